@@ -1,0 +1,93 @@
+/**
+ * What a skill is to the person who writes one: a plain object with two schemas and a function.
+ * `defineSkill` only types it; a module's default export is the skill.
+ */
+
+/** A JSON Schema (draft 2020-12, or draft-07 when `$schema` says so). */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** Extra fields of a log line. Values that JSON cannot carry are shown as text. */
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** What a run knows of its surroundings and may ask of the platform. */
+export interface SkillContext {
+  readonly jobId: string;
+  readonly agentId: string;
+  readonly conversationId: string;
+  readonly organizationId: string;
+  /** Counts from 1. */
+  readonly attempt: number;
+  /** Aborts at the deadline, on cancellation and when the platform stops waiting for this run. */
+  readonly signal: AbortSignal;
+  /** Adds a line to the job's event stream. At most 1,000 lines of 8 KiB an attempt are kept. */
+  log(message: string, fields?: LogFields): void;
+  /** Reports how far the run is; `fraction` is clamped to 0..1. */
+  progress(fraction: number, note?: string): void;
+  /** Adds a message to the job's conversation; recorded together with the run's result. */
+  message(role: 'user' | 'assistant' | 'system' | 'tool', content: string): void;
+  /**
+   * Runs another skill, named `category/version/name`, inside this run and returns its output.
+   * The key that started the job needs that skill's scopes too.
+   */
+  callSkill(skill: string, input: unknown): Promise<unknown>;
+}
+
+/** One executable example, shown in the documentation and run as a test. */
+export interface SkillExample {
+  readonly input: unknown;
+  /** Left out where the output depends on the outside world. */
+  readonly output?: unknown;
+}
+
+/** A versioned unit of work (specification: Skill). */
+export interface SkillDefinition<Input = unknown, Output = unknown> {
+  /** Slug of the category, for example `text`. */
+  readonly category: string;
+  /** Kebab-case. */
+  readonly name: string;
+  /** `v<major>.<minor>`. */
+  readonly version: string;
+  readonly displayName: string;
+  readonly description: string;
+  readonly parameters: JsonSchema;
+  readonly output: JsonSchema;
+  /** Scopes that a key needs to run it; the category when left out. */
+  readonly requiredScopes?: readonly string[];
+  /** Milliseconds that one attempt may take; 60,000 when left out. */
+  readonly timeoutMs?: number;
+  /** Attempts of a direct run; 3 when left out. */
+  readonly maxAttempts?: number;
+  readonly examples?: readonly SkillExample[];
+  run(input: Input, ctx: SkillContext): Output | Promise<Output>;
+}
+
+/** Types a skill and returns it as it is. */
+export function defineSkill<Input, Output>(
+  skill: SkillDefinition<Input, Output>,
+): SkillDefinition<Input, Output> {
+  return skill;
+}
+
+/**
+ * An error that says how it is to be treated: `retryable: false` ends the job at once, and `code`
+ * becomes the job's `error.code` where it is one of the platform's (specification: section 6 of the
+ * decisions). Any error with these two fields is treated alike; this class is a convenience.
+ */
+export class SkillError extends Error {
+  readonly code: 'skill_execution_failed' | 'missing_credentials' | 'upstream_unavailable';
+  readonly retryable: boolean;
+
+  constructor(
+    message: string,
+    options: {
+      code?: 'skill_execution_failed' | 'missing_credentials' | 'upstream_unavailable';
+      retryable?: boolean;
+      cause?: unknown;
+    } = {},
+  ) {
+    super(message, { cause: options.cause });
+    this.name = 'SkillError';
+    this.code = options.code ?? 'skill_execution_failed';
+    this.retryable = options.retryable ?? true;
+  }
+}
