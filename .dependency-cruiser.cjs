@@ -1,0 +1,208 @@
+/**
+ * Who may import whom. A slice is a folder of src/, named after a noun of the specification; the
+ * table says which other slices each may use, and everything that it does not say is refused. What
+ * is in test/, bench/, scripts/ or called *.test.ts is not the product and is held only by the
+ * rules at the end. ARCHITECTURE.md gives the reasons.
+ */
+
+/** Every slice that speaks HTTP and keeps rows may use these. */
+const ground = ['kernel', 'database', 'http', 'queue', 'events'];
+const mayUse = {
+  kernel: [],
+  database: ['kernel'],
+  http: ['kernel'],
+  queue: ['kernel'],
+  egress: ['kernel'],
+  events: ['kernel', 'database'],
+  'api-keys': ground,
+  skills: ground,
+  memories: ground,
+  conversations: ground,
+  executors: ['kernel', 'skills'],
+  agents: [...ground, 'skills', 'memories', 'conversations'],
+  jobs: [...ground, 'skills', 'executors', 'agents', 'conversations'],
+  schedules: [...ground, 'jobs'],
+  triggers: [...ground, 'jobs'],
+  mcp: [...ground, 'jobs'],
+  webhooks: [...ground, 'egress'],
+};
+
+const product = { path: '^src/', pathNot: '[.]test[.]ts$' };
+const either = (names) => `(${names.join('|')})`;
+
+const slices = Object.entries(mayUse).map(([slice, others]) => ({
+  name: `slice-${slice}`,
+  comment: `src/${slice} may import ${others.length > 0 ? others.join(', ') : 'nothing of ours'}.`,
+  severity: 'error',
+  // The catalog is stricter and has its own rule.
+  from: { path: `^src/${slice}/`, pathNot: '[.]test[.]ts$|^src/skills/catalog/' },
+  to: { path: '^src/', pathNot: `^src/${either([slice, ...others])}/` },
+}));
+
+module.exports = {
+  forbidden: [
+    ...slices,
+    {
+      name: 'slice-unknown',
+      comment: 'A new folder in src/ needs a line in the table above.',
+      severity: 'error',
+      from: { path: '^src/[^/]+/', pathNot: `^src/${either(Object.keys(mayUse))}/` },
+      to: { path: '^src/' },
+    },
+    {
+      name: 'catalog-stands-alone',
+      comment: 'A skill of the catalog is what an operator could have written.',
+      severity: 'error',
+      from: { path: '^src/skills/catalog/', pathNot: '[.]test[.]ts$' },
+      to: { path: '^src/', pathNot: '^src/(skills/definition[.]ts$|skills/catalog/|egress/)' },
+    },
+    {
+      name: 'catalog-is-data',
+      comment: 'Skills are loaded by folder, inside an executor; nobody imports one.',
+      severity: 'error',
+      from: { ...product, pathNot: `${product.pathNot}|^src/skills/catalog/` },
+      to: { path: '^src/skills/catalog/' },
+    },
+    {
+      name: 'routes-are-thin',
+      comment: 'A route parses, calls one verb of its slice and maps the answer.',
+      severity: 'error',
+      from: { path: '^src/([^/]+)/.+[.]routes[.]ts$' },
+      to: { path: '^src/', pathNot: '^src/($1|http|kernel)/' },
+    },
+    {
+      name: 'routes-belong-to-app',
+      comment: 'app.ts alone puts the slices behind HTTP.',
+      severity: 'error',
+      from: { path: '^src/([^/]+)/', pathNot: '[.]test[.]ts$' },
+      to: { path: '[.]routes[.]ts$', pathNot: '^src/$1/' },
+    },
+    {
+      name: 'stores-know-only-rows',
+      comment: 'A store knows the database and the kernel; policy belongs to the verb.',
+      severity: 'error',
+      from: { path: '^src/.+[.]store[.]ts$' },
+      to: { path: '^src/', pathNot: '^src/(database|kernel)/' },
+    },
+    {
+      name: 'stores-are-private',
+      comment: 'Only its own slice (and app.ts) imports a store.',
+      severity: 'error',
+      from: { path: '^src/([^/]+)/', pathNot: '[.]test[.]ts$' },
+      to: { path: '[.]store[.]ts$', pathNot: '^src/$1/' },
+    },
+    {
+      name: 'queue-through-its-port',
+      comment: 'Slices see the port; run.ts alone knows which queue is behind it.',
+      severity: 'error',
+      from: { ...product, pathNot: `${product.pathNot}|^src/(queue/|(app|run)[.]ts$)` },
+      to: { path: '^src/queue/', pathNot: '^src/queue/queue[.]ts$' },
+    },
+    {
+      name: 'only-main-and-app-compose',
+      comment:
+        'main.ts reads the environment, run.ts and app.ts build; no slice reaches up to them.',
+      severity: 'error',
+      from: { path: '^src/(?!(main|run|app)[.]ts$)', pathNot: '[.]test[.]ts$' },
+      to: { path: '^src/(main|run|app|config)[.]ts$' },
+    },
+    {
+      name: 'sqlite-driver',
+      severity: 'error',
+      from: { ...product, pathNot: `${product.pathNot}|^src/database/sqlite[.]ts$` },
+      to: { path: '^(node:)?sqlite$' },
+    },
+    {
+      name: 'postgres-driver',
+      severity: 'error',
+      from: { ...product, pathNot: `${product.pathNot}|^src/database/postgres[.]ts$` },
+      to: { path: 'node_modules/(@types/pg|pg|pg-pool|pg-cursor)/' },
+    },
+    {
+      name: 'redis-drivers',
+      comment:
+        'BullMQ lives in queue/; ioredis also in the rate limiter that several processes share.',
+      severity: 'error',
+      from: { ...product, pathNot: `${product.pathNot}|^src/(queue/|http/rate-limit)` },
+      to: { path: 'node_modules/(bullmq|ioredis)/' },
+    },
+    {
+      name: 'bullmq-in-queue',
+      severity: 'error',
+      from: { ...product, pathNot: `${product.pathNot}|^src/queue/` },
+      to: { path: 'node_modules/bullmq/' },
+    },
+    {
+      name: 'fastify-at-the-edge',
+      comment: 'Stages and verbs know no transport.',
+      severity: 'error',
+      from: {
+        ...product,
+        pathNot: `${product.pathNot}|[.]routes[.]ts$|^src/(http/|mcp/|app[.]ts$)`,
+      },
+      to: { path: 'node_modules/(fastify|@fastify/[^/]+)/' },
+    },
+    {
+      name: 'clients-stand-alone',
+      comment: 'Console, SDK and command line know the API, not the code behind it.',
+      severity: 'error',
+      from: { path: '^(console|sdk|cli)/' },
+      to: { path: '^src/' },
+    },
+    {
+      name: 'product-stands-alone',
+      comment: 'What runs in production imports nothing that is there to build, test or show it.',
+      severity: 'error',
+      from: product,
+      to: { path: '^(test|bench|scripts|examples|console|sdk|cli)/' },
+    },
+    {
+      name: 'no-dev-dependency',
+      comment: 'The product runs on `npm install --omit=dev`.',
+      severity: 'error',
+      from: product,
+      to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'declared-dependency',
+      severity: 'error',
+      from: {},
+      to: { dependencyTypes: ['npm-no-pkg', 'npm-unknown'] },
+    },
+    {
+      name: 'resolvable',
+      severity: 'error',
+      from: {},
+      to: { couldNotResolve: true },
+    },
+    {
+      name: 'no-cycle',
+      comment: 'Of what is imported at run time; types may refer to each other.',
+      severity: 'error',
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    },
+    {
+      name: 'no-orphan',
+      comment: 'A module that nobody imports and that is no entry is dead.',
+      severity: 'error',
+      from: {
+        orphan: true,
+        path: '^(src|test/support)/',
+        pathNot: '[.]test[.]ts$|^src/(main|executors/child)[.]ts$|^src/skills/catalog/(?!_)',
+      },
+      to: {},
+    },
+  ],
+  options: {
+    // TypeScript 7 has no parser that a program could call; swc reads the same syntax.
+    parser: 'swc',
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '^(node_modules|[^/]+/dist)/' },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['node', 'import', 'types', 'default'],
+      extensions: ['.ts', '.js', '.mjs', '.cjs', '.json', '.d.ts'],
+    },
+  },
+};

@@ -1,0 +1,120 @@
+/**
+ * The bare ceiling: the least that can call itself the same job. Fastify and AJV take
+ * `POST /api/util/v1.0/echo`, SQLite (WAL, synchronous=FULL, group commit) records a job, its
+ * conversation and the user's message, then the echo and the assistant's message. One process; no
+ * keys, limits, leases, executors, lists or recovery. What we cost is measured against it.
+ */
+import { randomUUIDv7 } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import fastify from 'fastify';
+
+interface Job {
+  readonly id: string;
+  readonly conversationId: string;
+  readonly input: string;
+  readonly createdAt: number;
+}
+
+const dataDir = process.env['DATA_DIR'] ?? './data/ceiling';
+mkdirSync(dataDir, { recursive: true });
+const database = new DatabaseSync(join(dataDir, 'ceiling.db'));
+database.exec(`
+  PRAGMA journal_mode = WAL;
+  PRAGMA synchronous = FULL;
+  CREATE TABLE jobs (
+    id TEXT PRIMARY KEY, conversation_id TEXT, status TEXT, input TEXT, output TEXT,
+    created_at INTEGER, finished_at INTEGER
+  ) WITHOUT ROWID;
+  CREATE TABLE conversations (id TEXT PRIMARY KEY, status TEXT, created_at INTEGER) WITHOUT ROWID;
+  CREATE TABLE messages (
+    conversation_id TEXT, id TEXT, role TEXT, content TEXT, created_at INTEGER,
+    PRIMARY KEY (conversation_id, id)
+  ) WITHOUT ROWID;
+`);
+const insertJob = database.prepare("INSERT INTO jobs VALUES (?, ?, 'queued', ?, NULL, ?, NULL)");
+const insertConversation = database.prepare("INSERT INTO conversations VALUES (?, 'active', ?)");
+const insertMessage = database.prepare('INSERT INTO messages VALUES (?, ?, ?, ?, ?)');
+const completeJob = database.prepare(
+  "UPDATE jobs SET status = 'completed', output = ?, finished_at = ? WHERE id = ?",
+);
+
+let writes: (() => () => void)[] = [];
+let scheduled = false;
+let completed = 0;
+
+/** Runs `write` in the next shared transaction and what it returns after the commit. */
+function inNextCommit(write: () => () => void): void {
+  writes.push(write);
+  if (scheduled) return;
+  scheduled = true;
+  setImmediate(() => {
+    const batch = writes;
+    writes = [];
+    scheduled = false;
+    database.exec('BEGIN IMMEDIATE');
+    const hooks = batch.map((run) => run());
+    database.exec('COMMIT');
+    for (const hook of hooks) hook();
+  });
+}
+
+function accept(input: string): Promise<Job> {
+  const job = {
+    id: randomUUIDv7(),
+    conversationId: randomUUIDv7(),
+    input,
+    createdAt: Date.now(),
+  };
+  return new Promise((resolve) => {
+    inNextCommit(() => {
+      insertJob.run(job.id, job.conversationId, input, job.createdAt);
+      insertConversation.run(job.conversationId, job.createdAt);
+      const messageId = randomUUIDv7();
+      insertMessage.run(job.conversationId, messageId, 'user', input, job.createdAt);
+      return () => {
+        resolve(job);
+        complete(job);
+      };
+    });
+  });
+}
+
+function complete(job: Job): void {
+  const { text } = JSON.parse(job.input) as { text: string };
+  const output = JSON.stringify({ text });
+  const now = Date.now();
+  inNextCommit(() => {
+    completeJob.run(output, now, job.id);
+    insertMessage.run(job.conversationId, randomUUIDv7(), 'assistant', output, now);
+    return () => {
+      completed += 1;
+    };
+  });
+}
+
+const server = fastify();
+const body = {
+  type: 'object',
+  required: ['text'],
+  additionalProperties: false,
+  properties: { text: { type: 'string' } },
+};
+server.post('/api/util/v1.0/echo', { schema: { body } }, async (request, reply) => {
+  const job = await accept(JSON.stringify(request.body));
+  reply.code(202);
+  return {
+    job_id: job.id,
+    status: 'queued',
+    conversation_id: job.conversationId,
+    created_at: new Date(job.createdAt).toISOString(),
+  };
+});
+server.get('/health', () => ({ status: 'ok' }));
+server.get(
+  '/metrics',
+  () => `service_completed_jobs_total{queue="skill-execution"} ${completed}\n`,
+);
+
+await server.listen({ host: '127.0.0.1', port: Number(process.env['PORT'] ?? 3000) });

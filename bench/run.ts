@@ -1,0 +1,355 @@
+/**
+ * `npm run bench`: measures the product beside the bare ceiling (`ceiling.ts`), in one run, on one
+ * machine, in turns, and prints one table with what is owed. Everything is bounded in count and
+ * time; the servers listen on 127.0.0.1 and keep their data in temporary directories.
+ */
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, rmSync } from 'node:fs';
+import { availableParallelism, cpus, release, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { type Figure, round, table } from './figures.ts';
+import { flood, median, pace, percentile, type Request } from './load.ts';
+import {
+  cpuMs,
+  measureColdStart,
+  residentMiB,
+  type Server,
+  type Subject,
+  startServer,
+  temporaryDirectory,
+} from './server.ts';
+import { storeJobs } from './stored-jobs.ts';
+
+const help = `npm run bench -- [options]
+
+  --only <parts>   of: throughput, latency, idle, start, stored (comma-separated; default all)
+  --rounds <n>     turns of ceiling and product (default 3)
+  --seconds <n>    of load in each turn (default 10)
+  --stored <n>     jobs in the full store (default 1000000)
+  --ceiling        the ceiling alone
+  --record         append the table to bench/RESULTS.md
+`;
+
+const { values: options } = parseArgs({
+  options: {
+    only: { type: 'string', default: 'throughput,latency,idle,start,stored' },
+    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '10' },
+    stored: { type: 'string', default: '1000000' },
+    ceiling: { type: 'boolean', default: false },
+    record: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+if (options.help) {
+  console.log(help);
+  process.exit();
+}
+
+const wholeRunDeadlineMs = 20 * 60 * 1000;
+setTimeout(() => {
+  console.error('The bench took too long and was given up.');
+  process.exit(1);
+}, wholeRunDeadlineMs).unref();
+
+const parts = new Set(options.only.split(','));
+const rounds = Number(options.rounds);
+const loadSeconds = Number(options.seconds);
+const warmUpSeconds = 3;
+const settleMs = 5_000;
+const idleSeconds = 20;
+const drainDeadlineMs = 60_000;
+
+const figures: Figure[] = [];
+const notes: string[] = [];
+await noteOtherPrograms();
+if (parts.has('throughput')) await throughput();
+if (!options.ceiling) {
+  if (parts.has('latency')) await latency();
+  if (parts.has('idle')) await idle();
+  if (parts.has('start')) await coldStart();
+  if (parts.has('stored')) await stored(Number(options.stored));
+}
+report();
+
+function echo(server: Server, more: Record<string, string> = {}): Request {
+  return {
+    method: 'POST',
+    url: `${server.url}/api/util/v1.0/echo`,
+    headers: { ...server.headers, ...more },
+    body: JSON.stringify({ text: 'The quick brown fox jumps over the lazy dog.' }),
+  };
+}
+
+/** Runs `measure` against a server on an empty store. */
+async function withServer<T>(
+  subject: Subject,
+  measure: (server: Server) => Promise<T>,
+): Promise<T> {
+  const dataDir = temporaryDirectory();
+  try {
+    const server = await startServer(subject, dataDir);
+    try {
+      return await measure(server);
+    } finally {
+      await server.stop();
+    }
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+interface Turn {
+  /** Accepted and completed, from the first request to the last completion. */
+  readonly perSecond: number;
+  readonly cpuMicroseconds: number;
+  readonly peakMiB: number;
+}
+
+async function turn(subject: Subject): Promise<Turn> {
+  return await withServer(subject, async (server) => {
+    const warmUp = await flood(echo(server), warmUpSeconds);
+    const before = await drained(server, warmUp.accepted);
+    const cpuBefore = cpuMs(server.pid);
+    const begun = performance.now();
+    let peakMiB = 0;
+    const watch = setInterval(() => {
+      peakMiB = Math.max(peakMiB, residentMiB(server.pid));
+    }, 250);
+    const load = await flood(echo(server), loadSeconds);
+    // The generator may hang up on the last answers, whose jobs are nevertheless done.
+    const jobs = (await drained(server, before + load.accepted)) - before;
+    clearInterval(watch);
+    const seconds = (performance.now() - begun) / 1000;
+    const cpuMicroseconds = ((cpuMs(server.pid) - cpuBefore) * 1000) / jobs;
+    const result = { perSecond: jobs / seconds, cpuMicroseconds, peakMiB };
+    console.log(
+      `${subject.padEnd(8)} ${round(result.perSecond)} jobs/s  ${round(cpuMicroseconds)} µs CPU a job  ` +
+        `${round(peakMiB)} MiB  (${load.generator}: ${load.accepted} accepted, ${load.refused} refused)`,
+    );
+    return result;
+  });
+}
+
+/** Waits until at least `count` jobs have completed and no more do; how many they are. */
+async function drained(server: Server, count: number): Promise<number> {
+  const end = performance.now() + drainDeadlineMs;
+  let last = -1;
+  for (;;) {
+    const completed = await server.completed();
+    if (completed >= count && completed === last) return completed;
+    if (performance.now() > end) {
+      throw new Error(`Of ${count} accepted jobs ${completed} completed in time.`);
+    }
+    last = completed;
+    await pause(20);
+  }
+}
+
+async function throughput(): Promise<void> {
+  const turns: Record<Subject, Turn[]> = { ceiling: [], ours: [] };
+  for (let i = 0; i < rounds; i += 1) {
+    turns.ceiling.push(await turn('ceiling'));
+    if (!options.ceiling) turns.ours.push(await turn('ours'));
+  }
+  const middle = (subject: Subject, pick: (one: Turn) => number) =>
+    median(turns[subject].map(pick));
+  const ceiling = middle('ceiling', (one) => one.perSecond);
+  const ceilingCpu = middle('ceiling', (one) => one.cpuMicroseconds);
+  notes.push(`The ceiling: ${round(ceiling)} jobs/s, ${round(ceilingCpu)} µs CPU a job.`);
+  if (options.ceiling) return;
+  const ours = middle('ours', (one) => one.perSecond);
+  const share = (100 * ours) / ceiling;
+  figures.push(
+    {
+      name: 'accepted and completed per second',
+      ...{ value: share, shown: `${round(ours)}/s, ${round(share)} % of the ceiling` },
+      ...{ floor: 40, goal: 60, unit: '%', better: 'more' as const },
+    },
+    lessIsBetter(
+      'CPU per job, all processes',
+      middle('ours', (one) => one.cpuMicroseconds),
+      {
+        ...{ floor: 85, goal: 55, unit: 'µs' },
+      },
+    ),
+    lessIsBetter(
+      'resident memory under load',
+      middle('ours', (one) => one.peakMiB),
+      {
+        ...{ floor: 450, goal: 300, unit: 'MiB' },
+      },
+    ),
+  );
+}
+
+async function latency(): Promise<void> {
+  const samples = await withServer('ours', async (server) => {
+    const target = echo(server, { prefer: 'wait=10' });
+    await pace(target, { perSecond: 50, seconds: 5, status: 200 });
+    return await pace(target, { perSecond: 50, seconds: 20, status: 200 });
+  });
+  figures.push(
+    lessIsBetter('end to end at 50 jobs/s, p50', percentile(samples, 0.5), {
+      ...{ floor: 5, goal: 3, unit: 'ms' },
+    }),
+    lessIsBetter('end to end at 50 jobs/s, p99', percentile(samples, 0.99), {
+      ...{ floor: 15, goal: 6, unit: 'ms' },
+    }),
+  );
+}
+
+async function idle(): Promise<void> {
+  await withServer('ours', async (server) => {
+    await pause(settleMs);
+    const memory = residentMiB(server.pid);
+    const before = cpuMs(server.pid);
+    await pause(idleSeconds * 1000);
+    const share = (cpuMs(server.pid) - before) / (10 * idleSeconds);
+    figures.push(
+      lessIsBetter('resident memory, idle', memory, { floor: 200, goal: 140, unit: 'MiB' }),
+      lessIsBetter('idle CPU, of a core', share, { floor: 1, goal: 0.2, unit: '%' }),
+    );
+  });
+}
+
+async function coldStart(): Promise<void> {
+  const times: number[] = [];
+  for (let i = 0; i < 5; i += 1) times.push(await measureColdStart());
+  figures.push(
+    lessIsBetter('cold start, npm start to /health', median(times) / 1000, {
+      ...{ floor: 1.5, goal: 0.7, unit: 's' },
+    }),
+  );
+}
+
+/** Compares a store of `count` jobs with an empty one, in turns. */
+async function stored(count: number): Promise<void> {
+  const full = temporaryDirectory();
+  try {
+    await seed(full, count);
+    const accept: Record<Store, number[]> = { empty: [], full: [] };
+    const list: Record<Store, number[]> = { empty: [], full: [] };
+    for (let i = 0; i < rounds; i += 1) {
+      for (const store of ['empty', 'full'] as const) {
+        const dataDir = store === 'full' ? full : temporaryDirectory();
+        const p99 = await storeTurn(dataDir);
+        accept[store].push(p99.accept);
+        list[store].push(p99.list);
+        console.log(
+          `${store} store: accept p99 ${round(p99.accept)} ms, list p99 ${round(p99.list)} ms`,
+        );
+        if (store === 'empty') rmSync(dataDir, { recursive: true, force: true });
+      }
+    }
+    figures.push(
+      comparison(`${count} jobs stored: accept p99`, accept),
+      comparison(`${count} jobs stored: GET /api/jobs p99`, list),
+    );
+  } finally {
+    rmSync(full, { recursive: true, force: true });
+  }
+}
+
+type Store = 'empty' | 'full';
+
+/** p99 in milliseconds, at a pace that leaves the machine mostly idle. */
+async function storeTurn(dataDir: string): Promise<{ accept: number; list: number }> {
+  const server = await startServer('ours', dataDir);
+  try {
+    await pause(settleMs);
+    const post = echo(server);
+    const get = { method: 'GET' as const, url: `${server.url}/api/jobs`, headers: server.headers };
+    const accept = { perSecond: 200, status: 202 };
+    const list = { perSecond: 100, status: 200 };
+    await pace(post, { ...accept, seconds: 4 });
+    await pace(get, { ...list, seconds: 2 });
+    return {
+      accept: percentile(await pace(post, { ...accept, seconds: 6 }), 0.99),
+      list: percentile(await pace(get, { ...list, seconds: 6 }), 0.99),
+    };
+  } finally {
+    await server.stop();
+  }
+}
+
+async function seed(dataDir: string, count: number): Promise<void> {
+  const server = await startServer('ours', dataDir);
+  let job: { job_id: string; conversation_id: string };
+  try {
+    const { url, headers, body } = echo(server, { prefer: 'wait=10' });
+    const response = await fetch(url, { method: 'POST', headers, body: body ?? null });
+    job = (await response.json()) as typeof job;
+    if (response.status !== 200) throw new Error(`No pattern to copy: ${JSON.stringify(job)}`);
+  } finally {
+    await server.stop();
+  }
+  const begun = performance.now();
+  storeJobs(dataDir, { jobId: job.job_id, conversationId: job.conversation_id }, count);
+  console.log(`stored ${count} jobs in ${round((performance.now() - begun) / 1000)} s`);
+}
+
+/** Of the turns' p99, the middle one of each store. */
+function comparison(name: string, p99: Record<Store, number[]>): Figure {
+  const empty = median(p99.empty);
+  const full = median(p99.full);
+  return {
+    name,
+    value: full / empty,
+    shown: `${round(full)} ms, ${round(full / empty)} × the empty store's ${round(empty)} ms`,
+    // "The same" leaves room for what two runs of one program differ by.
+    ...{ floor: 2, goal: 1.15, unit: '×', better: 'less' },
+  };
+}
+
+function lessIsBetter(
+  name: string,
+  value: number,
+  bounds: { floor: number; goal: number; unit: string },
+): Figure {
+  return { name, value, shown: `${round(value)} ${bounds.unit}`, ...bounds, better: 'less' };
+}
+
+/** Figures taken while others use the machine mislead, so the record says how much they did. */
+async function noteOtherPrograms(): Promise<void> {
+  const times = () => cpus().map((cpu) => cpu.times);
+  const idleMs = () => times().reduce((sum, time) => sum + time.idle, 0);
+  const allMs = () =>
+    times().reduce((sum, time) => sum + time.user + time.nice + time.sys + time.idle + time.irq, 0);
+  const [idleBefore, allBefore] = [idleMs(), allMs()];
+  await pause(2_000);
+  const busy = 100 * (1 - (idleMs() - idleBefore) / (allMs() - allBefore));
+  const note = `Before the run other programs used ${Math.round(busy)} % of the processors.`;
+  notes.push(note);
+  if (busy > 10) console.log(`${note} What follows says little.\n`);
+}
+
+function report(): void {
+  const model = cpus()[0]?.model ?? 'unknown processor';
+  const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`;
+  const about = [
+    `${new Date().toISOString().slice(0, 10)}, commit ${commit()}`,
+    `${model}, ${availableParallelism()} cores, ${memory}, Linux ${release()}, Node ${process.version}`,
+    `\`${['npm run bench --', ...process.argv.slice(2)].join(' ')}\``,
+    ...notes,
+  ].join('  \n');
+  const text = figures.length > 0 ? `${about}\n\n${table(figures)}` : about;
+  console.log(`\n${text}`);
+  if (options.record) {
+    appendFileSync(join(import.meta.dirname, 'RESULTS.md'), `\n## ${text}\n`);
+  }
+}
+
+function commit(): string {
+  const cwd = import.meta.dirname;
+  const git = (...args: string[]) =>
+    execFileSync('git', args, { encoding: 'utf8', cwd, stdio: 'pipe' }).trim();
+  try {
+    const changed = git('status', '--porcelain') === '' ? '' : ' with changes';
+    return git('rev-parse', '--short', 'HEAD') + changed;
+  } catch {
+    return 'unknown';
+  }
+}

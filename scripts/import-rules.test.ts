@@ -1,0 +1,106 @@
+/** Rules that never fire look like rules that are kept, so each is shown a file that breaks it. */
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+const root = join(import.meta.dirname, '..');
+const project = mkdtempSync(join(tmpdir(), 'skillwright-imports-'));
+
+/** Sources of a small project, with the rules that each file breaks. */
+const files: Record<string, { imports: string[]; breaks: string[] }> = {
+  'src/kernel/a.ts': { imports: ['../database/a.ts'], breaks: ['slice-kernel'] },
+  // A cycle is reported once, for one of its files.
+  'src/database/a.ts': { imports: ['../kernel/a.ts'], breaks: ['no-cycle'] },
+  'src/database/postgres.ts': { imports: ['node:fs', 'pg'], breaks: [] },
+  'src/database/sqlite.ts': { imports: ['node:sqlite', './postgres.ts'], breaks: [] },
+  'src/queue/queue.ts': { imports: ['../kernel/b.ts'], breaks: [] },
+  'src/queue/memory.ts': { imports: ['./queue.ts'], breaks: [] },
+  'src/kernel/b.ts': { imports: ['node:fs'], breaks: [] },
+  'src/jobs/drivers.ts': {
+    imports: ['node:sqlite', 'pg', 'fastify', 'vitest', './lonely.ts'],
+    breaks: ['sqlite-driver', 'postgres-driver', 'fastify-at-the-edge', 'no-dev-dependency'],
+  },
+  'src/jobs/reaches.ts': {
+    imports: ['../config.ts', '../queue/memory.ts', '../../test/a.ts', './drivers.ts'],
+    breaks: [
+      'only-main-and-app-compose',
+      'slice-jobs',
+      'queue-through-its-port',
+      'product-stands-alone',
+    ],
+  },
+  'src/jobs/jobs.store.ts': {
+    imports: ['../database/sqlite.ts', './lonely.ts'],
+    breaks: ['stores-know-only-rows'],
+  },
+  'src/jobs/jobs.routes.ts': {
+    imports: ['./jobs.store.ts', '../http/a.ts', '../skills/definition.ts', './reaches.ts'],
+    breaks: ['routes-are-thin'],
+  },
+  'src/jobs/lonely.ts': { imports: [], breaks: [] },
+  'src/jobs/orphan.ts': { imports: [], breaks: ['no-orphan'] },
+  'src/http/a.ts': { imports: ['node:fs'], breaks: [] },
+  'src/schedules/a.ts': {
+    imports: ['../jobs/jobs.store.ts', '../jobs/jobs.routes.ts'],
+    breaks: ['stores-are-private', 'routes-belong-to-app'],
+  },
+  'src/webhooks/a.ts': { imports: ['../jobs/lonely.ts'], breaks: ['slice-webhooks'] },
+  'src/novelty/a.ts': { imports: ['../kernel/b.ts'], breaks: ['slice-unknown'] },
+  'src/skills/definition.ts': { imports: ['node:fs'], breaks: [] },
+  'src/skills/registry.ts': {
+    imports: ['./catalog/text/count.ts', './definition.ts'],
+    breaks: ['catalog-is-data'],
+  },
+  'src/skills/catalog/text/count.ts': {
+    imports: ['../../definition.ts', '../../../kernel/b.ts', './nowhere.ts'],
+    breaks: ['catalog-stands-alone', 'resolvable'],
+  },
+  'src/executors/child.ts': { imports: [], breaks: [] },
+  'src/config.ts': { imports: ['./kernel/b.ts'], breaks: [] },
+  'src/app.ts': {
+    imports: ['./config.ts', './schedules/a.ts', './webhooks/a.ts', './jobs/jobs.store.ts'],
+    breaks: [],
+  },
+  'console/a.ts': { imports: ['../src/config.ts'], breaks: ['clients-stand-alone'] },
+  'test/a.ts': { imports: ['node:fs'], breaks: [] },
+  'test/b.ts': { imports: ['../src/app.ts'], breaks: [] },
+};
+
+let found: Map<string, Set<string>>;
+
+beforeAll(() => {
+  for (const [file, { imports }] of Object.entries(files)) {
+    mkdirSync(join(project, dirname(file)), { recursive: true });
+    const lines = imports.map((name) => `import '${name}';`);
+    writeFileSync(join(project, file), `${lines.join('\n')}\nexport {};\n`);
+  }
+  for (const file of ['.dependency-cruiser.cjs', 'package.json']) {
+    copyFileSync(join(root, file), join(project, file));
+  }
+  symlinkSync(join(root, 'node_modules'), join(project, 'node_modules'));
+  found = violations();
+});
+
+afterAll(() => rmSync(project, { recursive: true, force: true }));
+
+function violations(): Map<string, Set<string>> {
+  const { stdout } = spawnSync(
+    process.execPath,
+    [
+      join(root, 'node_modules', '.bin', 'depcruise'),
+      ...['src', 'console', 'test', '--output-type', 'json'],
+    ],
+    { cwd: project, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 },
+  );
+  const broken = new Map<string, Set<string>>();
+  for (const { from, rule } of JSON.parse(stdout).summary.violations) {
+    broken.set(from, (broken.get(from) ?? new Set()).add(rule.name));
+  }
+  return broken;
+}
+
+test.each(Object.entries(files))('%s is judged by the import rules', (file, { breaks }) => {
+  expect([...(found.get(file) ?? [])].sort()).toEqual([...breaks].sort());
+});

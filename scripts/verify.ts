@@ -1,0 +1,100 @@
+/**
+ * `npm run verify`: everything that can be checked without a service, in under a minute.
+ * `npm run ci`: the same checks, then every test that this machine can run.
+ *
+ * Prints one line a step, with its time, and the whole output of a step only where it fails. Steps
+ * run side by side, as many as there are cores; unit tests, which use several, run last.
+ */
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { delimiter, join } from 'node:path';
+
+interface Step {
+  readonly name: string;
+  readonly command: readonly [string, ...string[]];
+}
+
+const root = join(import.meta.dirname, '..');
+const sourceFolders = [
+  ...['src', 'test', 'bench', 'scripts', 'examples', 'console', 'sdk', 'cli'],
+].filter((folder) => existsSync(join(root, folder)));
+
+const checks: readonly Step[] = [
+  { name: 'Types', command: ['tsc'] },
+  { name: 'Format and lint', command: ['biome', 'check', '--error-on-warnings'] },
+  { name: 'Import rules', command: ['depcruise', ...sourceFolders] },
+  { name: 'Dead code', command: ['knip', '--no-progress'] },
+  { name: 'Paths in documents', command: ['node', 'scripts/check-doc-paths.ts'] },
+];
+const unitTests: Step = {
+  name: 'Unit tests',
+  command: ['vitest', 'run', '--project', 'unit'],
+};
+
+const everything = process.argv.includes('--ci');
+const start = performance.now();
+const failed = await runAll(everything ? [checks] : [checks, [unitTests]]);
+console.log(
+  failed.length === 0
+    ? `\nAll good in ${seconds(start)}.`
+    : `\n${failed.join(', ')}: failed, after ${seconds(start)}.`,
+);
+
+const testsExitCode = everything ? await runHere(['npm', 'test']) : 0;
+process.exitCode = failed.length > 0 ? 1 : testsExitCode;
+
+/** Runs the groups one after the other, the steps of a group side by side; names of the failed. */
+async function runAll(groups: readonly (readonly Step[])[]): Promise<string[]> {
+  const failures: string[] = [];
+  for (const group of groups) {
+    const waiting = [...group];
+    const worker = async () => {
+      for (let step = waiting.shift(); step !== undefined; step = waiting.shift()) {
+        if (!(await run(step))) failures.push(step.name);
+      }
+    };
+    await Promise.all(Array.from({ length: availableParallelism() }, worker));
+  }
+  return failures;
+}
+
+function run(step: Step): Promise<boolean> {
+  const begun = performance.now();
+  const [program, ...args] = step.command;
+  return new Promise((resolve) => {
+    const child = spawn(program, args, { cwd: root, env: environment(), stdio: 'pipe' });
+    const output: Buffer[] = [];
+    child.stdin.end();
+    child.stdout.on('data', (bytes: Buffer) => output.push(bytes));
+    child.stderr.on('data', (bytes: Buffer) => output.push(bytes));
+    child.on('error', (error) => output.push(Buffer.from(`${error.message}\n`)));
+    child.on('close', (code) => {
+      const good = code === 0;
+      console.log(`${good ? '✔' : '✘'} ${step.name.padEnd(20)} ${seconds(begun).padStart(7)}`);
+      if (!good) {
+        console.log(`\n$ ${step.command.join(' ')}\n${Buffer.concat(output).toString().trim()}\n`);
+      }
+      resolve(good);
+    });
+  });
+}
+
+/** Runs a command whose output is the reader's own business; its exit code. */
+function runHere([program, ...args]: [string, ...string[]]): Promise<number> {
+  return new Promise((resolve) => {
+    const child = spawn(program, args, { cwd: root, env: environment(), stdio: 'inherit' });
+    child.on('error', () => resolve(1));
+    child.on('close', (code) => resolve(code ?? 1));
+  });
+}
+
+/** Finds the tools of this project, also when it is not npm that runs the script. */
+function environment(): NodeJS.ProcessEnv {
+  const tools = join(root, 'node_modules', '.bin');
+  return { ...process.env, PATH: `${tools}${delimiter}${process.env['PATH'] ?? ''}` };
+}
+
+function seconds(since: number): string {
+  return `${((performance.now() - since) / 1000).toFixed(1)} s`;
+}

@@ -1,0 +1,210 @@
+/** `/api/agents` (decisions 5). */
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { callerOf } from '../http/authenticate.ts';
+import { pageParameters, type Query } from '../http/query.ts';
+import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
+import { carries } from '../http/response-headers.ts';
+import {
+  FreeObject,
+  longTextMax,
+  Name,
+  Nothing,
+  Nullable,
+  Page,
+  Paged,
+  Slug,
+  Timestamp,
+  Words,
+} from '../http/schemas.ts';
+import type { Server } from '../http/server.ts';
+import { invalid } from '../kernel/errors.ts';
+import type { AgentFields, Agents } from './agents.ts';
+
+const tags = ['Agents'];
+const security = [{ apiKey: [] }];
+
+const fields = {
+  name: Name(),
+  description: Type.String({ maxLength: longTextMax }),
+  status: Words(['active', 'paused']),
+  instructions: Type.String({ maxLength: longTextMax, description: 'The system prompt.' }),
+  model: Nullable(
+    Type.String({ pattern: '^[^/\\s]+/\\S+$', maxLength: 200, description: 'provider/model' }),
+  ),
+  skills: Type.Array(
+    Type.String({
+      pattern: '^(\\*|[a-z0-9][a-z0-9-]*)(/(\\*|v[0-9]+\\.[0-9]+)(/(\\*|[a-z0-9][a-z0-9-]*))?)?$',
+      maxLength: 200,
+    }),
+    {
+      maxItems: 200,
+      uniqueItems: true,
+      description: 'Skills that the agent may call as tools: web/* or text/v1.0/summarize.',
+    },
+  ),
+  metadata: FreeObject,
+};
+const Agent = Type.Object(
+  { id: Slug, ...fields, created_at: Timestamp, updated_at: Timestamp },
+  {
+    title: 'Agent',
+    description: 'The agent.',
+    examples: [
+      {
+        id: 'support',
+        name: 'Support',
+        description: 'Answers customers.',
+        status: 'active',
+        instructions: '',
+        model: null,
+        skills: ['web/*', 'text/v1.0/word-count'],
+        metadata: {},
+        created_at: '2026-01-01T00:00:00.000Z',
+        updated_at: '2026-01-01T00:00:00.000Z',
+      },
+    ],
+  },
+);
+const optionalFields = {
+  name: Type.Optional(fields.name),
+  description: Type.Optional(fields.description),
+  status: Type.Optional(fields.status),
+  instructions: Type.Optional(fields.instructions),
+  model: Type.Optional(fields.model),
+  skills: Type.Optional(fields.skills),
+  metadata: Type.Optional(fields.metadata),
+};
+const Params = Type.Object({ agentId: Type.String() });
+
+export function agentRoutes(server: Server, { agents }: { agents: Agents }) {
+  /** Unknown agents are 404 before their body is judged (decisions 3). */
+  const lookUp = async (request: FastifyRequest) => {
+    const { agentId } = request.params as { agentId: string };
+    await agents.find(callerOf(request).organizationId, agentId);
+  };
+
+  server.post(
+    '/api/agents',
+    {
+      schema: {
+        tags,
+        security,
+        operationId: 'createAgent',
+        summary: 'Create an agent',
+        body: Type.Object(
+          { id: Type.Optional(Slug), ...optionalFields },
+          {
+            title: 'NewAgent',
+            additionalProperties: false,
+            examples: [{ id: 'support', name: 'Support' }],
+          },
+        ),
+        response: {
+          201: { ...Agent, ...carries('Location') },
+          ...apiRefusals('conflict', ...bodyRefusals),
+        },
+      },
+    },
+    async (request, reply) => {
+      const created = await agents.create(callerOf(request).organizationId, checked(request.body));
+      return reply.status(201).header('location', `/api/agents/${created.id}`).send(created);
+    },
+  );
+
+  server.get(
+    '/api/agents',
+    {
+      schema: {
+        tags,
+        security,
+        operationId: 'listAgents',
+        summary: 'List agents, newest first',
+        querystring: Page,
+        response: {
+          200: Paged(Agent, 'A page of agents.'),
+          ...apiRefusals(),
+        },
+      },
+    },
+    async (request) => {
+      const page = pageParameters(request.query as Query);
+      const { agents: data, total } = await agents.list(callerOf(request).organizationId, page);
+      return { data, total, ...page };
+    },
+  );
+
+  server.get(
+    '/api/agents/:agentId',
+    {
+      schema: {
+        tags,
+        security,
+        operationId: 'getAgent',
+        summary: 'Get an agent',
+        params: Params,
+        response: { 200: Agent, ...apiRefusals('not_found') },
+      },
+    },
+    (request) => agents.get(callerOf(request).organizationId, request.params.agentId),
+  );
+
+  server.put(
+    '/api/agents/:agentId',
+    {
+      onRequest: lookUp,
+      schema: {
+        tags,
+        security,
+        operationId: 'updateAgent',
+        summary: 'Change an agent, pause or resume it',
+        description: 'Only what the body names changes. A paused agent takes no new work.',
+        params: Params,
+        body: Type.Object(optionalFields, {
+          title: 'AgentChanges',
+          additionalProperties: false,
+          examples: [{ status: 'paused' }],
+        }),
+        response: { 200: Agent, ...apiRefusals('not_found', ...bodyRefusals) },
+      },
+    },
+    (request) =>
+      agents.update(
+        callerOf(request).organizationId,
+        request.params.agentId,
+        checked(request.body),
+      ),
+  );
+
+  server.delete(
+    '/api/agents/:agentId',
+    {
+      onRequest: lookUp,
+      schema: {
+        tags,
+        security,
+        operationId: 'deleteAgent',
+        summary: 'Delete an agent',
+        params: Params,
+        response: { 204: Nothing, ...apiRefusals('not_found', 'conflict') },
+      },
+    },
+    async (request, reply) => {
+      await agents.remove(callerOf(request).organizationId, request.params.agentId);
+      return reply.status(204).send(null);
+    },
+  );
+}
+
+/** The caps that count bytes, which a JSON Schema cannot. */
+function checked<T extends AgentFields>(body: T): T {
+  for (const name of ['description', 'instructions'] as const) {
+    if (Buffer.byteLength(body[name] ?? '') > longTextMax) {
+      throw invalid(name, 'must be at most 64 KiB');
+    }
+  }
+  if (Buffer.byteLength(JSON.stringify(body.metadata ?? {})) > longTextMax) {
+    throw invalid('metadata', 'must be at most 64 KiB');
+  }
+  return body;
+}

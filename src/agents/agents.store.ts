@@ -1,0 +1,102 @@
+/** Every query on agents. */
+import type { Selectable, Updateable } from 'kysely';
+import type { Handle, Transaction } from '../database/database.ts';
+import { statement } from '../database/statement.ts';
+import type { AgentsTable } from '../database/tables.ts';
+
+export type AgentRow = Selectable<AgentsTable>;
+
+/** Adds an agent; false when the organization has one of that id. */
+export async function insertAgent(tx: Transaction, row: AgentRow): Promise<boolean> {
+  const rows = await tx.kysely
+    .insertInto('agents')
+    .values(row)
+    .onConflict((conflict) => conflict.columns(['organization_id', 'id']).doNothing())
+    .returning('id')
+    .execute();
+  return rows.length > 0;
+}
+
+const byId = statement<{ organization_id: string; id: string }>()((db, p) =>
+  db
+    .selectFrom('agents')
+    .selectAll()
+    .where('organization_id', '=', p('organization_id'))
+    .where('id', '=', p('id')),
+);
+
+export function findAgent(
+  db: Handle,
+  organizationId: string,
+  id: string,
+): Promise<AgentRow | undefined> {
+  return db.first(byId, { organization_id: organizationId, id });
+}
+
+const byIdLocked = statement<{ organization_id: string; id: string }>()((db, p, dialect) => {
+  const query = db
+    .selectFrom('agents')
+    .selectAll()
+    .where('organization_id', '=', p('organization_id'))
+    .where('id', '=', p('id'));
+  // SQLite has one writer at a time anyhow.
+  return dialect === 'sqlite' ? query : query.forUpdate();
+});
+
+/** As `findAgent`; nobody else changes the agent before the transaction ends. */
+export function lockAgent(
+  tx: Transaction,
+  organizationId: string,
+  id: string,
+): Promise<AgentRow | undefined> {
+  return tx.first(byIdLocked, { organization_id: organizationId, id });
+}
+
+/** A page of agents, newest first, and how many there are in all. */
+export async function listAgents(
+  db: Handle,
+  organizationId: string,
+  page: { limit: number; offset: number },
+): Promise<{ agents: AgentRow[]; total: number }> {
+  const query = db.kysely.selectFrom('agents').where('organization_id', '=', organizationId);
+  const agents = await query
+    .selectAll()
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit)
+    .offset(page.offset)
+    .execute();
+  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
+  return { agents, total: Number(row?.n ?? 0) };
+}
+
+/** Changes an agent; undefined when there is none. */
+export function updateAgent(
+  tx: Transaction,
+  organizationId: string,
+  id: string,
+  changes: Updateable<AgentsTable>,
+): Promise<AgentRow | undefined> {
+  return tx.kysely
+    .updateTable('agents')
+    .set(changes)
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/** Deletes an agent; false when there is none. */
+export async function deleteAgent(
+  tx: Transaction,
+  organizationId: string,
+  id: string,
+): Promise<boolean> {
+  const result = await tx.kysely
+    .deleteFrom('agents')
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id)
+    .returning('id')
+    .execute();
+  return result.length > 0;
+}

@@ -1,0 +1,179 @@
+/**
+ * Agents: the names under which work is done. Creating, changing and pausing them; a pause is told
+ * to the outside world in the transaction that makes it true.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Database, Transaction } from '../database/database.ts';
+import { appendEvents } from '../events/outbox.ts';
+import { type Clock, timestamp } from '../kernel/clock.ts';
+import { notFound, PlatformError } from '../kernel/errors.ts';
+import { createShortCache } from '../kernel/short-cache.ts';
+import {
+  type AgentRow,
+  deleteAgent,
+  findAgent,
+  insertAgent,
+  listAgents,
+  lockAgent,
+  updateAgent,
+} from './agents.store.ts';
+
+/** The agent that works when a request names none (decisions 5). */
+export const defaultAgentId = 'default';
+
+/** How long an agent's status is believed without asking the database again. */
+const believedMs = 1_000;
+/** Statuses kept in memory; the oldest goes first. */
+const rememberedMax = 10_000;
+
+/** What a client may say of an agent. */
+export interface AgentFields {
+  name?: string;
+  description?: string;
+  status?: 'active' | 'paused';
+  instructions?: string;
+  model?: string | null;
+  skills?: readonly string[];
+  metadata?: Readonly<Record<string, unknown>>;
+}
+
+export type Agents = ReturnType<typeof createAgents>;
+
+export function createAgents(database: Database, clock: Clock) {
+  const statuses = createShortCache<AgentRow['status']>(clock, believedMs, rememberedMax);
+  const keyOf = (organizationId: string, id: string) => `${organizationId}/${id}`;
+
+  async function find(organizationId: string, id: string): Promise<AgentRow> {
+    const row = await findAgent(database.read, organizationId, id);
+    if (row === undefined) throw notFound('Agent');
+    return row;
+  }
+
+  return {
+    find,
+
+    /** The status of an agent, or `404 not_found`. A promise only when the database is asked. */
+    statusOf(organizationId: string, id: string): AgentRow['status'] | Promise<AgentRow['status']> {
+      const key = keyOf(organizationId, id);
+      const known = statuses.get(key);
+      if (known !== undefined) return known;
+      return statuses.read(key, async () => (await find(organizationId, id)).status);
+    },
+
+    async create(organizationId: string, fields: AgentFields & { id?: string }) {
+      const now = clock.now();
+      const id = fields.id ?? `agent-${randomBytes(8).toString('hex')}`;
+      const row: AgentRow = {
+        ...emptyAgent(organizationId, id, now),
+        ...columnsOf(fields),
+      };
+      const created = await database.write((tx) => insertAgent(tx, row));
+      if (!created) throw new PlatformError('conflict', `There is an agent ${id} already`);
+      return shown(row);
+    },
+
+    async list(organizationId: string, page: { limit: number; offset: number }) {
+      const { agents, total } = await listAgents(database.read, organizationId, page);
+      return { agents: agents.map(shown), total };
+    },
+
+    async get(organizationId: string, id: string) {
+      return shown(await find(organizationId, id));
+    },
+
+    /** Changes what `fields` names; a status that changes is an event. */
+    async update(organizationId: string, id: string, fields: AgentFields) {
+      const row = await database.write(async (tx) => {
+        const before = await lockAgent(tx, organizationId, id);
+        if (before === undefined) throw notFound('Agent');
+        const columns = columnsOf(fields);
+        if (Object.keys(columns).length === 0) return before;
+        const now = clock.now();
+        const after = await updateAgent(tx, organizationId, id, { ...columns, updated_at: now });
+        if (after === undefined) throw notFound('Agent');
+        if (after.status !== before.status) {
+          const data = { previous_status: before.status, status: after.status };
+          const event = {
+            type: 'agent.status_changed',
+            organizationId,
+            agentId: id,
+            data,
+          } as const;
+          await appendEvents(tx, [event], now);
+        }
+        return after;
+      });
+      statuses.forget(keyOf(organizationId, id));
+      return shown(row);
+    },
+
+    async remove(organizationId: string, id: string): Promise<void> {
+      const removed = await database.write((tx) => deleteAgent(tx, organizationId, id));
+      statuses.forget(keyOf(organizationId, id));
+      if (!removed) throw notFound('Agent');
+    },
+  };
+}
+
+/** Every organization starts with an agent (decisions 5). */
+export async function insertDefaultAgent(
+  tx: Transaction,
+  organizationId: string,
+  now: number,
+): Promise<void> {
+  await insertAgent(tx, emptyAgent(organizationId, defaultAgentId, now));
+}
+
+function emptyAgent(organizationId: string, id: string, now: number): AgentRow {
+  return {
+    organization_id: organizationId,
+    id,
+    name: id,
+    description: '',
+    status: 'active',
+    instructions: '',
+    model: null,
+    skills: '[]',
+    metadata: '{}',
+    created_at: now,
+    updated_at: now,
+  };
+}
+
+function columnsOf({
+  skills,
+  metadata,
+  name,
+  description,
+  status,
+  instructions,
+  model,
+}: AgentFields) {
+  const columns = {
+    name,
+    description,
+    status,
+    instructions,
+    model,
+    skills: skills && JSON.stringify(skills),
+    metadata: metadata && JSON.stringify(metadata),
+  };
+  const given = Object.entries(columns).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given) as Partial<AgentRow>;
+}
+
+function shown(row: AgentRow) {
+  const { id, name, description, status, instructions, model } = row;
+  return {
+    id,
+    name,
+    description,
+    status,
+    instructions,
+    model,
+    skills: JSON.parse(row.skills) as string[],
+    metadata: JSON.parse(row.metadata) as Record<string, unknown>,
+    created_at: timestamp(row.created_at),
+    updated_at: timestamp(row.updated_at),
+  };
+}

@@ -1,0 +1,158 @@
+/** `/admin/api-keys` (specification: Admin API keys). */
+import { Type } from 'typebox';
+import { adminRefusals, bodyRefusals } from '../http/refusals.ts';
+import { Id, Name, Nullable, Slug, Timestamp } from '../http/schemas.ts';
+import type { Server } from '../http/server.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { invalid } from '../kernel/errors.ts';
+import type { ApiKeys } from './api-keys.ts';
+
+const tags = ['API keys'];
+const security = [{ adminBearer: [] }, { adminHeader: [] }];
+
+const Scopes = Type.Array(Type.String({ pattern: '^([a-z0-9][a-z0-9-]{0,62}|\\*)$' }), {
+  minItems: 1,
+  maxItems: 200,
+  uniqueItems: true,
+  description: 'Skill categories that the key may use, or "*" alone for all.',
+});
+const key = {
+  id: Id,
+  organization_id: Slug,
+  client_name: Name(),
+  scopes: Scopes,
+  rate_limit: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
+  enabled: Type.Boolean(),
+  created_at: Timestamp,
+};
+const example = {
+  id: '01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11',
+  organization_id: 'default',
+  client_name: 'nightly reports',
+  scopes: ['text', 'web'],
+  rate_limit: 100,
+  enabled: true,
+  created_at: '2026-01-01T00:00:00.000Z',
+};
+
+const ApiKey = Type.Object({ ...key, expires_at: Nullable(Timestamp) }, { title: 'ApiKey' });
+
+const NewApiKey = Type.Object(
+  {
+    client_name: Name(),
+    scopes: Scopes,
+    rate_limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000, default: 100 })),
+    expires_at: Type.Optional(Timestamp),
+    organization_id: Type.Optional(Slug),
+  },
+  {
+    title: 'NewApiKey',
+    additionalProperties: false,
+    examples: [{ client_name: 'nightly reports', scopes: ['text', 'web'], rate_limit: 100 }],
+  },
+);
+
+export function apiKeyRoutes(
+  server: Server,
+  { apiKeys, clock }: { apiKeys: ApiKeys; clock: Clock },
+) {
+  server.post(
+    '/admin/api-keys',
+    {
+      schema: {
+        tags,
+        security,
+        operationId: 'createApiKey',
+        summary: 'Create an API key',
+        description: 'The answer is the only place where the key itself is ever shown.',
+        body: NewApiKey,
+        response: {
+          201: Type.Object(
+            { ...key, plaintext_key: Type.String() },
+            {
+              title: 'IssuedApiKey',
+              description: 'The new key.',
+              examples: [{ ...example, plaintext_key: 'sk_<43 characters>' }],
+            },
+          ),
+          ...adminRefusals(...bodyRefusals),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { expires_at, ...fields } = request.body;
+      if (fields.scopes.includes('*') && fields.scopes.length > 1) {
+        throw invalid('scopes', 'must hold * alone or categories without it');
+      }
+      const issued = await apiKeys.issue({
+        ...fields,
+        ...(expires_at === undefined ? {} : { expires_at: futureMoment(expires_at, clock.now()) }),
+      });
+      return reply.status(201).send(issued);
+    },
+  );
+
+  server.get(
+    '/admin/api-keys',
+    {
+      schema: {
+        tags,
+        security,
+        operationId: 'listApiKeys',
+        summary: 'List all API keys, newest first',
+        response: {
+          200: Type.Array(ApiKey, {
+            description: 'Every key, revoked ones too; never the key itself or its hash.',
+            examples: [[{ ...example, expires_at: null }]],
+          }),
+          ...adminRefusals(),
+        },
+      },
+    },
+    async (_request, reply) => {
+      const keys = await apiKeys.list();
+      return reply.header('x-total-count', keys.length).send(keys);
+    },
+  );
+
+  server.delete(
+    '/admin/api-keys/:id',
+    {
+      schema: {
+        tags,
+        security,
+        operationId: 'revokeApiKey',
+        summary: 'Revoke an API key for good',
+        params: Type.Object({ id: Id }),
+        response: {
+          200: Type.Object(
+            { message: Type.String(), id: Id },
+            {
+              description: 'The key no longer authenticates any request.',
+              examples: [{ message: 'The API key is revoked', id: example.id }],
+            },
+          ),
+          ...adminRefusals('not_found'),
+        },
+      },
+    },
+    (request) => apiKeys.revoke(request.params.id),
+  );
+}
+
+const momentPattern =
+  /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})(:(\d{2})(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
+
+/** An ISO 8601 moment with a zone, on a day that exists, after `now`. Milliseconds since the epoch. */
+function futureMoment(text: string, now: number): number {
+  const match = momentPattern.exec(text);
+  const ms = match === null ? Number.NaN : Date.parse(text);
+  // Date.parse rolls 30 February over into March.
+  const [year, month, day] = text.slice(0, 10).split('-').map(Number) as [number, number, number];
+  const rolled = new Date(Date.UTC(year, month - 1, day)).getUTCDate() !== day;
+  if (Number.isNaN(ms) || rolled) {
+    throw invalid('expires_at', 'must be an ISO 8601 timestamp with a time zone');
+  }
+  if (ms <= now) throw invalid('expires_at', 'must lie in the future');
+  return ms;
+}

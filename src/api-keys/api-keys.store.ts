@@ -1,0 +1,70 @@
+/** Every query on organizations and API keys. */
+import type { Selectable } from 'kysely';
+import type { Handle, Transaction } from '../database/database.ts';
+import { statement } from '../database/statement.ts';
+import type { ApiKeysTable } from '../database/tables.ts';
+
+export type ApiKeyRow = Selectable<ApiKeysTable>;
+
+/** Makes the organization if it is new; whether it was. */
+export async function insertOrganization(
+  tx: Transaction,
+  id: string,
+  now: number,
+): Promise<boolean> {
+  const rows = await tx.kysely
+    .insertInto('organizations')
+    .values({ id, created_at: now })
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .returning('id')
+    .execute();
+  return rows.length > 0;
+}
+
+export async function insertApiKey(tx: Transaction, row: ApiKeyRow): Promise<void> {
+  await tx.insert('api_keys', [row]);
+}
+
+const byHash = statement<{ key_hash: string }>()((db, p) =>
+  db.selectFrom('api_keys').selectAll().where('key_hash', '=', p('key_hash')),
+);
+
+export function findApiKeyByHash(db: Handle, keyHash: string): Promise<ApiKeyRow | undefined> {
+  return db.first(byHash, { key_hash: keyHash });
+}
+
+const byId = statement<{ id: string }>()((db, p) =>
+  db.selectFrom('api_keys').selectAll().where('id', '=', p('id')),
+);
+
+export function findApiKeyById(db: Handle, id: string): Promise<ApiKeyRow | undefined> {
+  return db.first(byId, { id });
+}
+
+/** All keys, newest first, without their hashes. */
+export function listApiKeys(db: Handle) {
+  return db.kysely
+    .selectFrom('api_keys')
+    .select([
+      'id',
+      'organization_id',
+      'client_name',
+      'scopes',
+      'rate_limit',
+      'enabled',
+      'created_at',
+      'expires_at',
+    ])
+    .orderBy('id', 'desc')
+    .execute();
+}
+
+/** Revokes; undefined when there is no such key. */
+export function disableApiKey(tx: Transaction, id: string) {
+  return tx.kysely
+    .updateTable('api_keys')
+    .set({ enabled: 0 })
+    .where('id', '=', id)
+    .returning('key_hash')
+    .executeTakeFirst();
+}

@@ -1,0 +1,149 @@
+/**
+ * API keys: issued once, stored as a hash, verified from memory, revoked for good. A revoked key is
+ * refused at once by this process and within a second by every other one.
+ */
+import { createHash, hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Database, Transaction } from '../database/database.ts';
+import type { Caller } from '../kernel/caller.ts';
+import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
+import { notFound, PlatformError } from '../kernel/errors.ts';
+import { isId, newId } from '../kernel/ids.ts';
+import { createShortCache } from '../kernel/short-cache.ts';
+import {
+  type ApiKeyRow,
+  disableApiKey,
+  findApiKeyByHash,
+  findApiKeyById,
+  insertApiKey,
+  insertOrganization,
+  listApiKeys,
+} from './api-keys.store.ts';
+
+/** How long a verified key is believed without asking the database again. */
+const believedMs = 1_000;
+/** Keys kept in memory; the oldest goes first. */
+const rememberedMax = 10_000;
+
+export interface NewApiKey {
+  client_name: string;
+  scopes: readonly string[];
+  rate_limit?: number;
+  /** Milliseconds since the epoch; already known to lie ahead. */
+  expires_at?: number;
+  organization_id?: string;
+}
+
+interface Remembered {
+  readonly caller: Caller;
+  readonly expiresAt: number | null;
+}
+
+export type ApiKeys = ReturnType<typeof createApiKeys>;
+
+/** `onOrganization` runs in the transaction that brings a new organization into being. */
+export function createApiKeys(
+  database: Database,
+  clock: Clock,
+  onOrganization: (tx: Transaction, organizationId: string, now: number) => Promise<void>,
+) {
+  const remembered = createShortCache<Remembered>(clock, believedMs, rememberedMax);
+
+  /** The caller behind a key, from memory; undefined when the database has to be asked. */
+  function recall(keyHash: string): Caller | undefined {
+    const known = remembered.get(keyHash);
+    if (known === undefined) return undefined;
+    return known.expiresAt !== null && known.expiresAt <= clock.now() ? undefined : known.caller;
+  }
+
+  async function verifyStored(keyHash: string): Promise<Remembered> {
+    const row = await findApiKeyByHash(database.read, keyHash);
+    if (row === undefined || row.enabled === 0 || !equalHex(row.key_hash, keyHash)) {
+      throw new PlatformError('invalid_api_key', 'The API key is invalid or revoked');
+    }
+    if (row.expires_at !== null && row.expires_at <= clock.now()) {
+      throw new PlatformError('api_key_expired', 'The API key has expired');
+    }
+    return { caller: callerOf(row), expiresAt: row.expires_at };
+  }
+
+  return {
+    /** The caller behind a key as it was sent, or `401`. A promise only when the database is asked. */
+    verify(key: string): Caller | Promise<Caller> {
+      const keyHash = hash('sha256', key);
+      const known = recall(keyHash);
+      if (known !== undefined) return known;
+      return remembered.read(keyHash, () => verifyStored(keyHash)).then(({ caller }) => caller);
+    },
+
+    /** The caller behind a key's id, for work done later in its name; undefined when it may no more. */
+    async callerById(id: string): Promise<Caller | undefined> {
+      const row = await findApiKeyById(database.read, id);
+      if (row === undefined || row.enabled === 0) return undefined;
+      if (row.expires_at !== null && row.expires_at <= clock.now()) return undefined;
+      return callerOf(row);
+    },
+
+    /** Issues a key. The answer alone holds its plaintext. */
+    async issue(request: NewApiKey) {
+      const plaintext = `sk_${randomBytes(32).toString('base64url')}`;
+      const now = clock.now();
+      const row: ApiKeyRow = {
+        id: newId(),
+        organization_id: request.organization_id ?? 'default',
+        client_name: request.client_name,
+        key_hash: createHash('sha256').update(plaintext).digest('hex'),
+        scopes: JSON.stringify(request.scopes),
+        rate_limit: request.rate_limit ?? 100,
+        enabled: 1,
+        created_at: now,
+        expires_at: request.expires_at ?? null,
+      };
+      await database.write(async (tx) => {
+        const isNew = await insertOrganization(tx, row.organization_id, now);
+        if (isNew) await onOrganization(tx, row.organization_id, now);
+        await insertApiKey(tx, row);
+      });
+      const { created_at, expires_at, ...key } = shown(row);
+      return { ...key, plaintext_key: plaintext, created_at };
+    },
+
+    async list() {
+      return (await listApiKeys(database.read)).map(shown);
+    },
+
+    /** Revokes a key for good; `404` when there is none, nothing new when it is revoked already. */
+    async revoke(id: string) {
+      const row = isId(id) ? await database.write((tx) => disableApiKey(tx, id)) : undefined;
+      if (row === undefined) throw notFound('API key');
+      remembered.forget(row.key_hash);
+      return { message: 'The API key is revoked', id };
+    },
+  };
+}
+
+function callerOf(row: ApiKeyRow): Caller {
+  return {
+    keyId: row.id,
+    organizationId: row.organization_id,
+    clientName: row.client_name,
+    scopes: JSON.parse(row.scopes) as string[],
+    rateLimit: row.rate_limit,
+  };
+}
+
+function shown(row: Omit<ApiKeyRow, 'key_hash'>) {
+  return {
+    id: row.id,
+    organization_id: row.organization_id,
+    client_name: row.client_name,
+    scopes: JSON.parse(row.scopes) as string[],
+    rate_limit: row.rate_limit,
+    enabled: row.enabled === 1,
+    created_at: timestamp(row.created_at),
+    expires_at: timestampOrNull(row.expires_at),
+  };
+}
+
+function equalHex(a: string, b: string): boolean {
+  return a.length === b.length && timingSafeEqual(Buffer.from(a, 'hex'), Buffer.from(b, 'hex'));
+}

@@ -1,0 +1,185 @@
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { ConfigError, readConfig, variables } from './config.ts';
+
+const table = Object.values(variables);
+const cluster = { DATABASE_URL: 'postgres://u:hunter2@db/x', ADMIN_SECRET: 's3cret' };
+
+/** The faults of an environment, a line each. */
+function faultsOf(environment: Record<string, string>): string[] {
+  try {
+    readConfig(environment);
+    return [];
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    const [title, ...faults] = (error as Error).message.split('\n');
+    expect(title).toBe('The configuration is not valid:');
+    return faults.map((fault) => fault.trim());
+  }
+}
+
+describe('the environment', () => {
+  test('may be empty: then the platform is embedded, with every default', () => {
+    expect(readConfig({})).toEqual({
+      port: 3000,
+      host: '127.0.0.1',
+      dataDir: './data',
+      adminSecret: null,
+      databaseUrl: null,
+      skillsDir: null,
+      logLevel: 'info',
+      executors: availableParallelism(),
+      workerConcurrency: 100,
+      executorMemoryMb: 512,
+      retryBackoffMs: 1_000,
+      jobLeaseMs: 30_000,
+      skillsAllowCidrs: null,
+      retentionDays: 30,
+      shutdownGraceMs: 25_000,
+      isEmbedded: true,
+    });
+  });
+
+  test('sets every variable', () => {
+    const config = readConfig({
+      PORT: '0',
+      HOST: '::1',
+      DATA_DIR: '/var/lib/skillwright',
+      ADMIN_SECRET: ' kept as it is ',
+      DATABASE_URL: 'postgresql://db:5432/skillwright?sslmode=require',
+      SKILLS_DIR: '/skills',
+      LOG_LEVEL: 'debug',
+      EXECUTORS: '4',
+      WORKER_CONCURRENCY: '10',
+      EXECUTOR_MEMORY_MB: '64',
+      RETRY_BACKOFF_MS: '1',
+      JOB_LEASE_MS: '1000',
+      SKILLS_ALLOW_CIDRS: '10.0.0.0/8, fd00::/8',
+      RETENTION_DAYS: '1',
+      SHUTDOWN_GRACE_MS: '0',
+    });
+
+    expect(config).toEqual({
+      port: 0,
+      host: '::1',
+      dataDir: '/var/lib/skillwright',
+      adminSecret: ' kept as it is ',
+      databaseUrl: 'postgresql://db:5432/skillwright?sslmode=require',
+      skillsDir: '/skills',
+      logLevel: 'debug',
+      executors: 4,
+      workerConcurrency: 10,
+      executorMemoryMb: 64,
+      retryBackoffMs: 1,
+      jobLeaseMs: 1_000,
+      skillsAllowCidrs: '10.0.0.0/8, fd00::/8',
+      retentionDays: 1,
+      shutdownGraceMs: 0,
+      isEmbedded: false,
+    });
+  });
+
+  test('may hold what other programs set', () => {
+    expect(readConfig({ PATH: '/bin', port: 'x', NODE_ENV: 'production' }).port).toBe(3000);
+  });
+});
+
+describe('a bad value stops the start and is named', () => {
+  test.each([
+    ['PORT', ['', ' ', '-1', '65536', '3000.5', '3e3', '0x50', '+80', 'http', '٣', '80 ']],
+    ['HOST', ['', ' ']],
+    ['DATA_DIR', ['', '\t']],
+    ['ADMIN_SECRET', ['', '   ']],
+    ['DATABASE_URL', ['', 'db', 'mysql://db/x', 'postgres:', 'postgres://[', 'POSTGRES://db/x']],
+    ['SKILLS_DIR', ['']],
+    ['LOG_LEVEL', ['', 'INFO', 'verbose']],
+    ['EXECUTORS', ['0', '257', 'two']],
+    ['WORKER_CONCURRENCY', ['0', '10001']],
+    ['EXECUTOR_MEMORY_MB', ['63', '65537', '512MB']],
+    ['RETRY_BACKOFF_MS', ['0', '3600001']],
+    ['JOB_LEASE_MS', ['999', '3600001', '30s']],
+    ['SKILLS_ALLOW_CIDRS', ['', 'localhost', '10.0.0.1/8', '10.0.0.0/33', '10.0.0.0/8;fd00::/8']],
+    ['RETENTION_DAYS', ['0', '36501', '99999999999999']],
+    ['SHUTDOWN_GRACE_MS', ['-1', '600001']],
+  ])('%s', (name, values) => {
+    for (const value of values) {
+      const secret = { ADMIN_SECRET: 's3cret' };
+      const faults = faultsOf({ ...(name === 'ADMIN_SECRET' ? {} : secret), [name]: value });
+
+      expect(faults, JSON.stringify(value)).toHaveLength(1);
+      expect(faults[0]).toMatch(new RegExp(`^${name}=.*: expected .`));
+    }
+  });
+
+  test('all at once, each in a line of its own', () => {
+    const everything = Object.fromEntries(table.map(({ name }) => [name, ' ']));
+
+    const faults = faultsOf({ ...everything, REDIS_URL: 'redis://cache', ROLES: 'api' });
+
+    const named = faults.map((fault) => /^\w+/.exec(fault)?.[0]);
+    expect(named).toEqual([...table.map(({ name }) => name), 'REDIS_URL', 'ROLES']);
+  });
+
+  test('with the value, so that it is found, and with what was expected', () => {
+    expect(faultsOf({ PORT: '70000' })).toEqual([
+      'PORT="70000": expected an integer from 0 to 65535',
+    ]);
+  });
+
+  test.each([
+    ['ADMIN_SECRET', '\t \t'],
+    ['DATABASE_URL', 'http://user:hunter2@db'],
+    ['REDIS_URL', 'redis://:hunter2@cache'],
+  ])('but never with the secret in %s', (name, value) => {
+    const [fault, ...others] = faultsOf({ ADMIN_SECRET: 's3cret', [name]: value });
+
+    expect(others).toEqual([]);
+    expect(fault).toContain(name);
+    expect(fault).not.toContain(value);
+    expect(fault).not.toContain('hunter2');
+  });
+});
+
+describe('a combination that cannot work is refused with a sentence that says what to set', () => {
+  test('DATABASE_URL without ADMIN_SECRET', () => {
+    const { DATABASE_URL } = cluster;
+
+    expect(faultsOf({ DATABASE_URL })).toEqual([expect.stringMatching(/^ADMIN_SECRET is not set/)]);
+    expect(readConfig(cluster)).toMatchObject({ isEmbedded: false, adminSecret: 's3cret' });
+  });
+
+  test.each(['REDIS_URL', 'ROLES'])('%s, which this version does not know', (name) => {
+    expect(faultsOf({ ...cluster, [name]: 'all' })).toEqual([
+      expect.stringMatching(new RegExp(`^${name} is set: .*unset it$`)),
+    ]);
+  });
+});
+
+describe('the documentation', () => {
+  test('has one line for each variable, as the table has them', () => {
+    const page = readFileSync(join(import.meta.dirname, '../docs/configuration.md'), 'utf8');
+    const rows = page.split('\n').filter((line) => line.startsWith('| `'));
+
+    expect(rows).toEqual(
+      table.map(({ name, default: text, about }) => {
+        const shown = text === null ? '' : `\`${text}\``;
+        return `| \`${name}\` | ${shown} | ${about} |`;
+      }),
+    );
+  });
+
+  test('says of each variable in a sentence what it is for', () => {
+    for (const { name, about } of table) {
+      expect(name).toMatch(/^[A-Z]+(_[A-Z]+)*$/);
+      expect(about).toMatch(/^[A-Z].*\.$/);
+    }
+  });
+
+  test('has defaults that the variables accept themselves', () => {
+    for (const { default: text, read } of table) {
+      if (text !== null) expect(read(text)).toHaveProperty('value');
+    }
+  });
+});

@@ -1,0 +1,210 @@
+/**
+ * Configuration: a pure function from the environment to settings. Every variable stands in one
+ * place with its default and its rule; all faults are reported at once, before anything starts.
+ */
+import { availableParallelism } from 'node:os';
+import { parseAllowList } from './egress/allow-list.ts';
+
+/** One environment variable: what it is for, its default as text, and how to read it. */
+interface Variable<T> {
+  readonly name: string;
+  readonly about: string;
+  readonly default: string | null;
+  /** The value, or a sentence's end: what was expected. */
+  read(text: string): { value: T } | { expected: string };
+}
+
+const integer =
+  (min: number, max: number): Variable<number>['read'] =>
+  (text) =>
+    /^\d{1,12}$/.test(text) && Number(text) >= min && Number(text) <= max
+      ? { value: Number(text) }
+      : { expected: `an integer from ${min} to ${max}` };
+
+const text: Variable<string>['read'] = (value) =>
+  value.trim() === '' ? { expected: 'a value that is not empty' } : { value };
+
+const url =
+  (...protocols: string[]): Variable<string>['read'] =>
+  (value) =>
+    protocols.some((protocol) => value.startsWith(`${protocol}://`)) && URL.canParse(value)
+      ? { value }
+      : { expected: `a url that begins with ${protocols.map((p) => `${p}://`).join(' or ')}` };
+
+const word =
+  <W extends string>(...words: W[]): Variable<W>['read'] =>
+  (value) =>
+    words.includes(value as W) ? { value: value as W } : { expected: `one of ${words.join(', ')}` };
+
+const adminSecret: Variable<string>['read'] = (value) =>
+  value.trim() === '' ? { expected: 'a secret that is not empty' } : { value };
+
+/** Judged here, kept as text: the executors that use it read it from their environment. */
+const addressRanges: Variable<string>['read'] = (value) => {
+  if (value.trim() === '') return { expected: 'address ranges such as 10.0.0.0/8, fd00::/8' };
+  try {
+    parseAllowList(value);
+    return { value };
+  } catch (error) {
+    return { expected: `address ranges, but ${(error as Error).message}` };
+  }
+};
+
+/** Every variable, in the order in which the documentation lists them. */
+export const variables = {
+  port: {
+    name: 'PORT',
+    about: 'Port to listen on; 0 takes a free one.',
+    default: '3000',
+    read: integer(0, 65_535),
+  },
+  host: { name: 'HOST', about: 'Address to listen on.', default: '127.0.0.1', read: text },
+  dataDir: {
+    name: 'DATA_DIR',
+    about: 'Directory of the embedded database and the generated secret.',
+    default: './data',
+    read: text,
+  },
+  adminSecret: {
+    name: 'ADMIN_SECRET',
+    about: 'Secret of the /admin endpoints; generated at first start when it is not set.',
+    default: null,
+    read: adminSecret,
+  },
+  databaseUrl: {
+    name: 'DATABASE_URL',
+    about: 'PostgreSQL to use instead of the embedded database.',
+    default: null,
+    read: url('postgres', 'postgresql'),
+  },
+  skillsDir: {
+    name: 'SKILLS_DIR',
+    about: "Directory of the operator's own skills.",
+    default: null,
+    read: text,
+  },
+  logLevel: {
+    name: 'LOG_LEVEL',
+    about: 'Least severe log lines to write.',
+    default: 'info',
+    read: word('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
+  },
+  executors: {
+    name: 'EXECUTORS',
+    about: 'Child processes that run skills; the number of cores when it is not set.',
+    default: null,
+    read: integer(1, 256),
+  },
+  workerConcurrency: {
+    name: 'WORKER_CONCURRENCY',
+    about: 'Runs at a time in this process, of each of the two queues that runs come by.',
+    default: '100',
+    read: integer(1, 10_000),
+  },
+  executorMemoryMb: {
+    name: 'EXECUTOR_MEMORY_MB',
+    about: 'Memory that the skills in one executor may use, in MiB.',
+    default: '512',
+    read: integer(64, 65_536),
+  },
+  retryBackoffMs: {
+    name: 'RETRY_BACKOFF_MS',
+    about: 'Wait before the first retry of a job; it doubles with each.',
+    default: '1000',
+    read: integer(1, 3_600_000),
+  },
+  jobLeaseMs: {
+    name: 'JOB_LEASE_MS',
+    about: 'How long a job is held for a process that no longer answers.',
+    default: '30000',
+    read: integer(1_000, 3_600_000),
+  },
+  skillsAllowCidrs: {
+    name: 'SKILLS_ALLOW_CIDRS',
+    about: 'Private address ranges that the catalog may reach, comma-separated.',
+    default: null,
+    read: addressRanges,
+  },
+  retentionDays: {
+    name: 'RETENTION_DAYS',
+    about: 'Days that ended jobs and their conversations are kept.',
+    default: '30',
+    read: integer(1, 36_500),
+  },
+  shutdownGraceMs: {
+    name: 'SHUTDOWN_GRACE_MS',
+    about: 'Time that runs get to finish when the platform stops.',
+    default: '25000',
+    read: integer(0, 600_000),
+  },
+} satisfies Record<string, Variable<unknown>>;
+
+type Variables = typeof variables;
+type ValueOf<V> = V extends { read(text: string): infer R }
+  ? Extract<R, { value: unknown }>['value']
+  : never;
+type Settings = {
+  [K in keyof Variables]: Variables[K]['default'] extends null
+    ? ValueOf<Variables[K]> | null
+    : ValueOf<Variables[K]>;
+};
+
+/** The settings of a process. */
+export interface Config extends Omit<Settings, 'executors'> {
+  readonly executors: number;
+  /** Whether the platform runs in one process on its own database. */
+  readonly isEmbedded: boolean;
+}
+
+/** Everything that is wrong with the environment, a line each. */
+export class ConfigError extends Error {
+  constructor(faults: readonly string[]) {
+    super(['The configuration is not valid:', ...faults.map((fault) => `  ${fault}`)].join('\n'));
+    this.name = 'ConfigError';
+  }
+}
+
+/** Reads the environment. Throws a ConfigError that names every fault. */
+export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+  const faults: string[] = [];
+  const settings: Record<string, unknown> = {};
+  for (const [key, variable] of Object.entries(variables)) {
+    const given = environment[variable.name] ?? variable.default;
+    if (given === null) {
+      settings[key] = null;
+      continue;
+    }
+    const result = variable.read(given);
+    if ('value' in result) settings[key] = result.value;
+    else
+      faults.push(`${variable.name}=${shown(variable.name, given)}: expected ${result.expected}`);
+  }
+  const read = settings as unknown as Settings;
+  if (read.databaseUrl !== null && read.adminSecret === null && !faults.some(isAboutSecret)) {
+    faults.push(
+      'ADMIN_SECRET is not set: with DATABASE_URL it has to be, so that every process agrees',
+    );
+  }
+  for (const name of ['REDIS_URL', 'ROLES']) {
+    if (environment[name] !== undefined) {
+      faults.push(
+        `${name} is set: this version runs in one process and does not know it; unset it`,
+      );
+    }
+  }
+  if (faults.length > 0) throw new ConfigError(faults);
+  return {
+    ...read,
+    executors: read.executors ?? availableParallelism(),
+    isEmbedded: read.databaseUrl === null,
+  };
+}
+
+function isAboutSecret(fault: string): boolean {
+  return fault.startsWith('ADMIN_SECRET');
+}
+
+/** A value as a fault may show it: never a secret. */
+function shown(name: string, value: string): string {
+  return name.includes('SECRET') || name.endsWith('_URL') ? '…' : JSON.stringify(value);
+}

@@ -1,0 +1,203 @@
+/** `/api/conversations` (specification: Conversations). */
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { callerOf } from '../http/authenticate.ts';
+import { pageParameters, type Query, textParameter, wordParameter } from '../http/query.ts';
+import { apiRefusals } from '../http/refusals.ts';
+import { Id, Page, Timestamp, TokenStats, tokenCounts, Words } from '../http/schemas.ts';
+import type { Server } from '../http/server.ts';
+import type { Conversations } from './conversations.ts';
+
+const tags = ['Conversations'];
+const security = [{ apiKey: [] }];
+
+const statuses = ['active', 'completed', 'failed'] as const;
+const triggerTypes = ['api', 'scheduled', 'webhook'] as const;
+const roles = ['user', 'assistant', 'system', 'tool'] as const;
+
+const listed = {
+  id: Id,
+  agent_id: Type.String(),
+  user_id: Type.String(),
+  status: Words(statuses),
+  trigger_type: Words(triggerTypes),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+};
+const example = {
+  id: '01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11',
+  agent_id: 'default',
+  user_id: 'nightly reports',
+  status: 'completed',
+  trigger_type: 'api',
+  created_at: '2026-01-01T00:00:00.000Z',
+  updated_at: '2026-01-01T00:00:00.120Z',
+};
+const noTokens = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+const Message = Type.Object(
+  {
+    id: Id,
+    conversation_id: Id,
+    role: Words(roles),
+    content: Type.String(),
+    created_at: Timestamp,
+  },
+  { title: 'Message' },
+);
+const messageExample = {
+  id: '01990a5e-7c1b-7001-8f1e-0c5a7e9b2d12',
+  conversation_id: example.id,
+  role: 'user',
+  content: '{"text":"hello"}',
+  created_at: '2026-01-01T00:00:00.000Z',
+};
+const Params = Type.Object({ id: Id });
+
+export function conversationRoutes(
+  server: Server,
+  { conversations }: { conversations: Conversations },
+) {
+  /** Unknown conversations are 404 before the query is judged (decisions 3). */
+  const lookUp = async (request: FastifyRequest) => {
+    const { id } = request.params as { id: string };
+    await conversations.find(callerOf(request).organizationId, id);
+  };
+
+  server.get(
+    '/api/conversations',
+    {
+      schema: {
+        tags,
+        security,
+        operationId: 'listConversations',
+        summary: 'List conversations, newest first',
+        querystring: Type.Object({
+          agent_id: Type.Optional(Type.String()),
+          user_id: Type.Optional(Type.String()),
+          status: Type.Optional(Words(statuses)),
+          trigger_type: Type.Optional(Words(triggerTypes)),
+          ...Page.properties,
+        }),
+        response: {
+          200: Type.Array(Type.Object(listed, { title: 'ListedConversation' }), {
+            description: 'A page of conversations; X-Total-Count says how many there are.',
+            examples: [[example]],
+          }),
+          ...apiRefusals(),
+        },
+      },
+    },
+    async (request, reply) => {
+      const query = request.query as Query;
+      const filters = {
+        agent_id: textParameter(query, 'agent_id'),
+        user_id: textParameter(query, 'user_id'),
+        status: wordParameter(query, 'status', statuses),
+        trigger_type: wordParameter(query, 'trigger_type', triggerTypes),
+      };
+      const { conversations: page, total } = await conversations.list(
+        callerOf(request).organizationId,
+        filters,
+        pageParameters(query),
+      );
+      return reply.header('x-total-count', total).send(page);
+    },
+  );
+
+  server.get(
+    '/api/conversations/:id',
+    {
+      schema: {
+        tags,
+        security,
+        operationId: 'getConversation',
+        summary: 'Get a conversation with its tokens',
+        params: Params,
+        response: {
+          200: Type.Object(
+            { ...listed, token_stats: TokenStats },
+            {
+              title: 'Conversation',
+              description: 'The conversation.',
+              examples: [{ ...example, token_stats: noTokens }],
+            },
+          ),
+          ...apiRefusals('not_found'),
+        },
+      },
+    },
+    (request) => conversations.get(callerOf(request).organizationId, request.params.id),
+  );
+
+  server.get(
+    '/api/conversations/:id/messages',
+    {
+      onRequest: lookUp,
+      schema: {
+        tags,
+        security,
+        operationId: 'listMessages',
+        summary: 'List the messages of a conversation, oldest first',
+        params: Params,
+        querystring: Type.Object({
+          role: Type.Optional(Words(roles)),
+          limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 100 })),
+          offset: Type.Optional(Type.Integer({ minimum: 0, default: 0 })),
+        }),
+        response: {
+          200: Type.Array(Message, {
+            description: 'A page of messages; X-Total-Count says how many there are.',
+            examples: [[messageExample]],
+          }),
+          ...apiRefusals('not_found'),
+        },
+      },
+    },
+    async (request, reply) => {
+      const query = request.query as Query;
+      const { messages, total } = await conversations.messages(
+        request.params.id,
+        wordParameter(query, 'role', roles),
+        pageParameters(query, { default: 100, max: 500 }),
+      );
+      return reply.header('x-total-count', total).send(messages);
+    },
+  );
+
+  server.get(
+    '/api/conversations/:id/token-usage',
+    {
+      onRequest: lookUp,
+      schema: {
+        tags,
+        security,
+        operationId: 'getTokenUsage',
+        summary: 'Get the tokens of a conversation, message by message',
+        params: Params,
+        response: {
+          200: Type.Object(
+            {
+              conversation_id: Id,
+              ...tokenCounts,
+              breakdown: Type.Array(
+                Type.Object({
+                  message_id: Id,
+                  role: Words(roles),
+                  prompt_tokens: Type.Integer(),
+                  completion_tokens: Type.Integer(),
+                }),
+              ),
+            },
+            {
+              title: 'TokenUsage',
+              description: 'The totals are the sums of the breakdown.',
+              examples: [{ conversation_id: example.id, ...noTokens, breakdown: [] }],
+            },
+          ),
+          ...apiRefusals('not_found'),
+        },
+      },
+    },
+    (request) => conversations.tokenUsage(request.params.id),
+  );
+}

@@ -1,0 +1,123 @@
+/** Conversations as clients read them: pages, messages, and what they cost in tokens. */
+import type { Database } from '../database/database.ts';
+import type { MessageRole } from '../database/tables.ts';
+import { timestamp } from '../kernel/clock.ts';
+import { notFound } from '../kernel/errors.ts';
+import { isId } from '../kernel/ids.ts';
+import {
+  type ConversationFilters,
+  type ConversationRow,
+  findConversation,
+  listConversations,
+  listMessages,
+  listMessageTokens,
+  sumTokensByJob,
+} from './conversations.store.ts';
+
+export type { ConversationFilters } from './conversations.store.ts';
+
+/** Tokens in the specification's words; the total is always the sum. */
+export interface TokenStats {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+}
+
+/** Adds up. */
+function tokenStats(
+  rows: readonly { prompt_tokens: number; completion_tokens: number }[],
+): TokenStats {
+  let prompt = 0;
+  let completion = 0;
+  for (const row of rows) {
+    prompt += row.prompt_tokens;
+    completion += row.completion_tokens;
+  }
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+  };
+}
+
+export type Conversations = ReturnType<typeof createConversations>;
+
+export function createConversations(database: Database) {
+  const db = database.read;
+
+  /** The organization's conversation, or `404 not_found`. */
+  async function find(organizationId: string, id: string): Promise<ConversationRow> {
+    const row = isId(id) ? await findConversation(db, organizationId, id) : undefined;
+    if (row === undefined) throw notFound('Conversation');
+    return row;
+  }
+
+  return {
+    find,
+
+    async list(
+      organizationId: string,
+      filters: ConversationFilters,
+      page: { limit: number; offset: number },
+    ) {
+      const { conversations, total } = await listConversations(db, organizationId, filters, page);
+      return { conversations: conversations.map(shown), total };
+    },
+
+    async get(organizationId: string, id: string) {
+      const row = await find(organizationId, id);
+      return { ...shown(row), token_stats: tokenStats(await sumTokensByJob(db, id)) };
+    },
+
+    async messages(
+      conversationId: string,
+      role: MessageRole | undefined,
+      page: { limit: number; offset: number },
+    ) {
+      const { messages, total } = await listMessages(db, conversationId, role, page);
+      return {
+        messages: messages.map(({ id, conversation_id, role: by, content, created_at }) => ({
+          id,
+          conversation_id,
+          role: by,
+          content,
+          created_at: timestamp(created_at),
+        })),
+        total,
+      };
+    },
+
+    async tokenUsage(conversationId: string) {
+      const rows = await listMessageTokens(db, conversationId);
+      return {
+        conversation_id: conversationId,
+        ...tokenStats(rows),
+        breakdown: rows.map(({ id, role, prompt_tokens, completion_tokens }) => ({
+          message_id: id,
+          role,
+          prompt_tokens,
+          completion_tokens,
+        })),
+      };
+    },
+
+    /** Tokens that one job of a conversation used. */
+    async tokensOfJob(conversationId: string, jobId: string): Promise<TokenStats> {
+      const rows = await sumTokensByJob(db, conversationId);
+      return tokenStats(rows.filter((row) => row.job_id === jobId));
+    },
+  };
+}
+
+function shown(row: ConversationRow) {
+  const { id, agent_id, user_id, status, trigger_type, created_at, updated_at } = row;
+  return {
+    id,
+    agent_id,
+    user_id,
+    status,
+    trigger_type,
+    created_at: timestamp(created_at),
+    updated_at: timestamp(updated_at),
+  };
+}

@@ -1,0 +1,87 @@
+/**
+ * Group work above the database: items that arrive while a write is under way go into the next one
+ * together, so that one statement and one commit serve many. Order of arrival is kept. An item is
+ * answered only after its commit; one that makes its batch fail is tried again alone, so it harms
+ * no neighbour.
+ */
+import { PlatformError } from '../kernel/errors.ts';
+import { type Database, refuseNesting, type Transaction } from './database.ts';
+
+/** Handles all items in one transaction; the result's i-th entry answers the i-th item. */
+export type BatchRunner<I, O> = (tx: Transaction, items: readonly I[]) => Promise<O[]>;
+
+const itemsPerWriteMax = 256;
+/** Beyond this many waiting items the service answers that it is overloaded. */
+const waitingMax = 10_000;
+
+interface Waiting<I, O> {
+  readonly item: I;
+  resolve(value: O): void;
+  reject(error: unknown): void;
+}
+
+/** A function that takes one item and answers when the write that held it is durable. */
+export function createBatch<I, O>(
+  database: Database,
+  run: BatchRunner<I, O>,
+): (item: I) => Promise<O> {
+  const waiting: Waiting<I, O>[] = [];
+  let writing = false;
+
+  async function writeAll(): Promise<void> {
+    writing = true;
+    while (waiting.length > 0) await writeSome();
+    writing = false;
+  }
+
+  async function writeSome(): Promise<void> {
+    // Taken when the transaction runs, not when it is asked for: whoever arrives until then joins.
+    let taken: Waiting<I, O>[] = [];
+    try {
+      const results = await database.write((tx) => {
+        // The database may run a unit a second time; it is then about the same items.
+        if (taken.length === 0) taken = waiting.splice(0, itemsPerWriteMax);
+        return run(
+          tx,
+          taken.map((one) => one.item),
+        );
+      });
+      taken.forEach((one, i) => {
+        one.resolve(results[i] as O);
+      });
+    } catch (error) {
+      if (taken.length === 0) taken = waiting.splice(0);
+      await afterFailure(taken, error);
+    }
+  }
+
+  async function afterFailure(taken: Waiting<I, O>[], error: unknown): Promise<void> {
+    const unavailable = error instanceof PlatformError && error.code === 'service_unavailable';
+    if (taken.length === 1 || unavailable) {
+      for (const one of taken) one.reject(error);
+      return;
+    }
+    for (const one of taken) {
+      try {
+        const [result] = await database.write((tx) => run(tx, [one.item]));
+        one.resolve(result as O);
+      } catch (alone) {
+        one.reject(alone);
+      }
+    }
+  }
+
+  return (item) => {
+    // It would wait for the next write, and that one for the write around the caller.
+    refuseNesting();
+    if (waiting.length >= waitingMax) {
+      return Promise.reject(
+        new PlatformError('service_unavailable', 'Too many writes are waiting', { retryAfter: 1 }),
+      );
+    }
+    return new Promise<O>((resolve, reject) => {
+      waiting.push({ item, resolve, reject });
+      if (!writing) void writeAll();
+    });
+  };
+}

@@ -1,0 +1,103 @@
+/**
+ * Counts kept beside the rows, in the same transaction, so that no list ever counts rows. Each
+ * process adds to rows of its own (`writer`), so that processes never wait for one another here;
+ * a count is the sum over the writers.
+ */
+import { type SqlBool, sql } from 'kysely';
+import type { Transaction } from './database.ts';
+import { statement } from './statement.ts';
+import type { Tables } from './tables.ts';
+
+type CountsTable = 'job_counts' | 'conversation_counts';
+/** What a row is counted by, without its status. */
+type Kind<T extends CountsTable> = Omit<Tables[T], 'status' | 'writer' | 'count'>;
+
+/** One row of `kind` less in status `from`, one more in `to`; null for a row that comes or goes. */
+export interface CountChange<T extends CountsTable> {
+  readonly kind: Kind<T>;
+  readonly from: Tables[T]['status'] | null;
+  readonly to: Tables[T]['status'] | null;
+}
+
+/** Names this process's rows. One of its kind in a cluster; the embedded process is always the same. */
+export type Writer = string;
+
+/** A row of either table. */
+type Row = Record<string, string | number>;
+
+export interface Counts<T extends CountsTable> {
+  /** Records changes; to be told of every change of a row's status. */
+  change(tx: Transaction, writer: Writer, changes: readonly CountChange<T>[]): Promise<void>;
+  /**
+   * Adds what other processes have counted to this one's rows. Their sums stay the same, and rows of
+   * processes that are gone do not pile up; one that lives on begins anew from zero. Leaves alone
+   * what somebody is changing just now, and does nothing while another process folds.
+   */
+  fold(tx: Transaction, writer: Writer): Promise<void>;
+}
+
+/** The counts in `table`, which are kept by `columns`. */
+export function createCounts<T extends CountsTable>(
+  table: T,
+  columns: readonly (keyof Kind<T> & string)[],
+): Counts<T> {
+  const names = [...columns, 'status', 'writer', 'count'];
+  const add = statement<Row>()((db, p) =>
+    db
+      .insertInto(table as never)
+      .values(Object.fromEntries(names.map((name) => [name, p(name)])) as never)
+      .onConflict((conflict) =>
+        conflict.columns([...columns, 'status', 'writer'] as never).doUpdateSet(
+          (eb) =>
+            ({
+              count: eb(`${table}.count` as never, '+', eb.ref('excluded.count' as never)),
+            }) as never,
+        ),
+      ),
+  );
+  const takeOthers = statement<{ writer: string }>()((db, p, dialect) => {
+    const others = sql<SqlBool>`writer <> ${p('writer')}`;
+    const free = sql<SqlBool>`ctid in (select ctid from ${sql.table(table)} where ${others}
+      and (select pg_try_advisory_xact_lock(hashtext(${sql.lit(table)}))) for update skip locked)`;
+    return db
+      .deleteFrom(table as never)
+      .where(dialect === 'sqlite' ? others : free)
+      .returningAll();
+  });
+  /** Always in one order, so that two transactions of a process never wait for each other. */
+  const inOrder = (rows: readonly Row[]) => {
+    const keyed = rows.map((row) => ({ key: names.map((name) => row[name]).join('\n'), row }));
+    return keyed.sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ row }) => row);
+  };
+
+  async function change(
+    tx: Transaction,
+    writer: Writer,
+    changes: readonly CountChange<T>[],
+  ): Promise<void> {
+    // Added up first: a batch of like rows then writes one count or two.
+    const sums = new Map<string, Row>();
+    const move = (kind: Kind<T>, status: string, by: number) => {
+      let key = status;
+      for (const column of columns) key += `\n${kind[column]}`;
+      const row = sums.get(key);
+      if (row !== undefined) row.count = (row.count as number) + by;
+      else {
+        const fields = columns.map((column) => [column, kind[column]]);
+        sums.set(key, { ...Object.fromEntries(fields), status, writer, count: by });
+      }
+    };
+    for (const { kind, from, to } of changes) {
+      if (from !== null) move(kind, from, -1);
+      if (to !== null) move(kind, to, 1);
+    }
+    await tx.each(add, inOrder([...sums.values()].filter((row) => row.count !== 0)));
+  }
+
+  async function fold(tx: Transaction, writer: Writer): Promise<void> {
+    const rows = (await tx.all(takeOthers, { writer })) as Row[];
+    await tx.each(add, inOrder(rows.map((row) => ({ ...row, writer }))));
+  }
+
+  return { change, fold };
+}

@@ -1,0 +1,78 @@
+/**
+ * The database as the rest of the program knows it. What it promises:
+ * `write` resolves only after its commit is durable; what a unit did is visible to every later
+ * read; a unit that throws leaves nothing behind and harms no other. It never nests transactions.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Insertable, Kysely } from 'kysely';
+import type { Statement } from './statement.ts';
+import type { Tables } from './tables.ts';
+
+/** Which database it is, for the few places where the two must differ. */
+export type Dialect = 'sqlite' | 'postgres';
+
+/** Something that runs queries: outside a transaction, or inside one. */
+export interface Handle {
+  readonly dialect: Dialect;
+  /** For everything that is not on the hot path. */
+  readonly kysely: Kysely<Tables>;
+  /** Runs a statement; all its rows. */
+  all<P, R>(statement: Statement<P, R>, params: P): Promise<R[]>;
+  /** Runs a statement; its first row. */
+  first<P, R>(statement: Statement<P, R>, params: P): Promise<R | undefined>;
+  /** Runs one statement for each of `params`, in order; how many rows each of them changed. */
+  each<P>(statement: Statement<P, unknown>, params: readonly P[]): Promise<number[]>;
+  /** Inserts rows that all have the same columns; a column left out takes its default. */
+  insert<T extends keyof Tables>(table: T, rows: readonly Insertable<Tables[T]>[]): Promise<void>;
+}
+
+export interface Transaction extends Handle {
+  /** Runs after the commit and before the write's promise resolves; must not throw. */
+  afterCommit(hook: () => void): void;
+}
+
+export interface Database {
+  /** Reads what is committed. */
+  readonly read: Handle;
+  /**
+   * Runs `unit` in a transaction; it may be run again after a rollback, so whatever it does beside
+   * its queries belongs in `afterCommit`. On SQLite, units that arrive together share one commit,
+   * and a unit may only await its own queries: anything else would hold up all the others.
+   * Rejects with `service_unavailable` when the database cannot be used right now.
+   */
+  write<T>(unit: (tx: Transaction) => Promise<T>): Promise<T>;
+  /** Rejects unless a trivial query succeeds. */
+  ping(): Promise<void>;
+  /** Connections in use and at rest. */
+  connections(): { active: number; idle: number };
+  /** Waits for the writes under way, then closes every connection. */
+  close(): Promise<void>;
+}
+
+/**
+ * Runs what was to happen after a commit. A hook that throws is a bug of its author's; the commit
+ * stands, so the error is told to the process and not to whoever wrote.
+ */
+export function runAfterCommit(hooks: readonly (() => void)[]): void {
+  for (const hook of hooks) {
+    try {
+      hook();
+    } catch (error) {
+      process.emitWarning(error as Error);
+    }
+  }
+}
+
+const insideWrite = new AsyncLocalStorage<boolean>();
+
+/** Runs a unit so that a write begun inside it is refused instead of waiting for itself. */
+export function asUnit<T>(run: () => Promise<T>): Promise<T> {
+  return insideWrite.run(true, run);
+}
+
+/** Throws where a transaction is already open around the caller. */
+export function refuseNesting(): void {
+  if (insideWrite.getStore()) {
+    throw new Error('A transaction is open already: pass its handle on instead of writing anew.');
+  }
+}

@@ -1,0 +1,33 @@
+/** `id IN (any number of ids)` with one parameter, so that the statement is prepared once. */
+import { type RawBuilder, type SqlBool, sql } from 'kysely';
+import type { Dialect } from './database.ts';
+
+/** The ids as the one parameter that `idIn` takes: a JSON array, which both databases can unfold. */
+export function idsParam(ids: readonly string[]): string {
+  return JSON.stringify(ids);
+}
+
+/** The condition on a table's `id`. */
+export function idIn(dialect: Dialect, ids: RawBuilder<string>): RawBuilder<SqlBool> {
+  return dialect === 'sqlite'
+    ? sql<SqlBool>`id in (select value from json_each(${ids}))`
+    : sql<SqlBool>`id in (select json_array_elements_text(${ids}::json))`;
+}
+
+/**
+ * As `idIn`, for an UPDATE of many rows of `table`. PostgreSQL then locks those that `condition`
+ * allows in the order of their ids, so that two transactions never wait for each other; with
+ * `skip` it leaves out those that somebody else is changing just now.
+ */
+export function idInLocked(
+  dialect: Dialect,
+  ids: RawBuilder<string>,
+  table: string,
+  condition: RawBuilder<SqlBool>,
+  skip = false,
+): RawBuilder<SqlBool> {
+  const found = sql<SqlBool>`${idIn(dialect, ids)} and ${condition}`;
+  if (dialect === 'sqlite') return found;
+  const wait = sql.raw(skip ? 'skip locked' : '');
+  return sql<SqlBool>`id in (select id from ${sql.table(table)} where ${found} order by id for update ${wait})`;
+}

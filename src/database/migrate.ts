@@ -1,0 +1,44 @@
+/** Brings a database's schema to this program's; refuses one that is newer than the program. */
+import type { Kysely } from 'kysely';
+import { Migrator } from 'kysely/migration';
+import type { Dialect } from './database.ts';
+import { up as foundation } from './migrations/0001-foundation.ts';
+import type { Tables } from './tables.ts';
+
+/** In order; a migration that has been released is never changed. */
+const migrations: Record<string, (db: Kysely<unknown>, dialect: Dialect) => Promise<void>> = {
+  '0001-foundation': foundation,
+};
+
+/** Runs what is missing. Throws a sentence for the operator when the schema is from the future. */
+export async function migrate(kysely: Kysely<Tables>, dialect: Dialect): Promise<void> {
+  const provided = Object.entries(migrations).map(([name, migration]) => [
+    name,
+    { up: (db: Kysely<unknown>) => migration(db, dialect) },
+  ]);
+  const migrator = new Migrator({
+    db: kysely,
+    provider: { getMigrations: async () => Object.fromEntries(provided) },
+  });
+  const known = new Set(Object.keys(migrations));
+  const applied = await appliedMigrations(kysely);
+  const unknown = applied.filter((name) => !known.has(name));
+  if (unknown.length > 0) {
+    throw new Error(
+      `The database was last used by a newer Skillwright (it has migration ${unknown[0]}): run that version, or restore a backup from before the upgrade.`,
+    );
+  }
+  if (applied.length === known.size) return;
+  const { error } = await migrator.migrateToLatest();
+  if (error !== undefined) throw error;
+}
+
+async function appliedMigrations(kysely: Kysely<Tables>): Promise<string[]> {
+  const tables = await kysely.introspection.getTables({ withInternalKyselyTables: true });
+  if (!tables.some((table) => table.name === 'kysely_migration')) return [];
+  const rows = await (kysely as unknown as Kysely<{ kysely_migration: { name: string } }>)
+    .selectFrom('kysely_migration')
+    .select('name')
+    .execute();
+  return rows.map((row) => row.name);
+}

@@ -1,0 +1,188 @@
+/**
+ * The runs of a child: begins them, hears their end, carries what they say to the outbox. A run
+ * ends once, by what its skill returns or throws, or by an error that its code threw elsewhere; what
+ * comes later is dropped. Has no timer of its own but one for progress, shared by all runs.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Validate } from '../kernel/json-schema.ts';
+import type { SkillDefinition } from '../skills/definition.ts';
+import { describeFailure, type Failure, plainFailure } from './failure.ts';
+import { PROGRESS_MS } from './limits.ts';
+import type { Outbox } from './lines.ts';
+import { readOutput } from './output.ts';
+import type { ContextTuple, Refusal } from './protocol.ts';
+import { abortRun, ask, type Bridge, createContext, type Run } from './run-context.ts';
+
+/** A skill as the child runs it. */
+export interface Runnable {
+  readonly run: SkillDefinition['run'];
+  readonly validateInput: Validate;
+  readonly validateOutput: Validate;
+}
+
+export interface ChildRuns {
+  start(id: number, skill: string, context: ContextTuple, input: unknown): void;
+  abort(id: number, name: string, reason: string): void;
+  answer(id: number, askId: number, value: unknown): void;
+  refuse(id: number, askId: number, refusal: Refusal): void;
+  /** The run whose code is being executed; undefined outside of runs. It may be over. */
+  current(): Run | undefined;
+  /** Ends a run that has not ended; false when it has. */
+  fail(run: Run, failure: Failure): boolean;
+}
+
+export function createChildRuns(skills: ReadonlyMap<string, Runnable>, outbox: Outbox): ChildRuns {
+  const inFlight = new Map<number, Run>();
+  const scope = new AsyncLocalStorage<Run>();
+  const progress = createProgress(outbox);
+
+  const bridge: Bridge = {
+    sayLog: (run, at, message, fieldsJson) =>
+      outbox.push(JSON.stringify(['log', run.id, at, message, fieldsJson])),
+    sayProgress: progress.report,
+    sayMessage: (run, role, content) =>
+      outbox.push(JSON.stringify(['message', run.id, role, content])),
+    sayAsk: (run, askId, kind, payloadJson) =>
+      outbox.push(`["ask",${run.id},${askId},${JSON.stringify(kind)},${payloadJson}]`),
+    call,
+  };
+
+  function execute(run: Run, skill: Runnable, input: unknown): void {
+    try {
+      const result = skill.run(input, createContext(run, bridge, 0));
+      if (typeof (result as PromiseLike<unknown> | undefined)?.then !== 'function') {
+        finish(run, skill, result);
+        return;
+      }
+      Promise.resolve(result).then(
+        (value) => finish(run, skill, value),
+        (error) => fail(run, describeFailure(error)),
+      );
+    } catch (error) {
+      fail(run, describeFailure(error));
+    }
+  }
+
+  function finish(run: Run, skill: Runnable, value: unknown): void {
+    if (run.isOver) return;
+    const output = readOutput(value, skill.validateOutput);
+    if ('failure' in output) {
+      fail(run, output.failure);
+      return;
+    }
+    end(run);
+    outbox.push(`["done",${run.id},${output.json}]`);
+  }
+
+  function fail(run: Run, failure: Failure): boolean {
+    if (run.isOver) return false;
+    end(run);
+    const { code, message, retryable, stack } = failure;
+    outbox.push(JSON.stringify(['fail', run.id, code, message, retryable, stack]));
+    return true;
+  }
+
+  function end(run: Run): void {
+    run.isOver = true;
+    inFlight.delete(run.id);
+    progress.end(run);
+  }
+
+  async function call(run: Run, name: string, input: unknown, depth: number): Promise<unknown> {
+    const skill = skills.get(name);
+    if (skill === undefined) throw refusal(`there is no skill ${name}`);
+    const json = JSON.stringify(input) ?? 'null';
+    const copy: unknown = JSON.parse(json);
+    const issues = skill.validateInput(copy);
+    if (issues !== null) {
+      const list = issues.map(({ field, issue }) => `${field} ${issue}`).join('; ');
+      throw refusal(`the input of ${name} breaks its schema: ${list}`);
+    }
+    const isAllowed = await ask(run, bridge, 'may-call', name);
+    if (isAllowed !== true) throw refusal(`this run may not call ${name}`);
+    if (run.isOver) throw new Error('this run has ended');
+    const output = readOutput(
+      await skill.run(copy, createContext(run, bridge, depth)),
+      skill.validateOutput,
+    );
+    if ('failure' in output) throw refusal(`${name} failed: ${output.failure.message}`);
+    return JSON.parse(output.json);
+  }
+
+  return {
+    start(id, name, context, input) {
+      const run: Run = {
+        id,
+        skill: name,
+        context,
+        isOver: false,
+        controller: undefined,
+        abortedWith: undefined,
+        logLines: 0,
+        messages: 0,
+        asks: undefined,
+      };
+      inFlight.set(id, run);
+      const skill = skills.get(name);
+      if (skill === undefined) fail(run, plainFailure(`there is no skill ${name}`, false));
+      else scope.run(run, execute, run, skill, input);
+    },
+    abort(id, name, reason) {
+      const run = inFlight.get(id);
+      // Listeners of the signal are the run's code.
+      if (run !== undefined) scope.run(run, abortRun, run, name, reason);
+    },
+    answer(id, askId, value) {
+      takeAsk(inFlight.get(id), askId)?.resolve(value);
+    },
+    refuse(id, askId, { message, code, retryable }) {
+      takeAsk(inFlight.get(id), askId)?.reject(
+        Object.assign(new Error(message), {
+          ...(code === undefined ? {} : { code }),
+          ...(retryable === undefined ? {} : { retryable }),
+        }),
+      );
+    },
+    current: () => scope.getStore(),
+    fail,
+  };
+}
+
+/** An error that running again would not mend. */
+function refusal(message: string): Error {
+  return Object.assign(new Error(message), { retryable: false });
+}
+
+function takeAsk(run: Run | undefined, askId: number): PromiseWithResolvers<unknown> | undefined {
+  const answer = run?.asks?.get(askId);
+  run?.asks?.delete(askId);
+  return answer;
+}
+
+/** Sends the first progress at once, then at most one of a run every PROGRESS_MS. */
+function createProgress(outbox: Outbox): {
+  report: Bridge['sayProgress'];
+  end: (run: Run) => void;
+} {
+  const latest = new Map<Run, string>();
+  let isQuiet = true;
+  const send = (): void => {
+    isQuiet = latest.size === 0;
+    if (isQuiet) return;
+    for (const message of latest.values()) outbox.push(message);
+    latest.clear();
+    setTimeout(send, PROGRESS_MS);
+  };
+  return {
+    report(run, fraction, note) {
+      latest.set(run, JSON.stringify(['progress', run.id, fraction, note]));
+      if (isQuiet) send();
+    },
+    end(run) {
+      const message = latest.size === 0 ? undefined : latest.get(run);
+      if (message === undefined) return;
+      latest.delete(run);
+      outbox.push(message);
+    },
+  };
+}

@@ -1,0 +1,163 @@
+/**
+ * An executor: the process in which skills run. Loads the skill modules, says what it found, then
+ * runs what the parent sends, many runs at once. Everything between the two goes over one socket
+ * (file descriptor 3); when that ends the parent is gone, and the child ends at once.
+ *
+ * Each line of the parent begins with a ping, which is answered before anything else of the line is
+ * looked at: so the parent knows of every run whether its code may have begun.
+ */
+import { flushCompileCache } from 'node:module';
+import { Socket } from 'node:net';
+import { compileSchema } from '../kernel/json-schema.ts';
+import { SkillLoadError } from '../skills/sources/load-error.ts';
+import { loadSkillModules, type SkillModule } from '../skills/sources/modules.ts';
+import { createChildRuns, type Runnable } from './child-runs.ts';
+import { limitConsole } from './console-budget.ts';
+import { describeFailure } from './failure.ts';
+import { createLineReader, createOutbox } from './lines.ts';
+import { createMark } from './now-running.ts';
+import { endProcess, installGuards } from './process-guards.ts';
+import type { ParentMessage } from './protocol.ts';
+
+/** What the parent passes as the only argument. */
+export interface ChildSettings {
+  readonly skillsDirs: readonly string[];
+  /** The first child checks the schemas and tells the skills; the others only load them. */
+  readonly isFirst: boolean;
+  /** Whether pongs carry the resident memory, where the parent cannot read it itself. */
+  readonly tellsMemory: boolean;
+}
+
+const SOCKET_FD = 3;
+const READ_BYTES = 65_536;
+
+const settings = JSON.parse(process.argv[2] ?? '{}') as ChildSettings;
+const skills = new Map<string, Runnable>();
+const backlog: string[] = [];
+let isHeld = false;
+
+const socket = openSocket();
+const outbox = createOutbox((line) => socket.write(line));
+const mark = createMark();
+const runs = createChildRuns(skills, outbox);
+
+limitConsole((bytes) => outbox.push(`["dropped",${bytes}]`));
+installGuards(runs, (skill, text) => outbox.push(JSON.stringify(['stray', skill, text])));
+await load();
+
+function openSocket(): Socket {
+  const reader = createLineReader({
+    maxBytes: Number.POSITIVE_INFINITY,
+    onLine,
+    onOverflow: endProcess,
+  });
+  const opened = new Socket({
+    fd: SOCKET_FD,
+    readable: true,
+    writable: true,
+    onread: {
+      buffer: Buffer.allocUnsafe(READ_BYTES),
+      callback: (bytes, buffer) => {
+        reader(Buffer.from(buffer.buffer, buffer.byteOffset, bytes));
+        return true;
+      },
+    },
+  });
+  for (const event of ['end', 'close', 'error']) opened.on(event, endProcess);
+  return opened.resume();
+}
+
+async function load(): Promise<void> {
+  try {
+    const modules = await loadSkillModules(settings.skillsDirs, {
+      // At once, because the module's own code may never come back.
+      onFile: (file) => say(['loading', file]),
+      checkSchemas: settings.isFirst,
+    });
+    for (const module of modules) add(module);
+    outbox.push('["ready"]');
+    outbox.flush();
+    // A child is killed rather than left to end, so it stores what it has compiled now.
+    setImmediate(flushCompileCache);
+  } catch (error) {
+    const isLoadError = error instanceof SkillLoadError;
+    const { message, stack } = describeFailure(error);
+    say(['refused', isLoadError ? error.file : '', isLoadError ? message : (stack ?? message)]);
+  }
+}
+
+function add({ skill, run }: SkillModule): void {
+  skills.set(skill.key, {
+    run,
+    validateInput: compileSchema(skill.parameters),
+    validateOutput: compileSchema(skill.output),
+  });
+  if (settings.isFirst) outbox.push(JSON.stringify(['skill', skill]));
+}
+
+function say(message: readonly unknown[]): void {
+  outbox.push(JSON.stringify(message));
+  outbox.flush();
+}
+
+/** New work waits while the parent has not taken what was said before, the pong above all. */
+function onLine(line: string): void {
+  if (isHeld) backlog.push(line);
+  else takeLine(line);
+}
+
+function takeLine(line: string): void {
+  const messages = parseLine(line);
+  const [first] = messages;
+  if (first?.[0] === 'ping') {
+    const rss = settings.tellsMemory ? process.memoryUsage.rss() : 0;
+    outbox.push(`["pong",${first[1]},${rss}]`);
+    outbox.flush();
+  }
+  if (socket.writableLength === 0) dispatchAll(messages);
+  else holdUntilWritten(messages);
+}
+
+function holdUntilWritten(messages: ParentMessage[]): void {
+  isHeld = true;
+  socket.write('[]\n', () => {
+    isHeld = false;
+    dispatchAll(messages);
+    while (!isHeld && backlog.length > 0) takeLine(backlog.shift() ?? '[]');
+  });
+}
+
+function dispatchAll(messages: ParentMessage[]): void {
+  for (const message of messages) dispatch(message);
+  mark.rest();
+}
+
+function parseLine(line: string): ParentMessage[] {
+  try {
+    return JSON.parse(line) as ParentMessage[];
+  } catch (error) {
+    // The pool was given an input that is no JSON. Which run it was cannot be told.
+    process.stderr.write(`executor: a line that is no JSON: ${String(error)}\n`);
+    return endProcess();
+  }
+}
+
+function dispatch(message: ParentMessage): void {
+  switch (message[0]) {
+    case 'run':
+      mark.begin(message[1], message[2]);
+      runs.start(message[1], message[2], message[3], message[4]);
+      break;
+    case 'abort':
+      runs.abort(message[1], message[2], message[3]);
+      break;
+    case 'answer':
+      runs.answer(message[1], message[2], message[3]);
+      break;
+    case 'refuse':
+      runs.refuse(message[1], message[2], message[3]);
+      break;
+    case 'ping':
+      break;
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * Bounds what skills print. Beyond CONSOLE_BYTES_PER_SECOND a child drops the bytes before they
+ * reach the pipe, so that a gigabyte of console output costs its writer's time only. Writes to the
+ * file descriptors themselves are bounded by the parent alone.
+ */
+import { CONSOLE_BYTES_PER_SECOND } from './limits.ts';
+
+const WINDOW_MS = 1_000;
+
+/** Counts bytes; `spend` is false once the second's budget is used up. */
+export function createByteBudget(onDropped: (bytes: number) => void): {
+  spend: (bytes: number) => boolean;
+} {
+  let windowStart = Number.NEGATIVE_INFINITY;
+  let spent = 0;
+  let dropped = 0;
+  const tell = (): void => {
+    const bytes = dropped;
+    dropped = 0;
+    onDropped(bytes);
+  };
+  return {
+    spend(bytes) {
+      const now = performance.now();
+      if (now - windowStart >= WINDOW_MS) {
+        windowStart = now;
+        spent = 0;
+      }
+      spent += bytes;
+      if (spent <= CONSOLE_BYTES_PER_SECOND) return true;
+      // The only timer, and only while output is being dropped.
+      if (dropped === 0) setTimeout(tell, WINDOW_MS).unref();
+      dropped += bytes;
+      return false;
+    },
+  };
+}
+
+/** Puts the budget before `process.stdout` and `process.stderr`; opens neither. */
+export function limitConsole(onDropped: (bytes: number) => void): void {
+  const budget = createByteBudget(onDropped);
+  for (const name of ['stdout', 'stderr'] as const) {
+    const original = Object.getOwnPropertyDescriptor(process, name);
+    let limited: NodeJS.WriteStream | undefined;
+    Object.defineProperty(process, name, {
+      configurable: true,
+      enumerable: true,
+      get() {
+        limited ??= withBudget(original?.get?.call(process) as NodeJS.WriteStream, budget);
+        return limited;
+      },
+    });
+  }
+}
+
+function withBudget(
+  stream: NodeJS.WriteStream,
+  budget: { spend: (bytes: number) => boolean },
+): NodeJS.WriteStream {
+  const write = stream.write.bind(stream) as (...parts: unknown[]) => boolean;
+  const limited = (chunk: string | Uint8Array, ...rest: unknown[]): boolean => {
+    if (budget.spend(chunk.length)) return write(chunk, ...rest);
+    const callback = rest.find((part) => typeof part === 'function');
+    if (callback !== undefined) queueMicrotask(callback as () => void);
+    return true;
+  };
+  stream.write = limited as typeof stream.write;
+  return stream;
+}

@@ -1,0 +1,48 @@
+/**
+ * Reads what a child prints. Holds no more than the end of stderr, which is where the runtime says
+ * why it died; the rest goes to the log at debug level, and what is above the budget nowhere.
+ */
+import type { Readable } from 'node:stream';
+import type { Logger } from '../kernel/log.ts';
+import { createByteBudget } from './console-budget.ts';
+
+/** Bytes of stderr that are kept. */
+const TAIL_BYTES = 4_096;
+
+export interface ConsoleTap {
+  /** The end of what the child wrote to stderr. */
+  tail(): string;
+  close(): void;
+}
+
+/** Begins to read both streams. `pid` is for the log. */
+export function tapConsole(
+  streams: { stdout: Readable | null; stderr: Readable | null },
+  pid: number | undefined,
+  log: Pick<Logger, 'debug' | 'warn'>,
+): ConsoleTap {
+  let kept = Buffer.alloc(0);
+  const budget = createByteBudget((bytes) =>
+    log.warn({ executor: pid, bytes }, 'skills print too much; bytes were dropped'),
+  );
+  const read = (name: 'stdout' | 'stderr', chunk: Buffer): void => {
+    if (name === 'stderr') kept = lastBytes(kept, chunk);
+    if (!budget.spend(chunk.length)) return;
+    log.debug({ executor: pid, [name]: chunk.toString('utf8') }, 'skill output');
+  };
+  for (const name of ['stdout', 'stderr'] as const) {
+    streams[name]?.on('data', (chunk: Buffer) => read(name, chunk)).on('error', () => {});
+  }
+  return {
+    tail: () => kept.toString('utf8'),
+    close() {
+      streams.stdout?.destroy();
+      streams.stderr?.destroy();
+    },
+  };
+}
+
+function lastBytes(kept: Buffer, chunk: Buffer): Buffer<ArrayBuffer> {
+  if (chunk.length >= TAIL_BYTES) return Buffer.from(chunk.subarray(-TAIL_BYTES));
+  return Buffer.concat([kept, chunk]).subarray(-TAIL_BYTES);
+}

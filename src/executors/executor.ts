@@ -1,0 +1,310 @@
+/**
+ * One child's life: started, ready, given runs, gone. Promises that every run it was given is
+ * settled exactly once, at the latest when the child is gone, and that nothing the child says can
+ * do more than end the child. Knows no other executor, and does not choose its runs.
+ */
+import type { LoadedSkill } from '../skills/sources/modules.ts';
+import { CAN_READ_MEMORY, explainExit, killGroup, spawnChild } from './child-process.ts';
+import { tapConsole } from './console-tap.ts';
+import { type Flight, type Order, witnessOf } from './flight.ts';
+import { type Channel, createFlights } from './flights.ts';
+import { createGossip, createHearing } from './hearing.ts';
+import { createHeartbeat } from './heartbeat.ts';
+import { FRAME_BYTES_MAX } from './limits.ts';
+import { createLineReader, createOutbox } from './lines.ts';
+import { createLoading } from './loading.ts';
+import { judgeMemory, memoryLimitMb } from './memory-limit.ts';
+import { readMark } from './now-running.ts';
+import type { PoolSettings } from './pool-options.ts';
+import { type ChildMessage, readChildLine } from './protocol.ts';
+import { type Death, isFault, judge, type Witness } from './verdict.ts';
+
+/** Milliseconds to wait for the last words of a child that has exited. */
+const LAST_WORDS_MS = 500;
+/** Milliseconds without an answer after which an executor is doubtful. */
+const DOUBT_MS = 500;
+
+export interface ExecutorEvents {
+  /** It can take runs; `skills` are those that the first child found, none of the others. */
+  onReady(skills: LoadedSkill[]): void;
+  /** It was ready, and takes no more runs. */
+  onLeaving(): void;
+  /** Its process is gone and all its runs are settled. `startFailure`: it never was ready. */
+  onGone(death: Death, startFailure: Error | undefined): void;
+  /** Whether one more child may stay for a while without taking runs. */
+  mayDrain(): boolean;
+}
+
+export interface Executor {
+  readonly pid: number | undefined;
+  readonly isReady: boolean;
+  readonly inFlight: number;
+  /** No run was ever given to it. */
+  readonly isFresh: boolean;
+  /** It may be killed soon, or does not answer: others are to be preferred. */
+  isDoubtful(): boolean;
+  /** Sends it a run; only while it is ready. */
+  run(order: Order): { abort(reason: string): void };
+  /** Asks all its runs to stop. */
+  abortAll(reason: string): void;
+  /** Looks after it; to be called every few hundred ms until it returns false. */
+  watch(wasAbsent: boolean): boolean;
+  /** Kills it; all its runs are aborted. */
+  end(kind: 'retired' | 'stopped'): void;
+}
+
+type Phase = 'starting' | 'ready' | 'leaving' | 'dying' | 'gone';
+
+export function startExecutor(
+  settings: PoolSettings,
+  isFirst: boolean,
+  events: ExecutorEvents,
+): Executor {
+  const { clock, log, memoryMb, loadMs, stallMs } = settings;
+  const child = spawnChild({
+    memoryMb,
+    env: settings.env,
+    settings: { skillsDirs: settings.skillsDirs, isFirst, tellsMemory: !CAN_READ_MEMORY },
+  });
+  const { pid, socket } = child;
+  const tap = tapConsole(child.process, pid, log);
+  const loading = createLoading(isFirst);
+  const heartbeat = createHeartbeat(() => clock.monotonic());
+  const outbox = createOutbox(
+    (line) => void socket.write(line),
+    () => `["ping",${heartbeat.next()}]`,
+  );
+  const channel: Channel = {
+    push: outbox.push,
+    flushAndPing() {
+      outbox.flush();
+      socket.write(`[["ping",${heartbeat.next()}]]\n`);
+    },
+  };
+  const flights = createFlights({
+    channel,
+    heartbeat,
+    clock,
+    graceMs: settings.graceMs,
+    onOverdue,
+  });
+  const hear = createHearing({ flights, channel, clock, log });
+  const gossip = createGossip(pid, log);
+  const limitMb = memoryLimitMb(memoryMb);
+
+  const abandoned: Witness[] = [];
+  let phase: Phase = 'starting';
+  let death: Death | undefined;
+  let startFailure: Error | undefined;
+  /** How it dies when its last run has ended. */
+  let farewell: Death = { kind: 'retired' };
+  let isFresh = true;
+  let wasBusy = false;
+  let toldBytes = 0;
+  /** The run that it was beginning when it stopped answering. */
+  let beginning: number | undefined;
+  let drainTimer: NodeJS.Timeout | undefined;
+  const loadTimer = setTimeout(() => {
+    startFailure = loading.lateness(loadMs);
+    die({ kind: 'unready' });
+  }, loadMs);
+
+  const read = createLineReader({
+    maxBytes: FRAME_BYTES_MAX,
+    onLine,
+    onOverflow: () => die({ kind: 'garbled', how: 'a line was too long' }),
+  });
+  socket.on('data', (chunk: Buffer) => {
+    if (!isDeaf()) read(chunk);
+  });
+  // A write to a child that has died; its exit says the rest.
+  socket.on('error', () => {});
+  child.process.once('error', (error) => onExit(`it could not be started: ${error.message}`));
+  child.process.once('exit', (code, signal) => onExit(signal ?? `exit code ${code}`));
+
+  function onLine(line: string): void {
+    if (isDeaf()) return;
+    const messages = readChildLine(line);
+    if (messages === undefined) garbled('a line that is no message');
+    else {
+      for (const message of messages) if (!isDeaf()) take(message);
+    }
+    if (phase === 'leaving' && flights.size === 0) die(farewell);
+  }
+
+  function take(message: ChildMessage): void {
+    switch (message[0]) {
+      case 'pong':
+        toldBytes = message[2];
+        if (heartbeat.answer(message[1])) flights.heard();
+        else garbled('an answer that nobody asked for');
+        break;
+      case 'stray':
+      case 'dropped':
+        gossip(message);
+        break;
+      case 'loading':
+      case 'skill':
+      case 'ready':
+      case 'refused':
+        onStart(phase === 'starting' ? loading.take(message) : 'garbled');
+        break;
+      default: {
+        const fault = hear(message);
+        if (fault !== undefined) garbled(fault);
+      }
+    }
+  }
+
+  /** Once it has said nonsense, nothing that it says counts. */
+  function isDeaf(): boolean {
+    return death?.kind === 'garbled';
+  }
+
+  function garbled(how: string): void {
+    die({ kind: 'garbled', how });
+  }
+
+  function onStart(step: ReturnType<typeof loading.take>): void {
+    if (step === 'garbled') garbled('a start that is none');
+    else if (step === 'refused') die({ kind: 'unready' });
+    else if (step === 'ready') {
+      phase = 'ready';
+      clearTimeout(loadTimer);
+      events.onReady(loading.skills);
+    }
+  }
+
+  function onOverdue(flight: Flight): void {
+    const mayStay =
+      flight.ending?.toldAt !== undefined &&
+      flights.size > 1 &&
+      settings.drainMs > 0 &&
+      (phase === 'leaving' || events.mayDrain());
+    if (!mayStay) {
+      die({ kind: 'overdue' });
+      return;
+    }
+    // Its loop answers, so the neighbours may end in peace. The run itself has ended for everybody
+    // but its own code, which dies with the child.
+    const { skill } = flight.order.request;
+    log.warn({ executor: pid, skill }, 'a run did not stop; its executor is replaced');
+    const witness = witnessOf(flight, heartbeat.hasAnswered);
+    const [outcome] = judge({ kind: 'overdue' }, [witness]);
+    if (outcome !== undefined) flights.remove(flight, outcome);
+    abandoned.push(witness);
+    leave({ kind: 'overdue' });
+    drainTimer ??= setTimeout(() => die(farewell), settings.drainMs);
+  }
+
+  /** Takes no more runs, and dies when the last has ended. */
+  function leave(cause: Death): void {
+    farewell = cause;
+    if (phase !== 'ready') return;
+    phase = 'leaving';
+    events.onLeaving();
+  }
+
+  function die(cause: Death): void {
+    if (phase === 'dying' || phase === 'gone') return;
+    const wasReady = phase === 'ready';
+    phase = 'dying';
+    death = cause;
+    if (pid !== undefined) killGroup(pid);
+    if (wasReady) events.onLeaving();
+  }
+
+  function onExit(how: string): void {
+    die({ kind: 'ended', how });
+    // What it had started itself may be left.
+    if (pid !== undefined) killGroup(pid);
+    if (socket.closed) {
+      bury();
+      return;
+    }
+    // Results that it had sent still count.
+    const timer = setTimeout(bury, LAST_WORDS_MS);
+    socket.once('close', () => {
+      clearTimeout(timer);
+      bury();
+    });
+  }
+
+  function bury(): void {
+    if (phase === 'gone' || death === undefined) return;
+    phase = 'gone';
+    clearTimeout(loadTimer);
+    clearTimeout(drainTimer);
+    if (death.kind === 'ended') death = { kind: 'ended', how: explainExit(death.how, tap.tail()) };
+    socket.destroy();
+    tap.close();
+    const left = flights.all();
+    const witnesses = left.map((flight) => witnessOf(flight, heartbeat.hasAnswered, beginning));
+    // Those who did not stop still run, and may be to blame for what happens to the others.
+    const outcomes = judge(death, [...witnesses, ...abandoned]);
+    // A first child that could not start ends the program, which says why.
+    const isFirstStart = isFirst && !loading.isReady;
+    if (isFault(death) && !isFirstStart)
+      log.warn({ executor: pid, death, runs: left.length }, 'an executor died');
+    for (const [i, outcome] of outcomes.entries()) {
+      const flight = left[i];
+      if (flight !== undefined) flights.remove(flight, outcome);
+    }
+    events.onGone(death, loading.isReady ? undefined : (startFailure ?? whyNotReady(death)));
+  }
+
+  function whyNotReady(cause: Death): Error {
+    return loading.failure(cause.kind === 'ended' ? cause.how : cause.kind, tap.tail());
+  }
+
+  function watchMemory(): void {
+    const memory = judgeMemory({ pid, toldBytes }, limitMb);
+    if (memory === 'too much') die({ kind: 'memory', mb: limitMb });
+    else if (memory === 'much' && phase === 'ready' && events.mayDrain()) {
+      log.info({ executor: pid, limitMb }, 'an executor holds much memory and is replaced');
+      leave({ kind: 'retired' });
+      if (flights.size === 0) die(farewell);
+    }
+  }
+
+  return {
+    pid,
+    get isReady() {
+      return phase === 'ready';
+    },
+    get inFlight() {
+      return flights.size;
+    },
+    get isFresh() {
+      return isFresh;
+    },
+    isDoubtful: () => flights.hasEndings() || heartbeat.silentMs() > DOUBT_MS,
+    run(order) {
+      isFresh = false;
+      wasBusy = true;
+      const flight = flights.board(order);
+      return { abort: (reason) => flights.abort(flight, reason) };
+    },
+    abortAll(reason) {
+      for (const flight of flights.all()) flights.abort(flight, reason);
+    },
+    watch(wasAbsent) {
+      if (phase !== 'ready' && phase !== 'leaving') return false;
+      if (flights.size === 0 && !wasBusy && heartbeat.silentMs() === 0) return false;
+      if (wasAbsent) heartbeat.forgive();
+      watchMemory();
+      if (heartbeat.silentMs() > stallMs) {
+        beginning = pid === undefined ? undefined : readMark(pid);
+        die({ kind: 'stalled', ms: stallMs });
+      } else if (heartbeat.silentMs() === 0) {
+        // One more after the last run: what it left behind may block the loop.
+        wasBusy = flights.size > 0;
+        channel.flushAndPing();
+      }
+      return true;
+    },
+    end(kind) {
+      die({ kind });
+    },
+  };
+}

@@ -1,0 +1,88 @@
+/**
+ * What a skill threw, as the fields of a failed run. Takes anything: strings, objects with getters
+ * that throw, errors with a chain of causes. Never throws.
+ */
+import { ERROR_CHARS_MAX } from './limits.ts';
+import type { FailureCode } from './protocol.ts';
+
+/** A failed run, as the child tells it. `stack` is for the operator's log only. */
+export interface Failure {
+  readonly code: FailureCode;
+  readonly message: string;
+  readonly retryable: boolean;
+  readonly stack: string | null;
+}
+
+/** Codes that a skill may give its own errors. */
+const OWN_CODES: readonly unknown[] = ['missing_credentials', 'upstream_unavailable'];
+/** `fetch failed` says nothing without its cause; three levels are enough for undici's. */
+const CAUSES_MAX = 3;
+
+/** An output that cannot be taken. Running again would give the same. */
+export function invalidOutput(message: string): Failure {
+  return { code: 'output_invalid', message: cutText(message), retryable: false, stack: null };
+}
+
+/** A failure found by the platform itself; no stack is worth keeping. */
+export function plainFailure(message: string, retryable: boolean): Failure {
+  return { code: 'skill_execution_failed', message: cutText(message), retryable, stack: null };
+}
+
+/** The failure that a thrown value stands for. */
+export function describeFailure(thrown: unknown): Failure {
+  try {
+    const { code, retryable, stack } = fieldsOf(thrown);
+    const isOwn = OWN_CODES.includes(code);
+    return {
+      code: isOwn ? (code as FailureCode) : 'skill_execution_failed',
+      message: cutText(messageOf(thrown, CAUSES_MAX)),
+      retryable: retryable !== false,
+      // An error that says how it is to be treated was expected; the others are worth a stack.
+      stack: typeof stack === 'string' && retryable === undefined ? cutText(stack) : null,
+    };
+  } catch {
+    return plainFailure('the skill threw something that cannot be read', true);
+  }
+}
+
+/** At most ERROR_CHARS_MAX characters. */
+export function cutText(text: string): string {
+  return text.length <= ERROR_CHARS_MAX ? text : `${text.slice(0, ERROR_CHARS_MAX - 1)}…`;
+}
+
+interface Fields {
+  name?: unknown;
+  message?: unknown;
+  code?: unknown;
+  retryable?: unknown;
+  stack?: unknown;
+  cause?: unknown;
+  errors?: unknown;
+}
+
+function fieldsOf(thrown: unknown): Fields {
+  return thrown !== null && typeof thrown === 'object' ? thrown : {};
+}
+
+function messageOf(thrown: unknown, causes: number): string {
+  if (typeof thrown === 'string' && thrown !== '') return thrown;
+  if (thrown === null || typeof thrown !== 'object') return `the skill threw ${textOf(thrown)}`;
+  const message = ownMessage(thrown, causes);
+  const { cause } = fieldsOf(thrown);
+  if (cause === undefined || cause === null || causes === 0) return message;
+  const because = messageOf(cause, causes - 1);
+  return message.includes(because) ? message : `${message}: ${because}`;
+}
+
+function ownMessage(thrown: object, causes: number): string {
+  const { message, errors, code, name } = fieldsOf(thrown);
+  if (typeof message === 'string' && message !== '') return message;
+  if (Array.isArray(errors) && errors.length > 0 && causes > 0)
+    return messageOf(errors[0], causes - 1);
+  const known = [code, name].find((text) => typeof text === 'string' && text !== '');
+  return typeof known === 'string' ? known : 'the skill threw an object without a message';
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? 'an empty string' : String(value);
+}

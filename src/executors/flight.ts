@@ -1,0 +1,141 @@
+/**
+ * A run in an executor, as the parent keeps it: its deadline, its grace, and what it has been heard
+ * to say. Promises that its outcome is settled once, and that what is passed on is within the caps
+ * whatever the child sent.
+ */
+import { isCleanText } from '../kernel/text.ts';
+import type { LogFields } from '../skills/definition.ts';
+import {
+  ASKS_MAX,
+  LOG_CHARS_MAX,
+  LOG_LINES_MAX,
+  MESSAGE_BYTES_MAX,
+  MESSAGES_MAX,
+  NOTE_CHARS_MAX,
+} from './limits.ts';
+import type { ChildMessage } from './protocol.ts';
+import type { RunHandlers, RunOutcome, RunReport, RunRequest } from './run.ts';
+import type { Witness } from './verdict.ts';
+
+/** A run that the pool has accepted, wherever it is. */
+export interface Order {
+  readonly request: RunRequest;
+  readonly handlers: RunHandlers;
+  readonly settle: (outcome: RunOutcome) => void;
+}
+
+/** What a run was told, and when it must have obeyed. */
+export interface Ending {
+  readonly cause: 'timeout' | 'abort';
+  /** The ping of the line that tells it: what the child says before its answer came of itself. */
+  readonly ping: number;
+  /** No other run had begun, so whatever kept it from ending in time was its own doing. */
+  readonly isOnly: boolean;
+  /** When the child was done with that line, as the executor's clock tells it: the grace begins. */
+  toldAt: number | undefined;
+  isOverdue: boolean;
+}
+
+export interface Flight {
+  readonly id: number;
+  readonly order: Order;
+  /** The ping of the line that carried it. */
+  readonly ping: number;
+  readonly startedAt: number;
+  ending: Ending | undefined;
+  /** The deadline first, then the grace. */
+  timer: NodeJS.Timeout | undefined;
+  /** Milliseconds that were added to the deadline because others held the child up. */
+  extraMs: number;
+  logLines: number;
+  messages: number;
+  asks: number;
+}
+
+/** `run timed out after 60000 ms`. */
+export function timeoutMessage(request: RunRequest): string {
+  return `run timed out after ${request.timeoutMs} ms`;
+}
+
+/** What `judge` needs to know of a flight. */
+export function witnessOf(
+  flight: Flight,
+  hasAnswered: (ping: number) => boolean,
+  beginning?: number,
+): Witness {
+  const { ending, order } = flight;
+  return {
+    hasStarted: hasAnswered(flight.ping),
+    isBeginning: flight.id === beginning,
+    ending: ending?.cause ?? null,
+    wasTold: ending?.toldAt !== undefined,
+    isOverdue: ending?.isOverdue === true,
+    isAlone: order.request.alone === true,
+    timeoutMessage: timeoutMessage(order.request),
+  };
+}
+
+type Said = Extract<ChildMessage, ['log' | 'progress' | 'message', ...unknown[]]>;
+
+/** What the child said of the flight, fit to be passed on; undefined when it has said enough. */
+export function readReport(flight: Flight, said: Said, now: number): RunReport | undefined {
+  switch (said[0]) {
+    case 'log': {
+      // One more than the skill may have: the line that says so.
+      if (++flight.logLines > LOG_LINES_MAX + 1) return undefined;
+      const [, , at, message, fieldsJson] = said;
+      return {
+        type: 'log',
+        message: cleanText(message.slice(0, LOG_CHARS_MAX)),
+        at: Math.min(Math.max(at, flight.startedAt), now),
+        ...readFields(fieldsJson),
+      };
+    }
+    case 'progress': {
+      const [, , fraction, note] = said;
+      if (note === null) return { type: 'progress', fraction };
+      return { type: 'progress', fraction, note: cleanText(note.slice(0, NOTE_CHARS_MAX)) };
+    }
+    case 'message': {
+      const [, , role, content] = said;
+      if (++flight.messages > MESSAGES_MAX) return undefined;
+      return { type: 'message', role, content: cleanText(content.slice(0, MESSAGE_BYTES_MAX)) };
+    }
+  }
+}
+
+/** Counts a question; false when the run asks more than it may. */
+export function countAsk(flight: Flight): boolean {
+  flight.asks += 1;
+  return flight.asks <= ASKS_MAX;
+}
+
+function readFields(json: string | null): { fields?: LogFields } {
+  if (json === null || json.length > 2 * LOG_CHARS_MAX) return {};
+  try {
+    const fields: unknown = JSON.parse(cleanJson(json));
+    if (fields === null || typeof fields !== 'object' || Array.isArray(fields)) return {};
+    return { fields: fields as LogFields };
+  } catch {
+    return {};
+  }
+}
+
+/** Well-formed Unicode without NUL, as both databases take it. */
+export function cleanText(text: string): string {
+  return isCleanText(text) ? text : text.replaceAll('\0', '\ufffd').toWellFormed();
+}
+
+/**
+ * The same for JSON text that `JSON.stringify` wrote: only escapes can stand for such characters.
+ * Skills cut texts in the middle of an emoji every day; that must not cost them their output.
+ */
+export function cleanJson(json: string): string {
+  if (!json.includes('\\u')) return json;
+  return json.replace(ESCAPED, (whole, slashes: string) =>
+    slashes.length % 2 === 0 ? `${slashes}\\ufffd` : whole,
+  );
+}
+
+/** The slashes before decide whether the escape is one: after an odd number it is plain text. */
+const ESCAPED = /(\\*)\\u(?:0000|d[89a-f][0-9a-f]{2})/gi;

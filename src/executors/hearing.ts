@@ -1,0 +1,103 @@
+/**
+ * What a child says of its runs: reports, questions, endings. Says nothing of runs that the child
+ * was not given or that have ended, passes on what is within the caps, and calls the rest garbled.
+ */
+import type { Clock } from '../kernel/clock.ts';
+import type { Logger } from '../kernel/log.ts';
+import { cleanJson, cleanText, countAsk, type Flight, readReport } from './flight.ts';
+import type { Channel, Flights } from './flights.ts';
+import { createRate, ERROR_CHARS_MAX, OUTPUT_BYTES_MAX, STRAYS_PER_SECOND } from './limits.ts';
+import type { ChildMessage } from './protocol.ts';
+import { answerQuestion } from './questions.ts';
+
+export type RunMessage = Extract<
+  ChildMessage,
+  ['done' | 'fail' | 'log' | 'progress' | 'message' | 'ask', ...unknown[]]
+>;
+
+/** Takes a message; returns what is garbled about it, or undefined. */
+export function createHearing(parts: {
+  flights: Flights;
+  channel: Channel;
+  clock: Clock;
+  log: Pick<Logger, 'debug' | 'error'>;
+}): (message: RunMessage) => string | undefined {
+  const { flights, channel, clock, log } = parts;
+
+  function takeOutput(flight: Flight, value: unknown): string | undefined {
+    const output = writeOutput(value);
+    if (output === undefined) return 'an output that is too large';
+    flights.land(flight, { kind: 'completed', output });
+    return undefined;
+  }
+
+  function takeFailure(flight: Flight, message: Extract<RunMessage, ['fail', ...unknown[]]>): void {
+    const [, , code, text, retryable, stack] = message;
+    if (stack !== null) log.debug({ skill: flight.order.request.skill, stack }, 'a skill threw');
+    const reason = cleanText(text.slice(0, ERROR_CHARS_MAX));
+    flights.land(flight, { kind: 'failed', code, message: reason, retryable });
+  }
+
+  function takeReport(flight: Flight, message: Parameters<typeof readReport>[1]): void {
+    const report = readReport(flight, message, clock.now());
+    if (report === undefined) return;
+    try {
+      flight.order.handlers.onReport(report);
+    } catch (error) {
+      log.error({ err: error }, 'a report of a run could not be taken');
+    }
+  }
+
+  async function answer(
+    flight: Flight,
+    question: Parameters<typeof answerQuestion>[1],
+  ): Promise<void> {
+    const message = await answerQuestion(flight, question);
+    flight.asks -= 1;
+    if (flights.get(flight.id) === flight) channel.push(message);
+  }
+
+  return (message) => {
+    const flight = flights.get(message[1]);
+    if (flight === undefined) return undefined;
+    switch (message[0]) {
+      case 'done':
+        return takeOutput(flight, message[2]);
+      case 'fail':
+        takeFailure(flight, message);
+        return undefined;
+      case 'ask':
+        if (!countAsk(flight)) return 'more questions than a run may ask at once';
+        void answer(flight, { id: message[2], kind: message[3], payload: message[4] });
+        return undefined;
+      default:
+        takeReport(flight, message);
+        return undefined;
+    }
+  };
+}
+
+/** Takes what a child says of nobody's run, for the log; so often a second, and no more. */
+export function createGossip(
+  pid: number | undefined,
+  log: Pick<Logger, 'warn'>,
+): (message: Extract<ChildMessage, ['stray' | 'dropped', ...unknown[]]>) => void {
+  const mayTell = createRate(STRAYS_PER_SECOND);
+  return (message) => {
+    if (!mayTell()) return;
+    if (message[0] === 'dropped') {
+      log.warn({ executor: pid, bytes: message[1] }, 'skills print too much; bytes were dropped');
+      return;
+    }
+    const [, skill, text] = message;
+    const error = cleanText(text.slice(0, ERROR_CHARS_MAX));
+    log.warn({ executor: pid, skill, error }, 'code of a skill threw outside of its run');
+  };
+}
+
+/** The output's JSON text, written anew from what was parsed; undefined when it is too large. */
+function writeOutput(value: unknown): string | undefined {
+  const json = cleanJson(JSON.stringify(value));
+  if (json.length * 3 <= OUTPUT_BYTES_MAX) return json;
+  return Buffer.byteLength(json) <= OUTPUT_BYTES_MAX ? json : undefined;
+}

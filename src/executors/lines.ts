@@ -1,0 +1,75 @@
+/**
+ * Lines on a stream, both ways. The reader holds at most one unfinished line, bounded; the outbox
+ * gathers what is said within a turn of the event loop and writes it as one line.
+ */
+import { FRAME_CHARS_SOFT } from './limits.ts';
+
+const NEWLINE = 10;
+
+/** Feeds chunks in, gets whole lines out. Chunks may be reused by the caller after the call. */
+export function createLineReader(options: {
+  /** Bytes of one line; `onOverflow` is called once it is longer. */
+  maxBytes: number;
+  onLine: (line: string) => void;
+  onOverflow: () => void;
+}): (chunk: Buffer) => void {
+  let parts: Buffer[] = [];
+  let held = 0;
+  const take = (chunk: Buffer, start: number, end: number): string => {
+    if (held === 0) return chunk.toString('utf8', start, end);
+    const line = Buffer.concat([...parts, chunk.subarray(start, end)]).toString('utf8');
+    parts = [];
+    held = 0;
+    return line;
+  };
+  return (chunk) => {
+    let start = 0;
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+      if (held + end - start > options.maxBytes) return options.onOverflow();
+      options.onLine(take(chunk, start, end));
+      start = end + 1;
+    }
+    if (start === chunk.length) return;
+    held += chunk.length - start;
+    if (held > options.maxBytes) return options.onOverflow();
+    parts.push(Buffer.from(chunk.subarray(start)));
+  };
+}
+
+/** Messages, each as JSON text, on their way into one line. */
+export interface Outbox {
+  push(message: string): void;
+  /** Writes what has been gathered, now and not at the end of the turn. */
+  flush(): void;
+  /** How often a line has been written. */
+  readonly lines: number;
+}
+
+/** `head` is asked for the first message of each line. */
+export function createOutbox(write: (line: string) => void, head?: () => string): Outbox {
+  let gathered = '';
+  let isScheduled = false;
+  let lines = 0;
+  const flush = (): void => {
+    isScheduled = false;
+    if (gathered === '') return;
+    const body = gathered;
+    gathered = '';
+    lines += 1;
+    write(head === undefined ? `[${body}]\n` : `[${head()},${body}]\n`);
+  };
+  return {
+    push(message) {
+      gathered = gathered === '' ? message : `${gathered},${message}`;
+      if (gathered.length > FRAME_CHARS_SOFT) flush();
+      else if (!isScheduled) {
+        isScheduled = true;
+        setImmediate(flush);
+      }
+    },
+    flush,
+    get lines() {
+      return lines;
+    },
+  };
+}

@@ -1,0 +1,34 @@
+/**
+ * How much memory a child may hold: its heap limit and an allowance for what the runtime needs
+ * beside the heap. V8 holds the heap to its limit by itself; this is for everything else, Buffers
+ * above all.
+ */
+import { CAN_READ_MEMORY, privateBytes } from './child-process.ts';
+
+/**
+ * MB beyond the heap limit that a child may hold before it is killed: the young generation, code,
+ * threads and what sockets, TLS and compression need outside the heap. Pages of files do not count.
+ */
+export const MEMORY_ALLOWANCE_MB = 128;
+/** Where the parent cannot read a child's memory, what the child tells includes pages of files. */
+const FILE_PAGES_MB = 64;
+/** Share of the limit above which a child gets no more runs and is replaced once it is empty. */
+const SOFT_SHARE = 0.75;
+const BYTES_PER_MB = 1_048_576;
+
+/** MB that a child may hold in all. */
+export function memoryLimitMb(heapMb: number): number {
+  return heapMb + MEMORY_ALLOWANCE_MB + (CAN_READ_MEMORY ? 0 : FILE_PAGES_MB);
+}
+
+/** `toldBytes` is what the child said last of its own memory. */
+export function judgeMemory(
+  child: { pid: number | undefined; toldBytes: number },
+  limitMb: number,
+): 'fine' | 'much' | 'too much' {
+  const { pid, toldBytes } = child;
+  const bytes = CAN_READ_MEMORY && pid !== undefined ? privateBytes(pid) : toldBytes;
+  const share = (bytes ?? 0) / (limitMb * BYTES_PER_MB);
+  if (share > 1) return 'too much';
+  return share > SOFT_SHARE ? 'much' : 'fine';
+}

@@ -1,0 +1,57 @@
+/**
+ * Kills the children when the parent is gone. A child sees the end of its socket by itself, but not
+ * while skill code blocks its event loop; a shell that waits on a pipe from the parent sees it
+ * always. One shell a pool, 2 MB, asleep for its whole life. Where there is no /bin/sh the children
+ * are on their own.
+ */
+import { spawn } from 'node:child_process';
+
+export interface OrphanGuard {
+  add(pid: number): void;
+  remove(pid: number): void;
+  /** Resolves when the shell is gone. */
+  stop(): Promise<void>;
+}
+
+/** Reads `+ pid` and `- pid`; at the end of its input kills the groups that are left. */
+const SCRIPT = `trap '' INT TERM HUP
+pids=
+while read -r sign pid; do
+  case $sign in
+    +) pids="$pids $pid" ;;
+    -) kept=
+       for p in $pids; do [ "$p" = "$pid" ] || kept="$kept $p"; done
+       pids=$kept ;;
+  esac
+done
+for p in $pids; do kill -s KILL -- "-$p" 2>/dev/null; done`;
+
+/** `onMissing` is told why, when there is no guard. */
+export function startOrphanGuard(onMissing: (reason: string) => void): OrphanGuard {
+  if (process.platform === 'win32') return { add() {}, remove() {}, async stop() {} };
+  const shell = spawn('/bin/sh', ['-c', SCRIPT, 'executor-orphan-guard'], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    // Its own group: a terminal's Ctrl-C is for the parent.
+    detached: true,
+    env: {},
+  });
+  const gone = new Promise<void>((resolve) => {
+    shell.once('exit', () => resolve());
+    shell.once('error', (error) => {
+      onMissing(error.message);
+      resolve();
+    });
+  });
+  // Writing to a guard that has died is not worth more than the line above.
+  shell.stdin.on('error', () => {});
+  shell.unref();
+  return {
+    add: (pid) => void shell.stdin.write(`+ ${pid}\n`),
+    remove: (pid) => void shell.stdin.write(`- ${pid}\n`),
+    stop() {
+      shell.ref();
+      shell.stdin.end();
+      return gone;
+    },
+  };
+}

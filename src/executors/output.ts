@@ -1,0 +1,102 @@
+/**
+ * Whether what a skill returned is an output: a JSON value of bounded size and nesting that the
+ * skill's schema allows. Promises to refuse a huge value before it is written as text, and to name
+ * the place of what JSON cannot carry.
+ */
+import type { Validate } from '../kernel/json-schema.ts';
+import { type Failure, invalidOutput, plainFailure } from './failure.ts';
+import { OUTPUT_BYTES_MAX, OUTPUT_DEPTH_MAX } from './limits.ts';
+
+export type Output = { readonly json: string } | { readonly failure: Failure };
+
+/** The output as JSON text, or why it is none. */
+export function readOutput(value: unknown, validate: Validate): Output {
+  try {
+    const budget: Budget = { chars: OUTPUT_BYTES_MAX, isExact: true };
+    const fault = measure(value, 1, budget);
+    if (fault !== undefined) return { failure: fault };
+    const json = JSON.stringify(value);
+    if (json === undefined) return { failure: invalidOutput(`the output is ${kindOf(value)}`) };
+    if (json.length * 3 > OUTPUT_BYTES_MAX && Buffer.byteLength(json) > OUTPUT_BYTES_MAX) {
+      return { failure: tooLarge() };
+    }
+    // What is judged is what will be read: dates are text by now, and undefined members are gone.
+    const written: unknown = JSON.parse(json);
+    const late = budget.isExact ? undefined : measure(written, 1, { ...budget });
+    if (late !== undefined) return { failure: late };
+    const issues = validate(written);
+    if (issues === null) return { json };
+    const list = issues.map(({ field, issue }) => `${field} ${issue}`).join('; ');
+    return { failure: invalidOutput(`the output breaks the skill's schema: ${list}`) };
+  } catch (error) {
+    const text = error instanceof Error ? error.message.split('\n')[0] : String(error);
+    return { failure: invalidOutput(`the output cannot be written as JSON: ${text}`) };
+  }
+}
+
+function tooLarge(): Failure {
+  return plainFailure(`the output is larger than ${OUTPUT_BYTES_MAX / 1024} KiB of JSON`, false);
+}
+
+interface Budget {
+  /** Characters of JSON that are left. */
+  chars: number;
+  /** False once an object was met that says itself how it is written. */
+  isExact: boolean;
+}
+
+/**
+ * Counts at most as many characters as the JSON text will have, so it can stop early, and finds
+ * what JSON cannot carry.
+ */
+function measure(value: unknown, level: number, budget: Budget): Failure | undefined {
+  switch (typeof value) {
+    case 'string':
+      budget.chars -= value.length + 2;
+      break;
+    case 'bigint':
+      return invalidOutput('the output holds a BigInt, which JSON cannot carry');
+    case 'object':
+      if (value !== null) return measureObject(value, level, budget);
+      budget.chars -= 4;
+      break;
+    default:
+      budget.chars -= 1;
+  }
+  return budget.chars < 0 ? tooLarge() : undefined;
+}
+
+function measureObject(value: object, level: number, budget: Budget): Failure | undefined {
+  if (level > OUTPUT_DEPTH_MAX) {
+    return invalidOutput(`the output is circular or nested deeper than ${OUTPUT_DEPTH_MAX} levels`);
+  }
+  if (ArrayBuffer.isView(value)) {
+    budget.chars -= 2 * ((value as { length?: number }).length ?? 0);
+    return budget.chars < 0 ? tooLarge() : undefined;
+  }
+  budget.chars -= 2;
+  if (Array.isArray(value)) {
+    if (value.length * 2 > budget.chars) return tooLarge();
+    for (const item of value) {
+      const fault = measure(item, level + 1, budget);
+      if (fault !== undefined) return fault;
+    }
+    return undefined;
+  }
+  if (typeof (value as { toJSON?: unknown }).toJSON === 'function') {
+    budget.isExact = false;
+    return undefined;
+  }
+  for (const key in value) {
+    const member = (value as Record<string, unknown>)[key];
+    if (member === undefined || typeof member === 'function') continue;
+    budget.chars -= key.length + 3;
+    const fault = measure(member, level + 1, budget);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
+function kindOf(value: unknown): string {
+  return typeof value === 'function' ? 'a function' : `${typeof value}`;
+}

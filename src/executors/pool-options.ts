@@ -1,0 +1,45 @@
+/** What a pool can be told, and what it does when it is not told. All times are milliseconds. */
+import { type Clock, systemClock } from '../kernel/clock.ts';
+import type { Logger } from '../kernel/log.ts';
+
+export type PoolLog = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>;
+
+export interface PoolOptions {
+  /** Children that share the runs; while runs go on there is one spare more. */
+  readonly size: number;
+  /** MB of heap of a child. It is killed above this plus MEMORY_ALLOWANCE_MB of private memory. */
+  readonly memoryMb: number;
+  readonly skillsDirs: readonly string[];
+  /**
+   * What children find in their environment besides PATH, HOME, TZ, LANG and NODE_EXTRA_CA_CERTS.
+   * With NODE_COMPILE_CACHE here they start in half the time and hold 20 MB less.
+   */
+  readonly env: Readonly<Record<string, string>>;
+  readonly log: PoolLog;
+  readonly clock?: Clock;
+  /** That a run has to end after its signal has aborted; 2,000. */
+  readonly graceMs?: number;
+  /** For which the event loop of a busy child may be silent; 5,000. */
+  readonly stallMs?: number;
+  /** For the neighbours of a run that did not stop; 10,000. 0 displaces them at once. */
+  readonly drainMs?: number;
+  /** Without runs, after which one child is kept; 60,000. */
+  readonly idleMs?: number;
+  /** That a child may take to load the skills; 10,000. */
+  readonly loadMs?: number;
+}
+
+export type PoolSettings = Required<PoolOptions>;
+
+/** The options with what was left out. */
+export function readPoolOptions(options: PoolOptions): PoolSettings {
+  return {
+    clock: systemClock,
+    graceMs: 2_000,
+    stallMs: 5_000,
+    drainMs: 10_000,
+    idleMs: 60_000,
+    loadMs: 10_000,
+    ...options,
+  };
+}

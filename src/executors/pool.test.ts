@@ -1,0 +1,239 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  childProcesses,
+  request,
+  silentHandlers,
+  startTestPool,
+  type TestPool,
+} from '../../test/fixtures/skills/driver.ts';
+import { waitFor } from '../../test/support/wait-for.ts';
+import type { RunHandlers, RunOutcome, RunReport } from './run.ts';
+
+let pool: TestPool;
+beforeAll(async () => {
+  pool = await startTestPool({ size: 1, env: { GIVEN: 'yes' } });
+});
+afterAll(() => pool.stop(100));
+
+const run = (
+  path: string,
+  input: unknown = {},
+  handlers: Partial<RunHandlers> = {},
+): Promise<RunOutcome> =>
+  pool.run(request(path, input), { ...silentHandlers, ...handlers }).outcome;
+
+/** The parsed output; fails when the run did. */
+async function outputOf(path: string, input: unknown = {}, handlers: Partial<RunHandlers> = {}) {
+  const outcome = await run(path, input, handlers);
+  if (outcome.kind !== 'completed') throw new Error(JSON.stringify(outcome));
+  return JSON.parse(outcome.output) as Record<string, unknown>;
+}
+
+function failed(message: string | RegExp, retryable = false, code = 'skill_execution_failed') {
+  return { kind: 'failed', code, message: expect.stringMatching(message), retryable };
+}
+
+describe('a run', () => {
+  test('gets its input and gives its output', async () => {
+    const input = { text: 'å 😀 \u2028', list: [1, null, { deep: true }] };
+    expect(await outputOf('good/echo', input)).toEqual(input);
+  });
+
+  test('may have line breaks between the tokens of its input', async () => {
+    const wanted = { ...request('good/echo'), input: '{\n  "a": "b\\nc"\r\n}' };
+    const outcome = await pool.run(wanted, silentHandlers).outcome;
+    expect(outcome).toEqual({ kind: 'completed', output: '{"a":"b\\nc"}' });
+  });
+
+  test('many at once do not mix', async () => {
+    const outputs = await Promise.all(
+      Array.from({ length: 500 }, (_, i) => outputOf('good/echo', { i })),
+    );
+    expect(outputs.map(({ i }) => i)).toEqual(Array.from({ length: 500 }, (_, i) => i));
+  });
+
+  test('knows its job, and finds a stripped environment', async () => {
+    const { ids, isAborted, env } = await outputOf('good/context');
+    expect(ids).toEqual(['job-1', 'agent-1', 'conversation-1', 'default', 1]);
+    expect(isAborted).toBe(false);
+    const allowed = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_EXTRA_CA_CERTS', 'GIVEN'];
+    const { GIVEN, ...inherited } = env as Record<string, string>;
+    expect(GIVEN).toBe('yes');
+    expect(allowed).toEqual(expect.arrayContaining(Object.keys(inherited)));
+  });
+
+  test('reports logs, progress and messages before its end', async () => {
+    const reports: RunReport[] = [];
+    const output = await outputOf(
+      'good/reports',
+      { text: 'hi \0' },
+      { onReport: (r) => reports.push(r) },
+    );
+    expect(output).toBeNull();
+    expect(reports).toEqual([
+      {
+        type: 'log',
+        message: 'began',
+        at: expect.any(Number),
+        fields: { text: 'hi \ufffd', big: '1', self: '[function self]' },
+      },
+      { type: 'progress', fraction: 0.5, note: 'half' },
+      { type: 'message', role: 'assistant', content: 'hi \ufffd' },
+      { type: 'progress', fraction: 1 },
+    ]);
+  });
+
+  test('outlives a handler that throws', async () => {
+    const onReport = (): void => {
+      throw new Error('not interested');
+    };
+    expect(await run('good/reports', { text: '' }, { onReport })).toMatchObject({
+      kind: 'completed',
+    });
+  });
+
+  test('of a skill that is not there fails for good', async () => {
+    expect(await run('good/none')).toEqual(failed('^there is no skill good/v1.0/none$'));
+  });
+
+  test.each([
+    ['error', failed('^it broke$', true)],
+    ['string', failed('^just words$', true)],
+    ['nothing', failed('^the skill threw undefined$', true)],
+    ['final', failed('^no key$', false, 'missing_credentials')],
+    ['cause', failed('^fetch failed: connect ECONNREFUSED$', true)],
+    ['code', failed('^odd$', true)],
+    ['getter', failed('cannot be read', true)],
+    ['long', failed('^x{4095}…$', true)],
+  ])('that throws (%s) fails with what it threw', async (what, outcome) => {
+    expect(await run('good/throws', { what })).toEqual(outcome);
+  });
+
+  test('whose output breaks the schema fails for good', async () => {
+    expect(await outputOf('good/strict', { value: { words: 1 } })).toEqual({ words: 1 });
+    expect(await run('good/strict', { value: { words: 'one' } })).toEqual(
+      failed(
+        /^the output breaks the skill's schema: words must be integer$/,
+        false,
+        'output_invalid',
+      ),
+    );
+  });
+});
+
+describe('a called skill', () => {
+  const call = { skill: 'good/v1.0/strict', input: { value: { words: 1 } } };
+
+  test('runs inside the run, once the platform allows it', async () => {
+    const asked: unknown[] = [];
+    const output = await outputOf('good/calls', call, {
+      async onAsk(kind, payload) {
+        asked.push([kind, payload]);
+        return true;
+      },
+    });
+    expect(output).toEqual({ called: { words: 1 } });
+    expect(asked).toEqual([['may-call', 'good/v1.0/strict']]);
+  });
+
+  test('that the platform does not allow is not run', async () => {
+    expect(await run('good/calls', call, { onAsk: async () => false })).toEqual(
+      failed('^this run may not call good/v1.0/strict$'),
+    );
+    const onAsk = () => Promise.reject(Object.assign(new Error('no scope'), { retryable: false }));
+    expect(await run('good/calls', call, { onAsk })).toEqual(failed('^no scope$'));
+  });
+
+  test('has its input and its output checked', async () => {
+    expect(await run('good/calls', { ...call, input: {} })).toEqual(
+      failed('^the input of good/v1.0/strict breaks its schema: value is required$'),
+    );
+    expect(await run('good/calls', { ...call, input: { value: 5 } })).toEqual(
+      failed(
+        "^good/v1.0/strict failed: the output breaks the skill's schema: body must be object$",
+      ),
+    );
+  });
+
+  test('may call on, eight levels deep', async () => {
+    let calls = 0;
+    const onAsk = async () => {
+      calls += 1;
+      return true;
+    };
+    expect(await run('good/calls-itself', {}, { onAsk })).toEqual(
+      failed('^skills may call skills 8 levels deep$', true),
+    );
+    expect(calls).toBe(8);
+  });
+});
+
+describe('a deadline', () => {
+  test('aborts the signal and ends the run as a timeout', async () => {
+    const { deaths } = pool.stats();
+    const wanted = request('good/wait', { ms: 10_000 }, { timeoutMs: 30 });
+    expect(await pool.run(wanted, silentHandlers).outcome).toEqual({
+      kind: 'timeout',
+      message: 'run timed out after 30 ms',
+    });
+    expect(pool.stats().deaths).toBe(deaths);
+  });
+
+  test('holds for a run that ends within the grace with an output', async () => {
+    const { deaths } = pool.stats();
+    const wanted = request('hostile/stubborn', { ms: 100 }, { timeoutMs: 30 });
+    expect(await pool.run(wanted, silentHandlers).outcome).toMatchObject({ kind: 'timeout' });
+    expect(pool.stats().deaths).toBe(deaths);
+  });
+
+  test('holds for a run that computed past it, all alone', async () => {
+    const wanted = request('hostile/busy', { ms: 100 }, { timeoutMs: 30 });
+    expect(await pool.run(wanted, silentHandlers).outcome).toMatchObject({ kind: 'timeout' });
+  });
+
+  test.each([
+    ['ended', { ms: 60 }],
+    ['gone on', { ms: 20, times: 5 }],
+  ])('is put off for a run that would have %s but for its neighbour', async (_, input) => {
+    const waits = pool.run(request('good/wait', input, { timeoutMs: 150 }), silentHandlers);
+    const computes = pool.run(request('hostile/busy', { ms: 400 }), silentHandlers);
+    expect(await waits.outcome).toMatchObject({ kind: 'completed' });
+    expect(await computes.outcome).toMatchObject({ kind: 'completed' });
+  });
+
+  test('does not begin before the run does', async () => {
+    const computes = pool.run(request('hostile/busy', { ms: 400 }), silentHandlers);
+    const isBlocked = () => [...childProcesses().values()].some((title) => /busy/.test(title));
+    await waitFor(isBlocked, { describe: 'the executor is blocked', everyMs: 1 });
+    const late = pool.run(request('good/echo', {}, { timeoutMs: 100 }), silentHandlers);
+    expect(await late.outcome).toMatchObject({ kind: 'completed' });
+    expect(await computes.outcome).toMatchObject({ kind: 'completed' });
+  });
+});
+
+describe('abort', () => {
+  test('ends the run as aborted, with its reason as the reason of the signal', async () => {
+    const handle = pool.run(request('good/wait', { ms: 10_000 }), silentHandlers);
+    handle.abort('enough');
+    handle.abort('and again');
+    expect(await handle.outcome).toEqual({ kind: 'aborted' });
+    handle.abort('too late');
+    expect(pool.stats().inFlight).toBe(0);
+  });
+
+  test('of a run that has ended already changes nothing', async () => {
+    const handle = pool.run(request('good/echo', { a: 1 }), silentHandlers);
+    const outcome = await handle.outcome;
+    handle.abort('too late');
+    expect(outcome).toEqual({ kind: 'completed', output: '{"a":1}' });
+  });
+
+  test('of a run that does not stop ends it after the grace, and its executor soon', async () => {
+    const { deaths } = pool.stats();
+    const handle = pool.run(request('hostile/never'), silentHandlers);
+    handle.abort('enough');
+    expect(await handle.outcome).toEqual({ kind: 'aborted' });
+    await waitFor(() => pool.stats().deaths > deaths, { describe: 'the executor is replaced' });
+    expect(await outputOf('good/echo', { a: 1 })).toEqual({ a: 1 });
+  });
+});

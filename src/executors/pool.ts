@@ -1,0 +1,242 @@
+/**
+ * The pool of executors: takes runs, gives each to a child, and tells how it ended. Promises exactly
+ * one outcome for every run, and that no child outlives the pool or the process that made it. While
+ * nothing runs it has no timer but the one that shrinks it. Never runs skill code in this process.
+ */
+import type { Clock } from '../kernel/clock.ts';
+import type { LoadedSkill } from '../skills/sources/modules.ts';
+import { createCrew } from './crew.ts';
+import type { Executor } from './executor.ts';
+import type { Order } from './flight.ts';
+import { type PoolOptions, readPoolOptions } from './pool-options.ts';
+import type { RunHandle, RunHandlers, RunOutcome, RunRequest } from './run.ts';
+
+export interface PoolStats {
+  /** Ready children, the spare among them. */
+  readonly executors: number;
+  readonly starting: number;
+  /** Runs without an outcome, waiting ones among them. */
+  readonly inFlight: number;
+  /** Runs that no child has taken yet. */
+  readonly waiting: number;
+  /** Children lost to a fault since the start. */
+  readonly deaths: number;
+  /** Starts that have failed in a row; above 2 the pool waits between them. */
+  readonly failedStarts: number;
+}
+
+export interface ExecutorPool {
+  /** What the first child found, in the order of the files. */
+  readonly definitions: readonly LoadedSkill[];
+  /** Never throws. A run waits only while no child is ready; its deadline begins after that. */
+  run(request: RunRequest, handlers: RunHandlers): RunHandle;
+  stats(): PoolStats;
+  /** Aborts all runs, waits up to `graceMs` for them, kills what is left. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** Longest time between two looks at busy children. */
+const WATCH_MS = 200;
+/** Looks within the time after which a silent child is killed. */
+const WATCHES_PER_STALL = 5;
+
+/** A run that waits for a child. */
+interface Waiting {
+  readonly order: Order;
+  begin(abort: (reason: string) => void): void;
+}
+
+/**
+ * Starts the first child and waits for it. Rejects with the loader's SkillLoadError (one sentence
+ * that names the file and the fault) when the skills do not load.
+ */
+export async function startExecutorPool(options: PoolOptions): Promise<ExecutorPool> {
+  const settings = readPoolOptions(options);
+  const { clock, idleMs, stallMs } = settings;
+  const waiting = new Set<Waiting>();
+  const waitingAlone = new Set<Waiting>();
+  const ended = createSignal();
+  let inFlight = 0;
+  let stopping: Promise<void> | undefined;
+
+  const crew = createCrew(settings, serve);
+  const watch = createWatch(clock, Math.min(WATCH_MS, stallMs / WATCHES_PER_STALL), crew.watch);
+  const rest = createRest(clock, idleMs, () => {
+    if (inFlight === 0) crew.shrink();
+  });
+  const definitions = await crew.start();
+
+  function onEnd(): void {
+    inFlight -= 1;
+    if (inFlight > 0) return;
+    rest.begin();
+    ended.tell();
+  }
+
+  function give(executor: Executor, order: Order): (reason: string) => void {
+    watch.begin();
+    return executor.run(order).abort;
+  }
+
+  /** Gives waiting runs to children that can take them. */
+  function serve(): void {
+    for (const run of waiting) {
+      const executor = crew.choose();
+      if (executor === undefined) break;
+      waiting.delete(run);
+      run.begin(give(executor, run.order));
+    }
+    for (const run of waitingAlone) {
+      const executor = crew.reserve(waitingAlone.size);
+      if (executor === undefined) break;
+      waitingAlone.delete(run);
+      const settle = (outcome: RunOutcome): void => {
+        crew.release(executor);
+        run.order.settle(outcome);
+      };
+      run.begin(give(executor, { ...run.order, settle }));
+    }
+  }
+
+  /** Puts the run into a queue; returns what aborts it. */
+  function wait(order: Order): (reason: string) => void {
+    const queue = order.request.alone === true ? waitingAlone : waiting;
+    let abort = (_reason: string): void => {
+      if (queue.delete(run)) order.settle({ kind: 'aborted' });
+    };
+    const run: Waiting = {
+      order,
+      begin(abortRun) {
+        abort = abortRun;
+      },
+    };
+    queue.add(run);
+    serve();
+    return (reason) => abort(reason);
+  }
+
+  async function stop(graceMs: number): Promise<void> {
+    for (const queue of [waiting, waitingAlone]) {
+      for (const { order } of queue) order.settle({ kind: 'aborted' });
+      queue.clear();
+    }
+    crew.abortAll('the platform is stopping');
+    if (inFlight > 0) await ended.wait(graceMs);
+    watch.stop();
+    rest.stop();
+    await crew.stop();
+  }
+
+  return {
+    definitions,
+
+    run(request, handlers) {
+      const { promise, resolve } = Promise.withResolvers<RunOutcome>();
+      if (stopping !== undefined) {
+        resolve({ kind: 'aborted' });
+        return { outcome: promise, abort() {} };
+      }
+      inFlight += 1;
+      const settle = (outcome: RunOutcome): void => {
+        onEnd();
+        resolve(outcome);
+      };
+      const order: Order = { request, handlers, settle };
+      crew.grow();
+      const executor = request.alone === true || waiting.size > 0 ? undefined : crew.choose();
+      const abort = executor === undefined ? wait(order) : give(executor, order);
+      return { outcome: promise, abort };
+    },
+
+    stats() {
+      const { ready, starting, deaths, failedStarts } = crew.counts();
+      return {
+        executors: ready,
+        starting,
+        inFlight,
+        waiting: waiting.size + waitingAlone.size,
+        deaths,
+        failedStarts,
+      };
+    },
+
+    stop(graceMs) {
+      stopping ??= stop(graceMs);
+      return stopping;
+    },
+  };
+}
+
+/** Calls `look` every `ms` until it returns false. */
+function createWatch(
+  clock: Clock,
+  ms: number,
+  look: (wasAbsent: boolean) => boolean,
+): { begin(): void; stop(): void } {
+  let timer: NodeJS.Timeout | undefined;
+  let dueAt = 0;
+  const schedule = (): void => {
+    dueAt = clock.monotonic() + ms;
+    timer = setTimeout(() => {
+      // This process itself was held up: the silence of the children is no fault of theirs.
+      const wasAbsent = clock.monotonic() - dueAt > ms;
+      // What they have said meanwhile is read first.
+      setImmediate(() => {
+        if (timer === undefined) return;
+        timer = undefined;
+        if (look(wasAbsent)) schedule();
+      });
+    }, ms);
+  };
+  return {
+    begin() {
+      if (timer === undefined) schedule();
+    },
+    stop() {
+      clearTimeout(timer);
+      timer = undefined;
+    },
+  };
+}
+
+/** Calls `onRest` once `begin` has not been called for `ms`; cheap to begin again and again. */
+function createRest(clock: Clock, ms: number, onRest: () => void): { begin(): void; stop(): void } {
+  let timer: NodeJS.Timeout | undefined;
+  let since = 0;
+  const schedule = (delay: number): void => {
+    timer = setTimeout(() => {
+      timer = undefined;
+      const left = since + ms - clock.monotonic();
+      if (left > 1) schedule(left);
+      else onRest();
+    }, delay).unref();
+  };
+  return {
+    begin() {
+      since = clock.monotonic();
+      if (timer === undefined) schedule(ms);
+    },
+    stop() {
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** Tells whoever waits, or lets the wait end after its time. */
+function createSignal(): { tell(): void; wait(ms: number): Promise<void> } {
+  let wake: (() => void) | undefined;
+  return {
+    tell() {
+      wake?.();
+    },
+    wait(ms) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, ms);
+      wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      return promise;
+    },
+  };
+}

@@ -1,0 +1,76 @@
+/**
+ * What keeps one run's code from ending the child that it shares with others. `process.exit`,
+ * `abort` and signals to the own process fail the run that called them; errors that nobody caught
+ * fail the run whose code threw them, and are only reported when that run has ended. This is for
+ * mistakes, not against malice: native code and other ways to die get through, and the pool copes.
+ */
+import { syncBuiltinESMExports } from 'node:module';
+import type { ChildRuns } from './child-runs.ts';
+import { cutText, describeFailure, plainFailure } from './failure.ts';
+import { createRate, STRAYS_PER_SECOND } from './limits.ts';
+
+/** Tells the parent of an error that hurt no run; `skill` is whose code it was, if that is known. */
+export type ReportStray = (skill: string | null, text: string) => void;
+
+/** Thrown where a skill tried to end the process, so that its code does not go on. */
+class ExitRefused extends Error {
+  override readonly name = 'ExitRefused';
+  readonly retryable = false;
+}
+
+/** Ends the child for good, from anywhere. Taken before skills could replace it. */
+export const endProcess: () => never = (() => {
+  const kill = process.kill.bind(process);
+  return () => {
+    kill(process.pid, 'SIGKILL');
+    // The signal is there before the next instruction; this is for the type and for Windows.
+    process.abort();
+  };
+})();
+
+/** Installs the guards. To be called before skills are loaded. */
+export function installGuards(
+  runs: Pick<ChildRuns, 'current' | 'fail'>,
+  reportStray: ReportStray,
+): void {
+  const mayReport = createRate(STRAYS_PER_SECOND);
+  refuseExits((what) => {
+    const error = new ExitRefused(`a skill may not end its process: it called ${what}`);
+    const run = runs.current();
+    if (run !== undefined) runs.fail(run, plainFailure(error.message, true));
+    throw error;
+  });
+  const onError = (thrown: unknown): void => {
+    const run = runs.current();
+    if (run !== undefined && runs.fail(run, describeFailure(thrown))) return;
+    if (thrown instanceof ExitRefused && run !== undefined) return;
+    if (!mayReport()) return;
+    const { message, stack } = describeFailure(thrown);
+    reportStray(run?.skill ?? null, cutText(stack ?? message));
+  };
+  process.on('uncaughtException', onError);
+  process.on('unhandledRejection', onError);
+  // A supervisor may signal the whole group; the parent decides when the child ends.
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {});
+}
+
+function refuseExits(refuse: (what: string) => never): void {
+  const kill = process.kill.bind(process);
+  Object.assign(process, {
+    exit: () => refuse('process.exit'),
+    reallyExit: () => refuse('process.reallyExit'),
+    abort: () => refuse('process.abort'),
+    kill: (pid: number, signal?: string | number) => {
+      const isProbe = signal === 0;
+      if (!isProbe && isOwn(pid)) return refuse(`process.kill(${pid}, ${signal ?? 'SIGTERM'})`);
+      return kill(pid, signal);
+    },
+  });
+  // So that `import { exit } from 'node:process'` gets the guarded ones too.
+  syncBuiltinESMExports();
+}
+
+/** The process itself, its group, the pool's process, or everybody. */
+function isOwn(pid: number): boolean {
+  return [0, -1, process.pid, -process.pid, process.ppid].includes(Number(pid));
+}

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import { createLineReader, createOutbox } from './lines.ts';
+import { readChildLine } from './protocol.ts';
+
+describe('a line of a child', () => {
+  test.each([
+    '[]',
+    '[["done",1,{"a":[1]}],["pong",3,0]]',
+    '[["fail",1,"output_invalid","no",false,null]]',
+    '[["log",1,0,"text","{}"],["progress",1,0.5,null],["message",1,"tool","text"]]',
+    '[["ask",1,2,"may-call","a/v1.0/b"],["stray",null,"text"],["dropped",5]]',
+  ])('%s is understood', (line) => {
+    expect(readChildLine(line)).toEqual(JSON.parse(line));
+  });
+
+  test.each([
+    '',
+    'null',
+    '{}',
+    '[1]',
+    '[[]]',
+    '[["nonsense"]]',
+    '[["constructor"]]',
+    '[["done"]]',
+    '[["done",-1,0]]',
+    '[["done",1.5,0]]',
+    '[["done","1",0]]',
+    '[["done",1,0,0]]',
+    '[["fail",1,"worker_lost","no",false,null]]',
+    '[["fail",1,"output_invalid",5,false,null]]',
+    '[["progress",1,2,null]]',
+    '[["message",1,"root","text"]]',
+    '[["skill",null]]',
+    '[["pong",1e999,0]]',
+    '[["done",1,0]] trailing',
+  ])('%s is not', (line) => {
+    expect(readChildLine(line)).toBeUndefined();
+  });
+
+  test('nesting that would harm the reader is refused, also in large lines', () => {
+    const nested = (levels: number) => `[["done",1,${'['.repeat(levels)}${']'.repeat(levels)}]]`;
+    expect(readChildLine(nested(64))).toBeDefined();
+    expect(readChildLine(nested(70))).toBeUndefined();
+    expect(readChildLine(nested(4_000_000))).toBeUndefined();
+  });
+
+  test('brackets inside strings are no nesting', () => {
+    expect(readChildLine(JSON.stringify([['done', 1, `${'['.repeat(100)}"\\`]]))).toBeDefined();
+  });
+});
+
+describe('a line reader', () => {
+  function read(
+    maxBytes: number,
+    chunks: readonly string[],
+  ): { lines: string[]; overflows: number } {
+    const lines: string[] = [];
+    let overflows = 0;
+    const feed = createLineReader({
+      maxBytes,
+      onLine: (line) => lines.push(line),
+      onOverflow: () => {
+        overflows += 1;
+      },
+    });
+    for (const chunk of chunks) feed(Buffer.from(chunk, 'latin1'));
+    return { lines, overflows };
+  }
+
+  test('puts lines together from chunks of any size', () => {
+    const text = 'one\ntwo\n\nthree\n';
+    for (const size of [1, 2, 3, 5, 100]) {
+      const chunks = text.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [];
+      expect(read(100, chunks).lines).toEqual(['one', 'two', '', 'three']);
+    }
+  });
+
+  test('does not break characters that chunks break', () => {
+    const bytes = Buffer.from('é😀\n').toString('latin1');
+    expect(read(100, [...bytes]).lines).toEqual(['é😀']);
+  });
+
+  test('keeps chunks that the caller uses again', () => {
+    const lines: string[] = [];
+    const feed = createLineReader({ maxBytes: 9, onLine: (l) => lines.push(l), onOverflow() {} });
+    const chunk = Buffer.from('ab');
+    feed(chunk);
+    chunk.write('c\n');
+    feed(chunk);
+    expect(lines).toEqual(['abc']);
+  });
+
+  test('tells of a line that is too long, ended or not', () => {
+    expect(read(3, ['abc\nabcd\n'])).toEqual({ lines: ['abc'], overflows: 1 });
+    expect(read(3, ['ab', 'cd']).overflows).toBe(1);
+  });
+});
+
+describe('an outbox', () => {
+  test('gathers what is said within a turn into one line, with its head', async () => {
+    const written: string[] = [];
+    const outbox = createOutbox(
+      (line) => written.push(line),
+      () => '0',
+    );
+    outbox.push('1');
+    outbox.push('2');
+    expect(written).toEqual([]);
+    await new Promise((resolve) => setImmediate(resolve));
+    outbox.push('3');
+    outbox.flush();
+    outbox.flush();
+    expect(written).toEqual(['[0,1,2]\n', '[0,3]\n']);
+  });
+
+  test('begins a new line before one grows large', () => {
+    const written: string[] = [];
+    const outbox = createOutbox((line) => written.push(line));
+    for (let i = 0; i < 8; i++) outbox.push(`"${'x'.repeat(300_000)}"`);
+    expect(written).toHaveLength(2);
+  });
+});

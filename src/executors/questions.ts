@@ -1,0 +1,35 @@
+/**
+ * Answers what a run asks of the platform, through the handlers of its job. A question always gets
+ * an answer that fits into a message: a value, or a refusal in words.
+ */
+import type { Flight } from './flight.ts';
+import { ASK_BYTES_MAX, ERROR_CHARS_MAX } from './limits.ts';
+import type { ParentMessage, Refusal } from './protocol.ts';
+
+/** The message for the child, as JSON text. Never rejects. */
+export async function answerQuestion(
+  flight: Flight,
+  question: { id: number; kind: string; payload: unknown },
+): Promise<string> {
+  try {
+    const value = await flight.order.handlers.onAsk(question.kind, question.payload);
+    const json = JSON.stringify(value) ?? 'null';
+    if (Buffer.byteLength(json) > ASK_BYTES_MAX) {
+      throw new Error(`the answer is larger than ${ASK_BYTES_MAX / 1024} KiB`);
+    }
+    return `["answer",${flight.id},${question.id},${json}]`;
+  } catch (error) {
+    const message: ParentMessage = ['refuse', flight.id, question.id, readRefusal(error)];
+    return JSON.stringify(message);
+  }
+}
+
+function readRefusal(error: unknown): Refusal {
+  if (!(error instanceof Error)) return { message: 'the platform refused' };
+  const { code, retryable } = error as { code?: unknown; retryable?: unknown };
+  return {
+    message: error.message.slice(0, ERROR_CHARS_MAX),
+    ...(typeof code === 'string' ? { code } : {}),
+    ...(typeof retryable === 'boolean' ? { retryable } : {}),
+  };
+}

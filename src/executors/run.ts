@@ -1,0 +1,61 @@
+/**
+ * What the pool takes and gives: a run, what it reports while it goes on, and the one way in which
+ * it ended. The words of the jobs slice; nothing here knows processes.
+ */
+import type { LogFields } from '../skills/definition.ts';
+import type { FailureCode, MessageRole } from './protocol.ts';
+
+/** One attempt at a job. */
+export interface RunRequest {
+  /** `category/version/name`. */
+  readonly skill: string;
+  /** JSON text that parses and that the skill's schema allows: it is sent on as it is. */
+  readonly input: string;
+  readonly context: {
+    readonly jobId: string;
+    readonly agentId: string;
+    readonly conversationId: string;
+    readonly organizationId: string;
+    readonly attempt: number;
+  };
+  /** Milliseconds from the moment at which an executor takes it. */
+  readonly timeoutMs: number;
+  /** Run with no neighbour, in a fresh executor. */
+  readonly alone?: boolean;
+}
+
+/** What a run says while it goes on. Texts are well-formed, without NUL and within their caps. */
+export type RunReport =
+  | { type: 'log'; message: string; fields?: LogFields; at: number }
+  | { type: 'progress'; fraction: number; note?: string }
+  | { type: 'message'; role: MessageRole; content: string };
+
+export interface RunHandlers {
+  onReport(report: RunReport): void;
+  /**
+   * Answers a question of the run; the answer is a JSON value. The kind `may-call` asks whether the
+   * run may call the skill that the payload names; only `true` allows it. A rejection reaches the
+   * skill as an error with the same message, `code` and `retryable`.
+   */
+  onAsk(kind: string, payload: unknown): Promise<unknown>;
+}
+
+export type RunOutcome =
+  /** `output` is JSON text, written by the parent from the parsed value; its strings are clean. */
+  | { kind: 'completed'; output: string }
+  | { kind: 'failed'; code: FailureCode; message: string; retryable: boolean }
+  /** It passed its deadline, and ended within the grace or was killed for it. */
+  | { kind: 'timeout'; message: string }
+  /** It ended because `abort()` was called, or the pool stopped. */
+  | { kind: 'aborted' }
+  /** Its executor died, and this run alone can have been the cause. */
+  | { kind: 'lost'; message: string }
+  /** Its executor died. `suspect` is false when this run is known not to have been the cause. */
+  | { kind: 'displaced'; suspect: boolean };
+
+export interface RunHandle {
+  /** Never rejects. */
+  readonly outcome: Promise<RunOutcome>;
+  /** Asks the run to stop; after the grace it is made to. Does nothing once it has ended. */
+  abort(reason: string): void;
+}

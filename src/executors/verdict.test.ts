@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'vitest';
+import { type Death, judge, type Witness } from './verdict.ts';
+
+function witness(changes: Partial<Witness> = {}): Witness {
+  return {
+    hasStarted: true,
+    isBeginning: false,
+    ending: null,
+    wasTold: false,
+    isOverdue: false,
+    isAlone: false,
+    timeoutMessage: 'run timed out after 100 ms',
+    ...changes,
+  };
+}
+
+const timeout = { kind: 'timeout', message: 'run timed out after 100 ms' };
+const neighbour = { kind: 'displaced', suspect: true };
+const bystander = { kind: 'displaced', suspect: false };
+
+describe.each<[string, Death, string]>([
+  [
+    'ended by itself',
+    { kind: 'ended', how: 'SIGKILL' },
+    'the run ended its executor process: SIGKILL',
+  ],
+  [
+    'stopped answering',
+    { kind: 'stalled', ms: 9 },
+    "the run blocked its executor's event loop for 9 ms",
+  ],
+  [
+    'held too much memory',
+    { kind: 'memory', mb: 9 },
+    'the run made its executor hold more than 9 MB of memory',
+  ],
+  [
+    'spoke nonsense',
+    { kind: 'garbled', how: 'x' },
+    "the run wrote to its executor's own socket: x",
+  ],
+])('an executor that %s', (_, death, message) => {
+  test('charges the only run', () => {
+    expect(judge(death, [witness()])).toEqual([{ kind: 'lost', message }]);
+  });
+
+  test('charges nobody when there were several', () => {
+    expect(judge(death, [witness(), witness()])).toEqual([neighbour, neighbour]);
+  });
+
+  test('charges the only one whose code can have begun', () => {
+    const outcomes = judge(death, [witness({ hasStarted: false }), witness()]);
+    expect(outcomes).toEqual([bystander, { kind: 'lost', message }]);
+  });
+
+  test('charges a run that was alone even when its begin was not seen', () => {
+    const outcomes = judge(death, [witness({ hasStarted: false, isAlone: true })]);
+    expect(outcomes).toEqual([{ kind: 'lost', message }]);
+  });
+
+  test('is a timeout for the only run when that was past its deadline', () => {
+    expect(judge(death, [witness({ ending: 'timeout' })])).toEqual([timeout]);
+  });
+
+  test('ends an aborted run as aborted, which stays a suspect', () => {
+    expect(judge(death, [witness({ ending: 'abort' }), witness()])).toEqual([
+      { kind: 'aborted' },
+      neighbour,
+    ]);
+  });
+});
+
+test('an executor that stopped answering charges the run that it was just beginning', () => {
+  const outcomes = judge({ kind: 'stalled', ms: 9 }, [witness({ isBeginning: true }), witness()]);
+  expect(outcomes).toEqual([{ kind: 'lost', message: expect.any(String) }, bystander]);
+});
+
+test('an executor killed for an overdue run charges that run and no neighbour', () => {
+  const outcomes = judge({ kind: 'overdue' }, [
+    witness({ ending: 'timeout', wasTold: true, isOverdue: true }),
+    witness(),
+    witness({ ending: 'timeout' }),
+    witness({ ending: 'timeout', wasTold: true }),
+    witness({ ending: 'abort' }),
+  ]);
+  expect(outcomes).toEqual([timeout, bystander, bystander, timeout, { kind: 'aborted' }]);
+});
+
+test.each<Death['kind']>(['stopped', 'retired'])(
+  'an executor that is %s aborts its runs',
+  (kind) => {
+    expect(judge({ kind } as Death, [witness(), witness()])).toEqual([
+      { kind: 'aborted' },
+      { kind: 'aborted' },
+    ]);
+  },
+);

@@ -1,0 +1,99 @@
+/**
+ * Who is at fault when an executor dies: a pure decision from what is known of the death and of the
+ * runs that were in flight. Charges a run only when no other can have been the cause; everybody else
+ * is displaced, and told whether suspicion stays.
+ */
+import type { RunOutcome } from './run.ts';
+
+/** Why an executor ended. All but `retired` and `stopped` are faults. */
+export type Death =
+  /** It ended by itself; `how` says what is known: `exit code 1`, `SIGSEGV`, `out of memory`. */
+  | { readonly kind: 'ended'; readonly how: string }
+  /** Killed: its event loop did not answer. */
+  | { readonly kind: 'stalled'; readonly ms: number }
+  /** Killed: it held more memory than it may. */
+  | { readonly kind: 'memory'; readonly mb: number }
+  /** Killed: it said what no executor says. */
+  | { readonly kind: 'garbled'; readonly how: string }
+  /** Killed: a run passed its deadline and the grace, and its loop answered or it was alone. */
+  | { readonly kind: 'overdue' }
+  /** Killed: it was not ready in time, or did not load. */
+  | { readonly kind: 'unready' }
+  /** Killed while idle: no longer needed. */
+  | { readonly kind: 'retired' }
+  /** Killed: the pool is stopping. */
+  | { readonly kind: 'stopped' };
+
+/** What is known of a run in flight. */
+export interface Witness {
+  /** Its code may have begun. */
+  readonly hasStarted: boolean;
+  /** The child was beginning it when it was last seen. */
+  readonly isBeginning: boolean;
+  /** What it was told: that its time is up, that it was aborted, or nothing. */
+  readonly ending: 'timeout' | 'abort' | null;
+  /** The child has taken that message. */
+  readonly wasTold: boolean;
+  /** The grace after that message is over too, and this run is the reason for the death. */
+  readonly isOverdue: boolean;
+  /** It had asked to be without neighbours, and was. */
+  readonly isAlone: boolean;
+  readonly timeoutMessage: string;
+}
+
+/** True when the death is to be counted and logged as one. */
+export function isFault(death: Death): boolean {
+  return death.kind !== 'retired' && death.kind !== 'stopped';
+}
+
+/** The outcome of each run, in the order given. */
+export function judge(death: Death, witnesses: readonly Witness[]): RunOutcome[] {
+  if (!isFault(death)) return witnesses.map(() => ({ kind: 'aborted' }));
+  if (death.kind === 'overdue') return witnesses.map(judgeOverdue);
+  const suspects = suspectsOf(death, witnesses);
+  const culprit = suspects.length === 1 ? suspects[0] : undefined;
+  return witnesses.map((witness) => {
+    if (witness.ending === 'abort') return { kind: 'aborted' };
+    if (witness !== culprit) return { kind: 'displaced', suspect: suspects.includes(witness) };
+    if (witness.ending === 'timeout') return { kind: 'timeout', message: witness.timeoutMessage };
+    return { kind: 'lost', message: describeDeath(death) };
+  });
+}
+
+function suspectsOf(death: Death, witnesses: readonly Witness[]): Witness[] {
+  if (death.kind === 'stalled') {
+    const beginning = witnesses.filter((witness) => witness.isBeginning);
+    if (beginning.length > 0) return beginning;
+  }
+  return witnesses.filter((witness) => witness.hasStarted || witness.isAlone);
+}
+
+function judgeOverdue(witness: Witness): RunOutcome {
+  if (witness.ending === 'abort') return { kind: 'aborted' };
+  if (witness.isOverdue || (witness.ending === 'timeout' && witness.wasTold)) {
+    return { kind: 'timeout', message: witness.timeoutMessage };
+  }
+  return { kind: 'displaced', suspect: false };
+}
+
+/** A death as a sentence for the owner of the run that caused it. */
+function describeDeath(death: Death): string {
+  switch (death.kind) {
+    case 'ended':
+      return `the run ended its executor process: ${death.how}`;
+    case 'stalled':
+      return `the run blocked its executor's event loop for ${death.ms} ms`;
+    case 'memory':
+      return `the run made its executor hold more than ${death.mb} MB of memory`;
+    case 'garbled':
+      return `the run wrote to its executor's own socket: ${death.how}`;
+    case 'overdue':
+      return 'a run passed its deadline and did not stop';
+    case 'unready':
+      return 'the executor did not become ready';
+    case 'retired':
+      return 'the executor was no longer needed';
+    case 'stopped':
+      return 'the pool was stopped';
+  }
+}

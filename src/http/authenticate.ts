@@ -1,0 +1,113 @@
+/**
+ * Who is asking, and may they ask so often (specification: Authentication; decisions 3): credentials
+ * before limits, limits before everything else. A caller who is known gets the X-RateLimit headers
+ * on every answer, refusals included.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Caller } from '../kernel/caller.ts';
+import { PlatformError } from '../kernel/errors.ts';
+import type { RateDecision, RateLimiter } from './rate-limit.ts';
+
+/** The caller of a request that `apiKeyHook` admitted. */
+export function callerOf(request: FastifyRequest): Caller {
+  return (request as unknown as { caller: Caller }).caller;
+}
+
+/** A hook that admits a request with a valid key, within its limit. */
+export function apiKeyHook(
+  verify: (key: string) => Caller | Promise<Caller>,
+  limiter: RateLimiter,
+) {
+  function admit(request: FastifyRequest, reply: FastifyReply, caller: Caller) {
+    (request as unknown as { caller: Caller }).caller = caller;
+    const decision = limiter.hit(caller.keyId, caller.rateLimit);
+    return decision instanceof Promise
+      ? decision.then((late) => enforce(reply, late))
+      : enforce(reply, decision);
+  }
+
+  return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
+    try {
+      const caller = verify(keyOf(request));
+      const admitted =
+        caller instanceof Promise
+          ? caller.then((late) => admit(request, reply, late))
+          : admit(request, reply, caller);
+      if (admitted instanceof Promise) admitted.then(() => done(), done);
+      else done();
+    } catch (error) {
+      done(error as Error);
+    }
+  };
+}
+
+function keyOf(request: FastifyRequest): string {
+  const key = request.headers['x-api-key'];
+  if (typeof key !== 'string' || key.trim() === '') {
+    throw new PlatformError('authentication_required', 'Send your API key in the x-api-key header');
+  }
+  return key;
+}
+
+/** Sets the headers of a decision; throws `429` for a refused hit. */
+function enforce(reply: FastifyReply, decision: RateDecision): void {
+  reply.header('x-ratelimit-limit', decision.limit);
+  reply.header('x-ratelimit-remaining', decision.remaining);
+  reply.header('x-ratelimit-reset', decision.reset);
+  if (decision.allowed) return;
+  throw new PlatformError(
+    'rate_limit_exceeded',
+    `This key may make ${decision.limit} requests per minute`,
+    { retryAfter: decision.retryAfter },
+  );
+}
+
+/** A hook that admits a request with the admin secret, in either of its two headers. */
+export function adminHook(secret: string) {
+  const expected = digest(secret);
+  return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
+    const given = adminSecretsOf(request);
+    if (given.length === 0) {
+      done(
+        new PlatformError(
+          'authentication_required',
+          'Send the admin secret as Authorization: Bearer <secret> or x-admin-secret',
+        ),
+      );
+    } else if (given.every((one) => one !== null && timingSafeEqual(digest(one), expected))) {
+      done();
+    } else {
+      done(new PlatformError('invalid_admin_secret', 'The admin secret is wrong'));
+    }
+  };
+}
+
+/** Every secret that was sent; null for a credential that cannot be one. */
+function adminSecretsOf(request: FastifyRequest): (string | null)[] {
+  const { authorization } = request.headers;
+  const header = request.headers['x-admin-secret'];
+  const secrets: (string | null)[] = [];
+  if (authorization !== undefined) {
+    secrets.push(/^Bearer +(\S.*)$/i.exec(authorization)?.[1] ?? null);
+  }
+  if (header !== undefined) secrets.push(typeof header === 'string' ? header : null);
+  if (isRepeated(request, 'authorization') || isRepeated(request, 'x-admin-secret')) {
+    secrets.push(null);
+  }
+  return secrets;
+}
+
+/** Whether a header came more than once; Node joins or drops the others silently. */
+export function isRepeated(request: FastifyRequest, name: string): boolean {
+  const { rawHeaders } = request.raw;
+  let seen = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() === name) seen++;
+  }
+  return seen > 1;
+}
+
+function digest(secret: string): Buffer {
+  return createHash('sha256').update(secret).digest();
+}

@@ -1,0 +1,112 @@
+/**
+ * `/health` (specification: Health and metrics; decisions 13): answers at once, whatever hangs
+ * behind it, because it only tells what the probes in the background last found. A probe that does
+ * not end in time has failed.
+ */
+import { Type } from 'typebox';
+import type { Clock } from '../kernel/clock.ts';
+import { refusals } from './refusals.ts';
+import { Words } from './schemas.ts';
+import type { Server } from './server.ts';
+
+export type HealthStatus = 'ok' | 'degraded' | 'unhealthy';
+
+/** Something to watch. A critical one that fails means that requests cannot be served. */
+export interface Probe {
+  readonly name: string;
+  readonly isCritical: boolean;
+  check(): Promise<void>;
+}
+
+const everyMs = 1_000;
+const deadlineMs = 2_000;
+
+export interface Health {
+  status(): HealthStatus;
+  /** Probes that failed last, by name. */
+  failing(): string[];
+  uptimeSeconds(): number;
+  stop(): void;
+}
+
+/** Starts probing at once and every second. */
+export function startHealth(probes: readonly Probe[], clock: Clock): Health {
+  const startedAt = clock.monotonic();
+  const failing = new Map<string, Probe>();
+  const underWay = new Set<Probe>();
+
+  async function run(probe: Probe): Promise<void> {
+    if (underWay.has(probe)) return;
+    underWay.add(probe);
+    const timer = setTimeout(() => failing.set(probe.name, probe), deadlineMs);
+    try {
+      await probe.check();
+      failing.delete(probe.name);
+    } catch {
+      failing.set(probe.name, probe);
+    } finally {
+      clearTimeout(timer);
+      underWay.delete(probe);
+    }
+  }
+
+  const probeAll = () => {
+    for (const probe of probes) void run(probe);
+  };
+  probeAll();
+  const interval = setInterval(probeAll, everyMs);
+  interval.unref();
+
+  return {
+    status() {
+      if (failing.size === 0) return 'ok';
+      return [...failing.values()].some((probe) => probe.isCritical) ? 'unhealthy' : 'degraded';
+    },
+    failing: () => [...failing.keys()],
+    uptimeSeconds: () => Math.floor((clock.monotonic() - startedAt) / 10) / 100,
+    stop: () => clearInterval(interval),
+  };
+}
+
+const example = { status: 'ok', version: '1.0.0', uptime: 42.5 };
+const HealthRecord = Type.Object(
+  {
+    status: Words(['ok', 'degraded', 'unhealthy']),
+    version: Type.String(),
+    uptime: Type.Number({ description: 'Seconds since the process started.' }),
+  },
+  { title: 'Health' },
+);
+
+export function healthRoutes(
+  server: Server,
+  { health, version }: { health: Health; version: string },
+) {
+  server.get(
+    '/health',
+    {
+      schema: {
+        tags: ['Operations'],
+        security: [],
+        operationId: 'getHealth',
+        summary: 'Whether requests can be served',
+        response: {
+          ...refusals(),
+          200: { ...HealthRecord, description: 'ok or degraded.', examples: [example] },
+          503: {
+            ...HealthRecord,
+            description: 'unhealthy: the database or the queue store cannot be reached.',
+            examples: [{ ...example, status: 'unhealthy' }],
+          },
+        },
+      },
+    },
+    async (_request, reply) => {
+      const status = health.status();
+      return reply
+        .status(status === 'unhealthy' ? 503 : 200)
+        .header('cache-control', 'no-store')
+        .send({ status, version, uptime: health.uptimeSeconds() });
+    },
+  );
+}

@@ -1,0 +1,200 @@
+/**
+ * `/metrics` (specification: Health and metrics): the eleven families, in the text format. Counters
+ * count what this process did since it started; gauges are read when they are asked for. Label
+ * values are bounded: route patterns, queue names, codes of the error table.
+ */
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { type QueueName, queueNames } from '../kernel/queues.ts';
+import { refusals } from './refusals.ts';
+import type { HttpObserver, Server } from './server.ts';
+
+/** What the gauges show, read at each scrape. */
+export interface MetricsSource {
+  jobsByQueue(): Promise<Record<QueueName, { waiting: number; active: number }>>;
+  databaseConnections(): { active: number; idle: number };
+  isQueueConnected(): boolean;
+}
+
+/** A scrape waits no longer for the database; what it did not tell is left out. */
+const sourceDeadlineMs = 2_000;
+
+const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
+export function createMetrics() {
+  const registers = [new Registry()];
+  const [registry] = registers as [Registry];
+  const httpRequests = new Counter({
+    name: 'service_http_requests_total',
+    help: 'HTTP requests answered',
+    labelNames: ['method', 'path', 'status'],
+    registers,
+  });
+  const httpDuration = new Histogram({
+    name: 'service_http_request_duration_seconds',
+    help: 'Time from the request to the end of its answer',
+    buckets: seconds,
+    registers,
+  });
+  const queueDepth = new Gauge({
+    name: 'service_queue_depth',
+    help: 'Jobs waiting',
+    labelNames: ['queue'],
+    registers,
+  });
+  const activeJobs = new Gauge({
+    name: 'service_active_jobs',
+    help: 'Jobs being processed',
+    labelNames: ['queue'],
+    registers,
+  });
+  const completedJobs = new Counter({
+    name: 'service_completed_jobs_total',
+    help: 'Jobs completed',
+    labelNames: ['queue'],
+    registers,
+  });
+  const failedJobs = new Counter({
+    name: 'service_failed_jobs_total',
+    help: 'Jobs failed for good',
+    labelNames: ['queue'],
+    registers,
+  });
+  const errors = new Counter({
+    name: 'service_errors_total',
+    help: 'Errors by code: refused requests and failed attempts',
+    labelNames: ['type'],
+    registers,
+  });
+  const jobDuration = new Histogram({
+    name: 'service_job_duration_seconds',
+    help: 'Time that attempts took',
+    labelNames: ['queue'],
+    buckets: seconds,
+    registers,
+  });
+  const poolActive = new Gauge({
+    name: 'service_database_pool_active',
+    help: 'Database connections in use',
+    registers,
+  });
+  const poolIdle = new Gauge({
+    name: 'service_database_pool_idle',
+    help: 'Database connections at rest',
+    registers,
+  });
+  const queueConnected = new Gauge({
+    name: 'service_redis_connected',
+    help: '1 while the queue store can be reached',
+    registers,
+  });
+  for (const queue of queueNames) {
+    completedJobs.inc({ queue }, 0);
+    failedJobs.inc({ queue }, 0);
+  }
+
+  // One series for each route, method and status is looked up once, then only counted.
+  const requestCounters = new Map<string, ReturnType<typeof httpRequests.labels>>();
+  const http: HttpObserver = {
+    answered(method, route, status, took) {
+      const key = `${method} ${route} ${status}`;
+      let counter = requestCounters.get(key);
+      if (counter === undefined) {
+        counter = httpRequests.labels(method, route, String(status));
+        requestCounters.set(key, counter);
+      }
+      counter.inc();
+      httpDuration.observe(took);
+    },
+    refused: (code) => errors.inc({ type: code }),
+  };
+
+  const durations = new Map(queueNames.map((queue) => [queue, jobDuration.labels(queue)]));
+  const completed = new Map(queueNames.map((queue) => [queue, completedJobs.labels(queue)]));
+
+  return {
+    http,
+    contentType: 'text/plain; version=0.0.4',
+
+    /** An attempt has ended. */
+    attemptEnded(queue: QueueName, tookMs: number, error: string | null): void {
+      durations.get(queue)?.observe(tookMs / 1000);
+      if (error !== null) errors.inc({ type: error });
+    },
+
+    /** A job has ended. */
+    jobEnded(queue: QueueName, status: 'completed' | 'failed'): void {
+      if (status === 'completed') completed.get(queue)?.inc();
+      else failedJobs.inc({ queue });
+    },
+
+    /** The text of all families. */
+    async render(source: MetricsSource): Promise<string> {
+      const byQueue = await orNull(source.jobsByQueue(), sourceDeadlineMs);
+      for (const queue of queueNames) {
+        if (byQueue === null) {
+          queueDepth.remove({ queue });
+          activeJobs.remove({ queue });
+        } else {
+          queueDepth.set({ queue }, byQueue[queue].waiting);
+          activeJobs.set({ queue }, byQueue[queue].active);
+        }
+      }
+      const { active, idle } = source.databaseConnections();
+      poolActive.set(active);
+      poolIdle.set(idle);
+      queueConnected.set(source.isQueueConnected() ? 1 : 0);
+      return registry.metrics();
+    },
+  };
+}
+
+/** What a promise brings, or null when it fails or takes longer. */
+async function orNull<T>(promise: Promise<T>, deadlineMs: number): Promise<T | null> {
+  const late = Promise.withResolvers<null>();
+  const timer = setTimeout(late.resolve, deadlineMs, null);
+  try {
+    return await Promise.race([promise, late.promise]);
+  } catch {
+    return null;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+export function metricsRoutes(
+  server: Server,
+  { metrics, source }: { metrics: Metrics; source: MetricsSource },
+) {
+  server.get(
+    '/metrics',
+    {
+      schema: {
+        tags: ['Operations'],
+        security: [],
+        operationId: 'getMetrics',
+        summary: 'Metrics in the Prometheus text format',
+        response: {
+          ...refusals(),
+          200: {
+            description: 'All families.',
+            content: {
+              'text/plain': {
+                schema: {
+                  type: 'string',
+                  examples: ['service_queue_depth{queue="skill-execution"} 0\n'],
+                },
+              },
+            },
+          },
+        },
+      },
+    },
+    async (_request, reply) => {
+      const text = await metrics.render(source);
+      // As a buffer, so that the content type stays to the letter what the specification says.
+      return reply.header('content-type', metrics.contentType).send(Buffer.from(text) as never);
+    },
+  );
+}

@@ -1,0 +1,136 @@
+/**
+ * `/openapi.json`: the API as OpenAPI 3.1, from the same schemas that the routes are made of. The
+ * document is made at its first request, on a second server that never listens, so that neither the
+ * start nor a process that nobody asks for it pays for the generator.
+ */
+import Fastify from 'fastify';
+import { Type } from 'typebox';
+import { lazily } from './lazy.ts';
+import { type OpenApiDocument, shareComponents } from './openapi-components.ts';
+import { refusals } from './refusals.ts';
+import { FreeObject } from './schemas.ts';
+import type { Server } from './server.ts';
+
+const openapi = '3.1.0';
+
+const info = {
+  title: 'Skillwright',
+  summary: 'A platform on which agents execute skills.',
+  description: [
+    'Agents execute skills: versioned units of work with an input and an output schema. A run is',
+    'accepted at once, recorded before it is answered, and carried out in the background; its job',
+    'tells how it goes, its conversation what was said.',
+    '',
+    '**Credentials.** Everything under `/api` takes an API key in `x-api-key`; everything under',
+    '`/admin` takes the admin secret, which makes the keys.',
+    '',
+    '**Limits.** A key may make so many requests within any minute; each answer says how many are',
+    'left, and a `429` when to try again.',
+    '',
+    '**Errors.** Every refusal has the shape of the schema Error; branch on its `error`, never on',
+    'its `message`. Besides what an operation names, an unknown path is `404 not_found`, and a known',
+    'one with another method `405 method_not_allowed` with `Allow`. Every answer carries',
+    '`X-Request-Id`: send your own to find a request again in the log.',
+    '',
+    '**Versions.** Skills have versions, in their path; old ones stay until they are deprecated.',
+  ].join('\n'),
+  license: { name: 'MIT', identifier: 'MIT' },
+};
+
+/** In the order in which somebody new meets them. */
+const tags = [
+  { name: 'API keys', description: 'Who may use the API, how often, and for which skills.' },
+  { name: 'Skills', description: 'What can be executed: the registry of skills, by version.' },
+  { name: 'Execution', description: 'Running a skill.' },
+  { name: 'Jobs', description: 'What became of each run, while it goes on and afterwards.' },
+  { name: 'Conversations', description: 'What was said in each run, and the tokens that it took.' },
+  { name: 'Agents', description: 'Who executes: each with instructions, a model and skills.' },
+  { name: 'Operations', description: 'Health, metrics and this documentation.' },
+];
+
+const securitySchemes = {
+  apiKey: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'x-api-key',
+    description: 'A key from POST /admin/api-keys.',
+  },
+  adminBearer: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'The admin secret.',
+  },
+  adminHeader: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'x-admin-secret',
+    description: 'The admin secret, in a header of its own.',
+  },
+} as const;
+
+/**
+ * The document, as JSON, once somebody asks for it. `routes` is what the real server gets; to be
+ * called on another server it must do nothing but register routes and their hooks.
+ */
+export function createOpenApi(
+  version: string,
+  routes: (server: Server) => void,
+): () => Promise<Buffer> {
+  return lazily(async () => Buffer.from(JSON.stringify(await generate(version, routes))));
+}
+
+async function generate(version: string, routes: (server: Server) => void) {
+  const { default: swagger } = await import('@fastify/swagger');
+  const server = Fastify({ exposeHeadRoutes: false });
+  // Nothing is ever asked of this server, so nothing has to be compiled.
+  server.setValidatorCompiler(() => () => true);
+  server.setSerializerCompiler(() => () => '');
+  await server.register(swagger, {
+    convertConstToEnum: false,
+    openapi: {
+      openapi,
+      info: { ...info, version },
+      servers: [{ url: '/' }],
+      tags,
+      components: { securitySchemes },
+    },
+  });
+  routes(server as unknown as Server);
+  await server.ready();
+  const document = server.swagger() as unknown as OpenApiDocument;
+  await server.close();
+  return shareComponents(document);
+}
+
+/** `GET /openapi.json`. */
+export function openApiRoutes(server: Server, { document }: { document: () => Promise<Buffer> }) {
+  server.get(
+    '/openapi.json',
+    {
+      schema: {
+        tags: ['Operations'],
+        security: [],
+        operationId: 'getOpenApi',
+        summary: 'This description of the API',
+        response: {
+          ...refusals(),
+          200: Type.Object(
+            { openapi: Type.String(), info: FreeObject, paths: FreeObject },
+            {
+              description: 'An OpenAPI document.',
+              examples: [{ openapi, info: { title: info.title }, paths: {} }],
+            },
+          ),
+        },
+      },
+    },
+    async (_request, reply) => {
+      // As bytes, which pass the serializer by: the document is kept as it is sent.
+      const bytes = await document();
+      return reply
+        .header('content-type', 'application/json; charset=utf-8')
+        .header('cache-control', 'no-cache')
+        .send(bytes as never);
+    },
+  );
+}

@@ -1,0 +1,55 @@
+/** Query parameters, read strictly: one value each, clean text, numbers in plain decimal. */
+import { invalid } from '../kernel/errors.ts';
+import { isCleanText } from '../kernel/text.ts';
+
+export type Query = Readonly<Record<string, unknown>>;
+
+/** The text of a parameter, undefined when it is absent. */
+export function textParameter(query: Query, name: string, max = 200): string | undefined {
+  const value = query[name];
+  if (value === undefined) return undefined;
+  if (typeof value !== 'string') throw invalid(name, 'must be given once');
+  if (!isCleanText(value)) throw invalid(name, 'must be well-formed text without NUL');
+  // As in bodies, characters are code points.
+  if (value.length > max && [...value].length > max) {
+    throw invalid(name, `must be at most ${max} characters`);
+  }
+  return value;
+}
+
+/** As `textParameter`, for one of a few words. */
+export function wordParameter<W extends string>(
+  query: Query,
+  name: string,
+  words: readonly W[],
+): W | undefined {
+  const value = textParameter(query, name);
+  if (value === undefined || words.includes(value as W)) return value as W | undefined;
+  throw invalid(name, `must be one of ${words.join(', ')}`);
+}
+
+/** The page asked for. Plain decimal digits only, so that both stores see what was meant. */
+export function pageParameters(
+  query: Query,
+  limits: { default: number; max: number } = { default: 50, max: 200 },
+): { limit: number; offset: number } {
+  return {
+    limit: integerParameter(query, 'limit', limits.default, 1, limits.max),
+    offset: integerParameter(query, 'offset', 0, 0, 2_147_483_647),
+  };
+}
+
+function integerParameter(
+  query: Query,
+  name: string,
+  absent: number,
+  min: number,
+  max: number,
+): number {
+  // In brackets it would be a list, which some clients make of a value by themselves.
+  const text = query[name] ?? (`${name}[]` in query ? [] : undefined);
+  if (text === undefined) return absent;
+  const value = typeof text === 'string' && /^(0|[1-9]\d{0,9})$/.test(text) ? Number(text) : NaN;
+  if (value >= min && value <= max) return value;
+  throw invalid(name, `must be an integer from ${min} to ${max}`);
+}

@@ -1,0 +1,97 @@
+/**
+ * The exact sliding minute (specification: Limits): a hit is allowed if and only if fewer than
+ * `limit` hits were allowed in the minute that ends now. Refused hits use up nothing, so a client
+ * that hammers is served again on time. It decides by monotonic time, so a step of the wall clock
+ * neither frees nor freezes a key.
+ */
+import type { Clock } from '../kernel/clock.ts';
+
+export const windowMs = 60_000;
+
+/** What became of a hit, in the terms of the X-RateLimit headers. */
+export interface RateDecision {
+  readonly allowed: boolean;
+  readonly limit: number;
+  /** Hits left in the window after this one. */
+  readonly remaining: number;
+  /** Unix second, rounded up, at which the oldest counted hit leaves the window. */
+  readonly reset: number;
+  /** Whole seconds, at least 1, after which one more hit is allowed. */
+  readonly retryAfter: number;
+}
+
+export interface RateLimiter {
+  /** Counts a hit of `key`, if it is allowed. */
+  hit(key: string, limit: number): RateDecision | Promise<RateDecision>;
+}
+
+/** The limiter of one process: the moments of the allowed hits of each key, in a ring. */
+export function createMemoryRateLimiter(clock: Clock): RateLimiter {
+  const rings = new Map<string, Ring>();
+  let cleanedAt = clock.monotonic();
+
+  function clean(now: number): void {
+    if (now - cleanedAt < windowMs) return;
+    cleanedAt = now;
+    for (const [key, ring] of rings) {
+      forget(ring, now);
+      if (ring.size === 0) rings.delete(key);
+    }
+  }
+
+  return {
+    hit(key, limit) {
+      const now = clock.monotonic();
+      clean(now);
+      let ring = rings.get(key);
+      if (ring === undefined) {
+        ring = { times: new Float64Array(16), head: 0, size: 0 };
+        rings.set(key, ring);
+      }
+      forget(ring, now);
+      const allowed = ring.size < limit;
+      if (allowed) remember(ring, now);
+      const untilLeaves = (n: number) => nthOldest(ring, n) + windowMs - now;
+      // Under a limit that was lowered since, more than the oldest have to leave.
+      const untilFree = untilLeaves(Math.max(0, ring.size - limit));
+      return {
+        allowed,
+        limit,
+        remaining: Math.max(0, limit - ring.size),
+        reset: Math.ceil((clock.now() + untilLeaves(0)) / 1000),
+        retryAfter: Math.max(1, Math.ceil(untilFree / 1000)),
+      };
+    },
+  };
+}
+
+/** Moments in order; `head` is the oldest of `size`. Capacities are powers of two. */
+interface Ring {
+  times: Float64Array;
+  head: number;
+  size: number;
+}
+
+function nthOldest({ times, head }: Ring, n: number): number {
+  return times[(head + n) & (times.length - 1)] as number;
+}
+
+function forget(ring: Ring, now: number): void {
+  const { times } = ring;
+  while (ring.size > 0 && (times[ring.head] as number) <= now - windowMs) {
+    ring.head = (ring.head + 1) & (times.length - 1);
+    ring.size--;
+  }
+}
+
+function remember(ring: Ring, now: number): void {
+  if (ring.size === ring.times.length) {
+    const larger = new Float64Array(ring.times.length * 2);
+    larger.set(ring.times.subarray(ring.head));
+    larger.set(ring.times.subarray(0, ring.head), ring.times.length - ring.head);
+    ring.times = larger;
+    ring.head = 0;
+  }
+  ring.times[(ring.head + ring.size) & (ring.times.length - 1)] = now;
+  ring.size++;
+}

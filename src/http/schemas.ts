@@ -1,0 +1,55 @@
+/** Pieces that route schemas are made of: validation, types and documentation come from one place. */
+import { type TSchema, Type } from 'typebox';
+
+/** Text of 1 to `max` characters. */
+export const Name = (max = 200) => Type.String({ minLength: 1, maxLength: max });
+export const Slug = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' });
+export const Id = Type.String({ format: 'uuid' });
+export const Timestamp = Type.String({ format: 'date-time' });
+export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+export const Words = <W extends string>(words: readonly W[]) =>
+  Type.Unsafe<W>({ type: 'string', enum: [...words] });
+export const FreeObject = Type.Record(Type.String(), Type.Unknown());
+
+/** Bytes of a content, a description, a metadata object. */
+export const longTextMax = 65_536;
+
+export const Page = Type.Object({
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 50 })),
+  offset: Type.Optional(Type.Integer({ minimum: 0, default: 0 })),
+});
+
+/** A list of ours (decisions 2). */
+export const Paged = <T extends TSchema>(item: T, description: string) =>
+  Type.Object(
+    {
+      data: Type.Array(item),
+      total: Type.Integer(),
+      limit: Type.Integer(),
+      offset: Type.Integer(),
+    },
+    {
+      description,
+      examples: [{ data: exampleOf(item), total: 1, limit: 50, offset: 0 }],
+    },
+  );
+
+const exampleOf = (schema: { examples?: unknown }) => schema.examples ?? [];
+
+/** Tokens of models, as the conversation and the job count them. */
+export const tokenCounts = {
+  prompt_tokens: Type.Integer(),
+  completion_tokens: Type.Integer(),
+  total_tokens: Type.Integer(),
+};
+export const TokenStats = Type.Object(tokenCounts, { title: 'TokenStats' });
+
+/** The path of a skill, as `:category/:version/:skillName`. */
+export const SkillPath = Type.Object({
+  category: Type.String({ examples: ['util'] }),
+  version: Type.String({ examples: ['v1.0'] }),
+  skillName: Type.String({ examples: ['echo'] }),
+});
+
+/** A body that has none: `204`. */
+export const Nothing = Type.Null({ description: 'Done; there is nothing to say.' });

@@ -1,0 +1,138 @@
+/**
+ * The HTTP server before it knows any route: limits on size and time, strict bodies, answers in the
+ * specification's shape. Slow and half-open clients are cut; nothing waits for ever.
+ */
+
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import Fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify';
+import { PlatformError } from '../kernel/errors.ts';
+import { newId } from '../kernel/ids.ts';
+import { compileSchema } from '../kernel/json-schema.ts';
+import type { Logger } from '../kernel/log.ts';
+import { bodyBytesMax, parseJsonBody } from './body.ts';
+import {
+  answerClientError,
+  asPlatformError,
+  errorBody,
+  errorHeaders,
+  refuseTunnel,
+} from './errors.ts';
+import { routedUrl } from './url.ts';
+
+/** A whole request has to arrive within this. */
+const requestTimeoutMs = 15_000;
+const headersTimeoutMs = 10_000;
+const keepAliveTimeoutMs = 72_000;
+const connectionsMax = 10_000;
+/** As long as Node lets the whole head of a request be: it is up to the lookup to find nothing. */
+const pathSegmentMax = 16_384;
+
+export type Server = FastifyInstance<
+  import('node:http').Server,
+  import('node:http').IncomingMessage,
+  import('node:http').ServerResponse,
+  Logger,
+  TypeBoxTypeProvider
+>;
+
+/** Hears of every answer and every refusal. */
+export interface HttpObserver {
+  /** `route` is the pattern, never the raw path. */
+  answered(method: string, route: string, status: number, seconds: number): void;
+  refused(code: string): void;
+}
+
+const requestIdPattern = /^[\w.:-]{1,128}$/;
+
+export function createServer(log: Logger, observer: HttpObserver): Server {
+  const server = Fastify({
+    loggerInstance: log,
+    // A logger for each request would cost more than most requests log.
+    childLoggerFactory: (logger) => logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: bodyBytesMax,
+    requestTimeout: requestTimeoutMs,
+    keepAliveTimeout: keepAliveTimeoutMs,
+    http: {
+      headersTimeout: headersTimeoutMs,
+      connectionsCheckingInterval: 1_000,
+      // Refused below: Node's own refusal has no body.
+      requireHostHeader: false,
+    },
+    routerOptions: { maxParamLength: pathSegmentMax },
+    rewriteUrl: (request) => routedUrl(request.url ?? '/'),
+    return503OnClosing: false,
+    trustProxy: false,
+    genReqId(request) {
+      const given = request.headers['x-request-id'];
+      return typeof given === 'string' && requestIdPattern.test(given) ? given : newId();
+    },
+    frameworkErrors: (error, request, reply) => void refuse(error, request, reply),
+    clientErrorHandler: answerClientError,
+  }).withTypeProvider<TypeBoxTypeProvider>();
+  server.server.maxConnections = connectionsMax;
+  server.server.on('connect', (_request, socket) => refuseTunnel(socket));
+  // An expectation that nobody knows is ignored; Node's own refusal has no body.
+  server.server.on('checkExpectation', (request, response) =>
+    server.server.emit('request', request, response),
+  );
+
+  server.removeAllContentTypeParsers();
+  server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+    try {
+      done(null, parseJsonBody(body as Buffer));
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+  // The validator compiles at its first use: a start need not wait for schemas that nobody has called for yet.
+  server.setValidatorCompiler(({ schema, httpPart }) => {
+    if (httpPart !== 'body') return () => true;
+    const check = compileSchema(schema as Record<string, unknown>);
+    return (value) => {
+      const details = check(value);
+      if (details === null) return { value };
+      const [first] = details;
+      const message = first === undefined ? 'The body is invalid' : `${first.field} ${first.issue}`;
+      return { error: new PlatformError('validation_error', message, { details }) };
+    };
+  });
+  // Answers are built field by field; the schemas describe them, and the tests hold them to it.
+  server.setSerializerCompiler(() => (value) => JSON.stringify(value));
+  server.setSchemaErrorFormatter((errors) => errors[0] as unknown as Error);
+
+  server.decorateRequest('caller', null);
+  server.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', request.id);
+    const { httpVersion, headers } = request.raw;
+    if (httpVersion === '1.1' && headers.host === undefined) {
+      done(new PlatformError('validation_error', 'The request has no Host header'));
+    } else done();
+  });
+  server.addHook('onResponse', (request, reply, done) => {
+    const route = request.is404 ? 'unmatched' : (request.routeOptions.url ?? 'unmatched');
+    observer.answered(request.method, route, reply.statusCode, reply.elapsedTime / 1000);
+    done();
+  });
+  server.setErrorHandler((error, request, reply) => refuse(error, request, reply));
+
+  function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const refusal = asPlatformError(error);
+    if (refusal.status >= 500) {
+      request.log.error({ err: refusal.cause ?? refusal, request_id: request.id }, refusal.message);
+    }
+    observer.refused(refusal.code);
+    return reply
+      .status(refusal.status)
+      .headers({ 'x-request-id': request.id, ...errorHeaders(refusal) })
+      .header('content-type', 'application/json; charset=utf-8')
+      .serializer(JSON.stringify)
+      .send(errorBody(refusal));
+  }
+  return server;
+}

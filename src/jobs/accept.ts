@@ -1,0 +1,213 @@
+/**
+ * Accept: the one way in for work, whoever asks. One transaction records the job, its conversation,
+ * the user's message and the event; only after its commit does anybody hear of it, and only then is
+ * the job announced. It judges nothing: who may, what is valid and which agent works is settled
+ * before.
+ */
+import { addMessages, beginConversations } from '../conversations/record.ts';
+import { createBatch } from '../database/batch.ts';
+import type { Database, Transaction } from '../database/database.ts';
+import type { TriggerType } from '../database/tables.ts';
+import { appendEvents } from '../events/outbox.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { newId } from '../kernel/ids.ts';
+import type { QueueName } from '../kernel/queues.ts';
+import type { Queue } from '../queue/queue.ts';
+import type { JobFeed } from './feed.ts';
+import { findByIdempotencyKey, takeIdempotencyKey } from './idempotency.store.ts';
+import { changeJobCounts, insertJobs, type JobRow, type NewJob } from './jobs.store.ts';
+
+/** How long an Idempotency-Key is remembered (decisions 6). */
+export const idempotencyMs = 24 * 60 * 60 * 1000;
+
+/** Work to be accepted, judged already. */
+export interface WorkRequest {
+  readonly organizationId: string;
+  readonly apiKeyId: string;
+  readonly agentId: string;
+  readonly userId: string;
+  readonly triggerType: TriggerType;
+  readonly skill: { category: string; name: string; version: string };
+  readonly maxAttempts: number;
+  /** The skill's input as JSON text. */
+  readonly input: string;
+  /** The job that this one repeats. */
+  readonly retryOf: string | null;
+  readonly idempotency?: {
+    readonly key: string;
+    /** Equal for requests that ask for the same thing. */
+    readonly fingerprint: string;
+  };
+}
+
+/** A job as it was when it was accepted. */
+export type AcceptedJob = Pick<
+  JobRow,
+  | 'id'
+  | 'organization_id'
+  | 'conversation_id'
+  | 'agent_id'
+  | 'skill_category'
+  | 'skill_name'
+  | 'skill_version'
+  | 'created_at'
+>;
+
+export type Acceptance =
+  | { readonly kind: 'accepted' | 'replayed'; readonly job: AcceptedJob }
+  /** The Idempotency-Key was used for something else. */
+  | { readonly kind: 'key_reused' };
+
+export type Accept = (request: WorkRequest) => Promise<Acceptance>;
+
+/** Jobs that run by a schedule have a queue of their own (specification: Health and metrics). */
+export function queueOf(triggerType: TriggerType): QueueName {
+  return triggerType === 'scheduled' ? 'scheduled-jobs' : 'skill-execution';
+}
+
+export function createAccept(parts: {
+  database: Database;
+  queue: Queue;
+  feed: JobFeed;
+  clock: Clock;
+  writer: string;
+}): Accept {
+  const { database, queue, feed, clock, writer } = parts;
+
+  return createBatch<WorkRequest, Acceptance>(database, async (tx, requests) => {
+    const now = clock.now();
+    const acceptances: Acceptance[] = [];
+    const jobs: NewJob[] = [];
+    const keys: KeysOfBatch = new Map();
+    for (const request of requests) {
+      const job = newJob(request, now);
+      const earlier = request.idempotency && (await earlierAcceptance(tx, request, job, keys));
+      acceptances.push(earlier ?? { kind: 'accepted', job });
+      if (!earlier) jobs.push(job);
+    }
+    await record(tx, jobs, now, writer);
+    tx.afterCommit(() => announce(jobs));
+    return acceptances;
+  });
+
+  function announce(jobs: readonly NewJob[]): void {
+    for (const job of jobs) {
+      queue.announce(queueOf(job.trigger_type), [{ id: job.id, generation: 0, delayMs: 0 }]);
+      if (feed.isHeard(job.id)) feed.publish(job.id, queuedEvent(job));
+    }
+  }
+}
+
+/** The first event of every job's stream. */
+export function queuedEvent(job: { created_at: number }) {
+  return {
+    epoch: 0,
+    n: 0,
+    type: 'status' as const,
+    data: { status: 'queued', at: new Date(job.created_at).toISOString() },
+  };
+}
+
+function newJob(request: WorkRequest, now: number): NewJob {
+  return {
+    id: newId(),
+    organization_id: request.organizationId,
+    api_key_id: request.apiKeyId,
+    agent_id: request.agentId,
+    conversation_id: newId(),
+    skill_category: request.skill.category,
+    skill_name: request.skill.name,
+    skill_version: request.skill.version,
+    trigger_type: request.triggerType,
+    user_id: request.userId,
+    max_attempts: request.maxAttempts,
+    run_at: now,
+    retry_of: request.retryOf,
+    input: request.input,
+    created_at: now,
+  };
+}
+
+/** Idempotency keys taken by requests of one batch, whose jobs no query finds yet. */
+type KeysOfBatch = Map<string, { fingerprint: string; job: AcceptedJob }>;
+
+/** What an earlier request under the same Idempotency-Key got, or undefined when this is the first. */
+async function earlierAcceptance(
+  tx: Transaction,
+  request: WorkRequest,
+  job: NewJob,
+  keys: KeysOfBatch,
+): Promise<Acceptance | undefined> {
+  const { apiKeyId, idempotency } = request;
+  const { key, fingerprint } = idempotency as NonNullable<WorkRequest['idempotency']>;
+  const name = `${apiKeyId} ${key}`;
+  let earlier = keys.get(name);
+  if (earlier === undefined) {
+    const isTaken = await takeIdempotencyKey(tx, {
+      api_key_id: apiKeyId,
+      idempotency_key: key,
+      fingerprint,
+      job_id: job.id,
+      created_at: job.created_at,
+      forgotten_before: job.created_at - idempotencyMs,
+    });
+    if (isTaken) {
+      keys.set(name, { fingerprint, job });
+      return undefined;
+    }
+    const row = await findByIdempotencyKey(tx, apiKeyId, key, job.created_at - idempotencyMs);
+    earlier = row && { fingerprint: row.fingerprint, job: row };
+  }
+  if (earlier?.fingerprint !== fingerprint) return { kind: 'key_reused' };
+  return { kind: 'replayed', job: earlier.job };
+}
+
+async function record(
+  tx: Transaction,
+  jobs: readonly NewJob[],
+  now: number,
+  writer: string,
+): Promise<void> {
+  if (jobs.length === 0) return;
+  await insertJobs(tx, jobs);
+  await beginConversations(
+    tx,
+    jobs.map((job) => ({ ...job, id: job.conversation_id })),
+    now,
+    writer,
+  );
+  await addMessages(
+    tx,
+    jobs.map((job) => ({
+      conversation_id: job.conversation_id,
+      job_id: job.id,
+      role: 'user',
+      content: messageText(job.input),
+      at: now,
+    })),
+  );
+  await appendEvents(
+    tx,
+    jobs.map((job) => ({
+      type: 'conversation.created',
+      organizationId: job.organization_id,
+      agentId: job.agent_id,
+      data: {
+        conversation_id: job.conversation_id,
+        trigger_type: job.trigger_type,
+        user_id: job.user_id,
+      },
+    })),
+    now,
+  );
+  await changeJobCounts(
+    tx,
+    writer,
+    jobs.map((kind) => ({ kind, from: null, to: 'queued' })),
+  );
+}
+
+/** An input or output as a message shows it: a string as itself, anything else as JSON. */
+export function messageText(json: string): string {
+  return json.startsWith('"') ? (JSON.parse(json) as string) : json;
+}

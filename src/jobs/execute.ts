@@ -1,0 +1,143 @@
+/**
+ * Execute: judges a request to run a skill and hands it to accept. The order of the judgements is
+ * the one of decisions 3: skill and agent (404), scope (403), input (400), then state (422).
+ */
+import { createHash } from 'node:crypto';
+import { type Agents, defaultAgentId } from '../agents/agents.ts';
+import type { Database } from '../database/database.ts';
+import { type Caller, requireScopes } from '../kernel/caller.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { PlatformError } from '../kernel/errors.ts';
+import { canonicalJson } from '../kernel/text.ts';
+import type { Skill, SkillRegistry } from '../skills/registry.ts';
+import { type Accept, type Acceptance, type AcceptedJob, idempotencyMs } from './accept.ts';
+import { findByIdempotencyKey } from './idempotency.store.ts';
+
+/** A skill and an agent that a caller may use. */
+export interface Target {
+  readonly skill: Skill;
+  readonly agentId: string;
+  readonly isPaused: boolean;
+}
+
+/** What else a request to run a skill says. */
+export interface ExecutionOptions {
+  readonly userId: string;
+  readonly idempotencyKey?: string | undefined;
+}
+
+export type Execute = ReturnType<typeof createExecute>;
+
+export function createExecute(parts: {
+  database: Database;
+  skills: SkillRegistry;
+  agents: Agents;
+  accept: Accept;
+  clock: Clock;
+}) {
+  const { database, skills, agents, accept, clock } = parts;
+
+  return {
+    /**
+     * Finds what a request is aimed at, or refuses with 404 or 403; `agentOf` is asked once there is
+     * a skill. A promise only when the database is asked.
+     */
+    target(
+      caller: Caller,
+      path: { category: string; version: string; skillName: string },
+      agentOf: () => string | undefined,
+    ): Target | Promise<Target> {
+      const skill = skills.active(path.category, path.version, path.skillName);
+      const agentId = agentOf() ?? defaultAgentId;
+      const judge = (status: 'active' | 'paused'): Target => {
+        requireScopes(caller.scopes, skill.requiredScopes);
+        return { skill, agentId, isPaused: status === 'paused' };
+      };
+      const status = agents.statusOf(caller.organizationId, agentId);
+      return status instanceof Promise ? status.then(judge) : judge(status);
+    },
+
+    /** Accepts a run of the target with this input; whether it is an earlier one again. */
+    async run(
+      caller: Caller,
+      { skill, agentId, isPaused }: Target,
+      input: unknown,
+      { userId, idempotencyKey }: ExecutionOptions,
+    ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
+      refuseInvalid(skill, input);
+      const fingerprint = idempotencyKey && fingerprintOf(skill, agentId, input);
+      const idempotency = fingerprint && { key: idempotencyKey as string, fingerprint };
+      if (isPaused) {
+        // What was accepted before the pause is still answered with what it was accepted as.
+        const earlier = idempotency && (await replayOf(caller, idempotency));
+        if (!earlier) throw agentPaused(agentId);
+        return answer(earlier);
+      }
+      const acceptance = await accept({
+        organizationId: caller.organizationId,
+        apiKeyId: caller.keyId,
+        agentId,
+        userId,
+        triggerType: 'api',
+        skill,
+        maxAttempts: skill.maxAttempts,
+        input: JSON.stringify(input),
+        retryOf: null,
+        ...(idempotency ? { idempotency } : {}),
+      });
+      return answer(acceptance);
+    },
+  };
+
+  async function replayOf(
+    caller: Caller,
+    { key, fingerprint }: { key: string; fingerprint: string },
+  ): Promise<Acceptance | undefined> {
+    const earlier = await findByIdempotencyKey(
+      database.read,
+      caller.keyId,
+      key,
+      clock.now() - idempotencyMs,
+    );
+    if (earlier === undefined) return undefined;
+    return earlier.fingerprint === fingerprint
+      ? { kind: 'replayed', job: earlier }
+      : { kind: 'key_reused' };
+  }
+}
+
+/** `422 agent_paused`. */
+export function agentPaused(agentId: string): PlatformError {
+  return new PlatformError('agent_paused', `The agent ${agentId} is paused and takes no new work`);
+}
+
+/** Throws `400 validation_error` for an input that the skill's schema refuses. */
+export function refuseInvalid(skill: Skill, input: unknown): void {
+  if (input === undefined) {
+    const details = [{ field: 'body', issue: 'is required: send the input of the skill as JSON' }];
+    throw new PlatformError('validation_error', 'The request has no body', { details });
+  }
+  const details = skill.inputIssues(input);
+  if (details === null) return;
+  const [first] = details;
+  const what = first === undefined ? '' : `: ${first.field} ${first.issue}`;
+  throw new PlatformError('validation_error', `The input does not fit the skill's schema${what}`, {
+    details,
+  });
+}
+
+function fingerprintOf(skill: Skill, agentId: string, input: unknown): string {
+  return createHash('sha256')
+    .update(`${skill.id}\n${agentId}\n${canonicalJson(input)}`)
+    .digest('hex');
+}
+
+function answer(acceptance: Acceptance): { job: AcceptedJob; isReplay: boolean } {
+  if (acceptance.kind === 'key_reused') {
+    throw new PlatformError(
+      'idempotency_key_reused',
+      'This Idempotency-Key was used for another request within the last 24 hours',
+    );
+  }
+  return { job: acceptance.job, isReplay: acceptance.kind === 'replayed' };
+}

@@ -1,0 +1,184 @@
+/** `POST /api/{category}/{version}/{skill-name}` (specification: Skill execution; decisions 6). */
+import { isUtf8 } from 'node:buffer';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { callerOf, isRepeated } from '../http/authenticate.ts';
+import { goneSignal, waitSeconds } from '../http/prefer.ts';
+import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
+import { carries } from '../http/response-headers.ts';
+import { SkillPath } from '../http/schemas.ts';
+import type { Server } from '../http/server.ts';
+import { invalid, type PlatformError } from '../kernel/errors.ts';
+import { isCleanText } from '../kernel/text.ts';
+import type { Execute, Target } from './execute.ts';
+import { FullJob, ListedJob } from './jobs.schemas.ts';
+import { type Jobs, listedJob } from './jobs.ts';
+
+interface ExecutionPath {
+  category: string;
+  version: string;
+  skillName: string;
+}
+
+type Targeted = FastifyRequest & { target: Target };
+
+/** Characters of a user's name. */
+const nameMax = 200;
+
+export function executionRoutes(
+  server: Server,
+  {
+    execute,
+    jobs,
+    reserved,
+    unmatched,
+    stopping,
+  }: {
+    execute: Execute;
+    jobs: Jobs;
+    /** Words that are no category but paths of the platform's own. */
+    reserved: ReadonlySet<string>;
+    unmatched: (method: string, url: string) => PlatformError;
+    /** Aborts when the platform stops: whoever waits is then told what was accepted. */
+    stopping: AbortSignal;
+  },
+) {
+  server.decorateRequest('target', null);
+
+  /** Skill, agent and scope are judged before the body is even read (decisions 3). */
+  const aim = (
+    request: FastifyRequest,
+    _reply: FastifyReply,
+    done: (error?: Error) => void,
+  ): void => {
+    const path = request.params as ExecutionPath;
+    try {
+      // /api/jobs/x/y is a path of jobs that does not exist, not a skill.
+      if (reserved.has(path.category)) throw unmatched('POST', request.url);
+      const target = execute.target(callerOf(request), path, () => agentOf(request));
+      if (target instanceof Promise) {
+        target.then((found) => {
+          (request as Targeted).target = found;
+          done();
+        }, done);
+        return;
+      }
+      (request as Targeted).target = target;
+      done();
+    } catch (error) {
+      done(error as Error);
+    }
+  };
+
+  server.post(
+    '/api/:category/:version/:skillName',
+    {
+      onRequest: aim,
+      // The skill's own schema judges the body, once everything before it has been judged.
+      validatorCompiler: () => () => true,
+      schema: {
+        tags: ['Execution'],
+        security: [{ apiKey: [] }],
+        operationId: 'executeSkill',
+        summary: 'Run a skill',
+        description:
+          'The body is the input of the skill. Accepted means recorded: whatever happens to the ' +
+          'platform afterwards, the job runs to its end. With Prefer: wait=N the answer waits up ' +
+          'to N seconds for that end.',
+        params: SkillPath,
+        headers: Type.Object({
+          'x-agent-id': Type.Optional(
+            Type.String({ description: 'The agent that works.', default: 'default' }),
+          ),
+          'x-user-id': Type.Optional(
+            Type.String({ description: "Who asked; the key's client_name when left out." }),
+          ),
+          'idempotency-key': Type.Optional(
+            Type.String({ description: 'Makes repeats within 24 hours one job.', maxLength: 255 }),
+          ),
+          prefer: Type.Optional(Type.String({ description: 'wait=N, up to 60 seconds.' })),
+        }),
+        body: Type.Unknown({
+          description: "The skill's input.",
+          examples: [{ text: 'hello' }],
+        }),
+        response: {
+          200: {
+            ...FullJob,
+            ...carries('Location', 'Preference-Applied', 'Idempotent-Replayed'),
+            description: 'The job, which ended within the wait.',
+          },
+          202: { ...ListedJob, ...carries('Location', 'Idempotent-Replayed') },
+          ...apiRefusals(
+            'skill_not_found',
+            'not_found',
+            'insufficient_scope',
+            ...bodyRefusals,
+            'agent_paused',
+            'idempotency_key_reused',
+          ),
+        },
+      },
+    },
+    async (request, reply) => {
+      const caller = callerOf(request);
+      const { job, isReplay } = await execute.run(
+        caller,
+        (request as unknown as Targeted).target,
+        request.body,
+        {
+          userId: userOf(request) ?? caller.clientName,
+          idempotencyKey: idempotencyKeyOf(request),
+        },
+      );
+      reply.header('location', `/api/jobs/${job.id}`);
+      if (isReplay) reply.header('idempotent-replayed', 'true');
+      const seconds = waitSeconds(request.headers.prefer);
+      if (seconds === 0) return reply.status(202).send(listedJob({ ...job, status: 'queued' }));
+      const signal = AbortSignal.any([goneSignal(reply), stopping]);
+      const { organizationId } = caller;
+      const ended = await jobs.awaitEnd(organizationId, job.id, seconds * 1000, signal);
+      if (ended === null) {
+        const { status } = await jobs.find(organizationId, job.id);
+        return reply.status(202).send(listedJob({ ...job, status }));
+      }
+      return reply.header('preference-applied', `wait=${seconds}`).status(200).send(ended);
+    },
+  );
+}
+
+function agentOf(request: FastifyRequest): string | undefined {
+  const agent = request.headers['x-agent-id'];
+  if (agent === undefined) return undefined;
+  if (typeof agent !== 'string' || isRepeated(request, 'x-agent-id')) {
+    throw invalid('x-agent-id', 'must be given once');
+  }
+  return agent;
+}
+
+function userOf(request: FastifyRequest): string | undefined {
+  const user = request.headers['x-user-id'];
+  if (user === undefined) return undefined;
+  const name = typeof user === 'string' ? headerText(user) : '';
+  if (name === '' || [...name].length > nameMax || !isCleanText(name)) {
+    throw invalid('x-user-id', `must be 1 to ${nameMax} characters`);
+  }
+  return name;
+}
+
+/** Node reads a header's bytes as Latin-1; what is UTF-8 was meant as UTF-8. */
+function headerText(header: string): string {
+  const bytes = Buffer.from(header, 'latin1');
+  return isUtf8(bytes) ? bytes.toString('utf8') : header;
+}
+
+function idempotencyKeyOf(request: FastifyRequest): string | undefined {
+  const key = request.headers['idempotency-key'];
+  if (key === undefined) return undefined;
+  if (typeof key !== 'string' || isRepeated(request, 'idempotency-key')) {
+    throw invalid('idempotency-key', 'must be given once');
+  }
+  if (key === '' || key.length > 255)
+    throw invalid('idempotency-key', 'must be 1 to 255 characters');
+  return key;
+}

@@ -1,0 +1,236 @@
+/** `/api/jobs` (decisions 6). */
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { callerOf } from '../http/authenticate.ts';
+import { sendEvents } from '../http/event-stream.ts';
+import { goneSignal, waitSeconds } from '../http/prefer.ts';
+import { pageParameters, type Query, textParameter, wordParameter } from '../http/query.ts';
+import { apiRefusals } from '../http/refusals.ts';
+import { carries } from '../http/response-headers.ts';
+import { Id, Page, Paged, Words } from '../http/schemas.ts';
+import type { Server } from '../http/server.ts';
+import { invalid } from '../kernel/errors.ts';
+import { endingN, type JobEvent, type Position } from './feed.ts';
+import {
+  activeJob,
+  cancelledJob,
+  FullJob,
+  jobStatuses,
+  ListedJob,
+  triggerTypes,
+} from './jobs.schemas.ts';
+import { type Jobs, listedJob } from './jobs.ts';
+
+const tags = ['Jobs'];
+const security = [{ apiKey: [] }];
+const Params = Type.Object({ jobId: Id });
+const textFilters = ['agent_id', 'skill_category', 'skill_name', 'skill_version'] as const;
+
+/** The events of a job after a position, until it ends or the signal aborts. */
+export type OpenStream = (
+  organizationId: string,
+  jobId: string,
+  after: Position | null,
+  signal: AbortSignal,
+) => AsyncIterable<JobEvent>;
+
+export function jobRoutes(
+  server: Server,
+  { jobs, openStream, stopping }: { jobs: Jobs; openStream: OpenStream; stopping: AbortSignal },
+) {
+  /** Unknown jobs are 404 before the request is judged further (decisions 3). */
+  const lookUp = async (request: FastifyRequest) => {
+    const { jobId } = request.params as { jobId: string };
+    await jobs.find(callerOf(request).organizationId, jobId);
+  };
+
+  server.get(
+    '/api/jobs',
+    {
+      schema: {
+        tags,
+        security,
+        operationId: 'listJobs',
+        summary: 'List jobs, newest first',
+        querystring: Type.Object({
+          status: Type.Optional(Words(jobStatuses)),
+          agent_id: Type.Optional(Type.String()),
+          skill_category: Type.Optional(Type.String()),
+          skill_name: Type.Optional(Type.String()),
+          skill_version: Type.Optional(Type.String()),
+          trigger_type: Type.Optional(Words(triggerTypes)),
+          conversation_id: Type.Optional(Id),
+          ...Page.properties,
+        }),
+        response: {
+          200: Paged(ListedJob, 'A page of jobs.'),
+          ...apiRefusals(),
+        },
+      },
+    },
+    async (request) => {
+      const query = request.query as Query;
+      const page = pageParameters(query);
+      const filters = {
+        status: wordParameter(query, 'status', jobStatuses),
+        trigger_type: wordParameter(query, 'trigger_type', triggerTypes),
+        conversation_id: textParameter(query, 'conversation_id'),
+        ...Object.fromEntries(textFilters.map((name) => [name, textParameter(query, name)])),
+      };
+      const { jobs: data, total } = await jobs.list(
+        callerOf(request).organizationId,
+        filters,
+        page,
+      );
+      return { data, total, ...page };
+    },
+  );
+
+  server.get(
+    '/api/jobs/:jobId',
+    {
+      schema: {
+        tags,
+        security,
+        operationId: 'getJob',
+        summary: 'Get a job',
+        description: 'With Prefer: wait=N the answer waits up to N seconds for the end of the job.',
+        params: Params,
+        headers: Type.Object({ prefer: Type.Optional(Type.String()) }),
+        response: {
+          200: { ...FullJob, ...carries('Preference-Applied') },
+          ...apiRefusals('not_found'),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { organizationId } = callerOf(request);
+      const { jobId } = request.params;
+      const seconds = waitSeconds(request.headers.prefer);
+      if (seconds === 0) return jobs.get(organizationId, jobId);
+      const signal = AbortSignal.any([goneSignal(reply), stopping]);
+      const ended = await jobs.awaitEnd(organizationId, jobId, seconds * 1000, signal);
+      if (ended === null) return jobs.get(organizationId, jobId);
+      reply.header('preference-applied', `wait=${seconds}`);
+      return ended;
+    },
+  );
+
+  server.post(
+    '/api/jobs/:jobId/cancel',
+    {
+      onRequest: lookUp,
+      schema: {
+        tags,
+        security,
+        operationId: 'cancelJob',
+        summary: 'Cancel a job',
+        description:
+          'A queued job ends at once. An active one is told to stop, and killed if it does not.',
+        params: Params,
+        response: {
+          200: { ...FullJob, description: 'The job is cancelled.', examples: [cancelledJob] },
+          202: { ...FullJob, description: 'The job is being stopped.', examples: [activeJob] },
+          ...apiRefusals('not_found', 'job_not_cancellable'),
+        },
+      },
+    },
+    async (request, reply) => {
+      const job = await jobs.cancel(callerOf(request).organizationId, request.params.jobId);
+      return reply.status(job.status === 'cancelled' ? 200 : 202).send(job);
+    },
+  );
+
+  server.post(
+    '/api/jobs/:jobId/retry',
+    {
+      onRequest: lookUp,
+      schema: {
+        tags,
+        security,
+        operationId: 'retryJob',
+        summary: 'Run a failed or cancelled job again',
+        params: Params,
+        response: {
+          202: {
+            ...ListedJob,
+            ...carries('Location'),
+            description: 'The new job; its retry_of names the old one.',
+          },
+          ...apiRefusals(
+            'not_found',
+            'skill_not_found',
+            'insufficient_scope',
+            'job_not_retryable',
+            'agent_paused',
+          ),
+        },
+      },
+    },
+    async (request, reply) => {
+      const job = await jobs.retry(callerOf(request), request.params.jobId);
+      return reply
+        .status(202)
+        .header('location', `/api/jobs/${job.id}`)
+        .send(listedJob({ ...job, status: 'queued' }));
+    },
+  );
+
+  server.get(
+    '/api/jobs/:jobId/events',
+    {
+      // A HEAD would hold the stream open for nothing.
+      exposeHeadRoute: false,
+      onRequest: lookUp,
+      schema: {
+        tags,
+        security,
+        operationId: 'streamJobEvents',
+        summary: 'Follow a job as server-sent events',
+        description:
+          'Events: status, log, progress, message, token. The stream ends with the job. A client ' +
+          'that reconnects with Last-Event-ID goes on where it was.',
+        params: Params,
+        headers: Type.Object({ 'last-event-id': Type.Optional(Type.String()) }),
+        response: {
+          200: {
+            description: 'The stream.',
+            content: {
+              'text/event-stream': {
+                schema: {
+                  type: 'string',
+                  examples: [
+                    'id: 1.0\nevent: status\ndata: {"status":"active","attempt":1,"at":"2026-01-01T00:00:00.001Z"}\n\n',
+                  ],
+                },
+              },
+            },
+          },
+          ...apiRefusals('not_found'),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { organizationId } = callerOf(request);
+      const after = positionOf(request.headers['last-event-id']);
+      const signal = AbortSignal.any([goneSignal(reply), stopping]);
+      const events = openStream(organizationId, request.params.jobId, after, signal);
+      await sendEvents(reply, asServerSent(events));
+    },
+  );
+}
+
+/** An event's id tells its position, so that any process can resume the stream. */
+async function* asServerSent(events: AsyncIterable<JobEvent>) {
+  for await (const { epoch, n, type, data } of events) {
+    yield { id: `${epoch}.${n}`, event: type, data };
+  }
+}
+
+function positionOf(id: string | undefined): Position | null {
+  if (id === undefined || id === '') return null;
+  const match = /^(\d{1,9})\.(\d{1,10})$/.exec(id);
+  if (match === null || Number(match[2]) > endingN)
+    throw invalid('last-event-id', 'must be the id of an event of this stream');
+  return { epoch: Number(match[1]), n: Number(match[2]) };
+}

@@ -1,0 +1,99 @@
+/** What jobs look like on the wire (decisions 6). */
+import { Type } from 'typebox';
+import { Id, Nullable, Timestamp, TokenStats, Words } from '../http/schemas.ts';
+import { runErrorCodes } from '../kernel/errors.ts';
+import { queueNames } from '../kernel/queues.ts';
+import { cancelledError } from './states.ts';
+
+export const jobStatuses = ['queued', 'active', 'completed', 'failed', 'cancelled'] as const;
+export const triggerTypes = ['api', 'scheduled', 'webhook'] as const;
+
+const listed = {
+  job_id: Id,
+  status: Words(jobStatuses),
+  conversation_id: Id,
+  agent_id: Type.String(),
+  skill_category: Type.String(),
+  skill_name: Type.String(),
+  skill_version: Type.String(),
+  created_at: Timestamp,
+};
+const listedExample = {
+  job_id: '01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11',
+  status: 'queued',
+  conversation_id: '01990a5e-7c1b-7001-9a2f-4b8d6c0e1f23',
+  agent_id: 'default',
+  skill_category: 'util',
+  skill_name: 'echo',
+  skill_version: 'v1.0',
+  created_at: '2026-01-01T00:00:00.000Z',
+};
+
+export const ListedJob = Type.Object(listed, {
+  title: 'ListedJob',
+  description: 'The job as it was accepted.',
+  examples: [listedExample],
+});
+
+const completedJob = {
+  ...listedExample,
+  status: 'completed',
+  input: { text: 'hello' },
+  output: { text: 'hello' },
+  error: null,
+  attempt: 1,
+  max_attempts: 3,
+  trigger_type: 'api',
+  user_id: 'nightly reports',
+  queue: 'skill-execution',
+  run_at: '2026-01-01T00:00:00.000Z',
+  started_at: '2026-01-01T00:00:00.001Z',
+  finished_at: '2026-01-01T00:00:00.003Z',
+  duration_ms: 2,
+  retry_of: null,
+  progress: null,
+  token_stats: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
+};
+
+/** Example of a job that is under way. */
+export const activeJob = {
+  ...completedJob,
+  status: 'active',
+  output: null,
+  finished_at: null,
+  duration_ms: null,
+};
+
+/** Example of a job that was cancelled. */
+export const cancelledJob = {
+  ...completedJob,
+  status: 'cancelled',
+  output: null,
+  error: cancelledError,
+};
+
+export const FullJob = Type.Object(
+  {
+    ...listed,
+    input: Type.Unknown(),
+    output: Type.Unknown({ description: 'null until the job has completed.' }),
+    error: Nullable(Type.Object({ code: Words(runErrorCodes), message: Type.String() })),
+    attempt: Type.Integer(),
+    max_attempts: Type.Integer(),
+    trigger_type: Words(triggerTypes),
+    user_id: Type.String(),
+    queue: Words(queueNames),
+    run_at: Timestamp,
+    started_at: Nullable(Timestamp),
+    finished_at: Nullable(Timestamp),
+    duration_ms: Nullable(Type.Integer()),
+    retry_of: Nullable(Id),
+    progress: Nullable(Type.Object({ fraction: Type.Number(), note: Nullable(Type.String()) })),
+    token_stats: TokenStats,
+  },
+  {
+    title: 'Job',
+    description: 'The job.',
+    examples: [completedJob],
+  },
+);

@@ -1,0 +1,395 @@
+/**
+ * Every query on jobs, their counts and their event stream. A claim and a settlement are guarded by
+ * the job's epoch, so whoever lost its lease changes nothing.
+ */
+import { type Selectable, type SqlBool, sql } from 'kysely';
+import { createCounts } from '../database/counts.ts';
+import type { Handle, Transaction } from '../database/database.ts';
+import { idInLocked, idsParam } from '../database/ids-in.ts';
+import { statement } from '../database/statement.ts';
+import type { JobEventsTable, JobStatus, JobsTable, TriggerType } from '../database/tables.ts';
+
+export type JobRow = Selectable<JobsTable>;
+
+/** What a worker needs of a job that it has claimed. */
+const claimedColumns = [
+  'id',
+  'organization_id',
+  'api_key_id',
+  'agent_id',
+  'conversation_id',
+  'skill_category',
+  'skill_name',
+  'skill_version',
+  'trigger_type',
+  'attempt',
+  'max_attempts',
+  'epoch',
+  'deaths',
+  'input',
+  'started_at',
+] as const;
+export type ClaimedJob = Pick<JobRow, (typeof claimedColumns)[number]>;
+
+/** What a job gets by default: it is queued, and nothing has become of it yet. */
+type Defaults =
+  | 'status'
+  | 'attempt'
+  | 'epoch'
+  | 'deaths'
+  | 'started_at'
+  | 'finished_at'
+  | 'cancel_requested_at'
+  | 'output'
+  | 'error'
+  | 'progress';
+
+/** The order in which many jobs are changed, so that two transactions never wait for each other. */
+const inIdOrder = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
+
+/** A job about to be recorded as queued. */
+export type NewJob = Omit<JobRow, Defaults | 'due_at'>;
+
+export async function insertJobs(tx: Transaction, jobs: readonly NewJob[]): Promise<void> {
+  await tx.insert(
+    'jobs',
+    jobs.map((job) => ({ ...job, due_at: job.run_at })),
+  );
+}
+
+const claim = statement<{ ids: string; now: number; lease_until: number }>()((db, p, dialect) =>
+  db
+    .updateTable('jobs')
+    .set((eb) => ({
+      status: 'active',
+      attempt: eb('attempt', '+', 1),
+      epoch: eb('epoch', '+', 1),
+      started_at: p('now'),
+      due_at: p('lease_until'),
+      error: null,
+      progress: null,
+    }))
+    .where(
+      idInLocked(
+        dialect,
+        p('ids'),
+        'jobs',
+        sql<SqlBool>`status = 'queued' and run_at <= ${p('now')}`,
+        true,
+      ),
+    )
+    .returning([...claimedColumns]),
+);
+
+/** Takes those of `ids` that are queued, due and free; the others are simply not among the rows. */
+export function claimJobs(
+  tx: Transaction,
+  ids: readonly string[],
+  now: number,
+  leaseUntil: number,
+): Promise<ClaimedJob[]> {
+  return tx.all(claim, { ids: idsParam(ids), now, lease_until: leaseUntil });
+}
+
+const renew = statement<{ ids: string; lease_until: number }>()((db, p, dialect) =>
+  db
+    .updateTable('jobs')
+    .set({ due_at: p('lease_until') })
+    .where(idInLocked(dialect, p('ids'), 'jobs', sql<SqlBool>`status = 'active'`))
+    .returning(['id', 'epoch', 'cancel_requested_at']),
+);
+
+/** Extends leases; tells which jobs are still active, at which epoch, and whether to cancel them. */
+export function renewLeases(tx: Transaction, ids: readonly string[], leaseUntil: number) {
+  return tx.all(renew, { ids: idsParam(ids), lease_until: leaseUntil });
+}
+
+interface Settled {
+  id: string;
+  epoch: number;
+  status: JobStatus;
+  output: string | null;
+  error: string | null;
+  finished_at: number | null;
+  run_at: number | null;
+  due_at: number | null;
+  refund: number;
+  deaths: number;
+  /** 1 to settle a job that is to be cancelled, 0 to leave such a one alone. */
+  cancelling: number;
+}
+
+const settle = statement<Settled>()((db, p) =>
+  db
+    .updateTable('jobs')
+    .set((eb) => ({
+      status: p('status'),
+      output: p('output'),
+      error: p('error'),
+      finished_at: p('finished_at'),
+      // Null for a job that has ended: it keeps the moment at which its last attempt was due.
+      run_at: sql<number>`coalesce(${p('run_at')}, run_at)`,
+      due_at: p('due_at'),
+      attempt: eb('attempt', '-', p('refund')),
+      deaths: eb('deaths', '+', p('deaths')),
+    }))
+    .where('id', '=', p('id'))
+    .where('epoch', '=', p('epoch'))
+    .where('status', '=', 'active')
+    .where((eb) =>
+      eb.or([eb('cancel_requested_at', 'is', null), eb(p('cancelling'), '=', sql.lit(1))]),
+    ),
+);
+
+/** Settles attempts; the i-th answer is false where the job was no longer this attempt's to settle. */
+export async function settleJobs(tx: Transaction, settled: readonly Settled[]): Promise<boolean[]> {
+  const inOrder = settled.toSorted(inIdOrder);
+  const changed = await tx.each(settle, inOrder);
+  const settledIds = new Set(inOrder.filter((_, i) => (changed[i] ?? 0) > 0));
+  return settled.map((one) => settledIds.has(one));
+}
+
+const cancelQueued = statement<{ id: string; error: string; now: number }>()((db, p) =>
+  db
+    .updateTable('jobs')
+    .set({ status: 'cancelled', error: p('error'), finished_at: p('now'), due_at: null })
+    .where('id', '=', p('id'))
+    .where('status', '=', 'queued')
+    .returning(['epoch', 'attempt']),
+);
+
+/** Ends a job that waits; how far it had come, or undefined when it no longer waits. */
+export function cancelQueuedJob(tx: Transaction, id: string, error: string, now: number) {
+  return tx.first(cancelQueued, { id, error, now });
+}
+
+const requestCancel = statement<{ id: string; now: number }>()((db, p) =>
+  db
+    .updateTable('jobs')
+    .set({ cancel_requested_at: p('now') })
+    .where('id', '=', p('id'))
+    .where('status', '=', 'active')
+    .returning('id'),
+);
+
+/** Marks an active job as to be stopped; undefined when it is not active. */
+export function requestCancellation(tx: Transaction, id: string, now: number) {
+  return tx.first(requestCancel, { id, now });
+}
+
+const setProgress = statement<{ id: string; epoch: number; progress: string }>()((db, p) =>
+  db
+    .updateTable('jobs')
+    .set({ progress: p('progress') })
+    .where('id', '=', p('id'))
+    .where('epoch', '=', p('epoch'))
+    .where('status', '=', 'active'),
+);
+
+/** Records the last progress of attempts under way. */
+export function setJobProgress(
+  tx: Transaction,
+  rows: readonly { id: string; epoch: number; progress: string }[],
+) {
+  return tx.each(setProgress, rows.toSorted(inIdOrder));
+}
+
+const byId = statement<{ id: string; organization_id: string }>()((db, p) =>
+  db
+    .selectFrom('jobs')
+    .selectAll()
+    .where('id', '=', p('id'))
+    .where('organization_id', '=', p('organization_id')),
+);
+
+export function findJob(
+  db: Handle,
+  organizationId: string,
+  id: string,
+): Promise<JobRow | undefined> {
+  return db.first(byId, { id, organization_id: organizationId });
+}
+
+const dueQueued = (isScheduled: '=' | '<>') =>
+  statement<{ now: number; limit: number }>()((db, p) =>
+    db
+      .selectFrom('jobs')
+      .select(['id', 'epoch'])
+      .where('status', '=', 'queued')
+      .where('trigger_type', isScheduled, 'scheduled')
+      .where('due_at', '<=', p('now'))
+      .orderBy('due_at')
+      .limit(p('limit')),
+  );
+
+const dueInQueue = { 'scheduled-jobs': dueQueued('='), 'skill-execution': dueQueued('<>') };
+
+/** Queued jobs of one queue that are due, the longest waiting first. */
+export function findDueJobs(
+  db: Handle,
+  queue: keyof typeof dueInQueue,
+  now: number,
+  limit: number,
+) {
+  return db.all(dueInQueue[queue], { now, limit });
+}
+
+const expired = statement<{ now: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('jobs')
+    .select([...claimedColumns, 'cancel_requested_at'])
+    .where('status', '=', 'active')
+    .where('due_at', '<=', p('now'))
+    .orderBy('due_at')
+    .limit(p('limit')),
+);
+
+/** Active jobs whose lease had ended at `now`. */
+export function findExpiredJobs(db: Handle, now: number, limit: number) {
+  return db.all(expired, { now, limit });
+}
+
+/** What a list of jobs may be narrowed by. */
+export interface JobFilters {
+  status?: JobStatus | undefined;
+  agent_id?: string | undefined;
+  skill_category?: string | undefined;
+  skill_name?: string | undefined;
+  skill_version?: string | undefined;
+  trigger_type?: string | undefined;
+  conversation_id?: string | undefined;
+}
+
+const listedColumns = [
+  'id',
+  'status',
+  'conversation_id',
+  'agent_id',
+  'skill_category',
+  'skill_name',
+  'skill_version',
+  'created_at',
+] as const;
+export type ListedJob = Pick<JobRow, (typeof listedColumns)[number]>;
+
+/** A page of jobs, newest first, and how many there are in all. */
+export async function listJobs(
+  db: Handle,
+  organizationId: string,
+  { conversation_id, ...counted }: JobFilters,
+  page: { limit: number; offset: number },
+): Promise<{ jobs: ListedJob[]; total: number }> {
+  const equal = Object.entries(counted).filter(([, value]) => value !== undefined) as [
+    Exclude<keyof JobFilters, 'conversation_id'>,
+    never,
+  ][];
+  let query = db.kysely.selectFrom('jobs').where('organization_id', '=', organizationId);
+  for (const [column, value] of equal) query = query.where(column, '=', value);
+  if (counted.status === 'failed' || counted.status === 'cancelled') {
+    // Says what the status implies already, so that the index on these two is used.
+    query = query.where(sql<boolean>`status in ('failed', 'cancelled')`);
+  }
+  if (counted.status === 'active') {
+    // Few at any moment, and the index of due jobs knows them.
+    query = query.where('id', 'in', (eb) =>
+      eb
+        .selectFrom('jobs')
+        .select('id')
+        .where('status', '=', 'active')
+        .where('due_at', 'is not', null),
+    );
+  }
+  if (conversation_id !== undefined) {
+    query = query.where('id', 'in', (eb) =>
+      eb.selectFrom('messages').select('job_id').where('conversation_id', '=', conversation_id),
+    );
+  }
+  const total =
+    conversation_id === undefined
+      ? await countJobs(db, organizationId, equal)
+      : await countRows(query);
+  const rows = Math.min(page.limit, total - page.offset);
+  if (rows <= 0) return { jobs: [], total };
+  const jobs = await query
+    .select([...listedColumns])
+    .orderBy('id', 'desc')
+    .limit(rows)
+    .offset(page.offset)
+    .execute();
+  return { jobs, total };
+}
+
+type JobsQuery = ReturnType<ReturnType<typeof jobsQuery>['where']>;
+function jobsQuery(db: Handle) {
+  return db.kysely.selectFrom('jobs');
+}
+
+async function countRows(query: JobsQuery): Promise<number> {
+  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
+  return Number(row?.n ?? 0);
+}
+
+async function countJobs(
+  db: Handle,
+  organizationId: string,
+  equal: readonly [Exclude<keyof JobFilters, 'conversation_id'>, never][],
+): Promise<number> {
+  let query = db.kysely.selectFrom('job_counts').where('organization_id', '=', organizationId);
+  for (const [column, value] of equal) query = query.where(column, '=', value);
+  const row = await query
+    .select((eb) => eb.fn.sum<number | null>('count').as('n'))
+    .executeTakeFirst();
+  return Number(row?.n ?? 0);
+}
+
+/** Jobs of all organizations by status and trigger, for the metrics. */
+export async function countByStatus(
+  db: Handle,
+): Promise<{ trigger_type: TriggerType; status: JobStatus; n: number }[]> {
+  const rows = await db.kysely
+    .selectFrom('job_counts')
+    .select((eb) => ['trigger_type', 'status', eb.fn.sum<number>('count').as('n')])
+    .groupBy(['trigger_type', 'status'])
+    .execute();
+  return rows.map((row) => ({ ...row, n: Number(row.n) }));
+}
+
+export const { change: changeJobCounts, fold: foldJobCounts } = createCounts('job_counts', [
+  'organization_id',
+  'agent_id',
+  'skill_category',
+  'skill_name',
+  'skill_version',
+  'trigger_type',
+]);
+
+/** Adds to the event stream of jobs. */
+export async function insertJobEvents(
+  tx: Transaction,
+  events: readonly JobEventsTable[],
+): Promise<void> {
+  await tx.insert('job_events', events);
+}
+
+/** What was said after (`epoch`, `n`), in order. */
+export function listJobEvents(
+  db: Handle,
+  jobId: string,
+  after: { epoch: number; n: number },
+  limit: number,
+): Promise<JobEventsTable[]> {
+  return db.kysely
+    .selectFrom('job_events')
+    .selectAll()
+    .where('job_id', '=', jobId)
+    .where((eb) =>
+      eb.or([
+        eb('epoch', '>', after.epoch),
+        eb.and([eb('epoch', '=', after.epoch), eb('n', '>', after.n)]),
+      ]),
+    )
+    .orderBy('epoch')
+    .orderBy('n')
+    .limit(limit)
+    .execute();
+}

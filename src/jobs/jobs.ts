@@ -1,0 +1,205 @@
+/** Jobs as clients read, await, cancel and repeat them (decisions 6). */
+import type { Agents } from '../agents/agents.ts';
+import type { Conversations, TokenStats } from '../conversations/conversations.ts';
+import { endConversations } from '../conversations/record.ts';
+import type { Database } from '../database/database.ts';
+import { type Caller, requireScopes } from '../kernel/caller.ts';
+import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
+import { notFound, PlatformError } from '../kernel/errors.ts';
+import { isId } from '../kernel/ids.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
+import { type Accept, type AcceptedJob, queueOf } from './accept.ts';
+import { agentPaused, refuseInvalid } from './execute.ts';
+import { endingN, type JobFeed } from './feed.ts';
+import {
+  cancelQueuedJob,
+  changeJobCounts,
+  findJob,
+  type JobFilters,
+  type JobRow,
+  listJobs,
+  requestCancellation,
+} from './jobs.store.ts';
+import { cancelledError, isFinal, type JobError } from './states.ts';
+
+export type { JobFilters } from './jobs.store.ts';
+
+export type Jobs = ReturnType<typeof createJobs>;
+
+export function createJobs(parts: {
+  database: Database;
+  conversations: Conversations;
+  skills: SkillRegistry;
+  agents: Agents;
+  accept: Accept;
+  feed: JobFeed;
+  clock: Clock;
+  writer: string;
+  /** Tells whoever runs the job, wherever that is, to stop it. */
+  stopRun(jobId: string): void;
+}) {
+  const { database, conversations, skills, agents, accept, feed, clock, writer, stopRun } = parts;
+
+  /** The organization's job, or `404 not_found`. */
+  async function find(organizationId: string, id: string): Promise<JobRow> {
+    const row = isId(id) ? await findJob(database.read, organizationId, id) : undefined;
+    if (row === undefined) throw notFound('Job');
+    return row;
+  }
+
+  async function show(row: JobRow) {
+    return shownJob(row, await conversations.tokensOfJob(row.conversation_id, row.id));
+  }
+
+  /** Ends a queued job, or marks an active one; false when it is neither any more. */
+  function cancelStored(job: JobRow, now: number): Promise<boolean> {
+    const error = JSON.stringify(cancelledError);
+    return database.write(async (tx) => {
+      const reached = await cancelQueuedJob(tx, job.id, error, now);
+      if (reached === undefined) return (await requestCancellation(tx, job.id, now)) !== undefined;
+      const ended = { id: job.conversation_id, kind: job, status: 'failed' } as const;
+      await endConversations(tx, [ended], now, writer);
+      await changeJobCounts(tx, writer, [{ kind: job, from: 'queued', to: 'cancelled' }]);
+      tx.afterCommit(() => feed.publish(job.id, cancelledEvent(reached, now)));
+      return true;
+    });
+  }
+
+  return {
+    find,
+
+    async list(
+      organizationId: string,
+      filters: JobFilters,
+      page: { limit: number; offset: number },
+    ) {
+      const { jobs, total } = await listJobs(database.read, organizationId, filters, page);
+      return { jobs: jobs.map(listedJob), total };
+    },
+
+    async get(organizationId: string, id: string) {
+      return show(await find(organizationId, id));
+    },
+
+    /** The job once it has ended, or null after `ms` milliseconds, or when `signal` aborts. */
+    async awaitEnd(organizationId: string, id: string, ms: number, signal: AbortSignal) {
+      const ended = Promise.withResolvers<void>();
+      // Listening first, so that an end between the look and the wait is not missed.
+      const unsubscribe = feed.subscribe(id, ({ type, data }) => {
+        if (type === 'status' && isFinal(data.status as JobRow['status'])) ended.resolve();
+      });
+      const timer = setTimeout(ended.resolve, ms);
+      signal.addEventListener('abort', () => ended.resolve(), { once: true });
+      if (signal.aborted) ended.resolve();
+      try {
+        const before = await find(organizationId, id);
+        if (isFinal(before.status)) return await show(before);
+        if (ms > 0) await ended.promise;
+        const after = await find(organizationId, id);
+        return isFinal(after.status) ? await show(after) : null;
+      } finally {
+        clearTimeout(timer);
+        unsubscribe();
+      }
+    },
+
+    /** Cancels: a queued job at once, an active one as soon as its run has stopped. */
+    async cancel(organizationId: string, id: string) {
+      for (;;) {
+        const job = await find(organizationId, id);
+        if (job.status === 'cancelled') return show(job);
+        if (isFinal(job.status)) {
+          throw new PlatformError(
+            'job_not_cancellable',
+            `The job has already ended: ${job.status}`,
+          );
+        }
+        // It may have moved on since it was read; then it is looked at again.
+        if (await cancelStored(job, clock.now())) break;
+      }
+      stopRun(id);
+      return show(await find(organizationId, id));
+    },
+
+    /** Runs a failed or cancelled job's input again, as a new job. */
+    async retry(caller: Caller, id: string): Promise<AcceptedJob> {
+      const job = await find(caller.organizationId, id);
+      const skill = skills.active(job.skill_category, job.skill_version, job.skill_name);
+      const agent = await agents.statusOf(caller.organizationId, job.agent_id);
+      requireScopes(caller.scopes, skill.requiredScopes);
+      if (job.status !== 'failed' && job.status !== 'cancelled') {
+        throw new PlatformError('job_not_retryable', `The job is ${job.status}`);
+      }
+      // The version may have been changed in place since.
+      refuseInvalid(skill, JSON.parse(job.input));
+      if (agent === 'paused') throw agentPaused(job.agent_id);
+      const acceptance = await accept({
+        organizationId: caller.organizationId,
+        apiKeyId: caller.keyId,
+        agentId: job.agent_id,
+        userId: job.user_id,
+        triggerType: 'api',
+        skill,
+        maxAttempts: skill.maxAttempts,
+        input: job.input,
+        retryOf: job.id,
+      });
+      return (acceptance as { job: AcceptedJob }).job;
+    },
+  };
+}
+
+/** A job as lists and acceptances show it. */
+export function listedJob(
+  row: Omit<AcceptedJob, 'organization_id'> & { status: JobRow['status'] },
+) {
+  return {
+    job_id: row.id,
+    status: row.status,
+    conversation_id: row.conversation_id,
+    agent_id: row.agent_id,
+    skill_category: row.skill_category,
+    skill_name: row.skill_name,
+    skill_version: row.skill_version,
+    created_at: timestamp(row.created_at),
+  };
+}
+
+function shownJob(row: JobRow, tokens: TokenStats) {
+  const { started_at, finished_at } = row;
+  return {
+    ...listedJob(row),
+    input: JSON.parse(row.input) as unknown,
+    output: row.output === null ? null : (JSON.parse(row.output) as unknown),
+    error: row.error === null ? null : (JSON.parse(row.error) as JobError),
+    attempt: row.attempt,
+    max_attempts: row.max_attempts,
+    trigger_type: row.trigger_type,
+    user_id: row.user_id,
+    queue: queueOf(row.trigger_type),
+    run_at: timestamp(row.run_at),
+    started_at: timestampOrNull(started_at),
+    finished_at: timestampOrNull(finished_at),
+    duration_ms: started_at === null || finished_at === null ? null : finished_at - started_at,
+    retry_of: row.retry_of,
+    progress:
+      row.progress === null
+        ? null
+        : (JSON.parse(row.progress) as { fraction: number; note: string | null }),
+    token_stats: tokens,
+  };
+}
+
+function cancelledEvent(job: Pick<JobRow, 'epoch' | 'attempt'>, now: number) {
+  return {
+    epoch: job.epoch,
+    n: endingN,
+    type: 'status' as const,
+    data: {
+      status: 'cancelled',
+      attempt: job.attempt,
+      at: timestamp(now),
+      error: cancelledError,
+    },
+  };
+}

@@ -1,0 +1,296 @@
+/**
+ * Perform: the one way in which a job runs. A hint becomes a claim (attempt charged, lease taken),
+ * the claim a run in an executor, the run's outcome an ending to settle. It holds a lease for each
+ * run and stops a run whose lease it has lost. It never trusts a hint, and never runs skill code in
+ * this process.
+ */
+import { setTimeout as elapsed } from 'node:timers/promises';
+import { createBatch } from '../database/batch.ts';
+import type { Database } from '../database/database.ts';
+import type { JobStatus } from '../database/tables.ts';
+import type { ExecutorPool } from '../executors/pool.ts';
+import type { RunHandle, RunOutcome, RunReport } from '../executors/run.ts';
+import { type Clock, timestamp } from '../kernel/clock.ts';
+import { PlatformError } from '../kernel/errors.ts';
+import type { Logger } from '../kernel/log.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
+import type { JobFeed } from './feed.ts';
+import { type ClaimedJob, changeJobCounts, claimJobs, renewLeases } from './jobs.store.ts';
+import type { createReports, ReportStream } from './reports.ts';
+import type { RunMessage, Settle, Settlement } from './settle.ts';
+import type { Ending } from './states.ts';
+
+/** Unattributed executor deaths after which a job runs with no neighbour. */
+const deathsBeforeAlone = 2;
+/** Wait before a result that could not be recorded is tried again. */
+const settleAgainMs = 500;
+
+interface Running {
+  readonly job: ClaimedJob;
+  readonly handle: RunHandle;
+  /** Why it was aborted; decides how it ends. */
+  stopped: 'cancelled' | 'handed back' | 'lease lost' | null;
+}
+
+export interface Performer {
+  /** Looks at the job behind a hint; resolves when there is nothing left to do for it here. */
+  perform(jobId: string): Promise<void>;
+  /** Aborts the run of a job here, if there is one. */
+  cancel(jobId: string): void;
+  /** Renews all leases; aborts what has lost its own or is to be cancelled. */
+  renew(): Promise<void>;
+  running(): number;
+  /** Aborts whatever still runs; each job goes back to the queue at no cost. */
+  handBack(): void;
+}
+
+export function createPerformer(parts: {
+  database: Database;
+  executors: ExecutorPool;
+  skills: SkillRegistry;
+  settle: Settle;
+  reports: ReturnType<typeof createReports>;
+  mayCall(job: ClaimedJob, skill: string): Promise<boolean>;
+  feed: JobFeed;
+  clock: Clock;
+  log: Logger;
+  leaseMs: number;
+  writer: string;
+}): Performer {
+  const { database, executors, skills, settle, reports, mayCall } = parts;
+  const { feed, clock, log, leaseMs, writer } = parts;
+  const running = new Map<string, Running>();
+  /** Jobs being claimed, and whether they are to be cancelled as soon as they run. */
+  const starting = new Map<string, { isCancelled: boolean }>();
+  let isClosed = false;
+
+  const claim = createBatch<string, ClaimedJob | null>(database, async (tx, ids) => {
+    const now = clock.now();
+    const claimed = await claimJobs(tx, ids, now, now + leaseMs);
+    await changeJobCounts(
+      tx,
+      writer,
+      claimed.map((kind) => ({ kind, from: 'queued', to: 'active' })),
+    );
+    const byId = new Map(claimed.map((job) => [job.id, job]));
+    // Two hints for one job in one batch: the first has it, the second finds nothing.
+    return ids.map((id) => {
+      const job = byId.get(id) ?? null;
+      byId.delete(id);
+      return job;
+    });
+  });
+
+  async function run(job: ClaimedJob): Promise<void> {
+    const skill = skills.definition(job.skill_category, job.skill_version, job.skill_name);
+    if (skill === undefined) {
+      const name = `${job.skill_category}/${job.skill_version}/${job.skill_name}`;
+      await finish(
+        { job, stopped: null },
+        failure(`No definition of the skill ${name} is loaded here`),
+        [],
+      );
+      return;
+    }
+    const messages: RunMessage[] = [];
+    let stream: ReportStream | null = null;
+    const handle = executors.run(
+      {
+        skill: `${job.skill_category}/${job.skill_version}/${job.skill_name}`,
+        input: job.input,
+        context: {
+          jobId: job.id,
+          agentId: job.agent_id,
+          conversationId: job.conversation_id,
+          organizationId: job.organization_id,
+          attempt: job.attempt,
+        },
+        timeoutMs: skill.timeoutMs,
+        ...(job.deaths >= deathsBeforeAlone ? { alone: true } : {}),
+      },
+      {
+        onReport(report) {
+          if (report.type === 'message') messages.push({ ...report, at: clock.now() });
+          stream ??= reports(job);
+          addReport(stream, report);
+        },
+        async onAsk(kind, payload) {
+          if (kind === 'may-call' && typeof payload === 'string') return mayCall(job, payload);
+          throw new Error(`A run may not ask for ${JSON.stringify(kind)}`);
+        },
+      },
+    );
+    const entry: Running = { job, handle, stopped: null };
+    // A run of an earlier claim can only be here still when its lease ended unnoticed.
+    const earlier = running.get(job.id);
+    if (earlier !== undefined) stop(earlier, 'lease lost');
+    running.set(job.id, entry);
+    if (starting.get(job.id)?.isCancelled) stop(entry, 'cancelled');
+    starting.delete(job.id);
+    const ending = endingOf(await handle.outcome, entry);
+    await (stream as ReportStream | null)?.flushed();
+    // It counts as running until it is settled, so that its lease is kept for that long.
+    if (ending !== null) await finish(entry, ending, messages);
+    if (running.get(job.id) === entry) running.delete(job.id);
+  }
+
+  async function finish(
+    { job, stopped }: Pick<Running, 'job' | 'stopped'>,
+    ending: Ending,
+    messages: readonly RunMessage[],
+  ): Promise<void> {
+    const status = await settlePatiently({ job, ending, messages });
+    if (status === undefined) {
+      log.error({ job_id: job.id, stopped }, 'a result could not be recorded before the stop');
+      return;
+    }
+    if (status === null)
+      log.warn({ job_id: job.id }, 'a late result was dropped: its lease had ended');
+    else if (ending.kind === 'failed') {
+      log.info(
+        { job_id: job.id, attempt: job.attempt, status, error: ending.error },
+        'a run failed',
+      );
+    }
+  }
+
+  /** Tries until the database can be used again; undefined when the platform stops before that. */
+  async function settlePatiently(settlement: Settlement): Promise<JobStatus | null | undefined> {
+    for (;;) {
+      try {
+        return await settle(settlement);
+      } catch (error) {
+        const isPassing = error instanceof PlatformError && error.code === 'service_unavailable';
+        if (!isPassing) throw error;
+        if (isClosed) return undefined;
+        log.warn({ job_id: settlement.job.id }, 'a result waits: the database cannot be used');
+        await elapsed(settleAgainMs);
+      }
+    }
+  }
+
+  return {
+    async perform(jobId) {
+      starting.set(jobId, { isCancelled: false });
+      try {
+        const job = await claim(jobId);
+        if (job === null) return;
+        if (feed.isHeard(job.id)) feed.publish(job.id, activeEvent(job));
+        await run(job);
+      } finally {
+        starting.delete(jobId);
+      }
+    },
+
+    cancel(jobId) {
+      const entry = running.get(jobId);
+      if (entry !== undefined) stop(entry, 'cancelled');
+      const claimed = starting.get(jobId);
+      if (claimed !== undefined) claimed.isCancelled = true;
+    },
+
+    async renew() {
+      const ids = [...running.keys()];
+      if (ids.length === 0) return;
+      const leaseUntil = clock.now() + leaseMs;
+      const rows = await database.write((tx) => renewLeases(tx, ids, leaseUntil));
+      const held = new Map(rows.map((row) => [row.id, row]));
+      for (const id of ids) {
+        const entry = running.get(id);
+        if (entry === undefined) continue;
+        const row = held.get(id);
+        if (row === undefined || row.epoch !== entry.job.epoch) stop(entry, 'lease lost');
+        else if (row.cancel_requested_at !== null) stop(entry, 'cancelled');
+      }
+    },
+
+    running: () => running.size,
+
+    handBack() {
+      isClosed = true;
+      for (const entry of running.values()) stop(entry, 'handed back');
+    },
+  };
+}
+
+const abortReasons = {
+  cancelled: 'the job was cancelled',
+  'handed back': 'the platform is stopping',
+  'lease lost': 'the job was given to another worker',
+} as const;
+
+function stop(entry: Running, reason: NonNullable<Running['stopped']>): void {
+  if (entry.stopped !== null) return;
+  entry.stopped = reason;
+  entry.handle.abort(abortReasons[reason]);
+}
+
+/** What a run's outcome means for its job; null when the job is no longer this run's. */
+function endingOf(outcome: RunOutcome, { job, stopped }: Running): Ending | null {
+  if (stopped === 'lease lost') return null;
+  if (stopped === 'cancelled') return { kind: 'cancelled' };
+  switch (outcome.kind) {
+    case 'completed':
+      return outcome;
+    case 'failed':
+      return {
+        kind: 'failed',
+        error: { code: outcome.code, message: outcome.message },
+        retryable: outcome.retryable,
+      };
+    case 'timeout':
+      return {
+        kind: 'failed',
+        error: { code: 'skill_timeout', message: outcome.message },
+        retryable: true,
+      };
+    case 'lost':
+      return {
+        kind: 'failed',
+        error: { code: 'worker_lost', message: outcome.message },
+        // It has had its runs alone: whatever it does, it does to every executor.
+        retryable: job.deaths < deathsBeforeAlone,
+      };
+    case 'displaced':
+      return { kind: 'returned', death: outcome.suspect };
+    case 'aborted':
+      return { kind: 'returned', death: false };
+  }
+}
+
+function failure(message: string): Ending {
+  return { kind: 'failed', error: { code: 'skill_execution_failed', message }, retryable: false };
+}
+
+function addReport(stream: ReportStream, report: RunReport): void {
+  switch (report.type) {
+    case 'log': {
+      const { message, fields } = report;
+      stream.add({ type: 'log', data: fields === undefined ? { message } : { message, fields } });
+      break;
+    }
+    case 'progress':
+      stream.add({
+        type: 'progress',
+        data: { fraction: report.fraction, note: report.note ?? null },
+      });
+      break;
+    case 'message':
+      stream.add({ type: 'message', data: { role: report.role, content: report.content } });
+      break;
+  }
+}
+
+/** The first event of a claim. */
+export function activeEvent(job: Pick<ClaimedJob, 'epoch' | 'attempt' | 'started_at'>) {
+  return {
+    epoch: job.epoch,
+    n: 0,
+    type: 'status' as const,
+    data: {
+      status: 'active',
+      attempt: job.attempt,
+      at: timestamp(job.started_at ?? 0),
+    },
+  };
+}

@@ -1,0 +1,88 @@
+/**
+ * Recover: the sweep that makes the queue dispensable. It announces again every job that is due,
+ * and ends attempts whose lease has ended because their process is gone. It runs at each start and
+ * every second, in every mode, so the way back after a crash is the way of every day.
+ */
+import type { Database } from '../database/database.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { Logger } from '../kernel/log.ts';
+import type { Queue } from '../queue/queue.ts';
+import { findDueJobs, findExpiredJobs } from './jobs.store.ts';
+import type { Settle } from './settle.ts';
+import type { Ending } from './states.ts';
+
+const jobQueues = ['skill-execution', 'scheduled-jobs'] as const;
+/** Due jobs that one sweep announces. */
+const dueMax = 20_000;
+/** Lost attempts that are ended together. */
+const expiredMax = 500;
+
+const workerLost: Ending = {
+  kind: 'failed',
+  error: { code: 'worker_lost', message: 'The process that ran this attempt has gone' },
+  retryable: true,
+};
+
+export interface Recovery {
+  /** One pass. */
+  sweep(): Promise<void>;
+  /**
+   * Ends every attempt at once, whatever its lease: for the start of a process that is the only
+   * one, when nobody can still be running anything.
+   */
+  endOrphans(): Promise<number>;
+}
+
+export function createRecovery(parts: {
+  database: Database;
+  queue: Queue;
+  settle: Settle;
+  /** Renews the leases of what this process runs itself. */
+  renewOwn(): Promise<void>;
+  clock: Clock;
+  log: Logger;
+}): Recovery {
+  const { database, queue, settle, renewOwn, clock, log } = parts;
+
+  async function endExpired(now: number): Promise<number> {
+    let ended = 0;
+    for (;;) {
+      const jobs = await findExpiredJobs(database.read, now, expiredMax);
+      const settled = await Promise.all(
+        jobs.map((job) =>
+          settle({
+            job,
+            ending: job.cancel_requested_at === null ? workerLost : { kind: 'cancelled' },
+            messages: [],
+          }),
+        ),
+      );
+      const lost = jobs.filter((_, i) => settled[i] !== null);
+      for (const job of lost) {
+        log.warn({ job_id: job.id, attempt: job.attempt }, 'an attempt was lost with its process');
+      }
+      ended += lost.length;
+      if (lost.length < expiredMax) return ended;
+    }
+  }
+
+  return {
+    async sweep() {
+      const expired = await findExpiredJobs(database.read, clock.now(), 1);
+      if (expired.length > 0) {
+        // After a sleep of the machine our own leases look as if nobody held them.
+        await renewOwn();
+        await endExpired(clock.now());
+      }
+      for (const name of jobQueues) {
+        // While hints enough are waiting, reading more of them would be work for nothing.
+        if (!queue.isHungry(name)) continue;
+        const jobs = await findDueJobs(database.read, name, clock.now(), dueMax);
+        const hints = jobs.map(({ id, epoch }) => ({ id, generation: epoch, delayMs: 0 }));
+        queue.announce(name, hints);
+      }
+    },
+
+    endOrphans: () => endExpired(Number.MAX_SAFE_INTEGER),
+  };
+}

@@ -1,0 +1,91 @@
+/**
+ * What runs say while they run: recorded in the job's event stream in the order in which it was
+ * said, published once it is recorded. Grouped across runs, so that chatty skills cost few commits.
+ */
+import { createBatch } from '../database/batch.ts';
+import type { Database } from '../database/database.ts';
+import { type Clock, timestamp } from '../kernel/clock.ts';
+import type { JobEvent, JobFeed } from './feed.ts';
+import { type ClaimedJob, insertJobEvents, setJobProgress } from './jobs.store.ts';
+
+/** Events that one attempt may add to its stream; what comes after is dropped. */
+const eventsPerAttemptMax = 5_000;
+
+/** One thing that a run said. */
+export type Report =
+  | { readonly type: 'log'; readonly data: Readonly<Record<string, unknown>> }
+  | { readonly type: 'message'; readonly data: Readonly<Record<string, unknown>> }
+  | { readonly type: 'progress'; readonly data: { fraction: number; note: string | null } };
+
+/** The stream of one attempt. */
+export interface ReportStream {
+  add(report: Report): void;
+  /** Resolves when everything said so far is recorded, or could not be. */
+  flushed(): Promise<void>;
+}
+
+interface Recorded {
+  readonly job: ClaimedJob;
+  readonly event: JobEvent;
+}
+
+export function createReports(parts: {
+  database: Database;
+  feed: JobFeed;
+  clock: Clock;
+  onError: (error: unknown) => void;
+}): (job: ClaimedJob) => ReportStream {
+  const { database, feed, clock, onError } = parts;
+
+  const record = createBatch<Recorded, void>(database, async (tx, all) => {
+    await insertJobEvents(
+      tx,
+      all.map(({ job, event }) => ({
+        job_id: job.id,
+        epoch: event.epoch,
+        n: event.n,
+        type: event.type,
+        data: JSON.stringify(event.data),
+        created_at: clock.now(),
+      })),
+    );
+    await setJobProgress(tx, lastProgress(all));
+    tx.afterCommit(() => {
+      for (const { job, event } of all) feed.publish(job.id, event);
+    });
+    return all.map(() => undefined);
+  });
+
+  return (job) => {
+    let n = 0;
+    let last: Promise<void> = Promise.resolve();
+    return {
+      add({ type, data }) {
+        if (n >= eventsPerAttemptMax) return;
+        const event = {
+          epoch: job.epoch,
+          n: ++n,
+          type,
+          data: { ...data, at: timestamp(clock.now()) },
+        };
+        last = record({ job, event }).catch(onError);
+      },
+      flushed: () => last,
+    };
+  };
+}
+
+/** Of each job the progress reported last. */
+function lastProgress(all: readonly Recorded[]) {
+  const rows = new Map<string, { id: string; epoch: number; progress: string }>();
+  for (const { job, event } of all) {
+    if (event.type !== 'progress') continue;
+    const { fraction, note } = event.data;
+    rows.set(job.id, {
+      id: job.id,
+      epoch: job.epoch,
+      progress: JSON.stringify({ fraction, note }),
+    });
+  }
+  return [...rows.values()];
+}

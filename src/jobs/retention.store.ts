@@ -1,0 +1,112 @@
+/** The queries that delete what is old. */
+import type { Transaction } from '../database/database.ts';
+import { idIn, idsParam } from '../database/ids-in.ts';
+import { statement } from '../database/statement.ts';
+
+const oldest = statement<{ before: string; limit: number }>()((db, p) =>
+  db
+    .selectFrom('jobs')
+    .select('id')
+    .where('id', '<', p('before'))
+    .where('due_at', 'is', null)
+    .orderBy('id')
+    .limit(p('limit')),
+);
+
+/** Ended jobs whose id lies before `before`, the oldest first. */
+export function findEndedJobs(
+  tx: Transaction,
+  before: string,
+  limit: number,
+): Promise<{ id: string }[]> {
+  return tx.all(oldest, { before, limit });
+}
+
+const removeJobs = statement<{ ids: string }>()((db, p, dialect) =>
+  db
+    .deleteFrom('jobs')
+    .where(idIn(dialect, p('ids')))
+    .returning([
+      'id',
+      'organization_id',
+      'agent_id',
+      'conversation_id',
+      'skill_category',
+      'skill_name',
+      'skill_version',
+      'trigger_type',
+      'status',
+    ]),
+);
+const removeEvents = statement<{ job_id: string }>()((db, p) =>
+  db.deleteFrom('job_events').where('job_id', '=', p('job_id')),
+);
+
+/** Deletes jobs and their event streams; those that nobody else has deleted meanwhile. */
+export async function deleteJobs(tx: Transaction, ids: readonly string[]) {
+  const deleted = await tx.all(removeJobs, { ids: idsParam(ids) });
+  await tx.each(
+    removeEvents,
+    deleted.map(({ id }) => ({ job_id: id })),
+  );
+  return deleted;
+}
+
+const oldestEvents = statement<{ limit: number }>()((db, p) =>
+  db.selectFrom('events').select(['seq', 'created_at']).orderBy('seq').limit(p('limit')),
+);
+const removeEventsUpTo = statement<{ seq: number }>()((db, p) =>
+  db.deleteFrom('events').where('seq', '<=', p('seq')),
+);
+
+/** Deletes at most `limit` events of the outbox that are older than `before`; how many. */
+export async function deleteOldEvents(
+  tx: Transaction,
+  before: number,
+  limit: number,
+): Promise<number> {
+  // The oldest come first, so the first young one ends the search.
+  const events = await tx.all(oldestEvents, { limit });
+  const old = events.slice(
+    0,
+    firstIndex(events, (event) => event.created_at >= before),
+  );
+  const last = old.at(-1);
+  if (last !== undefined) await tx.all(removeEventsUpTo, { seq: last.seq });
+  return old.length;
+}
+
+function firstIndex<T>(items: readonly T[], test: (item: T) => boolean): number {
+  const index = items.findIndex(test);
+  return index < 0 ? items.length : index;
+}
+
+const oldKeys = statement<{ before: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('idempotency_keys')
+    .select(['api_key_id', 'idempotency_key'])
+    .where('created_at', '<', p('before'))
+    .limit(p('limit')),
+);
+const removeKey = statement<{ api_key_id: string; idempotency_key: string; before: number }>()(
+  (db, p) =>
+    db
+      .deleteFrom('idempotency_keys')
+      .where('api_key_id', '=', p('api_key_id'))
+      .where('idempotency_key', '=', p('idempotency_key'))
+      .where('created_at', '<', p('before')),
+);
+
+/** Deletes at most `limit` idempotency keys that are older than `before`; how many. */
+export async function deleteOldKeys(
+  tx: Transaction,
+  before: number,
+  limit: number,
+): Promise<number> {
+  const keys = await tx.all(oldKeys, { before, limit });
+  await tx.each(
+    removeKey,
+    keys.map((key) => ({ ...key, before })),
+  );
+  return keys.length;
+}

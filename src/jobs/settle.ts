@@ -1,0 +1,244 @@
+/**
+ * Settle: the one way out for work. One transaction records what became of an attempt: the job, its
+ * conversation, the messages, the events, the counts. It is accepted only from the attempt that
+ * still holds the lease; a late loser changes nothing and is told so. A job whose cancellation was
+ * asked for ends as cancelled, whatever its last attempt brought.
+ */
+import { addMessages, endConversations, type NewMessage } from '../conversations/record.ts';
+import { createBatch } from '../database/batch.ts';
+import type { Database, Transaction } from '../database/database.ts';
+import type { JobStatus, MessageRole } from '../database/tables.ts';
+import type { NewEvent } from '../events/events.ts';
+import { appendEvents } from '../events/outbox.ts';
+import type { Backoff } from '../kernel/backoff.ts';
+import { type Clock, timestamp } from '../kernel/clock.ts';
+import type { Queue } from '../queue/queue.ts';
+import { messageText, queueOf } from './accept.ts';
+import { attemptEndN, endingN, type JobEvent, type JobFeed } from './feed.ts';
+import { type ClaimedJob, changeJobCounts, insertJobEvents, settleJobs } from './jobs.store.ts';
+import { type Ending, isFinal, type Verdict, verdictOn } from './states.ts';
+
+/** Characters of the output that an event carries. */
+const summaryMax = 200;
+
+/** A message that a run added to its conversation. */
+export interface RunMessage {
+  readonly role: MessageRole;
+  readonly content: string;
+  readonly at: number;
+}
+
+/** The end of an attempt. */
+export interface Settlement {
+  readonly job: ClaimedJob;
+  readonly ending: Ending;
+  readonly messages: readonly RunMessage[];
+}
+
+/** What the job is now, or null: another attempt holds it, and this one counts for nothing. */
+export type Settle = (settlement: Settlement) => Promise<JobStatus | null>;
+
+interface Judged extends Settlement {
+  readonly verdict: Verdict;
+}
+
+export function createSettle(parts: {
+  database: Database;
+  queue: Queue;
+  feed: JobFeed;
+  clock: Clock;
+  backoff: Backoff;
+  writer: string;
+  /** Told of each attempt that was settled, after the commit. */
+  observe(job: ClaimedJob, verdict: Verdict, tookMs: number): void;
+}): Settle {
+  const { database, queue, feed, clock, backoff, writer, observe } = parts;
+
+  return createBatch<Settlement, JobStatus | null>(database, async (tx, settlements) => {
+    const now = clock.now();
+    const judged = settlements.map((one) => ({
+      ...one,
+      verdict: verdictOn(one.ending, one.job, backoff, now),
+    }));
+    const settled = await settleAll(tx, judged, now);
+    const counted = settled.filter((one) => one !== null);
+    await record(tx, counted, now, writer);
+    tx.afterCommit(() => {
+      for (const one of counted) publish(one, now);
+    });
+    return settled.map((one) => one?.verdict.status ?? null);
+  });
+
+  function publish({ job, verdict }: Judged, now: number): void {
+    observe(job, verdict, now - (job.started_at ?? now));
+    if (verdict.status === 'queued') {
+      const delayMs = Math.max(0, verdict.runAt - now);
+      queue.announce(queueOf(job.trigger_type), [{ id: job.id, generation: job.epoch, delayMs }]);
+    }
+    if (feed.isHeard(job.id)) feed.publish(job.id, endingEvent(job, verdict, now));
+  }
+}
+
+/** The i-th answer is what was recorded for the i-th attempt, or null when it held nothing any more. */
+async function settleAll(
+  tx: Transaction,
+  judged: readonly Judged[],
+  now: number,
+): Promise<(Judged | null)[]> {
+  const rows = judged.map((one) =>
+    settledRow(one, now, one.verdict.status === 'cancelled' ? 1 : 0),
+  );
+  const settled = await settleJobs(tx, rows);
+  const results: (Judged | null)[] = [];
+  for (const [i, one] of judged.entries()) {
+    if (settled[i]) results.push(one);
+    else results.push(await settleCancelled(tx, one, now));
+  }
+  return results;
+}
+
+/** What is left for an attempt that could not be settled: its job is to be cancelled, or is not its own. */
+async function settleCancelled(tx: Transaction, one: Judged, now: number): Promise<Judged | null> {
+  if (one.verdict.status === 'cancelled') return null;
+  const verdict = verdictOn({ kind: 'cancelled' }, one.job, { baseMs: 0, maxMs: 0 }, now);
+  const cancelled = { ...one, verdict };
+  const [isSettled] = await settleJobs(tx, [settledRow(cancelled, now, 1)]);
+  return isSettled ? cancelled : null;
+}
+
+function settledRow({ job, verdict }: Judged, now: number, cancelling: 0 | 1) {
+  const waits = verdict.status === 'queued';
+  const error = 'error' in verdict ? verdict.error : null;
+  return {
+    id: job.id,
+    epoch: job.epoch,
+    status: verdict.status,
+    output: verdict.status === 'completed' ? verdict.output : null,
+    error: error === null ? null : JSON.stringify(error),
+    finished_at: waits ? null : now,
+    run_at: waits ? verdict.runAt : null,
+    due_at: waits ? verdict.runAt : null,
+    refund: waits ? verdict.refund : 0,
+    deaths: waits ? verdict.deaths : 0,
+    cancelling,
+  };
+}
+
+async function record(
+  tx: Transaction,
+  judged: readonly Judged[],
+  now: number,
+  writer: string,
+): Promise<void> {
+  const ended = judged.filter(({ verdict }) => isFinal(verdict.status));
+  await addMessages(
+    tx,
+    ended.flatMap((one) => messagesOf(one, now)),
+  );
+  await endConversations(
+    tx,
+    ended.map(({ job, verdict }) => ({
+      id: job.conversation_id,
+      kind: job,
+      status: verdict.status === 'completed' ? 'completed' : 'failed',
+    })),
+    now,
+    writer,
+  );
+  await appendEvents(
+    tx,
+    ended.flatMap((one) => eventsOf(one, now)),
+    now,
+  );
+  // A final state is read off the job; that an attempt ended without one has to be written down.
+  await insertJobEvents(
+    tx,
+    judged
+      .filter(({ verdict }) => verdict.status === 'queued')
+      .map(({ job, verdict }) => {
+        const { epoch, n, type, data } = endingEvent(job, verdict, now);
+        return {
+          job_id: job.id,
+          epoch,
+          n,
+          type,
+          data: JSON.stringify({ ...data, started_at: timestamp(job.started_at ?? now) }),
+          created_at: now,
+        };
+      }),
+  );
+  await changeJobCounts(
+    tx,
+    writer,
+    judged.map(({ job, verdict }) => ({ kind: job, from: 'active', to: verdict.status })),
+  );
+}
+
+/** What the run said, and what it gave: the answer of a skill that said nothing. */
+function messagesOf({ job, messages, verdict }: Judged, now: number): NewMessage[] {
+  const said = messages.map((message) => ({
+    ...message,
+    conversation_id: job.conversation_id,
+    job_id: job.id,
+  }));
+  if (verdict.status !== 'completed') return said;
+  const answer = { role: 'assistant' as const, content: messageText(verdict.output), at: now };
+  return [...said, { ...answer, conversation_id: job.conversation_id, job_id: job.id }];
+}
+
+function eventsOf({ job, verdict }: Judged, now: number): NewEvent[] {
+  const envelope = { organizationId: job.organization_id, agentId: job.agent_id };
+  const run = {
+    job_id: job.id,
+    skill_category: job.skill_category,
+    skill_name: job.skill_name,
+    skill_version: job.skill_version,
+    conversation_id: job.conversation_id,
+  };
+  if (verdict.status === 'completed') {
+    return [
+      {
+        ...envelope,
+        type: 'skill.completed',
+        data: {
+          ...run,
+          duration_ms: now - (job.started_at ?? now),
+          result_summary: messageText(verdict.output).slice(0, summaryMax).toWellFormed(),
+        },
+      },
+    ];
+  }
+  if (verdict.status !== 'failed') return [];
+  const events: NewEvent[] = [
+    {
+      ...envelope,
+      type: 'skill.failed',
+      data: { ...run, attempts: job.attempt, error: verdict.error },
+    },
+  ];
+  if (verdict.error.code === 'missing_credentials') {
+    const data = { ...verdict.error, job_id: job.id };
+    events.push({ ...envelope, type: 'agent.error', data });
+  }
+  return events;
+}
+
+/** The last event of a claim. */
+function endingEvent(
+  job: Pick<ClaimedJob, 'epoch' | 'attempt'>,
+  verdict: Verdict,
+  now: number,
+): JobEvent {
+  const common = { status: verdict.status, attempt: job.attempt, at: timestamp(now) };
+  return {
+    epoch: job.epoch,
+    n: verdict.status === 'queued' ? attemptEndN : endingN,
+    type: 'status',
+    data:
+      verdict.status === 'completed'
+        ? common
+        : verdict.status === 'queued'
+          ? { ...common, error: verdict.error, run_at: timestamp(verdict.runAt) }
+          : { ...common, error: verdict.error },
+  };
+}

@@ -1,0 +1,116 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { JobStatus } from '../database/tables.ts';
+import { runErrorCodes } from '../kernel/errors.ts';
+import { cancelledError, type Ending, isFinal, jobTransitions, verdictOn } from './states.ts';
+
+const backoff = { baseMs: 1_000, maxMs: 3_600_000 };
+const now = Date.parse('2026-11-20T12:00:00.000Z');
+const error = { code: 'skill_execution_failed', message: 'it broke' } as const;
+
+const failed = (retryable: boolean): Ending => ({ kind: 'failed', error, retryable });
+const job = (attempt: number, max_attempts: number) => ({ attempt, max_attempts });
+
+describe('the life of a job', () => {
+  test('completed, failed and cancelled are final, and nothing follows them', () => {
+    const statuses = Object.keys(jobTransitions) as JobStatus[];
+
+    expect(statuses.filter(isFinal)).toEqual(['completed', 'failed', 'cancelled']);
+  });
+
+  test('a queued job becomes active or is cancelled; only an active one completes or fails', () => {
+    expect(jobTransitions.queued).toEqual(['active', 'cancelled']);
+    expect([...jobTransitions.active].sort()).toEqual([
+      'cancelled',
+      'completed',
+      'failed',
+      'queued',
+    ]);
+  });
+
+  test('every state can be reached from queued and leads to an end', () => {
+    const reached = new Set<JobStatus>(['queued']);
+    for (const status of reached) for (const next of jobTransitions[status]) reached.add(next);
+
+    expect([...reached].sort()).toEqual(Object.keys(jobTransitions).sort());
+  });
+});
+
+describe('what an attempt makes of its job', () => {
+  test('completed: the output', () => {
+    expect(verdictOn({ kind: 'completed', output: '{"a":1}' }, job(1, 3), backoff, now)).toEqual({
+      status: 'completed',
+      output: '{"a":1}',
+    });
+  });
+
+  test('cancelled: error.code cancelled, whatever attempts are left', () => {
+    expect(verdictOn({ kind: 'cancelled' }, job(1, 3), backoff, now)).toEqual({
+      status: 'cancelled',
+      error: cancelledError,
+    });
+    expect(cancelledError.code).toBe('cancelled');
+  });
+
+  test.each([
+    [1, 1_000],
+    [2, 2_000],
+    [3, 4_000],
+  ])('failed at attempt %i of 4: again after %i ms', (attempt, ms) => {
+    expect(verdictOn(failed(true), job(attempt, 4), backoff, now, 0)).toEqual({
+      status: 'queued',
+      runAt: now + ms,
+      error,
+      refund: 0,
+      deaths: 0,
+    });
+  });
+
+  test('failed at the last attempt, or not retryable: failed for good', () => {
+    expect(verdictOn(failed(true), job(3, 3), backoff, now)).toEqual({ status: 'failed', error });
+    expect(verdictOn(failed(true), job(4, 3), backoff, now).status).toBe('failed');
+    expect(verdictOn(failed(false), job(1, 3), backoff, now).status).toBe('failed');
+  });
+
+  test('returned: at once again and the attempt is not charged, at the last one too', () => {
+    const returned = (death: boolean) =>
+      verdictOn({ kind: 'returned', death }, job(3, 3), backoff, now);
+
+    expect(returned(false)).toEqual({
+      status: 'queued',
+      runAt: now,
+      error: null,
+      refund: 1,
+      deaths: 0,
+    });
+    expect(returned(true)).toMatchObject({ status: 'queued', refund: 1, deaths: 1 });
+  });
+
+  test('is always a transition that the table allows, within the backoff', () => {
+    const errors = fc.record({ code: fc.constantFrom(...runErrorCodes), message: fc.string() });
+    const endings: fc.Arbitrary<Ending> = fc.oneof(
+      fc.record({ kind: fc.constant('completed' as const), output: fc.json() }),
+      fc.record({ kind: fc.constant('failed' as const), error: errors, retryable: fc.boolean() }),
+      fc.constant({ kind: 'cancelled' as const }),
+      fc.record({ kind: fc.constant('returned' as const), death: fc.boolean() }),
+    );
+    const attempts = fc.integer({ min: 1, max: 25 });
+    const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+    fc.assert(
+      fc.property(endings, attempts, attempts, chance, (ending, attempt, max, random) => {
+        const verdict = verdictOn(ending, job(attempt, max), backoff, now, random);
+
+        expect(jobTransitions.active).toContain(verdict.status);
+        if (verdict.status === 'queued') {
+          const wait = verdict.runAt - now;
+          expect(wait).toBeGreaterThanOrEqual(0);
+          expect(wait).toBeLessThanOrEqual(backoff.maxMs);
+          // Only what is charged may be repeated, and only while attempts are left.
+          expect(verdict.refund === 1 || attempt < max).toBe(true);
+        }
+        const isRetried = ending.kind === 'failed' && ending.retryable && attempt < max;
+        expect(verdict.status === 'queued').toBe(isRetried || ending.kind === 'returned');
+      }),
+    );
+  });
+});

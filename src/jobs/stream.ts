@@ -1,0 +1,185 @@
+/**
+ * A job's event stream from any point on: what is recorded first, then what happens, each event
+ * once and in order, until the job has ended. What a job's own row tells (accepted, running, ended)
+ * is not stored a second time but told from there.
+ */
+import type { Database } from '../database/database.ts';
+import type { JobEventsTable } from '../database/tables.ts';
+import { timestamp } from '../kernel/clock.ts';
+import { queuedEvent } from './accept.ts';
+import { attemptEndN, endingN, type JobEvent, type JobFeed, type Position } from './feed.ts';
+import { findJob, type JobRow, listJobEvents } from './jobs.store.ts';
+import { activeEvent } from './perform.ts';
+import { isFinal } from './states.ts';
+
+/** Recorded events read at a time. */
+const pageSize = 500;
+/** Live events kept for a reader that is slow; beyond that it has to come again with Last-Event-ID. */
+const backlogMax = 5_000;
+
+/** Before the first event. */
+export const beginning: Position = { epoch: 0, n: -1 };
+
+function isAfter(a: Position, b: Position): boolean {
+  return a.epoch > b.epoch || (a.epoch === b.epoch && a.n > b.n);
+}
+
+/** Yields the events after `position`; ends with the job or when `signal` aborts. */
+export async function* jobStream(
+  parts: { database: Database; feed: JobFeed },
+  organizationId: string,
+  jobId: string,
+  position: Position,
+  signal: AbortSignal,
+): AsyncGenerator<JobEvent> {
+  const live = liveEvents(parts.feed, jobId, signal);
+  let at = position;
+  try {
+    for await (const event of recordedEvents(parts.database, organizationId, jobId, at)) {
+      yield event;
+      at = event;
+      if (isEnd(event)) return;
+    }
+    // Whoever has had the last event already, and comes again, has nothing to wait for.
+    const job = await findJob(parts.database.read, organizationId, jobId);
+    if (job === undefined || (isFinal(job.status) && !isAfter(endOf(job), at))) return;
+    for await (const event of live.events()) {
+      if (isAfter(event, at)) {
+        yield event;
+        at = event;
+      }
+      if (isEnd(event)) return;
+    }
+  } finally {
+    live.stop();
+  }
+}
+
+function isEnd({ type, data }: JobEvent): boolean {
+  return type === 'status' && isFinal(data.status as JobRow['status']);
+}
+
+async function* recordedEvents(
+  database: Database,
+  organizationId: string,
+  jobId: string,
+  position: Position,
+): AsyncGenerator<JobEvent> {
+  let at = position;
+  for (;;) {
+    // The job is read before its events: whatever it says has ended has been recorded by then.
+    const job = await findJob(database.read, organizationId, jobId);
+    if (job === undefined) return;
+    const read = await listJobEvents(database.read, jobId, at, pageSize);
+    // A claim that is newer than what was read of the job is told when the job is read again.
+    const rows = read.filter(({ epoch }) => epoch <= job.epoch);
+    const isWhole = read.length < pageSize && rows.length === read.length;
+    const endings = await endingsOf(database, rows, isWhole);
+    for (const event of withStates(job, rows, endings, isWhole)) {
+      if (!isAfter(event, at)) continue;
+      yield event;
+      at = event;
+    }
+    if (isWhole) return;
+  }
+}
+
+/** The end of a claim that did not end its job; it remembers how the claim began. */
+interface ClaimEnding {
+  readonly attempt: number;
+  readonly started_at: string;
+}
+
+/** The endings of the claims in `rows`, by epoch; the last claim's may lie beyond the page. */
+async function endingsOf(
+  database: Database,
+  rows: readonly JobEventsTable[],
+  isWhole: boolean,
+): Promise<Map<number, ClaimEnding>> {
+  const known = rows.filter(({ n }) => n === attemptEndN);
+  const last = rows.at(-1);
+  if (last !== undefined && !isWhole) {
+    const before = { epoch: last.epoch, n: attemptEndN - 1 };
+    const next = await listJobEvents(database.read, last.job_id, before, 1);
+    known.push(...next.filter(({ epoch }) => epoch === last.epoch));
+  }
+  return new Map(known.map(({ epoch, data }) => [epoch, JSON.parse(data) as ClaimEnding]));
+}
+
+/** Recorded events with those that the job's row tells put in their places. */
+function withStates(
+  job: JobRow,
+  rows: readonly JobEventsTable[],
+  endings: ReadonlyMap<number, ClaimEnding>,
+  isWhole: boolean,
+): JobEvent[] {
+  const events: JobEvent[] = [queuedEvent(job)];
+  const begun = new Set<number>();
+  for (const row of rows) {
+    if (!begun.has(row.epoch)) events.push(beginningOf(job, row.epoch, endings.get(row.epoch)));
+    begun.add(row.epoch);
+    // What an ending remembers of the beginning is no part of what it tells.
+    const { started_at: _, ...data } = JSON.parse(row.data) as Record<string, unknown>;
+    events.push({ epoch: row.epoch, n: row.n, type: row.type as JobEvent['type'], data });
+  }
+  if (!isWhole) return events;
+  const { epoch, attempt, started_at } = job;
+  const isLatestClaim = started_at !== null && (job.status === 'active' || isFinal(job.status));
+  if (isLatestClaim && !begun.has(epoch)) events.push(activeEvent({ epoch, attempt, started_at }));
+  if (isFinal(job.status)) events.push(endOf(job));
+  return events;
+}
+
+/** That a claim began, as its ending remembers it or, while there is none, the job. */
+function beginningOf(job: JobRow, epoch: number, ending: ClaimEnding | undefined): JobEvent {
+  if (ending === undefined) return activeEvent({ ...job, epoch });
+  const { attempt, started_at: at } = ending;
+  return { epoch, n: 0, type: 'status', data: { status: 'active', attempt, at } };
+}
+
+function endOf(job: JobRow): JobEvent {
+  return {
+    epoch: job.epoch,
+    n: endingN,
+    type: 'status',
+    data: {
+      status: job.status,
+      attempt: job.attempt,
+      at: timestamp(job.finished_at ?? 0),
+      ...(job.error === null ? {} : { error: JSON.parse(job.error) as unknown }),
+    },
+  };
+}
+
+function liveEvents(feed: JobFeed, jobId: string, signal: AbortSignal) {
+  const backlog: JobEvent[] = [];
+  let wake: (() => void) | null = null;
+  let stopped = signal.aborted;
+  const stop = () => {
+    stopped = true;
+    unsubscribe();
+    wake?.();
+  };
+  const unsubscribe = feed.subscribe(jobId, (event) => {
+    backlog.push(event);
+    if (backlog.length > backlogMax) stop();
+    wake?.();
+  });
+  signal.addEventListener('abort', stop, { once: true });
+  return {
+    stop,
+    async *events(): AsyncGenerator<JobEvent> {
+      for (;;) {
+        const event = backlog.shift();
+        if (event !== undefined) yield event;
+        else if (stopped) return;
+        else {
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+          wake = null;
+        }
+      }
+    },
+  };
+}

@@ -1,0 +1,24 @@
+import { PlatformError } from './errors.ts';
+
+/** Whoever made a request: an API key and what it may do. */
+export interface Caller {
+  readonly keyId: string;
+  readonly organizationId: string;
+  readonly clientName: string;
+  /** Skill categories, or `*` alone for all. */
+  readonly scopes: readonly string[];
+  /** Requests in any minute. */
+  readonly rateLimit: number;
+}
+
+/** `*` alone opens everything; any other scope opens the category of its name. */
+export function hasScopes(scopes: readonly string[], required: readonly string[]): boolean {
+  return scopes[0] === '*' || required.every((scope) => scopes.includes(scope));
+}
+
+/** Throws `403 insufficient_scope` unless `scopes` hold all of `required`. */
+export function requireScopes(scopes: readonly string[], required: readonly string[]): void {
+  if (hasScopes(scopes, required)) return;
+  const missing = required.filter((scope) => !scopes.includes(scope));
+  throw new PlatformError('insufficient_scope', `This key lacks the scope ${missing.join(', ')}`);
+}

@@ -1,0 +1,156 @@
+import { describe, expect, test } from 'vitest';
+import { checkSchema, compileSchema } from './json-schema.ts';
+import { SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX } from './schema-rules.ts';
+
+/** Fields and words of what is wrong with a value. */
+function issuesOf(schema: object, value: unknown): string[] {
+  const issues = compileSchema(schema as Record<string, unknown>)(value) ?? [];
+  return issues.map(({ field, issue }) => `${field}: ${issue}`);
+}
+
+function faultOf(schema: unknown): string {
+  try {
+    checkSchema(schema as Record<string, unknown>);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return 'none';
+}
+
+/** Milliseconds that the call takes. */
+function time(call: () => unknown): number {
+  const begin = performance.now();
+  call();
+  return performance.now() - begin;
+}
+
+describe('compileSchema', () => {
+  const person = {
+    type: 'object',
+    required: ['name'],
+    additionalProperties: false,
+    properties: {
+      name: { type: 'string', minLength: 1, pattern: '^[a-z]+$' },
+      age: { type: 'integer', minimum: 0 },
+      mail: { format: 'email' },
+      role: { enum: ['admin', 'user'] },
+      pets: { type: 'array', items: { type: ['string', 'null'] } },
+    },
+  };
+
+  test('an allowed value has no issues', () => {
+    const value = { name: 'ann', age: 3, mail: 'a@b.example', role: 'user', pets: ['rex', null] };
+    expect(compileSchema(person)(value)).toBeNull();
+  });
+
+  test.each([
+    [{}, 'name: is required'],
+    [{ name: 'ann', zip: 1 }, 'zip: is not allowed'],
+    [{ name: '' }, 'name: must not have fewer than 1 characters'],
+    [{ name: 'Ann' }, 'name: must match pattern "^[a-z]+$"'],
+    [{ name: 'ann', age: 1.5 }, 'age: must be integer'],
+    [{ name: 'ann', mail: 'nobody' }, 'mail: must match format "email"'],
+    [{ name: 'ann', role: 'root' }, 'role: must be one of "admin", "user"'],
+    [{ name: 'ann', pets: ['rex', 5] }, 'pets.1: must be string or null'],
+    ['ann', 'body: must be object'],
+  ])('%j is refused: %s', (value, issue) => {
+    expect(issuesOf(person, value)).toEqual([issue]);
+  });
+
+  test('infinity is no number', () => {
+    expect(issuesOf({ type: 'number' }, Number('1e999'))).toEqual(['body: must be number']);
+  });
+
+  test('inherited members do not count as present', () => {
+    expect(issuesOf({ required: ['toString'] }, {})).toEqual(['toString: is required']);
+  });
+
+  test('draft-07 is spoken when $schema says so', () => {
+    const $schema = 'http://json-schema.org/draft-07/schema#';
+    const items = [{ type: 'string' }];
+    expect(issuesOf({ $schema, items }, [1])).toEqual(['0: must be string']);
+    expect(faultOf({ items })).toBe('is no valid JSON Schema: items must be object or boolean');
+  });
+
+  test('a schema may refer to itself, and a value that is nested too deeply is refused', () => {
+    const tree = { type: 'array', items: { $ref: '#' } };
+    expect(issuesOf(tree, [[], [[]]])).toEqual([]);
+    let deep: unknown[] = [];
+    for (let i = 0; i < 20_000; i++) deep = [deep];
+    expect(issuesOf(tree, deep)).toEqual(['body: is nested too deeply']);
+  });
+
+  test('the same $id may come twice', () => {
+    const schema = { $id: 'https://example.com/a', type: 'string' };
+    expect(issuesOf(schema, 1)).toEqual(['body: must be string']);
+    expect(issuesOf({ ...schema }, 1)).toEqual(['body: must be string']);
+  });
+
+  test('unique items are told apart as JSON values', () => {
+    const unique = { uniqueItems: true };
+    const different = [1, '1', null, 'null', [], {}, [1], { a: 1 }, { a: '1' }, false, 'false'];
+    expect(issuesOf(unique, different)).toEqual([]);
+    expect(
+      issuesOf(unique, [
+        { a: 1, b: [2] },
+        { b: [2], a: 1 },
+      ]),
+    ).toEqual(['body: must not have duplicate items']);
+    expect(issuesOf({ uniqueItems: false }, [1, 1])).toEqual([]);
+  });
+
+  test('a hundred thousand unique objects take linear time', () => {
+    const validate = compileSchema({ uniqueItems: true });
+    const items = Array.from({ length: 100_000 }, (_, id) => ({ id, name: `n${id}` }));
+    expect(time(() => validate(items))).toBeLessThan(2_000);
+  });
+
+  test('a pattern that would backtrack for ever takes linear time', () => {
+    const validate = compileSchema({ type: 'string', pattern: '^(a+)+$' });
+    expect(time(() => validate(`${'a'.repeat(100_000)}!`))).toBeLessThan(1_000);
+  });
+
+  test.each(['uri', 'url', 'email', 'date-time', 'hostname', 'uri-reference', 'json-pointer'])(
+    'a hostile string for the format %s takes linear time',
+    (format) => {
+      const validate = compileSchema({ type: 'string', format });
+      const hostile = `http://a${':'.repeat(500_000)}@`;
+      expect(time(() => validate(hostile))).toBeLessThan(1_000);
+    },
+  );
+});
+
+describe('checkSchema', () => {
+  test.each([
+    [{ type: 'text' }, /^is no valid JSON Schema: type must be one of "array", /],
+    [{ required: 'name' }, /^is no valid JSON Schema: required must be array$/],
+    [{ properties: { a: 5 } }, /^is no valid JSON Schema: properties.a must be object or boolean$/],
+    [{ pattern: '(?=a)' }, /^has the pattern "\(\?=a\)", and lookaround cannot be matched/],
+    [{ pattern: '(a)\\1' }, /backreferences cannot be matched in linear time$/],
+    [{ pattern: '(' }, /^has the pattern "\(", which RE2 cannot read: missing closing \)/],
+    [{ items: { patternProperties: { '(?!x)': {} } } }, /lookaround/],
+    [{ $ref: '#/$defs/none' }, /^refers to "#\/\$defs\/none", which it does not define$/],
+    [{ $ref: 'https://example.com/s' }, /schemas from elsewhere are never fetched$/],
+    [{ $schema: 'http://json-schema.org/draft-04/schema#' }, /2020-12 and draft-07 are supported$/],
+    [{ $async: true }, /^must not use \$async$/],
+    [[], /^must be an object$/],
+    [{ description: 'x'.repeat(SCHEMA_BYTES_MAX) }, /^is larger than 64 KiB of JSON$/],
+  ])('%j is refused', (schema, fault) => {
+    expect(faultOf(schema)).toMatch(fault);
+  });
+
+  test('a schema of 33 levels is refused, one of 32 is not', () => {
+    const nested = (levels: number): object => (levels === 1 ? {} : { not: nested(levels - 1) });
+    expect(faultOf(nested(SCHEMA_DEPTH_MAX))).toBe('none');
+    expect(faultOf(nested(SCHEMA_DEPTH_MAX + 1))).toBe('is nested more than 32 levels deep');
+  });
+
+  test('unknown keywords and formats are tolerated', () => {
+    expect(faultOf({ type: 'string', format: 'iban', 'x-widget': 'area' })).toBe('none');
+  });
+
+  test('a property that is called pattern is no pattern', () => {
+    expect(faultOf({ properties: { pattern: { type: 'string' } } })).toBe('none');
+    expect(faultOf({ enum: [{ pattern: '(' }], default: { pattern: '(' } })).toBe('none');
+  });
+});

@@ -1,0 +1,222 @@
+/**
+ * Judges JSON values by schemas (JSON Schema 2020-12, or draft-07 when `$schema`
+ * says so). Promises that the time a value takes is bounded by its size: patterns run on RE2, the
+ * uniqueness of items and the formats are linear. Never fetches a schema, never
+ * changes the value, never logs. Ajv is loaded at the first use, so importing this file is free.
+ */
+import { createRequire } from 'node:module';
+import type { Ajv, ErrorObject, Format, Options, ValidateFunction } from 'ajv';
+import type { Issue } from './errors.ts';
+import { schemaRegExp } from './schema-regexp.ts';
+import { inspectSchema, SchemaError } from './schema-rules.ts';
+import { canonicalJson } from './text.ts';
+
+/** A JSON Schema (draft 2020-12, or draft-07 when `$schema` says so). */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/**
+ * Returns null for a value that the schema allows, else what is wrong where (dotted path, `body` for
+ * the whole value). Throws SchemaError for a broken schema.
+ */
+export type Validate = (value: unknown) => Issue[] | null;
+
+type Dialect = '2020-12' | 'draft-07';
+
+/** Issues reported for one value: the branches of an `anyOf` may name many. */
+const ISSUES_MAX = 10;
+/** Characters of one allowed value, and of the whole list, in the text of an issue. */
+const ALLOWED_TEXT_MAX = 200;
+/** Characters of a string that the format `url` looks at; longer ones do not match it. */
+const URL_LENGTH_MAX = 2_048;
+
+/**
+ * A validator for `schema`, compiled when it is first called. What is wrong with the schema itself
+ * is thrown then, as SchemaError; `checkSchema` says it earlier.
+ */
+export function compileSchema(schema: JsonSchema): Validate {
+  let validate: ValidateFunction | undefined;
+  return (value) => {
+    validate ??= compile(schema);
+    try {
+      if (validate(value)) return null;
+    } catch (error) {
+      if (error instanceof RangeError) return [{ field: 'body', issue: 'is nested too deeply' }];
+      throw error;
+    }
+    return describeErrors(validate.errors ?? []);
+  };
+}
+
+/**
+ * Throws SchemaError, one sentence, when `schema` breaks the caps (64 KiB, 32 levels), its
+ * dialect's rules, has a pattern that RE2 cannot express or a reference that leads nowhere. Compiles
+ * only schemas with references; costs about 0.1 ms for the others.
+ */
+export function checkSchema(schema: JsonSchema): void {
+  const { dialect, hasReferences } = examine(schema);
+  const metaValidator = metaValidators[dialect]();
+  if (metaValidator.validateSchema(schema) !== true) {
+    const [first] = describeErrors(metaValidator.errors ?? []) ?? [];
+    throw new SchemaError(
+      first === undefined || first.field === 'body'
+        ? `is no valid JSON Schema: ${first?.issue ?? 'it breaks the rules of its dialect'}`
+        : `is no valid JSON Schema: ${first.field} ${first.issue}`,
+    );
+  }
+  if (hasReferences) compile(schema);
+}
+
+function examine(schema: JsonSchema): { dialect: Dialect; hasReferences: boolean } {
+  return { dialect: dialectOf(schema), hasReferences: inspectSchema(schema).hasReferences };
+}
+
+function dialectOf(schema: JsonSchema): Dialect {
+  const { $schema: named } = schema;
+  if (named === undefined) return '2020-12';
+  if (typeof named === 'string' && named.includes('/draft/2020-12/')) return '2020-12';
+  if (typeof named === 'string' && named.includes('/draft-07/')) return 'draft-07';
+  throw new SchemaError(
+    `names the dialect ${JSON.stringify(named)}; 2020-12 and draft-07 are supported`,
+  );
+}
+
+function compile(schema: JsonSchema): ValidateFunction {
+  const { dialect } = examine(schema);
+  // One instance for each schema: Ajv keeps what it compiled for ever, and refuses a repeated $id.
+  const ajv = newAjv(dialect, { meta: false, validateSchema: false });
+  ajv.removeKeyword('uniqueItems');
+  ajv.addKeyword({
+    keyword: 'uniqueItems',
+    type: 'array',
+    schemaType: 'boolean',
+    errors: false,
+    error: { message: 'must not have duplicate items' },
+    validate: (wanted: boolean, items: unknown[]) => !wanted || areUnique(items),
+  });
+  const { $schema: _, ...rules } = schema;
+  try {
+    return ajv.compile(rules);
+  } catch (error) {
+    throw asSchemaError(error);
+  }
+}
+
+function asSchemaError(error: unknown): SchemaError {
+  if (error instanceof SchemaError) return error;
+  const missing = (error as { missingRef?: unknown }).missingRef;
+  if (typeof missing === 'string') {
+    return new SchemaError(
+      missing.startsWith('#')
+        ? `refers to ${JSON.stringify(missing)}, which it does not define`
+        : `refers to ${JSON.stringify(missing)}; schemas from elsewhere are never fetched`,
+    );
+  }
+  const text = error instanceof RangeError ? 'it is too large' : String((error as Error).message);
+  return new SchemaError(`cannot be compiled: ${text}`);
+}
+
+const OPTIONS: Options = {
+  strict: false,
+  strictNumbers: true,
+  allErrors: false,
+  ownProperties: true,
+  logger: false,
+  code: { regExp: schemaRegExp },
+};
+
+// createRequire instead of import: Ajv takes 30 ms, which a process that validates nothing saves.
+const load = createRequire(import.meta.url);
+
+function newAjv(dialect: Dialect, more: Options): Ajv {
+  const options = { ...OPTIONS, formats: linearFormats(), ...more };
+  if (dialect === 'draft-07') {
+    const { Ajv: Ajv07 } = load('ajv') as typeof import('ajv');
+    return new Ajv07(options);
+  }
+  const { Ajv2020 } = load('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js');
+  return new Ajv2020(options);
+}
+
+/** Compiling a dialect's own schema takes 7 ms, so each is kept. */
+const metaValidators = {
+  '2020-12': once(() => newAjv('2020-12', {})),
+  'draft-07': once(() => newAjv('draft-07', {})),
+};
+
+const linearFormats = once((): Record<string, Format> => {
+  const { fullFormats } = load(
+    'ajv-formats/dist/formats.js',
+  ) as typeof import('ajv-formats/dist/formats.js');
+  const url = fullFormats.url as RegExp;
+  // The one format whose time grows with the square of the length.
+  return { ...fullFormats, url: (text: string) => text.length <= URL_LENGTH_MAX && url.test(text) };
+});
+
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}
+
+/** Linear in the size of the items: equal items have equal canonical texts. */
+function areUnique(items: readonly unknown[]): boolean {
+  if (items.length < 2) return true;
+  const seen = new Set<string>();
+  for (const item of items) {
+    const text = canonicalJson(item);
+    if (seen.has(text)) return false;
+    seen.add(text);
+  }
+  return true;
+}
+
+function describeErrors(errors: readonly ErrorObject[]): Issue[] {
+  const issues = new Map<string, Issue>();
+  for (const error of errors) {
+    const issue = describeError(error);
+    issues.set(`${issue.field}\n${issue.issue}`, issue);
+    if (issues.size === ISSUES_MAX) break;
+  }
+  return [...issues.values()];
+}
+
+function describeError(error: ErrorObject): Issue {
+  const params = error.params as Record<string, unknown>;
+  const extra = params.additionalProperty ?? params.unevaluatedProperty;
+  if (typeof extra === 'string') {
+    return { field: fieldName(error.instancePath, extra), issue: 'is not allowed' };
+  }
+  const missing = params.missingProperty;
+  if (typeof missing === 'string') {
+    return { field: fieldName(error.instancePath, missing), issue: 'is required' };
+  }
+  return { field: fieldName(error.instancePath), issue: issueText(error, params) };
+}
+
+function issueText(error: ErrorObject, params: Record<string, unknown>): string {
+  if (error.keyword === 'enum') return `must be one of ${listed(params.allowedValues)}`;
+  if (error.keyword === 'const') return `must be ${listed([params.allowedValue])}`;
+  if (error.keyword === 'false schema') return 'is not allowed';
+  if (error.keyword === 'type') return `must be ${[params.type].flat().join(' or ')}`;
+  return cut((error.message ?? 'is not valid').replace('must NOT', 'must not'));
+}
+
+function listed(values: unknown): string {
+  return cut((Array.isArray(values) ? values : []).map((v) => JSON.stringify(v)).join(', '));
+}
+
+function cut(text: string): string {
+  return text.length <= ALLOWED_TEXT_MAX ? text : `${text.slice(0, ALLOWED_TEXT_MAX)}…`;
+}
+
+/** `/a/b~1c/0` and `d` become `a.b/c.0.d`. */
+function fieldName(pointer: string, property?: string): string {
+  const parts = pointer
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+  if (property !== undefined) parts.push(property);
+  return parts.join('.') || 'body';
+}

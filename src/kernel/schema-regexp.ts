@@ -1,0 +1,37 @@
+/**
+ * The regular expressions of schemas, run by RE2 so that every string takes linear time. Promises
+ * ECMAScript's meaning for what both know, except that `.` matches all but the line feed and that
+ * `\s`, `\d` and `\w` are ASCII. Refuses what needs backtracking (lookahead, lookbehind,
+ * backreferences) and repetitions above 1,000. Loaded at the first pattern.
+ */
+import { createRequire } from 'node:module';
+
+/** What Ajv calls; `toString` tells patterns apart in its scope of compiled values. */
+export interface SchemaRegExp {
+  test(text: string): boolean;
+  toString(): string;
+}
+
+const load = createRequire(import.meta.url);
+
+/** Throws an Error whose message is the predicate of a sentence: `has a pattern that …`. */
+export function schemaRegExp(pattern: string): SchemaRegExp {
+  const { RE2JS } = load('re2js') as typeof import('re2js');
+  let compiled: InstanceType<typeof RE2JS>;
+  try {
+    compiled = RE2JS.compile(RE2JS.translateRegExp(pattern));
+  } catch (error) {
+    throw new Error(`has the pattern ${JSON.stringify(pattern)}, ${reason(pattern, error)}`);
+  }
+  return { test: (text) => compiled.test(text), toString: () => `/${pattern}/` };
+}
+
+// Ajv's option is a function with the source of that function; only standalone code reads it.
+schemaRegExp.code = 'schemaRegExp';
+
+function reason(pattern: string, error: unknown): string {
+  if (/\(\?<?[=!]/.test(pattern)) return 'and lookaround cannot be matched in linear time';
+  if (/\\(?:[1-9]|k<)/.test(pattern)) return 'and backreferences cannot be matched in linear time';
+  const text = (error as Error).message.replace(/^error parsing regexp: /, '');
+  return `which RE2 cannot read: ${text}`;
+}

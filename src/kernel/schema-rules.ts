@@ -1,0 +1,104 @@
+/**
+ * What the platform asks of a skill's schema beyond its dialect: 64 KiB of JSON, 32 levels, and
+ * patterns that RE2 can express. Walks the schema as a schema (a property that is called `pattern`
+ * is no pattern), and compiles nothing but the patterns.
+ */
+import { schemaRegExp } from './schema-regexp.ts';
+
+/** What is wrong with a schema, as the predicate of a sentence: "is larger than 64 KiB". */
+export class SchemaError extends Error {
+  override readonly name = 'SchemaError';
+}
+
+/** UTF-8 bytes of a schema's JSON text. */
+export const SCHEMA_BYTES_MAX = 65_536;
+/** Levels of objects and arrays in a schema. */
+export const SCHEMA_DEPTH_MAX = 32;
+
+const SCHEMA_KEYWORDS = new Set([
+  'additionalItems',
+  'additionalProperties',
+  'contains',
+  'contentSchema',
+  'else',
+  'if',
+  'items',
+  'not',
+  'propertyNames',
+  'then',
+  'unevaluatedItems',
+  'unevaluatedProperties',
+]);
+const LIST_KEYWORDS = new Set(['allOf', 'anyOf', 'items', 'oneOf', 'prefixItems']);
+const MAP_KEYWORDS = new Set([
+  '$defs',
+  'definitions',
+  'dependencies',
+  'dependentSchemas',
+  'patternProperties',
+  'properties',
+]);
+const REFERENCE_KEYWORDS = new Set(['$dynamicRef', '$recursiveRef', '$ref']);
+
+/** Throws SchemaError; says whether anything refers to another place. */
+export function inspectSchema(schema: unknown): { hasReferences: boolean } {
+  if (!isObject(schema)) throw new SchemaError('must be an object');
+  checkDepth(schema, 1);
+  checkSize(schema);
+  const found = { hasReferences: false };
+  visitSchema(schema, found);
+  return found;
+}
+
+function checkDepth(value: unknown, level: number): void {
+  if (value === null || typeof value !== 'object') return;
+  if (level > SCHEMA_DEPTH_MAX) {
+    throw new SchemaError(`is nested more than ${SCHEMA_DEPTH_MAX} levels deep`);
+  }
+  for (const member of Object.values(value)) checkDepth(member, level + 1);
+}
+
+function checkSize(schema: object): void {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(schema);
+  } catch (error) {
+    throw new SchemaError(`cannot be written as JSON: ${(error as Error).message}`);
+  }
+  if (text === undefined || Buffer.byteLength(text) > SCHEMA_BYTES_MAX) {
+    throw new SchemaError(`is larger than ${SCHEMA_BYTES_MAX / 1024} KiB of JSON`);
+  }
+}
+
+function visitSchema(schema: unknown, found: { hasReferences: boolean }): void {
+  if (!isObject(schema)) return;
+  for (const [keyword, value] of Object.entries(schema)) {
+    // Ajv would answer with a promise, which is truthy whatever the value.
+    if (keyword === '$async') throw new SchemaError('must not use $async');
+    if (keyword === 'pattern') checkPattern(value);
+    if (keyword === 'patternProperties' && isObject(value)) {
+      for (const pattern of Object.keys(value)) checkPattern(pattern);
+    }
+    if (REFERENCE_KEYWORDS.has(keyword)) found.hasReferences = true;
+    if (MAP_KEYWORDS.has(keyword) && isObject(value)) {
+      for (const member of Object.values(value)) visitSchema(member, found);
+    } else if (LIST_KEYWORDS.has(keyword) && Array.isArray(value)) {
+      for (const member of value) visitSchema(member, found);
+    } else if (SCHEMA_KEYWORDS.has(keyword)) {
+      visitSchema(value, found);
+    }
+  }
+}
+
+function checkPattern(pattern: unknown): void {
+  if (typeof pattern !== 'string') return;
+  try {
+    schemaRegExp(pattern);
+  } catch (error) {
+    throw new SchemaError((error as Error).message);
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}

@@ -1,0 +1,71 @@
+/**
+ * What a string or a JSON value must be before any store sees it, so that both databases treat it
+ * alike (decisions 2): well-formed Unicode, no NUL, finite numbers, bounded nesting.
+ */
+
+export const nestingMax = 64;
+
+/** Well-formed Unicode without NUL. */
+export function isCleanText(text: string): boolean {
+  return !text.includes('\0') && text.isWellFormed();
+}
+
+/** Why a JSON text cannot be taken, or null. Assumes that it parses. Linear in its length. */
+export function jsonTextFault(text: string): string | null {
+  const { depth, mayOverflow } = scan(text);
+  if (depth > nestingMax) return `is nested deeper than ${nestingMax} levels`;
+  // Only an escape can smuggle a NUL or half a surrogate pair into valid UTF-8.
+  if (text.includes('\\u') && !everyLeaf(JSON.parse(text), isCleanLeaf)) {
+    return 'contains a NUL character or a lone surrogate';
+  }
+  if (mayOverflow && !everyLeaf(JSON.parse(text), isFiniteLeaf)) {
+    return 'contains a number that is too large';
+  }
+  return null;
+}
+
+/** A number of fewer digits and without an exponent is below the largest double. */
+const digitsMax = 308;
+
+/** Outside strings: how deep brackets nest, and whether some number may be beyond a double. */
+function scan(text: string): { depth: number; mayOverflow: boolean } {
+  let depth = 0;
+  let deepest = 0;
+  let inString = false;
+  let digits = 0;
+  let mayOverflow = false;
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (inString) {
+      if (c === 0x5c) i++;
+      else if (c === 0x22) inString = false;
+    } else if (c >= 0x30 && c <= 0x39) {
+      if (++digits > digitsMax) mayOverflow = true;
+    } else {
+      if (digits > 0 && (c === 0x65 || c === 0x45)) mayOverflow = true;
+      digits = 0;
+      if (c === 0x22) inString = true;
+      else if (c === 0x7b || c === 0x5b) deepest = Math.max(deepest, ++depth);
+      else if (c === 0x7d || c === 0x5d) depth--;
+    }
+  }
+  return { depth: deepest, mayOverflow };
+}
+
+/** Whether all that a JSON value is made of passes, its keys among it. */
+function everyLeaf(value: unknown, passes: (leaf: unknown) => boolean): boolean {
+  if (Array.isArray(value)) return value.every((item) => everyLeaf(item, passes));
+  if (value === null || typeof value !== 'object') return passes(value);
+  return Object.entries(value).every(([key, item]) => passes(key) && everyLeaf(item, passes));
+}
+
+const isCleanLeaf = (leaf: unknown) => typeof leaf !== 'string' || isCleanText(leaf);
+const isFiniteLeaf = (leaf: unknown) => typeof leaf !== 'number' || Number.isFinite(leaf);
+
+/** JSON with sorted keys: equal values give equal text. */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  if (value === null || typeof value !== 'object') return JSON.stringify(value);
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${entries.map(([k, v]) => `${JSON.stringify(k)}:${canonicalJson(v)}`).join(',')}}`;
+}

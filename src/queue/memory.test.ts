@@ -1,0 +1,129 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { createLogger } from '../kernel/log.ts';
+import { createMemoryQueue } from './memory.ts';
+
+const name = 'skill-execution';
+const hints = (n: number, delayMs = 0, prefix = 'row') =>
+  Array.from({ length: n }, (_, i) => ({ id: `${prefix}-${i}`, generation: 0, delayMs }));
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** A queue and everything that it has handled. */
+function queueWithNobody() {
+  const queue = createMemoryQueue(createLogger('silent'));
+  const handled: string[] = [];
+  return {
+    queue,
+    handled,
+    async handleAll() {
+      queue.consume(name, 1_000, async (id) => void handled.push(id));
+      await vi.advanceTimersByTimeAsync(0);
+      await new Promise(setImmediate);
+    },
+  };
+}
+
+describe('the queue in memory never grows without end', () => {
+  test('hints beyond 20,000 that are due are dropped, for the sweep to find again', async () => {
+    const { queue, handled, handleAll } = queueWithNobody();
+
+    queue.announce(name, hints(50_000));
+    queue.announce(name, hints(10, 0, 'more'));
+    await handleAll();
+
+    expect(handled).toHaveLength(20_000);
+    expect(handled.at(-1)).toBe('row-19999');
+  });
+
+  test('hints beyond 20,000 that wait for their time are dropped', async () => {
+    const { queue, handled, handleAll } = queueWithNobody();
+
+    queue.announce(name, hints(50_000, 1_000));
+    expect(vi.getTimerCount()).toBe(20_000);
+    await vi.advanceTimersByTimeAsync(1_000);
+    await handleAll();
+
+    expect(handled).toHaveLength(20_000);
+  });
+
+  test('a row that waits for its time keeps its place when it is announced again with all places taken', () => {
+    const { queue } = queueWithNobody();
+    queue.announce(name, hints(20_000, 1_000));
+
+    queue.announce(name, hints(20_000, 2_000));
+
+    expect(vi.getTimerCount()).toBe(20_000);
+  });
+
+  test('one queue that is full takes nothing from another', async () => {
+    const { queue } = queueWithNobody();
+    queue.announce(name, hints(50_000));
+    const others: string[] = [];
+
+    queue.consume('webhooks', 1, async (id) => void others.push(id));
+    queue.announce('webhooks', hints(1));
+    await new Promise(setImmediate);
+
+    expect(others).toEqual(['row-0']);
+  });
+
+  test('it asks for more below 1,000 hints that are due; those that wait do not count', () => {
+    const { queue } = queueWithNobody();
+
+    queue.announce(name, hints(5_000, 60_000, 'delayed'));
+    queue.announce(name, hints(999));
+    expect(queue.isHungry(name)).toBe(true);
+
+    queue.announce(name, hints(1_000));
+    expect(queue.isHungry(name)).toBe(false);
+  });
+});
+
+describe('the queue in memory leaves nothing behind', () => {
+  test('no timer keeps the process alive, and none is left after it closes', async () => {
+    const { queue } = queueWithNobody();
+    queue.announce(name, hints(10, 60_000));
+
+    await queue.close();
+
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('after it closes it holds no hint', async () => {
+    const { queue, handled, handleAll } = queueWithNobody();
+    queue.announce(name, hints(10));
+
+    await queue.close();
+    await handleAll();
+
+    expect(handled).toEqual([]);
+  });
+});
+
+test('a queue has one consumer at a time', async () => {
+  const { queue } = queueWithNobody();
+  const first = queue.consume(name, 1, async () => {});
+
+  expect(() => queue.consume(name, 1, async () => {})).toThrow('has a consumer already');
+  await first.stop();
+  queue.consume(name, 1, async () => {});
+});
+
+test('a consumer that was stopped long ago does not stop the one after it', async () => {
+  const { queue } = queueWithNobody();
+  const handled: string[] = [];
+  const first = queue.consume(name, 1, async () => {});
+  await first.stop();
+  queue.consume(name, 1, async (id) => void handled.push(id));
+
+  await first.stop();
+  queue.announce(name, hints(1));
+  await new Promise(setImmediate);
+
+  expect(handled).toEqual(['row-0']);
+});

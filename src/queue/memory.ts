@@ -1,0 +1,132 @@
+/**
+ * The queue of one process: hints in memory, handled in the order in which they fall due. It keeps
+ * each row at most once, so announcing again is free. It promises nothing across a restart and
+ * needs not to: the sweep announces what the database still holds.
+ */
+import type { Logger } from '../kernel/log.ts';
+import { type QueueName, queueNames } from '../kernel/queues.ts';
+import type { Hint, HintHandler, Queue } from './queue.ts';
+
+/** Hints kept for each queue, due ones and delayed ones each. */
+const hintsMax = 20_000;
+/** Below this many due hints the queue asks for more. */
+const hungryBelow = 1_000;
+
+interface Lane {
+  /** Due rows in order of arrival; a Set keeps order and refuses doubles. */
+  readonly due: Set<string>;
+  readonly delayed: Map<string, NodeJS.Timeout>;
+  readonly running: Set<string>;
+  /** Rows announced again while they run: looked at once more afterwards. */
+  readonly again: Set<string>;
+  consumer: LaneConsumer | null;
+}
+
+interface LaneConsumer {
+  readonly concurrency: number;
+  readonly handler: HintHandler;
+  /** Its handlers under way. */
+  running: number;
+  /** Resolves when it was stopped and none of them is left. */
+  readonly idle: PromiseWithResolvers<void>;
+}
+
+export function createMemoryQueue(log: Logger): Queue {
+  const lanes = new Map<QueueName, Lane>(queueNames.map((name) => [name, emptyLane()]));
+  const lane = (name: QueueName) => lanes.get(name) as Lane;
+  let closed = false;
+
+  return {
+    announce(name, hints) {
+      if (closed) return;
+      const target = lane(name);
+      for (const hint of hints) {
+        if (hint.delayMs > 0) delay(target, hint);
+        else enqueue(target, hint.id);
+      }
+      pump(target);
+    },
+
+    consume(name, concurrency, handler) {
+      const target = lane(name);
+      if (target.consumer !== null) throw new Error(`Queue ${name} has a consumer already.`);
+      const idle = Promise.withResolvers<void>();
+      const consumer: LaneConsumer = { concurrency, handler, running: 0, idle };
+      target.consumer = consumer;
+      pump(target);
+      return {
+        stop() {
+          if (target.consumer === consumer) target.consumer = null;
+          if (consumer.running === 0) idle.resolve();
+          return idle.promise;
+        },
+      };
+    },
+
+    isHungry: (name) => lane(name).due.size < hungryBelow,
+    isConnected: () => !closed,
+
+    async close() {
+      closed = true;
+      for (const one of lanes.values()) {
+        for (const timer of one.delayed.values()) clearTimeout(timer);
+        one.delayed.clear();
+        one.due.clear();
+        one.again.clear();
+        one.consumer = null;
+      }
+    },
+  };
+
+  function delay(target: Lane, hint: Hint): void {
+    if (target.delayed.size >= hintsMax && !target.delayed.has(hint.id)) return;
+    clearTimeout(target.delayed.get(hint.id));
+    const timer = setTimeout(() => {
+      target.delayed.delete(hint.id);
+      enqueue(target, hint.id);
+      pump(target);
+    }, hint.delayMs);
+    timer.unref();
+    target.delayed.set(hint.id, timer);
+  }
+
+  function enqueue(target: Lane, id: string): void {
+    if (target.running.has(id)) target.again.add(id);
+    else if (target.due.size < hintsMax) target.due.add(id);
+  }
+
+  function pump(target: Lane): void {
+    const { consumer } = target;
+    if (consumer === null) return;
+    for (const id of target.due) {
+      if (target.running.size >= consumer.concurrency) return;
+      target.due.delete(id);
+      target.running.add(id);
+      void handle(target, consumer, id);
+    }
+  }
+
+  async function handle(target: Lane, consumer: LaneConsumer, id: string): Promise<void> {
+    consumer.running++;
+    try {
+      await consumer.handler(id);
+    } catch (error) {
+      log.error({ err: error, id }, 'a queue handler failed');
+    }
+    target.running.delete(id);
+    consumer.running--;
+    if (target.again.delete(id)) enqueue(target, id);
+    if (consumer.running === 0 && target.consumer !== consumer) consumer.idle.resolve();
+    pump(target);
+  }
+}
+
+function emptyLane(): Lane {
+  return {
+    due: new Set(),
+    delayed: new Map(),
+    running: new Set(),
+    again: new Set(),
+    consumer: null,
+  };
+}

@@ -1,0 +1,37 @@
+/**
+ * The queue as the rest of the program knows it: a way to say "look at row X, not before then".
+ * It carries hints, never the truth: a hint may be lost, late or doubled, and the database sorts it
+ * out. Announcing never waits, never throws and never grows without bound.
+ */
+
+import type { QueueName } from '../kernel/queues.ts';
+
+/** A row worth looking at. */
+export interface Hint {
+  readonly id: string;
+  /** Tells announcements of one row apart: a job's claims so far. */
+  readonly generation: number;
+  /** Milliseconds from now before which there is nothing to do. */
+  readonly delayMs: number;
+}
+
+/** Looks at one row; its promise ends when the work on it does. A rejection is logged, no more. */
+export type HintHandler = (id: string) => Promise<void>;
+
+export interface Consumer {
+  /** Takes no more hints; resolves when the handlers under way have ended. */
+  stop(): Promise<void>;
+}
+
+export interface Queue {
+  /** Passes hints on; those that find no room are dropped, for the sweep to find again. */
+  announce(queue: QueueName, hints: readonly Hint[]): void;
+  /** Handles hints, at most `concurrency` at a time. */
+  consume(queue: QueueName, concurrency: number, handler: HintHandler): Consumer;
+  /** Whether hints waiting to be handled are few enough to announce more. */
+  isHungry(queue: QueueName): boolean;
+  /** Whether the queue's store can be reached. */
+  isConnected(): boolean;
+  /** Drops what waits and releases what it holds. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,181 @@
+/** Runs the platform as a process: opens what it stands on, starts it, and stops it on a signal. */
+
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import closeWithGrace from 'close-with-grace';
+import { type AdminSecret, adminSecretOf } from './admin-secret.ts';
+import type { App } from './app.ts';
+import { type Config, readConfig } from './config.ts';
+import { type ExecutorPool, startExecutorPool } from './executors/pool.ts';
+import { createLogger, type Logger } from './kernel/log.ts';
+import { createMemoryQueue } from './queue/memory.ts';
+
+/** After the runs' grace: time for their end, the last writes, the connections. */
+const stopMarginMs = 4_000;
+
+const parentLookMs = 500;
+
+/** Starts everything; ends the process with one clear sentence when it cannot. */
+export async function run(environment: NodeJS.ProcessEnv): Promise<void> {
+  try {
+    await start(readConfig(environment), environment['NODE_COMPILE_CACHE']);
+    if (environment['npm_lifecycle_event'] === 'start') stopWithParent();
+  } catch (error) {
+    process.stderr.write(`${sentenceOf(error)}\n`);
+    process.exit(1);
+  }
+}
+
+/**
+ * npm runs a script in a shell, and a shell that is told to end does not tell us. Where it has gone
+ * the start was meant to end, and an orphan would hold the port and the data directory.
+ */
+function stopWithParent(): void {
+  const parent = process.ppid;
+  const watch = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(watch);
+    process.kill(process.pid, 'SIGTERM');
+  }, parentLookMs);
+  watch.unref();
+}
+
+async function start(config: Config, compileCache: string | undefined): Promise<void> {
+  const log = createLogger(config.logLevel);
+  let app: App | undefined;
+  closeWithGrace(
+    { delay: config.shutdownGraceMs + stopMarginMs, logger: false },
+    async ({ err }) => {
+      if (err) log.fatal({ err }, 'an error that nothing caught; stopping');
+      else log.info('stopping');
+      // During the start there is nothing to finish: the next one finds whatever is recorded.
+      await app?.stop();
+    },
+  );
+  const executors = startExecutors(config, compileCache, log);
+  // Whoever fails first ends the process; the other's failure is then of no interest.
+  executors.catch(() => {});
+  const adminSecret = adminSecretOf(config.adminSecret, config.dataDir);
+  const [{ startApp }, database] = await Promise.all([
+    import('./app.ts'),
+    openDatabase(config, log),
+  ]);
+  const version = packageVersion();
+  app = await startApp({
+    config,
+    version,
+    adminSecret: adminSecret.value,
+    database,
+    queue: createMemoryQueue(log),
+    executors: await executors,
+    log,
+  });
+  announce({ config, version, address: app.address, adminSecret }, log);
+}
+
+function isDirectory(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}
+
+function startExecutors(
+  config: Config,
+  compileCache: string | undefined,
+  log: Logger,
+): Promise<ExecutorPool> {
+  const catalog = join(import.meta.dirname, 'skills/catalog');
+  if (config.skillsDir !== null && !isDirectory(config.skillsDir)) {
+    throw new Error(`SKILLS_DIR=${config.skillsDir}: there is no such directory`);
+  }
+  return startExecutorPool({
+    size: config.executors,
+    memoryMb: config.executorMemoryMb,
+    skillsDirs: [catalog, ...(config.skillsDir === null ? [] : [config.skillsDir])],
+    env: {
+      SKILLS_ALLOW_CIDRS: config.skillsAllowCidrs ?? '',
+      NODE_COMPILE_CACHE: compileCache ?? '',
+    },
+    log,
+  });
+}
+
+async function openDatabase(config: Config, log: Logger) {
+  if (config.databaseUrl === null) {
+    const { openSqlite } = await import('./database/sqlite.ts');
+    return openSqlite(config.dataDir);
+  }
+  const { openPostgres } = await import('./database/postgres.ts');
+  return openPostgres(config.databaseUrl, log);
+}
+
+function packageVersion(): string {
+  const file = join(import.meta.dirname, '../package.json');
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}
+
+/** Says that it runs: to a person in a terminal, to a machine as a line of JSON. */
+function announce(
+  facts: { config: Config; version: string; address: string; adminSecret: AdminSecret },
+  log: Logger,
+): void {
+  const { config, version, address, adminSecret } = facts;
+  if (process.stdout.isTTY) {
+    process.stdout.write(`${greeting(facts)}\n`);
+    return;
+  }
+  log.info({ address, version, data_dir: config.dataDir }, 'Skillwright is ready');
+  if (adminSecret.isNew) {
+    // Shown once, whatever the log level; the logger itself would censor it.
+    const line = {
+      level: 30,
+      time: Date.now(),
+      admin_secret: adminSecret.value,
+      msg: 'first start: keep this admin secret',
+    };
+    process.stdout.write(`${JSON.stringify(line)}\n`);
+  }
+}
+
+function greeting({
+  config,
+  version,
+  address,
+  adminSecret,
+}: Parameters<typeof announce>[0]): string {
+  const secret = adminSecret.isNew ? adminSecret.value : '$ADMIN_SECRET';
+  const store = config.databaseUrl === null ? `data in ${config.dataDir}` : 'data in PostgreSQL';
+  return [
+    '',
+    `  Skillwright ${version} is ready`,
+    '',
+    `  API      ${address}`,
+    `  Docs     ${address}/docs`,
+    `  Store    ${store}`,
+    ...(adminSecret.isNew
+      ? [
+          `  Secret   ${adminSecret.value}   (admin; shown once, kept in ${join(config.dataDir, 'admin-secret')})`,
+        ]
+      : []),
+    '',
+    '  Make a key:',
+    `    curl -s ${address}/admin/api-keys -H "authorization: Bearer ${secret}" \\`,
+    `      -H 'content-type: application/json' -d '{"client_name":"me","scopes":["*"]}'`,
+    '',
+  ].join('\n');
+}
+
+/** Which setting to look at, by the system call that failed. */
+const settingsBehind: Readonly<Record<string, string>> = {
+  getaddrinfo: 'HOST',
+  listen: 'HOST and PORT',
+  mkdir: 'DATA_DIR',
+  open: 'DATA_DIR',
+};
+
+function sentenceOf(error: unknown): string {
+  const { message, code, syscall, cause } = error as NodeJS.ErrnoException;
+  if (code === 'EADDRINUSE') return `${message}: set PORT to a free port (0 takes any)`;
+  if (code === 'service_unavailable') return `${message}: ${(cause as Error).message}`;
+  if (code === 'ERR_SQLITE_ERROR') return `DATA_DIR: ${message}`;
+  const setting = settingsBehind[syscall ?? ''];
+  return setting === undefined ? (message ?? String(error)) : `${setting}: ${message}`;
+}

@@ -1,0 +1,77 @@
+/** Bytes to text: which encoding a document is in, and whether it is text at all. */
+
+import { cleanText } from './clean-text.ts';
+
+/** The first bytes of HTML in which a `<meta>` may name the encoding. */
+const metaBytesMax = 4_096;
+
+/**
+ * Decodes by byte order mark, then the charset of the content type, then the one that the document
+ * names, then as UTF-8 where that fits, and else as Windows-1252, which fits everything.
+ */
+export function decodeText(bytes: Uint8Array, contentType = ''): string {
+  const named = [byteOrderMark(bytes), charsetOf(contentType), charsetInside(bytes)];
+  for (const label of named) {
+    const decoder = label === null ? null : decoderFor(label);
+    if (decoder !== null) return cleanText(decoder.decode(bytes));
+  }
+  return cleanText(utf8(bytes) ?? new TextDecoder('windows-1252').decode(bytes));
+}
+
+/** True for bytes that are UTF-8 (or have a byte order mark) without control characters. */
+export function looksLikeText(bytes: Uint8Array): boolean {
+  return byteOrderMark(bytes) !== null || (utf8(bytes) !== null && !hasControls(bytes));
+}
+
+/** True for bytes with control characters, which text has in no encoding of one byte or UTF-8. */
+export function looksBinary(bytes: Uint8Array): boolean {
+  return byteOrderMark(bytes) === null && hasControls(bytes);
+}
+
+/** Whether there are control characters besides white space and escape. */
+function hasControls(bytes: Uint8Array): boolean {
+  return bytes.some((byte) => byte < 0x20 && !(byte >= 0x09 && byte <= 0x0d) && byte !== 0x1b);
+}
+
+/** The media type of a content type, in lower case and without parameters. */
+export function mediaType(contentType: string): string {
+  return (contentType.split(';')[0] ?? '').trim().toLowerCase();
+}
+
+function utf8(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+function byteOrderMark(bytes: Uint8Array): string | null {
+  const [a, b, c] = bytes;
+  if (a === 0xef && b === 0xbb && c === 0xbf) return 'utf-8';
+  if (a === 0xfe && b === 0xff) return 'utf-16be';
+  if (a === 0xff && b === 0xfe) return 'utf-16le';
+  return null;
+}
+
+function charsetOf(contentType: string): string | null {
+  return /charset\s*=\s*["']?([^\s"';,]+)/i.exec(contentType)?.[1] ?? null;
+}
+
+/** The charset of `<meta charset>`, `<meta http-equiv>` or an XML declaration. */
+function charsetInside(bytes: Uint8Array): string | null {
+  const head = Buffer.from(bytes.subarray(0, metaBytesMax)).toString('latin1');
+  const declared = /^\s*<\?xml\s[^>]*encoding\s*=\s*["']([^"']+)/i.exec(head)?.[1];
+  if (declared !== undefined) return declared;
+  const meta = /<meta\s[^>]*charset\s*=\s*["']?([^\s"'/>;]+)/i.exec(head)?.[1] ?? null;
+  // Whoever can read that in one byte a character has not written it in two.
+  return meta !== null && /^utf-?16/i.test(meta) ? 'utf-8' : meta;
+}
+
+function decoderFor(label: string): TextDecoder | null {
+  try {
+    return new TextDecoder(label);
+  } catch {
+    return null;
+  }
+}

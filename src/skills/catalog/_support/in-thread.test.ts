@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'vitest';
+import { inThread, type ThreadTask, threadsMax } from './in-thread.ts';
+
+/** Functions for the thread, in a module of their own: `data:` urls need no file. */
+const functions = `
+  export const double = (n) => n * 2;
+  export const later = async (n) => n + 1;
+  export const fail = () => { throw new Error('no such thing'); };
+  export const failOddly = () => { throw { message: 'odd' }; };
+  export const spin = () => { for (;;); };
+  export const backtrack = () => /^(a+)+$/.test('a'.repeat(50) + '!');
+  export const recurse = (n) => recurse(n + 1) + 1;
+  export const hoard = () => { const all = []; for (;;) all.push({ n: all.length }); };
+  export const print = () => { console.log('x'.repeat(100000)); console.error('y'); return 'printed'; };
+  export const environment = () => Object.keys(process.env);
+  export const leave = () => process.exit(3);
+  export const late = () => { setTimeout(() => { throw new Error('too late'); }); return new Promise(() => {}); };
+`;
+
+function task(name: string, input?: unknown, more: Partial<ThreadTask> = {}): ThreadTask {
+  return {
+    module: `data:text/javascript,${encodeURIComponent(functions)}`,
+    function: name,
+    input,
+    signal: new AbortController().signal,
+    timeoutMs: 8_000,
+    ...more,
+  };
+}
+
+describe('a computation in a thread', () => {
+  test('returns what the function returns, at once or later', async () => {
+    expect(await inThread(task('double', 21))).toBe(42);
+    expect(await inThread(task('later', 1))).toBe(2);
+  });
+
+  test.each([
+    ['fail', 'no such thing'],
+    ['failOddly', '[object Object]'],
+    ['recurse', 'nested too deeply'],
+    ['nowhere', 'There is no function nowhere'],
+    ['late', 'too late'],
+  ])('that fails (%s) says why, and is not tried again', async (name, message) => {
+    await expect(inThread(task(name, 1))).rejects.toMatchObject({
+      name: 'SkillError',
+      message: expect.stringContaining(message),
+      retryable: false,
+    });
+  });
+
+  test.each(['spin', 'backtrack'])('that does not end (%s) is stopped', async (name) => {
+    await expect(inThread(task(name, null, { timeoutMs: 200 }))).rejects.toMatchObject({
+      message: 'This takes longer than 0.2 s',
+      retryable: false,
+    });
+  });
+
+  test('that fills its memory is stopped, and nothing else is', async () => {
+    await expect(inThread(task('hoard', null, { memoryMb: 32 }))).rejects.toMatchObject({
+      message: 'This needs more than 32 MB of memory',
+      retryable: false,
+    });
+  });
+
+  test('that ends its thread has no result', async () => {
+    await expect(inThread(task('leave'))).rejects.toThrow('ended without a result');
+  });
+
+  test('may print what it likes and sees no environment', async () => {
+    expect(await inThread(task('print'))).toBe('printed');
+    expect(await inThread(task('environment'))).toEqual([]);
+  });
+
+  test('ends when the run is aborted, with the reason of that', async () => {
+    const run = new AbortController();
+    const reason = new Error('cancelled');
+
+    const spinning = inThread(task('spin', null, { signal: run.signal }));
+    run.abort(reason);
+
+    await expect(spinning).rejects.toBe(reason);
+    await expect(inThread(task('double', 1, { signal: run.signal }))).rejects.toBe(reason);
+  });
+});
+
+test('more computations than may run at a time wait their turn, and can be aborted while they wait', async () => {
+  const first = new AbortController();
+  const second = new AbortController();
+  const holding = Array.from({ length: threadsMax }, () =>
+    inThread(task('spin', null, { signal: first.signal })),
+  );
+  const outcomes = Promise.allSettled(holding);
+
+  const abandoned = inThread(task('double', 1, { signal: second.signal }));
+  const patient = inThread(task('double', 2));
+  second.abort(new Error('given up'));
+  await expect(abandoned).rejects.toThrow('given up');
+  first.abort(new Error('enough'));
+
+  expect(await patient).toBe(4);
+  expect((await outcomes).every(({ status }) => status === 'rejected')).toBe(true);
+});
+
+test('a module that cannot be loaded is an error of this run', async () => {
+  const nowhere = task('double', 1, { module: 'file:///nowhere.ts' });
+
+  await expect(inThread(nowhere)).rejects.toMatchObject({ name: 'SkillError', retryable: false });
+});

@@ -1,0 +1,58 @@
+/** For tests: runs a skill as the platform would, its schemas included. */
+
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { SkillContext, SkillDefinition } from '../../definition.ts';
+
+export type JsonSchema = SkillDefinition['parameters'];
+
+export interface Trial {
+  /** Never aborts when left out. */
+  readonly signal?: AbortSignal;
+  readonly progress?: SkillContext['progress'];
+}
+
+/** Runs the skill; throws when its own schemas refuse the input, or the output as JSON. */
+export async function trySkill<Input, Output>(
+  skill: SkillDefinition<Input, Output>,
+  input: Input,
+  trial: Trial = {},
+): Promise<Output> {
+  assertAllows(skill.parameters, input, 'input');
+  const output = await skill.run(input, contextOf(trial));
+  const written: unknown = JSON.parse(JSON.stringify(output));
+  assertAllows(skill.output, written, 'output');
+  return written as Output;
+}
+
+/** Whether the skill's parameters allow the input. */
+export function allows(schema: JsonSchema, value: unknown): boolean {
+  return judge(schema)(value);
+}
+
+function assertAllows(schema: JsonSchema, value: unknown, what: string): void {
+  const validate = judge(schema);
+  if (validate(value)) return;
+  throw new Error(`The ${what} breaks the schema: ${JSON.stringify(validate.errors)}`);
+}
+
+function judge(schema: JsonSchema) {
+  return new Ajv2020({ strict: true, allowUnionTypes: true, strictRequired: false }).compile(
+    schema,
+  );
+}
+
+/** A context of which only what the trial names does anything. */
+export function contextOf({ signal, progress }: Trial): SkillContext {
+  return {
+    jobId: 'job',
+    agentId: 'agent',
+    conversationId: 'conversation',
+    organizationId: 'organization',
+    attempt: 1,
+    signal: signal ?? new AbortController().signal,
+    log: () => undefined,
+    progress: progress ?? (() => undefined),
+    message: () => undefined,
+    callSkill: () => Promise.reject(new Error('not in this test')),
+  };
+}

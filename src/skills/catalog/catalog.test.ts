@@ -1,0 +1,108 @@
+import { readdirSync } from 'node:fs';
+import { describe, expect, test, vi } from 'vitest';
+import type { Egress, EgressResponse } from '../../egress/guarded-fetch.ts';
+import type { SkillDefinition } from '../definition.ts';
+import { allows, type JsonSchema, trySkill } from './_support/try-skill.ts';
+
+/** The examples ask for pages of example.com, which here is this one. */
+const examplePage: EgressResponse = {
+  status: 200,
+  headers: { 'content-type': 'text/html; charset=utf-8' },
+  body: Buffer.from(
+    '<title>Example Domain</title><p>For use in <a href="/docs">documents</a>.</p>',
+  ),
+  truncated: false,
+  url: 'https://example.com/',
+};
+const exampleWeb: Egress = {
+  request: async (url) => {
+    expect(new URL(url).hostname).toBe('example.com');
+    return { ...examplePage, url };
+  },
+  close: async () => undefined,
+};
+vi.mock('../../egress/skills-egress.ts', () => ({ skillsEgress: () => exampleWeb }));
+
+const folder = new URL('.', import.meta.url);
+const skills = await Promise.all(
+  categories().flatMap((category) =>
+    readdirSync(new URL(`${category}/`, folder))
+      .filter((file) => !file.endsWith('.test.ts'))
+      .map(async (file) => {
+        const name = file.replace(/[.]ts$/, '');
+        const module: { default: SkillDefinition } = await import(`./${category}/${name}.ts`);
+        return { path: `${category}/${name}`, skill: module.default };
+      }),
+  ),
+);
+const examples = skills.flatMap(({ path, skill }) =>
+  (skill.examples ?? []).map((example, i) => ({ path, skill, example, number: i + 1 })),
+);
+
+function categories(): string[] {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith('_'))
+    .map((entry) => entry.name);
+}
+
+/** Every schema inside a schema, by its place, as far as properties and items lead. */
+function propertiesOf(schema: JsonSchema, place: string): [string, JsonSchema][] {
+  const properties = Object.entries((schema['properties'] ?? {}) as Record<string, JsonSchema>);
+  const below = properties.flatMap(([name, inner]) => [
+    [`${place}.${name}`, inner] as [string, JsonSchema],
+    ...propertiesOf(inner, `${place}.${name}`),
+  ]);
+  const items = schema['items'];
+  return items === undefined ? below : [...below, ...propertiesOf(items as JsonSchema, place)];
+}
+
+test('the catalog has the skills that the documentation names', () => {
+  expect(skills.map(({ path }) => path)).toEqual([
+    'data/convert',
+    'data/parse-csv',
+    'data/query-json',
+    'data/validate-json',
+    'documents/extract-text',
+    'text/diff',
+    'text/render-template',
+    'text/word-count',
+    'util/echo',
+    'util/wait',
+    'web/fetch-page',
+    'web/http-request',
+  ]);
+});
+
+describe.each(skills)('$path', ({ path, skill }) => {
+  test('is named after its file and version 1.0', () => {
+    expect(path).toBe(`${skill.category}/${skill.name}`);
+    expect(skill.version).toBe('v1.0');
+  });
+
+  test('says what it is, and what each field is', () => {
+    const fields = [
+      ...propertiesOf(skill.parameters, 'parameters'),
+      ...propertiesOf(skill.output, 'output'),
+    ];
+    const silent = fields.filter(([, schema]) => typeof schema['description'] !== 'string');
+
+    expect(skill.description).toMatch(/\.$/);
+    expect(silent.map(([place]) => place)).toEqual([]);
+    expect(fields.map(([place]) => place).filter((place) => !/^[a-z0-9_.]+$/.test(place))).toEqual(
+      [],
+    );
+  });
+
+  test('takes an object with known fields only, and has an example', () => {
+    expect(skill.parameters['additionalProperties']).toBe(false);
+    expect(skill.output['additionalProperties']).toBe(false);
+    expect(allows(skill.parameters, { made_up: 1 })).toBe(false);
+    expect(skill.examples?.length).toBeGreaterThan(0);
+  });
+});
+
+test.each(examples)('example $number of $path works as shown', async ({ skill, example }) => {
+  const output = await trySkill(skill, example.input);
+
+  if (example.output !== undefined) expect(output).toEqual(example.output);
+});

@@ -1,0 +1,161 @@
+/**
+ * One data format into another. Done in a thread: YAML can be written so that a few lines mean
+ * gigabytes or nest without end.
+ */
+
+import { defineSkill } from '../../definition.ts';
+import { readCsv, rowValue, writeCsv } from '../_support/csv.ts';
+import { inThread } from '../_support/in-thread.ts';
+
+type Format = 'json' | 'yaml' | 'csv';
+
+interface Input {
+  readonly text: string;
+  readonly from: Format;
+  readonly to: Format;
+  readonly indent?: number;
+  readonly infer_types?: boolean;
+}
+
+interface Output {
+  readonly text: string;
+}
+
+const formats = ['json', 'yaml', 'csv'];
+const timeoutMs = 10_000;
+const outputBytesMax = 900_000;
+const rowsMax = 1_000_000;
+/** How often aliases may be used, counted with what they contain: a bomb has millions. */
+const aliasCountMax = 1_000;
+
+export default defineSkill<Input, Output>({
+  category: 'data',
+  name: 'convert',
+  version: 'v1.0',
+  displayName: 'Convert data',
+  description:
+    'Converts between JSON, YAML and CSV. CSV has a header; its rows are objects on the other ' +
+    'side. Nested values become JSON in a cell.',
+  parameters: {
+    type: 'object',
+    required: ['text', 'from', 'to'],
+    additionalProperties: false,
+    properties: {
+      text: { type: 'string', maxLength: 2_000_000, description: 'Text in the format `from`.' },
+      from: { type: 'string', enum: formats, description: 'Format of the text.' },
+      to: { type: 'string', enum: formats, description: 'Format to return.' },
+      indent: {
+        type: 'integer',
+        minimum: 0,
+        maximum: 8,
+        default: 2,
+        description: 'Spaces of a level; JSON with 0 has one line, YAML has at least 1.',
+      },
+      infer_types: {
+        type: 'boolean',
+        default: false,
+        description: 'Whether columns of numbers or of true and false in CSV are read as such.',
+      },
+    },
+  },
+  output: {
+    type: 'object',
+    required: ['text'],
+    additionalProperties: false,
+    properties: { text: { type: 'string', description: 'Text in the format `to`.' } },
+  },
+  examples: [
+    {
+      input: { from: 'json', to: 'yaml', text: '{"name":"Ada","born":1815,"tags":["maths"]}' },
+      output: { text: 'name: Ada\nborn: 1815\ntags:\n  - maths\n' },
+    },
+    {
+      input: { from: 'csv', to: 'json', text: 'name,born\nAda,1815\n', indent: 0 },
+      output: { text: '[{"name":"Ada","born":"1815"}]' },
+    },
+  ],
+
+  run: (input, ctx) =>
+    inThread<Output>({
+      module: import.meta.url,
+      function: 'convert',
+      input,
+      signal: ctx.signal,
+      timeoutMs,
+    }),
+});
+
+/** Converts the text. Runs in the thread. */
+export async function convert(input: Input): Promise<Output> {
+  const text = await written(await read(input), input);
+  if (Buffer.byteLength(text) > outputBytesMax) {
+    throw new Error(`The converted text is longer than ${outputBytesMax} bytes`);
+  }
+  if (text.includes('\0')) throw new Error('The converted text has a NUL character');
+  return { text };
+}
+
+async function read({ text, from, infer_types: inferTypes = false }: Input): Promise<unknown> {
+  switch (from) {
+    case 'json':
+      return readJson(text);
+    case 'yaml':
+      return readYaml(text);
+    case 'csv': {
+      const { columns, rows } = await readCsv(text, { header: true, inferTypes, rowsMax });
+      return rows.map((row) => rowValue(columns, row));
+    }
+  }
+}
+
+function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text.replace(/^\uFEFF/, ''));
+  } catch (cause) {
+    throw new Error(`JSON: ${firstLine(cause)}`, { cause });
+  }
+}
+
+async function readYaml(text: string): Promise<unknown> {
+  const { parse } = await import('yaml');
+  try {
+    return parse(text, {
+      maxAliasCount: aliasCountMax,
+      // Binary data and dates have no place in JSON; they stay the texts that they are.
+      resolveKnownTags: false,
+      logLevel: 'error',
+    });
+  } catch (cause) {
+    throw new Error(`YAML: ${firstLine(cause)}`, { cause });
+  }
+}
+
+async function written(value: unknown, { to, indent = 2 }: Input): Promise<string> {
+  switch (to) {
+    case 'json':
+      return JSON.stringify(value ?? null, refuseInfinite, indent);
+    case 'yaml': {
+      const { stringify } = await import('yaml');
+      return stringify(value ?? null, {
+        indent: Math.max(1, indent),
+        lineWidth: 0,
+        aliasDuplicateObjects: false,
+      });
+    }
+    case 'csv':
+      return await writeCsv(value);
+  }
+}
+
+/** YAML knows .inf and .nan; JSON would turn them into null without a word. */
+function refuseInfinite(_key: string, value: unknown): unknown {
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    throw new Error(`JSON cannot hold ${value}`);
+  }
+  return value;
+}
+
+function firstLine(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return (message.split('\n')[0] ?? '').replace(/:$/, '');
+}

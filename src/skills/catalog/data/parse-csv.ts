@@ -1,0 +1,125 @@
+import { defineSkill } from '../../definition.ts';
+import { type Cell, readCsv, rowValue } from '../_support/csv.ts';
+
+interface Input {
+  readonly text: string;
+  readonly header?: boolean;
+  readonly delimiter?: string;
+  readonly infer_types?: boolean;
+  readonly max_rows?: number;
+}
+
+interface Output {
+  readonly columns: readonly string[] | null;
+  readonly rows: readonly (readonly Cell[] | Readonly<Record<string, Cell>>)[];
+  readonly row_count: number;
+  readonly delimiter: string;
+  readonly truncated: boolean;
+}
+
+/** An output may have 1 MiB; rows beyond this are left out. */
+const rowsBytesMax = 900_000;
+
+export default defineSkill<Input, Output>({
+  category: 'data',
+  name: 'parse-csv',
+  version: 'v1.0',
+  displayName: 'Parse CSV',
+  description:
+    'Turns CSV text into rows: objects by column name, or lists where there is no header. Finds ' +
+    'the delimiter by itself, and numbers and booleans when asked to.',
+  parameters: {
+    type: 'object',
+    required: ['text'],
+    additionalProperties: false,
+    properties: {
+      text: { type: 'string', maxLength: 2_000_000, description: 'CSV text.' },
+      header: {
+        type: 'boolean',
+        default: true,
+        description: 'Whether the first row names the columns.',
+      },
+      delimiter: {
+        type: 'string',
+        minLength: 1,
+        maxLength: 1,
+        pattern: '^[^"\\r\\n]$',
+        description: 'Character between values; found out when left out (comma, ;, tab or |).',
+      },
+      infer_types: {
+        type: 'boolean',
+        default: false,
+        description: 'Whether columns of numbers or of true and false are read as such.',
+      },
+      max_rows: {
+        type: 'integer',
+        minimum: 1,
+        maximum: 100_000,
+        default: 10_000,
+        description: 'Rows to return at most.',
+      },
+    },
+  },
+  output: {
+    type: 'object',
+    required: ['columns', 'rows', 'row_count', 'delimiter', 'truncated'],
+    additionalProperties: false,
+    properties: {
+      columns: {
+        type: ['array', 'null'],
+        items: { type: 'string' },
+        description: 'Names of the columns, made distinct; null without a header.',
+      },
+      rows: {
+        type: 'array',
+        items: { type: ['object', 'array'] },
+        description: 'Objects by column name, or lists without a header.',
+      },
+      row_count: { type: 'integer', description: 'Rows returned.' },
+      delimiter: { type: 'string', description: 'Character between values.' },
+      truncated: { type: 'boolean', description: 'Whether there are more rows than returned.' },
+    },
+  },
+  examples: [
+    {
+      input: { text: 'name;born\nAda;1815\n"Hopper; Grace";1906\n', infer_types: true },
+      output: {
+        columns: ['name', 'born'],
+        rows: [
+          { name: 'Ada', born: 1815 },
+          { name: 'Hopper; Grace', born: 1906 },
+        ],
+        row_count: 2,
+        delimiter: ';',
+        truncated: false,
+      },
+    },
+  ],
+
+  async run(input) {
+    const table = await readCsv(input.text, {
+      header: input.header ?? true,
+      ...(input.delimiter === undefined ? {} : { delimiter: input.delimiter }),
+      inferTypes: input.infer_types ?? false,
+      rowsMax: input.max_rows ?? 10_000,
+    });
+    const rows = fitting(table.rows.map((row) => rowValue(table.columns, row)));
+    return {
+      columns: table.columns,
+      rows,
+      row_count: rows.length,
+      delimiter: table.delimiter,
+      truncated: table.truncated || rows.length < table.rows.length,
+    };
+  },
+});
+
+/** As many of the first rows as an output can hold. */
+function fitting<Row>(rows: readonly Row[]): readonly Row[] {
+  let bytes = 0;
+  const end = rows.findIndex((row) => {
+    bytes += Buffer.byteLength(JSON.stringify(row)) + 1;
+    return bytes > rowsBytesMax;
+  });
+  return end === -1 ? rows : rows.slice(0, end);
+}

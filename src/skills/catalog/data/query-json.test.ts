@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest';
+import { trySkill } from '../_support/try-skill.ts';
+import queryJson, { evaluate } from './query-json.ts';
+
+/** What happens in the thread, without the thread. */
+const value = async (data: unknown, expression: string, variables = {}): Promise<unknown> => {
+  const json = await evaluate({ data, expression, variables });
+  return json === undefined ? undefined : JSON.parse(json);
+};
+
+/** The whole skill. */
+const query = (data: unknown, expression: string, variables = {}) =>
+  trySkill(queryJson, { data, expression, variables });
+
+test.each([
+  [{ a: { b: [1, 2, 3] } }, 'a.b[1]', 2],
+  [[3, 1, 2], '$sort($)', [1, 2, 3]],
+  [{ a: [1] }, 'a', [1]],
+  [[{ n: 1 }, { n: 2 }], '$[n > 1].n', 2],
+  [null, '$', null],
+  ['text', '$uppercase($)', 'TEXT'],
+  [{}, '"Zürich 🏔️"', 'Zürich 🏔️'],
+  [{}, '[1..5]', [1, 2, 3, 4, 5]],
+  [{ 'odd name': 1 }, '`odd name`', 1],
+  [{}, '$map([1, 2], function($x) { $x * $by })', [2, 4]],
+])('%j, asked for %s, gives %j', async (data, expression, result) => {
+  expect(await value(data, expression, { by: 2 })).toEqual(result);
+});
+
+test('what is not there is not found, which is no error', async () => {
+  expect(await query({ a: null }, 'a')).toEqual({ result: null, found: true });
+  expect(await query({ a: 1 }, 'b.c')).toEqual({ result: null, found: false });
+});
+
+test('data with odd names changes nothing else', async () => {
+  const data: unknown = JSON.parse('{"__proto__": {"polluted": 1}, "constructor": 2}');
+
+  expect(await value(data, 'constructor')).toBe(2);
+  expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+});
+
+describe('an expression that cannot be evaluated says why', () => {
+  test.each([
+    ['a +', 'JSONata: Unexpected end of expression'],
+    ['a[', '(at character'],
+    ['$nothing(1)', 'Attempted to invoke a non-function'],
+    ['"a" * 2', 'must evaluate to a number'],
+    ['1 / 0', 'Infinity'],
+    ['{"a": 10 * 1e308}', 'Infinity'],
+    ['$error("mine")', 'mine'],
+    ['$sum', 'a function'],
+    ['{"a": [function($x) { $x }]}', 'a function'],
+    ['$toMillis("never")', 'JSONata:'],
+  ])('%s', async (expression, message) => {
+    await expect(value({ a: 1 }, expression)).rejects.toThrow(message);
+  });
+
+  test('and is not tried again', async () => {
+    await expect(query({}, 'a +')).rejects.toMatchObject({ name: 'SkillError', retryable: false });
+  });
+});
+
+describe('an expression that asks for too much is stopped', () => {
+  test.concurrent.each([
+    ['recursion without end', '($f := function($n) { 1 + $f($n + 1) }; $f(1))'],
+    ['tail recursion without end', '($f := function($n) { $f($n + 1) }; $f(1))'],
+    ['a huge range', '[1..99999999]'],
+    ['a huge text', '$pad("", 4000000000)'],
+    ['a text that doubles', '($f := function($s) { $f($s & $s) }; $f("xxxxxxxx"))'],
+    [
+      'a pattern that backtracks',
+      '$match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", /^(a+)+$/)',
+    ],
+    ['a long result', '$map([1..100000], function($i) { "item number " & $i })'],
+  ])('%s', { timeout: 30_000 }, async (_what, expression) => {
+    await expect(query({}, expression)).rejects.toMatchObject({
+      name: 'SkillError',
+      retryable: false,
+    });
+  });
+
+  test('and the run can be cancelled while it goes on', async () => {
+    const run = new AbortController();
+    const input = { data: {}, expression: '($f := function($n) { $f($n + 1) }; $f(1))' };
+
+    const evaluating = trySkill(queryJson, input, { signal: run.signal });
+    setTimeout(() => run.abort(new Error('cancelled')), 100);
+
+    await expect(evaluating).rejects.toThrow('cancelled');
+  });
+});

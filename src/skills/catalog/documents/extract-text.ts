@@ -1,0 +1,248 @@
+/**
+ * The text of a document. What kind it is, its first bytes decide, not its name. Documents are taken
+ * apart in a thread of their own: they come from anywhere, and their formats leave room for bombs.
+ */
+
+import { defineSkill, SkillError } from '../../definition.ts';
+import { cleanText, cut } from '../_support/clean-text.ts';
+import { decodeText, looksBinary, mediaType } from '../_support/decode-text.ts';
+import { type DocumentText, metadataOf, titled } from '../_support/document-text.ts';
+import { readDocx } from '../_support/docx.ts';
+import { assertAvailable, fetchOutside, header } from '../_support/fetching.ts';
+import { readHtml, textOf } from '../_support/html.ts';
+import { inThread } from '../_support/in-thread.ts';
+import { readPdf } from '../_support/pdf.ts';
+
+type Format = 'pdf' | 'docx' | 'html' | 'text';
+
+interface Input {
+  readonly base64?: string;
+  readonly url?: string;
+  readonly format?: Format;
+  readonly max_characters?: number;
+}
+
+interface Extract extends DocumentText {
+  readonly format: Format;
+  /** Whether the text ends before the document does. */
+  readonly truncated: boolean;
+}
+
+interface Output extends Extract {
+  readonly characters: number;
+}
+
+export interface DocumentOrder {
+  readonly bytes: Uint8Array;
+  readonly contentType: string;
+  readonly hint: Format | null;
+  readonly charactersMax: number;
+}
+
+const documentBytesMax = 20 * 1024 * 1024;
+const base64LengthMax = Math.ceil(documentBytesMax / 3) * 4 + 1024;
+const fetchTimeoutMs = 30_000;
+const readingTimeoutMs = 60_000;
+const readingMemoryMb = 256;
+
+export default defineSkill<Input, Output>({
+  category: 'documents',
+  name: 'extract-text',
+  version: 'v1.0',
+  displayName: 'Extract text',
+  description:
+    'Extracts the text, title and metadata of a PDF, Word (DOCX), HTML or plain text document of ' +
+    'up to 20 MiB, given in base64 or by its url. Scanned pages have no text; images are not read.',
+  parameters: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      base64: {
+        type: 'string',
+        minLength: 1,
+        maxLength: base64LengthMax,
+        description: 'The document in base64; a data: url is understood too.',
+      },
+      url: {
+        type: 'string',
+        minLength: 1,
+        maxLength: 2048,
+        description: 'Absolute http or https url of the document.',
+      },
+      format: {
+        type: 'string',
+        enum: ['pdf', 'docx', 'html', 'text'],
+        description: 'What it should be; otherwise found out from its content.',
+      },
+      max_characters: {
+        type: 'integer',
+        minimum: 100,
+        maximum: 250_000,
+        default: 200_000,
+        description: 'Characters of text to return; the rest is cut off.',
+      },
+    },
+    oneOf: [{ required: ['base64'] }, { required: ['url'] }],
+  },
+  output: {
+    type: 'object',
+    required: ['text', 'format', 'metadata', 'characters', 'truncated'],
+    additionalProperties: false,
+    properties: {
+      text: { type: 'string', description: 'Text, with blank lines between pages.' },
+      format: {
+        type: 'string',
+        enum: ['pdf', 'docx', 'html', 'text'],
+        description: 'What the document is.',
+      },
+      pages: { type: 'integer', description: 'Pages of a PDF.' },
+      title: { type: 'string', description: 'Title, where the document has one.' },
+      metadata: {
+        type: 'object',
+        additionalProperties: false,
+        description: 'What the document says of itself.',
+        properties: {
+          author: { type: 'string', description: 'Who wrote it.' },
+          subject: { type: 'string', description: 'Its subject or summary.' },
+          keywords: { type: 'string', description: 'Its keywords as one text.' },
+          language: { type: 'string', description: 'Its language tag.' },
+          created_at: { type: 'string', description: 'When it was made, ISO 8601.' },
+          modified_at: { type: 'string', description: 'When it was last changed, ISO 8601.' },
+        },
+      },
+      characters: { type: 'integer', description: 'Length of the text returned.' },
+      truncated: { type: 'boolean', description: 'Whether the document has more text.' },
+    },
+  },
+  timeoutMs: 120_000,
+  examples: [
+    {
+      input: {
+        base64: 'PHRpdGxlPk5vdGU8L3RpdGxlPjxwPlRlYSBhdCA8Yj5mb3VyPC9iPi48L3A+',
+      },
+      output: {
+        text: 'Tea at four.',
+        format: 'html',
+        title: 'Note',
+        metadata: {},
+        characters: 12,
+        truncated: false,
+      },
+    },
+  ],
+
+  async run(input, ctx) {
+    const { bytes, contentType } = await documentOf(input, ctx.signal);
+    const order: DocumentOrder = {
+      bytes,
+      contentType,
+      hint: input.format ?? null,
+      charactersMax: input.max_characters ?? 200_000,
+    };
+    const extract = await inThread<Extract>({
+      module: import.meta.url,
+      function: 'extract',
+      input: order,
+      signal: ctx.signal,
+      timeoutMs: readingTimeoutMs,
+      memoryMb: readingMemoryMb,
+    });
+    return { ...extract, characters: extract.text.length };
+  },
+});
+
+async function documentOf(input: Input, signal: AbortSignal) {
+  if (input.url === undefined) return { bytes: decodedBase64(input.base64 ?? ''), contentType: '' };
+  const response = await fetchOutside(input.url, {
+    signal,
+    timeoutMs: fetchTimeoutMs,
+    maxBytes: documentBytesMax,
+    redirects: 5,
+  });
+  assertAvailable(response);
+  if (response.status < 200 || response.status > 299) {
+    const { hostname } = new URL(response.url);
+    throw new SkillError(`${hostname} answered with status ${response.status}`, {
+      retryable: false,
+    });
+  }
+  return { bytes: response.body, contentType: header(response, 'content-type') };
+}
+
+/** Buffer.from alone would skip whatever is not base64. */
+function decodedBase64(text: string): Buffer {
+  const digits = text.replace(/^data:[^,]*;base64,/i, '').replace(/\s+/g, '');
+  if (!/^[A-Za-z0-9+/_-]*={0,2}$/.test(digits)) {
+    throw new SkillError('The document is not valid base64', { retryable: false });
+  }
+  return Buffer.from(digits, 'base64');
+}
+
+/** Takes a document apart. Runs in the thread. */
+export async function extract(order: DocumentOrder): Promise<Extract> {
+  const bytes = Buffer.from(order.bytes.buffer, order.bytes.byteOffset, order.bytes.byteLength);
+  const format = formatOf(bytes, order);
+  const { text, ...about } = await readers[format](bytes, order);
+  const kept = cut(cleanText(text), order.charactersMax);
+  return { ...about, text: kept, format, truncated: kept.length < text.length };
+}
+
+type Read = (bytes: Buffer, order: DocumentOrder) => Promise<DocumentText>;
+
+const readers: Readonly<Record<Format, Read>> = {
+  pdf: (bytes, { charactersMax }) => readPdf(bytes, charactersMax),
+  docx: readDocx,
+  html: async (bytes, { contentType }) => {
+    const document = await readHtml(decodeText(bytes, contentType));
+    const meta = (name: string) =>
+      document.querySelector(`meta[name="${name}"]`)?.getAttribute('content');
+    return {
+      text: textOf(document),
+      ...titled(document.title),
+      metadata: metadataOf({
+        author: meta('author'),
+        subject: meta('description'),
+        keywords: meta('keywords'),
+        language: document.documentElement.getAttribute('lang'),
+      }),
+    };
+  },
+  text: async (bytes, { contentType }) => ({
+    text: decodeText(bytes, contentType).replace(/^\uFEFF/, ''),
+    metadata: {},
+  }),
+};
+
+/** What the first bytes say; between HTML and text also what was said about them. */
+function formatOf(bytes: Buffer, { contentType, hint }: DocumentOrder): Format {
+  const found = formatByContent(bytes, contentType);
+  const isProse = found === 'html' || found === 'text';
+  if (hint === null || hint === found) return found;
+  if (isProse && (hint === 'html' || hint === 'text')) return hint;
+  throw new Error(`The document is not ${hint.toUpperCase()} but ${found.toUpperCase()}`);
+}
+
+function formatByContent(bytes: Buffer, contentType: string): Format {
+  // The specification of PDF lets anything stand in front, and readers agree on 1,024 bytes.
+  if (bytes.subarray(0, 1024 + 5).includes('%PDF-')) return 'pdf';
+  if (bytes.subarray(0, 4).equals(Buffer.from('PK\x03\x04', 'latin1'))) return 'docx';
+  if (bytes.subarray(0, 8).equals(Buffer.from('d0cf11e0a1b11ae1', 'hex'))) throw oldOffice(bytes);
+  const start = bytes.subarray(0, 1024).toString('latin1');
+  if (start.startsWith('{\\rtf')) throw unreadable('an RTF document');
+  const type = mediaType(contentType);
+  if (!type.startsWith('text/') && looksBinary(bytes)) throw unreadable('no document known here');
+  if (type === 'text/html' || type === 'application/xhtml+xml') return 'html';
+  if (/^text\/(plain|markdown|csv)$/.test(type)) return 'text';
+  return /<(!doctype html|html|head|body|title|p|div|h1|table)[\s>]/i.test(start) ? 'html' : 'text';
+}
+
+/** Old Word files, and new ones with a password, come in the same container. */
+function oldOffice(bytes: Buffer): Error {
+  return bytes.includes(Buffer.from('EncryptedPackage', 'utf16le'))
+    ? new Error('The document is encrypted')
+    : unreadable('an Office document of the time before DOCX');
+}
+
+function unreadable(what: string): Error {
+  return new Error(`This is ${what}; PDF, DOCX, HTML and plain text can be read`);
+}

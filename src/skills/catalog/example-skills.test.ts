@@ -1,0 +1,67 @@
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test, vi } from 'vitest';
+import hello from '../../../examples/skills/greetings/hello.ts';
+import type { SkillDefinition } from '../definition.ts';
+import { loadSkillModules, type SkillModule } from '../sources/modules.ts';
+import { contextOf, trySkill } from './_support/try-skill.ts';
+
+const examplesFolder = fileURLToPath(new URL('../../../examples/skills', import.meta.url));
+const catalogFolder = fileURLToPath(new URL('.', import.meta.url));
+
+/** What the loader made of a module, as a skill again. */
+function skillOf({ skill, run }: SkillModule): SkillDefinition {
+  return { ...skill, run };
+}
+
+test('the loader takes every skill of the catalog, and takes nothing else for one', async () => {
+  const loaded = await loadSkillModules([catalogFolder], { checkSchemas: true });
+
+  expect(loaded).toHaveLength(12);
+});
+
+describe('the skills to copy', async () => {
+  const loaded = await loadSkillModules([examplesFolder], { checkSchemas: true });
+  const examples = loaded.flatMap((module) =>
+    module.skill.examples.map((example) => ({ key: module.skill.key, module, example })),
+  );
+
+  test('are loaded as they are', () => {
+    expect(loaded.map(({ skill }) => skill.key)).toEqual([
+      'examples/v1.0/slugify',
+      'greetings/v1.0/hello',
+    ]);
+  });
+
+  test.each(examples)('$key gives what its example says', async ({ module, example }) => {
+    expect(await trySkill(skillOf(module), example.input)).toEqual(example.output);
+  });
+
+  test('hello says how far it is and logs, and stops when it is cancelled', async () => {
+    const progress = vi.fn();
+    const log = vi.fn();
+    const input = { name: 'Ada', languages: ['de', 'ja'] as const };
+
+    await hello.run(input, { ...contextOf({ progress }), log });
+    const cancelled = hello.run(input, contextOf({ signal: AbortSignal.abort(new Error('gone')) }));
+
+    expect(progress).toHaveBeenLastCalledWith(1, 'greeted in ja');
+    expect(log).toHaveBeenCalledWith('Everybody is greeted', { languages: 2 });
+    await expect(cancelled).rejects.toThrow('gone');
+  });
+
+  test.each([
+    ['Hello   World', 'hello-world'],
+    ['Straße & Zürich: 5 €', 'stra-e-zurich-5'],
+    ['x'.repeat(300), 'x'.repeat(60)],
+  ])('slugify turns %j into %j', async (text, slug) => {
+    const slugify = skillOf(loaded[0] as SkillModule);
+
+    expect(await trySkill(slugify, { text })).toEqual({ slug });
+  });
+
+  test('slugify says when there is nothing to make a slug of, and not to try again', async () => {
+    const slugify = skillOf(loaded[0] as SkillModule);
+
+    await expect(trySkill(slugify, { text: '東京' })).rejects.toMatchObject({ retryable: false });
+  });
+});

@@ -1,0 +1,64 @@
+import { defineSkill } from '../../definition.ts';
+
+const waitMsMax = 300_000;
+/** A wait longer than this says how far it is, this often. */
+const progressEveryMs = 5_000;
+
+export default defineSkill<{ readonly ms: number }, { readonly waited_ms: number }>({
+  category: 'util',
+  name: 'wait',
+  version: 'v1.0',
+  displayName: 'Wait',
+  description:
+    'Waits for up to five minutes, reporting its progress, and ends at once when it is cancelled.',
+  parameters: {
+    type: 'object',
+    required: ['ms'],
+    additionalProperties: false,
+    properties: {
+      ms: {
+        type: 'integer',
+        minimum: 0,
+        maximum: waitMsMax,
+        description: 'Milliseconds to wait.',
+      },
+    },
+  },
+  output: {
+    type: 'object',
+    required: ['waited_ms'],
+    additionalProperties: false,
+    properties: { waited_ms: { type: 'integer', description: 'Milliseconds that were waited.' } },
+  },
+  // Beside the wait itself there is a little left for everything around it.
+  timeoutMs: waitMsMax + 10_000,
+  examples: [{ input: { ms: 5 }, output: { waited_ms: 5 } }],
+
+  async run({ ms }, ctx) {
+    for (let waited = 0; waited < ms; ) {
+      const step = Math.min(progressEveryMs, ms - waited);
+      await pause(step, ctx.signal);
+      waited += step;
+      if (ms > progressEveryMs) {
+        ctx.progress(waited / ms, `${Math.round(waited / 1000)} of ${Math.round(ms / 1000)} s`);
+      }
+    }
+    return { waited_ms: ms };
+  },
+});
+
+/** Resolves after `ms`, or rejects with the signal's reason as soon as that aborts. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const abort = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', abort);
+      resolve();
+    }, ms);
+    signal.addEventListener('abort', abort, { once: true });
+  });
+}

@@ -1,0 +1,263 @@
+/**
+ * The registry: which skill versions there are, as clients see them and as runs need them. Rows
+ * outlive definitions, so ids are stable and a vanished skill is inactive, not deleted. Reads come
+ * from memory; every change goes to the database first.
+ */
+import type { Database } from '../database/database.ts';
+import { type Clock, timestamp } from '../kernel/clock.ts';
+import { type Issue, PlatformError } from '../kernel/errors.ts';
+import { newId } from '../kernel/ids.ts';
+import { compileSchema } from '../kernel/json-schema.ts';
+import type { JsonSchema } from './definition.ts';
+import { insertSkill, listSkillRows, type SkillRow, updateSkill } from './skills.store.ts';
+
+/** The part of a definition that can be told to another process. */
+export interface SkillFacts {
+  readonly category: string;
+  readonly name: string;
+  readonly version: string;
+  readonly displayName: string;
+  readonly description: string;
+  readonly parameters: JsonSchema;
+  readonly output: JsonSchema;
+  readonly requiredScopes?: readonly string[] | undefined;
+  readonly timeoutMs?: number | undefined;
+  readonly maxAttempts?: number | undefined;
+}
+
+/** One version of a skill. */
+export interface Skill {
+  readonly id: string;
+  readonly category: string;
+  readonly name: string;
+  readonly version: string;
+  readonly displayName: string;
+  readonly description: string;
+  readonly parameters: JsonSchema;
+  readonly output: JsonSchema;
+  readonly requiredScopes: readonly string[];
+  readonly timeoutMs: number;
+  readonly maxAttempts: number;
+  readonly isActive: boolean;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  /** What is wrong with an input, or null. Compiled at its first use. */
+  inputIssues(input: unknown): readonly Issue[] | null;
+}
+
+const defaults = { timeoutMs: 60_000, maxAttempts: 3 };
+
+export interface SkillRegistry {
+  /** Makes the stored skills those of `facts`: new ones added, changed ones updated, absent ones inactive. */
+  register(facts: readonly SkillFacts[]): Promise<void>;
+  /** The active skill of that tuple, or `404 skill_not_found`. */
+  active(category: string, version: string, name: string): Skill;
+  /** As `active`, undefined when there is none. */
+  findActive(category: string, version: string, name: string): Skill | undefined;
+  /** The definition that runs already accepted use, active or not; undefined when none is loaded. */
+  definition(category: string, version: string, name: string): Skill | undefined;
+  /** Active skills, sorted by category, name and version; of one category when it is given. */
+  list(category?: string): Skill[];
+  /** Deprecates or activates a version (decisions 12); `404 skill_not_found` when it was never registered. */
+  setDeprecated(
+    category: string,
+    version: string,
+    name: string,
+    deprecated: boolean,
+  ): Promise<Skill>;
+}
+
+export function createSkillRegistry(database: Database, clock: Clock): SkillRegistry {
+  let rows = new Map<string, SkillRow>();
+  let skills = new Map<string, Skill>();
+
+  async function reload(): Promise<void> {
+    const stored = await listSkillRows(database.read);
+    const previousRows = rows;
+    const previous = skills;
+    rows = new Map(stored.map((row) => [keyOf(row.category, row.version, row.skill_name), row]));
+    skills = new Map();
+    for (const [key, row] of rows) {
+      const known = previous.get(key);
+      // Kept for the validator that it has compiled.
+      skills.set(
+        key,
+        known !== undefined && isSameRow(row, previousRows.get(key)) ? known : toSkill(row),
+      );
+    }
+  }
+
+  function findActive(category: string, version: string, name: string): Skill | undefined {
+    const skill = skills.get(keyOf(category, version, name));
+    return skill?.isActive ? skill : undefined;
+  }
+
+  return {
+    async register(facts) {
+      await reload();
+      const now = clock.now();
+      const defined = new Set(facts.map((fact) => keyOf(fact.category, fact.version, fact.name)));
+      const changed = facts.filter((fact) => !isStored(rows.get(factKey(fact)), fact));
+      const vanished = [...rows].filter(([key, row]) => row.defined === 1 && !defined.has(key));
+      if (changed.length === 0 && vanished.length === 0) return;
+      await database.write(async (tx) => {
+        for (const fact of changed) {
+          const row = rows.get(factKey(fact));
+          const columns = { ...columnsOf(fact), defined: 1, updated_at: now };
+          if (row !== undefined) await updateSkill(tx, row.id, columns);
+          else await insertSkill(tx, { id: newId(), ...columns, deprecated: 0, created_at: now });
+        }
+        for (const [, row] of vanished) {
+          await updateSkill(tx, row.id, { defined: 0, updated_at: now });
+        }
+      });
+      await reload();
+    },
+
+    active(category, version, name) {
+      const skill = findActive(category, version, name);
+      if (skill === undefined) throw skillNotFound(category, version, name);
+      return skill;
+    },
+
+    findActive,
+
+    definition(category, version, name) {
+      const key = keyOf(category, version, name);
+      return rows.get(key)?.defined === 1 ? skills.get(key) : undefined;
+    },
+
+    list(category) {
+      return [...skills.values()]
+        .filter(
+          (skill) => skill.isActive && (category === undefined || skill.category === category),
+        )
+        .sort(bySortKey);
+    },
+
+    async setDeprecated(category, version, name, deprecated) {
+      const key = keyOf(category, version, name);
+      const row = rows.get(key);
+      if (row === undefined) throw skillNotFound(category, version, name);
+      if (row.deprecated !== Number(deprecated)) {
+        await database.write((tx) =>
+          updateSkill(tx, row.id, { deprecated: Number(deprecated), updated_at: clock.now() }),
+        );
+        await reload();
+      }
+      return skills.get(key) as Skill;
+    },
+  };
+}
+
+/** How a skill is named everywhere outside the API's paths: `category/version/name`. */
+function keyOf(category: string, version: string, name: string): string {
+  return `${category}/${version}/${name}`;
+}
+
+function factKey(fact: SkillFacts): string {
+  return keyOf(fact.category, fact.version, fact.name);
+}
+
+function skillNotFound(category: string, version: string, name: string): PlatformError {
+  return new PlatformError(
+    'skill_not_found',
+    `No active skill matches ${keyOf(category, version, name).slice(0, 300)}`,
+  );
+}
+
+function columnsOf(fact: SkillFacts) {
+  return {
+    category: fact.category,
+    skill_name: fact.name,
+    version: fact.version,
+    display_name: fact.displayName,
+    description: fact.description,
+    parameters_schema: JSON.stringify(fact.parameters),
+    output_schema: JSON.stringify(fact.output),
+    required_scopes: JSON.stringify(fact.requiredScopes ?? [fact.category]),
+    timeout_ms: fact.timeoutMs ?? defaults.timeoutMs,
+    max_attempts: fact.maxAttempts ?? defaults.maxAttempts,
+  };
+}
+
+function isStored(row: SkillRow | undefined, fact: SkillFacts): boolean {
+  if (row === undefined || row.defined === 0) return false;
+  return Object.entries(columnsOf(fact)).every(
+    ([name, value]) => row[name as keyof SkillRow] === value,
+  );
+}
+
+function isSameRow(a: SkillRow, b: SkillRow | undefined): boolean {
+  if (b === undefined) return false;
+  return (Object.keys(a) as (keyof SkillRow)[]).every((column) => a[column] === b[column]);
+}
+
+function toSkill(row: SkillRow): Skill {
+  const parameters = JSON.parse(row.parameters_schema) as JsonSchema;
+  let validate: ((input: unknown) => readonly Issue[] | null) | undefined;
+  return {
+    id: row.id,
+    category: row.category,
+    name: row.skill_name,
+    version: row.version,
+    displayName: row.display_name,
+    description: row.description,
+    parameters,
+    output: JSON.parse(row.output_schema) as JsonSchema,
+    requiredScopes: JSON.parse(row.required_scopes) as string[],
+    timeoutMs: row.timeout_ms,
+    maxAttempts: row.max_attempts,
+    isActive: row.defined === 1 && row.deprecated === 0,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    inputIssues(input) {
+      validate ??= compileSchema(parameters);
+      return validate(input);
+    },
+  };
+}
+
+/** By category, name, then version as numbers: v1.10 comes after v1.9. */
+function bySortKey(a: Skill, b: Skill): number {
+  return (
+    compareText(a.category, b.category) ||
+    compareText(a.name, b.name) ||
+    compareVersions(a.version, b.version)
+  );
+}
+
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function compareVersions(a: string, b: string): number {
+  const [majorA = 0, minorA = 0] = a.slice(1).split('.').map(Number);
+  const [majorB = 0, minorB = 0] = b.slice(1).split('.').map(Number);
+  return majorA - majorB || minorA - minorB;
+}
+
+/** A skill as the registry's list shows it. */
+export function listedSkill(skill: Skill) {
+  return {
+    id: skill.id,
+    category: skill.category,
+    skill_name: skill.name,
+    version: skill.version,
+    display_name: skill.displayName,
+    description: skill.description,
+    required_scopes: [...skill.requiredScopes],
+    is_active: skill.isActive,
+    created_at: timestamp(skill.createdAt),
+    updated_at: timestamp(skill.updatedAt),
+  };
+}
+
+/** A skill as single retrieval shows it. */
+export function shownSkill(skill: Skill) {
+  return {
+    ...listedSkill(skill),
+    parameters_schema: skill.parameters as Record<string, unknown>,
+    output_schema: skill.output as Record<string, unknown>,
+  };
+}

@@ -1,0 +1,114 @@
+/** The skill registry, and the deprecation of versions (specification: Skill registry; decisions 12). */
+import { Type } from 'typebox';
+import { textParameter } from '../http/query.ts';
+import { adminRefusals, apiRefusals } from '../http/refusals.ts';
+import { FreeObject, Id, SkillPath, Timestamp } from '../http/schemas.ts';
+import type { Server } from '../http/server.ts';
+import { listedSkill, type SkillRegistry, shownSkill } from './registry.ts';
+
+const tags = ['Skills'];
+const security = [{ apiKey: [] }];
+
+const listed = {
+  id: Id,
+  category: Type.String(),
+  skill_name: Type.String(),
+  version: Type.String(),
+  display_name: Type.String(),
+  description: Type.String(),
+  required_scopes: Type.Array(Type.String()),
+  is_active: Type.Boolean(),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+};
+const example = {
+  id: '01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11',
+  category: 'util',
+  skill_name: 'echo',
+  version: 'v1.0',
+  display_name: 'Echo',
+  description: 'Gives back the text that it is given.',
+  required_scopes: ['util'],
+  is_active: true,
+  created_at: '2026-01-01T00:00:00.000Z',
+  updated_at: '2026-01-01T00:00:00.000Z',
+};
+const schemas = {
+  parameters_schema: { type: 'object', properties: { text: { type: 'string' } } },
+  output_schema: { type: 'object', properties: { text: { type: 'string' } } },
+};
+const FullSkill = Type.Object(
+  { ...listed, parameters_schema: FreeObject, output_schema: FreeObject },
+  {
+    title: 'Skill',
+    description: 'The skill with both schemas.',
+    examples: [{ ...example, ...schemas }],
+  },
+);
+
+export function skillRoutes(server: Server, { skills }: { skills: SkillRegistry }) {
+  server.get(
+    '/api/skills',
+    {
+      schema: {
+        tags,
+        security,
+        operationId: 'listSkills',
+        summary: 'List the active skills',
+        querystring: Type.Object({ category: Type.Optional(Type.String()) }),
+        response: {
+          200: Type.Array(Type.Object(listed, { title: 'ListedSkill' }), {
+            description: 'Active skills by category, name and version, without their schemas.',
+            examples: [[example]],
+          }),
+          ...apiRefusals(),
+        },
+      },
+    },
+    async (request, reply) => {
+      const category = textParameter(request.query as Record<string, unknown>, 'category');
+      const found = skills.list(category).map(listedSkill);
+      return reply.header('x-total-count', found.length).send(found);
+    },
+  );
+
+  server.get(
+    '/api/skills/:category/:version/:skillName',
+    {
+      schema: {
+        tags,
+        security,
+        operationId: 'getSkill',
+        summary: 'Get an active skill with its schemas',
+        params: SkillPath,
+        response: { 200: FullSkill, ...apiRefusals('skill_not_found') },
+      },
+    },
+    async ({ params }) =>
+      shownSkill(skills.active(params.category, params.version, params.skillName)),
+  );
+}
+
+export function skillAdminRoutes(server: Server, { skills }: { skills: SkillRegistry }) {
+  for (const verb of ['deprecate', 'activate'] as const) {
+    server.post(
+      `/admin/skills/:category/:version/:skillName/${verb}`,
+      {
+        schema: {
+          tags,
+          security: [{ adminBearer: [] }, { adminHeader: [] }],
+          operationId: `${verb}Skill`,
+          summary: verb === 'deprecate' ? 'Deprecate a version' : 'Activate a version again',
+          description:
+            'A deprecated version takes no new work; what was accepted before still finishes.',
+          params: SkillPath,
+          response: { 200: FullSkill, ...adminRefusals('skill_not_found') },
+        },
+      },
+      async ({ params: { category, version, skillName } }) => {
+        const deprecated = verb === 'deprecate';
+        return shownSkill(await skills.setDeprecated(category, version, skillName, deprecated));
+      },
+    );
+  }
+}

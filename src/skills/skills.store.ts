@@ -1,0 +1,27 @@
+/** Every query on skills. */
+import type { Selectable, Updateable } from 'kysely';
+import type { Handle, Transaction } from '../database/database.ts';
+import type { SkillsTable } from '../database/tables.ts';
+
+export type SkillRow = Selectable<SkillsTable>;
+
+export function listSkillRows(db: Handle): Promise<SkillRow[]> {
+  return db.kysely.selectFrom('skills').selectAll().execute();
+}
+
+/** Inserts a skill version; whoever inserted the same tuple first keeps its id. */
+export async function insertSkill(tx: Transaction, row: SkillRow): Promise<void> {
+  await tx.kysely
+    .insertInto('skills')
+    .values(row)
+    .onConflict((conflict) => conflict.columns(['category', 'skill_name', 'version']).doNothing())
+    .execute();
+}
+
+export async function updateSkill(
+  tx: Transaction,
+  id: string,
+  changes: Updateable<SkillsTable>,
+): Promise<void> {
+  await tx.kysely.updateTable('skills').set(changes).where('id', '=', id).execute();
+}

@@ -1,0 +1,172 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { SkillLoadError } from './load-error.ts';
+import { loadSkillModules } from './modules.ts';
+
+let dir = '';
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'skills-'));
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+const valid = {
+  category: 'text',
+  name: 'word-count',
+  version: 'v1.0',
+  displayName: 'Word count',
+  description: 'Counts words.',
+  parameters: { type: 'object' },
+  output: { type: 'object' },
+};
+
+function write(path: string, content: string): string {
+  const file = join(dir, path);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, content);
+  return file;
+}
+
+/** A module with the valid skill and these changes; undefined leaves a field out. */
+function writeSkill(path: string, changes: object = {}): string {
+  const fields = JSON.stringify({ ...valid, ...changes });
+  return write(path, `export default Object.assign(${fields}, { run: (input) => input });`);
+}
+
+async function faultOf(options?: { checkSchemas: boolean }): Promise<string> {
+  const error = await loadSkillModules([dir], options).then(
+    () => new Error('it loaded'),
+    (fault: unknown) => fault,
+  );
+  expect(error).toBeInstanceOf(SkillLoadError);
+  return (error as Error).message.replaceAll(dir, '');
+}
+
+describe('which files are skills', () => {
+  test('modules are found in all folders, in the order of their paths', async () => {
+    writeSkill('b/two.mjs', { name: 'two' });
+    writeSkill('a.ts', { name: 'one' });
+    writeSkill('b/c/three.js', { name: 'three' });
+    writeSkill('z.mts', { name: 'four' });
+    const modules = await loadSkillModules([dir]);
+    expect(modules.map(({ skill }) => skill.name)).toEqual(['one', 'three', 'two', 'four']);
+  });
+
+  test('declarations, tests, other files, node_modules, hidden and shared names are left out', async () => {
+    const files = ['a.d.ts', 'a.test.ts', 'a.json', 'a.cjs', 'README.md', '.hidden.ts', '_lib.ts'];
+    const folders = ['node_modules/x/a.ts', '.git/a.ts', '_support/a.ts'];
+    for (const path of [...files, ...folders]) write(path, 'throw new Error("loaded")');
+    expect(await loadSkillModules([dir])).toEqual([]);
+  });
+
+  test('a directory that is named twice is loaded once', async () => {
+    writeSkill('sub/a.ts');
+    expect(await loadSkillModules([dir, dir, join(dir, 'sub')])).toHaveLength(1);
+  });
+
+  test('a directory that is not there is an error', async () => {
+    await expect(loadSkillModules([join(dir, 'none')])).rejects.toThrow(
+      /none: is not a directory$/,
+    );
+  });
+
+  test('links inside the directory are followed, also as a mounted ConfigMap has them', async () => {
+    writeSkill('..data/a.ts');
+    symlinkSync('..data/a.ts', join(dir, 'a.ts'));
+    symlinkSync('.', join(dir, 'loop'));
+    expect(await loadSkillModules([dir])).toHaveLength(1);
+  });
+
+  test('links that lead out or nowhere are refused', async () => {
+    symlinkSync('/usr', join(dir, 'out'));
+    expect(await faultOf()).toMatch(/^\/out: is a symbolic link that leads out of /);
+    rmSync(join(dir, 'out'));
+    symlinkSync('none.ts', join(dir, 'gone.ts'));
+    expect(await faultOf()).toBe('/gone.ts: is a symbolic link to nothing');
+  });
+});
+
+describe('what a module becomes', () => {
+  test('defaults are filled in', async () => {
+    const file = writeSkill('a.ts');
+    const [module] = await loadSkillModules([dir]);
+    expect(module?.skill).toEqual({
+      ...valid,
+      key: 'text/v1.0/word-count',
+      requiredScopes: ['text'],
+      timeoutMs: 60_000,
+      maxAttempts: 3,
+      examples: [],
+      file,
+    });
+  });
+
+  test('run keeps its object', async () => {
+    write('a.ts', `export default { ...${JSON.stringify(valid)}, run() { return this.name; } };`);
+    const [module] = await loadSkillModules([dir]);
+    expect(module?.run({}, {} as never)).toBe('word-count');
+  });
+});
+
+describe('what stops the load', () => {
+  test.each<[fault: string | RegExp, changes: object]>([
+    ['category must be a slug such as text or web-search, got "Text"', { category: 'Text' }],
+    ['category must not be "jobs", a reserved word', { category: 'jobs' }],
+    [/^name must be kebab-case of at most 63 characters/, { name: 'word_count' }],
+    [/^name must be kebab-case/, { name: 'x'.repeat(64) }],
+    ['version must look like v1.0, got "1.0"', { version: '1.0' }],
+    ['version must look like v1.0, got "v01.0"', { version: 'v01.0' }],
+    ['displayName must be a text, got ""', { displayName: '' }],
+    ['displayName must have at most 200 characters, has 201', { displayName: 'x'.repeat(201) }],
+    ['description must have at most 65536 bytes, has 65538', { description: 'é'.repeat(32_769) }],
+    ['description must be well-formed Unicode without NUL', { description: 'a\0b' }],
+    ['description must be a text, got undefined', { description: undefined }],
+    ['parameters must be a JSON Schema object, got an array', { parameters: [] }],
+    ['output must be a JSON Schema object, got undefined', { output: undefined }],
+    ['requiredScopes must be an array of categories, got "text"', { requiredScopes: 'text' }],
+    ['requiredScopes must have 1 to 200 items', { requiredScopes: [] }],
+    ['requiredScopes must hold categories, got "*"', { requiredScopes: ['text', '*'] }],
+    ['timeoutMs must be an integer from 1 to 3600000, got 0', { timeoutMs: 0 }],
+    ['timeoutMs must be an integer from 1 to 3600000, got "60"', { timeoutMs: '60' }],
+    ['maxAttempts must be an integer from 1 to 20, got 21', { maxAttempts: 21 }],
+    [
+      'examples must be an array of { input, output? }, got an array',
+      { examples: [{ output: 1 }] },
+    ],
+    ['has the unknown field "timeoutMS"', { timeoutMS: 5 }],
+  ])('a skill of which can be said: %s', async (fault, changes) => {
+    writeSkill('a.ts', changes);
+    const sentence = await faultOf();
+    expect(sentence.slice(0, 7)).toBe('/a.ts: ');
+    expect(sentence.slice(7)).toMatch(fault);
+  });
+
+  test.each([
+    ['', 'has no default export; a skill is the default export'],
+    ['export default 5;', 'its default export must be a skill object, got 5'],
+    [`export default ${JSON.stringify(valid)};`, 'run must be a function, got undefined'],
+    ['throw new Error("no\\nmore");', 'cannot be loaded: no'],
+    ['throw "words";', 'cannot be loaded: it threw words'],
+    ['import "not-there";', /^cannot be loaded: Cannot find package 'not-there'/],
+  ])('a module that says %s', async (content, fault) => {
+    write('a.mjs', content);
+    expect((await faultOf()).slice('/a.mjs: '.length)).toMatch(fault);
+  });
+
+  test('two skills of one name and version, with both files', async () => {
+    writeSkill('a.ts');
+    writeSkill('b.ts');
+    expect(await faultOf()).toBe(
+      '/b.ts: defines text/v1.0/word-count, which /a.ts defines already',
+    );
+  });
+
+  test('a faulty schema, when schemas are checked', async () => {
+    writeSkill('a.ts', { output: { type: 'text' } });
+    expect(await loadSkillModules([dir])).toHaveLength(1);
+    expect(await faultOf({ checkSchemas: true })).toMatch(
+      /^\/a.ts: output is no valid JSON Schema/,
+    );
+  });
+});

@@ -1,0 +1,127 @@
+/**
+ * Skills from modules: imports every module of the given directories, one after the other, and
+ * takes its default export as a skill. Promises that a module which does not load, has a faulty
+ * field or repeats another's (category, name, version) stops the load with one sentence that names
+ * it. Runs the modules' top-level code, so it belongs in an executor and never in a process that
+ * serves HTTP or owns the database.
+ */
+import { pathToFileURL } from 'node:url';
+import { checkSchema } from '../../kernel/json-schema.ts';
+import { SchemaError } from '../../kernel/schema-rules.ts';
+import type { JsonSchema, SkillDefinition, SkillExample } from '../definition.ts';
+import { findModuleFiles } from './find-modules.ts';
+import { SkillLoadError } from './load-error.ts';
+import { skillFault } from './skill-shape.ts';
+
+/** A skill without its code, defaults filled in: what other processes know of it. */
+export interface LoadedSkill {
+  /** `category/version/name`. */
+  readonly key: string;
+  readonly category: string;
+  readonly name: string;
+  readonly version: string;
+  readonly displayName: string;
+  readonly description: string;
+  readonly parameters: JsonSchema;
+  readonly output: JsonSchema;
+  readonly requiredScopes: readonly string[];
+  readonly timeoutMs: number;
+  readonly maxAttempts: number;
+  readonly examples: readonly SkillExample[];
+  /** Absolute path of the module. */
+  readonly file: string;
+}
+
+/** A skill with its code. */
+export interface SkillModule {
+  readonly skill: LoadedSkill;
+  readonly run: SkillDefinition['run'];
+}
+
+/** Milliseconds that one attempt may take when the skill does not say. */
+const TIMEOUT_MS_DEFAULT = 60_000;
+/** Attempts of a direct run when the skill does not say. */
+const MAX_ATTEMPTS_DEFAULT = 3;
+
+interface LoadOptions {
+  /** Called before a file is imported; its top-level code may never come back. */
+  onFile?: (file: string) => void;
+  /** Checks the schemas too (about 70 ms once): for the first load, not for its repetitions. */
+  checkSchemas?: boolean;
+}
+
+/** Loads all skills of `dirs`, in the order of their files. Throws SkillLoadError. */
+export async function loadSkillModules(
+  dirs: readonly string[],
+  options: LoadOptions = {},
+): Promise<SkillModule[]> {
+  const loaded = new Map<string, SkillModule>();
+  for (const file of findModuleFiles(dirs)) {
+    options.onFile?.(file);
+    const definition = asSkill(file, await importDefault(file));
+    const module = { skill: describe(definition, file), run: definition.run.bind(definition) };
+    const { key } = module.skill;
+    const twin = loaded.get(key);
+    if (twin !== undefined) {
+      throw new SkillLoadError(file, `defines ${key}, which ${twin.skill.file} defines already`);
+    }
+    if (options.checkSchemas === true) checkSchemas(module.skill);
+    loaded.set(key, module);
+  }
+  return [...loaded.values()];
+}
+
+async function importDefault(file: string): Promise<unknown> {
+  try {
+    const module: { default?: unknown } = await import(pathToFileURL(file).href);
+    return module.default;
+  } catch (error) {
+    throw new SkillLoadError(file, `cannot be loaded: ${importFault(error, file)}`);
+  }
+}
+
+/** The first line of the message, and the place where the parser tells it. */
+function importFault(error: unknown, file: string): string {
+  if (!(error instanceof Error)) return `it threw ${String(error)}`;
+  const [message] = (error.message || error.name).split('\n');
+  const [, place, line] = /^(?:file:\/\/)?(\/.*):(\d+)\n/.exec(error.stack ?? '') ?? [];
+  if (place === undefined) return `${message}`;
+  return place === file ? `${message} (line ${line})` : `${message} (line ${line} of ${place})`;
+}
+
+function asSkill(file: string, value: unknown): SkillDefinition {
+  const fault = skillFault(value);
+  if (fault !== undefined) throw new SkillLoadError(file, fault);
+  return value as SkillDefinition;
+}
+
+function describe(definition: SkillDefinition, file: string): LoadedSkill {
+  const { category, name, version } = definition;
+  return {
+    key: `${category}/${version}/${name}`,
+    category,
+    name,
+    version,
+    displayName: definition.displayName,
+    description: definition.description,
+    parameters: definition.parameters,
+    output: definition.output,
+    requiredScopes: definition.requiredScopes ?? [category],
+    timeoutMs: definition.timeoutMs ?? TIMEOUT_MS_DEFAULT,
+    maxAttempts: definition.maxAttempts ?? MAX_ATTEMPTS_DEFAULT,
+    examples: definition.examples ?? [],
+    file,
+  };
+}
+
+function checkSchemas(skill: LoadedSkill): void {
+  for (const field of ['parameters', 'output'] as const) {
+    try {
+      checkSchema(skill[field]);
+    } catch (error) {
+      if (error instanceof SchemaError)
+        throw new SkillLoadError(skill.file, `${field} ${error.message}`);
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * What the default export of a skill module has to be, field by field. Every fault is the end of a
+ * sentence that begins with the file's name. Fields that are not known are refused: a misspelt
+ * `timeoutMS` must not be ignored.
+ */
+import { isCleanText, jsonTextFault } from '../../kernel/text.ts';
+import type { SkillDefinition } from '../definition.ts';
+
+/** First path segments of the platform's own endpoints; no skill may have such a category. */
+export const reservedCategories: ReadonlySet<string> = new Set([
+  'admin',
+  'agent-triggers',
+  'agent-webhooks',
+  'agents',
+  'console',
+  'conversations',
+  'docs',
+  'health',
+  'jobs',
+  'mcp',
+  'memories',
+  'metrics',
+  'openapi',
+  'scheduled-jobs',
+  'skills',
+  'webhooks',
+]);
+
+const SLUG = /^[a-z0-9][a-z0-9-]{0,62}$/;
+const KEBAB = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
+const NAME_CHARS_MAX = 63;
+const VERSION = /^v(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)$/;
+const VERSION_CHARS_MAX = 32;
+const DISPLAY_NAME_CHARS_MAX = 200;
+const DESCRIPTION_BYTES_MAX = 65_536;
+const SCOPES_MAX = 200;
+const TIMEOUT_MS_MAX = 3_600_000;
+const ATTEMPTS_MAX = 20;
+const EXAMPLES_BYTES_MAX = 262_144;
+
+/** Undefined when all is well, else the end of the sentence: `must be …`. */
+type Check = (value: unknown) => string | undefined;
+
+const checks: Record<keyof SkillDefinition, Check> = {
+  category: (value) => {
+    if (!isMatch(value, SLUG)) return mustBe('a slug such as text or web-search', value);
+    return reservedCategories.has(value)
+      ? `must not be ${show(value)}, a reserved word`
+      : undefined;
+  },
+  name: (value) =>
+    isMatch(value, KEBAB) && value.length <= NAME_CHARS_MAX
+      ? undefined
+      : mustBe(`kebab-case of at most ${NAME_CHARS_MAX} characters, such as word-count`, value),
+  version: (value) =>
+    isMatch(value, VERSION) && value.length <= VERSION_CHARS_MAX
+      ? undefined
+      : `must look like v1.0, got ${show(value)}`,
+  displayName: (value) => checkText(value, DISPLAY_NAME_CHARS_MAX, 'characters', (t) => t.length),
+  description: (value) => checkText(value, DESCRIPTION_BYTES_MAX, 'bytes', Buffer.byteLength),
+  parameters: checkObject,
+  output: checkObject,
+  requiredScopes: optional((value) => {
+    if (!Array.isArray(value)) return mustBe('an array of categories', value);
+    if (value.length === 0 || value.length > SCOPES_MAX)
+      return `must have 1 to ${SCOPES_MAX} items`;
+    const bad = value.find((scope) => !isMatch(scope, SLUG));
+    return bad === undefined ? undefined : `must hold categories, got ${show(bad)}`;
+  }),
+  timeoutMs: optional((value) => checkInteger(value, TIMEOUT_MS_MAX)),
+  maxAttempts: optional((value) => checkInteger(value, ATTEMPTS_MAX)),
+  examples: optional(checkExamples),
+  run: (value) => (typeof value === 'function' ? undefined : mustBe('a function', value)),
+};
+
+/** Says what is wrong with the value as a skill, or undefined. */
+export function skillFault(value: unknown): string | undefined {
+  if (value === undefined) return 'has no default export; a skill is the default export';
+  if (!isObject(value)) return `its default export ${mustBe('a skill object', value)}`;
+  for (const [field, check] of Object.entries(checks)) {
+    const fault = check(value[field]);
+    if (fault !== undefined) return `${field} ${fault}`;
+  }
+  const unknown = Object.keys(value).find((field) => !Object.hasOwn(checks, field));
+  return unknown === undefined ? undefined : `has the unknown field ${show(unknown)}`;
+}
+
+function optional(check: Check): Check {
+  return (value) => (value === undefined ? undefined : check(value));
+}
+
+function checkText(
+  value: unknown,
+  max: number,
+  unit: string,
+  measure: (text: string) => number,
+): string | undefined {
+  if (typeof value !== 'string' || value.trim() === '') return mustBe('a text', value);
+  if (measure(value) > max) return `must have at most ${max} ${unit}, has ${measure(value)}`;
+  return isCleanText(value) ? undefined : 'must be well-formed Unicode without NUL';
+}
+
+function checkObject(value: unknown): string | undefined {
+  return isObject(value) ? undefined : mustBe('a JSON Schema object', value);
+}
+
+function checkInteger(value: unknown, max: number): string | undefined {
+  return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= max
+    ? undefined
+    : mustBe(`an integer from 1 to ${max}`, value);
+}
+
+function checkExamples(value: unknown): string | undefined {
+  if (!Array.isArray(value) || !value.every((item) => isObject(item) && 'input' in item)) {
+    return mustBe('an array of { input, output? }', value);
+  }
+  try {
+    const json = JSON.stringify(value);
+    const fault = jsonTextFault(json);
+    if (fault !== null) return fault;
+    const bytes = Buffer.byteLength(json);
+    return bytes <= EXAMPLES_BYTES_MAX
+      ? undefined
+      : `must have at most ${EXAMPLES_BYTES_MAX} bytes`;
+  } catch (error) {
+    return `must be JSON: ${(error as Error).message}`;
+  }
+}
+
+function isMatch(value: unknown, pattern: RegExp): value is string {
+  return typeof value === 'string' && pattern.test(value);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
+
+function mustBe(what: string, value: unknown): string {
+  return `must be ${what}, got ${show(value)}`;
+}
+
+/** A value in a sentence: strings as JSON, the rest by kind where long. */
+function show(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, 80));
+  if (value === null || typeof value !== 'object') return String(value).slice(0, 80);
+  return Array.isArray(value) ? 'an array' : 'an object';
+}

@@ -1,0 +1,174 @@
+/** What `createBatch` promises on every database (`src/database/batch.ts`). */
+import { describe, expect, test } from 'vitest';
+import { createBatch } from '../../src/database/batch.ts';
+import type { Database } from '../../src/database/database.ts';
+import { engines } from '../support/databases.ts';
+
+const numbers = (n: number) => Array.from({ length: n }, (_, i) => i);
+const idOf = (item: number) => `org-${String(item).padStart(5, '0')}`;
+
+async function idsIn(database: Database): Promise<string[]> {
+  const query = database.read.kysely.selectFrom('organizations').select('id').orderBy('id');
+  return (await query.execute()).map(({ id }) => id);
+}
+
+describe.each(await engines())('on $name', (engine) => {
+  /** A batch that records a row for each number, and fails at the poisonous ones. */
+  async function recorder({ poison = [] as number[] } = {}) {
+    const database = await engine.fresh();
+    const runs: number[][] = [];
+    const committed: number[] = [];
+    const record = createBatch<number, string>(database, async (tx, items) => {
+      runs.push([...items]);
+      await tx.insert(
+        'organizations',
+        items.map((item) => ({ id: idOf(item), created_at: item })),
+      );
+      tx.afterCommit(() => void committed.push(...items));
+      const bad = items.find((item) => poison.includes(item));
+      if (bad !== undefined) throw new Error(`poison ${bad}`);
+      return items.map((item) => `answer ${item}`);
+    });
+    return { database, record, runs, committed };
+  }
+
+  test('items that arrive together share one write, and each gets its own answer', async () => {
+    const { database, record, runs } = await recorder();
+
+    const answers = await Promise.all(numbers(100).map(record));
+
+    expect(answers).toEqual(numbers(100).map((item) => `answer ${item}`));
+    expect(runs.length).toBeLessThanOrEqual(2);
+    expect(await idsIn(database)).toEqual(numbers(100).map(idOf));
+  });
+
+  test('items that arrive while a write is under way go into the next one together', async () => {
+    const database = await engine.fresh();
+    const gate = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const runs: number[][] = [];
+    const record = createBatch<number, number>(database, async (_tx, items) => {
+      runs.push([...items]);
+      begun.resolve();
+      if (items.includes(0)) await gate.promise;
+      return [...items];
+    });
+
+    const first = record(0);
+    await begun.promise;
+    const others = numbers(50).map((item) => record(item + 1));
+    gate.resolve();
+    await Promise.all([first, ...others]);
+
+    expect(runs).toEqual([[0], numbers(50).map((item) => item + 1)]);
+  });
+
+  test('one write takes a bounded number of items, in the order in which they came', async () => {
+    const { record, runs, committed } = await recorder();
+
+    await Promise.all(numbers(1_000).map(record));
+
+    expect(runs.flat()).toEqual(numbers(1_000));
+    expect(committed).toEqual(numbers(1_000));
+    expect(Math.max(...runs.map((items) => items.length))).toBeLessThanOrEqual(256);
+    expect(runs.length).toBeLessThanOrEqual(6);
+  });
+
+  test('an item is answered after its commit: its row is there for everybody', async () => {
+    const { database, record } = await recorder();
+
+    const seen = await Promise.all(
+      numbers(20).map(async (item) => {
+        await record(item);
+        return (await idsIn(database)).includes(idOf(item));
+      }),
+    );
+
+    expect(seen).not.toContain(false);
+  });
+
+  test('an item that makes its write fail is refused alone, and its neighbours are recorded', async () => {
+    const { database, record, committed } = await recorder({ poison: [7, 13] });
+
+    const outcomes = await Promise.allSettled(numbers(20).map(record));
+
+    const good = numbers(20).filter((item) => item !== 7 && item !== 13);
+    expect(
+      outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason.message] : [])),
+    ).toEqual(['poison 7', 'poison 13']);
+    expect(outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))).toEqual(
+      good.map((item) => `answer ${item}`),
+    );
+    expect(await idsIn(database)).toEqual(good.map(idOf));
+    expect(committed).toEqual(good);
+  });
+
+  test('an item that fails on its own is refused with its own error', async () => {
+    const { database, record } = await recorder({ poison: [1] });
+
+    await expect(record(1)).rejects.toThrow('poison 1');
+
+    expect(await idsIn(database)).toEqual([]);
+    await expect(record(2)).resolves.toBe('answer 2');
+  });
+
+  test('a row that is there already fails its item alone', async () => {
+    const { database, record } = await recorder();
+    await record(5);
+
+    const outcomes = await Promise.allSettled(numbers(10).map(record));
+
+    expect(outcomes.filter(({ status }) => status === 'rejected')).toHaveLength(1);
+    expect(outcomes[5]?.status).toBe('rejected');
+    expect(await idsIn(database)).toEqual(numbers(10).map(idOf));
+  });
+
+  test('with 10,000 items waiting the next is answered service_unavailable, and all others are done', async () => {
+    const database = await engine.fresh();
+    const gate = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const record = createBatch<number, number>(database, async (_tx, items) => {
+      begun.resolve();
+      await gate.promise;
+      return [...items];
+    });
+    const first = record(-1);
+    await begun.promise;
+
+    const waiting = numbers(10_000).map(record);
+    const refused = await Promise.allSettled([record(10_000), record(10_001)]);
+    gate.resolve();
+
+    expect(refused).toMatchObject([
+      { reason: { code: 'service_unavailable', extras: { retryAfter: 1 } } },
+      { reason: { code: 'service_unavailable', extras: { retryAfter: 1 } } },
+    ]);
+    expect(await Promise.all([first, ...waiting])).toEqual([-1, ...numbers(10_000)]);
+    await expect(record(1)).resolves.toBe(1);
+  });
+
+  test('a database that cannot be used refuses all that wait, at once', async () => {
+    const { database, record, runs } = await recorder();
+    await database.close();
+
+    const outcomes = await Promise.allSettled(numbers(1_000).map(record));
+
+    for (const outcome of outcomes) {
+      expect(outcome).toMatchObject({ reason: { code: 'service_unavailable' } });
+    }
+    expect(runs).toEqual([]);
+  });
+
+  test('an item given inside a write is refused instead of waiting for that write', async () => {
+    const { database, record } = await recorder();
+    const nested = /transaction is open already/i;
+
+    await expect(database.write(async () => record(1))).rejects.toThrow(nested);
+    // Also while the batch is busy, when the item would only have joined a queue.
+    const busy = numbers(10).map((item) => record(item + 10));
+    await expect(database.write(async () => record(2))).rejects.toThrow(nested);
+
+    await Promise.all(busy);
+    expect(await idsIn(database)).toEqual(numbers(10).map((item) => idOf(item + 10)));
+  });
+});

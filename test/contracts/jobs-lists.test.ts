@@ -1,0 +1,330 @@
+/** What clients find when they look: lists of jobs and conversations, filters, pages, tokens. */
+import { describe, expect, test } from 'vitest';
+import type { ConversationFilters } from '../../src/conversations/conversations.ts';
+import type { JobFilters } from '../../src/jobs/jobs.ts';
+import { expectConsistent } from '../support/consistency.ts';
+import { engines } from '../support/databases.ts';
+import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+
+const all = { limit: 200, offset: 0 };
+const statuses = ['queued', 'active', 'completed', 'failed', 'cancelled'] as const;
+const skills = ['echo', 'other', 'single'];
+const triggers = ['api', 'scheduled', 'webhook'] as const;
+
+/** Jobs of two organizations: every status, with agents, skills and triggers mixed. */
+async function manyJobs(world: JobsWorld): Promise<void> {
+  const { accept, agents, callerOf, jobs, attempt, begin, clock } = world;
+  const callers = { default: world.caller, acme: await callerOf('acme') };
+  for (const organizationId of ['default', 'acme'] as const) {
+    await agents.create(organizationId, { id: 'helper' });
+    for (let i = 0; i < 45; i++) {
+      clock.advance(1_000);
+      const acceptance = await accept({
+        organizationId,
+        apiKeyId: callers[organizationId].keyId,
+        agentId: i % 2 === 0 ? 'default' : 'helper',
+        userId: i % 4 === 0 ? 'ann' : 'bob',
+        triggerType: triggers[i % 3] ?? 'api',
+        skill: {
+          category: 'test',
+          name: skills[i % 3] ?? '',
+          version: i % 5 < 4 ? 'v1.0' : 'v2.0',
+        },
+        maxAttempts: 3,
+        input: `${i}`,
+        retryOf: null,
+      });
+      if (acceptance.kind !== 'accepted') throw new Error(acceptance.kind);
+      const { id } = acceptance.job;
+      const hasDefinition = i % 5 < 4;
+      switch (statuses[(i + 3) % 5]) {
+        case 'active':
+          if (hasDefinition) await begin(id);
+          break;
+        case 'completed':
+          await attempt(id, completed(i));
+          break;
+        case 'failed':
+          await attempt(id, failed({ retryable: false }));
+          break;
+        case 'cancelled':
+          await jobs.cancel(organizationId, id);
+          break;
+      }
+    }
+  }
+}
+
+describe.each(await engines())('on $name', (engine) => {
+  describe('the list of jobs', () => {
+    const values: { [K in keyof JobFilters]-?: NonNullable<JobFilters[K]>[] } = {
+      status: [...statuses],
+      agent_id: ['default', 'helper', 'nobody'],
+      skill_category: ['test', 'tes', ''],
+      skill_name: [...skills, 'ECHO'],
+      skill_version: ['v1.0', 'v2.0', 'v1'],
+      trigger_type: [...triggers],
+      conversation_id: [],
+    };
+
+    test('filters by each field and by several at once, and its total counts what fits', async () => {
+      const world = await jobsWorld(engine);
+      await manyJobs(world);
+      await expectConsistent(world.database);
+      const rows = await world.database.read.kysely
+        .selectFrom('jobs')
+        .selectAll()
+        .where('organization_id', '=', 'default')
+        .orderBy('id', 'desc')
+        .execute();
+      const single = Object.entries(values).flatMap(([name, of]) =>
+        of.map((value) => ({ [name]: value }) as JobFilters),
+      );
+      const several = single.flatMap((one, i) =>
+        single.slice(i + 1).map((other) => ({ ...one, ...other })),
+      );
+
+      const sizes = new Set<number>();
+      for (const filters of [{}, ...single, ...several]) {
+        const fitting = rows.filter((row) =>
+          Object.entries(filters).every(([name, value]) => row[name as 'status'] === value),
+        );
+        const { jobs, total } = await world.jobs.list('default', filters, all);
+
+        expect(total, JSON.stringify(filters)).toBe(fitting.length);
+        expect(
+          jobs.map(({ job_id }) => job_id),
+          JSON.stringify(filters),
+        ).toEqual(fitting.map(({ id }) => id));
+        sizes.add(total);
+      }
+      // The rows are mixed enough for the filters to tell them apart.
+      expect(sizes.size).toBeGreaterThan(8);
+    });
+
+    test('of a conversation has its jobs alone', async () => {
+      const world = await jobsWorld(engine);
+      await manyJobs(world);
+      const job = await world.submit();
+      const { conversation_id } = job;
+
+      const found = await world.jobs.list('default', { conversation_id }, all);
+      expect(found).toMatchObject({ total: 1, jobs: [{ job_id: job.id, conversation_id }] });
+      const with_status = { conversation_id, status: 'completed' } as const;
+      expect(await world.jobs.list('default', with_status, all)).toEqual({ total: 0, jobs: [] });
+      expect((await world.jobs.list('acme', { conversation_id }, all)).total).toBe(0);
+    });
+
+    test('shows of each job what acceptance showed, and its status', async () => {
+      const { submit, jobs, clock } = await jobsWorld(engine);
+      const job = await submit();
+
+      const listed = await jobs.list('default', {}, all);
+
+      expect(listed).toEqual({
+        total: 1,
+        jobs: [
+          {
+            job_id: job.id,
+            status: 'queued',
+            conversation_id: job.conversation_id,
+            agent_id: 'default',
+            skill_category: 'test',
+            skill_name: 'echo',
+            skill_version: 'v1.0',
+            created_at: new Date(clock.now()).toISOString(),
+          },
+        ],
+      });
+    });
+
+    test('comes in pages, newest first, without gap or double; past the end it is empty', async () => {
+      const { submit, jobs } = await jobsWorld(engine);
+      const ids: string[] = [];
+      for (let i = 0; i < 25; i++) ids.push((await submit()).id);
+
+      const paged: string[] = [];
+      for (let offset = 0; offset < 25; offset += 10) {
+        const page = await jobs.list('default', {}, { limit: 10, offset });
+        expect(page.total).toBe(25);
+        paged.push(...page.jobs.map(({ job_id }) => job_id));
+      }
+
+      expect(paged).toEqual(ids.toReversed());
+      for (const offset of [25, 26, 2_147_483_647]) {
+        const page = await jobs.list('default', {}, { limit: 10, offset });
+        expect(page).toEqual({ total: 25, jobs: [] });
+      }
+    });
+
+    test("never contains or counts another organization's jobs", async () => {
+      const { submit, jobs, callerOf } = await jobsWorld(engine);
+      await callerOf('acme');
+      await submit();
+
+      expect(await jobs.list('acme', {}, all)).toEqual({ total: 0, jobs: [] });
+      const filters = { agent_id: 'default', status: 'queued' } as const;
+      expect(await jobs.list('acme', filters, all)).toEqual({ total: 0, jobs: [] });
+    });
+
+    test('takes any text as a filter', async () => {
+      const { submit, jobs } = await jobsWorld(engine);
+      await submit();
+
+      for (const agent_id of ["' or 1=1 --", '%', '_', '😀', '', 'default\n']) {
+        expect(await jobs.list('default', { agent_id }, all)).toEqual({ total: 0, jobs: [] });
+      }
+    });
+  });
+
+  describe('the list of conversations', () => {
+    const values: { [K in keyof ConversationFilters]-?: NonNullable<ConversationFilters[K]>[] } = {
+      agent_id: ['default', 'helper', 'nobody'],
+      user_id: ['ann', 'bob', 'carl'],
+      status: ['active', 'completed', 'failed'],
+      trigger_type: [...triggers],
+    };
+
+    test('filters by each field and by several at once, and its total counts what fits', async () => {
+      const world = await jobsWorld(engine);
+      await manyJobs(world);
+      const rows = await world.database.read.kysely
+        .selectFrom('conversations')
+        .selectAll()
+        .where('organization_id', '=', 'default')
+        .orderBy('id', 'desc')
+        .execute();
+      const single = Object.entries(values).flatMap(([name, of]) =>
+        of.map((value) => ({ [name]: value }) as ConversationFilters),
+      );
+      const several = single.flatMap((one, i) =>
+        single.slice(i + 1).map((other) => ({ ...one, ...other })),
+      );
+
+      for (const filters of [{}, ...single, ...several]) {
+        const fitting = rows.filter((row) =>
+          Object.entries(filters).every(([name, value]) => row[name as 'status'] === value),
+        );
+        const found = await world.conversations.list('default', filters, all);
+
+        expect(found.total, JSON.stringify(filters)).toBe(fitting.length);
+        expect(
+          found.conversations.map(({ id }) => id),
+          JSON.stringify(filters),
+        ).toEqual(fitting.map(({ id }) => id));
+      }
+    });
+
+    test('comes in pages, newest first', async () => {
+      const { submit, conversations } = await jobsWorld(engine);
+      const ids: string[] = [];
+      for (let i = 0; i < 7; i++) ids.push((await submit()).conversation_id);
+
+      const page = await conversations.list('default', {}, { limit: 3, offset: 3 });
+      const byUser = { user_id: 'someone' };
+      const filtered = await conversations.list('default', byUser, { limit: 3, offset: 6 });
+
+      expect(page.total).toBe(7);
+      expect(page.conversations.map(({ id }) => id)).toEqual([ids[3], ids[2], ids[1]]);
+      expect(filtered.conversations.map(({ id }) => id)).toEqual([ids[0]]);
+    });
+
+    test("never shows another organization's conversation", async () => {
+      const { submit, conversations, callerOf } = await jobsWorld(engine);
+      await callerOf('acme');
+      const job = await submit();
+
+      expect(await conversations.list('acme', {}, all)).toEqual({ total: 0, conversations: [] });
+      await expect(conversations.get('acme', job.conversation_id)).rejects.toMatchObject({
+        code: 'not_found',
+        message: 'Conversation not found',
+      });
+      await expect(conversations.get('default', job.id)).rejects.toMatchObject({
+        message: 'Conversation not found',
+      });
+    });
+  });
+
+  describe('messages', () => {
+    test('come oldest first, in pages, and of one role when it is asked for', async () => {
+      const { submit, attempt, conversations } = await jobsWorld(engine);
+      const job = await submit();
+      await attempt(job.id, completed('the end'), (run) => {
+        for (let i = 0; i < 8; i++) {
+          const role = i % 2 === 0 ? 'tool' : 'assistant';
+          run.report({ type: 'message', role, content: `said ${i}` });
+        }
+      });
+      const read = async (role: 'tool' | 'assistant' | 'system' | undefined, page = all) => {
+        const found = await conversations.messages(job.conversation_id, role, page);
+        return [found.total, ...found.messages.map(({ content }) => content)];
+      };
+
+      const said = Array.from({ length: 8 }, (_, i) => `said ${i}`);
+      expect(await read(undefined)).toEqual([10, '{"a":1}', ...said, 'the end']);
+      expect(await read(undefined, { limit: 3, offset: 1 })).toEqual([10, ...said.slice(0, 3)]);
+      expect(await read('tool')).toEqual([4, 'said 0', 'said 2', 'said 4', 'said 6']);
+      expect(await read('assistant', { limit: 2, offset: 4 })).toEqual([5, 'the end']);
+      expect(await read('system')).toEqual([0]);
+      expect(await read(undefined, { limit: 10, offset: 10 })).toEqual([10]);
+    });
+  });
+
+  describe('token usage', () => {
+    test('of a skill that calls no model is nothing', async () => {
+      const { submit, attempt, conversations, jobs } = await jobsWorld(engine);
+      const job = await submit();
+      await attempt(job.id, completed());
+
+      const none = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+      const usage = await conversations.tokenUsage(job.conversation_id);
+      expect(usage).toMatchObject({ conversation_id: job.conversation_id, ...none });
+      expect(usage.breakdown.map(({ role }) => role)).toEqual(['user', 'assistant']);
+      expect((await jobs.get('default', job.id)).token_stats).toEqual(none);
+    });
+
+    test("adds up: the breakdown's sums equal the totals, for the conversation and for each job", async () => {
+      const { submit, database, conversations, jobs } = await jobsWorld(engine);
+      const [one, other] = [await submit(), await submit()];
+      // Large sums too: what one conversation costs may pass 2^31.
+      const tokens = [3_000_000_000, 17, 0, 1_500_000_000, 9];
+      await database.write((tx) =>
+        tx.insert(
+          'messages',
+          tokens.map((n, i) => ({
+            conversation_id: one.conversation_id,
+            id: `0191f3b0-0000-7000-8000-00000000000${i}`,
+            job_id: i < 3 ? one.id : other.id,
+            role: 'assistant',
+            content: '',
+            prompt_tokens: n,
+            completion_tokens: i,
+            created_at: i,
+          })),
+        ),
+      );
+
+      const usage = await conversations.tokenUsage(one.conversation_id);
+      const sum = (name: 'prompt_tokens' | 'completion_tokens') =>
+        usage.breakdown.reduce((total, entry) => total + entry[name], 0);
+
+      expect(usage).toMatchObject({
+        prompt_tokens: 4_500_000_026,
+        completion_tokens: 10,
+        total_tokens: 4_500_000_036,
+      });
+      expect(sum('prompt_tokens')).toBe(usage.prompt_tokens);
+      expect(sum('completion_tokens')).toBe(usage.completion_tokens);
+      expect((await conversations.get('default', one.conversation_id)).token_stats).toEqual({
+        prompt_tokens: usage.prompt_tokens,
+        completion_tokens: usage.completion_tokens,
+        total_tokens: usage.total_tokens,
+      });
+      expect((await jobs.get('default', one.id)).token_stats).toEqual({
+        prompt_tokens: 3_000_000_017,
+        completion_tokens: 3,
+        total_tokens: 3_000_000_020,
+      });
+    });
+  });
+});

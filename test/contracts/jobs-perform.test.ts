@@ -1,0 +1,469 @@
+/** Perform and settle: what becomes of an accepted job (decisions 6, 7 and 14). */
+import { describe, expect, test } from 'vitest';
+import type { Database } from '../../src/database/database.ts';
+import { expectConsistent } from '../support/consistency.ts';
+import { engines } from '../support/databases.ts';
+import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
+
+const scheduled = { triggerType: 'scheduled', maxAttempts: 4 } as const;
+const errorOf = async ({ row }: JobsWorld, id: string) =>
+  JSON.parse((await row(id)).error ?? 'null');
+
+/** Runs the job's attempts until it is final, each as soon as it is due; the waits between them. */
+async function runToEnd(world: JobsWorld, id: string): Promise<number[]> {
+  const waits: number[] = [];
+  for (;;) {
+    await world.attempt(id, failed());
+    const { status, run_at } = await world.row(id);
+    if (status !== 'queued') return waits;
+    waits.push(run_at - world.clock.now());
+    world.clock.advance(run_at - world.clock.now());
+  }
+}
+
+describe.each(await engines())('on $name', (engine) => {
+  describe('a run', () => {
+    test('is given the skill, its input and its surroundings, and no more', async () => {
+      const { submit, begin, clock, row } = await jobsWorld(engine);
+      const job = await submit({ input: '{"a":"😀"}' });
+      clock.advance(500);
+
+      const { run } = await begin(job.id);
+
+      expect(run.request).toEqual({
+        skill: 'test/v1.0/echo',
+        input: '{"a":"😀"}',
+        context: {
+          jobId: job.id,
+          agentId: 'default',
+          conversationId: job.conversation_id,
+          organizationId: 'default',
+          attempt: 1,
+        },
+        timeoutMs: 60_000,
+      });
+      expect(await row(job.id)).toMatchObject({
+        status: 'active',
+        attempt: 1,
+        epoch: 1,
+        started_at: clock.now(),
+        due_at: clock.now() + leaseMs,
+      });
+    });
+
+    test('that completes ends its job, its conversation and its stream in one transaction', async () => {
+      const world = await jobsWorld(engine);
+      const { submit, attempt, clock, jobs, messages, events, database, conversations } = world;
+      const job = await submit();
+      clock.advance(100);
+
+      await attempt(job.id, completed({ words: 3 }), (run) => {
+        run.report({ type: 'message', role: 'system', content: 'thinking' });
+        clock.advance(250);
+      });
+
+      expect(await jobs.get('default', job.id)).toMatchObject({
+        job_id: job.id,
+        status: 'completed',
+        output: { words: 3 },
+        error: null,
+        attempt: 1,
+        duration_ms: 250,
+      });
+      expect((await messages(job)).map(({ role, content }) => [role, content])).toEqual([
+        ['user', '{"a":1}'],
+        ['system', 'thinking'],
+        ['assistant', '{"words":3}'],
+      ]);
+      expect(await conversations.get('default', job.conversation_id)).toMatchObject({
+        status: 'completed',
+        updated_at: new Date(clock.now()).toISOString(),
+      });
+      const ended = (await events(job)).at(-1);
+      expect(ended?.type).toBe('skill.completed');
+      expect(JSON.parse(ended?.data ?? '')).toEqual({
+        job_id: job.id,
+        skill_category: 'test',
+        skill_name: 'echo',
+        skill_version: 'v1.0',
+        conversation_id: job.conversation_id,
+        duration_ms: 250,
+        result_summary: '{"words":3}',
+      });
+      await expectConsistent(database);
+    });
+
+    test('that ends in a failing transaction leaves the job as it was', async () => {
+      const { submit, begin, row, database, messages } = await jobsWorld(engine);
+      const job = await submit();
+      const { run, ended } = await begin(job.id);
+      await database.write((tx) => tx.kysely.schema.dropTable('events').execute());
+
+      run.end(completed());
+
+      await expect(ended).rejects.toThrow();
+      expect(await row(job.id)).toMatchObject({ status: 'active', output: null });
+      expect(await messages(job)).toHaveLength(1);
+    });
+
+    test('says in its summary at most 200 characters, and never half of one', async () => {
+      const { submit, attempt, events } = await jobsWorld(engine);
+      const job = await submit();
+
+      await attempt(job.id, completed(`${'x'.repeat(199)}😀 and more`));
+
+      const { result_summary } = JSON.parse((await events(job)).at(-1)?.data ?? '');
+      expect(result_summary).toHaveLength(200);
+      expect(result_summary.isWellFormed()).toBe(true);
+    });
+
+    test('may ask whether it may call a skill, and nothing else', async () => {
+      const { submit, begin } = await jobsWorld(engine);
+      const { run } = await begin((await submit()).id);
+
+      expect(await run.ask('may-call', 'test/v1.0/echo')).toBe(true);
+      expect(await run.ask('may-call', 'test/v1.0/guarded')).toBe(false);
+      await expect(run.ask('may-call', { toString: () => 'test/v1.0/echo' })).rejects.toThrow();
+      await expect(run.ask('read-secrets', 'x')).rejects.toThrow('may not ask');
+    });
+
+    test('of a skill that no process has loaded fails without another try', async () => {
+      const world = await jobsWorld(engine);
+      const job = await world.submit({ skill: { category: 'gone', name: 'x', version: 'v1.0' } });
+
+      expect(await world.attempt(job.id, completed())).toBe(false);
+
+      expect(await world.row(job.id)).toMatchObject({ status: 'failed', attempt: 1 });
+      expect((await errorOf(world, job.id)).code).toBe('skill_execution_failed');
+    });
+
+    test('of a version that was deprecated after it was accepted finishes', async () => {
+      const { submit, attempt, skills, row, clock } = await jobsWorld(engine);
+      const job = await submit();
+      clock.advance(1);
+      await skills.setDeprecated('test', 'v1.0', 'echo', true);
+
+      await attempt(job.id, completed());
+
+      expect((await row(job.id)).status).toBe('completed');
+    });
+  });
+
+  describe('a hint', () => {
+    test('for a job that is not queued, not due or not there does nothing', async () => {
+      const { submit, attempt, performer, pool, clock } = await jobsWorld(engine);
+      const done = await submit();
+      await attempt(done.id, completed());
+      const waiting = await submit();
+      await attempt(waiting.id, failed());
+      clock.advance(500);
+
+      await performer.perform(done.id);
+      await performer.perform(waiting.id);
+      await performer.perform('0191f3b0-0000-7000-8000-000000000000');
+
+      expect(pool.runs).toHaveLength(2);
+    });
+
+    test('doubled a hundred times is one run', async () => {
+      const { submit, performer, pool, row, database } = await jobsWorld(engine);
+      const job = await submit();
+
+      const hints = Array.from({ length: 100 }, () => performer.perform(job.id));
+      (await pool.begun(job.id)).end(completed());
+      await Promise.all(hints);
+
+      expect(pool.runs).toHaveLength(1);
+      expect(await row(job.id)).toMatchObject({ attempt: 1, epoch: 1 });
+      await expectConsistent(database);
+    });
+
+    test('at two processes at once is one run', async () => {
+      const { submit, database, performer, pool, worker } = await jobsWorld(engine);
+      const two = worker('second');
+      const submitted = await Promise.all(Array.from({ length: 30 }, () => submit()));
+
+      const hints = submitted.flatMap(({ id }) => [
+        performer.perform(id),
+        two.performer.perform(id),
+      ]);
+      await Promise.all(
+        submitted.map(async ({ id }) => {
+          (await Promise.race([pool.begun(id), two.pool.begun(id)])).end(completed());
+        }),
+      );
+      await Promise.all(hints);
+
+      expect(pool.runs.length + two.pool.runs.length).toBe(30);
+      await expectConsistent(database);
+    });
+  });
+
+  describe('a run that fails', () => {
+    test('is tried again after 1 s, then 2 s, with jitter; a direct run gets 3 attempts', async () => {
+      const world = await jobsWorld(engine);
+      const job = await world.submit();
+
+      const waits = await runToEnd(world, job.id);
+
+      expect(waits).toHaveLength(2);
+      for (const [i, full] of [1_000, 2_000].entries()) {
+        expect(waits[i]).toBeGreaterThanOrEqual(full * 0.8);
+        expect(waits[i]).toBeLessThanOrEqual(full);
+      }
+      expect(await world.row(job.id)).toMatchObject({ status: 'failed', attempt: 3, epoch: 3 });
+      expect(world.pool.runs.map(({ request }) => request.context.attempt)).toEqual([1, 2, 3]);
+    });
+
+    test('by a schedule gets 1 + 3 attempts, backoff growing, and one skill.failed', async () => {
+      const world = await jobsWorld(engine);
+      const job = await world.submit(scheduled);
+
+      const waits = await runToEnd(world, job.id);
+
+      expect(waits).toHaveLength(3);
+      expect(waits.toSorted((a, b) => a - b)).toEqual(waits);
+      const failures = (await world.events(job)).filter(({ type }) => type === 'skill.failed');
+      expect(failures).toHaveLength(1);
+      expect(JSON.parse(failures[0]?.data ?? '')).toMatchObject({
+        attempts: 4,
+        error: { code: 'skill_execution_failed', message: 'it broke' },
+      });
+      await expectConsistent(world.database);
+    });
+
+    test('is announced for the moment at which it is due, and not claimed before', async () => {
+      const { submit, attempt, row, clock, hints, performer, pool } = await jobsWorld(engine);
+      const job = await submit();
+      await attempt(job.id, failed());
+
+      const { run_at, due_at, status } = await row(job.id);
+      const delayMs = run_at - clock.now();
+      expect(status).toBe('queued');
+      expect(due_at).toBe(run_at);
+      expect(hints.at(-1)).toEqual({
+        queue: 'skill-execution',
+        id: job.id,
+        generation: 1,
+        delayMs,
+      });
+
+      clock.advance(delayMs - 1);
+      await performer.perform(job.id);
+      expect(pool.runs).toHaveLength(1);
+      clock.advance(1);
+      await attempt(job.id, completed());
+      expect(await row(job.id)).toMatchObject({ status: 'completed', attempt: 2 });
+    });
+
+    test('twice and then succeeds is completed at attempt 3, and what failed leaves no message', async () => {
+      const world = await jobsWorld(engine);
+      const job = await world.submit();
+
+      for (const outcome of [failed(), failed(), completed('fine')]) {
+        world.clock.advance(5_000);
+        await world.attempt(job.id, outcome, (run) =>
+          run.report({ type: 'message', role: 'assistant', content: 'draft' }),
+        );
+      }
+
+      expect(await world.row(job.id)).toMatchObject({
+        status: 'completed',
+        attempt: 3,
+        error: null,
+      });
+      const spoken = (await world.messages(job)).map(({ content }) => content);
+      expect(spoken).toEqual(['{"a":1}', 'draft', 'fine']);
+    });
+
+    test('and says that it is not retryable is failed at once', async () => {
+      const world = await jobsWorld(engine);
+      const job = await world.submit();
+
+      await world.attempt(job.id, failed({ retryable: false, message: 'no such page' }));
+
+      expect(await world.row(job.id)).toMatchObject({ status: 'failed', attempt: 1 });
+      expect(await errorOf(world, job.id)).toEqual({
+        code: 'skill_execution_failed',
+        message: 'no such page',
+      });
+      const conversation = await world.conversations.get('default', job.conversation_id);
+      expect(conversation.status).toBe('failed');
+    });
+
+    test('at its deadline fails as skill_timeout, and is tried again', async () => {
+      const world = await jobsWorld(engine);
+      const job = await world.submit({ maxAttempts: 2 });
+      const timeout = { kind: 'timeout', message: 'run timed out after 60000 ms' } as const;
+
+      await world.attempt(job.id, timeout);
+      expect((await world.row(job.id)).status).toBe('queued');
+      world.clock.advance(5_000);
+      await world.attempt(job.id, timeout);
+
+      expect((await world.row(job.id)).status).toBe('failed');
+      expect(await errorOf(world, job.id)).toEqual({
+        code: 'skill_timeout',
+        message: 'run timed out after 60000 ms',
+      });
+    });
+
+    test('for want of credentials is an agent.error too', async () => {
+      const world = await jobsWorld(engine);
+      const job = await world.submit();
+
+      await world.attempt(job.id, {
+        kind: 'failed',
+        code: 'missing_credentials',
+        message: 'SMTP_URL is not set',
+        retryable: false,
+      });
+
+      const events = (await world.events(job)).map(({ type, data }) => [type, JSON.parse(data)]);
+      expect(events.map(([type]) => type)).toEqual([
+        'conversation.created',
+        'skill.failed',
+        'agent.error',
+      ]);
+      expect(events[2]?.[1]).toEqual({
+        code: 'missing_credentials',
+        message: 'SMTP_URL is not set',
+        job_id: job.id,
+      });
+    });
+
+    test('with the jobs around it in one commit costs them nothing', async () => {
+      const { submit, begin, database, row } = await jobsWorld(engine);
+      const submitted = await Promise.all(Array.from({ length: 20 }, () => submit()));
+      const runs = await Promise.all(submitted.map(({ id }) => begin(id)));
+
+      runs.forEach(({ run }, i) => {
+        run.end(i % 3 === 0 ? failed({ retryable: false }) : completed(i));
+      });
+      await Promise.all(runs.map(({ ended }) => ended));
+
+      const statuses = await Promise.all(submitted.map(async ({ id }) => (await row(id)).status));
+      expect(statuses).toEqual(submitted.map((_, i) => (i % 3 === 0 ? 'failed' : 'completed')));
+      await expectConsistent(database);
+    });
+
+    test('is heard of once an attempt by whoever counts them', async () => {
+      const world = await jobsWorld(engine);
+      const job = await world.submit({ maxAttempts: 2 });
+
+      await world.attempt(job.id, failed(), () => world.clock.advance(70));
+      world.clock.advance(5_000);
+      await world.attempt(job.id, failed(), () => world.clock.advance(30));
+
+      expect(world.observed).toEqual([
+        { jobId: job.id, status: 'queued', tookMs: 70 },
+        { jobId: job.id, status: 'failed', tookMs: 30 },
+      ]);
+    });
+  });
+
+  describe('an executor that dies', () => {
+    test('costs a run that is known not to be the cause nothing', async () => {
+      const { submit, attempt, row, hints, clock, database } = await jobsWorld(engine);
+      const job = await submit();
+
+      await attempt(job.id, { kind: 'displaced', suspect: false });
+
+      expect(await row(job.id)).toMatchObject({
+        status: 'queued',
+        attempt: 0,
+        epoch: 1,
+        deaths: 0,
+        run_at: clock.now(),
+        error: null,
+      });
+      expect(hints.at(-1)).toMatchObject({ id: job.id, generation: 1, delayMs: 0 });
+      await expectConsistent(database);
+    });
+
+    test('costs a suspect no attempt either; after two such deaths it runs alone', async () => {
+      const { submit, attempt, row, pool } = await jobsWorld(engine);
+      const job = await submit();
+
+      for (let i = 0; i < 3; i++) await attempt(job.id, { kind: 'displaced', suspect: true });
+
+      expect(pool.runs.map(({ request }) => request.alone ?? false)).toEqual([false, false, true]);
+      expect(pool.runs.map(({ request }) => request.context.attempt)).toEqual([1, 1, 1]);
+      expect(await row(job.id)).toMatchObject({ status: 'queued', attempt: 0, deaths: 3 });
+    });
+
+    test('under a run that is alone in it ends that job as worker_lost', async () => {
+      const world = await jobsWorld(engine);
+      const job = await world.submit();
+      for (let i = 0; i < 2; i++) {
+        await world.attempt(job.id, { kind: 'displaced', suspect: true });
+      }
+
+      await world.attempt(job.id, { kind: 'lost', message: 'the executor died' });
+
+      expect(await world.row(job.id)).toMatchObject({ status: 'failed', attempt: 1 });
+      expect((await errorOf(world, job.id)).code).toBe('worker_lost');
+    });
+
+    test('of the only run in it has used up one of its attempts', async () => {
+      const world = await jobsWorld(engine);
+      const job = await world.submit();
+      const lost = { kind: 'lost', message: 'the executor died' } as const;
+
+      await world.attempt(job.id, lost);
+      expect(await world.row(job.id)).toMatchObject({ status: 'queued', attempt: 1 });
+      world.clock.advance(60_000);
+      await world.attempt(job.id, lost);
+      world.clock.advance(60_000);
+      await world.attempt(job.id, lost);
+
+      expect(await world.row(job.id)).toMatchObject({ status: 'failed', attempt: 3 });
+      expect((await errorOf(world, job.id)).code).toBe('worker_lost');
+    });
+  });
+
+  test('what is told of a run is written when it is settled: progress, and in order', async () => {
+    const { submit, begin, row, database } = await jobsWorld(engine);
+    const job = await submit();
+    const { run, ended } = await begin(job.id);
+
+    for (let i = 1; i <= 50; i++) run.report({ type: 'progress', fraction: i / 50 });
+    run.end(completed());
+    await ended;
+
+    expect(JSON.parse((await row(job.id)).progress ?? '')).toEqual({ fraction: 1, note: null });
+    expect(await saidIn(database, job.id)).toEqual(
+      Array.from({ length: 50 }, (_, i) => ({ n: i + 1, fraction: (i + 1) / 50 })),
+    );
+  });
+
+  test('what a lost run still says changes nothing of the run that took its place', async () => {
+    const { submit, worker, recovery, clock, row, begin } = await jobsWorld(engine);
+    const job = await submit();
+    const slow = worker('slow');
+    const late = await slow.begin(job.id);
+    clock.advance(leaseMs);
+    await recovery.sweep();
+    clock.advance(5_000);
+    const next = await begin(job.id);
+
+    next.run.report({ type: 'progress', fraction: 0.1 });
+    late.run.report({ type: 'progress', fraction: 0.9 });
+    late.run.end(completed());
+    await late.ended;
+    next.run.end(failed({ retryable: false }));
+    await next.ended;
+
+    expect(JSON.parse((await row(job.id)).progress ?? '')).toEqual({ fraction: 0.1, note: null });
+  });
+});
+
+async function saidIn(database: Database, jobId: string) {
+  const rows = await database.read.kysely
+    .selectFrom('job_events')
+    .select(['n', 'data'])
+    .where('job_id', '=', jobId)
+    .orderBy('n')
+    .execute();
+  return rows.map(({ n, data }) => ({ n, fraction: JSON.parse(data).fraction }));
+}

@@ -1,0 +1,322 @@
+/** Leases, the sweep, and what follows when a process stops or dies (decisions 6 and 14). */
+import { describe, expect, test } from 'vitest';
+import type { Database } from '../../src/database/database.ts';
+import { PlatformError } from '../../src/kernel/errors.ts';
+import { expectConsistent } from '../support/consistency.ts';
+import { engines } from '../support/databases.ts';
+import { completed, failed, jobsWorld, leaseMs } from '../support/jobs-world.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+describe.each(await engines())('on $name', (engine) => {
+  describe('a lease', () => {
+    test('is renewed while the run goes on, so that nobody takes the job', async () => {
+      const { submit, begin, performer, recovery, clock, row } = await jobsWorld(engine);
+      const job = await submit();
+      const { run, ended } = await begin(job.id);
+
+      for (let i = 0; i < 10; i++) {
+        clock.advance(leaseMs - 1);
+        await performer.renew();
+        await recovery.sweep();
+      }
+      run.end(completed());
+      await ended;
+
+      expect(await row(job.id)).toMatchObject({ status: 'completed', attempt: 1, epoch: 1 });
+    });
+
+    test('that expires gives the job back; the attempt is used up', async () => {
+      const { submit, begin, recovery, clock, row, hints, database } = await jobsWorld(engine);
+      const job = await submit();
+      await begin(job.id);
+
+      clock.advance(leaseMs - 1);
+      await recovery.sweep();
+      expect((await row(job.id)).status).toBe('active');
+      clock.advance(1);
+      await recovery.sweep();
+
+      const { status, attempt, run_at } = await row(job.id);
+      expect({ status, attempt }).toEqual({ status: 'queued', attempt: 1 });
+      expect(run_at).toBeGreaterThan(clock.now());
+      expect(hints.at(-1)).toMatchObject({ id: job.id, generation: 1 });
+      await expectConsistent(database);
+    });
+
+    test('that expires at the last attempt ends the job as worker_lost', async () => {
+      const world = await jobsWorld(engine);
+      const job = await world.submit({ maxAttempts: 2 });
+
+      for (let i = 0; i < 2; i++) {
+        await world.worker(`dead ${i}`).begin(job.id);
+        world.clock.advance(leaseMs);
+        await world.recovery.sweep();
+        world.clock.advance(60_000);
+      }
+
+      expect(await world.row(job.id)).toMatchObject({ status: 'failed', attempt: 2 });
+      expect((await world.jobs.get('default', job.id)).error?.code).toBe('worker_lost');
+      expect((await world.events(job)).map(({ type }) => type)).toEqual([
+        'conversation.created',
+        'skill.failed',
+      ]);
+    });
+
+    test.each([
+      ['before somebody else claims it', false],
+      ['after somebody else claimed it', true],
+    ])('that was lost makes a late result count for nothing: %s', async (_, isClaimed) => {
+      const world = await jobsWorld(engine);
+      const { submit, recovery, clock, row, messages, events, database } = world;
+      const job = await submit();
+      const slow = world.worker('slow');
+      const late = await slow.begin(job.id);
+      clock.advance(leaseMs);
+      await recovery.sweep();
+      clock.advance(5_000);
+      const next = isClaimed ? await world.begin(job.id) : null;
+
+      late.run.end(completed('late'));
+      await late.ended;
+
+      expect(await row(job.id)).toMatchObject({
+        status: isClaimed ? 'active' : 'queued',
+        output: null,
+      });
+      expect(slow.warnings).toEqual([expect.stringContaining('late result was dropped')]);
+      if (next === null) await world.attempt(job.id, completed('in time'));
+      else {
+        next.run.end(completed('in time'));
+        await next.ended;
+      }
+      expect(await row(job.id)).toMatchObject({ status: 'completed', output: '"in time"' });
+      expect((await messages(job)).map(({ content }) => content)).toEqual(['{"a":1}', 'in time']);
+      expect((await events(job)).filter(({ type }) => type === 'skill.completed')).toHaveLength(1);
+      await expectConsistent(database);
+    });
+
+    test('that was lost aborts the run at the next renewal, and its end changes nothing', async () => {
+      const { submit, worker, recovery, clock, row, begin } = await jobsWorld(engine);
+      const job = await submit();
+      const slow = worker('slow');
+      const late = await slow.begin(job.id);
+      clock.advance(leaseMs);
+      await recovery.sweep();
+      clock.advance(5_000);
+      await begin(job.id);
+
+      await slow.performer.renew();
+
+      expect(late.run.aborted).not.toBeNull();
+      late.run.end({ kind: 'aborted' });
+      await late.ended;
+      expect(await row(job.id)).toMatchObject({ status: 'active', epoch: 2 });
+    });
+
+    test('that was lost to a later run in the same process leaves that run its own', async () => {
+      const { submit, begin, recovery, performer, clock, row, jobs } = await jobsWorld(engine);
+      const job = await submit();
+      // The machine slept: the wall clock is far ahead before anything could be renewed.
+      const first = await begin(job.id);
+      clock.advance(leaseMs);
+      await recovery.sweep();
+      clock.advance(5_000);
+      const second = await begin(job.id);
+
+      await performer.renew();
+      expect(first.run.aborted).not.toBeNull();
+      expect(second.run.aborted).toBeNull();
+      first.run.end({ kind: 'aborted' });
+      await first.ended;
+
+      expect(performer.running()).toBe(1);
+      clock.advance(leaseMs - 1);
+      await performer.renew();
+      clock.advance(leaseMs - 1);
+      await recovery.sweep();
+      expect(await row(job.id)).toMatchObject({ status: 'active', epoch: 2 });
+      await jobs.cancel('default', job.id);
+      expect(second.run.aborted).not.toBeNull();
+    });
+
+    test('of a run of its own is renewed by a sweep that finds it expired, as after a sleep of the machine', async () => {
+      const { submit, begin, ownRecovery, clock, row } = await jobsWorld(engine);
+      const job = await submit();
+      const { run, ended } = await begin(job.id);
+
+      clock.advance(leaseMs * 3);
+      await ownRecovery.sweep();
+
+      expect(run.aborted).toBeNull();
+      expect(await row(job.id)).toMatchObject({ status: 'active', epoch: 1, attempt: 1 });
+      run.end(completed('awake'));
+      await ended;
+      expect(await row(job.id)).toMatchObject({ status: 'completed', attempt: 1 });
+    });
+
+    test('of a process that was killed is ended at the start of the only process', async () => {
+      const { submit, begin, recovery, row, database } = await jobsWorld(engine);
+      const submitted = await Promise.all([submit(), submit({ maxAttempts: 1 }), submit()]);
+      await begin(submitted[0]!.id);
+      await begin(submitted[1]!.id);
+
+      expect(await recovery.endOrphans()).toBe(2);
+
+      const statuses = await Promise.all(submitted.map(async ({ id }) => (await row(id)).status));
+      expect(statuses).toEqual(['queued', 'failed', 'queued']);
+      expect(await recovery.endOrphans()).toBe(0);
+      await expectConsistent(database);
+    });
+  });
+
+  describe('a process that stops', () => {
+    test('hands its runs back at no cost, and they are claimed again', async () => {
+      const { submit, begin, performer, row, worker, database } = await jobsWorld(engine);
+      const job = await submit();
+      const { run, ended } = await begin(job.id);
+
+      performer.handBack();
+      expect(run.aborted).toBe('the platform is stopping');
+      run.end({ kind: 'aborted' });
+      await ended;
+
+      expect(await row(job.id)).toMatchObject({ status: 'queued', attempt: 0, deaths: 0 });
+      await worker('next').attempt(job.id, completed());
+      expect(await row(job.id)).toMatchObject({ status: 'completed', attempt: 1 });
+      await expectConsistent(database);
+    });
+
+    test('records a run that ended before it heard of the stop', async () => {
+      const { submit, begin, performer, row } = await jobsWorld(engine);
+      const [done, broken] = [await submit(), await submit()];
+      const runs = [await begin(done.id), await begin(broken.id)];
+
+      performer.handBack();
+      runs[0]?.run.end(completed());
+      runs[1]?.run.end(failed());
+      await Promise.all(runs.map(({ ended }) => ended));
+
+      expect((await row(done.id)).status).toBe('completed');
+      // Attempts are left, so a stop is no reason to give up on it.
+      expect(await row(broken.id)).toMatchObject({ status: 'queued', attempt: 1 });
+    });
+  });
+
+  describe('a database that cannot be used when a run ends', () => {
+    async function interruptible() {
+      const real = await engine.fresh();
+      const state = { isDown: false };
+      const write: Database['write'] = (unit) =>
+        state.isDown
+          ? Promise.reject(new PlatformError('service_unavailable', 'down', { retryAfter: 1 }))
+          : real.write(unit);
+      return { ...(await jobsWorld(engine, { database: { ...real, write } })), state };
+    }
+
+    test('is waited for: the result is recorded when it is back, and the run is not repeated', async () => {
+      const { submit, begin, state, warnings, performer, row, database } = await interruptible();
+      const job = await submit();
+      const { run, ended } = await begin(job.id);
+
+      state.isDown = true;
+      run.end(completed('kept'));
+      await waitFor(() => warnings.length > 0, { describe: 'the result waits' });
+      // It counts as running, so that its lease is renewed.
+      expect(performer.running()).toBe(1);
+      state.isDown = false;
+      await ended;
+
+      expect(await row(job.id)).toMatchObject({
+        status: 'completed',
+        output: '"kept"',
+        attempt: 1,
+        epoch: 1,
+      });
+      await expectConsistent(database);
+    });
+
+    test('does not hold up a stop: the next start runs the job again', async () => {
+      const { submit, begin, state, warnings, performer, row, recovery } = await interruptible();
+      const job = await submit();
+      const { run, ended } = await begin(job.id);
+      state.isDown = true;
+      run.end(completed());
+      await waitFor(() => warnings.length > 0, { describe: 'the result waits' });
+
+      performer.handBack();
+      await ended;
+
+      expect(performer.running()).toBe(0);
+      state.isDown = false;
+      expect((await row(job.id)).status).toBe('active');
+      expect(await recovery.endOrphans()).toBe(1);
+      expect((await row(job.id)).status).toBe('queued');
+    });
+  });
+
+  describe('the sweep', () => {
+    test('announces what is due and nothing else', async () => {
+      const { submit, attempt, begin, recovery, hints, clock } = await jobsWorld(engine);
+      const waiting = await submit();
+      await attempt((await submit()).id, completed());
+      await begin((await submit()).id);
+      const retried = await submit({ triggerType: 'scheduled', maxAttempts: 4 });
+      await attempt(retried.id, failed());
+      hints.length = 0;
+
+      await recovery.sweep();
+      expect(hints.map(({ id }) => id)).toEqual([waiting.id]);
+
+      hints.length = 0;
+      clock.advance(1_000);
+      await recovery.sweep();
+      expect(hints).toEqual([
+        { queue: 'skill-execution', id: waiting.id, generation: 0, delayMs: 0 },
+        { queue: 'scheduled-jobs', id: retried.id, generation: 1, delayMs: 0 },
+      ]);
+    });
+
+    test('announces the longest waiting first', async () => {
+      const { submit, recovery, hints, clock } = await jobsWorld(engine);
+      const ids: string[] = [];
+      for (let i = 0; i < 5; i++) {
+        ids.push((await submit()).id);
+        clock.advance(10);
+      }
+      hints.length = 0;
+
+      await recovery.sweep();
+
+      expect(hints.map(({ id }) => id)).toEqual(ids);
+    });
+
+    test('by many processes at once ends a lost attempt once', async () => {
+      const { submit, begin, recovery, clock, row, observed, database } = await jobsWorld(engine);
+      const submitted = await Promise.all(Array.from({ length: 10 }, () => submit()));
+      for (const { id } of submitted) await begin(id);
+      clock.advance(leaseMs);
+
+      await Promise.all(Array.from({ length: 5 }, () => recovery.sweep()));
+
+      expect(observed).toHaveLength(10);
+      for (const { id } of submitted) {
+        expect(await row(id)).toMatchObject({ status: 'queued', attempt: 1 });
+      }
+      await expectConsistent(database);
+    });
+
+    test('ends more lost attempts than it takes at a time', async () => {
+      const { submit, pool, performer, recovery, clock, observed, database } =
+        await jobsWorld(engine);
+      const submitted = await Promise.all(Array.from({ length: 1_200 }, () => submit()));
+      for (const { id } of submitted) performer.perform(id).catch(() => {});
+      await Promise.all(submitted.map(({ id }) => pool.begun(id)));
+      clock.advance(leaseMs);
+
+      await recovery.sweep();
+
+      expect(observed).toHaveLength(1_200);
+      await expectConsistent(database);
+    });
+  });
+});

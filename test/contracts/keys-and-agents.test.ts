@@ -1,0 +1,362 @@
+/** API keys, agents and the registry on every database (decisions 1, 4, 5, 12). */
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { createAgents, insertDefaultAgent } from '../../src/agents/agents.ts';
+import { createApiKeys } from '../../src/api-keys/api-keys.ts';
+import type { Database } from '../../src/database/database.ts';
+import { createSkillRegistry, type SkillFacts } from '../../src/skills/registry.ts';
+import { engines } from '../support/databases.ts';
+import { manualClock } from '../support/manual-clock.ts';
+
+const unknownId = '0191f3b0-0000-7000-8000-000000000000';
+const page = { limit: 50, offset: 0 };
+
+async function eventsIn(database: Database) {
+  const rows = await database.read.kysely.selectFrom('events').selectAll().orderBy('seq').execute();
+  return rows.map(({ type, data }) => ({ type, data: JSON.parse(data) }));
+}
+
+describe.each(await engines())('on $name', (engine) => {
+  describe('an API key', () => {
+    /** Two processes that share a database; on SQLite two sets of verbs in one. */
+    async function keys() {
+      const clock = manualClock();
+      const place = await engine.place();
+      const database = await place.open();
+      const other = engine.name === 'SQLite' ? database : await place.open();
+      return {
+        clock,
+        database,
+        apiKeys: createApiKeys(database, clock, insertDefaultAgent),
+        elsewhere: createApiKeys(other, clock, insertDefaultAgent),
+      };
+    }
+    const request = { client_name: 'ann', scopes: ['text', 'web'] };
+    /** What verifying says: the client, or the code of the refusal. */
+    const verdict = async (apiKeys: ReturnType<typeof createApiKeys>, key: string) => {
+      try {
+        return (await apiKeys.verify(key)).clientName;
+      } catch (error) {
+        return (error as { code: string }).code;
+      }
+    };
+
+    test('is issued with its defaults, shown once, and stored as a hash alone', async () => {
+      const { apiKeys, database, clock } = await keys();
+
+      const issued = await apiKeys.issue(request);
+
+      expect(issued).toEqual({
+        id: expect.any(String),
+        organization_id: 'default',
+        client_name: 'ann',
+        scopes: ['text', 'web'],
+        rate_limit: 100,
+        enabled: true,
+        plaintext_key: expect.stringMatching(/^sk_[\w-]{43}$/),
+        created_at: new Date(clock.now()).toISOString(),
+      });
+      const rows = await database.read.kysely.selectFrom('api_keys').selectAll().execute();
+      const digest = createHash('sha256').update(issued.plaintext_key).digest('hex');
+      expect(rows[0]?.key_hash).toBe(digest);
+      const listed = JSON.stringify(await apiKeys.list());
+      expect(JSON.stringify(rows)).not.toContain(issued.plaintext_key);
+      expect(listed).not.toContain(digest);
+      expect(listed).not.toContain(issued.plaintext_key.slice(0, 12));
+    });
+
+    test('is known by its exact text alone', async () => {
+      const { apiKeys } = await keys();
+      const { plaintext_key: key } = await apiKeys.issue(request);
+
+      expect(await verdict(apiKeys, key)).toBe('ann');
+      const others = [
+        '',
+        ' ',
+        `${key} `,
+        ` ${key}`,
+        key.slice(0, -1),
+        key.toUpperCase(),
+        `${key}a`,
+      ];
+      for (const text of [...others, 'sk_', "' or 1=1 --", '😀']) {
+        expect(await verdict(apiKeys, text), text).toBe('invalid_api_key');
+      }
+    });
+
+    test('that is revoked is refused at once here and within a second everywhere', async () => {
+      const { apiKeys, elsewhere, clock } = await keys();
+      const { id, plaintext_key: key } = await apiKeys.issue(request);
+      expect(await verdict(apiKeys, key)).toBe('ann');
+      expect(await verdict(elsewhere, key)).toBe('ann');
+
+      expect(await apiKeys.revoke(id)).toEqual({ message: expect.any(String), id });
+
+      expect(await verdict(apiKeys, key)).toBe('invalid_api_key');
+      clock.advance(1_000);
+      expect(await verdict(elsewhere, key)).toBe('invalid_api_key');
+      expect(await apiKeys.callerById(id)).toBeUndefined();
+      expect((await apiKeys.list())[0]).toMatchObject({ id, enabled: false });
+      expect(await apiKeys.revoke(id)).toMatchObject({ id });
+    });
+
+    test('past its expires_at is api_key_expired, to the millisecond; revoked, it is invalid', async () => {
+      const { apiKeys, clock } = await keys();
+      const expires_at = clock.now() + 2_000;
+      const { id, plaintext_key: key } = await apiKeys.issue({ ...request, expires_at });
+
+      clock.advance(1_500);
+      expect(await verdict(apiKeys, key)).toBe('ann');
+      clock.advance(499);
+      expect(await verdict(apiKeys, key)).toBe('ann');
+      clock.advance(1);
+      expect(await verdict(apiKeys, key)).toBe('api_key_expired');
+      expect(await apiKeys.callerById(id)).toBeUndefined();
+      await apiKeys.revoke(id);
+      expect(await verdict(apiKeys, key)).toBe('invalid_api_key');
+    });
+
+    test.each([unknownId, 'no id', ''])('that does not exist cannot be revoked: %j', async (id) => {
+      const { apiKeys } = await keys();
+
+      await expect(apiKeys.revoke(id)).rejects.toMatchObject({ code: 'not_found' });
+    });
+
+    test('makes its organization with an agent default; fifty at once make it once', async () => {
+      const { apiKeys, elsewhere, database, clock } = await keys();
+      const agents = createAgents(database, clock);
+
+      await Promise.all(
+        Array.from({ length: 50 }, (_, i) =>
+          (i % 2 === 0 ? apiKeys : elsewhere).issue({ ...request, organization_id: 'acme' }),
+        ),
+      );
+
+      expect(await agents.list('acme', page)).toMatchObject({
+        total: 1,
+        agents: [{ id: 'default', status: 'active' }],
+      });
+      expect(await apiKeys.list()).toHaveLength(50);
+    });
+  });
+
+  describe('an agent', () => {
+    async function agentsOf(organization = 'default') {
+      const clock = manualClock();
+      const database = await engine.fresh();
+      await database.write((tx) => insertDefaultAgent(tx, organization, clock.now()));
+      return { clock, database, agents: createAgents(database, clock) };
+    }
+
+    test('is made with what is said of it, and the rest by default', async () => {
+      const { agents, clock } = await agentsOf();
+      const now = new Date(clock.now()).toISOString();
+
+      const made = await agents.create('default', { name: 'Ann', skills: ['web/*'] });
+      const named = await agents.create('default', { id: 'bob', metadata: { a: [1, '😀'] } });
+
+      expect(made).toEqual({
+        id: expect.stringMatching(/^[a-z0-9][a-z0-9-]{0,62}$/),
+        name: 'Ann',
+        description: '',
+        status: 'active',
+        instructions: '',
+        model: null,
+        skills: ['web/*'],
+        metadata: {},
+        created_at: now,
+        updated_at: now,
+      });
+      expect(await agents.get('default', 'bob')).toEqual(named);
+      expect(named).toMatchObject({ name: 'bob', metadata: { a: [1, '😀'] } });
+    });
+
+    test('has an id that is unique in its organization; twenty at once make one', async () => {
+      const { agents } = await agentsOf();
+
+      const made = await Promise.allSettled(
+        Array.from({ length: 20 }, () => agents.create('default', { id: 'bob' })),
+      );
+
+      expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+      for (const one of made) {
+        if (one.status === 'rejected') expect(one.reason).toMatchObject({ code: 'conflict' });
+      }
+      await agents.create('acme', { id: 'bob' });
+    });
+
+    test('that is paused or resumed tells it once', async () => {
+      const { agents, database } = await agentsOf();
+
+      await agents.update('default', 'default', { status: 'paused' });
+      await agents.update('default', 'default', { status: 'paused', name: 'Ann' });
+      await agents.update('default', 'default', {});
+      await agents.update('default', 'default', { status: 'active' });
+
+      expect(await eventsIn(database)).toEqual([
+        {
+          type: 'agent.status_changed',
+          data: { previous_status: 'active', status: 'paused' },
+        },
+        {
+          type: 'agent.status_changed',
+          data: { previous_status: 'paused', status: 'active' },
+        },
+      ]);
+    });
+
+    test('that twenty pause at once tells it once', async () => {
+      const { agents, database } = await agentsOf();
+
+      await Promise.all(
+        Array.from({ length: 20 }, () => agents.update('default', 'default', { status: 'paused' })),
+      );
+
+      expect(await eventsIn(database)).toHaveLength(1);
+    });
+
+    test('that is paused here is paused here at once, and within a second elsewhere', async () => {
+      const { agents, database, clock } = await agentsOf();
+      const elsewhere = createAgents(database, clock);
+      expect(await agents.statusOf('default', 'default')).toBe('active');
+      expect(await elsewhere.statusOf('default', 'default')).toBe('active');
+
+      await agents.update('default', 'default', { status: 'paused' });
+
+      expect(await agents.statusOf('default', 'default')).toBe('paused');
+      clock.advance(1_000);
+      expect(await elsewhere.statusOf('default', 'default')).toBe('paused');
+    });
+
+    test('changes only in what is named; an empty change changes nothing', async () => {
+      const { agents, clock } = await agentsOf();
+      const before = await agents.create('default', { id: 'bob', name: 'Bob', model: 'a/b' });
+      clock.advance(1_000);
+
+      expect(await agents.update('default', 'bob', {})).toEqual(before);
+      expect(await agents.update('default', 'bob', { model: null })).toEqual({
+        ...before,
+        model: null,
+        updated_at: new Date(clock.now()).toISOString(),
+      });
+    });
+
+    test('of another organization behaves as one that does not exist', async () => {
+      const { agents } = await agentsOf();
+      await agents.create('default', { id: 'bob' });
+      const refused = { code: 'not_found', message: 'Agent not found' };
+
+      for (const id of ['bob', 'nobody']) {
+        await expect(agents.get('acme', id)).rejects.toMatchObject(refused);
+        await expect(agents.update('acme', id, { name: 'x' })).rejects.toMatchObject(refused);
+        await expect(agents.remove('acme', id)).rejects.toMatchObject(refused);
+        await expect(async () => agents.statusOf('acme', id)).rejects.toMatchObject(refused);
+      }
+      expect(await agents.list('acme', page)).toEqual({ agents: [], total: 0 });
+      expect((await agents.get('default', 'bob')).name).toBe('bob');
+    });
+
+    test('that is deleted is gone at once', async () => {
+      const { agents } = await agentsOf();
+      await agents.create('default', { id: 'bob' });
+      expect(await agents.statusOf('default', 'bob')).toBe('active');
+
+      await agents.remove('default', 'bob');
+
+      await expect(agents.get('default', 'bob')).rejects.toMatchObject({ code: 'not_found' });
+      await expect(async () => agents.statusOf('default', 'bob')).rejects.toMatchObject({
+        code: 'not_found',
+      });
+      await expect(agents.remove('default', 'bob')).rejects.toMatchObject({ code: 'not_found' });
+    });
+  });
+
+  describe('the registry', () => {
+    const facts = (name: string, more: Partial<SkillFacts> = {}): SkillFacts => ({
+      category: 'text',
+      name,
+      version: 'v1.0',
+      displayName: name,
+      description: '',
+      parameters: { type: 'object' },
+      output: {},
+      ...more,
+    });
+    async function registry() {
+      const clock = manualClock();
+      const database = await engine.fresh();
+      return { clock, database, skills: createSkillRegistry(database, clock) };
+    }
+
+    test('keeps the id of a skill over restarts, changes and absences', async () => {
+      const { skills, database, clock } = await registry();
+      await skills.register([facts('a'), facts('b')]);
+      const { id } = skills.active('text', 'v1.0', 'a');
+
+      clock.advance(1_000);
+      await skills.register([facts('b')]);
+      expect(skills.findActive('text', 'v1.0', 'a')).toBeUndefined();
+      expect(skills.definition('text', 'v1.0', 'a')).toBeUndefined();
+      clock.advance(1_000);
+      const restarted = createSkillRegistry(database, clock);
+      await restarted.register([facts('a', { description: 'new' }), facts('b')]);
+
+      expect(restarted.active('text', 'v1.0', 'a')).toMatchObject({ id, description: 'new' });
+    });
+
+    test('lists active skills by category, name and version as numbers', async () => {
+      const { skills } = await registry();
+      const versions = ['v1.10', 'v1.9', 'v10.0', 'v2.0'];
+      await skills.register([
+        ...versions.map((version) => facts('b', { version })),
+        facts('a'),
+        facts('z', { category: 'data' }),
+      ]);
+
+      const names = (category?: string) =>
+        skills.list(category).map((skill) => `${skill.category}/${skill.name}/${skill.version}`);
+
+      expect(names('text')).toEqual([
+        'text/a/v1.0',
+        'text/b/v1.9',
+        'text/b/v1.10',
+        'text/b/v2.0',
+        'text/b/v10.0',
+      ]);
+      expect(names()[0]).toBe('data/z/v1.0');
+      expect(names('tex')).toEqual([]);
+    });
+
+    test('says that a deprecated version is not found, but lets what was accepted finish', async () => {
+      const { skills, clock } = await registry();
+      await skills.register([facts('a')]);
+      clock.advance(1_000);
+
+      const changed = await skills.setDeprecated('text', 'v1.0', 'a', true);
+
+      expect(changed.isActive).toBe(false);
+      expect(() => skills.active('text', 'v1.0', 'a')).toThrow(
+        expect.objectContaining({ code: 'skill_not_found' }),
+      );
+      expect(skills.definition('text', 'v1.0', 'a')).toBeDefined();
+      clock.advance(1_000);
+      await skills.register([facts('a')]);
+      expect(skills.findActive('text', 'v1.0', 'a')).toBeUndefined();
+      await skills.setDeprecated('text', 'v1.0', 'a', false);
+      expect(skills.active('text', 'v1.0', 'a').isActive).toBe(true);
+    });
+
+    test('registers the same skills from several processes that start at the same moment', async () => {
+      const { database, clock } = await registry();
+      const many = Array.from({ length: 20 }, (_, i) => facts(`skill-${i}`));
+      const registries = [1, 2, 3].map(() => createSkillRegistry(database, clock));
+
+      await Promise.all(registries.map((one) => one.register(many)));
+
+      const ids = registries.map((one) => one.list().map(({ id }) => id));
+      expect(ids[0]).toHaveLength(20);
+      expect(ids[1]).toEqual(ids[0]);
+      expect(ids[2]).toEqual(ids[0]);
+    });
+  });
+});

@@ -1,0 +1,363 @@
+/**
+ * What every queue has to keep to (`src/queue/queue.ts`), whatever carries its hints: a suite for
+ * the adapter that `open` makes. Nothing here knows whether time is real.
+ */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Hint, Queue } from '../../src/queue/queue.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+/** An empty queue that nobody else uses. */
+export interface QueueBench {
+  readonly queue: Queue;
+  /** A delay that the tests may use: long beside what the queue itself needs. */
+  readonly delayMs: number;
+  /** Lets so much time pass, and what falls due in it happen. */
+  elapse(ms: number): Promise<void>;
+  /** Log lines about handlers that failed. */
+  failures(): number;
+  /** After the queue was closed. */
+  close(): Promise<void>;
+}
+
+const name = 'skill-execution';
+
+const hint = (id: string, more: Partial<Hint> = {}): Hint => ({
+  id,
+  generation: 0,
+  delayMs: 0,
+  ...more,
+});
+
+/** A handler that stays in each hint until it is let go, and remembers what it was given. */
+function heldHandler() {
+  const begun: string[] = [];
+  const held = new Map<string, () => void>();
+  let most = 0;
+  return {
+    begun,
+    /** Most hints handled at a time so far. */
+    most: () => most,
+    running: () => held.size,
+    handle(id: string): Promise<void> {
+      begun.push(id);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      expect(held.has(id), `${id} is handled twice at once`).toBe(false);
+      held.set(id, resolve);
+      most = Math.max(most, held.size);
+      return promise;
+    },
+    letGo(id: string): void {
+      const resolve = held.get(id);
+      held.delete(id);
+      resolve?.();
+    },
+    letAllGo(): void {
+      for (const id of [...held.keys()]) this.letGo(id);
+    },
+  };
+}
+
+export function describeQueue(title: string, open: () => Promise<QueueBench>): void {
+  async function bench(): Promise<QueueBench> {
+    const made = await open();
+    onTestFinished(async () => {
+      await made.queue.close();
+      await made.close();
+    });
+    return made;
+  }
+
+  describe(`${title} carries hints`, () => {
+    test('announced before and after somebody consumes, in the order in which they came', async () => {
+      const { queue } = await bench();
+      const handled: string[] = [];
+
+      queue.announce(name, [hint('a'), hint('b')]);
+      queue.announce(name, [hint('c')]);
+      queue.consume(name, 1, async (id) => void handled.push(id));
+      await waitFor(() => handled.length === 3, { describe: 'three hints are handled' });
+      queue.announce(name, [hint('d')]);
+      await waitFor(() => handled.length === 4, { describe: 'the fourth is handled' });
+
+      expect(handled).toEqual(['a', 'b', 'c', 'd']);
+    });
+
+    test('once each while they are announced twice', async () => {
+      const { queue } = await bench();
+      const handled: string[] = [];
+      const ids = Array.from({ length: 100 }, (_, i) => `row-${i}`);
+
+      for (let i = 0; i < 3; i++)
+        queue.announce(
+          name,
+          ids.map((id) => hint(id)),
+        );
+      queue.consume(name, 5, async (id) => void handled.push(id));
+      queue.announce(name, [hint('last')]);
+      await waitFor(() => handled.includes('last'), { describe: 'the last hint is handled' });
+
+      expect(handled.toSorted()).toEqual([...ids, 'last'].toSorted());
+    });
+
+    test('again when a row is announced after it was handled', async () => {
+      const { queue } = await bench();
+      const handled: string[] = [];
+      queue.consume(name, 1, async (id) => void handled.push(id));
+      queue.announce(name, [hint('a')]);
+      await waitFor(() => handled.length === 1, { describe: 'the row is handled' });
+
+      queue.announce(name, [hint('a', { generation: 1 })]);
+
+      await waitFor(() => handled.length === 2, { describe: 'it is handled again' });
+      expect(handled).toEqual(['a', 'a']);
+    });
+
+    test('once more, afterwards, when a row is announced again while it is being handled', async () => {
+      const { queue } = await bench();
+      const handler = heldHandler();
+      queue.consume(name, 5, handler.handle);
+      queue.announce(name, [hint('a')]);
+      await waitFor(() => handler.running() === 1, { describe: 'the row is being handled' });
+
+      queue.announce(name, [hint('a', { generation: 1 })]);
+      queue.announce(name, [hint('b')]);
+      await waitFor(() => handler.running() === 2, { describe: 'another is being handled' });
+      expect(handler.begun).toEqual(['a', 'b']);
+      handler.letGo('a');
+
+      await waitFor(() => handler.begun.length === 3, { describe: 'the row is handled again' });
+      expect(handler.begun).toEqual(['a', 'b', 'a']);
+      handler.letAllGo();
+    });
+
+    test('to the consumers of their own queue alone', async () => {
+      const { queue } = await bench();
+      const handled: string[] = [];
+      for (const one of ['skill-execution', 'webhooks', 'scheduled-jobs'] as const) {
+        queue.consume(one, 1, async (id) => void handled.push(`${one}: ${id}`));
+      }
+
+      queue.announce('webhooks', [hint('same')]);
+      queue.announce('scheduled-jobs', [hint('same')]);
+
+      await waitFor(() => handled.length === 2, { describe: 'both are handled' });
+      expect(handled.toSorted()).toEqual(['scheduled-jobs: same', 'webhooks: same']);
+    });
+  });
+
+  describe(`${title} waits`, () => {
+    test('as long as a hint says, and no hint waits for another', async () => {
+      const { queue, delayMs, elapse } = await bench();
+      const handled: string[] = [];
+      queue.consume(name, 1, async (id) => void handled.push(id));
+
+      queue.announce(name, [
+        hint('late', { delayMs: 2 * delayMs }),
+        hint('later', { delayMs: 4 * delayMs }),
+        hint('now'),
+      ]);
+      await waitFor(() => handled.length === 1, { describe: 'the one that is due is handled' });
+      await elapse(delayMs);
+      expect(handled).toEqual(['now']);
+
+      await elapse(delayMs);
+      await waitFor(() => handled.length === 2, { describe: 'the late one is handled' });
+      await elapse(delayMs);
+      expect(handled).toEqual(['now', 'late']);
+
+      await elapse(delayMs);
+      await waitFor(() => handled.length === 3, { describe: 'the later one is handled' });
+      expect(handled).toEqual(['now', 'late', 'later']);
+    });
+
+    test('once for a row that is announced twice with a delay', async () => {
+      const { queue, delayMs, elapse } = await bench();
+      const handled: string[] = [];
+      queue.consume(name, 1, async (id) => void handled.push(id));
+
+      queue.announce(name, [hint('a', { delayMs }), hint('a', { delayMs })]);
+      queue.announce(name, [hint('a', { delayMs })]);
+      await elapse(2 * delayMs);
+      queue.announce(name, [hint('last')]);
+
+      await waitFor(() => handled.includes('last'), { describe: 'the last one is handled' });
+      expect(handled).toEqual(['a', 'last']);
+    });
+  });
+
+  describe(`${title} has handlers`, () => {
+    test('at most as many at a time as it was told, and as many as that', async () => {
+      const { queue } = await bench();
+      const handler = heldHandler();
+      queue.consume(name, 3, handler.handle);
+
+      queue.announce(
+        name,
+        Array.from({ length: 20 }, (_, i) => hint(`row-${i}`)),
+      );
+
+      await waitFor(
+        () => {
+          // The last two are all that is left of twenty.
+          if (handler.running() === 3 || handler.begun.length === 20) handler.letAllGo();
+          return handler.begun.length === 20 && handler.running() === 0;
+        },
+        { describe: 'all are handled, three by three' },
+      );
+      expect(handler.most()).toBe(3);
+    });
+
+    test('of which a slow one holds up nobody but itself', async () => {
+      const { queue } = await bench();
+      const handler = heldHandler();
+      const quick: string[] = [];
+      queue.consume(name, 2, async (id) => {
+        if (id === 'slow') await handler.handle(id);
+        else quick.push(id);
+      });
+
+      queue.announce(name, [hint('slow'), hint('a'), hint('b'), hint('c')]);
+
+      await waitFor(() => quick.length === 3, { describe: 'the quick ones are handled' });
+      expect(handler.running()).toBe(1);
+      handler.letAllGo();
+    });
+
+    test('that may throw: it is logged, not tried again, and the next hint is handled', async () => {
+      const { queue, failures } = await bench();
+      const handled: string[] = [];
+      queue.consume(name, 1, (id) => {
+        handled.push(id);
+        if (id === 'throws') throw new Error('at once');
+        return id === 'rejects' ? Promise.reject(new Error('later')) : Promise.resolve();
+      });
+
+      queue.announce(name, [hint('throws'), hint('rejects'), hint('fine')]);
+
+      await waitFor(() => handled.includes('fine'), { describe: 'the next hint is handled' });
+      expect(handled).toEqual(['throws', 'rejects', 'fine']);
+      expect(failures()).toBe(2);
+    });
+  });
+
+  describe(`${title} stops`, () => {
+    test('when its handlers have ended, and takes no more hints', async () => {
+      const { queue } = await bench();
+      const handler = heldHandler();
+      const consumer = queue.consume(name, 2, handler.handle);
+      queue.announce(name, [hint('a'), hint('b'), hint('c')]);
+      await waitFor(() => handler.running() === 2, { describe: 'two are being handled' });
+
+      let stopped = false;
+      const stopping = consumer.stop().then(() => {
+        stopped = true;
+      });
+      queue.announce(name, [hint('d')]);
+      handler.letGo('a');
+      await new Promise(setImmediate);
+      expect(stopped).toBe(false);
+      handler.letGo('b');
+      await stopping;
+
+      expect(handler.begun).toEqual(['a', 'b']);
+    });
+
+    test('at once when nothing is being handled, and as often as it is asked', async () => {
+      const { queue } = await bench();
+      const consumer = queue.consume(name, 1, async () => {});
+
+      await Promise.all([consumer.stop(), consumer.stop()]);
+      await consumer.stop();
+    });
+
+    test('for everybody who asks while a handler is under way', async () => {
+      const { queue } = await bench();
+      const handler = heldHandler();
+      const consumer = queue.consume(name, 1, handler.handle);
+      queue.announce(name, [hint('a')]);
+      await waitFor(() => handler.running() === 1, { describe: 'one is being handled' });
+
+      const both = Promise.all([consumer.stop(), consumer.stop()]);
+      handler.letAllGo();
+
+      await both;
+    });
+
+    test('and leaves what waits to whoever consumes next', async () => {
+      const { queue } = await bench();
+      const handler = heldHandler();
+      const consumer = queue.consume(name, 1, handler.handle);
+      queue.announce(name, [hint('a'), hint('b')]);
+      await waitFor(() => handler.running() === 1, { describe: 'one is being handled' });
+      const stopping = consumer.stop();
+      handler.letAllGo();
+      await stopping;
+
+      const handled: string[] = [];
+      queue.consume(name, 1, async (id) => void handled.push(id));
+
+      await waitFor(() => handled.length === 1, { describe: 'the other one is handled' });
+      expect(handled).toEqual(['b']);
+    });
+  });
+
+  describe(`${title} is bounded`, () => {
+    test('it is hungry while few hints wait, not while thousands do, and again when they are handled', async () => {
+      const { queue } = await bench();
+      const handled = new Set<string>();
+      expect(queue.isHungry(name)).toBe(true);
+
+      queue.announce(
+        name,
+        Array.from({ length: 5_000 }, (_, i) => hint(`row-${i}`)),
+      );
+      await waitFor(() => !queue.isHungry(name), { describe: 'it has enough' });
+      expect(queue.isHungry('webhooks')).toBe(true);
+
+      queue.consume(name, 100, async (id) => void handled.add(id));
+      await waitFor(() => handled.size === 5_000, { describe: 'all are handled' });
+      await waitFor(() => queue.isHungry(name), { describe: 'it is hungry again' });
+    });
+  });
+
+  describe(`${title} closes`, () => {
+    test('and says whether it can be reached', async () => {
+      const { queue } = await bench();
+      await waitFor(() => queue.isConnected(), { describe: 'it is connected' });
+
+      await queue.close();
+
+      expect(queue.isConnected()).toBe(false);
+    });
+
+    test('as often as it is asked; what is announced afterwards is dropped without a word', async () => {
+      const { queue, delayMs, elapse } = await bench();
+      const handled: string[] = [];
+      const consumer = queue.consume(name, 1, async (id) => void handled.push(id));
+      queue.announce(name, [hint('delayed', { delayMs })]);
+      await consumer.stop();
+
+      await Promise.all([queue.close(), queue.close()]);
+      queue.announce(name, [hint('a'), hint('b', { delayMs })]);
+      await elapse(2 * delayMs);
+
+      expect(handled).toEqual([]);
+    });
+
+    test('while a handler is under way: nothing begins any more', async () => {
+      const { queue } = await bench();
+      const handler = heldHandler();
+      queue.consume(name, 1, handler.handle);
+      queue.announce(name, [hint('a'), hint('b')]);
+      await waitFor(() => handler.running() === 1, { describe: 'one is being handled' });
+      queue.announce(name, [hint('a', { generation: 1 })]);
+
+      const closing = queue.close();
+      handler.letAllGo();
+      await closing;
+      await new Promise(setImmediate);
+
+      expect(handler.begun).toEqual(['a']);
+    });
+  });
+}

@@ -1,0 +1,117 @@
+/**
+ * Accepted means durable (decisions 6): the process is killed at random moments under load, started
+ * again on the same data, and in the end everything accepted has ended and was recorded once.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type PlatformProcess, startProcess } from '../support/process.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const kills = 20;
+const clients = 8;
+
+let dataDir: string;
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), 'skillwright-kill-'));
+});
+afterEach(() => {
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+/** Posts until the platform is gone; the ids of what was accepted. */
+async function load(platform: PlatformProcess, key: string, accepted: Set<string>): Promise<void> {
+  for (;;) {
+    try {
+      const answer = await platform.request('POST', '/api/util/v1.0/echo', {
+        key,
+        body: { text: `job ${accepted.size}` },
+      });
+      if (answer.status === 202) accepted.add(answer.body.job_id);
+    } catch {
+      return;
+    }
+  }
+}
+
+describe('a process that is killed', () => {
+  test(`${kills} times under load loses no accepted job and records none twice`, {
+    timeout: 180_000,
+  }, async () => {
+    const accepted = new Set<string>();
+    const environment = { EXECUTORS: '1', RETRY_BACKOFF_MS: '10', LOG_LEVEL: 'info' };
+    let platform = await startProcess(dataDir, environment);
+    const key = await platform.key();
+    for (let kill = 0; kill < kills; kill++) {
+      const before = accepted.size;
+      const loads = Array.from({ length: clients }, () => load(platform, key, accepted));
+      // A random number of acceptances is a random moment of everything that goes on beside them.
+      const target = before + 1 + Math.floor(Math.random() * 150);
+      await waitFor(() => accepted.size >= target, { describe: 'jobs are accepted', everyMs: 1 });
+      platform.signal('SIGKILL');
+      await Promise.all(loads);
+      expect((await platform.exit).signal).toBe('SIGKILL');
+      platform = await startProcess(dataDir, environment);
+    }
+    await waitFor(
+      async () => {
+        const queued = await platform.request('GET', '/api/jobs?status=queued', { key });
+        const active = await platform.request('GET', '/api/jobs?status=active', { key });
+        return queued.body.total + active.body.total === 0;
+      },
+      { describe: 'every job has ended', deadlineMs: 30_000 },
+    );
+    await platform.stop();
+
+    const found = inspect(accepted);
+    expect(found).toEqual({
+      accepted: accepted.size,
+      ended: accepted.size,
+      unended: 0,
+      wrongCounts: 0,
+      jobsWithoutTheirTerminalEvent: 0,
+      jobsWithoutTheirConversation: 0,
+      completedWithoutTwoMessages: 0,
+    });
+  });
+});
+
+/** Reads the store itself: what of the accepted is there, and whether everything is there once. */
+function inspect(accepted: ReadonlySet<string>) {
+  const store = new DatabaseSync(join(dataDir, 'skillwright.db'), { readOnly: true });
+  const one = (sql: string) => Number(Object.values(store.prepare(sql).get() ?? {})[0]);
+  const ended = new Set(
+    store
+      .prepare("SELECT id FROM jobs WHERE status IN ('completed', 'failed')")
+      .all()
+      .map((row) => row['id'] as string),
+  );
+  const result = {
+    accepted: accepted.size,
+    ended: [...accepted].filter((id) => ended.has(id)).length,
+    unended: one("SELECT count(*) FROM jobs WHERE status IN ('queued', 'active')"),
+    wrongCounts: one(`
+      SELECT count(*) FROM (
+        SELECT status, sum(n) AS n FROM (
+          SELECT status, count(*) AS n FROM jobs GROUP BY status
+          UNION ALL SELECT status, -sum(count) FROM job_counts GROUP BY status
+        ) GROUP BY status HAVING sum(n) <> 0
+      )`),
+    jobsWithoutTheirTerminalEvent: one(`
+      SELECT count(*) FROM jobs WHERE 1 <> (
+        SELECT count(*) FROM events
+        WHERE type IN ('skill.completed', 'skill.failed') AND json_extract(data, '$.job_id') = jobs.id
+      )`),
+    jobsWithoutTheirConversation: one(`
+      SELECT count(*) FROM jobs LEFT JOIN conversations ON conversations.id = conversation_id
+      WHERE conversations.status IS NULL OR conversations.status <> jobs.status`),
+    completedWithoutTwoMessages: one(`
+      SELECT count(*) FROM jobs WHERE status = 'completed'
+        AND 2 <> (SELECT count(*) FROM messages WHERE job_id = jobs.id
+          AND messages.conversation_id = jobs.conversation_id)`),
+  };
+  store.close();
+  return result;
+}

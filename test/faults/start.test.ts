@@ -1,0 +1,292 @@
+/**
+ * A start that cannot be stops with code 1 and a sentence that says what to do, before anything
+ * listens, and leaves nothing behind.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { childProcesses } from '../fixtures/skills/driver.ts';
+import { spawnPlatform, startProcess } from '../support/process.ts';
+import { acting, gate } from '../support/staged.ts';
+import { newTenant } from '../support/tenant.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const staged = join(import.meta.dirname, '../fixtures/skills/staged');
+
+let directory: string;
+let dataDir: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'skillwright-start-'));
+  dataDir = join(directory, 'data');
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+/** Starts a process that has to give up; what it said to a person, line by line. */
+async function refusedStart(environment: Record<string, string>): Promise<string[]> {
+  const { exit, output } = spawnPlatform({ DATA_DIR: dataDir, EXECUTORS: '1', ...environment });
+
+  expect(await exit).toEqual({ code: 1, signal: null });
+  expect(output()).not.toContain('is ready');
+  expect(output()).not.toMatch(/^\s+at /m);
+  await waitFor(
+    () => [...childProcesses().values()].every((command) => !command.includes('src/executors')),
+    { describe: 'no executor is left' },
+  );
+  return output()
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('{'));
+}
+
+/** A directory of skills with these files. */
+function skills(files: Record<string, string>): string {
+  const root = join(directory, 'skills');
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, name)), { recursive: true });
+    writeFileSync(join(root, name), text);
+  }
+  return root;
+}
+
+const skill = (fields: string) =>
+  `export default {
+     category: 'mine', name: 'one', version: 'v1.0', displayName: 'One', description: 'One.',
+     parameters: {}, output: {}, run() {}, ${fields}
+   };`;
+
+describe('a second process on the same data directory', () => {
+  test('is refused with a sentence, and the first goes on', async () => {
+    const first = await startProcess(dataDir, { EXECUTORS: '1' });
+    const tenant = await newTenant(first);
+
+    const said = await refusedStart({});
+
+    expect(said).toHaveLength(1);
+    expect(said[0]).toContain(dataDir);
+    expect(said[0]).toMatch(/in use by another/);
+    expect((await tenant.run('util/v1.0/echo', { text: 'x' })).status).toBe(200);
+    await first.stop();
+  });
+
+  test('may start when the first has ended, however it ended', async () => {
+    const first = await startProcess(dataDir, { EXECUTORS: '1' });
+    const { key } = await newTenant(first);
+    first.signal('SIGKILL');
+    await first.exit;
+
+    const second = await startProcess(dataDir, { EXECUTORS: '1' });
+
+    expect((await second.request('GET', '/api/agents', { key })).status).toBe(200);
+    await second.stop();
+  });
+});
+
+describe('a bad environment', () => {
+  test('is named with what was expected, all faults at once', async () => {
+    const said = await refusedStart({
+      PORT: '70000',
+      HOST: '',
+      ADMIN_SECRET: '',
+      LOG_LEVEL: 'loud',
+      EXECUTORS: '0',
+      WORKER_CONCURRENCY: 'many',
+      EXECUTOR_MEMORY_MB: '1',
+      RETRY_BACKOFF_MS: '-1',
+      JOB_LEASE_MS: '1.5',
+      SKILLS_ALLOW_CIDRS: 'banana',
+      RETENTION_DAYS: '0',
+      SHUTDOWN_GRACE_MS: 'x',
+      DATABASE_URL: 'mysql://db',
+    });
+
+    const text = said.join('\n');
+    for (const name of [
+      ...['PORT', 'HOST', 'ADMIN_SECRET', 'LOG_LEVEL', 'EXECUTORS', 'WORKER_CONCURRENCY'],
+      ...['EXECUTOR_MEMORY_MB', 'RETRY_BACKOFF_MS', 'JOB_LEASE_MS', 'SKILLS_ALLOW_CIDRS'],
+      ...['RETENTION_DAYS', 'SHUTDOWN_GRACE_MS', 'DATABASE_URL'],
+    ]) {
+      expect(text).toMatch(new RegExp(`^\\s*${name}=.*: expected \\S`, 'm'));
+    }
+    expect(said).toHaveLength(14);
+  });
+
+  test('an empty ADMIN_SECRET is refused', async () => {
+    for (const ADMIN_SECRET of ['', ' ']) {
+      expect((await refusedStart({ ADMIN_SECRET })).join()).toContain('ADMIN_SECRET');
+    }
+  });
+
+  test('a port that is taken is named', async () => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as { port: number };
+
+    const said = await refusedStart({ PORT: String(port) });
+
+    server.close();
+    expect(said).toHaveLength(1);
+    expect(said[0]).toContain(String(port));
+    expect(said[0]).toContain('PORT');
+  });
+
+  test.each([
+    ['a host that is not of this machine', { HOST: '192.0.2.1' }, /^HOST\b/],
+    [
+      'a database that is not there',
+      { DATABASE_URL: 'postgres://127.0.0.1:1/x' },
+      /database.*127\.0\.0\.1:1/,
+    ],
+    [
+      'a directory of skills that is not there',
+      { SKILLS_DIR: '/no/such/directory' },
+      /SKILLS_DIR.*\/no\/such/,
+    ],
+  ])('so is %s', async (_what, environment, sentence) => {
+    const said = await refusedStart(environment as never);
+
+    expect(said).toHaveLength(1);
+    expect(said[0]).toMatch(sentence);
+  });
+});
+
+test('a start that gives up costs no job an attempt', async () => {
+  const environment = { EXECUTORS: '1', SKILLS_DIR: staged };
+  const first = await startProcess(dataDir, { ...environment, WORKER_CONCURRENCY: '1' });
+  const tenant = await newTenant(first);
+  const end = gate();
+  const holder = await tenant.start('staged/v1.0/play-once', acting({ until: end.path }));
+  await tenant.jobIn(holder, 'active');
+  const jobId = await tenant.start('staged/v1.0/play-once', acting({ until: end.path }));
+  first.signal('SIGKILL');
+  await first.exit;
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+
+  await refusedStart({ PORT: String(port), SKILLS_DIR: staged });
+
+  server.close();
+  end.open();
+  const next = await startProcess(dataDir, environment);
+  const { body } = await next.jobIn(tenant.key, jobId, 'completed', 'failed');
+  await next.stop();
+  expect(body).toMatchObject({ status: 'completed', attempt: 1 });
+});
+
+describe('a data directory that cannot be used', () => {
+  test('because it is a file', async () => {
+    writeFileSync(dataDir, '');
+
+    expect(await refusedStart({})).toEqual([expect.stringContaining(dataDir)]);
+  });
+
+  test('because what is in it is no database', async () => {
+    mkdirSync(dataDir);
+    writeFileSync(join(dataDir, 'skillwright.db'), 'nonsense'.repeat(1_000));
+
+    expect(await refusedStart({})).toEqual([expect.stringMatching(/^DATA_DIR: .*not a database/)]);
+  });
+
+  test('because a newer Skillwright has used it', async () => {
+    await (await startProcess(dataDir, { EXECUTORS: '1' })).stop();
+    const store = new DatabaseSync(join(dataDir, 'skillwright.db'));
+    store.exec("INSERT INTO kysely_migration VALUES ('9999-future', '2030-01-01')");
+    store.close();
+
+    expect(await refusedStart({})).toEqual([
+      expect.stringMatching(/newer Skillwright.*9999-future/),
+    ]);
+  });
+});
+
+describe('a bad skill stops the start with one sentence that names the file and the fault', () => {
+  test.each<[string, Record<string, string>, string, RegExp]>([
+    ['a module that does not parse', { 'a.ts': 'export default {' }, 'a.ts', /cannot be loaded/],
+    ['a module that throws', { 'a.js': 'throw new Error("no luck")' }, 'a.js', /no luck/],
+    ['an import that is not there', { 'a.mjs': 'import "./b.mjs"' }, 'a.mjs', /b\.mjs/],
+    [
+      'TypeScript that cannot be erased',
+      { 'a.ts': 'enum A { B } export default A' },
+      'a.ts',
+      /enum/,
+    ],
+    ['no default export', { 'a.ts': 'export const a = 1' }, 'a.ts', /default export/],
+    ['a default export that is no skill', { 'a.ts': 'export default 1' }, 'a.ts', /default export/],
+    ['a missing field', { 'a.ts': skill('description: undefined') }, 'a.ts', /description/],
+    ['a misspelt field', { 'a.ts': skill('timeoutMS: 5') }, 'a.ts', /timeoutMS/],
+    ['a version of another form', { 'a.ts': skill("version: '1.0'") }, 'a.ts', /version.*v1\.0/],
+    ['a name that is not kebab-case', { 'a.ts': skill("name: 'One'") }, 'a.ts', /name.*kebab/],
+    [
+      'a reserved category',
+      { 'deep/er/a.ts': skill("category: 'jobs'") },
+      'deep/er/a.ts',
+      /"jobs".*reserved/,
+    ],
+    [
+      'a schema that is none',
+      { 'a.ts': skill("parameters: { type: 'text' }") },
+      'a.ts',
+      /parameters/,
+    ],
+    [
+      'an output schema that is none',
+      { 'a.ts': skill('output: { required: 1 }') },
+      'a.ts',
+      /output/,
+    ],
+    [
+      'a pattern that cannot be linear',
+      { 'a.ts': skill("parameters: { pattern: '(?=a)b' }") },
+      'a.ts',
+      /parameters/,
+    ],
+    ['a duplicate', { 'a.ts': skill(''), 'b.ts': skill('') }, 'b.ts', /mine\/v1\.0\/one.*a\.ts/],
+    [
+      'a duplicate of the catalog',
+      { 'a.ts': skill("category: 'util', name: 'echo'") },
+      'a.ts',
+      /util\/v1\.0\/echo/,
+    ],
+    [
+      'a module that ends the process',
+      { 'a.ts': 'process.exit(0)' },
+      'a.ts',
+      /end(ed)? (its|the) process/,
+    ],
+  ])('%s', async (_what, files, file, fault) => {
+    const root = skills(files);
+
+    const said = await refusedStart({ SKILLS_DIR: root });
+
+    expect(said).toHaveLength(1);
+    expect(said[0]).toContain(join(root, file));
+    expect(said[0]).toMatch(fault);
+  });
+
+  test('a module whose top level never ends is named too', async () => {
+    const root = skills({ 'a.ts': 'await new Promise(() => setInterval(() => {}, 1000))' });
+
+    const said = await refusedStart({ SKILLS_DIR: root });
+
+    expect(said).toEqual([expect.stringContaining(join(root, 'a.ts'))]);
+  });
+
+  test('what is no module is passed over, and good ones run', async () => {
+    const root = skills({
+      'one.ts': skill("run: () => 'mine'"),
+      'notes.md': '# not a skill',
+      '_shared.ts': 'throw new Error("not loaded")',
+      'one.test.ts': 'throw new Error("not loaded")',
+      'types.d.ts': 'nonsense',
+    });
+    const platform = await startProcess(dataDir, { EXECUTORS: '1', SKILLS_DIR: root });
+    const tenant = await newTenant(platform);
+
+    const { body } = await tenant.run('mine/v1.0/one', {});
+
+    await platform.stop();
+    expect(body).toMatchObject({ status: 'completed', output: 'mine' });
+  });
+});

@@ -1,0 +1,248 @@
+/** `/openapi.json` says what the platform does, all of it, and says it as OpenAPI 3.1. */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Answer, type Platform, startPlatform } from '../support/platform.ts';
+
+interface Media {
+  schema: object;
+  example?: unknown;
+  examples?: Record<string, { value?: unknown; $ref?: string }>;
+}
+
+interface Operation {
+  operationId?: string;
+  summary?: string;
+  tags?: string[];
+  security?: object[];
+  requestBody?: { content: Record<string, Media> };
+  responses: Record<string, { headers?: Record<string, object>; content?: Record<string, Media> }>;
+}
+
+interface Document {
+  paths: Record<string, Record<string, Operation>>;
+  components: Record<string, Record<string, { value?: unknown }>>;
+  tags: { name: string; description: string }[];
+}
+
+let platform: Platform;
+let document: Document;
+/** As `GET /api/jobs`. */
+let operations: Map<string, Operation>;
+
+beforeAll(async () => {
+  platform = await startPlatform();
+  document = (await platform.request('GET', '/openapi.json')).body;
+  operations = new Map(
+    Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, one]) => [`${method.toUpperCase()} ${path}`, one]),
+    ),
+  );
+});
+afterAll(() => platform.stop());
+
+const ajv = new Ajv2020({ strict: false });
+(addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
+
+/** Says what is wrong with a value, or undefined. */
+function faultOf(schema: object, value: unknown): string | undefined {
+  const isValid = ajv.validate({ ...schema, components: document.components }, value);
+  return isValid ? undefined : ajv.errorsText();
+}
+
+/** The routes of the server, as the document would write them; HEAD goes with GET. */
+function registeredRoutes(): string[] {
+  const parents: string[] = [];
+  const lines = platform.app.server.printRoutes({ commonPrefix: false }).split('\n');
+  return lines.flatMap((line) => {
+    const match = /^([│ ├└─]*)(\S+)(?: \((.+)\))?$/.exec(line);
+    if (match === null) return [];
+    const [, indent = '', part = '', methods = ''] = match;
+    const depth = indent.length / 4;
+    const path = `${parents[depth - 1] ?? ''}${part}`;
+    parents[depth] = path;
+    const written = path.replace(/:(\w+)/g, '{$1}');
+    return methods
+      .split(', ')
+      .filter((method) => method !== '' && method !== 'HEAD')
+      .map((method) => `${method} ${written}`);
+  });
+}
+
+function mediaOf(operation: Operation): Media[] {
+  const contents = [operation.requestBody, ...Object.values(operation.responses)];
+  return contents.flatMap((one) => Object.values(one?.content ?? {}));
+}
+
+function examplesOf({ schema, example, examples = {} }: Media): unknown[] {
+  return [
+    ...(example === undefined ? [] : [example]),
+    ...((schema as { examples?: unknown[] }).examples ?? []),
+    ...Object.values(examples).map(({ value, $ref }) =>
+      $ref === undefined
+        ? value
+        : document.components['examples']?.[$ref.split('/').at(-1)!]?.value,
+    ),
+  ];
+}
+
+describe('the document', () => {
+  test('passes the recommended rules of Redocly without a warning', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'skillwright-openapi-'));
+    const file = join(folder, 'openapi.json');
+    writeFileSync(file, JSON.stringify(document));
+
+    const { totals, problems } = await lint(file);
+
+    expect(problems).toEqual([]);
+    expect(totals).toMatchObject({ errors: 0, warnings: 0, ignored: 0 });
+    rmSync(folder, { recursive: true });
+  });
+
+  test('has every route of the server and no other', () => {
+    const scripts = ['GET /docs/scalar.js'];
+
+    const documented = [...operations.keys(), ...scripts];
+
+    expect(documented.sort()).toEqual(registeredRoutes().sort());
+  });
+
+  test('names, sums up, files and secures every operation', () => {
+    const tags = document.tags.map(({ name }) => name);
+    const ids = [...operations.values()].map(({ operationId }) => operationId);
+
+    expect(new Set(ids).size).toBe(operations.size);
+    for (const [name, { operationId, summary, security, ...operation }] of operations) {
+      expect(operationId, name).toMatch(/^[a-z][A-Za-z]+$/);
+      expect(summary, name).toMatch(/\S/);
+      expect(tags, name).toContain(operation.tags?.[0]);
+      expect(security, name).toEqual(credentialsFor(name));
+    }
+  });
+
+  test('names the refusals of every operation, by their codes', () => {
+    for (const [name, { responses }] of operations) {
+      const isGuarded = credentialsFor(name).length > 0;
+      const statuses = Object.keys(responses);
+      expect(statuses, name).toEqual(
+        expect.arrayContaining(['400', '500', '503', ...(isGuarded ? ['401'] : [])]),
+      );
+      if (name.includes(' /api/')) expect(statuses, name).toContain('429');
+    }
+    const cancel = operations.get('POST /api/jobs/{jobId}/cancel')?.responses['422'];
+    expect(Object.keys(cancel?.content?.['application/json']?.examples ?? {})).toEqual([
+      'job_not_cancellable',
+    ]);
+  });
+
+  test('shows an example of every body, and each is as its schema says', () => {
+    for (const [name, operation] of operations) {
+      for (const media of mediaOf(operation)) {
+        const examples = examplesOf(media);
+        expect(examples.length, name).toBeGreaterThan(0);
+        for (const example of examples) {
+          expect(faultOf(media.schema, example), name).toBeUndefined();
+        }
+      }
+    }
+  });
+
+  test('names the headers that tell a client something', () => {
+    const headersOf = (name: string, status: string) =>
+      Object.keys(operations.get(name)?.responses[status]?.headers ?? {});
+
+    expect(headersOf('GET /api/conversations', '200')).toEqual([
+      'X-Request-Id',
+      'X-RateLimit-Limit',
+      'X-RateLimit-Remaining',
+      'X-RateLimit-Reset',
+      'X-Total-Count',
+    ]);
+    expect(headersOf('GET /api/conversations', '429')).toContain('Retry-After');
+    expect(headersOf('GET /api/conversations', '401')).toEqual(['X-Request-Id']);
+    expect(headersOf('POST /api/{category}/{version}/{skillName}', '202')).toContain('Location');
+  });
+});
+
+describe('the server', () => {
+  test('answers as the document says', async () => {
+    const key = await platform.key();
+    const job = await platform.run(key, 'util/v1.0/echo', { text: 'hello' });
+    const conversation = `/api/conversations/${job.body.conversation_id}`;
+
+    expectAsDocumented('POST /api/{category}/{version}/{skillName}', job);
+    for (const [name, path] of [
+      ['GET /api/jobs', '/api/jobs'],
+      ['GET /api/jobs/{jobId}', `/api/jobs/${job.body.job_id}`],
+      ['GET /api/skills', '/api/skills'],
+      ['GET /api/skills/{category}/{version}/{skillName}', '/api/skills/util/v1.0/echo'],
+      ['GET /api/agents', '/api/agents'],
+      ['GET /api/agents/{agentId}', '/api/agents/default'],
+      ['GET /api/conversations', '/api/conversations'],
+      ['GET /api/conversations/{id}', conversation],
+      ['GET /api/conversations/{id}/messages', `${conversation}/messages`],
+      ['GET /api/conversations/{id}/token-usage', `${conversation}/token-usage`],
+      ['GET /api/agents/{agentId}', '/api/agents/nobody'],
+      ['GET /api/jobs', '/api/jobs?limit=0'],
+      ['GET /health', '/health'],
+      ['GET /openapi.json', '/openapi.json'],
+    ] as const) {
+      expectAsDocumented(name, await platform.request('GET', path, { key }));
+    }
+    expectAsDocumented('GET /api/jobs', await platform.request('GET', '/api/jobs'));
+    expectAsDocumented('GET /admin/api-keys', await platform.admin('GET', '/admin/api-keys'));
+  });
+
+  test('confirms the script of /docs to a browser that has it', async () => {
+    const url = `${platform.url}/docs/scalar.js`;
+    const [packed, plain] = await Promise.all(
+      ['gzip', 'identity'].map((coding) => fetch(url, { headers: { 'accept-encoding': coding } })),
+    );
+    const etag = packed?.headers.get('etag') ?? '';
+
+    const again = await fetch(url, { headers: { 'if-none-match': etag } });
+
+    expect(packed?.headers.get('content-encoding')).toBe('gzip');
+    expect(plain?.headers.get('content-encoding')).toBeNull();
+    expect(await plain?.text()).toBe(await packed?.text());
+    expect(again.status).toBe(304);
+  });
+});
+
+/** The status is documented, with the headers that came, and the body fits its schema. */
+function expectAsDocumented(name: string, { status, body, headers }: Answer): void {
+  const response = operations.get(name)?.responses[status];
+  const media = response?.content?.['application/json'];
+  expect(media, `${name} ${status}`).toBeDefined();
+  expect(faultOf(media?.schema ?? {}, body), `${name} ${status}`).toBeUndefined();
+  for (const header of Object.keys(response?.headers ?? {})) {
+    if (header === 'Idempotent-Replayed' || header === 'Preference-Applied') continue;
+    expect(headers.has(header), `${name} ${status} ${header}`).toBe(true);
+  }
+}
+
+function credentialsFor(name: string): object[] {
+  if (name.includes(' /admin/')) return [{ adminBearer: [] }, { adminHeader: [] }];
+  return name.includes(' /api/') ? [{ apiKey: [] }] : [];
+}
+
+/** What `npx redocly lint` finds, with the configuration of the repository. */
+function lint(file: string): Promise<{ totals: object; problems: object[] }> {
+  const root = join(import.meta.dirname, '../..');
+  const program = fileURLToPath(
+    new URL('bin/cli.js', import.meta.resolve('@redocly/cli/package.json')),
+  );
+  const args = [program, 'lint', file, '--format=json', `--config=${join(root, 'redocly.yaml')}`];
+  const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, args, { env }, (error, stdout, stderr) => {
+      if (stdout === '') reject(error ?? new Error(stderr));
+      else resolve(JSON.parse(stdout));
+    });
+  });
+}

@@ -1,0 +1,96 @@
+/**
+ * The README is executed as it is written: its journey by bash, with the address of a platform that
+ * was started as the README says, in a directory of its own.
+ */
+import { execFile } from 'node:child_process';
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { SkillDefinition } from '../../src/skills/definition.ts';
+import { type PlatformProcess, startProcess } from '../support/process.ts';
+import { newTenant } from '../support/tenant.ts';
+
+const root = join(import.meta.dirname, '../..');
+const readme = readFileSync(join(root, 'README.md'), 'utf8');
+
+/** The shell blocks of a section. */
+function blocksOf(title: string): string[] {
+  const section = readme.split(/^## /m).find((text) => text.startsWith(`${title}\n`));
+  if (section === undefined) throw new Error(`The README has no section ${title}`);
+  return [...section.matchAll(/^```sh\n(.*?)^```/gms)].map(([, code]) => code as string);
+}
+
+let directory: string;
+let platform: PlatformProcess;
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'skillwright-readme-'));
+  platform = await startProcess(join(directory, 'data'), { ADMIN_SECRET: undefined });
+});
+afterAll(async () => {
+  await platform.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** Runs shell code where `data` is, with the platform's address; what each step printed. */
+async function steps(code: string): Promise<string[]> {
+  expect(code).toContain('http://127.0.0.1:3000');
+  const marked = code
+    .replaceAll('http://127.0.0.1:3000', platform.url)
+    .replace(/^# (\d+)\./gm, "echo; echo 'step $1'; # $1.");
+  const { stdout, stderr } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', marked], {
+    cwd: directory,
+  });
+  expect(stderr).toBe('');
+  return stdout.split(/^step \d+$/m).map((text) => text.trim());
+}
+
+describe('the journey of the README', () => {
+  test('goes from a key to a conversation', async () => {
+    const [code = ''] = blocksOf('A journey');
+
+    const [, key, skills, accepted, job, conversations] = await steps(code);
+
+    expect(key).toBe('');
+    const names = JSON.parse(skills ?? '').map((skill: { skill_name: string }) => skill.skill_name);
+    expect(names).toContain('word-count');
+    expect(accepted).toMatch(/^HTTP\/1\.1 202 Accepted/);
+    expect(accepted).toMatch(/^location: \/api\/jobs\/[0-9a-f-]{36}/im);
+    expect(JSON.parse(job ?? '')).toMatchObject({
+      status: 'completed',
+      output: expect.objectContaining({ words: 2 }),
+    });
+    expect(JSON.parse(conversations ?? '')).toHaveLength(2);
+  });
+
+  test('the documentation that it names is there', async () => {
+    for (const path of ['/docs', '/openapi.json']) {
+      expect(readme).toContain(path);
+      expect((await platform.request('GET', path)).status).toBe(200);
+    }
+  });
+});
+
+describe('the skills to copy', () => {
+  test('run as their examples say, when the platform is started as the README says', async () => {
+    const [command = ''] = blocksOf('Your own skills');
+    const path = /^SKILLS_DIR=(\S+) npm start$/m.exec(command)?.[1] as string;
+    const files = globSync('**/*.{ts,js}', { cwd: join(root, path) });
+    expect(files.length).toBeGreaterThanOrEqual(2);
+    const own = await startProcess(join(directory, 'own'), { SKILLS_DIR: join(root, path) });
+    const tenant = await newTenant(own);
+
+    for (const file of files) {
+      const module = (await import(join(root, path, file))) as { default: SkillDefinition };
+      const { category, version, name, examples = [] } = module.default;
+      expect(examples.length, file).toBeGreaterThanOrEqual(1);
+      for (const { input, output } of examples) {
+        const { body } = await tenant.run(`${category}/${version}/${name}`, input);
+        expect(body).toMatchObject({ status: 'completed', error: null });
+        if (output !== undefined) expect(body.output).toEqual(output);
+      }
+    }
+    await own.stop();
+  });
+});

@@ -1,0 +1,89 @@
+import { expect } from 'vitest';
+import type { Database } from '../../src/database/database.ts';
+import { messageText } from '../../src/jobs/accept.ts';
+import { attemptEndN } from '../../src/jobs/feed.ts';
+
+/**
+ * Holds what is recorded of all jobs against itself: what has to be true at every moment. Events
+ * are looked for since `eventsSince`, where retention has deleted older ones.
+ */
+export async function expectConsistent(database: Database, eventsSince = 0): Promise<void> {
+  const db = database.read.kysely;
+  const jobs = await db.selectFrom('jobs').selectAll().execute();
+  const conversations = await db.selectFrom('conversations').selectAll().execute();
+  const messages = await db.selectFrom('messages').selectAll().orderBy('id').execute();
+  const events = await db.selectFrom('events').selectAll().orderBy('seq').execute();
+  const said = await db.selectFrom('job_events').selectAll().execute();
+
+  const kindOf = (row: Record<string, unknown>, columns: readonly string[]) =>
+    columns.map((column) => row[column]).join(' ');
+  const jobKind = ['organization_id', 'agent_id', 'skill_category', 'skill_name', 'skill_version'];
+  const sums = (rows: readonly Record<string, unknown>[], columns: readonly string[]) => {
+    const found = new Map<string, number>();
+    for (const row of rows) {
+      const kind = kindOf(row, columns);
+      found.set(kind, (found.get(kind) ?? 0) + Number(row['count'] ?? 1));
+    }
+    return Object.fromEntries([...found].filter(([, n]) => n !== 0).sort());
+  };
+  const jobColumns = [...jobKind, 'trigger_type', 'status'];
+  const jobCounts = await db.selectFrom('job_counts').selectAll().execute();
+  expect(sums(jobCounts, jobColumns), 'counts of jobs').toEqual(sums(jobs, jobColumns));
+  const conversationColumns = ['organization_id', 'agent_id', 'trigger_type', 'status'];
+  const conversationCounts = await db.selectFrom('conversation_counts').selectAll().execute();
+  expect(sums(conversationCounts, conversationColumns), 'counts of conversations').toEqual(
+    sums(conversations, conversationColumns),
+  );
+
+  const byId = new Map(conversations.map((one) => [one.id, one]));
+  const dataOf = events.map((event) => ({ event, data: JSON.parse(event.data) }));
+  for (const job of jobs) {
+    const about = `job ${job.id}, ${job.status}`;
+    const isFinal = ['completed', 'failed', 'cancelled'].includes(job.status);
+    const conversation = byId.get(job.conversation_id);
+    expect(conversation?.status, about).toBe(
+      isFinal ? (job.status === 'completed' ? 'completed' : 'failed') : 'active',
+    );
+    expect(conversation?.organization_id, about).toBe(job.organization_id);
+
+    expect(job.attempt, about).toBeGreaterThanOrEqual(0);
+    expect(job.attempt, about).toBeLessThanOrEqual(job.max_attempts);
+    expect(job.epoch, about).toBeGreaterThanOrEqual(job.attempt);
+    expect(job.finished_at !== null, about).toBe(isFinal);
+    expect(job.output !== null, about).toBe(job.status === 'completed');
+    expect(job.due_at === null, about).toBe(isFinal);
+    if (job.status === 'queued') expect(job.due_at, about).toBe(job.run_at);
+    if (job.status === 'active') expect(job.started_at, about).not.toBeNull();
+    if (job.status === 'failed' || job.status === 'cancelled') {
+      expect(job.error, about).not.toBeNull();
+    }
+
+    const own = messages.filter(({ job_id }) => job_id === job.id);
+    const spoken = own.map(({ role, content }) => ({ role, content }));
+    expect(spoken[0], about).toEqual({ role: 'user', content: messageText(job.input) });
+    if (!isFinal) expect(spoken, about).toHaveLength(1);
+    if (job.status === 'completed') {
+      expect(spoken.at(-1), about).toEqual({
+        role: 'assistant',
+        content: messageText(job.output ?? ''),
+      });
+    }
+
+    // Every claim ends once: in the job's end, in a row that says so, or not yet.
+    const ends = said.filter(({ job_id, n }) => job_id === job.id && n === attemptEndN);
+    const isOpen = job.status === 'active';
+    expect(isOpen ? [job.epoch - 1] : [job.epoch, job.epoch - 1], about).toContain(ends.length);
+
+    if (job.created_at < eventsSince) continue;
+    const types = dataOf
+      .filter(({ data }) => data.job_id === job.id)
+      .map(({ event }) => event.type);
+    const terminal = { completed: ['skill.completed'], failed: ['skill.failed'] };
+    expect(types, about).toEqual(terminal[job.status as keyof typeof terminal] ?? []);
+    const created = dataOf.filter(
+      ({ event, data }) =>
+        event.type === 'conversation.created' && data.conversation_id === job.conversation_id,
+    );
+    expect(created, about).toHaveLength(1);
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * The databases that a contract is held to: SQLite always, PostgreSQL where it is installed.
+ *
+ *     describe.each(await engines())('on $name', (engine) => {
+ *       test('…', async () => { const database = await engine.fresh(); … });
+ *     });
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { Database } from '../../src/database/database.ts';
+import { openPostgres } from '../../src/database/postgres.ts';
+import { openSqlite } from '../../src/database/sqlite.ts';
+import { createLogger } from '../../src/kernel/log.ts';
+import { freshDatabase, isInstalled } from './shared-servers.ts';
+
+/** An empty place for a database: a directory, or a database of the shared server. */
+export interface Place {
+  /** The directory or the url. */
+  readonly at: string;
+  /** Opens and migrates what is there; closed when the test ends, if it is not closed before. */
+  open(): Promise<Database>;
+}
+
+export interface Engine {
+  readonly name: 'SQLite' | 'PostgreSQL';
+  /** A place of the running test's own, gone when the test ends. */
+  place(): Promise<Place>;
+  /** An open database of the running test's own. */
+  fresh(): Promise<Database>;
+}
+
+const log = createLogger('silent');
+
+const sqlite = engine('SQLite', openSqlite, async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'skillwright-database-'));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+});
+
+const postgres = engine('PostgreSQL', (url) => openPostgres(url, log), freshDatabase);
+
+/** Those that this machine can run. */
+export async function engines(): Promise<Engine[]> {
+  return (await isInstalled('PostgreSQL')) ? [sqlite, postgres] : [sqlite];
+}
+
+function engine(
+  name: Engine['name'],
+  open: (at: string) => Promise<Database>,
+  makePlace: () => Promise<string>,
+): Engine {
+  async function place(): Promise<Place> {
+    const at = await makePlace();
+    return { at, open: async () => closedAtEnd(await open(at)) };
+  }
+  return { name, place, fresh: async () => (await place()).open() };
+}
+
+/** Closes it when the test ends; closing it before, or twice, is fine. */
+function closedAtEnd(database: Database): Database {
+  let closing: Promise<void> | undefined;
+  const close = () => {
+    closing ??= database.close();
+    return closing;
+  };
+  onTestFinished(close);
+  return { ...database, close };
+}

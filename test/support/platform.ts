@@ -1,0 +1,192 @@
+/**
+ * A whole platform in the test's own process: real socket, real database, real executors. Time may
+ * be moved; everything else is as it runs in production. A test file that kills the process starts
+ * one with `process.ts` instead.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type App, type Parts, startApp } from '../../src/app.ts';
+import { type Config, readConfig } from '../../src/config.ts';
+import type { Database } from '../../src/database/database.ts';
+import { openPostgres } from '../../src/database/postgres.ts';
+import { openSqlite } from '../../src/database/sqlite.ts';
+import { startExecutorPool } from '../../src/executors/pool.ts';
+import type { Clock } from '../../src/kernel/clock.ts';
+import { createLogger, type Logger } from '../../src/kernel/log.ts';
+import { createMemoryQueue } from '../../src/queue/memory.ts';
+import { waitFor } from './wait-for.ts';
+
+export const adminSecret = 'the-admin-secret-of-the-tests';
+const catalog = join(import.meta.dirname, '../../src/skills/catalog');
+
+export interface PlatformOptions {
+  /** Environment variables over the defaults of the tests. */
+  readonly environment?: Record<string, string>;
+  readonly clock?: Clock;
+  /** Parts to use instead of the real ones. */
+  readonly parts?: Partial<Parts>;
+  /** Directories of skills; the catalog when left out. */
+  readonly skillsDirs?: readonly string[];
+  readonly log?: Logger;
+}
+
+/** An answer, its body parsed when it is JSON. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of many shapes
+  readonly body: any;
+  readonly text: string;
+}
+
+export interface RequestOptions {
+  readonly key?: string;
+  readonly headers?: Record<string, string>;
+  /** Sent as JSON; a string or bytes are sent as they are. */
+  readonly body?: unknown;
+}
+
+export interface Platform {
+  readonly app: App;
+  readonly url: string;
+  readonly database: Database;
+  readonly dataDir: string;
+  /** Sends a request; JSON in, JSON out. */
+  request(method: string, path: string, options?: RequestOptions): Promise<Answer>;
+  /** As `request`, with the admin secret. */
+  admin(method: string, path: string, body?: unknown): Promise<Answer>;
+  /** Issues a key with all scopes and a high limit, or what `fields` say; its plaintext. */
+  key(fields?: Record<string, unknown>): Promise<string>;
+  /** Runs a skill, named `category/version/name`, and waits for its end. */
+  run(
+    key: string,
+    skill: string,
+    input: unknown,
+    headers?: Record<string, string>,
+  ): Promise<Answer>;
+  /** The job once it has reached one of these states. */
+  jobIn(key: string, jobId: string, ...statuses: string[]): Promise<Answer>;
+  stop(): Promise<void>;
+}
+
+/** Starts a platform; to be stopped by whoever started it. */
+export async function startPlatform(options: PlatformOptions = {}): Promise<Platform> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'skillwright-test-'));
+  const config = readConfig({
+    PORT: '0',
+    DATA_DIR: dataDir,
+    ADMIN_SECRET: adminSecret,
+    EXECUTORS: '1',
+    RETRY_BACKOFF_MS: '10',
+    SHUTDOWN_GRACE_MS: '2000',
+    ...options.environment,
+  });
+  const log = options.log ?? createLogger('silent');
+  const executors =
+    options.parts?.executors ??
+    (await startExecutorPool({
+      size: config.executors,
+      memoryMb: config.executorMemoryMb,
+      skillsDirs: options.skillsDirs ?? [
+        catalog,
+        ...(config.skillsDir === null ? [] : [config.skillsDir]),
+      ],
+      env: { SKILLS_ALLOW_CIDRS: config.skillsAllowCidrs ?? '' },
+      log,
+    }));
+  const database = options.parts?.database ?? (await openDatabase(config, log));
+  const app = await startApp({
+    config,
+    version: '0.0.0-test',
+    adminSecret,
+    queue: createMemoryQueue(log),
+    log,
+    ...(options.clock === undefined ? {} : { clock: options.clock }),
+    ...options.parts,
+    database,
+    executors,
+  });
+  return {
+    ...clientOf(app.address),
+    app,
+    url: app.address,
+    database,
+    dataDir,
+    async stop() {
+      await app.stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+function openDatabase(config: Config, log: Logger): Promise<Database> {
+  return config.databaseUrl === null
+    ? openSqlite(config.dataDir)
+    : openPostgres(config.databaseUrl, log);
+}
+
+/** What a test asks of a platform at `url`, in whichever process it runs. */
+export function clientOf(
+  url: string,
+): Pick<Platform, 'request' | 'admin' | 'key' | 'run' | 'jobIn'> {
+  async function request(
+    method: string,
+    path: string,
+    { key, headers = {}, body }: RequestOptions = {},
+  ): Promise<Answer> {
+    const isRaw = typeof body === 'string' || body instanceof Uint8Array;
+    const response = await fetch(`${url}${path}`, {
+      method,
+      headers: {
+        ...(key === undefined ? {} : { 'x-api-key': key }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: isRaw ? (body as string) : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false;
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body: isJson && text !== '' ? JSON.parse(text) : undefined,
+    };
+  }
+
+  const admin = (method: string, path: string, body?: unknown) =>
+    request(method, path, { headers: { authorization: `Bearer ${adminSecret}` }, body });
+
+  return {
+    request,
+    admin,
+
+    async key(fields = {}) {
+      const answer = await admin('POST', '/admin/api-keys', {
+        client_name: 'a test',
+        scopes: ['*'],
+        rate_limit: 1_000_000,
+        ...fields,
+      });
+      if (answer.status !== 201) throw new Error(`No key: ${answer.text}`);
+      return answer.body.plaintext_key as string;
+    },
+
+    run: (key, skill, input, headers = {}) =>
+      request('POST', `/api/${skill}`, {
+        key,
+        body: input,
+        headers: { prefer: 'wait=30', ...headers },
+      }),
+
+    jobIn: (key, jobId, ...statuses) =>
+      waitFor(
+        async () => {
+          const answer = await request('GET', `/api/jobs/${jobId}`, { key });
+          return statuses.includes(answer.body?.status) ? answer : null;
+        },
+        { describe: `job ${jobId} is ${statuses.join(' or ')}`, deadlineMs: 30_000 },
+      ),
+  };
+}

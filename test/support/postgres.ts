@@ -1,0 +1,196 @@
+/**
+ * A private PostgreSQL from the machine's own binaries, on a free port and in a temporary
+ * directory, so that a test may kill and restart it. It ends with the process that started it.
+ */
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import {
+  type Account,
+  accountOf,
+  freePort,
+  logTail,
+  type Supervised,
+  serverDirectory,
+  supervise,
+} from './supervised.ts';
+import { waitFor } from './wait-for.ts';
+
+const startDeadlineMs = 20_000;
+
+export interface PostgresServer {
+  readonly port: number;
+  /** Where its Unix socket is, for what should not depend on TCP. */
+  readonly socketDirectory: string;
+  /** Connection URL of one of its databases; of the maintenance database when left out. */
+  url(database?: string): string;
+  /** Makes an empty database of a name not used before and returns its URL. */
+  createDatabase(): Promise<string>;
+  start(): Promise<void>;
+  /** `fast` ends sessions and checkpoints, `immediate` stops as a crash would. */
+  stop(mode: 'fast' | 'immediate'): Promise<void>;
+  restart(mode: 'fast' | 'immediate'): Promise<void>;
+  /** SIGKILL to the postmaster; the other processes notice and end by themselves. */
+  kill(): Promise<void>;
+  /** Stops it for good and removes its directory. */
+  close(): Promise<void>;
+}
+
+/** Where `initdb` and `postgres` are, or undefined where PostgreSQL is not installed. */
+export function findPostgres(): string | undefined {
+  // Newest first; Debian's pg_config comes with another package than the server.
+  const debian = globSync('/usr/lib/postgresql/*/bin').sort(
+    (a, b) => Number(b.split('/')[4]) - Number(a.split('/')[4]),
+  );
+  return [...debian, configuredDirectory()].find(
+    (directory) => existsSync(join(directory, 'initdb')) && existsSync(join(directory, 'postgres')),
+  );
+}
+
+function configuredDirectory(): string {
+  try {
+    return execFileSync('pg_config', ['--bindir'], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim();
+  } catch {
+    return '';
+  }
+}
+
+/**
+ * Starts a server. `durable` turns fsync on, for tests that count what survives; killing
+ * processes alone loses nothing without it, only a power cut would.
+ */
+export async function startPostgres(options: { durable?: boolean } = {}): Promise<PostgresServer> {
+  const binaries = findPostgres();
+  if (binaries === undefined) throw new Error('PostgreSQL is not installed.');
+  // PostgreSQL refuses to run as root.
+  const account = process.getuid?.() === 0 ? accountOf('postgres', 'nobody') : null;
+  const directory = serverDirectory('postgres', account);
+  const data = join(directory, 'data');
+  initialize(join(binaries, 'initdb'), data, account);
+
+  let port = await freePort();
+  let server: Supervised | undefined;
+
+  async function start(): Promise<void> {
+    await waitFor(
+      async () => {
+        server = await supervise(directory, account, 'QUIT', [
+          join(binaries ?? '', 'postgres'),
+          ...settings(data, directory, port, options.durable ?? false),
+        ]);
+        if (await ready(server, data)) return true;
+        // Another program took the port, or the processes of a killed server are still ending.
+        if (neverRan(directory, port)) port = await freePort();
+        return false;
+      },
+      {
+        describe: () => `PostgreSQL starts. Its log:\n${logTail(directory)}`,
+        deadlineMs: startDeadlineMs,
+        everyMs: 100,
+      },
+    );
+  }
+
+  async function signalled(name: NodeJS.Signals): Promise<void> {
+    if (server === undefined || server.hasExited()) return;
+    server.signal(name);
+    await server.exited;
+  }
+
+  const stop = (mode: 'fast' | 'immediate') => signalled(mode === 'fast' ? 'SIGINT' : 'SIGQUIT');
+  const url = (database = 'postgres') => `postgres://postgres@127.0.0.1:${port}/${database}`;
+
+  await start();
+  return {
+    get port() {
+      return port;
+    },
+    socketDirectory: directory,
+    url,
+    createDatabase: () => createDatabase(url),
+    start,
+    stop,
+    async restart(mode) {
+      await stop(mode);
+      await start();
+    },
+    kill: () => signalled('SIGKILL'),
+    async close() {
+      await stop('immediate');
+      await server?.end();
+    },
+  };
+}
+
+function initialize(initdb: string, data: string, account: Account): void {
+  execFileSync(
+    initdb,
+    [
+      '--pgdata',
+      data,
+      '--username=postgres',
+      '--auth=trust',
+      '--encoding=UTF8',
+      '--locale=C',
+      '--no-sync',
+      '--no-instructions',
+    ],
+    { stdio: ['ignore', 'ignore', 'pipe'], cwd: '/', ...(account ?? {}) },
+  );
+}
+
+function settings(data: string, directory: string, port: number, durable: boolean): string[] {
+  const switches = {
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: directory,
+    port: String(port),
+    max_connections: '200',
+    shared_buffers: '64MB',
+    fsync: durable ? 'on' : 'off',
+    // Without it a killed server forgets what it had acknowledged.
+    synchronous_commit: 'on',
+    full_page_writes: durable ? 'on' : 'off',
+    autovacuum_naptime: '10s',
+    timezone: 'UTC',
+  };
+  return [
+    '-D',
+    data,
+    ...Object.entries(switches).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+  ];
+}
+
+/** Waits until the server says so in its lock file; false when it ended instead. */
+function ready(server: Supervised, data: string): Promise<boolean> {
+  return waitFor(
+    () => {
+      if (server.hasExited()) return { started: false };
+      const lines = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n');
+      const started = Number(lines[0]) === server.pid && lines[7]?.trim() === 'ready';
+      return started ? { started } : undefined;
+    },
+    { describe: 'PostgreSQL is ready', deadlineMs: startDeadlineMs },
+  ).then((outcome) => outcome.started);
+}
+
+function neverRan(directory: string, port: number): boolean {
+  const log = logTail(directory);
+  return log.includes('could not bind') && log.includes(String(port));
+}
+
+async function createDatabase(url: (database?: string) => string): Promise<string> {
+  const name = `test_${randomBytes(6).toString('hex')}`;
+  const client = new pg.Client({ connectionString: url() });
+  await client.connect();
+  try {
+    await client.query(`CREATE DATABASE ${name} TEMPLATE template0`);
+  } finally {
+    await client.end();
+  }
+  return url(name);
+}

@@ -1,0 +1,72 @@
+/**
+ * The platform as a process of its own, as an operator starts it: `src/main.ts` with environment
+ * variables. For tests that kill it, stop it by a signal, or look at what it prints.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { adminSecret, clientOf, type Platform } from './platform.ts';
+import { waitFor } from './wait-for.ts';
+
+const main = join(import.meta.dirname, '../../src/main.ts');
+
+export interface PlatformProcess
+  extends Pick<Platform, 'request' | 'admin' | 'key' | 'run' | 'jobIn'> {
+  readonly url: string;
+  readonly pid: number;
+  /** What it has printed so far. */
+  output(): string;
+  /** Sends a signal to the process alone, not to its children. */
+  signal(name: NodeJS.Signals): void;
+  /** How it ended. */
+  readonly exit: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+  /** SIGTERM, and its end. */
+  stop(): Promise<void>;
+}
+
+/** Variables over the defaults of the tests; undefined takes one away. */
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Starts a process that may fail to start: what it printed, and how it ended if it did. */
+export function spawnPlatform(environment: Environment) {
+  const child: ChildProcess = spawn(process.execPath, [main], {
+    env: { PATH: process.env['PATH'], PORT: '0', ADMIN_SECRET: adminSecret, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk;
+    });
+  }
+  const exit = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
+    child.once('close', (code, signal) => resolve({ code, signal }));
+  });
+  return { child, exit, output: () => text };
+}
+
+/** Starts the platform on `dataDir` and waits until it is ready. */
+export async function startProcess(
+  dataDir: string,
+  environment: Environment = {},
+): Promise<PlatformProcess> {
+  const { child, exit, output } = spawnPlatform({ DATA_DIR: dataDir, ...environment });
+  const url = await waitFor(
+    () => {
+      if (child.exitCode !== null) throw new Error(`It ended with code ${child.exitCode}`);
+      return /"address":"([^"]+)"/.exec(output())?.[1] ?? null;
+    },
+    { describe: () => `the platform is ready; it said: ${output()}`, deadlineMs: 20_000 },
+  );
+  return {
+    ...clientOf(url),
+    url,
+    pid: child.pid as number,
+    output,
+    exit,
+    signal: (name) => void child.kill(name),
+    async stop() {
+      child.kill('SIGTERM');
+      await exit;
+    },
+  };
+}

@@ -1,0 +1,97 @@
+import type { ExecutorPool } from '../../src/executors/pool.ts';
+import type { RunOutcome, RunReport, RunRequest } from '../../src/executors/run.ts';
+
+/** A run that goes on until the test ends it. */
+export interface ScriptedRun {
+  readonly request: RunRequest;
+  /** Why it was asked to stop; null while it was not. */
+  readonly aborted: string | null;
+  report(report: RunReport): void;
+  ask(kind: string, payload: unknown): Promise<unknown>;
+  end(outcome: RunOutcome): void;
+}
+
+export interface ScriptedPool extends ExecutorPool {
+  /** Every run that was begun, in order. */
+  readonly runs: readonly ScriptedRun[];
+  /** The next run of a job that nobody has waited for yet; null when `unless` comes first. */
+  begun(jobId: string): Promise<ScriptedRun>;
+  begun(jobId: string, unless: Promise<unknown>): Promise<ScriptedRun | null>;
+}
+
+/** Executors that run nothing: each run says and comes to what the test makes it. */
+export function scriptedPool(): ScriptedPool {
+  const runs: ScriptedRun[] = [];
+  const unseen: ScriptedRun[] = [];
+  const waiting = new Set<{ jobId: string; resolve(run: ScriptedRun | null): void }>();
+  let inFlight = 0;
+
+  function begun(jobId: string): Promise<ScriptedRun>;
+  function begun(jobId: string, unless?: Promise<unknown>): Promise<ScriptedRun | null>;
+  function begun(jobId: string, unless?: Promise<unknown>): Promise<ScriptedRun | null> {
+    const at = unseen.findIndex(({ request }) => request.context.jobId === jobId);
+    const [run] = at < 0 ? [] : unseen.splice(at, 1);
+    if (run !== undefined) return Promise.resolve(run);
+    return new Promise((resolve, reject) => {
+      const waiter = { jobId, resolve };
+      waiting.add(waiter);
+      const giveUp = () => {
+        waiting.delete(waiter);
+        resolve(null);
+      };
+      unless?.then(giveUp, (error) => {
+        waiting.delete(waiter);
+        reject(error);
+      });
+    });
+  }
+
+  return {
+    definitions: [],
+    runs,
+
+    run(request, handlers) {
+      const { promise, resolve } = Promise.withResolvers<RunOutcome>();
+      let aborted: string | null = null;
+      inFlight++;
+      const run: ScriptedRun = {
+        request,
+        get aborted() {
+          return aborted;
+        },
+        report: (report) => handlers.onReport(report),
+        ask: (kind, payload) => handlers.onAsk(kind, payload),
+        end(outcome) {
+          inFlight--;
+          resolve(outcome);
+        },
+      };
+      runs.push(run);
+      const { jobId } = request.context;
+      const waiter = [...waiting].find((one) => one.jobId === jobId);
+      if (waiter === undefined) unseen.push(run);
+      else {
+        waiting.delete(waiter);
+        waiter.resolve(run);
+      }
+      return {
+        outcome: promise,
+        abort(reason) {
+          aborted ??= reason;
+        },
+      };
+    },
+
+    begun,
+
+    stats: () => ({
+      executors: 1,
+      starting: 0,
+      inFlight,
+      waiting: 0,
+      deaths: 0,
+      failedStarts: 0,
+    }),
+    async stop() {},
+  };
+}

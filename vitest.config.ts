@@ -1,0 +1,72 @@
+import { defineConfig } from 'vitest/config';
+
+/**
+ * One project per kind of test. The broker starts PostgreSQL for the first test that asks for it,
+ * once for all of them. Fault tests kill processes and measure time, so they run after everything
+ * else and one file at a time.
+ */
+const seconds = 1000;
+/** Beside what it tests, but in need of servers. */
+const serverTests = 'test/support/servers.test.ts';
+/** These kill processes and measure time as well, so they are fault tests beside their file. */
+const executorFaults = 'src/executors/pool.{hostile,lifecycle}.test.ts';
+
+export default defineConfig({
+  test: {
+    passWithNoTests: true,
+    globalSetup: ['test/support/server-broker.ts'],
+    reporters: ['default', './test/support/closing-line-reporter.ts'],
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          include: ['src/**/*.test.ts', 'scripts/**/*.test.ts', 'test/support/**/*.test.ts'],
+          exclude: [serverTests, executorFaults],
+          testTimeout: 10 * seconds,
+        },
+      },
+      {
+        test: {
+          name: 'contracts',
+          include: ['test/contracts/**/*.test.ts', serverTests],
+          testTimeout: 30 * seconds,
+          hookTimeout: 30 * seconds,
+        },
+      },
+      {
+        test: {
+          name: 'http',
+          include: ['test/http/**/*.test.ts'],
+          testTimeout: 30 * seconds,
+          hookTimeout: 30 * seconds,
+        },
+      },
+      {
+        test: {
+          name: 'journeys',
+          include: ['test/journeys/**/*.test.ts'],
+          testTimeout: 120 * seconds,
+          hookTimeout: 60 * seconds,
+        },
+      },
+      {
+        test: {
+          name: 'browser',
+          include: ['test/browser/**/*.test.ts'],
+          testTimeout: 60 * seconds,
+          hookTimeout: 60 * seconds,
+        },
+      },
+      {
+        test: {
+          name: 'faults',
+          include: ['test/faults/**/*.test.ts', executorFaults],
+          testTimeout: 300 * seconds,
+          hookTimeout: 60 * seconds,
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
+  },
+});
