@@ -215,7 +215,7 @@ export async function startApp(parts: Parts): Promise<App> {
     queue.consume('skill-execution', config.workerConcurrency, (id) => performer.perform(id)),
     queue.consume('scheduled-jobs', config.workerConcurrency, (id) => performer.perform(id)),
   ];
-  const timers = [
+  const tasks = [
     repeat(sweepEveryMs, () => recovery.sweep()),
     repeat(config.jobLeaseMs / 3, () => performer.renew()),
     repeat(retentionEveryMs, () =>
@@ -235,7 +235,7 @@ export async function startApp(parts: Parts): Promise<App> {
       performer.handBack();
       await executors.stop(abortedRunsMs);
       await Promise.race([idle, elapsed(lastWritesMs)]);
-      for (const timer of timers) clearInterval(timer);
+      await Promise.all(tasks.map((task) => task.stop()));
       health.stop();
       await queue.close();
       await database.close();
@@ -243,20 +243,28 @@ export async function startApp(parts: Parts): Promise<App> {
   };
 
   /** Runs a background task at an interval, one at a time; a failure is logged and tried again. */
-  function repeat(everyMs: number, task: () => Promise<unknown>): NodeJS.Timeout {
-    let isRunning = false;
-    const run = async () => {
-      if (isRunning) return;
-      isRunning = true;
+  function repeat(everyMs: number, task: () => Promise<unknown>): { stop(): Promise<void> } {
+    let underWay: Promise<void> | null = null;
+    const run = () => {
+      underWay ??= attempt().finally(() => {
+        underWay = null;
+      });
+    };
+    async function attempt(): Promise<void> {
       try {
         await task();
       } catch (err) {
         log.error({ err }, 'a background task failed; it will be tried again');
       }
-      isRunning = false;
+    }
+    run();
+    const timer = setInterval(run, everyMs).unref();
+    return {
+      async stop() {
+        clearInterval(timer);
+        await underWay;
+      },
     };
-    void run();
-    return setInterval(() => void run(), everyMs).unref();
   }
 }
 
