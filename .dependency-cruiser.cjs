@@ -20,11 +20,11 @@ const mayUse = {
   conversations: ground,
   executors: ['kernel', 'skills'],
   agents: [...ground, 'skills', 'memories', 'conversations'],
-  jobs: [...ground, 'skills', 'executors', 'agents', 'conversations'],
-  schedules: [...ground, 'jobs'],
-  triggers: [...ground, 'jobs'],
+  jobs: [...ground, 'skills', 'executors', 'agents', 'conversations', 'memories'],
+  schedules: [...ground, 'api-keys', 'skills', 'agents', 'jobs'],
+  triggers: [...ground, 'api-keys', 'skills', 'agents', 'jobs'],
   mcp: [...ground, 'jobs'],
-  webhooks: [...ground, 'egress'],
+  webhooks: [...ground, 'egress', 'agents'],
 };
 
 const product = { path: '^src/', pathNot: '[.]test[.]ts$' };

@@ -33,6 +33,7 @@ import { createPerformer } from './jobs/perform.ts';
 import { createRecovery } from './jobs/recover.ts';
 import { createReports } from './jobs/reports.ts';
 import { deleteExpired } from './jobs/retention.ts';
+import type { ScheduledRuns } from './jobs/scheduled-runs.ts';
 import { createSettle } from './jobs/settle.ts';
 import { beginning, jobStream } from './jobs/stream.ts';
 import { hasScopes } from './kernel/caller.ts';
@@ -83,11 +84,17 @@ export async function startApp(parts: Parts): Promise<App> {
   const feed = createJobFeed();
   const metrics = createMetrics();
   const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
-  const agents = createAgents(database, clock);
+  const agents = createAgents(database, clock, {
+    async areThere() {
+      return false;
+    },
+    async remove() {},
+  });
   const skills = createSkillRegistry(database, clock);
   const conversations = createConversations(database);
   await skills.register(executors.definitions);
 
+  const scheduled: ScheduledRuns = { unwanted: async () => new Set(), async ended() {} };
   const accept = createAccept({ database, queue, feed, clock, writer });
   const backoff = { baseMs: config.retryBackoffMs, maxMs: backoffMaxMs };
   const settle = createSettle({
@@ -97,6 +104,7 @@ export async function startApp(parts: Parts): Promise<App> {
     clock,
     backoff,
     writer,
+    scheduled,
     observe(job, verdict, tookMs) {
       const error = 'error' in verdict ? verdict.error : null;
       const name = queueOf(job.trigger_type);
@@ -152,6 +160,7 @@ export async function startApp(parts: Parts): Promise<App> {
     clock,
     writer,
     stopRun: (jobId) => performer.cancel(jobId),
+    scheduled,
   });
   const execute = createExecute({ database, skills, agents, accept, clock });
 

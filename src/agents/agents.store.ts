@@ -86,17 +86,14 @@ export function updateAgent(
     .executeTakeFirst();
 }
 
-/** Deletes an agent; false when there is none. */
 export async function deleteAgent(
   tx: Transaction,
   organizationId: string,
   id: string,
-): Promise<boolean> {
-  const result = await tx.kysely
+): Promise<void> {
+  await tx.kysely
     .deleteFrom('agents')
     .where('organization_id', '=', organizationId)
     .where('id', '=', id)
-    .returning('id')
     .execute();
-  return result.length > 0;
 }

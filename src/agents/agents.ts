@@ -39,7 +39,15 @@ export interface AgentFields {
 
 export type Agents = ReturnType<typeof createAgents>;
 
-export function createAgents(database: Database, clock: Clock) {
+/** What other slices keep of an agent. */
+export interface AgentDependents {
+  /** Whether anything names the agent that must not lose it (decisions 5). */
+  areThere(tx: Transaction, organizationId: string, agentId: string): Promise<boolean>;
+  /** Deletes what goes with the agent. */
+  remove(tx: Transaction, organizationId: string, agentId: string): Promise<void>;
+}
+
+export function createAgents(database: Database, clock: Clock, dependents: AgentDependents) {
   const statuses = createShortCache<AgentRow['status']>(clock, believedMs, rememberedMax);
   const keyOf = (organizationId: string, id: string) => `${organizationId}/${id}`;
 
@@ -108,9 +116,25 @@ export function createAgents(database: Database, clock: Clock) {
     },
 
     async remove(organizationId: string, id: string): Promise<void> {
-      const removed = await database.write((tx) => deleteAgent(tx, organizationId, id));
+      await database.write(async (tx) => {
+        if ((await lockAgent(tx, organizationId, id)) === undefined) throw notFound('Agent');
+        if (await dependents.areThere(tx, organizationId, id)) {
+          throw new PlatformError(
+            'conflict',
+            `Schedules or triggers name the agent ${id}: delete or change those first`,
+          );
+        }
+        await dependents.remove(tx, organizationId, id);
+        await deleteAgent(tx, organizationId, id);
+      });
       statuses.forget(keyOf(organizationId, id));
-      if (!removed) throw notFound('Agent');
+    },
+
+    /** The agent's status; it is not deleted before the transaction ends. `404` when there is none. */
+    async hold(tx: Transaction, organizationId: string, id: string): Promise<AgentRow['status']> {
+      const row = await lockAgent(tx, organizationId, id);
+      if (row === undefined) throw notFound('Agent');
+      return row.status;
     },
   };
 }

@@ -3,11 +3,13 @@ import type { Kysely } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import type { Dialect } from './database.ts';
 import { up as foundation } from './migrations/0001-foundation.ts';
+import { up as idempotencyOwners } from './migrations/0002-idempotency-owners.ts';
 import type { Tables } from './tables.ts';
 
 /** In order; a migration that has been released is never changed. */
 const migrations: Record<string, (db: Kysely<unknown>, dialect: Dialect) => Promise<void>> = {
   '0001-foundation': foundation,
+  '0002-idempotency-owners': idempotencyOwners,
 };
 
 /** Runs what is missing. Throws a sentence for the operator when the schema is from the future. */

@@ -180,9 +180,10 @@ export interface EventsTable {
 }
 
 export interface IdempotencyKeysTable {
-  api_key_id: string;
+  /** Id of the API key or the trigger under which the key was used. */
+  owner: string;
   idempotency_key: string;
-  /** SHA-256 of skill, agent and canonical body. */
+  /** SHA-256 of what was asked for. */
   fingerprint: string;
   job_id: string;
   created_at: number;

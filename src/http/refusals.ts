@@ -29,6 +29,7 @@ const meanings: Record<ErrorCode, string> = {
   invalid_api_key: 'The key is unknown or revoked.',
   api_key_expired: 'The key has expired.',
   invalid_admin_secret: 'The admin secret is wrong.',
+  invalid_signature: 'The signature is missing, wrong or too old.',
   insufficient_scope: 'The key lacks a scope that the skill requires.',
   not_found: 'There is no such thing for these credentials.',
   skill_not_found: 'No active skill has this category, version and name.',

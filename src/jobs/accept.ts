@@ -34,6 +34,8 @@ export interface WorkRequest {
   /** The job that this one repeats. */
   readonly retryOf: string | null;
   readonly idempotency?: {
+    /** Whose key it is: the API key's id, or the trigger's. */
+    readonly owner: string;
     readonly key: string;
     /** Equal for requests that ask for the same thing. */
     readonly fingerprint: string;
@@ -58,7 +60,11 @@ export type Acceptance =
   /** The Idempotency-Key was used for something else. */
   | { readonly kind: 'key_reused' };
 
-export type Accept = (request: WorkRequest) => Promise<Acceptance>;
+export interface Accept {
+  (request: WorkRequest): Promise<Acceptance>;
+  /** The same in a transaction of the caller's own, for what is true only together with the job. */
+  within(tx: Transaction, requests: readonly WorkRequest[]): Promise<Acceptance[]>;
+}
 
 /** Jobs that run by a schedule have a queue of their own (specification: Health and metrics). */
 export function queueOf(triggerType: TriggerType): QueueName {
@@ -74,7 +80,7 @@ export function createAccept(parts: {
 }): Accept {
   const { database, queue, feed, clock, writer } = parts;
 
-  return createBatch<WorkRequest, Acceptance>(database, async (tx, requests) => {
+  async function within(tx: Transaction, requests: readonly WorkRequest[]): Promise<Acceptance[]> {
     const now = clock.now();
     const acceptances: Acceptance[] = [];
     const jobs: NewJob[] = [];
@@ -88,7 +94,7 @@ export function createAccept(parts: {
     await record(tx, jobs, now, writer);
     tx.afterCommit(() => announce(jobs));
     return acceptances;
-  });
+  }
 
   function announce(jobs: readonly NewJob[]): void {
     for (const job of jobs) {
@@ -96,6 +102,8 @@ export function createAccept(parts: {
       if (feed.isHeard(job.id)) feed.publish(job.id, queuedEvent(job));
     }
   }
+
+  return Object.assign(createBatch(database, within), { within });
 }
 
 /** The first event of every job's stream. */
@@ -138,13 +146,14 @@ async function earlierAcceptance(
   job: NewJob,
   keys: KeysOfBatch,
 ): Promise<Acceptance | undefined> {
-  const { apiKeyId, idempotency } = request;
-  const { key, fingerprint } = idempotency as NonNullable<WorkRequest['idempotency']>;
-  const name = `${apiKeyId} ${key}`;
+  const { owner, key, fingerprint } = request.idempotency as NonNullable<
+    WorkRequest['idempotency']
+  >;
+  const name = `${owner} ${key}`;
   let earlier = keys.get(name);
   if (earlier === undefined) {
     const isTaken = await takeIdempotencyKey(tx, {
-      api_key_id: apiKeyId,
+      owner,
       idempotency_key: key,
       fingerprint,
       job_id: job.id,
@@ -155,7 +164,7 @@ async function earlierAcceptance(
       keys.set(name, { fingerprint, job });
       return undefined;
     }
-    const row = await findByIdempotencyKey(tx, apiKeyId, key, job.created_at - idempotencyMs);
+    const row = await findByIdempotencyKey(tx, owner, key, job.created_at - idempotencyMs);
     earlier = row && { fingerprint: row.fingerprint, job: row };
   }
   if (earlier?.fingerprint !== fingerprint) return { kind: 'key_reused' };

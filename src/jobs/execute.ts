@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { type Agents, defaultAgentId } from '../agents/agents.ts';
 import type { Database } from '../database/database.ts';
+import type { TriggerType } from '../database/tables.ts';
 import { type Caller, requireScopes } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
@@ -23,7 +24,17 @@ export interface Target {
 /** What else a request to run a skill says. */
 export interface ExecutionOptions {
   readonly userId: string;
-  readonly idempotencyKey?: string | undefined;
+  readonly triggerType: TriggerType;
+  /** Makes repeats of the request one job. */
+  readonly idempotency?:
+    | {
+        /** Whose key it is: the API key's id, or the trigger's. */
+        readonly owner: string;
+        readonly key: string;
+        /** Equal for requests that ask for the same thing; what is run, by whom and on what, when left out. */
+        readonly fingerprint?: string;
+      }
+    | undefined;
 }
 
 export type Execute = ReturnType<typeof createExecute>;
@@ -62,14 +73,16 @@ export function createExecute(parts: {
       caller: Caller,
       { skill, agentId, isPaused }: Target,
       input: unknown,
-      { userId, idempotencyKey }: ExecutionOptions,
+      options: ExecutionOptions,
     ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
       refuseInvalid(skill, input);
-      const fingerprint = idempotencyKey && fingerprintOf(skill, agentId, input);
-      const idempotency = fingerprint && { key: idempotencyKey as string, fingerprint };
+      const idempotency = options.idempotency && {
+        fingerprint: fingerprintOf(skill, agentId, input),
+        ...options.idempotency,
+      };
       if (isPaused) {
         // What was accepted before the pause is still answered with what it was accepted as.
-        const earlier = idempotency && (await replayOf(caller, idempotency));
+        const earlier = idempotency && (await replayOf(idempotency));
         if (!earlier) throw agentPaused(agentId);
         return answer(earlier);
       }
@@ -77,8 +90,8 @@ export function createExecute(parts: {
         organizationId: caller.organizationId,
         apiKeyId: caller.keyId,
         agentId,
-        userId,
-        triggerType: 'api',
+        userId: options.userId,
+        triggerType: options.triggerType,
         skill,
         maxAttempts: skill.maxAttempts,
         input: JSON.stringify(input),
@@ -89,13 +102,14 @@ export function createExecute(parts: {
     },
   };
 
-  async function replayOf(
-    caller: Caller,
-    { key, fingerprint }: { key: string; fingerprint: string },
-  ): Promise<Acceptance | undefined> {
+  async function replayOf({
+    owner,
+    key,
+    fingerprint,
+  }: Required<NonNullable<ExecutionOptions['idempotency']>>): Promise<Acceptance | undefined> {
     const earlier = await findByIdempotencyKey(
       database.read,
-      caller.keyId,
+      owner,
       key,
       clock.now() - idempotencyMs,
     );

@@ -122,13 +122,15 @@ export function executionRoutes(
     },
     async (request, reply) => {
       const caller = callerOf(request);
+      const key = idempotencyKeyOf(request);
       const { job, isReplay } = await execute.run(
         caller,
         (request as unknown as Targeted).target,
         request.body,
         {
           userId: userOf(request) ?? caller.clientName,
-          idempotencyKey: idempotencyKeyOf(request),
+          triggerType: 'api',
+          idempotency: key === undefined ? undefined : { owner: caller.keyId, key },
         },
       );
       reply.header('location', `/api/jobs/${job.id}`);

@@ -12,7 +12,7 @@ const take = statement<Taken>()((db, p) =>
   db
     .insertInto('idempotency_keys')
     .values({
-      api_key_id: p('api_key_id'),
+      owner: p('owner'),
       idempotency_key: p('idempotency_key'),
       fingerprint: p('fingerprint'),
       job_id: p('job_id'),
@@ -20,7 +20,7 @@ const take = statement<Taken>()((db, p) =>
     })
     .onConflict((conflict) =>
       conflict
-        .columns(['api_key_id', 'idempotency_key'])
+        .columns(['owner', 'idempotency_key'])
         .doUpdateSet((eb) => ({
           fingerprint: eb.ref('excluded.fingerprint'),
           job_id: eb.ref('excluded.job_id'),
@@ -37,7 +37,7 @@ export async function takeIdempotencyKey(tx: Transaction, row: Taken): Promise<b
 }
 
 const held = statement<{
-  api_key_id: string;
+  owner: string;
   idempotency_key: string;
   forgotten_before: number;
 }>()((db, p) =>
@@ -46,7 +46,7 @@ const held = statement<{
     .innerJoin('jobs', 'jobs.id', 'idempotency_keys.job_id')
     .selectAll('jobs')
     .select('idempotency_keys.fingerprint')
-    .where('idempotency_keys.api_key_id', '=', p('api_key_id'))
+    .where('idempotency_keys.owner', '=', p('owner'))
     .where('idempotency_keys.idempotency_key', '=', p('idempotency_key'))
     .where('idempotency_keys.created_at', '>=', p('forgotten_before')),
 );
@@ -54,12 +54,12 @@ const held = statement<{
 /** The job that the key's first request made, and what that request looked like; not once it is forgotten. */
 export function findByIdempotencyKey(
   db: Handle,
-  apiKeyId: string,
+  owner: string,
   key: string,
   forgottenBefore: number,
 ) {
   return db.first(held, {
-    api_key_id: apiKeyId,
+    owner,
     idempotency_key: key,
     forgotten_before: forgottenBefore,
   });

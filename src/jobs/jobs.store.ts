@@ -5,7 +5,7 @@
 import { type Selectable, type SqlBool, sql } from 'kysely';
 import { createCounts } from '../database/counts.ts';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idInLocked, idsParam } from '../database/ids-in.ts';
+import { idIn, idInLocked, idsParam } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
 import type { JobEventsTable, JobStatus, JobsTable, TriggerType } from '../database/tables.ts';
 
@@ -208,6 +208,21 @@ export function findJob(
   id: string,
 ): Promise<JobRow | undefined> {
   return db.first(byId, { id, organization_id: organizationId });
+}
+
+const byIdsLocked = statement<{ ids: string }>()((db, p, dialect) => {
+  const query = db
+    .selectFrom('jobs')
+    .selectAll()
+    .where(idIn(dialect, p('ids')))
+    .orderBy('id');
+  // SQLite has one writer at a time anyhow.
+  return dialect === 'sqlite' ? query : query.forUpdate();
+});
+
+/** The jobs of these ids as they are; nobody else changes them before the transaction ends. */
+export function lockJobs(tx: Transaction, ids: readonly string[]): Promise<JobRow[]> {
+  return tx.all(byIdsLocked, { ids: idsParam(ids) });
 }
 
 const dueQueued = (isScheduled: '=' | '<>') =>

@@ -2,7 +2,7 @@
 import type { Agents } from '../agents/agents.ts';
 import type { Conversations, TokenStats } from '../conversations/conversations.ts';
 import { endConversations } from '../conversations/record.ts';
-import type { Database } from '../database/database.ts';
+import type { Database, Transaction } from '../database/database.ts';
 import { type Caller, requireScopes } from '../kernel/caller.ts';
 import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
@@ -18,8 +18,10 @@ import {
   type JobFilters,
   type JobRow,
   listJobs,
+  lockJobs,
   requestCancellation,
 } from './jobs.store.ts';
+import type { ScheduledRuns } from './scheduled-runs.ts';
 import { cancelledError, isFinal, type JobError } from './states.ts';
 
 export type { JobFilters } from './jobs.store.ts';
@@ -37,8 +39,10 @@ export function createJobs(parts: {
   writer: string;
   /** Tells whoever runs the job, wherever that is, to stop it. */
   stopRun(jobId: string): void;
+  scheduled: ScheduledRuns;
 }) {
   const { database, conversations, skills, agents, accept, feed, clock, writer, stopRun } = parts;
+  const { scheduled } = parts;
 
   /** The organization's job, or `404 not_found`. */
   async function find(organizationId: string, id: string): Promise<JobRow> {
@@ -53,16 +57,25 @@ export function createJobs(parts: {
 
   /** Ends a queued job, or marks an active one; false when it is neither any more. */
   function cancelStored(job: JobRow, now: number): Promise<boolean> {
-    const error = JSON.stringify(cancelledError);
     return database.write(async (tx) => {
-      const reached = await cancelQueuedJob(tx, job.id, error, now);
-      if (reached === undefined) return (await requestCancellation(tx, job.id, now)) !== undefined;
-      const ended = { id: job.conversation_id, kind: job, status: 'failed' } as const;
-      await endConversations(tx, [ended], now, writer);
-      await changeJobCounts(tx, writer, [{ kind: job, from: 'queued', to: 'cancelled' }]);
-      tx.afterCommit(() => feed.publish(job.id, cancelledEvent(reached, now)));
-      return true;
+      if (await cancelQueued(tx, job, now)) return true;
+      return (await requestCancellation(tx, job.id, now)) !== undefined;
     });
+  }
+
+  /** Ends a job that waits; false when it does not, or no longer. */
+  async function cancelQueued(tx: Transaction, job: JobRow, now: number): Promise<boolean> {
+    const reached = await cancelQueuedJob(tx, job.id, JSON.stringify(cancelledError), now);
+    if (reached === undefined) return false;
+    const ended = { id: job.conversation_id, kind: job, status: 'failed' } as const;
+    await endConversations(tx, [ended], now, writer);
+    await changeJobCounts(tx, writer, [{ kind: job, from: 'queued', to: 'cancelled' }]);
+    if (job.trigger_type === 'scheduled') {
+      const run = { job, status: 'cancelled', error: cancelledError, durationMs: 0 } as const;
+      await scheduled.ended(tx, [run], now);
+    }
+    tx.afterCommit(() => feed.publish(job.id, cancelledEvent(reached, now)));
+    return true;
   }
 
   return {
@@ -119,6 +132,14 @@ export function createJobs(parts: {
       }
       stopRun(id);
       return show(await find(organizationId, id));
+    },
+
+    /** Ends those of the jobs that wait, in the caller's transaction; what runs is left to end. */
+    async cancelWaiting(tx: Transaction, ids: readonly string[]): Promise<void> {
+      const now = clock.now();
+      for (const job of await lockJobs(tx, ids)) {
+        if (job.status === 'queued') await cancelQueued(tx, job, now);
+      }
     },
 
     /** Runs a failed or cancelled job's input again, as a new job. */

@@ -84,17 +84,16 @@ function firstIndex<T>(items: readonly T[], test: (item: T) => boolean): number 
 const oldKeys = statement<{ before: number; limit: number }>()((db, p) =>
   db
     .selectFrom('idempotency_keys')
-    .select(['api_key_id', 'idempotency_key'])
+    .select(['owner', 'idempotency_key'])
     .where('created_at', '<', p('before'))
     .limit(p('limit')),
 );
-const removeKey = statement<{ api_key_id: string; idempotency_key: string; before: number }>()(
-  (db, p) =>
-    db
-      .deleteFrom('idempotency_keys')
-      .where('api_key_id', '=', p('api_key_id'))
-      .where('idempotency_key', '=', p('idempotency_key'))
-      .where('created_at', '<', p('before')),
+const removeKey = statement<{ owner: string; idempotency_key: string; before: number }>()((db, p) =>
+  db
+    .deleteFrom('idempotency_keys')
+    .where('owner', '=', p('owner'))
+    .where('idempotency_key', '=', p('idempotency_key'))
+    .where('created_at', '<', p('before')),
 );
 
 /** Deletes at most `limit` idempotency keys that are older than `before`; how many. */

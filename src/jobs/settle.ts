@@ -16,6 +16,7 @@ import type { Queue } from '../queue/queue.ts';
 import { messageText, queueOf } from './accept.ts';
 import { attemptEndN, endingN, type JobEvent, type JobFeed } from './feed.ts';
 import { type ClaimedJob, changeJobCounts, insertJobEvents, settleJobs } from './jobs.store.ts';
+import type { EndedRun, ScheduledRuns } from './scheduled-runs.ts';
 import { type Ending, isFinal, type Verdict, verdictOn } from './states.ts';
 
 /** Characters of the output that an event carries. */
@@ -49,25 +50,48 @@ export function createSettle(parts: {
   clock: Clock;
   backoff: Backoff;
   writer: string;
+  scheduled: ScheduledRuns;
   /** Told of each attempt that was settled, after the commit. */
   observe(job: ClaimedJob, verdict: Verdict, tookMs: number): void;
 }): Settle {
-  const { database, queue, feed, clock, backoff, writer, observe } = parts;
+  const { database, queue, feed, clock, backoff, writer, scheduled, observe } = parts;
 
   return createBatch<Settlement, JobStatus | null>(database, async (tx, settlements) => {
     const now = clock.now();
-    const judged = settlements.map((one) => ({
+    const judged = (await withLastAttempts(tx, settlements)).map((one) => ({
       ...one,
       verdict: verdictOn(one.ending, one.job, backoff, now),
     }));
     const settled = await settleAll(tx, judged, now);
     const counted = settled.filter((one) => one !== null);
     await record(tx, counted, now, writer);
+    await scheduled.ended(
+      tx,
+      counted.filter(isOfSchedule).flatMap((one) => endedRun(one, now)),
+      now,
+    );
     tx.afterCommit(() => {
       for (const one of counted) publish(one, now);
     });
     return settled.map((one) => one?.verdict.status ?? null);
   });
+
+  /** A run whose schedule is no longer wanted has had its last attempt. */
+  async function withLastAttempts(
+    tx: Transaction,
+    settlements: readonly Settlement[],
+  ): Promise<readonly Settlement[]> {
+    const ids = settlements
+      .filter((one) => isOfSchedule(one) && one.ending.kind === 'failed' && one.ending.retryable)
+      .map(({ job }) => job.id);
+    if (ids.length === 0) return settlements;
+    const unwanted = await scheduled.unwanted(tx, ids);
+    return settlements.map((one) =>
+      one.ending.kind === 'failed' && unwanted.has(one.job.id)
+        ? { ...one, ending: { ...one.ending, retryable: false } }
+        : one,
+    );
+  }
 
   function publish({ job, verdict }: Judged, now: number): void {
     observe(job, verdict, now - (job.started_at ?? now));
@@ -77,6 +101,17 @@ export function createSettle(parts: {
     }
     if (feed.isHeard(job.id)) feed.publish(job.id, endingEvent(job, verdict, now));
   }
+}
+
+function isOfSchedule({ job }: { job: ClaimedJob }): boolean {
+  return job.trigger_type === 'scheduled';
+}
+
+/** The end of a run, for the schedule that it is of; nothing for one that will be tried again. */
+function endedRun({ job, verdict }: Judged, now: number): EndedRun[] {
+  if (verdict.status === 'queued') return [];
+  const error = verdict.status === 'completed' ? null : verdict.error;
+  return [{ job, status: verdict.status, error, durationMs: now - (job.started_at ?? now) }];
 }
 
 /** The i-th answer is what was recorded for the i-th attempt, or null when it held nothing any more. */

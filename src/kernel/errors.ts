@@ -9,6 +9,7 @@ export const errorStatuses = {
   invalid_api_key: 401,
   api_key_expired: 401,
   invalid_admin_secret: 401,
+  invalid_signature: 401,
   insufficient_scope: 403,
   not_found: 404,
   skill_not_found: 404,

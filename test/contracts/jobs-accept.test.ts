@@ -161,7 +161,9 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   describe('the same Idempotency-Key', () => {
-    const keyed = (key: string, fingerprint = 'same') => ({ idempotency: { key, fingerprint } });
+    const keyed = (key: string, fingerprint = 'same', owner = 'a key') => ({
+      idempotency: { owner, key, fingerprint },
+    });
     const request = async ({ submit: _, caller, accept }: JobsWorld, more = {}) =>
       accept({
         organizationId: 'default',
@@ -231,10 +233,9 @@ describe.each(await engines())('on $name', (engine) => {
       // SQLite has one process; there the second set of verbs shares the connection.
       const shared = engine.name === 'SQLite' ? database : await place.open();
       const two = await jobsWorld(engine, { database: shared });
-      const by = { apiKeyId: one.caller.keyId };
 
       const answers = await Promise.all(
-        Array.from({ length: 40 }, (_, i) => request(i % 2 === 0 ? one : two, { ...by })),
+        Array.from({ length: 40 }, (_, i) => request(i % 2 === 0 ? one : two)),
       );
 
       expect(answers.filter(({ kind }) => kind === 'accepted')).toHaveLength(1);
@@ -251,13 +252,12 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await sizes(world.database)).toMatchObject({ jobs: 1 });
     });
 
-    test('is another one under another API key', async () => {
+    test('is another one of another owner', async () => {
       const world = await jobsWorld(engine);
-      const { keyId } = await world.callerOf('default');
 
       await request(world);
 
-      expect((await request(world, { apiKeyId: keyId })).kind).toBe('accepted');
+      expect((await request(world, keyed('k', 'same', 'a trigger'))).kind).toBe('accepted');
     });
 
     test('is remembered for 24 hours, whatever became of the job, and then free again', async () => {
@@ -297,7 +297,12 @@ describe.each(await engines())('on $name', (engine) => {
         const input = 'input' in more ? more.input : {};
         const path = { category: 'test', version: 'v1.0', skillName: 'echo' };
         const target = await execute.target(caller, path, () => agent);
-        return execute.run(caller, target, input, { userId: 'ann', idempotencyKey: key });
+        const idempotency = key === undefined ? undefined : { owner: caller.keyId, key };
+        return execute.run(caller, target, input, {
+          userId: 'ann',
+          triggerType: 'api',
+          idempotency,
+        });
       };
       return { ...world, run };
     }

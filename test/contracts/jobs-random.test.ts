@@ -105,7 +105,9 @@ async function stage(engine: Engine) {
       maxAttempts: 1 + skill,
       input: '{}',
       retryOf: null,
-      ...(key === null ? {} : { idempotency: { key: key.key, fingerprint: `${key.body}` } }),
+      ...(key === null
+        ? {}
+        : { idempotency: { owner: caller.keyId, key: key.key, fingerprint: `${key.body}` } }),
     });
     const name = key && `${caller.keyId} ${key.key}`;
     const first = name === null ? undefined : firstAnswers.get(name);

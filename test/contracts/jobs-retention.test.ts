@@ -7,7 +7,7 @@ import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-wo
 import { manualClock } from '../support/manual-clock.ts';
 
 const day = 24 * 60 * 60 * 1000;
-const keyed = (key: string) => ({ idempotency: { key, fingerprint: 'same' } });
+const keyed = (key: string) => ({ idempotency: { owner: 'a key', key, fingerprint: 'same' } });
 
 /** Accepts so many jobs at once and runs them to their end. */
 async function endedJobs({ submit, attempt }: JobsWorld, n: number): Promise<void> {

@@ -6,6 +6,7 @@ import { createApiKeys } from '../../src/api-keys/api-keys.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createSkillRegistry, type SkillFacts } from '../../src/skills/registry.ts';
 import { engines } from '../support/databases.ts';
+import { noDependents } from '../support/jobs-world.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
 const unknownId = '0191f3b0-0000-7000-8000-000000000000';
@@ -124,7 +125,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('makes its organization with an agent default; fifty at once make it once', async () => {
       const { apiKeys, elsewhere, database, clock } = await keys();
-      const agents = createAgents(database, clock);
+      const agents = createAgents(database, clock, noDependents);
 
       await Promise.all(
         Array.from({ length: 50 }, (_, i) =>
@@ -145,7 +146,7 @@ describe.each(await engines())('on $name', (engine) => {
       const clock = manualClock();
       const database = await engine.fresh();
       await database.write((tx) => insertDefaultAgent(tx, organization, clock.now()));
-      return { clock, database, agents: createAgents(database, clock) };
+      return { clock, database, agents: createAgents(database, clock, noDependents) };
     }
 
     test('is made with what is said of it, and the rest by default', async () => {
@@ -205,19 +206,23 @@ describe.each(await engines())('on $name', (engine) => {
       ]);
     });
 
-    test('that twenty pause at once tells it once', async () => {
+    test('that twenty pause or resume at once tells it once each time', async () => {
       const { agents, database } = await agentsOf();
+      const changes = ['paused', 'active', 'paused', 'active', 'paused'] as const;
 
-      await Promise.all(
-        Array.from({ length: 20 }, () => agents.update('default', 'default', { status: 'paused' })),
-      );
+      for (const status of changes) {
+        await Promise.all(
+          Array.from({ length: 20 }, () => agents.update('default', 'default', { status })),
+        );
+      }
 
-      expect(await eventsIn(database)).toHaveLength(1);
+      const told = (await eventsIn(database)).map(({ data }) => data.status);
+      expect(told).toEqual(changes);
     });
 
     test('that is paused here is paused here at once, and within a second elsewhere', async () => {
       const { agents, database, clock } = await agentsOf();
-      const elsewhere = createAgents(database, clock);
+      const elsewhere = createAgents(database, clock, noDependents);
       expect(await agents.statusOf('default', 'default')).toBe('active');
       expect(await elsewhere.statusOf('default', 'default')).toBe('active');
 

@@ -3,7 +3,12 @@
  * executors, and a queue that remembers its hints and handles none.
  */
 import type { Selectable } from 'kysely';
-import { type Agents, createAgents, insertDefaultAgent } from '../../src/agents/agents.ts';
+import {
+  type AgentDependents,
+  type Agents,
+  createAgents,
+  insertDefaultAgent,
+} from '../../src/agents/agents.ts';
 import { type ApiKeys, createApiKeys } from '../../src/api-keys/api-keys.ts';
 import { type Conversations, createConversations } from '../../src/conversations/conversations.ts';
 import type { Database } from '../../src/database/database.ts';
@@ -21,6 +26,7 @@ import { createJobs, type Jobs } from '../../src/jobs/jobs.ts';
 import { createPerformer, type Performer } from '../../src/jobs/perform.ts';
 import { createRecovery, type Recovery } from '../../src/jobs/recover.ts';
 import { createReports } from '../../src/jobs/reports.ts';
+import type { ScheduledRuns } from '../../src/jobs/scheduled-runs.ts';
 import { createSettle, type Settle } from '../../src/jobs/settle.ts';
 import { beginning, jobStream } from '../../src/jobs/stream.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
@@ -30,6 +36,10 @@ import { createSkillRegistry, type SkillRegistry } from '../../src/skills/regist
 import type { Engine } from './databases.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 import { type ScriptedPool, type ScriptedRun, scriptedPool } from './scripted-pool.ts';
+
+/** No other slice keeps anything of an agent, or has started a run. */
+export const noDependents: AgentDependents = { areThere: async () => false, async remove() {} };
+const noSchedules: ScheduledRuns = { unwanted: async () => new Set(), async ended() {} };
 
 export const leaseMs = 30_000;
 const backoffMs = 1_000;
@@ -113,7 +123,7 @@ export async function jobsWorld(
   const queue = rememberingQueue(hints);
   const observed: JobsWorld['observed'] = [];
   const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
-  const agents = createAgents(database, clock);
+  const agents = createAgents(database, clock, noDependents);
   const skills = createSkillRegistry(database, clock);
   const conversations = createConversations(database);
   await skills.register([
@@ -135,6 +145,7 @@ export async function jobsWorld(
       ...common,
       writer,
       backoff: { baseMs: backoffMs, maxMs: 3_600_000 },
+      scheduled: noSchedules,
       observe: (job, { status }, tookMs) => void observed.push({ jobId: job.id, status, tookMs }),
     });
     const performer = createPerformer({
@@ -191,6 +202,7 @@ export async function jobsWorld(
       accept,
       writer: 'first',
       stopRun: (jobId) => first.performer.cancel(jobId),
+      scheduled: noSchedules,
     });
   const caller = await callerOf('default');
   return {

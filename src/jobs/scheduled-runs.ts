@@ -1,0 +1,36 @@
+/**
+ * What the end of a run means to the schedule that started it. Jobs know no schedules; they tell
+ * them, inside the transaction that ends the run, so that both are true or neither.
+ */
+import type { Transaction } from '../database/database.ts';
+import type { ClaimedJob } from './jobs.store.ts';
+import type { JobError } from './states.ts';
+
+/** A job of trigger type `scheduled` that has ended. */
+export interface EndedRun {
+  readonly job: Pick<
+    ClaimedJob,
+    | 'id'
+    | 'organization_id'
+    | 'agent_id'
+    | 'conversation_id'
+    | 'skill_category'
+    | 'skill_name'
+    | 'skill_version'
+  >;
+  readonly status: 'completed' | 'failed' | 'cancelled';
+  /** Null when it completed. */
+  readonly error: JobError | null;
+  /** Of its last attempt. */
+  readonly durationMs: number;
+}
+
+export interface ScheduledRuns {
+  /**
+   * Of these jobs, those that may not be tried again, because their schedule was deleted or
+   * disabled. What it answers stays true until the transaction ends.
+   */
+  unwanted(tx: Transaction, jobIds: readonly string[]): Promise<ReadonlySet<string>>;
+  /** Records what became of runs. */
+  ended(tx: Transaction, runs: readonly EndedRun[], now: number): Promise<void>;
+}
