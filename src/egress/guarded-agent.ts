@@ -10,10 +10,11 @@
 import { lookup } from 'node:dns/promises';
 import net from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
-import { Agent, buildConnector } from 'undici';
+import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { isAllowedAddress, isListedAddress, refusedAddresses } from './address-guard.ts';
 import type { AllowList } from './allow-list.ts';
 import { EgressError } from './egress-error.ts';
+import { overKeptConnections } from './kept-connections.ts';
 import { isAllowedPort } from './url-guard.ts';
 
 /** Answers a name with all its addresses. Injected in tests; otherwise the system's resolver. */
@@ -26,26 +27,59 @@ export interface GuardOptions {
   readonly connectTimeoutMs?: number;
   /** Connections to one origin at a time; without end when left out. */
   readonly connectionsMax?: number;
+  /** A connection for each request when left out. */
+  readonly keepAlive?: KeepAlive;
   /** Further certificate authorities, in PEM. The system's stay trusted when this is left out. */
   readonly ca?: ConnectionOptions['ca'];
 }
 
+/**
+ * Keeps connections for the next request to the same origin, because most of what a request over
+ * TLS costs both sides is its handshake. No request leads anywhere that was not judged: a kept
+ * connection goes on to the address it was made to. But it is not judged again, so a name that
+ * has changed its address is noticed only when its connections have ended, after a minute at the
+ * latest. Where that matters, as for a retry, use a way out without this option.
+ */
+export interface KeepAlive {
+  /** Milliseconds that a connection may be idle. The receiver may announce less. */
+  readonly idleMs: number;
+  /** Connections to one origin at a time, busy or idle; further requests wait for one. */
+  readonly connectionsMax: number;
+}
+
 const connectTimeoutMsDefault = 5_000;
 const headBytesMax = 16 * 1024;
+/** A kept connection takes no request after this age, however busy it is. */
+const connectionAgeMsMax = 60_000;
 
 /** Makes the agent. Whoever makes it closes it. */
-export function guardedAgent(options: GuardOptions): Agent {
-  return new Agent({
+export function guardedAgent(options: GuardOptions): Dispatcher {
+  const agent = new Agent({
     connect: guardedConnector(options),
     allowH2: false,
-    // One connection for one request, so that each request has its address judged anew.
-    pipelining: 0,
-    connections: options.connectionsMax ?? null,
+    ...persistence(options),
     maxHeaderSize: headBytesMax,
     // One deadline for the whole request is the caller's (guarded-fetch.ts).
     headersTimeout: 0,
     bodyTimeout: 0,
   });
+  return options.keepAlive === undefined ? agent : agent.compose(overKeptConnections);
+}
+
+/** How long connections live, and how many there are. */
+function persistence({ connectionsMax, keepAlive }: GuardOptions): Agent.Options {
+  if (keepAlive === undefined) {
+    // One connection for one request, so that each request has its address judged anew.
+    return { pipelining: 0, connections: connectionsMax ?? null };
+  }
+  return {
+    pipelining: 1,
+    connections: keepAlive.connectionsMax,
+    keepAliveTimeout: keepAlive.idleMs,
+    // What a receiver announces may shorten the time, but not lengthen it.
+    keepAliveMaxTimeout: keepAlive.idleMs,
+    clientTtl: connectionAgeMsMax,
+  };
 }
 
 /** The connector behind the agent; fails with an EgressError whose `sent` is false. */

@@ -56,6 +56,7 @@ describe('a url that leads inside is refused', () => {
 
   test.each([
     ['a host in another spelling', 'https:127.0.0.1'],
+    ['a path where a host should be', 'https:///example.com/'],
     ['a path that a browser would complete', '//example.com/'],
     ['no scheme', 'example.com'],
     ['an empty text', ''],

@@ -46,7 +46,8 @@ export function checkUrl(text: string, rules: UrlRules): UrlVerdict {
   if (hasMisleadingCharacters(text)) {
     return invalid('contains a space, a control character or a backslash');
   }
-  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text) || !URL.canParse(text)) {
+  // It also passes over further slashes, so that what reads as a path would be the host.
+  if (!/^[a-z][a-z0-9+.-]*:\/\/[^/]/i.test(text) || !URL.canParse(text)) {
     return invalid('is not an absolute url');
   }
   const url = new URL(text);

@@ -13,13 +13,21 @@ const hintsMax = 20_000;
 const hungryBelow = 1_000;
 
 interface Lane {
-  /** Due rows in order of arrival; a Set keeps order and refuses doubles. */
-  readonly due: Set<string>;
+  readonly due: Line;
   readonly delayed: Map<string, NodeJS.Timeout>;
   readonly running: Set<string>;
   /** Rows announced again while they run: looked at once more afterwards. */
   readonly again: Set<string>;
   consumer: LaneConsumer | null;
+}
+
+/** Rows in order of arrival, each at most once. */
+interface Line {
+  readonly size: number;
+  add(id: string): void;
+  /** The one that has waited longest, which leaves the line. */
+  shift(): string | undefined;
+  clear(): void;
 }
 
 interface LaneConsumer {
@@ -98,9 +106,9 @@ export function createMemoryQueue(log: Logger): Queue {
   function pump(target: Lane): void {
     const { consumer } = target;
     if (consumer === null) return;
-    for (const id of target.due) {
-      if (target.running.size >= consumer.concurrency) return;
-      target.due.delete(id);
+    while (target.running.size < consumer.concurrency) {
+      const id = target.due.shift();
+      if (id === undefined) return;
       target.running.add(id);
       void handle(target, consumer, id);
     }
@@ -121,9 +129,45 @@ export function createMemoryQueue(log: Logger): Queue {
   }
 }
 
+/** A Set alone would do, but finding its first element means passing all that have left it. */
+function emptyLine(): Line {
+  const members = new Set<string>();
+  let ids: string[] = [];
+  let head = 0;
+  return {
+    get size() {
+      return members.size;
+    },
+    add(id) {
+      if (members.has(id)) return;
+      members.add(id);
+      ids.push(id);
+    },
+    shift() {
+      const id = ids[head];
+      if (id === undefined) return undefined;
+      head++;
+      members.delete(id);
+      if (head === ids.length) {
+        ids = [];
+        head = 0;
+      } else if (head === hintsMax) {
+        ids.splice(0, head);
+        head = 0;
+      }
+      return id;
+    },
+    clear() {
+      members.clear();
+      ids = [];
+      head = 0;
+    },
+  };
+}
+
 function emptyLane(): Lane {
   return {
-    due: new Set(),
+    due: emptyLine(),
     delayed: new Map(),
     running: new Set(),
     again: new Set(),
