@@ -11,6 +11,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { type Figure, round, table } from './figures.ts';
 import { flood, median, pace, percentile, type Request } from './load.ts';
+import { measureMemories } from './memories.ts';
+import { measureTicks } from './schedules.ts';
 import {
   cpuMs,
   measureColdStart,
@@ -21,23 +23,31 @@ import {
   temporaryDirectory,
 } from './server.ts';
 import { storeJobs } from './stored-jobs.ts';
+import { webhookFigures } from './webhooks.ts';
+
+const everyPart = 'throughput,latency,idle,start,stored,webhooks,ticks,memories';
 
 const help = `npm run bench -- [options]
 
-  --only <parts>   of: throughput, latency, idle, start, stored (comma-separated; default all)
+  --only <parts>   of: throughput, latency, idle, start, stored, webhooks, ticks, memories
+                   (comma-separated; default all)
   --rounds <n>     turns of ceiling and product (default 3)
   --seconds <n>    of load in each turn (default 10)
   --stored <n>     jobs in the full store (default 1000000)
+  --schedules <n>  schedules due in one minute (default 10000)
+  --memories <n>   memories of one agent (default 100000)
   --ceiling        the ceiling alone
   --record         append the table to bench/RESULTS.md
 `;
 
 const { values: options } = parseArgs({
   options: {
-    only: { type: 'string', default: 'throughput,latency,idle,start,stored' },
+    only: { type: 'string', default: everyPart },
     rounds: { type: 'string', default: '3' },
     seconds: { type: 'string', default: '10' },
     stored: { type: 'string', default: '1000000' },
+    schedules: { type: 'string', default: '10000' },
+    memories: { type: 'string', default: '100000' },
     ceiling: { type: 'boolean', default: false },
     record: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -61,6 +71,8 @@ const warmUpSeconds = 3;
 const settleMs = 5_000;
 const idleSeconds = 20;
 const drainDeadlineMs = 60_000;
+/** Of each kind of question. */
+const memorySeconds = 4;
 
 const figures: Figure[] = [];
 const notes: string[] = [];
@@ -71,6 +83,11 @@ if (!options.ceiling) {
   if (parts.has('idle')) await idle();
   if (parts.has('start')) await coldStart();
   if (parts.has('stored')) await stored(Number(options.stored));
+  if (parts.has('webhooks')) figures.push(...(await webhookFigures()));
+  if (parts.has('ticks')) figures.push(...(await measureTicks(Number(options.schedules))));
+  if (parts.has('memories')) {
+    figures.push(...(await measureMemories(Number(options.memories), memorySeconds)));
+  }
 }
 report();
 

@@ -49,11 +49,15 @@ function startWords(): string[] {
 }
 
 /** Starts `subject` on `dataDir`, which it leaves behind when it stops; ours also gets a key. */
-export async function startServer(subject: Subject, dataDir: string): Promise<Server> {
+export async function startServer(
+  subject: Subject,
+  dataDir: string,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Server> {
   const port = await freePort();
   const words = subject === 'ours' ? startWords() : ['bench/ceiling.ts'];
   const file = words.at(-1);
-  const child = launch([process.execPath, ...words], port, dataDir);
+  const child = launch([process.execPath, ...words], port, dataDir, environment);
   const url = `http://127.0.0.1:${port}`;
   await waitFor(
     () => {
@@ -93,7 +97,12 @@ export async function measureColdStart(): Promise<number> {
   }
 }
 
-function launch(command: readonly [string, ...string[]], port: number, dataDir: string) {
+function launch(
+  command: readonly [string, ...string[]],
+  port: number,
+  dataDir: string,
+  environment: Readonly<Record<string, string>> = {},
+) {
   const log = openSync(join(dataDir, 'bench.log'), 'a');
   const child = spawn(command[0], command.slice(1), {
     cwd: root,
@@ -111,6 +120,7 @@ function launch(command: readonly [string, ...string[]], port: number, dataDir: 
       DATA_DIR: dataDir,
       ADMIN_SECRET: adminSecret,
       LOG_LEVEL: 'warn',
+      ...environment,
     },
   });
   running.add(child);

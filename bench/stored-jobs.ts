@@ -49,7 +49,7 @@ export function storeJobs(
     }
     database.exec('COMMIT');
   }
-  for (const table of tables.filter((name) => name.endsWith('_counts'))) {
+  for (const table of ['job_counts', 'conversation_counts']) {
     const add = `UPDATE ${table} SET count = count + ? WHERE status = 'completed' AND count > 0`;
     if (database.prepare(add).run(count).changes !== 1) {
       throw new Error(`${table}: not one row counts the job that was copied.`);

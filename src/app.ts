@@ -33,20 +33,44 @@ import { createPerformer } from './jobs/perform.ts';
 import { createRecovery } from './jobs/recover.ts';
 import { createReports } from './jobs/reports.ts';
 import { deleteExpired } from './jobs/retention.ts';
-import type { ScheduledRuns } from './jobs/scheduled-runs.ts';
 import { createSettle } from './jobs/settle.ts';
 import { beginning, jobStream } from './jobs/stream.ts';
 import { hasScopes } from './kernel/caller.ts';
 import { type Clock, systemClock } from './kernel/clock.ts';
 import type { Logger } from './kernel/log.ts';
 import { type QueueName, queueNames } from './kernel/queues.ts';
+import { memoryRoutes } from './memories/memories.routes.ts';
+import { createMemories } from './memories/memories.ts';
+import { createRunMemories } from './memories/run-memory.ts';
 import type { Queue } from './queue/queue.ts';
+import { deleteExpiredRuns } from './schedules/retention.ts';
+import { scheduledRuns } from './schedules/run-ends.ts';
+import { scheduledJobRoutes } from './schedules/schedules.routes.ts';
+import { isAgentScheduled } from './schedules/schedules.store.ts';
+import { createSchedules } from './schedules/schedules.ts';
+import { createTick } from './schedules/tick.ts';
 import { createSkillRegistry } from './skills/registry.ts';
 import { skillAdminRoutes, skillRoutes } from './skills/skills.routes.ts';
 import { reservedCategories } from './skills/sources/skill-shape.ts';
+import { createMappings } from './triggers/mapping.ts';
+import { createReceive } from './triggers/receive.ts';
+import { triggerRoutes } from './triggers/triggers.routes.ts';
+import { isAgentTriggered } from './triggers/triggers.store.ts';
+import { createTriggers } from './triggers/triggers.ts';
+import { webhookTriggerRoutes } from './triggers/webhook-trigger.routes.ts';
+import { countDeliveries } from './webhooks/delivery-log.store.ts';
+import { createOutgoingWebhooks, type WebhookEgress } from './webhooks/outgoing.ts';
+import { webhookRoutes } from './webhooks/webhooks.routes.ts';
 
 const sweepEveryMs = 1_000;
+const tickEveryMs = 250;
+/** Between two looks at the outbox: most of what an event waits for its webhooks. */
+const dispatchEveryMs = 100;
+/** Hints that are looked up at a time; what is sent at a time is the deliverer's own business. */
+const deliveriesLookedUp = 1_000;
 const retentionEveryMs = 60 * 60 * 1000;
+/** Between two looks for memories of deleted agents. */
+const purgeEveryMs = 10_000;
 /** Longest wait between retries of one job. */
 const backoffMaxMs = 60 * 60 * 1000;
 /** After the runs' grace: for those that were told to stop, before they are killed. */
@@ -65,6 +89,7 @@ export interface Parts {
   readonly log: Logger;
   readonly clock?: Clock;
   readonly limiter?: RateLimiter;
+  readonly webhookEgress?: WebhookEgress;
 }
 
 export interface App {
@@ -85,16 +110,19 @@ export async function startApp(parts: Parts): Promise<App> {
   const metrics = createMetrics();
   const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
   const agents = createAgents(database, clock, {
-    async areThere() {
-      return false;
+    areThere: async (tx, organizationId, agentId) =>
+      (await isAgentScheduled(tx, organizationId, agentId)) ||
+      (await isAgentTriggered(tx, organizationId, agentId)),
+    async remove(tx, organizationId, agentId) {
+      await memories.removeAll(tx, { organizationId, agentId });
+      await outgoing.webhooks.removeOfAgent(tx, organizationId, agentId);
     },
-    async remove() {},
   });
+  const memories = createMemories({ database, clock, agents });
   const skills = createSkillRegistry(database, clock);
   const conversations = createConversations(database);
   await skills.register(executors.definitions);
 
-  const scheduled: ScheduledRuns = { unwanted: async () => new Set(), async ended() {} };
   const accept = createAccept({ database, queue, feed, clock, writer });
   const backoff = { baseMs: config.retryBackoffMs, maxMs: backoffMaxMs };
   const settle = createSettle({
@@ -104,7 +132,8 @@ export async function startApp(parts: Parts): Promise<App> {
     clock,
     backoff,
     writer,
-    scheduled,
+    scheduled: scheduledRuns,
+    memories,
     observe(job, verdict, tookMs) {
       const error = 'error' in verdict ? verdict.error : null;
       const name = queueOf(job.trigger_type);
@@ -131,6 +160,7 @@ export async function startApp(parts: Parts): Promise<App> {
     log,
     leaseMs: config.jobLeaseMs,
     writer,
+    startMemory: createRunMemories(database, clock),
     async mayCall(job, name) {
       const [category = '', version = '', skillName = ''] = name.split('/');
       const skill = skills.findActive(category, version, skillName);
@@ -160,9 +190,32 @@ export async function startApp(parts: Parts): Promise<App> {
     clock,
     writer,
     stopRun: (jobId) => performer.cancel(jobId),
-    scheduled,
+    scheduled: scheduledRuns,
   });
+  const schedules = createSchedules({ database, skills, agents, accept, jobs, clock });
+  const tick = createTick({ database, skills, agents, apiKeys, accept, clock, log });
   const execute = createExecute({ database, skills, agents, accept, clock });
+  const mappings = createMappings();
+  const triggers = createTriggers({ database, clock, agents, skills, mappings });
+  const receive = createReceive({ database, clock, apiKeys, execute, mappings });
+
+  const outgoing = createOutgoingWebhooks({
+    database,
+    queue,
+    agents,
+    clock,
+    log,
+    writer,
+    delaysMs: config.webhookRetryDelays,
+    timeoutMs: config.webhookTimeoutMs,
+    allowCidrs: config.webhookAllowCidrs,
+    egress: parts.webhookEgress,
+    observe({ status, isTaken, tookMs }) {
+      metrics.attemptEnded('webhooks', tookMs, isTaken ? null : 'upstream_unavailable');
+      if (status === 'delivered') metrics.jobEnded('webhooks', 'completed');
+      if (status === 'failed') metrics.jobEnded('webhooks', 'failed');
+    },
+  });
 
   const health = startHealth(
     [
@@ -193,16 +246,21 @@ export async function startApp(parts: Parts): Promise<App> {
       apiKeyRoutes(scope, { apiKeys, clock });
       skillAdminRoutes(scope, { skills });
     });
+    webhookTriggerRoutes(target, { triggers, receive, limiter, unmatched });
     guarded(target, '/api', apiKeyHook(apiKeys.verify, limiter), unmatched, (scope) => {
       skillRoutes(scope, { skills });
       agentRoutes(scope, { agents });
+      memoryRoutes(scope, { memories });
       conversationRoutes(scope, { conversations });
+      triggerRoutes(scope, { triggers });
+      webhookRoutes(scope, outgoing);
       jobRoutes(scope, {
         jobs,
         stopping: stopping.signal,
         openStream: (organizationId, jobId, after, signal) =>
           jobStream({ database, feed }, organizationId, jobId, after ?? beginning, signal),
       });
+      scheduledJobRoutes(scope, { schedules });
       executionRoutes(scope, {
         execute,
         jobs,
@@ -217,19 +275,32 @@ export async function startApp(parts: Parts): Promise<App> {
   refuseUnknown(server, unmatched);
 
   // The database of this process alone: whatever is active in it, nobody runs any more.
-  if (config.isEmbedded) await recovery.endOrphans();
+  if (config.isEmbedded) {
+    await recovery.endOrphans();
+    await outgoing.recovery.endOrphans();
+  }
   // Listening first: a port that is taken ends the start before any work was begun.
   const address = await listen(server, config);
   const consumers = [
     queue.consume('skill-execution', config.workerConcurrency, (id) => performer.perform(id)),
     queue.consume('scheduled-jobs', config.workerConcurrency, (id) => performer.perform(id)),
+    queue.consume('webhooks', deliveriesLookedUp, (id) => outgoing.deliverer.take(id)),
+    outgoing.deliverer,
   ];
   const tasks = [
     repeat(sweepEveryMs, () => recovery.sweep()),
     repeat(config.jobLeaseMs / 3, () => performer.renew()),
-    repeat(retentionEveryMs, () =>
-      deleteExpired({ database, clock, writer }, config.retentionDays),
-    ),
+    repeat(purgeEveryMs, () => memories.purge()),
+    repeat(tickEveryMs, tick),
+    repeat(dispatchEveryMs, () => outgoing.dispatcher.dispatch()),
+    repeat(sweepEveryMs, () => outgoing.recovery.sweep()),
+    repeat(retentionEveryMs, async () => {
+      // After a long standstill, what is old may not have been read.
+      await outgoing.dispatcher.dispatch();
+      await deleteExpired({ database, clock, writer }, config.retentionDays);
+    }),
+    repeat(retentionEveryMs, () => deleteExpiredRuns({ database, clock }, config.retentionDays)),
+    repeat(retentionEveryMs, () => outgoing.recovery.deleteExpired(config.retentionDays)),
   ];
 
   return {
@@ -240,11 +311,14 @@ export async function startApp(parts: Parts): Promise<App> {
       const idle = Promise.all(consumers.map((consumer) => consumer.stop()));
       stopping.abort();
       await drain(config.shutdownGraceMs);
+      await mappings.stop();
       await Promise.race([idle, elapsed(Math.max(0, graceEnds - clock.monotonic()))]);
       performer.handBack();
+      outgoing.deliverer.breakOff();
       await executors.stop(abortedRunsMs);
       await Promise.race([idle, elapsed(lastWritesMs)]);
       await Promise.all(tasks.map((task) => task.stop()));
+      await outgoing.close();
       health.stop();
       await queue.close();
       await database.close();
@@ -289,6 +363,10 @@ function metricsSource({ database, queue }: Parts): MetricsSource {
         const count = counts[queueOf(trigger_type)];
         if (status === 'queued') count.waiting += n;
         if (status === 'active') count.active += n;
+      }
+      for (const { status, n } of await countDeliveries(database.read)) {
+        if (status === 'pending') counts.webhooks.waiting += n;
+        if (status === 'delivering') counts.webhooks.active += n;
       }
       return counts;
     },

@@ -50,6 +50,15 @@ const addressRanges: Variable<string>['read'] = (value) => {
   }
 };
 
+/** Seconds, comma-separated; as milliseconds. */
+const delays: Variable<readonly number[]>['read'] = (value) => {
+  const seconds = value.split(',').map((one) => one.trim());
+  const isValid = seconds.length <= 20 && seconds.every((one) => /^\d{1,6}(\.\d{1,3})?$/.test(one));
+  return isValid
+    ? { value: seconds.map((one) => Math.round(Number(one) * 1000)) }
+    : { expected: 'up to 20 numbers of seconds such as 30,120' };
+};
+
 /** Every variable, in the order in which the documentation lists them. */
 export const variables = {
   port: {
@@ -125,9 +134,27 @@ export const variables = {
     default: null,
     read: addressRanges,
   },
+  webhookRetryDelays: {
+    name: 'WEBHOOK_RETRY_DELAYS',
+    about: 'Seconds before each retry of a webhook delivery, comma-separated; one retry for each.',
+    default: '30,120,600,3600,21600',
+    read: delays,
+  },
+  webhookTimeoutMs: {
+    name: 'WEBHOOK_TIMEOUT_MS',
+    about: 'Time that a webhook receiver has to answer, in milliseconds.',
+    default: '10000',
+    read: integer(100, 60_000),
+  },
+  webhookAllowCidrs: {
+    name: 'WEBHOOK_ALLOW_CIDRS',
+    about: 'Private address ranges that webhooks may be delivered to, comma-separated.',
+    default: null,
+    read: addressRanges,
+  },
   retentionDays: {
     name: 'RETENTION_DAYS',
-    about: 'Days that ended jobs and their conversations are kept.',
+    about: 'Days that ended jobs, their conversations and webhook deliveries are kept.',
     default: '30',
     read: integer(1, 36_500),
   },

@@ -8,7 +8,7 @@ import type { Transaction } from './database.ts';
 import { statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
-type CountsTable = 'job_counts' | 'conversation_counts';
+type CountsTable = 'job_counts' | 'conversation_counts' | 'webhook_delivery_counts';
 /** What a row is counted by, without its status. */
 type Kind<T extends CountsTable> = Omit<Tables[T], 'status' | 'writer' | 'count'>;
 
@@ -22,7 +22,7 @@ export interface CountChange<T extends CountsTable> {
 /** Names this process's rows. One of its kind in a cluster; the embedded process is always the same. */
 export type Writer = string;
 
-/** A row of either table. */
+/** A row of any of the tables. */
 type Row = Record<string, string | number>;
 
 export interface Counts<T extends CountsTable> {

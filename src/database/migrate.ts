@@ -4,12 +4,20 @@ import { Migrator } from 'kysely/migration';
 import type { Dialect } from './database.ts';
 import { up as foundation } from './migrations/0001-foundation.ts';
 import { up as idempotencyOwners } from './migrations/0002-idempotency-owners.ts';
+import { up as schedules } from './migrations/0003-schedules.ts';
+import { up as memories } from './migrations/0004-memories.ts';
+import { up as webhooks } from './migrations/0005-webhooks.ts';
+import { up as triggers } from './migrations/0006-triggers.ts';
 import type { Tables } from './tables.ts';
 
 /** In order; a migration that has been released is never changed. */
 const migrations: Record<string, (db: Kysely<unknown>, dialect: Dialect) => Promise<void>> = {
   '0001-foundation': foundation,
   '0002-idempotency-owners': idempotencyOwners,
+  '0003-schedules': schedules,
+  '0004-memories': memories,
+  '0005-webhooks': webhooks,
+  '0006-triggers': triggers,
 };
 
 /** Runs what is missing. Throws a sentence for the operator when the schema is from the future. */

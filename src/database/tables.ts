@@ -189,6 +189,217 @@ export interface IdempotencyKeysTable {
   created_at: number;
 }
 
+export interface ScheduledJobsTable {
+  id: string;
+  organization_id: string;
+  /** The key that made it; its runs are made in this key's name. */
+  api_key_id: string;
+  agent_id: string;
+  skill_category: string;
+  skill_name: string;
+  skill_version: string;
+  /** As it was given. */
+  cron_expression: string;
+  /** Its normal form, which uniqueness compares. */
+  cron_key: string;
+  /** JSON object. */
+  input: string;
+  enabled: number;
+  /** The first slot that has not been dealt with. */
+  next_run_at: number;
+  created_at: number;
+  /** Grows with every change by a client, so it also tells two versions of the row apart. */
+  updated_at: number;
+}
+
+export type LastRunStatus = 'active' | 'completed' | 'failed';
+
+/** How the last run of a scheduled job went; there is a row for each scheduled job. */
+export interface ScheduledJobLastRunsTable {
+  scheduled_job_id: string;
+  last_run_at: number | null;
+  last_run_status: LastRunStatus | null;
+  last_run_job_id: string | null;
+}
+
+/** What became of a slot. */
+export type SlotOutcome =
+  | 'fired'
+  | 'caught_up'
+  | 'missed'
+  | 'overlapped'
+  | 'agent_paused'
+  | 'key_revoked'
+  | 'skill_inactive'
+  | 'insufficient_scope'
+  | 'input_invalid'
+  | 'run_now';
+
+/** One row for each slot that has come; many that were missed long ago may share one. */
+export interface ScheduledRunsTable {
+  id: string;
+  organization_id: string;
+  scheduled_job_id: string;
+  /** The minute of the cron expression; null for a run that a client asked for. */
+  slot: number | null;
+  scheduled_for: number;
+  outcome: SlotOutcome;
+  /** How many slots the row stands for. */
+  slots: number;
+  /** A sentence, null when there is nothing to explain. */
+  message: string | null;
+  job_id: string | null;
+  /** 1 when the run may not be tried again: its scheduled job was deleted or disabled. */
+  unwanted: number;
+  created_at: number;
+}
+
+/** Whose memories they are. The number stands in every row and word of theirs, so it is short. */
+export interface MemoryOwnersTable {
+  id: Generated<number>;
+  organization_id: string;
+  agent_id: string;
+  /** How many memories there are. */
+  count: Generated<number>;
+  /** 1 once the agent was deleted: nobody finds these memories, and they are deleted bit by bit. */
+  removed: Generated<number>;
+}
+
+/** How many memories of an owner have a tag. */
+export interface MemoryTagsTable {
+  owner: number;
+  tag: string;
+  count: number;
+}
+
+export interface MemoriesTable {
+  /** Grows in the order of recording. */
+  seq: Generated<number>;
+  /** Id in `memory_owners`. */
+  owner: number;
+  id: string;
+  tag: string;
+  word_count: number;
+  created_at: number;
+  updated_at: number;
+  /** JSON object. */
+  metadata: string;
+  /** The words of the content as they are searched, each between spaces. */
+  words: string;
+  content: string;
+}
+
+/** Full-text index: which memories, by their `seq`, have a term. */
+export interface MemoryIndexTable {
+  rowid: number;
+  tokens: string;
+  /** SQLite's commands to the index: `delete` takes the row with these tokens out. */
+  memory_index: Generated<string>;
+}
+
+/** How far a reader of the outbox has come. */
+export interface EventCursorsTable {
+  name: string;
+  /** On PostgreSQL the transaction of the last event read; `0` on SQLite, which needs none. */
+  txid: string;
+  seq: number;
+}
+
+export interface WebhooksTable {
+  id: string;
+  organization_id: string;
+  agent_id: string;
+  url: string;
+  /** Host and port of `url`: what attempts at a time are limited by. */
+  host: string;
+  /** JSON array of event types. */
+  events: string;
+  secret: string;
+  active: number;
+  /** 1 from a failed delivery to the next one that arrives. */
+  failing: number;
+  consecutive_failures: number;
+  /** The place in the outbox after which it gets events. */
+  active_since: string;
+  /** 1 once it was deleted: nobody finds it, and what was sent to it is deleted bit by bit. */
+  removed: number;
+  last_delivery_at: number | null;
+  created_at: number;
+  updated_at: number;
+}
+
+export type DeliveryStatus = 'pending' | 'delivering' | 'delivered' | 'failed' | 'cancelled';
+
+export interface WebhookDeliveriesTable {
+  id: string;
+  webhook_id: string;
+  event_id: string;
+  event: string;
+  status: DeliveryStatus;
+  /** Attempts begun. */
+  attempts: number;
+  /** Grows with every claim: the fence against late results. */
+  epoch: number;
+  /** When the next attempt is due while pending, the lease's end while delivering, else null. */
+  due_at: number | null;
+  /** When the last attempt began. */
+  started_at: number | null;
+  is_test: number;
+  redelivery_of: string | null;
+  created_at: number;
+  finished_at: number | null;
+  /** The very text that is signed and sent, at every attempt. */
+  body: string;
+}
+
+/** An attempt that has ended. */
+export interface WebhookAttemptsTable {
+  delivery_id: string;
+  /** Counts from 1. */
+  attempt: number;
+  started_at: number;
+  duration_ms: number;
+  /** HTTP status, null when there was no answer. */
+  status: number | null;
+  /** A sentence, null when the receiver took it. */
+  error: string | null;
+  /** How the answer's body begins. */
+  response: string | null;
+}
+
+/** As `JobCountsTable`, for deliveries. */
+export interface WebhookDeliveryCountsTable {
+  webhook_id: string;
+  status: DeliveryStatus;
+  writer: string;
+  count: number;
+}
+
+export interface AgentTriggersTable {
+  id: string;
+  organization_id: string;
+  /** The key that made it; its runs are made in this key's name. */
+  api_key_id: string;
+  agent_id: string;
+  name: string;
+  skill_category: string;
+  skill_name: string;
+  skill_version: string;
+  /** JSON object. */
+  input: string;
+  /** JSONata, null for the default. */
+  mapping: string | null;
+  /** Calls in any minute. */
+  rate_limit: number;
+  /** As it was given, because signatures are checked with it; null when calls need not be signed. */
+  signing_secret: string | null;
+  active: number;
+  /** SHA-256 of the token, hex. The token itself is never stored. */
+  token_hash: string;
+  created_at: number;
+  updated_at: number;
+}
+
 export interface Tables {
   organizations: OrganizationsTable;
   api_keys: ApiKeysTable;
@@ -202,4 +413,17 @@ export interface Tables {
   messages: MessagesTable;
   events: EventsTable;
   idempotency_keys: IdempotencyKeysTable;
+  memory_owners: MemoryOwnersTable;
+  memory_tags: MemoryTagsTable;
+  memories: MemoriesTable;
+  memory_index: MemoryIndexTable;
+  scheduled_jobs: ScheduledJobsTable;
+  scheduled_job_last_runs: ScheduledJobLastRunsTable;
+  scheduled_runs: ScheduledRunsTable;
+  event_cursors: EventCursorsTable;
+  webhooks: WebhooksTable;
+  webhook_deliveries: WebhookDeliveriesTable;
+  webhook_attempts: WebhookAttemptsTable;
+  webhook_delivery_counts: WebhookDeliveryCountsTable;
+  agent_triggers: AgentTriggersTable;
 }

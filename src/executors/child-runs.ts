@@ -37,11 +37,15 @@ export function createChildRuns(skills: ReadonlyMap<string, Runnable>, outbox: O
   const progress = createProgress(outbox);
 
   const bridge: Bridge = {
-    sayLog: (run, at, message, fieldsJson) =>
-      outbox.push(JSON.stringify(['log', run.id, at, message, fieldsJson])),
+    sayLog(run, at, message, fieldsJson) {
+      progress.flush(run);
+      outbox.push(JSON.stringify(['log', run.id, at, message, fieldsJson]));
+    },
     sayProgress: progress.report,
-    sayMessage: (run, role, content) =>
-      outbox.push(JSON.stringify(['message', run.id, role, content])),
+    sayMessage(run, role, content) {
+      progress.flush(run);
+      outbox.push(JSON.stringify(['message', run.id, role, content]));
+    },
     sayAsk: (run, askId, kind, payloadJson) =>
       outbox.push(`["ask",${run.id},${askId},${JSON.stringify(kind)},${payloadJson}]`),
     call,
@@ -85,7 +89,7 @@ export function createChildRuns(skills: ReadonlyMap<string, Runnable>, outbox: O
   function end(run: Run): void {
     run.isOver = true;
     inFlight.delete(run.id);
-    progress.end(run);
+    progress.flush(run);
   }
 
   async function call(run: Run, name: string, input: unknown, depth: number): Promise<unknown> {
@@ -121,6 +125,7 @@ export function createChildRuns(skills: ReadonlyMap<string, Runnable>, outbox: O
         logLines: 0,
         messages: 0,
         asks: undefined,
+        memory: undefined,
       };
       inFlight.set(id, run);
       const skill = skills.get(name);
@@ -159,10 +164,11 @@ function takeAsk(run: Run | undefined, askId: number): PromiseWithResolvers<unkn
   return answer;
 }
 
-/** Sends the first progress at once, then at most one of a run every PROGRESS_MS. */
+/** Sends the first progress at once, then at most one of a run every PROGRESS_MS, unless flushed. */
 function createProgress(outbox: Outbox): {
   report: Bridge['sayProgress'];
-  end: (run: Run) => void;
+  /** Sends what waits of the run, so that what it says next comes after. */
+  flush: (run: Run) => void;
 } {
   const latest = new Map<Run, string>();
   let isQuiet = true;
@@ -178,7 +184,7 @@ function createProgress(outbox: Outbox): {
       latest.set(run, JSON.stringify(['progress', run.id, fraction, note]));
       if (isQuiet) send();
     },
-    end(run) {
+    flush(run) {
       const message = latest.size === 0 ? undefined : latest.get(run);
       if (message === undefined) return;
       latest.delete(run);

@@ -83,6 +83,21 @@ describe('a run', () => {
     ]);
   });
 
+  test('is heard in the order in which it speaks, progress between two lines included', async () => {
+    const said: unknown[] = [];
+    const onReport = (report: RunReport): void => {
+      if (report.type === 'log') said.push(report.message);
+      if (report.type === 'progress') said.push(report.fraction);
+      if (report.type === 'message') said.push(report.content);
+    };
+    const steps = [0.1, 'one', 0.2, 0.3, 'two', '!three', 0.4, '!four', 0.5, 'five', 0.6];
+
+    await outputOf('good/speaks', { steps }, { onReport });
+
+    // Of two reports of progress with nothing between them the last is told.
+    expect(said).toEqual([0.1, 'one', 0.3, 'two', '!three', 0.4, '!four', 0.5, 'five', 0.6]);
+  });
+
   test('outlives a handler that throws', async () => {
     const onReport = (): void => {
       throw new Error('not interested');

@@ -5,7 +5,7 @@
  * (`const { log } = ctx`).
  */
 import { jsonTextFault } from '../kernel/text.ts';
-import type { SkillContext } from '../skills/definition.ts';
+import type { Memory, SkillContext, SkillMemory } from '../skills/definition.ts';
 import {
   ASK_BYTES_MAX,
   ASKS_MAX,
@@ -30,6 +30,8 @@ export interface Run {
   logLines: number;
   messages: number;
   asks: Map<number, PromiseWithResolvers<unknown>> | undefined;
+  /** Made when it is first wanted. */
+  memory: SkillMemory | undefined;
 }
 
 /** What a context needs of the child. Every `say…` puts a message into the outbox. */
@@ -72,7 +74,20 @@ export function createContext(run: Run, bridge: Bridge, depth: number): SkillCon
       }
       return bridge.call(run, `${skill}`, input, depth + 1);
     },
+    get memory() {
+      return memoryOf(run, bridge);
+    },
   };
+}
+
+/** The agent's memory, which the parent keeps. One for the run and all that it calls. */
+function memoryOf(run: Run, bridge: Bridge): SkillMemory {
+  run.memory ??= {
+    remember: (memory) => ask(run, bridge, 'remember', memory) as Promise<Memory>,
+    recall: (wanted = {}) => ask(run, bridge, 'recall', wanted) as Promise<Memory[]>,
+    forget: (id) => ask(run, bridge, 'forget', id) as Promise<boolean>,
+  };
+  return run.memory;
 }
 
 /** Asks the parent; rejects with what it answers, never throws. No answer comes after the end. */

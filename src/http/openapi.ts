@@ -45,6 +45,10 @@ const tags = [
   { name: 'Jobs', description: 'What became of each run, while it goes on and afterwards.' },
   { name: 'Conversations', description: 'What was said in each run, and the tokens that it took.' },
   { name: 'Agents', description: 'Who executes: each with instructions, a model and skills.' },
+  { name: 'Scheduled jobs', description: 'Runs that come again and again, by a cron expression.' },
+  { name: 'Memories', description: 'What an agent knows from one run to the next.' },
+  { name: 'Triggers', description: 'Runs that the outside world starts by calling an address.' },
+  { name: 'Webhooks', description: 'Who outside is told what happened, and what became of it.' },
   { name: 'Operations', description: 'Health, metrics and this documentation.' },
 ];
 

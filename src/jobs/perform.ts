@@ -13,6 +13,8 @@ import type { RunHandle, RunOutcome, RunReport } from '../executors/run.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
+import type { MemoryChanges } from '../memories/record.ts';
+import { isMemoryQuestion, type RunMemory, type StartRunMemory } from '../memories/run-memory.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { JobFeed } from './feed.ts';
 import { type ClaimedJob, changeJobCounts, claimJobs, renewLeases } from './jobs.store.ts';
@@ -51,13 +53,14 @@ export function createPerformer(parts: {
   settle: Settle;
   reports: ReturnType<typeof createReports>;
   mayCall(job: ClaimedJob, skill: string): Promise<boolean>;
+  startMemory: StartRunMemory;
   feed: JobFeed;
   clock: Clock;
   log: Logger;
   leaseMs: number;
   writer: string;
 }): Performer {
-  const { database, executors, skills, settle, reports, mayCall } = parts;
+  const { database, executors, skills, settle, reports, mayCall, startMemory } = parts;
   const { feed, clock, log, leaseMs, writer } = parts;
   const running = new Map<string, Running>();
   /** Jobs being claimed, and whether they are to be cancelled as soon as they run. */
@@ -94,6 +97,8 @@ export function createPerformer(parts: {
     }
     const messages: RunMessage[] = [];
     let stream: ReportStream | null = null;
+    // Most runs never ask for it.
+    let memory: RunMemory | null = null;
     const handle = executors.run(
       {
         skill: `${job.skill_category}/${job.skill_version}/${job.skill_name}`,
@@ -116,6 +121,10 @@ export function createPerformer(parts: {
         },
         async onAsk(kind, payload) {
           if (kind === 'may-call' && typeof payload === 'string') return mayCall(job, payload);
+          if (isMemoryQuestion(kind)) {
+            memory ??= startMemory({ organizationId: job.organization_id, agentId: job.agent_id });
+            return memory.ask(kind, payload);
+          }
           throw new Error(`A run may not ask for ${JSON.stringify(kind)}`);
         },
       },
@@ -130,7 +139,11 @@ export function createPerformer(parts: {
     const ending = endingOf(await handle.outcome, entry);
     await (stream as ReportStream | null)?.flushed();
     // It counts as running until it is settled, so that its lease is kept for that long.
-    if (ending !== null) await finish(entry, ending, messages);
+    if (ending !== null) {
+      const asked = memory as RunMemory | null;
+      const changes = asked === null ? undefined : await asked.changes();
+      await finish(entry, ending, messages, changes);
+    }
     if (running.get(job.id) === entry) running.delete(job.id);
   }
 
@@ -138,8 +151,9 @@ export function createPerformer(parts: {
     { job, stopped }: Pick<Running, 'job' | 'stopped'>,
     ending: Ending,
     messages: readonly RunMessage[],
+    memory?: MemoryChanges,
   ): Promise<void> {
-    const status = await settlePatiently({ job, ending, messages });
+    const status = await settlePatiently({ job, ending, messages, memory });
     if (status === undefined) {
       log.error({ job_id: job.id, stopped }, 'a result could not be recorded before the stop');
       return;

@@ -56,10 +56,19 @@ const oldestEvents = statement<{ limit: number }>()((db, p) =>
   db.selectFrom('events').select(['seq', 'created_at']).orderBy('seq').limit(p('limit')),
 );
 const removeEventsUpTo = statement<{ seq: number }>()((db, p) =>
-  db.deleteFrom('events').where('seq', '<=', p('seq')),
+  db
+    .deleteFrom('events')
+    .where('seq', '<=', p('seq'))
+    .where('seq', '<', (eb) =>
+      eb.selectFrom('events').select((max) => max.fn.max('seq').as('seq')),
+    ),
 );
 
-/** Deletes at most `limit` events of the outbox that are older than `before`; how many. */
+/**
+ * Deletes events of the outbox that are older than `before`, out of the first `limit`; how many of
+ * those are. The newest event stays, whatever its age: SQLite numbers the next one after it, and no
+ * number may come twice, because readers follow by it.
+ */
 export async function deleteOldEvents(
   tx: Transaction,
   before: number,

@@ -12,6 +12,8 @@ import type { NewEvent } from '../events/events.ts';
 import { appendEvents } from '../events/outbox.ts';
 import type { Backoff } from '../kernel/backoff.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
+import type { Memories } from '../memories/memories.ts';
+import type { MemoryChanges } from '../memories/record.ts';
 import type { Queue } from '../queue/queue.ts';
 import { messageText, queueOf } from './accept.ts';
 import { attemptEndN, endingN, type JobEvent, type JobFeed } from './feed.ts';
@@ -34,6 +36,8 @@ export interface Settlement {
   readonly job: ClaimedJob;
   readonly ending: Ending;
   readonly messages: readonly RunMessage[];
+  /** What the run did to its agent's memories; recorded if this completes the job. */
+  readonly memory?: MemoryChanges | undefined;
 }
 
 /** What the job is now, or null: another attempt holds it, and this one counts for nothing. */
@@ -51,10 +55,11 @@ export function createSettle(parts: {
   backoff: Backoff;
   writer: string;
   scheduled: ScheduledRuns;
+  memories: Pick<Memories, 'keep'>;
   /** Told of each attempt that was settled, after the commit. */
   observe(job: ClaimedJob, verdict: Verdict, tookMs: number): void;
 }): Settle {
-  const { database, queue, feed, clock, backoff, writer, scheduled, observe } = parts;
+  const { database, queue, feed, clock, backoff, writer, scheduled, memories, observe } = parts;
 
   return createBatch<Settlement, JobStatus | null>(database, async (tx, settlements) => {
     const now = clock.now();
@@ -64,6 +69,8 @@ export function createSettle(parts: {
     }));
     const settled = await settleAll(tx, judged, now);
     const counted = settled.filter((one) => one !== null);
+    // Before the counts: whoever holds an agent may go on to count, never the other way round.
+    if (counted.some(hasMemory)) await memories.keep(tx, counted.flatMap(memoryOf));
     await record(tx, counted, now, writer);
     await scheduled.ended(
       tx,
@@ -101,6 +108,16 @@ export function createSettle(parts: {
     }
     if (feed.isHeard(job.id)) feed.publish(job.id, endingEvent(job, verdict, now));
   }
+}
+
+function hasMemory({ memory }: Judged): boolean {
+  return memory !== undefined;
+}
+
+/** What an attempt leaves of its memory: nothing, unless it completes the job. */
+function memoryOf({ job, memory, verdict }: Judged) {
+  if (memory === undefined || verdict.status !== 'completed') return [];
+  return [{ organizationId: job.organization_id, agentId: job.agent_id, ...memory }];
 }
 
 function isOfSchedule({ job }: { job: ClaimedJob }): boolean {

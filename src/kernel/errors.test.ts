@@ -22,8 +22,9 @@ const specified = [
   [429, 'rate_limit_exceeded'],
 ] as const;
 
-/** Decisions 2: what the specification leaves open. `invalid_signature` comes with the triggers. */
+/** Decisions 2 and 11: what the specification leaves open. */
 const decided = [
+  [401, 'invalid_signature'],
   [405, 'method_not_allowed'],
   [413, 'payload_too_large'],
   [415, 'unsupported_media_type'],

@@ -45,6 +45,13 @@ export function isStandardSignature(
   return given.split(' ').some((one) => isSame(one, expected));
 }
 
+/** Why a secret cannot sign, as the end of a sentence, or null: what is no base64 would be no key. */
+export function secretFault(secret: string): string | null {
+  if (!secret.startsWith(standardPrefix)) return null;
+  const isBase64 = /^[\w+/-]{2,}={0,2}$/.test(secret.slice(standardPrefix.length));
+  return isBase64 ? null : `must have base64 after ${standardPrefix}`;
+}
+
 /** The bytes behind `whsec_`, or those of a secret without that prefix. */
 function standardKey(secret: string): Buffer {
   return secret.startsWith(standardPrefix)

@@ -30,6 +30,47 @@ export interface SkillContext {
    * The key that started the job needs that skill's scopes too.
    */
   callSkill(skill: string, input: unknown): Promise<unknown>;
+  /** The long-term memory of the run's agent. */
+  readonly memory: SkillMemory;
+}
+
+/** Something that an agent knows (specification: Memory). */
+export interface Memory {
+  readonly id: string;
+  readonly content: string;
+  readonly tag: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** ISO 8601. */
+  readonly created_at: string;
+  readonly updated_at: string;
+}
+
+/**
+ * What a run remembers and forgets is seen by itself at once, and recorded when it completes: an
+ * attempt that fails, or is run again, leaves nothing behind. At most 1,000 changes and 4 MiB an
+ * attempt. Each call rejects with a sentence when what it is given breaks a rule.
+ */
+export interface SkillMemory {
+  /**
+   * Adds a memory. `content` has 1 byte to 64 KiB, `tag` 1 to 200 characters (`fact` when left out),
+   * `metadata` up to 64 KiB of JSON.
+   */
+  remember(memory: {
+    readonly content: string;
+    readonly tag?: string | undefined;
+    readonly metadata?: Readonly<Record<string, unknown>> | undefined;
+  }): Promise<Memory>;
+  /**
+   * The newest memories, or those that have all words of `query`, best first; with `tag` only those
+   * of this tag. `limit` is 1 to 200 (50 when left out); of long memories come as many as 1 MB holds.
+   */
+  recall(wanted?: {
+    readonly query?: string | undefined;
+    readonly tag?: string | undefined;
+    readonly limit?: number | undefined;
+  }): Promise<Memory[]>;
+  /** Deletes a memory of the agent; false when there is none of this id. */
+  forget(id: string): Promise<boolean>;
 }
 
 /** One executable example, shown in the documentation and run as a test. */

@@ -39,14 +39,7 @@ describe.each(await engines())('on $name', (engine) => {
     clock.advance(2 * 60_000);
     expect(await expire(world)).toBe(1);
 
-    const tables = [
-      'jobs',
-      'conversations',
-      'messages',
-      'job_events',
-      'events',
-      'idempotency_keys',
-    ] as const;
+    const tables = ['jobs', 'conversations', 'messages', 'job_events', 'idempotency_keys'] as const;
     for (const table of tables) {
       const rows = await database.read.kysely.selectFrom(table).selectAll().execute();
       expect(rows, table).toEqual([]);
@@ -151,7 +144,27 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await sizes()).toEqual({ keys: 0, events: 1 });
     clock.advance(29 * day);
     await expire(world);
-    expect(await sizes()).toEqual({ keys: 0, events: 0 });
+    // The newest one stays.
+    expect(await sizes()).toEqual({ keys: 0, events: 1 });
+    await submit();
+    clock.advance(31 * day);
+    await expire(world);
+    expect(await sizes()).toEqual({ keys: 0, events: 1 });
+  });
+
+  test('never gives the number of a deleted event to a new one', async () => {
+    const world = await present();
+    const { submit, clock, events } = world;
+    await submit();
+    await submit();
+    const numbers = (await events()).map(({ seq }) => seq);
+    clock.advance(31 * day);
+    await expire(world);
+
+    const fresh = await submit();
+
+    const [event] = await events(fresh);
+    expect(event?.seq).toBeGreaterThan(Math.max(...numbers));
   });
 
   test('while work goes on harms none of it', async () => {

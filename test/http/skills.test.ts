@@ -58,6 +58,7 @@ describe('GET /api/skills', () => {
     expect(body.map(nameOf)).toEqual([
       'staged/v1.0/any',
       'staged/v1.0/hasty',
+      'staged/v1.0/memory',
       'staged/v1.0/order',
       'staged/v1.0/play',
       'staged/v1.0/play-once',
@@ -98,7 +99,7 @@ describe('GET /api/skills', () => {
 
     const { body } = await tenant.get('/api/skills?limit=1&offset=1');
 
-    expect(body).toHaveLength(14);
+    expect(body).toHaveLength(15);
   });
 });
 

@@ -14,7 +14,7 @@ test('npm run demo starts a throw-away instance, runs skills on real input, and 
   // Rejects for any other exit code.
   const { stdout, stderr } = await promisify(execFile)(
     process.execPath,
-    [join(root, 'scripts/demo.ts')],
+    [join(root, 'scripts/demo/run.ts')],
     { cwd: root },
   );
 

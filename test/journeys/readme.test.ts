@@ -2,15 +2,18 @@
  * The README is executed as it is written: its journey by bash, with the address of a platform that
  * was started as the README says, in a directory of its own.
  */
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { SkillDefinition } from '../../src/skills/definition.ts';
 import { type PlatformProcess, startProcess } from '../support/process.ts';
 import { newTenant } from '../support/tenant.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const root = join(import.meta.dirname, '../..');
 const readme = readFileSync(join(root, 'README.md'), 'utf8');
@@ -69,6 +72,72 @@ describe('the journey of the README', () => {
       expect(readme).toContain(path);
       expect((await platform.request('GET', path)).status).toBe(200);
     }
+  });
+});
+
+/** Runs shell code until it, or what it has started, prints `awaited`; all that was printed. */
+async function printedBy(code: string, url: string, awaited: string): Promise<string> {
+  const receiver = `https://127.0.0.1:${await freePort()}`;
+  const moved = code
+    .replaceAll('data/admin-secret', 'again/data/admin-secret')
+    .replaceAll('http://127.0.0.1:3000', url)
+    .replaceAll('https://127.0.0.1:8443', receiver)
+    .replaceAll('PORT=8443', `PORT=${new URL(receiver).port}`)
+    .replaceAll('examples/', `${join(root, 'examples')}/`);
+  // In a group of its own, so that what runs in the background ends with it.
+  const shell = spawn('bash', ['-euo', 'pipefail', '-c', `${moved}\nwait`], {
+    cwd: directory,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let printed = '';
+  for (const stream of [shell.stdout, shell.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      printed += text;
+    });
+  }
+  try {
+    await waitFor(() => printed.includes(awaited), {
+      describe: () => `${awaited} is printed; there was: ${printed}`,
+      deadlineMs: 30_000,
+    });
+  } finally {
+    process.kill(-(shell.pid as number));
+  }
+  return printed;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+describe('the journey goes on', () => {
+  test('to a schedule whose run a signed webhook tells of', async () => {
+    const [first = '', restart = '', second = ''] = blocksOf('A journey');
+    const [, certificate, variables] =
+      /^(openssl .*?)^(\S.*) npm start\n$/ms.exec(restart) ?? expect.fail('It starts no platform');
+    await promisify(execFile)('bash', ['-euc', certificate as string], { cwd: directory });
+    const own = await startProcess(join(directory, 'again/data'), {
+      ...Object.fromEntries((variables as string).split(' ').map((text) => text.split('='))),
+      NODE_EXTRA_CA_CERTS: join(directory, 'cert.pem'),
+      ADMIN_SECRET: undefined,
+    });
+    onTestFinished(() => own.stop());
+
+    const printed = await printedBy(`${first}\n${second}`, own.url, 'of agent default: {');
+
+    expect(
+      JSON.parse(/scheduled_job\.completed of agent default: (.*)/.exec(printed)?.[1] ?? ''),
+    ).toMatchObject({
+      skill_category: 'text',
+      skill_name: 'word-count',
+      duration_ms: expect.any(Number),
+    });
   });
 });
 

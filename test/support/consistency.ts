@@ -14,6 +14,8 @@ export async function expectConsistent(database: Database, eventsSince = 0): Pro
   const messages = await db.selectFrom('messages').selectAll().orderBy('id').execute();
   const events = await db.selectFrom('events').selectAll().orderBy('seq').execute();
   const said = await db.selectFrom('job_events').selectAll().execute();
+  const runs = await db.selectFrom('scheduled_runs').select('job_id').execute();
+  const scheduled = new Set(runs.map(({ job_id }) => job_id));
 
   const kindOf = (row: Record<string, unknown>, columns: readonly string[]) =>
     columns.map((column) => row[column]).join(' ');
@@ -78,8 +80,9 @@ export async function expectConsistent(database: Database, eventsSince = 0): Pro
     const types = dataOf
       .filter(({ data }) => data.job_id === job.id)
       .map(({ event }) => event.type);
-    const terminal = { completed: ['skill.completed'], failed: ['skill.failed'] };
-    expect(types, about).toEqual(terminal[job.status as keyof typeof terminal] ?? []);
+    const kinds = scheduled.has(job.id) ? ['skill', 'scheduled_job'] : ['skill'];
+    const hasEvent = job.status === 'completed' || job.status === 'failed';
+    expect(types, about).toEqual(hasEvent ? kinds.map((kind) => `${kind}.${job.status}`) : []);
     const created = dataOf.filter(
       ({ event, data }) =>
         event.type === 'conversation.created' && data.conversation_id === job.conversation_id,

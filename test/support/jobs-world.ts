@@ -31,6 +31,8 @@ import { createSettle, type Settle } from '../../src/jobs/settle.ts';
 import { beginning, jobStream } from '../../src/jobs/stream.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
 import { createLogger } from '../../src/kernel/log.ts';
+import { createMemories, type Memories } from '../../src/memories/memories.ts';
+import { createRunMemories } from '../../src/memories/run-memory.ts';
 import type { Hint, Queue } from '../../src/queue/queue.ts';
 import { createSkillRegistry, type SkillRegistry } from '../../src/skills/registry.ts';
 import type { Engine } from './databases.ts';
@@ -72,6 +74,7 @@ export interface JobsWorld extends Worker {
   readonly hints: (Hint & { queue: string })[];
   readonly skills: SkillRegistry;
   readonly agents: Agents;
+  readonly memories: Memories;
   readonly apiKeys: ApiKeys;
   readonly conversations: Conversations;
   readonly accept: Accept;
@@ -114,16 +117,21 @@ const skill = (name: string, more = {}) => ({
 
 export async function jobsWorld(
   engine: Engine,
-  options: { clock?: ManualClock; database?: Database } = {},
+  options: { clock?: ManualClock; database?: Database; scheduled?: ScheduledRuns } = {},
 ): Promise<JobsWorld> {
   const clock = options.clock ?? manualClock();
   const database = options.database ?? (await engine.fresh());
+  const { scheduled = noSchedules } = options;
   const feed = createJobFeed();
   const hints: JobsWorld['hints'] = [];
   const queue = rememberingQueue(hints);
   const observed: JobsWorld['observed'] = [];
   const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
-  const agents = createAgents(database, clock, noDependents);
+  const agents = createAgents(database, clock, {
+    ...noDependents,
+    remove: (tx, organizationId, agentId) => memories.removeAll(tx, { organizationId, agentId }),
+  });
+  const memories = createMemories({ database, clock, agents });
   const skills = createSkillRegistry(database, clock);
   const conversations = createConversations(database);
   await skills.register([
@@ -145,7 +153,8 @@ export async function jobsWorld(
       ...common,
       writer,
       backoff: { baseMs: backoffMs, maxMs: 3_600_000 },
-      scheduled: noSchedules,
+      scheduled,
+      memories,
       observe: (job, { status }, tookMs) => void observed.push({ jobId: job.id, status, tookMs }),
     });
     const performer = createPerformer({
@@ -155,6 +164,7 @@ export async function jobsWorld(
       settle,
       reports: createReports({ ...common, onError: (err) => log.error({ err }, 'report lost') }),
       mayCall: async (_job, name) => name === 'test/v1.0/echo',
+      startMemory: createRunMemories(database, clock),
       log,
       leaseMs,
       writer,
@@ -202,7 +212,7 @@ export async function jobsWorld(
       accept,
       writer: 'first',
       stopRun: (jobId) => first.performer.cancel(jobId),
-      scheduled: noSchedules,
+      scheduled,
     });
   const caller = await callerOf('default');
   return {
@@ -213,6 +223,7 @@ export async function jobsWorld(
     hints,
     skills,
     agents,
+    memories,
     apiKeys,
     conversations,
     accept,

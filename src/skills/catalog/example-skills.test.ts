@@ -29,6 +29,7 @@ describe('the skills to copy', async () => {
     expect(loaded.map(({ skill }) => skill.key)).toEqual([
       'examples/v1.0/slugify',
       'greetings/v1.0/hello',
+      'notes/v1.0/customer-notes',
     ]);
   });
 
@@ -47,6 +48,18 @@ describe('the skills to copy', async () => {
     expect(progress).toHaveBeenLastCalledWith(1, 'greeted in ja');
     expect(log).toHaveBeenCalledWith('Everybody is greeted', { languages: 2 });
     await expect(cancelled).rejects.toThrow('gone');
+  });
+
+  test('customer notes are known at the next run, and the oldest are forgotten', async () => {
+    const notes = skillOf(loaded[2] as SkillModule);
+    const context = contextOf({});
+    const tell = (note?: string) => notes.run({ customer: 'Ada', note }, context);
+
+    for (let i = 1; i <= 25; i += 1) await tell(`likes ${i}`);
+    await tell('likes 25');
+
+    const known = Array.from({ length: 20 }, (_, i) => `Ada: likes ${25 - i}`);
+    expect(await tell()).toEqual({ notes: known });
   });
 
   test.each([

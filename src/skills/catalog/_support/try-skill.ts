@@ -1,7 +1,7 @@
 /** For tests: runs a skill as the platform would, its schemas included. */
 
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import type { SkillContext, SkillDefinition } from '../../definition.ts';
+import type { Memory, SkillContext, SkillDefinition, SkillMemory } from '../../definition.ts';
 
 export type JsonSchema = SkillDefinition['parameters'];
 
@@ -54,5 +54,41 @@ export function contextOf({ signal, progress }: Trial): SkillContext {
     progress: progress ?? (() => undefined),
     message: () => undefined,
     callSkill: () => Promise.reject(new Error('not in this test')),
+    memory: emptyMemory(),
+  };
+}
+
+/** A memory of the trial's own; a query is found where all its words stand as they are written. */
+function emptyMemory(): SkillMemory {
+  let memories: Memory[] = [];
+  let made = 0;
+  const at = '2026-01-01T00:00:00.000Z';
+  return {
+    async remember({ content, tag = 'fact', metadata = {} }) {
+      made += 1;
+      const memory = {
+        id: `memory-${made}`,
+        content,
+        tag,
+        metadata,
+        created_at: at,
+        updated_at: at,
+      };
+      memories.unshift(memory);
+      return memory;
+    },
+    async recall({ query = '', tag, limit = 50 } = {}) {
+      const words = query.split(' ');
+      return memories
+        .filter((one) => tag === undefined || one.tag === tag)
+        .filter((one) => words.every((word) => one.content.includes(word)))
+        .slice(0, limit);
+    },
+    async forget(id) {
+      const left = memories.filter((one) => one.id !== id);
+      const isThere = left.length < memories.length;
+      memories = left;
+      return isThere;
+    },
   };
 }

@@ -1,0 +1,104 @@
+/**
+ * Memories of one agent that has very many: p99 of a page, of a page of one tag, and of searches,
+ * over HTTP and at a pace that leaves the machine mostly idle. The memories are recorded directly,
+ * which is far faster than asking for each.
+ */
+import { rmSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { createAgents } from '../src/agents/agents.ts';
+import type { Database } from '../src/database/database.ts';
+import { openSqlite } from '../src/database/sqlite.ts';
+import { systemClock } from '../src/kernel/clock.ts';
+import { createMemories } from '../src/memories/memories.ts';
+import { newMemory } from '../src/memories/record.ts';
+import { type Figure, round } from './figures.ts';
+import { pace, percentile } from './load.ts';
+import { type Server, startServer, temporaryDirectory } from './server.ts';
+
+const agent = { organizationId: 'default', agentId: 'default' };
+const memoriesPerWrite = 1_000;
+const vocabularySize = 20_000;
+const wordsEach = 30;
+const settleMs = 2_000;
+const owedMs = 20;
+
+/** What is asked for, and what part of the memories that is. */
+const questions = [
+  { name: 'a page', query: '' },
+  { name: 'a page far back', query: '?offset=90000' },
+  { name: 'of one tag in ten', query: '?tag=tag-3' },
+  { name: 'a word in one of ten', query: '?q=tenth' },
+  { name: 'two words, together in one of ten', query: '?q=even%20tenth' },
+  { name: 'a word and a tag', query: '?q=even&tag=tag-4' },
+  { name: 'a rare word', query: '?q=word19000' },
+] as const;
+
+/** Measures an agent with `count` memories; `seconds` of each kind of request. */
+export async function measureMemories(count: number, seconds: number): Promise<Figure[]> {
+  const dataDir = temporaryDirectory();
+  try {
+    // The first start makes the organization and its agent.
+    await (await startServer('ours', dataDir)).stop();
+    const begun = performance.now();
+    await storeMemories(dataDir, count);
+    console.log(`stored ${count} memories in ${round((performance.now() - begun) / 1000)} s`);
+    const server = await startServer('ours', dataDir);
+    try {
+      await pause(settleMs);
+      return await ask(server, count, seconds);
+    } finally {
+      await server.stop();
+    }
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+async function ask(server: Server, count: number, seconds: number): Promise<Figure[]> {
+  const figures: Figure[] = [];
+  for (const { name, query } of questions) {
+    const url = `${server.url}/api/agents/default/memories${query}`;
+    const target = { method: 'GET' as const, url, headers: server.headers };
+    await pace(target, { perSecond: 20, seconds: 1, status: 200 });
+    const p99 = percentile(await pace(target, { perSecond: 50, seconds, status: 200 }), 0.99);
+    figures.push({
+      name: `${count} memories: ${name}, p99`,
+      value: p99,
+      shown: `${round(p99)} ms`,
+      ...{ floor: owedMs, goal: owedMs / 2, unit: 'ms', better: 'less' as const },
+    });
+  }
+  return figures;
+}
+
+async function storeMemories(dataDir: string, count: number): Promise<void> {
+  const database = await openSqlite(dataDir);
+  try {
+    await fill(database, count);
+  } finally {
+    await database.close();
+  }
+}
+
+async function fill(database: Database, count: number): Promise<void> {
+  const none = { areThere: async () => false, async remove() {} };
+  const agents = createAgents(database, systemClock, none);
+  const memories = createMemories({ database, clock: systemClock, agents });
+  for (let from = 0; from < count; from += memoriesPerWrite) {
+    const remembered = Array.from({ length: Math.min(memoriesPerWrite, count - from) }, (_, i) =>
+      newMemory({ content: contentOf(from + i), tag: `tag-${(from + i) % 10}` }, Date.now()),
+    );
+    await database.write((tx) => memories.keep(tx, [{ ...agent, remembered, forgotten: [] }]));
+  }
+}
+
+/** Some words are common and most are rare, as in any language. */
+function contentOf(i: number): string {
+  const words = Array.from(
+    { length: wordsEach },
+    () => `word${Math.floor(vocabularySize * Math.random() ** 3)}`,
+  );
+  if (i % 10 === 0) words[i % wordsEach] = 'tenth';
+  if (i % 2 === 0) words.push('even');
+  return words.join(' ');
+}

@@ -1,0 +1,100 @@
+/**
+ * A receiver of webhooks, complete and without dependencies:
+ *
+ *   WEBHOOK_SECRET=… TLS_CERT=cert.pem TLS_KEY=key.pem PORT=8443 node webhook-receiver.mjs
+ *
+ * It believes nothing that is not signed, acts on each delivery once, and answers before the sender
+ * loses patience. What to do with an event is `handle`.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+
+const secret = process.env.WEBHOOK_SECRET ?? '';
+const bodyBytesMax = 1024 * 1024;
+const clockToleranceSeconds = 300;
+const rememberedMax = 100_000;
+
+/** Yours. Throw, and the delivery is sent again later; take long, and do it after the answer. */
+async function handle(event) {
+  console.log(`${event.event} of agent ${event.agent_id}: ${JSON.stringify(event.data)}`);
+}
+
+/** Ids of deliveries acted on. Keep them where they survive a restart if acting twice would hurt. */
+const handled = new Set();
+
+const server = createServer(
+  { cert: readFileSync(process.env.TLS_CERT), key: readFileSync(process.env.TLS_KEY) },
+  async (request, response) => {
+    const status = await receive(request).catch(() => 500);
+    // What was not read to its end must not be taken for the next request.
+    response.writeHead(status, request.complete ? {} : { connection: 'close' }).end();
+  },
+);
+
+/** The status to answer: anything but 2xx and 410 makes the sender try again. */
+async function receive(request) {
+  if (request.method !== 'POST') return 405;
+  // The bytes as they came: parsed and written anew they would have another signature.
+  const body = await bytesOf(request);
+  if (body === null) return 413;
+  if (!isGenuine(request.headers, body)) return 401;
+
+  const delivery = request.headers['x-service-delivery'];
+  if (handled.has(delivery)) return 204;
+  remember(delivery);
+  try {
+    await handle(JSON.parse(body.toString('utf8')));
+    return 204;
+  } catch (error) {
+    console.error(error);
+    handled.delete(delivery);
+    return 500;
+  }
+}
+
+function isGenuine(headers, body) {
+  const hex = createHmac('sha256', secret).update(body).digest('hex');
+  if (!isSame(headers['x-service-signature'], hex)) return false;
+
+  // That signature would fit for ever. This one (Standard Webhooks) covers the time as well.
+  const id = headers['webhook-id'];
+  const timestamp = headers['webhook-timestamp'];
+  const age = Math.abs(Date.now() / 1000 - Number(timestamp));
+  if (!(age <= clockToleranceSeconds)) return false;
+  const key = secret.startsWith('whsec_') ? Buffer.from(secret.slice(6), 'base64') : secret;
+  const base64 = createHmac('sha256', key)
+    .update(`${id}.${timestamp}.`)
+    .update(body)
+    .digest('base64');
+  const given = headers['webhook-signature'] ?? '';
+  return id === headers['x-service-delivery'] && isSame(given, `v1,${base64}`);
+}
+
+/** Compares in constant time, so that the answer's delay tells nothing about the right signature. */
+function isSame(given = '', expected) {
+  const [a, b] = [Buffer.from(given), Buffer.from(expected)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}
+
+function remember(delivery) {
+  handled.add(delivery);
+  if (handled.size > rememberedMax) handled.delete(handled.values().next().value);
+}
+
+/** The whole body, or null when it is too long. */
+async function bytesOf(request) {
+  const chunks = [];
+  let length = 0;
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    length += chunk.length;
+    if (length > bodyBytesMax) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+if (secret.length < 16) throw new Error('WEBHOOK_SECRET is not set');
+server.listen(Number(process.env.PORT ?? 8443), process.env.HOST ?? '127.0.0.1', () => {
+  console.log(`listening on port ${server.address().port}`);
+});

@@ -1,0 +1,211 @@
+/** `/api/agents/:agentId/memories` (specification: Agent memory; decisions 8). */
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { callerOf } from '../http/authenticate.ts';
+import { pageParameters, type Query, textParameter } from '../http/query.ts';
+import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
+import { carries } from '../http/response-headers.ts';
+import {
+  FreeObject,
+  Id,
+  longTextMax,
+  Name,
+  Nothing,
+  Page,
+  Paged,
+  Slug,
+  Timestamp,
+} from '../http/schemas.ts';
+import type { Server } from '../http/server.ts';
+import { defaultTag } from './fields.ts';
+import type { Memories } from './memories.ts';
+import type { Owning } from './record.ts';
+
+const tags = ['Memories'];
+const security = [{ apiKey: [] }];
+
+/** Characters of a query. */
+const queryMax = 1_000;
+
+const content = Type.String({
+  minLength: 1,
+  maxLength: longTextMax,
+  description: 'What is to be known: at most 64 KiB.',
+});
+const tag = { ...Name(), description: 'One label, to list and search by.' };
+const metadata = { ...FreeObject, description: 'Anything else: at most 64 KiB of JSON.' };
+
+const Memory = Type.Object(
+  {
+    id: Id,
+    agent_id: Slug,
+    content,
+    tag,
+    metadata,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+  },
+  {
+    title: 'Memory',
+    description: 'The memory.',
+    examples: [
+      {
+        id: '019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2c',
+        agent_id: 'default',
+        content: 'Ada prefers short answers.',
+        tag: 'preference',
+        metadata: { customer: 'ada' },
+        created_at: '2026-01-01T00:00:00.000Z',
+        updated_at: '2026-01-01T00:00:00.000Z',
+      },
+    ],
+  },
+);
+const Params = Type.Object({ agentId: Type.String() });
+const MemoryParams = Type.Object({ agentId: Type.String(), memoryId: Id });
+
+export function memoryRoutes(server: Server, { memories }: { memories: Memories }) {
+  /** Unknown agents are 404 before the request is judged further (decisions 3). */
+  const lookUpAgent = (request: FastifyRequest) => memories.findAgent(owningOf(request));
+
+  /** And so are unknown memories. */
+  const lookUp = (request: FastifyRequest) => {
+    const { memoryId } = request.params as { memoryId: string };
+    return memories.find(owningOf(request), memoryId);
+  };
+
+  server.get(
+    '/api/agents/:agentId/memories',
+    {
+      onRequest: lookUpAgent,
+      schema: {
+        tags,
+        security,
+        operationId: 'listMemories',
+        summary: 'List or search the memories of an agent',
+        description:
+          'Newest first; with q those that have all its words, best first. Letter case, accents and punctuation make no difference.',
+        params: Params,
+        querystring: Type.Object({
+          tag: Type.Optional(Type.String({ description: 'Has to be equal.' })),
+          q: Type.Optional(
+            Type.String({ maxLength: queryMax, description: 'Words, in any order.' }),
+          ),
+          ...Page.properties,
+        }),
+        response: { 200: Paged(Memory, 'A page of memories.'), ...apiRefusals('not_found') },
+      },
+    },
+    async (request) => {
+      const query = request.query as Query;
+      const page = pageParameters(query);
+      const filter = { tag: textParameter(query, 'tag'), q: textParameter(query, 'q', queryMax) };
+      const { memories: data, total } = await memories.list(owningOf(request), filter, page);
+      return { data, total, ...page };
+    },
+  );
+
+  server.post(
+    '/api/agents/:agentId/memories',
+    {
+      onRequest: lookUpAgent,
+      schema: {
+        tags,
+        security,
+        operationId: 'createMemory',
+        summary: 'Give an agent a memory',
+        params: Params,
+        body: Type.Object(
+          {
+            content,
+            tag: Type.Optional({ ...tag, default: defaultTag }),
+            metadata: Type.Optional({ ...metadata, default: {} }),
+          },
+          {
+            title: 'NewMemory',
+            additionalProperties: false,
+            examples: [{ content: 'Ada prefers short answers.', tag: 'preference' }],
+          },
+        ),
+        response: {
+          201: { ...Memory, ...carries('Location') },
+          ...apiRefusals('not_found', ...bodyRefusals),
+        },
+      },
+    },
+    async (request, reply) => {
+      const created = await memories.create(owningOf(request), request.body);
+      const location = `/api/agents/${created.agent_id}/memories/${created.id}`;
+      return reply.status(201).header('location', location).send(created);
+    },
+  );
+
+  server.get(
+    '/api/agents/:agentId/memories/:memoryId',
+    {
+      onRequest: lookUp,
+      schema: {
+        tags,
+        security,
+        operationId: 'getMemory',
+        summary: 'Get a memory',
+        params: MemoryParams,
+        response: { 200: Memory, ...apiRefusals('not_found') },
+      },
+    },
+    (request) => memories.get(owningOf(request), request.params.memoryId),
+  );
+
+  server.put(
+    '/api/agents/:agentId/memories/:memoryId',
+    {
+      onRequest: lookUp,
+      schema: {
+        tags,
+        security,
+        operationId: 'updateMemory',
+        summary: 'Change a memory',
+        description: 'Only what the body names changes; metadata is replaced as a whole.',
+        params: MemoryParams,
+        body: Type.Object(
+          {
+            content: Type.Optional(content),
+            tag: Type.Optional(tag),
+            metadata: Type.Optional(metadata),
+          },
+          {
+            title: 'MemoryChanges',
+            additionalProperties: false,
+            examples: [{ content: 'Ada prefers very short answers.' }],
+          },
+        ),
+        response: { 200: Memory, ...apiRefusals('not_found', ...bodyRefusals) },
+      },
+    },
+    (request) => memories.update(owningOf(request), request.params.memoryId, request.body),
+  );
+
+  server.delete(
+    '/api/agents/:agentId/memories/:memoryId',
+    {
+      onRequest: lookUp,
+      schema: {
+        tags,
+        security,
+        operationId: 'deleteMemory',
+        summary: 'Delete a memory',
+        params: MemoryParams,
+        response: { 204: Nothing, ...apiRefusals('not_found') },
+      },
+    },
+    async (request, reply) => {
+      await memories.remove(owningOf(request), request.params.memoryId);
+      return reply.status(204).send(null);
+    },
+  );
+}
+
+function owningOf(request: FastifyRequest): Owning {
+  const { agentId } = request.params as { agentId: string };
+  return { organizationId: callerOf(request).organizationId, agentId };
+}

@@ -1,0 +1,295 @@
+/** Every query on memories. Those that search are in `search.store.ts`. */
+import { type Selectable, sql } from 'kysely';
+import type { Handle, Transaction } from '../database/database.ts';
+import { idIn, idsParam } from '../database/ids-in.ts';
+import { statement } from '../database/statement.ts';
+import type { MemoriesTable } from '../database/tables.ts';
+
+export type MemoryRow = Selectable<MemoriesTable>;
+
+/** A memory as it is shown. */
+export type ShownRow = Omit<MemoryRow, 'seq' | 'owner' | 'words' | 'word_count'>;
+
+/** A memory to record, and the terms by which it is found. */
+export interface IndexedMemory {
+  readonly row: Omit<MemoryRow, 'seq'>;
+  readonly terms: readonly string[];
+}
+
+/** Whose memories. `count` is how many there are. */
+export interface Owner {
+  readonly id: number;
+  readonly count: number;
+}
+
+const shownColumns = ['id', 'tag', 'content', 'metadata', 'created_at', 'updated_at'] as const;
+
+const ownerOf = statement<{ organization_id: string; agent_id: string }>()((db, p) =>
+  db
+    .selectFrom('memory_owners')
+    .select(['id', 'count'])
+    .where('organization_id', '=', p('organization_id'))
+    .where('agent_id', '=', p('agent_id'))
+    // As a literal, so that the index of those that are not removed serves.
+    .where('removed', '=', sql.lit(0)),
+);
+
+/** Undefined for an agent that never had a memory. */
+export function findOwner(
+  db: Handle,
+  organizationId: string,
+  agentId: string,
+): Promise<Owner | undefined> {
+  return db.first(ownerOf, { organization_id: organizationId, agent_id: agentId });
+}
+
+/** Adds the owner of an agent's memories; its number. */
+export async function insertOwner(
+  tx: Transaction,
+  organizationId: string,
+  agentId: string,
+): Promise<number> {
+  const { id } = await tx.kysely
+    .insertInto('memory_owners')
+    .values({ organization_id: organizationId, agent_id: agentId })
+    .returning('id')
+    .executeTakeFirstOrThrow();
+  return Number(id);
+}
+
+/** From now on nobody finds these memories. */
+export async function markRemoved(
+  tx: Transaction,
+  organizationId: string,
+  agentId: string,
+): Promise<void> {
+  await tx.kysely
+    .updateTable('memory_owners')
+    .set({ removed: 1 })
+    .where('organization_id', '=', organizationId)
+    .where('agent_id', '=', agentId)
+    .where('removed', '=', 0)
+    .execute();
+}
+
+const removedOwner = statement<object>()((db) =>
+  db.selectFrom('memory_owners').select('id').where('removed', '=', sql.lit(1)).limit(1),
+);
+
+export async function findRemovedOwner(db: Handle): Promise<number | undefined> {
+  return (await db.first(removedOwner, {}))?.id;
+}
+
+/** Up to `max` memories of an owner, with what they are found by. */
+export async function someMemories(
+  tx: Transaction,
+  owner: number,
+  max: number,
+): Promise<Pick<MemoryRow, 'seq' | 'tag' | 'words'>[]> {
+  return await tx.kysely
+    .selectFrom('memories')
+    .select(['seq', 'tag', 'words'])
+    .where('owner', '=', owner)
+    .limit(max)
+    .execute();
+}
+
+/** Deletes up to `max` counts of an owner without memories, or else the owner. */
+export async function deleteEmptyOwner(tx: Transaction, owner: number, max: number): Promise<void> {
+  const tags = await tx.kysely
+    .selectFrom('memory_tags')
+    .select(['owner', 'tag'])
+    .where('owner', '=', owner)
+    .limit(max)
+    .execute();
+  await tx.each(deleteTag, tags);
+  if (tags.length > 0) return;
+  await tx.kysely.deleteFrom('memory_owners').where('id', '=', owner).execute();
+}
+
+const deleteBySeq = statement<{ seq: number }>()((db, p) =>
+  db.deleteFrom('memories').where('seq', '=', p('seq')),
+);
+const deleteTag = statement<{ owner: number; tag: string }>()((db, p) =>
+  db.deleteFrom('memory_tags').where('owner', '=', p('owner')).where('tag', '=', p('tag')),
+);
+
+const byId = statement<{ owner: number; id: string }>()((db, p) =>
+  db
+    .selectFrom('memories')
+    .select(shownColumns)
+    .where('owner', '=', p('owner'))
+    .where('id', '=', p('id')),
+);
+
+export function findMemory(db: Handle, owner: number, id: string): Promise<ShownRow | undefined> {
+  return db.first(byId, { owner, id });
+}
+
+/** A page, newest first; of one tag when it is given, and without some ids. */
+export async function listMemories(
+  db: Handle,
+  owner: number,
+  filter: { tag?: string | undefined; without?: readonly string[] },
+  page: { limit: number; offset: number },
+): Promise<ShownRow[]> {
+  const { tag, without = [] } = filter;
+  let ids = db.kysely
+    .selectFrom('memories')
+    .select('id')
+    .where('owner', '=', owner)
+    .orderBy('id', 'desc')
+    .limit(page.limit)
+    .offset(page.offset);
+  if (tag !== undefined) ids = ids.where('tag', '=', tag);
+  if (without.length > 0) {
+    ids = ids.where(sql<boolean>`not (${idIn(db.dialect, sql`${idsParam(without)}`)})`);
+  }
+  // What a page skips is skipped in the index: its rows are not looked at.
+  return await db.kysely
+    .selectFrom('memories')
+    .select(shownColumns)
+    .where('owner', '=', owner)
+    .where('id', 'in', ids)
+    .orderBy('id', 'desc')
+    .execute();
+}
+
+/** How many memories have a tag. */
+export async function countOfTag(db: Handle, owner: number, tag: string): Promise<number> {
+  const row = await db.kysely
+    .selectFrom('memory_tags')
+    .select('count')
+    .where('owner', '=', owner)
+    .where('tag', '=', tag)
+    .executeTakeFirst();
+  return Number(row?.count ?? 0);
+}
+
+/** Records memories of one owner; counts are the caller's. */
+export async function insertMemories(
+  tx: Transaction,
+  owner: number,
+  memories: readonly IndexedMemory[],
+): Promise<void> {
+  await tx.insert(
+    'memories',
+    memories.map(({ row }) => row),
+  );
+  const terms = new Map(memories.map(({ row, terms }) => [row.id, terms]));
+  const rows = await tx.kysely
+    .selectFrom('memories')
+    .select(['seq', 'id'])
+    .where('owner', '=', owner)
+    .where(idIn(tx.dialect, sql`${idsParam([...terms.keys()])}`))
+    .orderBy('id')
+    .execute();
+  await tx.insert(
+    'memory_index',
+    rows.map(({ seq, id }) => ({ rowid: seq, tokens: tokensText(tx, terms.get(id) ?? []) })),
+  );
+}
+
+/** A memory, and what it is found by. */
+export type LockedRow = ShownRow & Pick<MemoryRow, 'seq' | 'words'>;
+
+/** A memory that is about to be changed or deleted, locked where several could be at it. */
+export function lockMemory(
+  tx: Transaction,
+  owner: number,
+  id: string,
+): Promise<LockedRow | undefined> {
+  const query = tx.kysely
+    .selectFrom('memories')
+    .select([...shownColumns, 'seq', 'words'])
+    .where('owner', '=', owner)
+    .where('id', '=', id);
+  // SQLite has one writer at a time anyhow.
+  return (tx.dialect === 'sqlite' ? query : query.forUpdate()).executeTakeFirst();
+}
+
+/** An entry of the index. */
+export interface Indexed {
+  readonly seq: number;
+  /** All that it is found by: what leaves the index has to be named exactly. */
+  readonly terms: readonly string[];
+}
+
+export async function updateMemory(
+  tx: Transaction,
+  seq: number,
+  columns: Partial<MemoryRow>,
+): Promise<void> {
+  await tx.kysely.updateTable('memories').set(columns).where('seq', '=', seq).execute();
+}
+
+export async function reindexMemory(tx: Transaction, before: Indexed, terms: readonly string[]) {
+  await unindex(tx, [before]);
+  await tx.insert('memory_index', [{ rowid: before.seq, tokens: tokensText(tx, terms) }]);
+}
+
+export async function deleteMemories(tx: Transaction, memories: readonly Indexed[]): Promise<void> {
+  await tx.each(deleteBySeq, memories);
+  await unindex(tx, memories);
+}
+
+const deleteIndexed = statement<{ seq: number; tokens: string }>()((db, p, dialect) =>
+  dialect === 'sqlite'
+    ? db
+        .insertInto('memory_index')
+        .values({ memory_index: sql.lit('delete'), rowid: p('seq'), tokens: p('tokens') })
+    : db.deleteFrom('memory_index').where('rowid', '=', p('seq')),
+);
+
+async function unindex(tx: Transaction, memories: readonly Indexed[]): Promise<void> {
+  await tx.each(
+    deleteIndexed,
+    memories.map(({ seq, terms }) => ({ seq, tokens: tokensText(tx, terms) })),
+  );
+}
+
+/** Terms hold nothing that either database would have to be told to take as it is. */
+function tokensText(tx: Transaction, terms: readonly string[]): string {
+  return tx.dialect === 'sqlite' ? terms.join(' ') : terms.map((term) => `'${term}'`).join(' ');
+}
+
+const addToOwner = statement<{ owner: number; by: number }>()((db, p) =>
+  db
+    .updateTable('memory_owners')
+    .set((eb) => ({ count: eb('count', '+', p('by')) }))
+    .where('id', '=', p('owner')),
+);
+const addToTag = statement<{ owner: number; tag: string; by: number }>()((db, p) =>
+  db
+    .insertInto('memory_tags')
+    .values({ owner: p('owner'), tag: p('tag'), count: p('by') })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['owner', 'tag'])
+        .doUpdateSet((eb) => ({ count: eb('memory_tags.count', '+', eb.ref('excluded.count')) })),
+    ),
+);
+const deleteUnusedTag = statement<{ owner: number; tag: string }>()((db, p) =>
+  db
+    .deleteFrom('memory_tags')
+    .where('owner', '=', p('owner'))
+    .where('tag', '=', p('tag'))
+    .where('count', '=', sql.lit(0)),
+);
+
+/** Adds to the counts of an owner: by tag, how many more memories there are. */
+export async function addToCounts(
+  tx: Transaction,
+  owner: number,
+  changes: ReadonlyMap<string, number>,
+): Promise<void> {
+  const tags = [...changes].map(([tag, by]) => ({ owner, tag, by })).filter(({ by }) => by !== 0);
+  if (tags.length === 0) return;
+  const by = tags.reduce((sum, one) => sum + one.by, 0);
+  await tx.each(addToOwner, [{ owner, by }]);
+  await tx.each(addToTag, tags);
+  await tx.each(
+    deleteUnusedTag,
+    tags.filter((one) => one.by < 0).map(({ tag }) => ({ owner, tag })),
+  );
+}

@@ -1,0 +1,241 @@
+/**
+ * Memories: what an agent is to know later. Listing, searching, adding, changing and deleting them,
+ * for clients and for runs. Whoever writes holds the agent first, so that writers of one agent take
+ * turns and no memory outlives its agent. Another organization's memories are not there.
+ */
+import type { Database, Transaction } from '../database/database.ts';
+import { type Clock, timestamp } from '../kernel/clock.ts';
+import { notFound, PlatformError } from '../kernel/errors.ts';
+import { isId } from '../kernel/ids.ts';
+import { checkBytes, type MemoryFields } from './fields.ts';
+import {
+  addToCounts,
+  countOfTag,
+  deleteEmptyOwner,
+  deleteMemories,
+  findMemory,
+  findOwner,
+  findRemovedOwner,
+  type LockedRow,
+  listMemories,
+  lockMemory,
+  markRemoved,
+  reindexMemory,
+  type ShownRow,
+  someMemories,
+  updateMemory,
+} from './memories.store.ts';
+import {
+  deleteAll,
+  indexedAs,
+  insertAll,
+  type MemoryChanges,
+  newMemory,
+  type Owning,
+  wordColumns,
+} from './record.ts';
+import { splitWords } from './relevance.ts';
+import { search } from './search.ts';
+import { termsOf } from './terms.ts';
+import { queryWordsOf, wordsOf } from './words.ts';
+
+/** Rows deleted in one transaction of the purge, and transactions of one call. */
+const purgedRowsMax = 500;
+const purgeStepsMax = 20;
+
+/** What memories ask of agents. Both answer `404 not_found` for an agent that is not there. */
+export interface AgentsOfMemories {
+  find(organizationId: string, agentId: string): Promise<unknown>;
+  /** The agent is not deleted before the transaction ends, and nobody else holds it. */
+  hold(tx: Transaction, organizationId: string, agentId: string): Promise<unknown>;
+}
+
+export type Memories = ReturnType<typeof createMemories>;
+
+export function createMemories(parts: {
+  database: Database;
+  clock: Clock;
+  agents: AgentsOfMemories;
+}) {
+  const { database, clock, agents } = parts;
+
+  /** The owner's number and the memory, or `404 not_found`. */
+  async function findRow({ organizationId, agentId }: Owning, id: string): Promise<ShownRow> {
+    const owner = await findOwner(database.read, organizationId, agentId);
+    const row = owner && isId(id) && (await findMemory(database.read, owner.id, id));
+    if (!row) throw notFound('Memory');
+    return row;
+  }
+
+  /** Runs `change` on a memory that is there; nobody else writes to the agent's meanwhile. */
+  function writeTo<T>(
+    { organizationId, agentId }: Owning,
+    id: string,
+    change: (tx: Transaction, owner: number, row: LockedRow) => Promise<T>,
+  ): Promise<T> {
+    return database.write(async (tx) => {
+      await agents.hold(tx, organizationId, agentId);
+      const owner = await findOwner(tx, organizationId, agentId);
+      const row = owner && isId(id) && (await lockMemory(tx, owner.id, id));
+      if (!row) throw notFound('Memory');
+      return await change(tx, owner.id, row);
+    });
+  }
+
+  return {
+    /** `404 not_found` for an agent that is not there. */
+    async findAgent({ organizationId, agentId }: Owning): Promise<void> {
+      await agents.find(organizationId, agentId);
+    },
+
+    /** `404 not_found` for a memory, or an agent, that is not there. */
+    async find(owning: Owning, id: string): Promise<void> {
+      await agents.find(owning.organizationId, owning.agentId);
+      await findRow(owning, id);
+    },
+
+    /** A page: newest first, or with `q` best first. `tag` has to be equal. */
+    async list(
+      owning: Owning,
+      { q, tag }: { q?: string | undefined; tag?: string | undefined },
+      page: { limit: number; offset: number },
+    ) {
+      const { organizationId, agentId } = owning;
+      const owner = await findOwner(database.read, organizationId, agentId);
+      if (owner === undefined) return { memories: [], total: 0 };
+      const { rows, total } =
+        q === undefined
+          ? {
+              rows: await listMemories(database.read, owner.id, { tag }, page),
+              total:
+                tag === undefined ? owner.count : await countOfTag(database.read, owner.id, tag),
+            }
+          : await search(database.read, { owner: owner.id, words: queryWordsOf(q), tag }, page);
+      return { memories: rows.map((row) => shown(agentId, row)), total };
+    },
+
+    async get(owning: Owning, id: string) {
+      return shown(owning.agentId, await findRow(owning, id));
+    },
+
+    async create(owning: Owning, fields: MemoryFields & { content: string }) {
+      const memory = newMemory(fields, clock.now());
+      await database.write(async (tx) => {
+        await agents.hold(tx, owning.organizationId, owning.agentId);
+        await insertAll(tx, owning, [memory]);
+      });
+      return shown(owning.agentId, { ...memory, updated_at: memory.created_at });
+    },
+
+    /** Changes what `fields` name. */
+    async update(owning: Owning, id: string, fields: MemoryFields) {
+      checkBytes(fields);
+      const { content, tag, metadata } = fields;
+      // Outside of the transaction, which holds up others.
+      const words = content === undefined ? null : wordsOf(content);
+      return await writeTo(owning, id, async (tx, owner, row) => {
+        if (Object.keys(fields).length === 0) return shown(owning.agentId, row);
+        const after: ShownRow = {
+          ...row,
+          content: content ?? row.content,
+          tag: tag ?? row.tag,
+          metadata: metadata === undefined ? row.metadata : JSON.stringify(metadata),
+          updated_at: clock.now(),
+        };
+        await updateMemory(tx, row.seq, { ...columnsOf(after), ...(words && wordColumns(words)) });
+        if (words !== null || after.tag !== row.tag) {
+          const found = words ?? splitWords(row.words);
+          await reindexMemory(tx, indexedAs(owner, row), termsOf(owner, found, after.tag));
+        }
+        if (after.tag !== row.tag) {
+          const moved: [string, number][] = [
+            [row.tag, -1],
+            [after.tag, 1],
+          ];
+          await addToCounts(tx, owner, new Map(moved));
+        }
+        return shown(owning.agentId, after);
+      });
+    },
+
+    async remove(owning: Owning, id: string): Promise<void> {
+      await writeTo(owning, id, async (tx, owner, row) => {
+        await deleteMemories(tx, [indexedAs(owner, row)]);
+        await addToCounts(tx, owner, new Map([[row.tag, -1]]));
+      });
+    },
+
+    /**
+     * Records what runs have done, in the transaction that completes them. Memories that are gone
+     * already, and agents that are, are no error.
+     */
+    async keep(tx: Transaction, runs: readonly (Owning & MemoryChanges)[]): Promise<void> {
+      // Always in one order, so that two transactions never wait for each other.
+      const keyOf = (run: Owning) => `${run.organizationId}/${run.agentId}`;
+      const byAgent = [...Map.groupBy(runs, keyOf)].sort(([a], [b]) => (a < b ? -1 : 1));
+      for (const [, [first, ...others]] of byAgent) {
+        if (first !== undefined && (await isHeld(tx, first))) {
+          for (const run of [first, ...others]) await keepOne(tx, run);
+        }
+      }
+    },
+
+    /** The memories of an agent that is deleted in this transaction: nobody finds them any more. */
+    async removeAll(tx: Transaction, { organizationId, agentId }: Owning): Promise<void> {
+      await markRemoved(tx, organizationId, agentId);
+    },
+
+    /** Deletes some of what nobody finds any more, in small steps that hold up nobody. */
+    async purge(): Promise<void> {
+      for (let step = 0; step < purgeStepsMax; step++) {
+        const owner = await findRemovedOwner(database.read);
+        if (owner === undefined) return;
+        await database.write(async (tx) => {
+          const rows = await someMemories(tx, owner, purgedRowsMax);
+          if (rows.length === 0) await deleteEmptyOwner(tx, owner, purgedRowsMax);
+          else
+            await deleteMemories(
+              tx,
+              rows.map((row) => indexedAs(owner, row)),
+            );
+        });
+      }
+    },
+  };
+
+  async function isHeld(tx: Transaction, { organizationId, agentId }: Owning): Promise<boolean> {
+    try {
+      await agents.hold(tx, organizationId, agentId);
+      return true;
+    } catch (error) {
+      if (error instanceof PlatformError && error.code === 'not_found') return false;
+      throw error;
+    }
+  }
+
+  async function keepOne(tx: Transaction, run: Owning & MemoryChanges): Promise<void> {
+    if (run.forgotten.length > 0) await deleteAll(tx, run, run.forgotten);
+    if (run.remembered.length > 0) await insertAll(tx, run, run.remembered);
+  }
+}
+
+function columnsOf({ content, tag, metadata, updated_at }: ShownRow) {
+  return { content, tag, metadata, updated_at };
+}
+
+/** As a run sees it. */
+export function shownToRun(row: ShownRow) {
+  return {
+    id: row.id,
+    content: row.content,
+    tag: row.tag,
+    metadata: JSON.parse(row.metadata) as Record<string, unknown>,
+    created_at: timestamp(row.created_at),
+    updated_at: timestamp(row.updated_at),
+  };
+}
+
+function shown(agentId: string, row: ShownRow) {
+  const { id, ...others } = shownToRun(row);
+  return { id, agent_id: agentId, ...others };
+}

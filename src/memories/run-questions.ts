@@ -1,0 +1,97 @@
+/** What a run asks of its memory, read from a child process: judged as hostile, by the API's rules. */
+import { PlatformError } from '../kernel/errors.ts';
+import { isCleanText, jsonTextFault } from '../kernel/text.ts';
+import type { MemoryFields } from './fields.ts';
+
+const limitDefault = 50;
+const limitMax = 200;
+const tagCharsMax = 200;
+const queryCharsMax = 1_000;
+
+export interface Recollection {
+  readonly query?: string | undefined;
+  readonly tag?: string | undefined;
+  readonly limit: number;
+}
+
+/** Throws an error that says what is wrong, and that asking again would not mend it. */
+export function readRemember(payload: unknown): MemoryFields & { content: string } {
+  const { content, tag, metadata } = fieldsOf(payload, ['content', 'tag', 'metadata']);
+  if (typeof content !== 'string' || content === '') throw refusal('content must be a text');
+  if (!isCleanText(content)) throw refusal('content must be well-formed text without NUL');
+  return {
+    content,
+    ...(tag === undefined ? {} : { tag: readTag(tag) }),
+    ...(metadata === undefined ? {} : { metadata: readMetadata(metadata) }),
+  };
+}
+
+export function readRecall(payload: unknown): Recollection {
+  const { query, tag, limit = limitDefault } = fieldsOf(payload, ['query', 'tag', 'limit']);
+  if (!Number.isInteger(limit) || (limit as number) < 1 || (limit as number) > limitMax) {
+    throw refusal(`limit must be an integer from 1 to ${limitMax}`);
+  }
+  return {
+    limit: limit as number,
+    query: query === undefined ? undefined : readText('query', query, 0, queryCharsMax),
+    tag: tag === undefined ? undefined : readTag(tag),
+  };
+}
+
+export function readForget(payload: unknown): string {
+  if (typeof payload !== 'string') throw refusal('the id of a memory is a text');
+  return payload;
+}
+
+/** An error that running again would not mend. */
+export function refusal(message: string): Error {
+  return Object.assign(new Error(message), { retryable: false });
+}
+
+/** Runs `check`; a refusal of the API's becomes one of the run's. */
+export function refusing<T>(check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    if (error instanceof PlatformError) throw refusal(error.message);
+    throw error;
+  }
+}
+
+function fieldsOf(payload: unknown, known: readonly string[]): Record<string, unknown> {
+  if (!isObject(payload)) throw refusal('a memory is asked for, or given, as an object');
+  const unknown = Object.keys(payload).find((name) => !known.includes(name));
+  if (unknown !== undefined) throw refusal(`${unknown.slice(0, 200)} is not allowed`);
+  return payload;
+}
+
+function readTag(tag: unknown): string {
+  return readText('tag', tag, 1, tagCharsMax);
+}
+
+function readText(name: string, text: unknown, min: number, max: number): string {
+  const length = typeof text === 'string' ? characters(text, max) : -1;
+  if (length < min || length > max) {
+    throw refusal(`${name} must be a text of ${min} to ${max} characters`);
+  }
+  if (!isCleanText(text as string)) {
+    throw refusal(`${name} must be well-formed text without NUL`);
+  }
+  return text as string;
+}
+
+/** As in requests, characters are code points. Counts no further than it has to. */
+function characters(text: string, max: number): number {
+  return text.length > 2 * max ? text.length : [...text].length;
+}
+
+function readMetadata(metadata: unknown): Record<string, unknown> {
+  if (!isObject(metadata)) throw refusal('metadata must be an object');
+  const fault = jsonTextFault(JSON.stringify(metadata));
+  if (fault !== null) throw refusal(`metadata ${fault}`);
+  return metadata;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}

@@ -1,0 +1,107 @@
+/** The queries of a search: which memories have all of some terms, and what they are. */
+import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely';
+import type { Dialect, Handle } from '../database/database.ts';
+import { type Statement, statement } from '../database/statement.ts';
+import type { MemoriesTable, Tables } from '../database/tables.ts';
+
+interface MatchParams {
+  terms: string;
+  limit: number;
+  offset: number;
+}
+
+/** Those that have all terms: how many, and by `seq` a page of them, the last recorded first. */
+export async function newestMatches(
+  db: Handle,
+  terms: readonly string[],
+  page: { limit: number; offset: number },
+): Promise<{ total: number; seqs: readonly number[] }> {
+  if (db.dialect === 'postgres') {
+    const wanted = terms.map((term) => `'${term}'`).join(' & ');
+    return (await db.first(postgresMatches, { terms: wanted, ...page })) ?? { total: 0, seqs: [] };
+  }
+  const wanted = terms.map((term) => `"${term}"`).join(' AND ');
+  const counted = await db.first(sqliteCount, { terms: wanted });
+  const rows = await db.all(sqliteMatches, { terms: wanted, ...page });
+  return { total: counted?.total ?? 0, seqs: rows.map(({ rowid }) => rowid) };
+}
+
+const postgresMatches = written<MatchParams>()<{ total: number; seqs: number[] }>(
+  (p) => sql`select total, array_to_json(seqs) as seqs
+    from memory_search(${p('terms')}::tsquery, ${p('limit')}, ${p('offset')})`,
+);
+const sqliteCount = written<{ terms: string }>()<{ total: number }>(
+  (p) => sql`select count(*) as total from memory_index where memory_index match ${p('terms')}`,
+);
+const sqliteMatches = written<MatchParams>()<{ rowid: number }>(
+  (p) => sql`select rowid from memory_index where memory_index match ${p('terms')}
+    order by rowid desc limit ${p('limit')} offset ${p('offset')}`,
+);
+
+/** A statement that no query builder knows how to write. */
+function written<P>() {
+  type Param = Parameters<Statement<P, unknown>['build']>[1];
+  return <R>(text: (p: Param) => RawBuilder<unknown>): Statement<P, R> =>
+    statement<P>()((db: Kysely<Tables>, p) => ({
+      compile: () => (text(p) as RawBuilder<R>).compile(db),
+    }));
+}
+
+interface AmongParams {
+  owner: number;
+  seqs: string;
+}
+
+const sizes = statement<AmongParams>()((db, p, dialect) =>
+  db.selectFrom('memories').select(['seq', 'word_count']).where(among(dialect, p)),
+);
+const ranked = statement<AmongParams>()((db, p, dialect) =>
+  db.selectFrom('memories').select(['seq', 'id', 'word_count', 'words']).where(among(dialect, p)),
+);
+const shown = statement<AmongParams>()((db, p, dialect) =>
+  db
+    .selectFrom('memories')
+    .select(['seq', 'id', 'tag', 'content', 'metadata', 'created_at', 'updated_at'])
+    .where(among(dialect, p)),
+);
+
+/** How many words each has; those that are gone meanwhile are left out, as below. */
+export function sizesOf(
+  db: Handle,
+  owner: number,
+  seqs: readonly number[],
+): Promise<{ seq: number; word_count: number }[]> {
+  return db.all(sizes, { owner, seqs: seqsParam(db, seqs) });
+}
+
+/** What ranks them, in no order. */
+export function wordsOfMemories(
+  db: Handle,
+  owner: number,
+  seqs: readonly number[],
+): Promise<{ seq: number; id: string; word_count: number; words: string }[]> {
+  return db.all(ranked, { owner, seqs: seqsParam(db, seqs) });
+}
+
+/** The memories as they are shown, in no order. */
+export function memoriesBySeq(
+  db: Handle,
+  owner: number,
+  seqs: readonly number[],
+): Promise<Omit<Selectable<MemoriesTable>, 'owner' | 'words' | 'word_count'>[]> {
+  return db.all(shown, { owner, seqs: seqsParam(db, seqs) });
+}
+
+/** Any number of them as one parameter, so that the statement stays the same. */
+function seqsParam({ dialect }: Handle, seqs: readonly number[]): string {
+  return dialect === 'sqlite' ? JSON.stringify(seqs) : `{${seqs.join()}}`;
+}
+
+/** The plus keeps the planner from walking through all that the owner has. */
+function among(dialect: Dialect, p: <K extends keyof AmongParams>(name: K) => RawBuilder<unknown>) {
+  const isNumbered =
+    dialect === 'sqlite'
+      ? sql`seq in (select value from json_each(${p('seqs')}))`
+      : sql`seq = any(${p('seqs')}::bigint[])`;
+  return sql<boolean>`${isNumbered} and +owner = ${p('owner')}`;
+}

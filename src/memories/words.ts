@@ -1,0 +1,80 @@
+/**
+ * The words of a text, as memories are searched by. Both databases are given these words and split
+ * nothing themselves, so that they find the same memories whatever their own parsers and locales
+ * make of a text. Pure; the same text has the same words on every machine.
+ */
+
+/** Words of one text that count; what comes after is not found by its words. */
+export const wordsMax = 10_000;
+/** Characters (code points) of one word; longer ones are equal when these are. */
+const wordCharsMax = 64;
+/** Different words of a query that count. */
+const queryWordsMax = 32;
+
+/** Letters and digits with the marks that belong to them. */
+const run = /[\p{L}\p{N}\p{M}]+/gu;
+/** Scripts that put no space between words. */
+const unspaced =
+  /[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Thai}\p{scx=Laoo}\p{scx=Khmr}\p{scx=Mymr}]/u;
+const unspacedOrNot = new RegExp(`${unspaced.source}+|(?:(?!${unspaced.source}).)+`, 'gu');
+/**
+ * Marks that a reader would leave out: accents, and the points of Hebrew and Arabic. The vowel signs
+ * of Indic scripts and the voicing marks of kana are marks too, but other words without them.
+ */
+const diacritics =
+  /(?![\u3099\u309a])[\p{Script=Inherited}\u0591-\u05c7\u0610-\u061a\u06d6-\u06ed]/gu;
+const letterOrDigit = /[\p{L}\p{N}]/u;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII begins with them
+const ascii = /^[\x00-\x7f]*$/;
+
+// A fixed locale: the machine's own would make the words depend on it.
+const segmenter = new Intl.Segmenter('en', { granularity: 'word' });
+
+/** The words of a text in their order, at most `wordsMax`; lower case, accents removed. */
+export function wordsOf(text: string): string[] {
+  if (ascii.test(text))
+    return (text.toLowerCase().match(/[a-z0-9]+/g) ?? []).slice(0, wordsMax).map(cut);
+  const words: string[] = [];
+  for (const [found] of text.normalize('NFC').matchAll(run)) {
+    for (const piece of pieces(found)) {
+      // Taking a character apart can bring up what is neither a letter nor a digit.
+      for (const [word] of fold(piece).matchAll(run)) {
+        if (letterOrDigit.test(word)) words.push(cut(word));
+        if (words.length === wordsMax) return words;
+      }
+    }
+  }
+  return words;
+}
+
+/** The different words of a query, at most 32: a memory that is to be found has all of them. */
+export function queryWordsOf(query: string): string[] {
+  return [...new Set(wordsOf(query))].slice(0, queryWordsMax);
+}
+
+function* pieces(found: string): Generator<string> {
+  if (!unspaced.test(found)) {
+    yield found;
+    return;
+  }
+  for (const [part] of found.matchAll(unspacedOrNot)) {
+    if (!unspaced.test(part)) yield part;
+    else for (const { segment } of segmenter.segment(part)) yield segment;
+  }
+}
+
+function fold(text: string): string {
+  return (
+    text
+      .normalize('NFKD')
+      .toLowerCase()
+      .replace(diacritics, '')
+      // Which of the two a sigma becomes depends on what follows it.
+      .replaceAll('ς', 'σ')
+      .normalize('NFC')
+  );
+}
+
+function cut(word: string): string {
+  return word.length <= wordCharsMax ? word : [...word].slice(0, wordCharsMax).join('');
+}

@@ -1,0 +1,71 @@
+/**
+ * What the end of a run means to its scheduled job (see `ScheduledRuns`). It works for runs whose
+ * scheduled job was deleted meanwhile, too: their events are told, and no row comes back.
+ */
+import type { NewEvent } from '../events/events.ts';
+import { appendEvents } from '../events/outbox.ts';
+import type { EndedRun, ScheduledRuns } from '../jobs/scheduled-runs.ts';
+import { timestamp } from '../kernel/clock.ts';
+import { findRunsOfJobs, lockRunsOfJobs } from './runs.store.ts';
+import { endLastRuns } from './schedules.store.ts';
+
+export const scheduledRuns: ScheduledRuns = {
+  async unwanted(tx, jobIds) {
+    const runs = await lockRunsOfJobs(tx, jobIds);
+    return new Set(runs.flatMap(({ job_id, unwanted }) => (unwanted === 1 && job_id) || []));
+  },
+
+  async ended(tx, ended, now) {
+    if (ended.length === 0) return;
+    const runs = await findRunsOfJobs(
+      tx,
+      ended.map(({ job }) => job.id),
+    );
+    const byJob = new Map(runs.map((run) => [run.job_id, run]));
+    const known = ended.flatMap((end) => {
+      const run = byJob.get(end.job.id);
+      return run === undefined ? [] : [{ end, run }];
+    });
+    await appendEvents(
+      tx,
+      known.flatMap(({ end, run }) => eventsOf(end, run)),
+      now,
+    );
+    await endLastRuns(
+      tx,
+      known.map(({ end, run }) => ({
+        scheduled_job_id: run.scheduled_job_id,
+        job_id: end.job.id,
+        status: end.status === 'completed' ? 'completed' : 'failed',
+      })),
+    );
+  },
+};
+
+/** Nothing for a run that was cancelled: it neither completed nor failed. */
+function eventsOf(
+  { job, status, error, durationMs }: EndedRun,
+  run: { scheduled_job_id: string; scheduled_for: number },
+): NewEvent[] {
+  if (status === 'cancelled') return [];
+  const envelope = { organizationId: job.organization_id, agentId: job.agent_id };
+  const data = {
+    scheduled_job_id: run.scheduled_job_id,
+    job_id: job.id,
+    skill_category: job.skill_category,
+    skill_name: job.skill_name,
+    skill_version: job.skill_version,
+    conversation_id: job.conversation_id,
+    scheduled_for: timestamp(run.scheduled_for),
+  };
+  if (error === null) {
+    return [
+      {
+        ...envelope,
+        type: 'scheduled_job.completed',
+        data: { ...data, duration_ms: durationMs },
+      },
+    ];
+  }
+  return [{ ...envelope, type: 'scheduled_job.failed', data: { ...data, error } }];
+}

@@ -1,0 +1,27 @@
+/** A run of a scheduled job as work to accept, whoever asks for it: the tick or a client. */
+import type { ScheduledJobsTable } from '../database/tables.ts';
+import type { WorkRequest } from '../jobs/accept.ts';
+import type { Caller } from '../kernel/caller.ts';
+import type { Skill } from '../skills/registry.ts';
+
+/** Attempts of a scheduled run, whatever its skill says: one and three retries (specification: Limits). */
+const attemptsMax = 4;
+
+/** A run in the name of the caller's key. */
+export function runRequest(
+  job: Pick<ScheduledJobsTable, 'organization_id' | 'agent_id' | 'input'>,
+  caller: Caller,
+  skill: Skill,
+): WorkRequest {
+  return {
+    organizationId: job.organization_id,
+    apiKeyId: caller.keyId,
+    agentId: job.agent_id,
+    userId: caller.clientName,
+    triggerType: 'scheduled',
+    skill,
+    maxAttempts: attemptsMax,
+    input: job.input,
+    retryOf: null,
+  };
+}

@@ -1,0 +1,257 @@
+/** Every query on scheduled jobs and on how their last runs went. */
+import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
+import type { Handle, Transaction } from '../database/database.ts';
+import { idIn, idsParam } from '../database/ids-in.ts';
+import { statement } from '../database/statement.ts';
+import type {
+  LastRunStatus,
+  ScheduledJobLastRunsTable,
+  ScheduledJobsTable,
+} from '../database/tables.ts';
+
+type LastRun = Omit<ScheduledJobLastRunsTable, 'scheduled_job_id'>;
+/** A scheduled job with its last run. */
+export type ScheduledJobRow = Selectable<ScheduledJobsTable> & LastRun;
+export type ListedScheduledJob = Omit<ScheduledJobRow, 'input'>;
+
+/** By what two scheduled jobs are the same one. */
+export const uniqueColumns = [
+  'organization_id',
+  'agent_id',
+  'skill_category',
+  'skill_name',
+  'skill_version',
+  'cron_key',
+] as const;
+
+const lastRunColumns = ['last_run_at', 'last_run_status', 'last_run_job_id'] as const;
+const listedColumns = [
+  ...uniqueColumns,
+  'id',
+  'api_key_id',
+  'cron_expression',
+  'enabled',
+  'next_run_at',
+  'created_at',
+  'updated_at',
+] as const;
+
+/** Adds a scheduled job that has not run yet; false when there is one of the same kind. */
+export async function insertScheduledJob(
+  tx: Transaction,
+  row: Insertable<ScheduledJobsTable>,
+): Promise<boolean> {
+  const rows = await tx.kysely
+    .insertInto('scheduled_jobs')
+    .values(row)
+    .onConflict((conflict) => conflict.columns([...uniqueColumns]).doNothing())
+    .returning('id')
+    .execute();
+  if (rows.length === 0) return false;
+  await tx.insert('scheduled_job_last_runs', [{ scheduled_job_id: row.id }]);
+  return true;
+}
+
+function withLastRun({ kysely }: Handle) {
+  return kysely
+    .selectFrom('scheduled_jobs')
+    .innerJoin('scheduled_job_last_runs', 'scheduled_job_id', 'id');
+}
+
+/** The organization's scheduled job of that id. */
+export function findScheduledJob(
+  db: Handle,
+  organizationId: string,
+  id: string,
+): Promise<ScheduledJobRow | undefined> {
+  return withLastRun(db)
+    .select([...listedColumns, 'input', ...lastRunColumns])
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id)
+    .executeTakeFirst();
+}
+
+/** As `findScheduledJob`; nobody else changes, ticks or runs it before the transaction ends. */
+export function lockScheduledJob(
+  tx: Transaction,
+  organizationId: string,
+  id: string,
+): Promise<ScheduledJobRow | undefined> {
+  const query = withLastRun(tx)
+    .select([...listedColumns, 'input', ...lastRunColumns])
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id);
+  // SQLite has one writer at a time anyhow.
+  return (tx.dialect === 'sqlite' ? query : query.forUpdate('scheduled_jobs')).executeTakeFirst();
+}
+
+/** All of an organization, newest first. */
+export function listScheduledJobs(
+  db: Handle,
+  organizationId: string,
+): Promise<ListedScheduledJob[]> {
+  return withLastRun(db)
+    .select([...listedColumns, ...lastRunColumns])
+    .where('organization_id', '=', organizationId)
+    .orderBy('id', 'desc')
+    .execute();
+}
+
+/**
+ * Changes a locked scheduled job to `after`; false when another one is of that kind already. Its
+ * agent has to be held, so that no other of its kind comes meanwhile.
+ */
+export async function updateScheduledJob(
+  tx: Transaction,
+  after: Selectable<ScheduledJobsTable>,
+): Promise<boolean> {
+  const { id, organization_id: _, api_key_id: __, created_at: ___, ...columns } = after;
+  const rows = await tx.kysely
+    .updateTable('scheduled_jobs')
+    .set(columns satisfies Updateable<ScheduledJobsTable>)
+    .where('id', '=', id)
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          uniqueColumns.reduce(
+            (query, column) => query.where(`other.${column}`, '=', after[column]),
+            eb.selectFrom('scheduled_jobs as other').select('other.id').where('other.id', '<>', id),
+          ),
+        ),
+      ),
+    )
+    .returning('id')
+    .execute();
+  return rows.length > 0;
+}
+
+export async function deleteScheduledJob(tx: Transaction, id: string): Promise<void> {
+  await tx.kysely.deleteFrom('scheduled_jobs').where('id', '=', id).execute();
+  await tx.kysely
+    .deleteFrom('scheduled_job_last_runs')
+    .where('scheduled_job_id', '=', id)
+    .execute();
+}
+
+/** Whether a scheduled job names the agent. */
+export async function isAgentScheduled(
+  tx: Transaction,
+  organizationId: string,
+  agentId: string,
+): Promise<boolean> {
+  const row = await tx.kysely
+    .selectFrom('scheduled_jobs')
+    .select('id')
+    .where('organization_id', '=', organizationId)
+    .where('agent_id', '=', agentId)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+// A literal, not a parameter: else the index of what is due, which is of enabled ones, is not used.
+const enabled = sql.lit(1);
+
+const due = statement<{ now: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('scheduled_jobs')
+    .select((eb) => ['id', eb.fn<number>('length', ['input']).as('input_length')])
+    .where('enabled', '=', enabled)
+    .where('next_run_at', '<=', p('now'))
+    .orderBy('next_run_at')
+    .orderBy('id')
+    .limit(p('limit')),
+);
+
+/** Scheduled jobs that are due, the longest waiting first, and the characters of their inputs. */
+export function findDue(db: Handle, now: number, limit: number) {
+  return db.all(due, { now, limit });
+}
+
+const byIds = statement<{ ids: string }>()((db, p, dialect) =>
+  db
+    .selectFrom('scheduled_jobs')
+    .selectAll()
+    .where(idIn(dialect, p('ids'))),
+);
+
+export function findScheduledJobs(
+  db: Handle,
+  ids: readonly string[],
+): Promise<Selectable<ScheduledJobsTable>[]> {
+  return db.all(byIds, { ids: idsParam(ids) });
+}
+
+const lockedDue = statement<{ ids: string; now: number }>()((db, p, dialect) => {
+  const query = db
+    .selectFrom('scheduled_jobs')
+    .innerJoin('scheduled_job_last_runs', 'scheduled_job_id', 'id')
+    .select(['id', 'next_run_at', 'updated_at', 'last_run_status'])
+    .where(idIn(dialect, p('ids')))
+    .where('enabled', '=', enabled)
+    .where('next_run_at', '<=', p('now'))
+    .orderBy('id');
+  return dialect === 'sqlite' ? query : query.forUpdate('scheduled_jobs').skipLocked();
+});
+
+/** Takes those of `ids` that are still due and that nobody else is dealing with. */
+export function lockDue(tx: Transaction, ids: readonly string[], now: number) {
+  return tx.all(lockedDue, { ids: idsParam(ids), now });
+}
+
+const advance = statement<{ id: string; from: number; to: number }>()((db, p) =>
+  db
+    .updateTable('scheduled_jobs')
+    .set({ next_run_at: p('to') })
+    .where('id', '=', p('id'))
+    .where('next_run_at', '=', p('from')),
+);
+
+/** Moves `next_run_at` on; the i-th answer is false where somebody else had moved it already. */
+export async function advanceScheduledJobs(
+  tx: Transaction,
+  rows: readonly { id: string; from: number; to: number }[],
+): Promise<boolean[]> {
+  return (await tx.each(advance, rows)).map((changed) => changed > 0);
+}
+
+/** The order in which many last runs are changed, so that two transactions never wait for each other. */
+const inOrder = (a: { scheduled_job_id: string }, b: { scheduled_job_id: string }) =>
+  a.scheduled_job_id < b.scheduled_job_id ? -1 : 1;
+
+interface BegunRun {
+  scheduled_job_id: string;
+  at: number;
+  job_id: string;
+}
+
+const begin = statement<BegunRun>()((db, p) =>
+  db
+    .updateTable('scheduled_job_last_runs')
+    .set({ last_run_at: p('at'), last_run_status: 'active', last_run_job_id: p('job_id') })
+    .where('scheduled_job_id', '=', p('scheduled_job_id')),
+);
+
+/** Records that runs are under way. To be done last in a transaction (see the migration). */
+export async function beginLastRuns(tx: Transaction, runs: readonly BegunRun[]): Promise<void> {
+  await tx.each(begin, runs.toSorted(inOrder));
+}
+
+interface EndedLastRun {
+  scheduled_job_id: string;
+  job_id: string;
+  status: LastRunStatus;
+}
+
+const end = statement<EndedLastRun>()((db, p) =>
+  db
+    .updateTable('scheduled_job_last_runs')
+    .set({ last_run_status: p('status') })
+    .where('scheduled_job_id', '=', p('scheduled_job_id'))
+    .where('last_run_job_id', '=', p('job_id')),
+);
+
+/** Records how runs ended, where they are still the last. To be done last in a transaction. */
+export async function endLastRuns(tx: Transaction, runs: readonly EndedLastRun[]): Promise<void> {
+  await tx.each(end, runs.toSorted(inOrder));
+}

@@ -1,0 +1,65 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { nextAfter, parseCron } from './cron.ts';
+import { countSlots, slotsUpTo } from './slots.ts';
+
+/** Slots from `from` to `to`, one by one. */
+function walk(text: string, from: number, to: number): number[] {
+  const cron = parseCron(text);
+  const slots: number[] = [];
+  let slot = nextAfter(cron, from - 1);
+  while (slot !== null && slot <= to) {
+    slots.push(slot);
+    slot = nextAfter(cron, slot);
+  }
+  return slots;
+}
+
+const expression = fc.constantFrom(
+  ...['* * * * *', '*/7 * * * *', '0 * * * *', '15,45 9-17 * * MON-FRI', '31-59/3 */2 * * *'],
+  ...['0 0 13 * 5', '0 0 */10 * 5', '0 0 29 2 *', '59 23 31 * *', '0 0 1 1 *', '0 12 * 2,11 0'],
+);
+const from = fc.integer({
+  min: Date.parse('2023-11-01T00:00:00Z'),
+  max: Date.parse('2028-04-01T00:00:00Z'),
+});
+
+describe('slots up to a moment', () => {
+  test('are those that a walk through all of them finds', () => {
+    fc.assert(
+      fc.property(expression, from, fc.nat(40 * 24 * 3_600_000), (text, start, length) => {
+        const all = walk(text, start, start + length);
+        expect(countSlots(parseCron(text), start, start + length)).toBe(all.length);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('are the newest ones, and the number of the older ones', () => {
+    fc.assert(
+      fc.property(
+        fc.tuple(expression, from, fc.nat(20 * 24 * 3_600_000), fc.integer({ min: 1, max: 50 })),
+        ([text, start, length, max]) => {
+          const all = walk(text, start, start + length);
+          const { newest, older } = slotsUpTo(parseCron(text), start, start + length, max);
+          expect(newest).toEqual(all.slice(-max));
+          expect(older).toBe(all.length - newest.length);
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+
+  test('of a minutely expression over fifty years are found at once', () => {
+    const now = Date.parse('2026-01-01T00:00:30Z');
+    const start = Date.parse('1976-01-01T00:00:00Z');
+    const begun = performance.now();
+
+    const { newest, older } = slotsUpTo(parseCron('* * * * *'), start, now, 1_000);
+
+    expect(performance.now() - begun).toBeLessThan(500);
+    expect(newest).toHaveLength(1_000);
+    expect(newest.at(-1)).toBe(Date.parse('2026-01-01T00:00:00Z'));
+    expect(older + 1_000).toBe((Date.parse('2026-01-01T00:00:00Z') - start) / 60_000 + 1);
+  });
+});

@@ -1,0 +1,269 @@
+/**
+ * The tick: makes runs of scheduled jobs whose time has come. Any number of processes may tick: a
+ * scheduled job is locked while it is dealt with, its slot is unique, and its next slot is set by
+ * compare-and-set, all in the transaction that accepts the run. It never runs anything itself.
+ */
+import type { Agents } from '../agents/agents.ts';
+import type { ApiKeys } from '../api-keys/api-keys.ts';
+import type { Database, Transaction } from '../database/database.ts';
+import type { NewEvent } from '../events/events.ts';
+import { appendEvents } from '../events/outbox.ts';
+import type { Accept } from '../jobs/accept.ts';
+import { type Caller, hasScopes } from '../kernel/caller.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { PlatformError } from '../kernel/errors.ts';
+import { newId } from '../kernel/ids.ts';
+import type { Logger } from '../kernel/log.ts';
+import type { Skill, SkillRegistry } from '../skills/registry.ts';
+import { parseCron } from './cron.ts';
+import { type Decision, decide, type Refusal } from './run-due.ts';
+import { runRequest } from './run-request.ts';
+import { findTakenSlots, insertRuns, type RunRow } from './runs.store.ts';
+import {
+  advanceScheduledJobs,
+  beginLastRuns,
+  findDue,
+  findScheduledJobs,
+  lockDue,
+} from './schedules.store.ts';
+
+/** Scheduled jobs dealt with in one transaction. */
+const batchMax = 500;
+/** Characters of their inputs that are held at once, beyond those of the first. */
+const inputsMax = 16 * 1024 * 1024;
+
+type ScheduledJob = Awaited<ReturnType<typeof findScheduledJobs>>[number];
+
+/** What was found out about a due scheduled job before its transaction. */
+interface Prepared {
+  readonly job: ScheduledJob;
+  readonly readiness: { readonly caller: Caller; readonly skill: Skill } | Refusal;
+}
+
+/** A scheduled job that is locked, and what is decided about it. */
+interface Decided extends Prepared {
+  readonly decision: Decision;
+  readonly from: number;
+}
+
+/** Deals with everything that is due; how many scheduled jobs that were. */
+export type Tick = () => Promise<number>;
+
+export function createTick(parts: {
+  database: Database;
+  skills: SkillRegistry;
+  agents: Agents;
+  apiKeys: ApiKeys;
+  accept: Accept;
+  clock: Clock;
+  log: Logger;
+}): Tick {
+  const { database, skills, agents, apiKeys, accept, clock, log } = parts;
+
+  async function nextBatch(): Promise<ScheduledJob[]> {
+    const due = await findDue(database.read, clock.now(), batchMax);
+    if (due.length === 0) return [];
+    const ids: string[] = [];
+    let characters = 0;
+    for (const { id, input_length } of due) {
+      characters += input_length;
+      if (ids.length > 0 && characters > inputsMax) break;
+      ids.push(id);
+    }
+    return findScheduledJobs(database.read, ids);
+  }
+
+  /** A transaction awaits only its own queries, so whatever else is asked is asked before it. */
+  async function prepare(batch: readonly ScheduledJob[]): Promise<Map<string, Prepared>> {
+    const callers = new Map<string, Promise<Caller | undefined>>();
+    const callerOf = (id: string) => {
+      const known = callers.get(id) ?? apiKeys.callerById(id);
+      callers.set(id, known);
+      return known;
+    };
+    const prepared = await Promise.all(
+      batch.map(async (job) => ({
+        job,
+        readiness: judge(
+          job,
+          await callerOf(job.api_key_id),
+          skills.findActive(job.skill_category, job.skill_version, job.skill_name),
+          await agents.statusOf(job.organization_id, job.agent_id),
+        ),
+      })),
+    );
+    return new Map(prepared.map((one) => [one.job.id, one]));
+  }
+
+  async function deal(batch: readonly ScheduledJob[]): Promise<number> {
+    const prepared = await prepare(batch);
+    return database.write((tx) => runDue(tx, prepared));
+  }
+
+  /** As `deal`; one that cannot be dealt with harms no other. */
+  async function dealWithAll(batch: readonly ScheduledJob[]): Promise<number> {
+    try {
+      return await deal(batch);
+    } catch (error) {
+      const isPassing = error instanceof PlatformError && error.code === 'service_unavailable';
+      if (isPassing || batch.length === 1) throw error;
+    }
+    let done = 0;
+    for (const job of batch) {
+      try {
+        done += await deal([job]);
+      } catch (err) {
+        log.error({ err, scheduled_job_id: job.id }, 'a scheduled job could not be dealt with');
+      }
+    }
+    return done;
+  }
+
+  async function runDue(tx: Transaction, prepared: ReadonlyMap<string, Prepared>) {
+    const now = clock.now();
+    const decided = await decideLocked(tx, prepared, now);
+    const firing = decided.filter(({ decision }) => decision.runs !== null);
+    const accepted = await accept.within(
+      tx,
+      firing.map(({ job, readiness }) => {
+        const { caller, skill } = readiness as Ready;
+        return runRequest(job, caller, skill);
+      }),
+    );
+    const jobIds = new Map(
+      accepted.map((one, i) => [firing[i]?.job.id, (one as { job: { id: string } }).job.id]),
+    );
+    await insertRuns(
+      tx,
+      decided.flatMap((one) => rowsOf(one, jobIds.get(one.job.id) ?? null, now)),
+    );
+    await appendEvents(tx, decided.flatMap(errorEvents), now);
+    const moved = await advanceScheduledJobs(
+      tx,
+      decided.map(({ job, from, decision }) => ({ id: job.id, from, to: decision.nextRunAt })),
+    );
+    if (moved.includes(false)) throw new Error('A locked scheduled job was moved on by another.');
+    await beginLastRuns(
+      tx,
+      firing.map(({ job }) => ({
+        scheduled_job_id: job.id,
+        at: now,
+        job_id: jobIds.get(job.id) as string,
+      })),
+    );
+    tx.afterCommit(() => {
+      for (const one of decided) logSkipped(one);
+    });
+    return decided.length;
+  }
+
+  async function decideLocked(
+    tx: Transaction,
+    prepared: ReadonlyMap<string, Prepared>,
+    now: number,
+  ): Promise<Decided[]> {
+    const locked = await lockDue(tx, [...prepared.keys()], now);
+    const ids = locked.map(({ id }) => id);
+    const taken = Map.groupBy(
+      await findTakenSlots(tx, ids, now),
+      ({ scheduled_job_id }) => scheduled_job_id,
+    );
+    return locked.flatMap((row) => {
+      const one = prepared.get(row.id);
+      // Changed since it was read: what was found out may no longer hold, so the next round looks again.
+      if (one === undefined || one.job.updated_at !== row.updated_at) return [];
+      const schedule = {
+        cron: parseCron(one.job.cron_expression),
+        dueAt: row.next_run_at,
+        isRunning: row.last_run_status === 'active',
+        taken: new Set(taken.get(row.id)?.map(({ slot }) => slot)),
+      };
+      const refusal = 'outcome' in one.readiness ? one.readiness : null;
+      return [{ ...one, from: row.next_run_at, decision: decide(schedule, refusal, now) }];
+    });
+  }
+
+  function logSkipped({ job, decision }: Decided): void {
+    const last = decision.records.at(-1);
+    if (last === undefined || decision.runs !== null) return;
+    const { slot, outcome, message } = last;
+    log.info({ scheduled_job_id: job.id, slot, outcome }, message ?? 'a slot was skipped');
+  }
+
+  return async () => {
+    let total = 0;
+    for (;;) {
+      const batch = await nextBatch();
+      if (batch.length === 0) return total;
+      const done = await dealWithAll(batch);
+      total += done;
+      // Others are dealing with all of it; whatever they leave is due at the next tick as well.
+      if (done === 0) return total;
+    }
+  };
+}
+
+type Ready = Exclude<Prepared['readiness'], Refusal>;
+
+/** In the order in which the API would refuse the same request. */
+function judge(
+  job: ScheduledJob,
+  caller: Caller | undefined,
+  skill: Skill | undefined,
+  agent: 'active' | 'paused',
+): Prepared['readiness'] {
+  const name = `${job.skill_category}/${job.skill_version}/${job.skill_name}`;
+  const refuse = (outcome: Refusal['outcome'], code: string, message: string): Refusal => ({
+    outcome,
+    code,
+    message: `The scheduled job ${job.id} did not run: ${message}.`,
+  });
+  if (caller === undefined) {
+    return refuse('key_revoked', 'invalid_api_key', 'the key that made it is revoked or expired');
+  }
+  if (skill === undefined) {
+    return refuse('skill_inactive', 'skill_not_found', `no active skill matches ${name}`);
+  }
+  if (!hasScopes(caller.scopes, skill.requiredScopes)) {
+    const message = `the key that made it lacks a scope that ${name} requires`;
+    return refuse('insufficient_scope', 'insufficient_scope', message);
+  }
+  const [issue] = skill.inputIssues(JSON.parse(job.input)) ?? [];
+  if (issue !== undefined) {
+    const message = `its input does not fit the schema of ${name}: ${issue.field} ${issue.issue}`;
+    return refuse('input_invalid', 'validation_error', message);
+  }
+  if (agent === 'paused') {
+    return refuse('agent_paused', 'agent_paused', `the agent ${job.agent_id} is paused`);
+  }
+  return { caller, skill };
+}
+
+function rowsOf({ job, decision }: Decided, jobId: string | null, now: number): RunRow[] {
+  return decision.records.map((record) => ({
+    id: newId(),
+    organization_id: job.organization_id,
+    scheduled_job_id: job.id,
+    slot: record.slot,
+    scheduled_for: record.slot,
+    outcome: record.outcome,
+    slots: record.slots,
+    message: record.message,
+    job_id: record === decision.runs ? jobId : null,
+    unwanted: 0,
+    created_at: now,
+  }));
+}
+
+function errorEvents({ job, readiness, decision }: Decided): NewEvent[] {
+  if (!decision.isRefused) return [];
+  const { code, message } = readiness as Refusal;
+  return [
+    {
+      type: 'agent.error',
+      organizationId: job.organization_id,
+      agentId: job.agent_id,
+      data: { code, message, job_id: null },
+    },
+  ];
+}

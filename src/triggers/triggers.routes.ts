@@ -1,0 +1,290 @@
+/** `/api/agent-triggers` (decisions 11). */
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { callerOf } from '../http/authenticate.ts';
+import { pageParameters, type Query } from '../http/query.ts';
+import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
+import { carries } from '../http/response-headers.ts';
+import {
+  FreeObject,
+  Id,
+  longTextMax,
+  Name,
+  Nothing,
+  Nullable,
+  Page,
+  Paged,
+  Timestamp,
+} from '../http/schemas.ts';
+import type { Server } from '../http/server.ts';
+import { invalid } from '../kernel/errors.ts';
+import { secretFault } from '../kernel/webhook-signature.ts';
+import type { TriggerFields, Triggers } from './triggers.ts';
+
+const tags = ['Triggers'];
+const security = [{ apiKey: [] }];
+
+/** Bytes of a mapping. */
+const mappingMax = 8_192;
+
+const fields = {
+  agent_id: Name(),
+  name: Name(),
+  skill_category: Name(),
+  skill_name: Name(),
+  skill_version: Name(),
+  input: { ...FreeObject, description: 'Merged under what the mapping gives.' },
+  mapping: Nullable(
+    Type.String({
+      minLength: 1,
+      maxLength: mappingMax,
+      description: 'JSONata from {body, headers, query} to the input of the skill; null: the body.',
+    }),
+  ),
+  rate_limit: Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'Calls per minute.' }),
+  active: Type.Boolean(),
+};
+const SigningSecret = Nullable(
+  Type.String({
+    minLength: 16,
+    maxLength: 200,
+    description: 'Calls have to be signed with it; null: they need not be signed.',
+  }),
+);
+
+const shownFields = {
+  id: Id,
+  agent_id: fields.agent_id,
+  name: fields.name,
+  skill_category: fields.skill_category,
+  skill_name: fields.skill_name,
+  skill_version: fields.skill_version,
+  input: fields.input,
+  mapping: fields.mapping,
+  rate_limit: fields.rate_limit,
+  has_signing_secret: Type.Boolean({ description: 'Whether calls have to be signed.' }),
+  active: fields.active,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+};
+const example = {
+  id: '019ab0c1-2d3e-7f40-8a5b-6c7d8e9fa0b1',
+  agent_id: 'default',
+  name: 'Pushes to the handbook',
+  skill_category: 'text',
+  skill_name: 'word-count',
+  skill_version: 'v1.0',
+  input: {},
+  mapping: '{"text": body.head_commit.message}',
+  rate_limit: 60,
+  has_signing_secret: true,
+  active: true,
+  created_at: '2026-01-01T00:00:00.000Z',
+  updated_at: '2026-01-01T00:00:00.000Z',
+};
+const Trigger = Type.Object(shownFields, {
+  title: 'AgentTrigger',
+  description: 'The trigger.',
+  examples: [example],
+});
+const token = `trg_${'x'.repeat(43)}`;
+const CreatedTrigger = Type.Object(
+  {
+    ...shownFields,
+    token: Type.String({ description: 'Shown here and never again.' }),
+    url: Type.String({ description: 'Where to send calls.' }),
+  },
+  {
+    title: 'CreatedAgentTrigger',
+    description: 'The trigger, with the address that it is called at.',
+    examples: [
+      { ...example, token, url: `https://skills.example.com/api/webhooks/agent/${token}` },
+    ],
+  },
+);
+const optionalFields = {
+  skill_version: Type.Optional({ ...fields.skill_version, default: 'v1.0' }),
+  input: Type.Optional(fields.input),
+  mapping: Type.Optional(fields.mapping),
+  rate_limit: Type.Optional({ ...fields.rate_limit, default: 60 }),
+  signing_secret: Type.Optional(SigningSecret),
+  active: Type.Optional({ ...fields.active, default: true }),
+};
+const Params = Type.Object({ triggerId: Type.String() });
+
+export function triggerRoutes(server: Server, { triggers }: { triggers: Triggers }) {
+  const triggerIdOf = (request: FastifyRequest) =>
+    (request.params as { triggerId: string }).triggerId;
+  /** Unknown triggers are 404 before their body is judged (decisions 3). */
+  const lookUp = async (request: FastifyRequest) => {
+    await triggers.find(callerOf(request).organizationId, triggerIdOf(request));
+  };
+  /** And so is a skill that the key may not run. */
+  const mayChange = (request: FastifyRequest) =>
+    triggers.requireChangeable(callerOf(request), triggerIdOf(request));
+
+  server.post(
+    '/api/agent-triggers',
+    {
+      schema: {
+        tags,
+        security,
+        operationId: 'createAgentTrigger',
+        summary: 'Create a trigger',
+        description:
+          'Gives an address under which others start runs of a skill. Whoever knows its token may ' +
+          'call it, so keep it as you keep a key. It works in the name of the key that made it.',
+        body: Type.Object(
+          {
+            agent_id: fields.agent_id,
+            name: fields.name,
+            skill_category: fields.skill_category,
+            skill_name: fields.skill_name,
+            ...optionalFields,
+          },
+          {
+            title: 'NewAgentTrigger',
+            additionalProperties: false,
+            examples: [
+              {
+                agent_id: 'default',
+                name: 'Pushes to the handbook',
+                skill_category: 'text',
+                skill_name: 'word-count',
+                mapping: '{"text": body.head_commit.message}',
+              },
+            ],
+          },
+        ),
+        response: {
+          201: { ...CreatedTrigger, ...carries('Location') },
+          ...apiRefusals('not_found', 'skill_not_found', 'insufficient_scope', ...bodyRefusals),
+        },
+      },
+    },
+    async (request, reply) => {
+      const created = await triggers.create(callerOf(request), checked(request.body));
+      return reply
+        .status(201)
+        .header('location', `/api/agent-triggers/${created.id}`)
+        .send({ ...created, url: addressOf(request, created.token) });
+    },
+  );
+
+  server.get(
+    '/api/agent-triggers',
+    {
+      schema: {
+        tags,
+        security,
+        operationId: 'listAgentTriggers',
+        summary: 'List triggers, newest first',
+        querystring: Page,
+        response: { 200: Paged(Trigger, 'A page of triggers.'), ...apiRefusals() },
+      },
+    },
+    async (request) => {
+      const page = pageParameters(request.query as Query);
+      const { triggers: data, total } = await triggers.list(callerOf(request).organizationId, page);
+      return { data, total, ...page };
+    },
+  );
+
+  server.get(
+    '/api/agent-triggers/:triggerId',
+    {
+      schema: {
+        tags,
+        security,
+        operationId: 'getAgentTrigger',
+        summary: 'Get a trigger',
+        params: Params,
+        response: { 200: Trigger, ...apiRefusals('not_found') },
+      },
+    },
+    (request) => triggers.get(callerOf(request).organizationId, request.params.triggerId),
+  );
+
+  server.put(
+    '/api/agent-triggers/:triggerId',
+    {
+      onRequest: mayChange,
+      schema: {
+        tags,
+        security,
+        operationId: 'updateAgentTrigger',
+        summary: 'Change a trigger, switch it off or on',
+        description:
+          'Only what the body names changes; input is replaced as a whole. The token stays. The ' +
+          'key needs the scopes of the skill before and after the change.',
+        params: Params,
+        body: Type.Object(
+          {
+            agent_id: Type.Optional(fields.agent_id),
+            name: Type.Optional(fields.name),
+            skill_category: Type.Optional(fields.skill_category),
+            skill_name: Type.Optional(fields.skill_name),
+            skill_version: Type.Optional(fields.skill_version),
+            input: Type.Optional(fields.input),
+            mapping: Type.Optional(fields.mapping),
+            rate_limit: Type.Optional(fields.rate_limit),
+            signing_secret: Type.Optional(SigningSecret),
+            active: Type.Optional(fields.active),
+          },
+          {
+            title: 'AgentTriggerChanges',
+            additionalProperties: false,
+            examples: [{ active: false }],
+          },
+        ),
+        response: {
+          200: Trigger,
+          ...apiRefusals('not_found', 'skill_not_found', 'insufficient_scope', ...bodyRefusals),
+        },
+      },
+    },
+    (request) =>
+      triggers.update(callerOf(request), request.params.triggerId, checked(request.body)),
+  );
+
+  server.delete(
+    '/api/agent-triggers/:triggerId',
+    {
+      onRequest: lookUp,
+      schema: {
+        tags,
+        security,
+        operationId: 'deleteAgentTrigger',
+        summary: 'Delete a trigger',
+        params: Params,
+        response: { 204: Nothing, ...apiRefusals('not_found') },
+      },
+    },
+    async (request, reply) => {
+      await triggers.remove(callerOf(request).organizationId, request.params.triggerId);
+      return reply.status(204).send(null);
+    },
+  );
+}
+
+/** What a JSON Schema cannot say. */
+function checked<T extends TriggerFields>(body: T): T {
+  if (Buffer.byteLength(body.mapping ?? '') > mappingMax) {
+    throw invalid('mapping', 'must be at most 8 KiB');
+  }
+  if (Buffer.byteLength(JSON.stringify(body.input ?? {})) > longTextMax) {
+    throw invalid('input', 'must be at most 64 KiB');
+  }
+  const fault = secretFault(body.signing_secret ?? '');
+  if (fault !== null) throw invalid('signing_secret', fault);
+  return body;
+}
+
+/** Absolute, as the server was asked; its path alone when the request did not say how. */
+function addressOf(request: FastifyRequest, token: string): string {
+  const path = `/api/webhooks/agent/${token}`;
+  const { host } = request.headers;
+  return host !== undefined && URL.canParse(`http://${host}${path}`)
+    ? `http://${host}${path}`
+    : path;
+}

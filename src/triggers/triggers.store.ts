@@ -1,0 +1,112 @@
+/** Every query on triggers. */
+import type { Selectable, Updateable } from 'kysely';
+import type { Handle, Transaction } from '../database/database.ts';
+import { statement } from '../database/statement.ts';
+import type { AgentTriggersTable } from '../database/tables.ts';
+
+export type TriggerRow = Selectable<AgentTriggersTable>;
+
+export async function insertTrigger(tx: Transaction, row: TriggerRow): Promise<void> {
+  await tx.insert('agent_triggers', [row]);
+}
+
+const byHash = statement<{ token_hash: string }>()((db, p) =>
+  db.selectFrom('agent_triggers').selectAll().where('token_hash', '=', p('token_hash')),
+);
+
+export function findTriggerByHash(db: Handle, tokenHash: string): Promise<TriggerRow | undefined> {
+  return db.first(byHash, { token_hash: tokenHash });
+}
+
+function byId(db: Handle, organizationId: string, id: string) {
+  return db.kysely
+    .selectFrom('agent_triggers')
+    .selectAll()
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id);
+}
+
+export function findTrigger(
+  db: Handle,
+  organizationId: string,
+  id: string,
+): Promise<TriggerRow | undefined> {
+  return byId(db, organizationId, id).executeTakeFirst();
+}
+
+/** As `findTrigger`; nobody else changes the trigger before the transaction ends. */
+export function lockTrigger(
+  tx: Transaction,
+  organizationId: string,
+  id: string,
+): Promise<TriggerRow | undefined> {
+  const query = byId(tx, organizationId, id);
+  // SQLite has one writer at a time anyhow.
+  return (tx.dialect === 'sqlite' ? query : query.forUpdate()).executeTakeFirst();
+}
+
+/** A page of triggers, newest first, and how many there are in all. */
+export async function listTriggers(
+  db: Handle,
+  organizationId: string,
+  page: { limit: number; offset: number },
+): Promise<{ triggers: TriggerRow[]; total: number }> {
+  const query = db.kysely
+    .selectFrom('agent_triggers')
+    .where('organization_id', '=', organizationId);
+  const triggers = await query
+    .selectAll()
+    .orderBy('id', 'desc')
+    .limit(page.limit)
+    .offset(page.offset)
+    .execute();
+  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
+  return { triggers, total: Number(row?.n ?? 0) };
+}
+
+/** Changes a trigger; undefined when there is none. */
+export function updateTrigger(
+  tx: Transaction,
+  organizationId: string,
+  id: string,
+  changes: Updateable<AgentTriggersTable>,
+): Promise<TriggerRow | undefined> {
+  return tx.kysely
+    .updateTable('agent_triggers')
+    .set(changes)
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/** Deletes a trigger; its hash, or undefined when there is none. */
+export async function deleteTrigger(
+  tx: Transaction,
+  organizationId: string,
+  id: string,
+): Promise<string | undefined> {
+  const row = await tx.kysely
+    .deleteFrom('agent_triggers')
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id)
+    .returning('token_hash')
+    .executeTakeFirst();
+  return row?.token_hash;
+}
+
+/** Whether a trigger names the agent, which may not be deleted then (decisions 5). */
+export async function isAgentTriggered(
+  db: Handle,
+  organizationId: string,
+  agentId: string,
+): Promise<boolean> {
+  const row = await db.kysely
+    .selectFrom('agent_triggers')
+    .select('id')
+    .where('organization_id', '=', organizationId)
+    .where('agent_id', '=', agentId)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}

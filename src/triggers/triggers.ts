@@ -1,0 +1,228 @@
+/**
+ * Triggers: addresses under which the outside world starts runs (decisions 11). Each has a token,
+ * shown once and stored as a hash, and works in the name of the key that made it. A change is
+ * believed at once by this process and within a second by every other one.
+ */
+import { hash, randomBytes } from 'node:crypto';
+import type { Agents } from '../agents/agents.ts';
+import type { Database } from '../database/database.ts';
+import { type Caller, requireScopes } from '../kernel/caller.ts';
+import { type Clock, timestamp } from '../kernel/clock.ts';
+import { notFound } from '../kernel/errors.ts';
+import { isId, newId } from '../kernel/ids.ts';
+import { createShortCache } from '../kernel/short-cache.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
+import type { Mappings } from './mapping.ts';
+import {
+  deleteTrigger,
+  findTrigger,
+  findTriggerByHash,
+  insertTrigger,
+  listTriggers,
+  lockTrigger,
+  type TriggerRow,
+  updateTrigger,
+} from './triggers.store.ts';
+
+/** How long a trigger is believed without asking the database again. */
+const believedMs = 1_000;
+/** Triggers kept in memory; the oldest goes first. */
+const rememberedMax = 1_000;
+
+/** What a client may say of a trigger. */
+export interface TriggerFields {
+  agent_id?: string;
+  name?: string;
+  skill_category?: string;
+  skill_name?: string;
+  skill_version?: string;
+  input?: Readonly<Record<string, unknown>>;
+  /** JSONata, null for the default. */
+  mapping?: string | null;
+  rate_limit?: number;
+  /** Null when requests need not be signed. */
+  signing_secret?: string | null;
+  active?: boolean;
+}
+
+export type NewTrigger = TriggerFields &
+  Required<Pick<TriggerFields, 'agent_id' | 'name' | 'skill_category' | 'skill_name'>>;
+
+/** An active trigger, as whoever calls it needs it. */
+export type ActiveTrigger = TriggerRow;
+
+type SkillOf = Pick<TriggerRow, 'skill_category' | 'skill_name' | 'skill_version'>;
+
+export type Triggers = ReturnType<typeof createTriggers>;
+
+export function createTriggers(parts: {
+  database: Database;
+  clock: Clock;
+  agents: Pick<Agents, 'statusOf' | 'hold'>;
+  skills: SkillRegistry;
+  mappings: Pick<Mappings, 'check'>;
+}) {
+  const { database, clock, agents, skills, mappings } = parts;
+  const remembered = createShortCache<ActiveTrigger>(clock, believedMs, rememberedMax);
+
+  async function find(organizationId: string, id: string): Promise<TriggerRow> {
+    const row = isId(id) ? await findTrigger(database.read, organizationId, id) : undefined;
+    if (row === undefined) throw triggerNotFound();
+    return row;
+  }
+
+  /** Throws `403` unless the caller may run the skill, which need not be active any more. */
+  function requireScopesOf(caller: Caller, skill: SkillOf): void {
+    const tuple = [skill.skill_category, skill.skill_version, skill.skill_name] as const;
+    const known = skills.findActive(...tuple) ?? skills.definition(...tuple);
+    requireScopes(caller.scopes, known?.requiredScopes ?? [skill.skill_category]);
+  }
+
+  /** Judges what a trigger would run: agent and skill (404), scope (403), mapping (400). */
+  async function judge(caller: Caller, after: TriggerRow, before?: TriggerRow): Promise<void> {
+    if (after.agent_id !== before?.agent_id) {
+      await agents.statusOf(caller.organizationId, after.agent_id);
+    }
+    if (before === undefined || !isSameSkill(before, after)) {
+      skills.active(after.skill_category, after.skill_version, after.skill_name);
+    }
+    requireScopesOf(caller, after);
+    if (after.mapping !== null && after.mapping !== before?.mapping) {
+      await mappings.check(caller.organizationId, after.mapping);
+    }
+  }
+
+  async function storedByHash(tokenHash: string): Promise<ActiveTrigger> {
+    const row = await findTriggerByHash(database.read, tokenHash);
+    if (row === undefined || row.active === 0) throw triggerNotFound();
+    return row;
+  }
+
+  return {
+    /** The active trigger behind a token, or `404`. A promise only when the database is asked. */
+    byToken(token: string): ActiveTrigger | Promise<ActiveTrigger> {
+      const tokenHash = hash('sha256', token);
+      const known = remembered.get(tokenHash);
+      return known ?? remembered.read(tokenHash, () => storedByHash(tokenHash));
+    },
+
+    /** `404` when there is no such trigger, `403` when the caller may not run its skill. */
+    async requireChangeable(caller: Caller, id: string): Promise<void> {
+      requireScopesOf(caller, await find(caller.organizationId, id));
+    },
+
+    /** `404` when there is no such trigger. */
+    find,
+
+    /** Makes a trigger. The answer alone holds its token. */
+    async create(caller: Caller, fields: NewTrigger) {
+      const token = `trg_${randomBytes(32).toString('base64url')}`;
+      const now = clock.now();
+      const row: TriggerRow = {
+        id: newId(),
+        organization_id: caller.organizationId,
+        api_key_id: caller.keyId,
+        agent_id: fields.agent_id,
+        name: fields.name,
+        skill_category: fields.skill_category,
+        skill_name: fields.skill_name,
+        skill_version: 'v1.0',
+        input: '{}',
+        mapping: null,
+        rate_limit: 60,
+        signing_secret: null,
+        active: 1,
+        ...columnsOf(fields),
+        token_hash: hash('sha256', token),
+        created_at: now,
+        updated_at: now,
+      };
+      await judge(caller, row);
+      await database.write(async (tx) => {
+        await agents.hold(tx, row.organization_id, row.agent_id);
+        await insertTrigger(tx, row);
+      });
+      return { ...shown(row), token };
+    },
+
+    async list(organizationId: string, page: { limit: number; offset: number }) {
+      const { triggers, total } = await listTriggers(database.read, organizationId, page);
+      return { triggers: triggers.map(shown), total };
+    },
+
+    async get(organizationId: string, id: string) {
+      return shown(await find(organizationId, id));
+    },
+
+    /** Changes what `fields` names; the key that made the trigger stays the one it works for. */
+    async update(caller: Caller, id: string, fields: TriggerFields) {
+      const { organizationId } = caller;
+      const columns = columnsOf(fields);
+      const known = await find(organizationId, id);
+      await judge(caller, { ...known, ...columns }, known);
+      const row = await database.write(async (tx) => {
+        const before = await lockTrigger(tx, organizationId, id);
+        if (before === undefined) throw triggerNotFound();
+        if (Object.keys(columns).length === 0) return before;
+        // Somebody else may have changed it since it was judged.
+        requireScopesOf(caller, before);
+        requireScopesOf(caller, { ...before, ...columns });
+        if (columns.agent_id !== undefined) await agents.hold(tx, organizationId, columns.agent_id);
+        const changes = { ...columns, updated_at: clock.now() };
+        const after = await updateTrigger(tx, organizationId, id, changes);
+        if (after === undefined) throw triggerNotFound();
+        return after;
+      });
+      remembered.forget(row.token_hash);
+      return shown(row);
+    },
+
+    async remove(organizationId: string, id: string): Promise<void> {
+      const tokenHash = isId(id)
+        ? await database.write((tx) => deleteTrigger(tx, organizationId, id))
+        : undefined;
+      if (tokenHash === undefined) throw triggerNotFound();
+      remembered.forget(tokenHash);
+    },
+  };
+}
+
+/** `404`; the same words for a trigger that is unknown, switched off, or may run no more. */
+export const triggerNotFound = () => notFound('Trigger');
+
+function isSameSkill(a: SkillOf, b: SkillOf): boolean {
+  return (
+    a.skill_category === b.skill_category &&
+    a.skill_name === b.skill_name &&
+    a.skill_version === b.skill_version
+  );
+}
+
+function columnsOf({ input, active, ...same }: TriggerFields): Partial<TriggerRow> {
+  const columns = {
+    ...same,
+    input: input && JSON.stringify(input),
+    active: active === undefined ? undefined : Number(active),
+  };
+  const given = Object.entries(columns).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given) as Partial<TriggerRow>;
+}
+
+/** A trigger as the API shows it: with neither its token nor its secret. */
+function shown(row: TriggerRow) {
+  return {
+    id: row.id,
+    agent_id: row.agent_id,
+    name: row.name,
+    skill_category: row.skill_category,
+    skill_name: row.skill_name,
+    skill_version: row.skill_version,
+    input: JSON.parse(row.input) as Record<string, unknown>,
+    mapping: row.mapping,
+    rate_limit: row.rate_limit,
+    has_signing_secret: row.signing_secret !== null,
+    active: row.active === 1,
+    created_at: timestamp(row.created_at),
+    updated_at: timestamp(row.updated_at),
+  };
+}

@@ -1,0 +1,192 @@
+/**
+ * `POST /api/webhooks/agent/:webhookToken` (specification: Webhook trigger; decisions 11): the one
+ * path of /api without a key. Token, limit and maker are judged before the body is read; the body
+ * is taken as bytes, because a signature is of bytes.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { isRepeated } from '../http/authenticate.ts';
+import type { Query } from '../http/query.ts';
+import type { RateLimiter } from '../http/rate-limit.ts';
+import { bodyRefusals, refusals } from '../http/refusals.ts';
+import { carries } from '../http/response-headers.ts';
+import { Id, Words } from '../http/schemas.ts';
+import type { Server } from '../http/server.ts';
+import { unreadableParameter } from '../http/url.ts';
+import type { Caller } from '../kernel/caller.ts';
+import { invalid, PlatformError } from '../kernel/errors.ts';
+import type { Receive } from './receive.ts';
+import type { ActiveTrigger, Triggers } from './triggers.ts';
+
+const prefix = '/api/webhooks/agent';
+const idempotencyKeyMax = 255;
+
+const Accepted = Type.Object(
+  { job_id: Id, conversation_id: Id, status: Words(['queued']) },
+  {
+    title: 'TriggeredJob',
+    description: 'The job that was accepted.',
+    examples: [
+      {
+        job_id: '019ab0c1-2d3e-7f40-8a5b-6c7d8e9fa0b1',
+        conversation_id: '019ab0c1-2d3e-7f41-9c0d-1e2f3a4b5c6d',
+        status: 'queued',
+      },
+    ],
+  },
+);
+
+interface Admitted {
+  readonly trigger: ActiveTrigger;
+  readonly caller: Caller;
+}
+
+export function webhookTriggerRoutes(
+  server: Server,
+  parts: {
+    triggers: Triggers;
+    receive: Receive;
+    limiter: RateLimiter;
+    unmatched: (method: string, url: string) => PlatformError;
+  },
+) {
+  const { triggers, receive, limiter, unmatched } = parts;
+
+  async function admit(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const { webhookToken } = request.params as { webhookToken: string };
+    const trigger = await triggers.byToken(webhookToken);
+    await limit(reply, trigger);
+    const caller = await receive.callerOf(trigger);
+    (request as unknown as { admitted: Admitted }).admitted = { trigger, caller };
+  }
+
+  /** The trigger's own limit, whoever calls it. */
+  async function limit(reply: FastifyReply, { id, rate_limit }: ActiveTrigger): Promise<void> {
+    const decision = await limiter.hit(`trigger:${id}`, rate_limit);
+    reply.headers({
+      'x-ratelimit-limit': decision.limit,
+      'x-ratelimit-remaining': decision.remaining,
+      'x-ratelimit-reset': decision.reset,
+    });
+    if (decision.allowed) return;
+    throw new PlatformError(
+      'rate_limit_exceeded',
+      `This trigger may be called ${decision.limit} times per minute`,
+      { retryAfter: decision.retryAfter },
+    );
+  }
+
+  server.register(
+    (scope, _options, done) => {
+      scope.decorateRequest('admitted', null);
+      scope.removeAllContentTypeParsers();
+      scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, parsed) =>
+        parsed(null, body),
+      );
+      // No key opens this path, so what is wrong with it is said to anybody.
+      scope.addHook('onRequest', (request, _reply, next) => {
+        next(request.is404 ? unmatched(request.method, request.originalUrl) : undefined);
+      });
+      scope.setNotFoundHandler((request) => {
+        throw unmatched(request.method, request.originalUrl);
+      });
+      scope.post(
+        '/:webhookToken',
+        {
+          onRequest: admit,
+          // The skill's own schema judges what the mapping makes of it.
+          validatorCompiler: () => () => true,
+          schema: {
+            tags: ['Triggers'],
+            security: [],
+            operationId: 'callAgentTrigger',
+            summary: 'Start the run of a trigger',
+            description:
+              'Needs no API key: whoever knows the token may call it, as often as the limit of the ' +
+              'trigger allows, signed if the trigger says so.',
+            consumes: ['application/json', 'application/x-www-form-urlencoded', 'text/plain'],
+            params: Type.Object({ webhookToken: Type.String() }),
+            headers: Type.Object({
+              'idempotency-key': Type.Optional(
+                Type.String({
+                  description:
+                    'Makes repeats within 24 hours one job; x-github-delivery and webhook-id do so too.',
+                  maxLength: idempotencyKeyMax,
+                }),
+              ),
+              'x-hub-signature-256': Type.Optional(
+                Type.String({ description: 'sha256= and the HMAC of the body in hex.' }),
+              ),
+              'webhook-signature': Type.Optional(
+                Type.String({
+                  description: 'Of Standard Webhooks, with webhook-id and webhook-timestamp.',
+                }),
+              ),
+            }),
+            body: Type.Unknown({
+              description: 'Whatever the sender sends.',
+              examples: [{ ref: 'refs/heads/main', head_commit: { message: 'Say hello' } }],
+            }),
+            response: {
+              202: {
+                ...Accepted,
+                ...carries(
+                  'Location',
+                  'Idempotent-Replayed',
+                  'X-RateLimit-Limit',
+                  'X-RateLimit-Remaining',
+                  'X-RateLimit-Reset',
+                ),
+              },
+              ...refusals(
+                'invalid_signature',
+                'not_found',
+                'skill_not_found',
+                ...bodyRefusals,
+                'agent_paused',
+                'idempotency_key_reused',
+                'rate_limit_exceeded',
+              ),
+            },
+          },
+        },
+        async (request, reply) => {
+          const { trigger, caller } = (request as unknown as { admitted: Admitted }).admitted;
+          const { job, isReplay } = await receive.accept(trigger, caller, {
+            headers: request.headers,
+            bytes: (request.body as Buffer | undefined) ?? Buffer.alloc(0),
+            query: () => queryOf(request),
+            idempotencyKey: () => idempotencyKeyOf(request),
+          });
+          reply.header('location', `/api/jobs/${job.id}`);
+          if (isReplay) reply.header('idempotent-replayed', 'true');
+          return reply
+            .status(202)
+            .send({ job_id: job.id, conversation_id: job.conversation_id, status: 'queued' });
+        },
+      );
+      done();
+    },
+    { prefix },
+  );
+}
+
+function queryOf(request: FastifyRequest): Query {
+  const unreadable = unreadableParameter(request.originalUrl);
+  if (unreadable === null) return request.query as Query;
+  throw invalid(unreadable, 'must be percent-encoded UTF-8 without NUL');
+}
+
+/** The caller's own key, else the name that the sender gives its delivery. */
+function idempotencyKeyOf(request: FastifyRequest): string | undefined {
+  const names = ['idempotency-key', 'x-github-delivery', 'webhook-id'];
+  const name = names.find((one) => request.headers[one] !== undefined);
+  if (name === undefined) return undefined;
+  const key = request.headers[name];
+  if (typeof key !== 'string' || isRepeated(request, name))
+    throw invalid(name, 'must be given once');
+  if (key === '' || key.length > idempotencyKeyMax) {
+    throw invalid(name, `must be 1 to ${idempotencyKeyMax} characters`);
+  }
+  return key;
+}

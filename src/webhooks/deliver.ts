@@ -1,0 +1,197 @@
+/**
+ * Deliver: a hint becomes a place in its host's lane, the place a claim (attempt charged, lease
+ * taken), the claim a signed request, its answer an ending to settle. A hint is never trusted. The
+ * webhook's url and secret are read with each claim, so a change counts from the next attempt on.
+ */
+import { setTimeout as elapsed } from 'node:timers/promises';
+import { createBatch } from '../database/batch.ts';
+import type { Writer } from '../database/counts.ts';
+import type { Database } from '../database/database.ts';
+import type { DeliveryStatus } from '../database/tables.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { PlatformError } from '../kernel/errors.ts';
+import type { Logger } from '../kernel/log.ts';
+import {
+  type ClaimedDelivery,
+  changeDeliveryCounts,
+  claimDeliveries,
+  findWaiting,
+} from './deliveries.store.ts';
+import { createLanes, type Heard } from './lanes.ts';
+import { messageHeaders } from './message.ts';
+import type { Answer, Send } from './send.ts';
+import type { Settle, Settlement } from './settle.ts';
+import type { Ending } from './states.ts';
+import { findTargets, type Target } from './webhooks.store.ts';
+
+/** Hints looked up together. */
+const lookedUpMax = 500;
+/** Wait before an attempt that could not be recorded is tried to be again. */
+const settleAgainMs = 500;
+
+export interface Deliverer {
+  /** Looks at the delivery behind a hint; resolves when it has its place or was turned away. */
+  take(deliveryId: string): Promise<void>;
+  /** Hosts to which enough is waiting here. */
+  fullHosts(): string[];
+  /** Begins no more; resolves when the attempts under way have ended. */
+  stop(): Promise<void>;
+  /** Breaks off the attempts under way: they count as lost, and are repeated at once. */
+  breakOff(): void;
+}
+
+interface Claim {
+  readonly delivery: ClaimedDelivery;
+  readonly target: Target;
+}
+
+export function createDeliverer(parts: {
+  database: Database;
+  send: Send;
+  settle: Settle;
+  clock: Clock;
+  log: Logger;
+  writer: Writer;
+  /** How long an attempt is waited for when its process no longer answers. */
+  leaseMs: number;
+}): Deliverer {
+  const { database, send, settle, clock, log, writer, leaseMs } = parts;
+  const stopping = new AbortController();
+  const lanes = createLanes(deliver);
+
+  const lookUp = together(lookedUpMax, async (ids: readonly string[]) => {
+    const found = await findWaiting(database.read, ids, clock.now());
+    for (const { id, host } of found) lanes.add(host, id);
+  });
+
+  const claim = createBatch<string, Claim | null>(database, async (tx, ids) => {
+    const now = clock.now();
+    const claimed = await claimDeliveries(tx, ids, now, now + leaseMs);
+    const webhookIds = new Set(claimed.map(({ webhook_id }) => webhook_id));
+    const found = await findTargets(tx, [...webhookIds]);
+    await changeDeliveryCounts(
+      tx,
+      writer,
+      claimed.map(({ webhook_id }) => ({
+        kind: { webhook_id },
+        from: 'pending',
+        to: 'delivering',
+      })),
+    );
+    const targets = new Map(found.map((target) => [target.id, target]));
+    const deliveries = new Map(claimed.map((delivery) => [delivery.id, delivery]));
+    return ids.map((id) => {
+      const delivery = deliveries.get(id);
+      const target = targets.get(delivery?.webhook_id ?? '');
+      // Whoever asks for one a second time gets nothing.
+      deliveries.delete(id);
+      return delivery === undefined || target === undefined ? null : { delivery, target };
+    });
+  });
+
+  async function deliver(deliveryId: string): Promise<Heard> {
+    try {
+      const claimed = await claim(deliveryId);
+      return claimed === null ? null : await attempt(claimed);
+    } catch (err) {
+      log.error({ err, delivery_id: deliveryId }, 'a delivery went wrong; it will be tried again');
+      return null;
+    }
+  }
+
+  async function attempt({ delivery, target }: Claim): Promise<boolean> {
+    const begun = clock.monotonic();
+    const { id, body, attempts, is_test, redelivery_of } = delivery;
+    const answer = await send({
+      url: target.url,
+      headers: messageHeaders(delivery, target.secret, clock.now()),
+      body,
+      isFresh: attempts > 1 || is_test === 1 || redelivery_of !== null,
+      signal: stopping.signal,
+    });
+    const ending = endingOf(answer, stopping.signal);
+    const status = await settlePatiently({
+      delivery,
+      ending,
+      attempt: {
+        started_at: delivery.started_at ?? clock.now(),
+        duration_ms: Math.round(clock.monotonic() - begun),
+        status: answer.status,
+        error: sentenceOn(answer, ending),
+        response: answer.response,
+      },
+    });
+    if (status === null) log.info({ delivery_id: id }, 'an attempt ended after its delivery had');
+    else if (ending !== 'taken') {
+      const { webhook_id } = delivery;
+      const why = { http_status: answer.status, error: answer.error };
+      log.info(
+        { delivery_id: id, webhook_id, attempt: attempts, status, ...why },
+        'an attempt to deliver failed',
+      );
+    }
+    return answer.status !== null;
+  }
+
+  /** Tries until the database can be used again, or the platform stops. */
+  async function settlePatiently(settlement: Settlement): Promise<DeliveryStatus | null> {
+    for (;;) {
+      try {
+        return await settle(settlement);
+      } catch (error) {
+        const isPassing = error instanceof PlatformError && error.code === 'service_unavailable';
+        if (!isPassing || stopping.signal.aborted) throw error;
+        log.warn({ delivery_id: settlement.delivery.id }, 'an attempt waits to be recorded');
+        await elapsed(settleAgainMs);
+      }
+    }
+  }
+
+  return {
+    take: lookUp,
+    fullHosts: () => lanes.full(),
+    stop: () => lanes.stop(),
+    breakOff: () => stopping.abort(),
+  };
+}
+
+function endingOf({ status }: Answer, stopping: AbortSignal): Ending {
+  if (status === null) return stopping.aborted ? 'lost' : 'refused';
+  if (status >= 200 && status < 300) return 'taken';
+  return status === 410 ? 'gone' : 'refused';
+}
+
+/** Why an attempt failed, in a sentence; null when it did not. */
+function sentenceOn({ status, error }: Answer, ending: Ending): string | null {
+  if (ending === 'taken') return null;
+  if (ending === 'lost') return 'The platform stopped before the receiver had answered';
+  if (status === null) return error;
+  if (status === 410) return 'The receiver answered 410: it wants no more of this delivery';
+  if (status >= 300 && status < 400) {
+    return `The receiver answered ${status}: redirects are not followed`;
+  }
+  return `The receiver answered ${status}`;
+}
+
+/** Does at once what is asked for while it is at work, `max` at a time; each answers for its own. */
+function together<I>(
+  max: number,
+  work: (items: readonly I[]) => Promise<void>,
+): (item: I) => Promise<void> {
+  let next: { items: I[]; done: Promise<void> } | null = null;
+  let last = Promise.resolve();
+  return (item) => {
+    if (next === null || next.items.length >= max) {
+      const items: I[] = [];
+      const group = { items, done: Promise.resolve() };
+      group.done = last.then(() => {
+        if (next === group) next = null;
+        return work(items);
+      });
+      last = group.done.catch(() => {});
+      next = group;
+    }
+    next.items.push(item);
+    return next.done;
+  };
+}

@@ -1,0 +1,183 @@
+/**
+ * The queries by which deliveries come, are carried out and settled, with their counts. A claim and a settlement are guarded by
+ * the delivery's epoch, so whoever lost its lease changes nothing.
+ */
+import { type Selectable, type SqlBool, sql } from 'kysely';
+import { createCounts } from '../database/counts.ts';
+import type { Handle, Transaction } from '../database/database.ts';
+import { idIn, idInLocked, idsParam } from '../database/ids-in.ts';
+import { statement } from '../database/statement.ts';
+import type {
+  DeliveryStatus,
+  WebhookAttemptsTable,
+  WebhookDeliveriesTable,
+} from '../database/tables.ts';
+
+export type DeliveryRow = Selectable<WebhookDeliveriesTable>;
+export type AttemptRow = Selectable<WebhookAttemptsTable>;
+
+/** To be told of every delivery that comes, goes or changes its status; last in its transaction. */
+export const { change: changeDeliveryCounts, fold: foldDeliveryCounts } = createCounts(
+  'webhook_delivery_counts',
+  ['webhook_id'],
+);
+
+/** Rows inserted by one statement. */
+const insertedMax = 100;
+
+/** Adds deliveries; the ids of those whose event their webhook has not had yet. */
+export async function insertDeliveries(
+  tx: Transaction,
+  rows: readonly DeliveryRow[],
+): Promise<Set<string>> {
+  const inserted = new Set<string>();
+  for (let from = 0; from < rows.length; from += insertedMax) {
+    const found = await tx.kysely
+      .insertInto('webhook_deliveries')
+      .values(rows.slice(from, from + insertedMax))
+      .onConflict((conflict) =>
+        conflict.columns(['webhook_id', 'event_id']).where('redelivery_of', 'is', null).doNothing(),
+      )
+      .returning('id')
+      .execute();
+    for (const { id } of found) inserted.add(id);
+  }
+  return inserted;
+}
+
+/** A delivery that waits, and the host that it goes to. */
+export interface WaitingDelivery {
+  readonly id: string;
+  readonly host: string;
+}
+
+const waiting = statement<{ ids: string; now: number }>()((db, p, dialect) =>
+  db
+    .selectFrom((eb) =>
+      eb
+        .selectFrom('webhook_deliveries')
+        .select(['id as delivery_id', 'webhook_id'])
+        .where(idIn(dialect, p('ids')))
+        .where('status', '=', 'pending')
+        .where('due_at', '<=', p('now'))
+        .as('waiting'),
+    )
+    .innerJoin('webhooks', 'webhooks.id', 'waiting.webhook_id')
+    .where('webhooks.active', '=', 1)
+    .select(['waiting.delivery_id as id', 'webhooks.host']),
+);
+
+/** Those of `ids` that are due. */
+export function findWaiting(
+  db: Handle,
+  ids: readonly string[],
+  now: number,
+): Promise<WaitingDelivery[]> {
+  return db.all(waiting, { ids: idsParam(ids), now });
+}
+
+const claimedColumns = [
+  'id',
+  'webhook_id',
+  'event',
+  'body',
+  'attempts',
+  'epoch',
+  'is_test',
+  'redelivery_of',
+  'started_at',
+] as const;
+export type ClaimedDelivery = Pick<DeliveryRow, (typeof claimedColumns)[number]>;
+
+const claim = statement<{ ids: string; now: number; lease_until: number }>()((db, p, dialect) =>
+  db
+    .updateTable('webhook_deliveries')
+    .set((eb) => ({
+      status: 'delivering',
+      attempts: eb('attempts', '+', 1),
+      epoch: eb('epoch', '+', 1),
+      started_at: p('now'),
+      due_at: p('lease_until'),
+    }))
+    .where(
+      idInLocked(
+        dialect,
+        p('ids'),
+        'webhook_deliveries',
+        sql<SqlBool>`status = 'pending' and due_at <= ${p('now')}
+          and webhook_id in (select id from webhooks where active = 1)`,
+        true,
+      ),
+    )
+    .returning([...claimedColumns]),
+);
+
+/** Takes those of `ids` that are pending, due, free and of an active webhook; the others are simply not among the rows. */
+export function claimDeliveries(
+  tx: Transaction,
+  ids: readonly string[],
+  now: number,
+  leaseUntil: number,
+): Promise<ClaimedDelivery[]> {
+  return tx.all(claim, { ids: idsParam(ids), now, lease_until: leaseUntil });
+}
+
+const held = statement<{ ids: string }>()((db, p, dialect) => {
+  const query = db
+    .selectFrom('webhook_deliveries')
+    .select(['id', 'epoch'])
+    .where(idIn(dialect, p('ids')))
+    .where('status', '=', 'delivering')
+    .orderBy('id');
+  return dialect === 'sqlite' ? query : query.forUpdate();
+});
+
+/** The epochs of those of `ids` that are being delivered; nobody else ends them meanwhile. */
+export async function lockDelivering(
+  tx: Transaction,
+  ids: readonly string[],
+): Promise<Map<string, number>> {
+  const rows = await tx.all(held, { ids: idsParam(ids) });
+  return new Map(rows.map(({ id, epoch }) => [id, epoch]));
+}
+
+/** What a delivery becomes at the end of an attempt. */
+export interface SettledDelivery {
+  readonly id: string;
+  readonly status: DeliveryStatus;
+  readonly due_at: number | null;
+  readonly finished_at: number | null;
+}
+
+const settle = statement<SettledDelivery>()((db, p) =>
+  db
+    .updateTable('webhook_deliveries')
+    .set({ status: p('status'), due_at: p('due_at'), finished_at: p('finished_at') })
+    .where('id', '=', p('id')),
+);
+
+export async function settleDeliveries(
+  tx: Transaction,
+  rows: readonly SettledDelivery[],
+): Promise<void> {
+  await tx.each(settle, rows);
+}
+
+export async function insertAttempts(tx: Transaction, rows: readonly AttemptRow[]): Promise<void> {
+  await tx.insert('webhook_attempts', rows);
+}
+
+const expired = statement<{ now: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('webhook_deliveries')
+    .select([...claimedColumns])
+    .where('status', '=', sql.lit('delivering'))
+    .where('due_at', '<', p('now'))
+    .orderBy('due_at')
+    .limit(p('limit')),
+);
+
+/** Deliveries whose attempt has lost its lease. */
+export function findExpired(db: Handle, now: number, limit: number): Promise<ClaimedDelivery[]> {
+  return db.all(expired, { now, limit });
+}

@@ -1,0 +1,134 @@
+/** Deliveries as the owner of a webhook sees them: the log, and sending something on demand. */
+import type { Writer } from '../database/counts.ts';
+import type { Database, Transaction } from '../database/database.ts';
+import type { EventType } from '../events/events.ts';
+import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
+import { notFound, PlatformError } from '../kernel/errors.ts';
+import { isId, newId } from '../kernel/ids.ts';
+import type { Queue } from '../queue/queue.ts';
+import {
+  type AttemptRow,
+  changeDeliveryCounts,
+  type DeliveryRow,
+  insertDeliveries,
+} from './deliveries.store.ts';
+import { findDelivery, listAttempts, listDeliveries } from './delivery-log.store.ts';
+import { newDelivery } from './dispatch.ts';
+import { messageBody } from './message.ts';
+import { samples } from './samples.ts';
+import { findWebhook, lockWebhook, type WebhookRow } from './webhooks.store.ts';
+
+export type Deliveries = ReturnType<typeof createDeliveries>;
+
+export function createDeliveries(parts: {
+  database: Database;
+  queue: Queue;
+  clock: Clock;
+  writer: Writer;
+}) {
+  const { database, queue, clock, writer } = parts;
+
+  async function find(webhookId: string, id: string): Promise<DeliveryRow> {
+    const row = isId(id) ? await findDelivery(database.read, webhookId, id) : undefined;
+    if (row === undefined) throw notFound('Delivery');
+    return row;
+  }
+
+  /** Sends to an active webhook what `make` makes; the delivery, as the list shows it. */
+  function sendNow(
+    organizationId: string,
+    webhookId: string,
+    make: (tx: Transaction, webhook: WebhookRow) => Promise<DeliveryRow>,
+  ) {
+    return database.write(async (tx) => {
+      const webhook = await lockWebhook(tx, organizationId, webhookId);
+      if (webhook === undefined) throw notFound('Webhook');
+      const delivery = await make(tx, webhook);
+      if (webhook.active === 0) {
+        throw new PlatformError('conflict', 'The webhook is not active: activate it first');
+      }
+      await insertDeliveries(tx, [delivery]);
+      const kind = { webhook_id: webhookId };
+      await changeDeliveryCounts(tx, writer, [{ kind, from: null, to: 'pending' }]);
+      tx.afterCommit(() => {
+        queue.announce('webhooks', [{ id: delivery.id, generation: 0, delayMs: 0 }]);
+      });
+      return shown(delivery, []);
+    });
+  }
+
+  return {
+    find,
+
+    async list(organizationId: string, webhookId: string, page: { limit: number; offset: number }) {
+      if ((await findWebhook(database.read, organizationId, webhookId)) === undefined) {
+        throw notFound('Webhook');
+      }
+      const { deliveries, total } = await listDeliveries(database.read, webhookId, page);
+      const attempts = await listAttempts(
+        database.read,
+        deliveries.map(({ id }) => id),
+      );
+      const byDelivery = Map.groupBy(attempts, ({ delivery_id }) => delivery_id);
+      return {
+        deliveries: deliveries.map((row) => shown(row, byDelivery.get(row.id) ?? [])),
+        total,
+      };
+    },
+
+    /** Sends an event again, in the same bytes, as a delivery of its own. */
+    redeliver(organizationId: string, webhookId: string, deliveryId: string) {
+      return sendNow(organizationId, webhookId, async (tx) => {
+        const original = await findDelivery(tx, webhookId, deliveryId);
+        if (original === undefined) throw notFound('Delivery');
+        const { event_id, event, body, is_test } = original;
+        return newDelivery(
+          { webhook_id: webhookId, event_id, event, body, is_test, redelivery_of: deliveryId },
+          clock.now(),
+        );
+      });
+    },
+
+    /** Sends a sample of the first event that the webhook is subscribed to. */
+    test(organizationId: string, webhookId: string) {
+      return sendNow(organizationId, webhookId, async (_tx, webhook) => {
+        const now = clock.now();
+        const [type] = JSON.parse(webhook.events) as [EventType];
+        const id = newId();
+        const body = messageBody({
+          id,
+          type,
+          createdAt: now,
+          agentId: webhook.agent_id,
+          data: JSON.stringify({ ...samples[type], test: true }),
+        });
+        return newDelivery(
+          { webhook_id: webhookId, event_id: id, event: type, body, is_test: 1 },
+          now,
+        );
+      });
+    },
+  };
+}
+
+function shown(row: Omit<DeliveryRow, 'body'>, attempts: readonly AttemptRow[]) {
+  return {
+    id: row.id,
+    event_id: row.event_id,
+    event: row.event as EventType,
+    status: row.status,
+    attempts: attempts.map(({ attempt, started_at, duration_ms, status, error, response }) => ({
+      attempt,
+      started_at: timestamp(started_at),
+      duration_ms,
+      status,
+      error,
+      response,
+    })),
+    next_attempt_at: row.status === 'pending' ? timestampOrNull(row.due_at) : null,
+    created_at: timestamp(row.created_at),
+    finished_at: timestampOrNull(row.finished_at),
+    test: row.is_test === 1,
+    redelivery_of: row.redelivery_of,
+  };
+}

@@ -1,0 +1,87 @@
+/** The queries that show deliveries, and how many there are. */
+import type { Selectable } from 'kysely';
+import type { Handle } from '../database/database.ts';
+import type {
+  DeliveryStatus,
+  WebhookAttemptsTable,
+  WebhookDeliveriesTable,
+} from '../database/tables.ts';
+
+type DeliveryRow = Selectable<WebhookDeliveriesTable>;
+type AttemptRow = Selectable<WebhookAttemptsTable>;
+
+export function findDelivery(
+  db: Handle,
+  webhookId: string,
+  id: string,
+): Promise<DeliveryRow | undefined> {
+  return db.kysely
+    .selectFrom('webhook_deliveries')
+    .selectAll()
+    .where('webhook_id', '=', webhookId)
+    .where('id', '=', id)
+    .executeTakeFirst();
+}
+
+/** A page of the deliveries of a webhook, newest first, and how many there are in all. */
+export async function listDeliveries(
+  db: Handle,
+  webhookId: string,
+  page: { limit: number; offset: number },
+): Promise<{ deliveries: Omit<DeliveryRow, 'body'>[]; total: number }> {
+  const deliveries = await db.kysely
+    .selectFrom('webhook_deliveries')
+    .select([
+      'id',
+      'webhook_id',
+      'event_id',
+      'event',
+      'status',
+      'attempts',
+      'epoch',
+      'due_at',
+      'started_at',
+      'is_test',
+      'redelivery_of',
+      'created_at',
+      'finished_at',
+    ])
+    .where('webhook_id', '=', webhookId)
+    .orderBy('id', 'desc')
+    .limit(page.limit)
+    .offset(page.offset)
+    .execute();
+  const row = await db.kysely
+    .selectFrom('webhook_delivery_counts')
+    .select((eb) => eb.fn.sum<number | null>('count').as('n'))
+    .where('webhook_id', '=', webhookId)
+    .executeTakeFirst();
+  return { deliveries, total: Number(row?.n ?? 0) };
+}
+
+/** The attempts of these deliveries, in their order. */
+export async function listAttempts(
+  db: Handle,
+  deliveryIds: readonly string[],
+): Promise<AttemptRow[]> {
+  if (deliveryIds.length === 0) return [];
+  return db.kysely
+    .selectFrom('webhook_attempts')
+    .selectAll()
+    .where('delivery_id', 'in', deliveryIds)
+    .orderBy('delivery_id')
+    .orderBy('attempt')
+    .execute();
+}
+
+/** How many deliveries there are of each status, over all organizations. */
+export async function countDeliveries(
+  db: Handle,
+): Promise<{ status: DeliveryStatus; n: number }[]> {
+  const rows = await db.kysely
+    .selectFrom('webhook_delivery_counts')
+    .select((eb) => ['status', eb.fn.sum<number>('count').as('n')])
+    .groupBy('status')
+    .execute();
+  return rows.map(({ status, n }) => ({ status, n: Number(n) }));
+}

@@ -1,0 +1,163 @@
+import { describe, expect, test } from 'vitest';
+import { createLanes, type Heard, hostPlacesMax } from './lanes.ts';
+
+/** Lanes whose deliveries end when they are told to. */
+function stage() {
+  const running = new Map<string, (heard: Heard) => void>();
+  const begun: string[] = [];
+  let most = 0;
+  const lanes = createLanes(
+    (id) =>
+      new Promise<Heard>((resolve) => {
+        begun.push(id);
+        running.set(id, resolve);
+        most = Math.max(most, running.size);
+      }),
+  );
+  return {
+    lanes,
+    begun,
+    /** Deliveries under way, at one host or at all. */
+    at: (host = '') => [...running.keys()].filter((id) => id.startsWith(host)),
+    most: () => most,
+    add(host: string, n: number) {
+      return Array.from({ length: n }, (_, i) => lanes.add(host, `${host}/${i}`));
+    },
+    async end(ids: readonly string[], heard: Heard = true) {
+      for (const id of ids) {
+        running.get(id)?.(heard);
+        running.delete(id);
+      }
+      await new Promise(setImmediate);
+    },
+  };
+}
+
+describe('the lanes', () => {
+  test('deliver to one host 20 at a time, in order of arrival', async () => {
+    const { add, at, end, begun } = stage();
+
+    add('a', 50);
+    expect(at('a')).toHaveLength(hostPlacesMax);
+    await end(['a/3', 'a/7']);
+
+    expect(at('a')).toHaveLength(hostPlacesMax);
+    expect(begun).toEqual(Array.from({ length: 22 }, (_, i) => `a/${i}`));
+  });
+
+  test('take no delivery twice, neither while it waits nor while it runs', async () => {
+    const { add, at, end, begun } = stage();
+
+    add('a', 30);
+    add('a', 30);
+    while (at().length > 0) await end(at());
+
+    expect(begun).toHaveLength(30);
+  });
+
+  test('one that is full keeps nobody else from a place', () => {
+    const { add, at } = stage();
+
+    add('slow', 1_000);
+    add('quick', 5);
+
+    expect(at('quick')).toHaveLength(5);
+  });
+
+  test('deliver to all hosts together 500 at a time, and let them take turns', async () => {
+    const { add, at, end, most } = stage();
+    for (let host = 0; host < 60; host++) add(`h${host}.`, 20);
+    expect(at()).toHaveLength(500);
+
+    for (let host = 0; host < 60 && at(`h${host}.`).length > 0; host++) {
+      await end(at(`h${host}.`).slice(0, 10));
+    }
+
+    expect(most()).toBe(500);
+    const served = Array.from({ length: 60 }, (_, host) => at(`h${host}.`).length);
+    expect(Math.min(...served.slice(25))).toBeGreaterThan(0);
+  });
+
+  test('give a host that does not answer 2 places, until it does', async () => {
+    const { add, at, end } = stage();
+    add('a', 200);
+
+    await end(at('a'), false);
+    expect(at('a')).toHaveLength(2);
+    await end(at('a').slice(0, 1), null);
+    expect(at('a')).toHaveLength(2);
+    await end(at('a').slice(0, 1), true);
+
+    expect(at('a')).toHaveLength(hostPlacesMax);
+  });
+
+  test('do not take a host or two lost answers for a silent one', async () => {
+    const { add, at, end } = stage();
+    add('a', 200);
+
+    await end(at('a').slice(0, 2), false);
+
+    expect(at('a')).toHaveLength(hostPlacesMax);
+  });
+
+  test('remember that a host is silent when nothing more waits for it', async () => {
+    const { lanes, add, at, end } = stage();
+    add('a', 5);
+    await end(at('a'), false);
+
+    for (let i = 0; i < 30; i++) lanes.add('a', `a/late ${i}`);
+
+    expect(at('a')).toHaveLength(2);
+  });
+
+  test('leave half of all places to hosts that answer, however many do not', async () => {
+    const { lanes, add, at, end } = stage();
+    for (let host = 0; host < 300; host++) {
+      add(`silent${host}.`, 20);
+      await end(at(`silent${host}.`), false);
+    }
+
+    for (let host = 0; host < 300; host++) {
+      for (let i = 0; i < 5; i++) lanes.add(`silent${host}.`, `silent${host}./late ${i}`);
+    }
+    for (let host = 0; host < 20; host++) add(`quick${host}.`, 20);
+
+    expect(at('silent')).toHaveLength(250);
+    expect(at('quick')).toHaveLength(250);
+  });
+
+  test('turn away what finds no room, and say which host has enough', async () => {
+    const { lanes, add } = stage();
+    add('b', 20);
+
+    expect(add('a', 1_100).filter((isTaken) => isTaken)).toHaveLength(1_000 + hostPlacesMax);
+
+    expect(lanes.full()).toEqual(['a']);
+  });
+
+  test('hold 20,000 that wait and no more, over all hosts', () => {
+    const { add } = stage();
+
+    const taken = Array.from({ length: 100 }, (_, host) => add(`h${host}.`, 300)).flat();
+
+    expect(taken.filter((isTaken) => isTaken)).toHaveLength(20_500);
+  });
+
+  test('stop when what is under way has ended, and begin nothing more', async () => {
+    const { lanes, add, at, end, begun } = stage();
+    add('a', 30);
+    let isStopped = false;
+    const stopped = lanes.stop().then(() => {
+      isStopped = true;
+    });
+
+    await end(at('a').slice(1));
+    expect(isStopped).toBe(false);
+    expect(lanes.add('b', 'b/0')).toBe(false);
+    await end(at('a'));
+    await stopped;
+
+    expect(begun).toHaveLength(hostPlacesMax);
+    await lanes.stop();
+  });
+});

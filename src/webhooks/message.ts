@@ -1,0 +1,43 @@
+/**
+ * What is sent: the body, made once for each event and never again, and the headers, made for each
+ * attempt, because the secret may have changed and the time has (specification: Delivery body,
+ * Delivery headers; Standard Webhooks).
+ */
+import { timestamp } from '../kernel/clock.ts';
+import { bodySignature, standardSignature } from '../kernel/webhook-signature.ts';
+
+/** The body as text. `data` is JSON already and goes in as it is. */
+export function messageBody(event: {
+  readonly id: string;
+  readonly type: string;
+  readonly createdAt: number;
+  readonly agentId: string;
+  readonly data: string;
+}): string {
+  const head = JSON.stringify({
+    id: event.id,
+    event: event.type,
+    timestamp: timestamp(event.createdAt),
+    agent_id: event.agentId,
+  });
+  return `${head.slice(0, -1)},"data":${event.data}}`;
+}
+
+/** The headers of an attempt at `now`, in milliseconds. */
+export function messageHeaders(
+  delivery: { readonly id: string; readonly event: string; readonly body: string },
+  secret: string,
+  now: number,
+): Record<string, string> {
+  const { id, event, body } = delivery;
+  const seconds = Math.floor(now / 1000);
+  return {
+    'content-type': 'application/json',
+    'x-service-signature': bodySignature(secret, body),
+    'x-service-event': event,
+    'x-service-delivery': id,
+    'webhook-id': id,
+    'webhook-timestamp': String(seconds),
+    'webhook-signature': standardSignature(secret, { id, timestamp: seconds, body }),
+  };
+}

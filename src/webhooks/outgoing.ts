@@ -1,0 +1,85 @@
+/** The slice put together: everything that outgoing webhooks are made of, and how it starts and ends. */
+import type { Agents } from '../agents/agents.ts';
+import type { Writer } from '../database/counts.ts';
+import type { Database } from '../database/database.ts';
+import { type AllowList, parseAllowList } from '../egress/allow-list.ts';
+import type { Resolve } from '../egress/guarded-agent.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { Logger } from '../kernel/log.ts';
+import type { Queue } from '../queue/queue.ts';
+import { createDeliverer } from './deliver.ts';
+import { createDeliveries } from './deliveries.ts';
+import { createDispatcher } from './dispatch.ts';
+import { createDeliveryRecovery } from './recover.ts';
+import { openSender, type Sender } from './send.ts';
+import { createSettle, type Observation } from './settle.ts';
+import { createWebhooks } from './webhooks.ts';
+
+/** A lease outlives an attempt by this much: it is settled by then, or its process is gone. */
+const leaseMarginMs = 20_000;
+
+/** What the network looks like to a test: further authorities in PEM, another resolver. */
+export interface WebhookEgress {
+  readonly ca?: string;
+  readonly resolve?: Resolve;
+}
+
+export interface OutgoingOptions {
+  readonly database: Database;
+  readonly queue: Queue;
+  readonly agents: Pick<Agents, 'hold'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly writer: Writer;
+  readonly delaysMs: readonly number[];
+  readonly timeoutMs: number;
+  /** Private address ranges that may be delivered to, comma-separated. */
+  readonly allowCidrs: string | null;
+  readonly egress?: WebhookEgress | undefined;
+  /** Told of each attempt that was settled. */
+  observe(observation: Observation): void;
+  /** Instead of the network. */
+  readonly sender?: Sender;
+}
+
+export type OutgoingWebhooks = ReturnType<typeof createOutgoingWebhooks>;
+
+export function createOutgoingWebhooks(options: OutgoingOptions) {
+  const { database, queue, agents, clock, log, writer, delaysMs, timeoutMs, observe } = options;
+  const allowed = parseAllowList(options.allowCidrs ?? undefined);
+  if (allowed.length > 0) {
+    log.warn(
+      { ranges: options.allowCidrs },
+      'WEBHOOK_ALLOW_CIDRS lets webhooks reach private addresses',
+    );
+  }
+  const common = { database, queue, clock, log, writer };
+  const sender = options.sender ?? networkSender(allowed, options);
+  const dispatcher = createDispatcher(common);
+  const settle = createSettle({ ...common, delaysMs, observe });
+  const deliverer = createDeliverer({
+    ...common,
+    send: sender.send,
+    settle,
+    leaseMs: timeoutMs + leaseMarginMs,
+  });
+  const recovery = createDeliveryRecovery({
+    ...common,
+    settle,
+    fullHosts: () => deliverer.fullHosts(),
+  });
+  const onActive = () => dispatcher.wake();
+  return {
+    webhooks: createWebhooks({ database, agents, clock, writer, allowed, onActive }),
+    deliveries: createDeliveries(common),
+    dispatcher,
+    deliverer,
+    recovery,
+    /** After the last attempt. */
+    close: () => sender.close(),
+  };
+}
+
+function networkSender(allowed: AllowList, { timeoutMs, egress = {} }: OutgoingOptions): Sender {
+  return openSender({ allowed, timeoutMs, ca: egress.ca, resolve: egress.resolve });
+}

@@ -1,0 +1,134 @@
+/**
+ * Recover: what makes the queue and every process dispensable. The sweep announces deliveries that are
+ * due, and ends attempts whose lease has ended because the process that sent them is gone. Retention
+ * deletes what is old. Both run at each start and from then on at intervals.
+ */
+import type { Writer } from '../database/counts.ts';
+import type { Database } from '../database/database.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { idFloor } from '../kernel/ids.ts';
+import type { Logger } from '../kernel/log.ts';
+import type { Queue } from '../queue/queue.ts';
+import { changeDeliveryCounts, findExpired, foldDeliveryCounts } from './deliveries.store.ts';
+import { endLeftovers } from './ending.ts';
+import { deleteDeliveries, findDue, findEnded, findWaitingWebhooks } from './recovery.store.ts';
+import type { Settle } from './settle.ts';
+
+/** Lost attempts that are ended together. */
+const expiredMax = 500;
+/** Webhooks that one sweep announces deliveries of; the next one goes on behind them. */
+const webhooksMax = 500;
+/** Deliveries that one sweep announces, and of one webhook at most and at least. */
+const announcedMax = 10_000;
+const announcedOfOne = { most: 1_000, least: 20 };
+/** Deliveries deleted in one transaction. */
+const deletedMax = 500;
+const dayMs = 24 * 60 * 60 * 1000;
+
+export interface DeliveryRecovery {
+  /** One pass. */
+  sweep(): Promise<void>;
+  /**
+   * Ends every attempt at once, whatever its lease: for the start of a process that is the only
+   * one, when nobody can still be sending anything.
+   */
+  endOrphans(): Promise<void>;
+  /** Deletes deliveries that were made more than `days` ago and have ended; how many. */
+  deleteExpired(days: number): Promise<number>;
+}
+
+export function createDeliveryRecovery(parts: {
+  database: Database;
+  queue: Queue;
+  settle: Settle;
+  /** Hosts to which enough is waiting in this process. */
+  fullHosts(): string[];
+  clock: Clock;
+  log: Logger;
+  writer: Writer;
+}): DeliveryRecovery {
+  const { database, queue, settle, fullHosts, clock, log, writer } = parts;
+  /** The webhook that the last sweep ended with. */
+  let after = '';
+
+  async function endExpired(leasedUntil: number): Promise<void> {
+    for (;;) {
+      const expired = await findExpired(database.read, leasedUntil, expiredMax);
+      const statuses = await Promise.all(
+        expired.map((delivery) => {
+          const startedAt = delivery.started_at ?? clock.now();
+          const attempt = {
+            started_at: startedAt,
+            duration_ms: Math.max(0, clock.now() - startedAt),
+            status: null,
+            error: 'The process that sent it has gone',
+            response: null,
+          };
+          return settle({ delivery, ending: 'lost', attempt });
+        }),
+      );
+      const lost = statuses.filter((status) => status !== null).length;
+      if (lost > 0)
+        log.warn({ attempts: lost }, 'attempts to deliver were lost with their process');
+      if (lost < expiredMax) return;
+    }
+  }
+
+  async function announceDue(): Promise<void> {
+    const now = clock.now();
+    const full = fullHosts();
+    const webhooks = await findWaitingWebhooks(database.read, {
+      after,
+      full,
+      now,
+      limit: webhooksMax,
+    });
+    after = webhooks.length < webhooksMax ? '' : (webhooks.at(-1)?.id ?? '');
+    const { most, least } = announcedOfOne;
+    const share = Math.floor(announcedMax / Math.max(1, webhooks.length));
+    const limit = Math.max(least, Math.min(most, share));
+    for (const { id } of webhooks) {
+      const due = await findDue(database.read, id, now, limit);
+      queue.announce(
+        'webhooks',
+        due.map((deliveryId) => ({ id: deliveryId, generation: 0, delayMs: 0 })),
+      );
+    }
+  }
+
+  return {
+    async sweep() {
+      await endExpired(clock.now());
+      await endLeftovers(database, clock.now(), writer);
+      // While hints enough are waiting, reading more of them would be work for nothing.
+      if (queue.isHungry('webhooks')) await announceDue();
+    },
+
+    endOrphans: () => endExpired(Number.MAX_SAFE_INTEGER),
+
+    async deleteExpired(days) {
+      const before = idFloor(clock.now() - days * dayMs);
+      let total = 0;
+      for (;;) {
+        const { found, deleted } = await database.write(async (tx) => {
+          const ids = await findEnded(tx, before, deletedMax);
+          const rows = await deleteDeliveries(tx, ids);
+          await changeDeliveryCounts(
+            tx,
+            writer,
+            rows.map(({ webhook_id, status }) => ({
+              kind: { webhook_id },
+              from: status,
+              to: null,
+            })),
+          );
+          return { found: ids.length, deleted: rows.length };
+        });
+        total += deleted;
+        if (found < deletedMax) break;
+      }
+      await database.write((tx) => foldDeliveryCounts(tx, writer));
+      return total;
+    },
+  };
+}

@@ -1,0 +1,146 @@
+/** The queries that look for deliveries to take up again, and for those to delete. */
+import { type Kysely, type RawBuilder, type SqlBool, sql } from 'kysely';
+import type { Handle, Transaction } from '../database/database.ts';
+import { idIn, idsParam } from '../database/ids-in.ts';
+import { statement } from '../database/statement.ts';
+import type { Tables } from '../database/tables.ts';
+
+interface Waiting {
+  readonly after: string;
+  readonly full: string;
+  readonly now: number;
+  readonly limit: number;
+}
+
+/**
+ * Ids of webhooks with pending deliveries, from behind `after`. It steps from webhook to webhook
+ * through the index, so that one with a million deliveries costs no more than one with a single one.
+ */
+function withPending(db: Kysely<Tables>, after: RawBuilder<string>) {
+  return db.withRecursive('waiting(webhook_id)', (cte) =>
+    cte
+      .selectFrom('webhook_deliveries')
+      .select((eb) => eb.fn.min<string | null>('webhook_id').as('webhook_id'))
+      .where('status', '=', sql.lit('pending'))
+      .where('webhook_id', '>', after)
+      .unionAll(
+        cte
+          .selectFrom('waiting')
+          .select((eb) =>
+            eb
+              .selectFrom('webhook_deliveries')
+              .select((sub) => sub.fn.min<string | null>('webhook_deliveries.webhook_id').as('n'))
+              .where('status', '=', sql.lit('pending'))
+              .whereRef('webhook_deliveries.webhook_id', '>', 'waiting.webhook_id')
+              .as('webhook_id'),
+          )
+          .where('waiting.webhook_id', 'is not', null),
+      ),
+  );
+}
+
+const waitingWebhooks = statement<Waiting>()((db, p, dialect) => {
+  const full =
+    dialect === 'sqlite'
+      ? sql<string>`select value from json_each(${p('full')})`
+      : sql<string>`select json_array_elements_text(${p('full')}::json)`;
+  return withPending(db, p('after'))
+    .selectFrom('waiting')
+    .innerJoin('webhooks', 'webhooks.id', 'waiting.webhook_id')
+    .select(['webhooks.id', 'webhooks.host'])
+    .where('webhooks.active', '=', 1)
+    .where(sql<SqlBool>`webhooks.host not in (${full})`)
+    .where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom('webhook_deliveries')
+          .select(sql.lit(1).as('one'))
+          .whereRef('webhook_deliveries.webhook_id', '=', 'waiting.webhook_id')
+          .where('status', '=', sql.lit('pending'))
+          .where('due_at', '<=', p('now')),
+      ),
+    )
+    .orderBy('webhooks.id')
+    .limit(p('limit'));
+});
+
+/** Active webhooks with deliveries that are due, from behind `after`; not at the hosts in `full`. */
+export function findWaitingWebhooks(
+  db: Handle,
+  { after, full, now, limit }: Omit<Waiting, 'full'> & { readonly full: readonly string[] },
+): Promise<{ id: string; host: string }[]> {
+  return db.all(waitingWebhooks, { after, full: idsParam(full), now, limit });
+}
+
+const inactive = statement<{ after: string }>()((db, p) =>
+  withPending(db, p('after'))
+    .selectFrom('waiting')
+    .innerJoin('webhooks', 'webhooks.id', 'waiting.webhook_id')
+    .select('webhooks.id')
+    .where('webhooks.active', '=', 0)
+    .where('webhooks.removed', '=', 0)
+    .limit(1),
+);
+
+/** An inactive webhook with deliveries that are still pending. */
+export async function findInactive(db: Handle): Promise<string | undefined> {
+  return (await db.first(inactive, { after: '' }))?.id;
+}
+
+const dueOf = statement<{ webhook_id: string; now: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('webhook_deliveries')
+    .select('id')
+    .where('webhook_id', '=', p('webhook_id'))
+    .where('status', '=', sql.lit('pending'))
+    .where('due_at', '<=', p('now'))
+    .orderBy('due_at')
+    .limit(p('limit')),
+);
+
+/** The deliveries of a webhook that are due, those that have waited longest first. */
+export async function findDue(
+  db: Handle,
+  webhookId: string,
+  now: number,
+  limit: number,
+): Promise<string[]> {
+  const rows = await db.all(dueOf, { webhook_id: webhookId, now, limit });
+  return rows.map(({ id }) => id);
+}
+
+const oldest = statement<{ before: string; limit: number }>()((db, p) =>
+  db
+    .selectFrom('webhook_deliveries')
+    .select('id')
+    .where('id', '<', p('before'))
+    .where('finished_at', 'is not', null)
+    .orderBy('id')
+    .limit(p('limit')),
+);
+
+/** Ended deliveries whose id lies before `before`, the oldest first. */
+export async function findEnded(tx: Transaction, before: string, limit: number): Promise<string[]> {
+  const rows = await tx.all(oldest, { before, limit });
+  return rows.map(({ id }) => id);
+}
+
+const removeDeliveries = statement<{ ids: string }>()((db, p, dialect) =>
+  db
+    .deleteFrom('webhook_deliveries')
+    .where(idIn(dialect, p('ids')))
+    .returning(['id', 'webhook_id', 'status']),
+);
+const removeAttempts = statement<{ delivery_id: string }>()((db, p) =>
+  db.deleteFrom('webhook_attempts').where('delivery_id', '=', p('delivery_id')),
+);
+
+/** Deletes deliveries with their attempts; those that nobody else has deleted meanwhile. */
+export async function deleteDeliveries(tx: Transaction, ids: readonly string[]) {
+  const deleted = await tx.all(removeDeliveries, { ids: idsParam(ids) });
+  await tx.each(
+    removeAttempts,
+    deleted.map(({ id }) => ({ delivery_id: id })),
+  );
+  return deleted;
+}

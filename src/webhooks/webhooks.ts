@@ -1,0 +1,193 @@
+/**
+ * Webhooks: who is told of an agent's events, and where. A webhook gets what happens after it became
+ * active; switching it off or deleting it ends what was still to be sent.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Agents } from '../agents/agents.ts';
+import type { Writer } from '../database/counts.ts';
+import type { Database, Transaction } from '../database/database.ts';
+import type { AllowList } from '../egress/allow-list.ts';
+import { checkUrl } from '../egress/url-guard.ts';
+import type { EventType } from '../events/events.ts';
+import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
+import { invalid, notFound } from '../kernel/errors.ts';
+import { isId, newId } from '../kernel/ids.ts';
+import { secretFault } from '../kernel/webhook-signature.ts';
+import { changeDeliveryCounts } from './deliveries.store.ts';
+import { placeOfNow } from './dispatch.ts';
+import { cancelSome, removeWebhook } from './ending.ts';
+import {
+  findWebhook,
+  insertWebhook,
+  listWebhooks,
+  lockWebhook,
+  lockWebhooksOfAgent,
+  updateWebhook,
+  type WebhookRow,
+} from './webhooks.store.ts';
+
+/** What a client may change of a webhook. */
+export interface WebhookChanges {
+  url?: string;
+  events?: readonly EventType[];
+  secret?: string;
+  active?: boolean;
+}
+
+export interface NewWebhook {
+  agent_id: string;
+  url: string;
+  events: readonly EventType[];
+  secret?: string;
+}
+
+export type Webhooks = ReturnType<typeof createWebhooks>;
+
+export function createWebhooks(parts: {
+  database: Database;
+  agents: Pick<Agents, 'hold'>;
+  clock: Clock;
+  writer: Writer;
+  /** Private addresses that may be delivered to. */
+  allowed: AllowList;
+  /** Told, after the commit, that a webhook became active. */
+  onActive(): void;
+}) {
+  const { database, agents, clock, writer, allowed, onActive } = parts;
+
+  async function find(organizationId: string, id: string): Promise<WebhookRow> {
+    const row = isId(id) ? await findWebhook(database.read, organizationId, id) : undefined;
+    if (row === undefined) throw notFound('Webhook');
+    return row;
+  }
+
+  /** The columns of a url, or `400` on `url`. */
+  function destination(url: string): Pick<WebhookRow, 'url' | 'host'> {
+    const verdict = checkUrl(url, { schemes: ['https:'], fragment: 'refused', allowed });
+    if (!verdict.ok) throw invalid('url', verdict.reason);
+    return { url, host: verdict.url.host };
+  }
+
+  /** Whether there was any. */
+  async function cancelPending(tx: Transaction, id: string, now: number): Promise<boolean> {
+    const changes = await cancelSome(tx, id, 'pending', now);
+    await changeDeliveryCounts(tx, writer, changes);
+    return changes.length > 0;
+  }
+
+  return {
+    find,
+
+    /** The new webhook, with its secret: nothing else ever shows it. */
+    async create(organizationId: string, fields: NewWebhook) {
+      const now = clock.now();
+      const { agent_id, url, events } = fields;
+      const secret = fields.secret === undefined ? newSecret() : usable(fields.secret);
+      const to = destination(url);
+      const row = await database.write(async (tx) => {
+        await agents.hold(tx, organizationId, agent_id);
+        const created: WebhookRow = {
+          id: newId(),
+          organization_id: organizationId,
+          agent_id,
+          ...to,
+          events: JSON.stringify(events),
+          secret,
+          active: 1,
+          failing: 0,
+          consecutive_failures: 0,
+          active_since: await placeOfNow(tx),
+          removed: 0,
+          last_delivery_at: null,
+          created_at: now,
+          updated_at: now,
+        };
+        await insertWebhook(tx, created);
+        tx.afterCommit(onActive);
+        return created;
+      });
+      const { id } = row;
+      const moments = { created_at: timestamp(now), updated_at: timestamp(now) };
+      return { id, agent_id, url, events: [...events], secret, active: true, ...moments };
+    },
+
+    async list(organizationId: string) {
+      return (await listWebhooks(database.read, organizationId)).map(shown);
+    },
+
+    async get(organizationId: string, id: string) {
+      return shown(await find(organizationId, id));
+    },
+
+    /** Changes what `changes` names. */
+    async update(organizationId: string, id: string, changes: WebhookChanges) {
+      const given = {
+        ...(changes.url === undefined ? {} : destination(changes.url)),
+        ...(changes.events === undefined ? {} : { events: JSON.stringify(changes.events) }),
+        ...(changes.secret === undefined ? {} : { secret: usable(changes.secret) }),
+      };
+      return database.write(async (tx) => {
+        const place = changes.active === true ? await placeOfNow(tx) : '';
+        const before = await lockWebhook(tx, organizationId, id);
+        if (before === undefined) throw notFound('Webhook');
+        const now = clock.now();
+        const columns = {
+          ...given,
+          ...(changes.active === false ? { active: 0 } : {}),
+          ...(changes.active === true && before.active === 0
+            ? { active: 1, active_since: place, consecutive_failures: 0 }
+            : {}),
+        };
+        // A value that it has already is a change all the same; an empty body is none.
+        if (Object.keys(changes).length === 0) return shown(before);
+        await updateWebhook(tx, id, { ...columns, updated_at: now });
+        if (changes.active === false) await cancelPending(tx, id, now);
+        // What deactivating has not come round to yet must not be sent after all.
+        if (before.active === 0) while (await cancelPending(tx, id, now));
+        if (changes.active === true) tx.afterCommit(onActive);
+        return shown({ ...before, ...columns, updated_at: now });
+      });
+    },
+
+    async remove(organizationId: string, id: string): Promise<void> {
+      await database.write(async (tx) => {
+        if ((await lockWebhook(tx, organizationId, id)) === undefined) throw notFound('Webhook');
+        await removeWebhook(tx, id);
+      });
+    },
+
+    /** Deletes the webhooks of an agent that is being deleted. */
+    async removeOfAgent(tx: Transaction, organizationId: string, agentId: string): Promise<void> {
+      for (const id of await lockWebhooksOfAgent(tx, organizationId, agentId)) {
+        await removeWebhook(tx, id);
+      }
+    },
+  };
+}
+
+/** The secret, or `400`. */
+function usable(secret: string): string {
+  const fault = secretFault(secret);
+  if (fault !== null) throw invalid('secret', fault);
+  return secret;
+}
+
+/** As the Standard Webhooks specification writes secrets. */
+function newSecret(): string {
+  return `whsec_${randomBytes(32).toString('base64')}`;
+}
+
+function shown(row: WebhookRow) {
+  return {
+    id: row.id,
+    agent_id: row.agent_id,
+    url: row.url,
+    events: JSON.parse(row.events) as EventType[],
+    active: row.active === 1,
+    failing: row.failing === 1,
+    consecutive_failures: row.consecutive_failures,
+    last_delivery_at: timestampOrNull(row.last_delivery_at),
+    created_at: timestamp(row.created_at),
+    updated_at: timestamp(row.updated_at),
+  };
+}

@@ -1,0 +1,232 @@
+/** The outbox is read by cursor: nothing is lost, nothing doubled, whoever commits when. */
+import { describe, expect, test } from 'vitest';
+import type { Database, Transaction } from '../../src/database/database.ts';
+import { appendEvents } from '../../src/events/outbox.ts';
+import {
+  hasNews,
+  isAfter,
+  joinReader,
+  type OutboxEvent,
+  readEvents,
+} from '../../src/events/reader.ts';
+import { engines } from '../support/databases.ts';
+import { untilReadable } from '../support/outbox.ts';
+
+const reader = 'a reader';
+
+/** Appends events whose data name them. */
+function append(tx: Transaction, ...names: string[]): Promise<void> {
+  const events = names.map((name) => ({
+    type: 'agent.error' as const,
+    organizationId: 'default',
+    agentId: 'default',
+    data: { code: name, message: '', job_id: null },
+  }));
+  return appendEvents(tx, events, 0);
+}
+
+const nameOf = ({ data }: OutboxEvent) => JSON.parse(data).code as string;
+
+/** Reads once what can be read, as far as `limit`; the names of what was read. */
+async function readNow(database: Database, limit = 100): Promise<string[]> {
+  const names: string[] = [];
+  await database.write((tx) => {
+    names.length = 0;
+    return readEvents(tx, reader, limit, async (events) => {
+      names.push(...events.map(nameOf));
+      return events.length;
+    });
+  });
+  return names;
+}
+
+/** As `readNow`, of everything that was committed. */
+async function readOnce(database: Database, limit?: number): Promise<string[]> {
+  await untilReadable(database);
+  return readNow(database, limit);
+}
+
+const join = (database: Database, isFirst = true) =>
+  database.write((tx) => joinReader(tx, reader, async () => isFirst));
+
+describe.each(await engines())('on $name', (engine) => {
+  test('a reader gets what happens after it joined, in order, each event once', async () => {
+    const database = await engine.fresh();
+    await database.write((tx) => append(tx, 'before'));
+    expect(await hasNews(database.read, reader)).toBe(false);
+    await join(database);
+    expect(await hasNews(database.read, reader)).toBe(false);
+
+    await database.write((tx) => append(tx, 'a', 'b'));
+    await database.write((tx) => append(tx, 'c'));
+
+    await untilReadable(database);
+    expect(await hasNews(database.read, reader)).toBe(true);
+    expect(await readOnce(database, 2)).toEqual(['a', 'b']);
+    expect(await readOnce(database)).toEqual(['c']);
+    expect(await readOnce(database)).toEqual([]);
+    expect(await hasNews(database.read, reader)).toBe(false);
+  });
+
+  test('whoever joins when somebody is there already moves nothing', async () => {
+    const database = await engine.fresh();
+    await join(database);
+    await database.write((tx) => append(tx, 'a'));
+
+    await join(database, false);
+
+    expect(await readOnce(database)).toEqual(['a']);
+  });
+
+  test('a reader that deals with the first few only gets the others again', async () => {
+    const database = await engine.fresh();
+    await join(database);
+    await database.write((tx) => append(tx, 'a', 'b', 'c'));
+
+    await untilReadable(database);
+    await database.write((tx) => readEvents(tx, reader, 100, async () => 1));
+
+    expect(await readOnce(database)).toEqual(['b', 'c']);
+  });
+
+  test('a transaction that fails leaves the cursor where it was', async () => {
+    const database = await engine.fresh();
+    await join(database);
+    await database.write((tx) => append(tx, 'a'));
+
+    await untilReadable(database);
+    const failing = database.write((tx) =>
+      readEvents(tx, reader, 100, async () => {
+        throw new Error('it broke');
+      }),
+    );
+
+    await expect(failing).rejects.toThrow('it broke');
+    expect(await readOnce(database)).toEqual(['a']);
+  });
+
+  test('a place tells what was committed before it from what was after', async () => {
+    const database = await engine.fresh();
+    await join(database);
+    await database.write((tx) => append(tx, 'before'));
+    const place = await join(database, false);
+    await database.write((tx) => append(tx, 'after'));
+
+    await untilReadable(database);
+    const events: OutboxEvent[] = [];
+    await database.write((tx) =>
+      readEvents(tx, reader, 100, async (some) => {
+        events.splice(0, events.length, ...some);
+        return some.length;
+      }),
+    );
+
+    expect(events.map((event) => [nameOf(event), isAfter(event, place)])).toEqual([
+      ['before', false],
+      ['after', true],
+    ]);
+  });
+
+  test('five readers at once read each of 200 events once, while they are appended', async () => {
+    const place = await engine.place();
+    const database = await place.open();
+    await join(database);
+    const readers = await Promise.all(
+      [1, 2, 3, 4, 5].map(() => (engine.name === 'SQLite' ? database : place.open())),
+    );
+    const names = Array.from({ length: 200 }, (_, i) => `event ${i}`);
+    let appending = true;
+
+    const reading = readers.map(async (one) => {
+      const read: string[] = [];
+      do read.push(...(await readNow(one, 7)));
+      while (appending || (await hasNews(one.read, reader)));
+      return read;
+    });
+    await Promise.all(names.map((name) => database.write((tx) => append(tx, name))));
+    await untilReadable(database);
+    appending = false;
+
+    expect((await Promise.all(reading)).flat().toSorted()).toEqual(names.toSorted());
+  });
+});
+
+const postgres = (await engines()).filter(({ name }) => name === 'PostgreSQL');
+
+describe.each(postgres)('on $name, where transactions overlap', (engine) => {
+  /** A transaction that has appended, and commits when it is told to. */
+  async function openTransaction(database: Database, name: string) {
+    const appended = Promise.withResolvers<void>();
+    const commit = Promise.withResolvers<void>();
+    const committed = database.write(async (tx) => {
+      await append(tx, name);
+      appended.resolve();
+      await commit.promise;
+    });
+    await appended.promise;
+    return {
+      commit() {
+        commit.resolve();
+        return committed;
+      },
+    };
+  }
+
+  test('one that appended earlier and commits later is not lost', async () => {
+    const database = await engine.fresh();
+    await join(database);
+    const early = await openTransaction(database, 'early');
+    await database.write((tx) => append(tx, 'late'));
+
+    const meanwhile = await readNow(database);
+    await early.commit();
+    const afterwards = await readOnce(database);
+
+    expect([...meanwhile, ...afterwards]).toEqual(['early', 'late']);
+  });
+
+  test('one that was under way when a reader joined counts as after', async () => {
+    const database = await engine.fresh();
+    await join(database);
+    const early = await openTransaction(database, 'early');
+    await database.write((tx) => append(tx, 'committed before'));
+    const place = await join(database);
+    await early.commit();
+    await untilReadable(database);
+
+    const after: string[] = [];
+    await database.write((tx) =>
+      readEvents(tx, reader, 100, async (events) => {
+        after.push(...events.filter((event) => isAfter(event, place)).map(nameOf));
+        return events.length;
+      }),
+    );
+
+    expect(after).toEqual(['early']);
+  });
+
+  test('while one process reads, another one does not wait for it', async () => {
+    const place = await engine.place();
+    const [one, other] = [await place.open(), await place.open()];
+    await join(one);
+    await one.write((tx) => append(tx, 'a'));
+    await untilReadable(one);
+    const inside = Promise.withResolvers<void>();
+    const finish = Promise.withResolvers<void>();
+    const reading = one.write((tx) =>
+      readEvents(tx, reader, 100, async (events) => {
+        inside.resolve();
+        await finish.promise;
+        return events.length;
+      }),
+    );
+    await inside.promise;
+
+    const read = await readNow(other);
+    finish.resolve();
+
+    expect(read).toEqual([]);
+    expect(await reading).toBe(true);
+    expect(await readOnce(other)).toEqual([]);
+  });
+});

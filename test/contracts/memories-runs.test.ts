@@ -1,0 +1,203 @@
+/** What becomes of an attempt's memory on every database (decisions 8). */
+import { describe, expect, test } from 'vitest';
+import { expectConsistent } from '../support/consistency.ts';
+import { engines } from '../support/databases.ts';
+import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
+import type { ScriptedRun } from '../support/scripted-pool.ts';
+
+const own = { organizationId: 'default', agentId: 'default' };
+const page = { limit: 200, offset: 0 };
+
+const known = async ({ memories }: JobsWorld, filter = {}) =>
+  (await memories.list(own, filter, page)).memories.map(({ content }) => content);
+const remember = async (run: ScriptedRun, content: string) =>
+  (await run.ask('remember', { content })) as { id: string };
+const contents = (recalled: unknown) =>
+  (recalled as { content: string }[]).map(({ content }) => content);
+
+describe.each(await engines())('on $name', (engine) => {
+  test('an attempt that completes records it together with its job', async () => {
+    const world = await jobsWorld(engine);
+    const stored = await world.memories.create(own, { content: 'old tea' });
+    const job = await world.submit();
+
+    await world.attempt(job.id, completed(), async (run) => {
+      await remember(run, 'new tea');
+      expect(await run.ask('forget', stored.id)).toBe(true);
+      expect(contents(await run.ask('recall', { query: 'tea' }))).toEqual(['new tea']);
+      expect(await known(world)).toEqual(['old tea']);
+    });
+
+    expect((await world.row(job.id)).status).toBe('completed');
+    expect(await known(world)).toEqual(['new tea']);
+    expect(await known(world, { q: 'tea' })).toEqual(['new tea']);
+    await expectConsistent(world.database);
+  });
+
+  test.each([
+    ['fails', failed()],
+    ['fails for good', failed({ retryable: false })],
+    ['times out', { kind: 'timeout', message: 'too long' } as const],
+    ['is lost', { kind: 'lost', message: 'it died' } as const],
+    ['is displaced', { kind: 'displaced', suspect: true } as const],
+    ['is handed back', { kind: 'aborted' } as const],
+  ])('an attempt that %s leaves nothing behind', async (_, outcome) => {
+    const world = await jobsWorld(engine);
+    const stored = await world.memories.create(own, { content: 'old' });
+    const job = await world.submit();
+
+    await world.attempt(job.id, outcome, async (run) => {
+      await remember(run, 'new');
+      await run.ask('forget', stored.id);
+    });
+
+    expect(await known(world)).toEqual(['old']);
+  });
+
+  test('an attempt whose cancellation was asked for leaves nothing, even when it completes', async () => {
+    const world = await jobsWorld(engine);
+    const job = await world.submit();
+    const { run, ended } = await world.begin(job.id);
+    await remember(run, 'new');
+
+    await world.jobs.cancel('default', job.id);
+    run.end(completed());
+    await ended;
+
+    expect((await world.row(job.id)).status).toBe('cancelled');
+    expect(await known(world)).toEqual([]);
+  });
+
+  test('an attempt that has lost its lease leaves nothing, the one that has it is kept once', async () => {
+    const world = await jobsWorld(engine);
+    const other = world.worker('second');
+    const job = await world.submit();
+    const late = await world.begin(job.id);
+    await remember(late.run, 'once');
+    world.clock.advance(leaseMs + 1);
+    await world.recovery.sweep();
+    world.clock.advance(60_000);
+
+    await other.attempt(job.id, completed(), (run) => remember(run, 'once'));
+    late.run.end(completed());
+    await late.ended;
+
+    expect((await world.row(job.id)).status).toBe('completed');
+    expect(await known(world)).toEqual(['once']);
+    await expectConsistent(world.database);
+  });
+
+  test('what cannot be recorded leaves the job as it was', async () => {
+    const world = await jobsWorld(engine);
+    const job = await world.submit();
+    const { run, ended } = await world.begin(job.id);
+    await remember(run, 'new');
+    await world.database.write((tx) => tx.kysely.schema.dropTable('memory_tags').execute());
+
+    run.end(completed());
+
+    await expect(ended).rejects.toThrow();
+    expect((await world.row(job.id)).status).toBe('active');
+    expect(await known(world)).toEqual([]);
+  });
+
+  test('50 runs that complete together keep all that each remembers', async () => {
+    const world = await jobsWorld(engine);
+    const stored = await world.memories.create(own, { content: 'old' });
+    const jobs = await Promise.all(Array.from({ length: 50 }, () => world.submit()));
+    const runs = await Promise.all(jobs.map(({ id }) => world.begin(id)));
+
+    for (const [i, { run }] of runs.entries()) {
+      await remember(run, `of ${i}`);
+      // All of them forget the same one.
+      expect(await run.ask('forget', stored.id)).toBe(true);
+    }
+    for (const { run } of runs) run.end(completed());
+    await Promise.all(runs.map(({ ended }) => ended));
+
+    expect((await known(world)).sort()).toEqual(runs.map((_, i) => `of ${i}`).sort());
+    expect((await world.memories.list(own, { tag: 'fact' }, page)).total).toBe(50);
+    expect((await world.memories.list(own, { q: 'old' }, page)).total).toBe(0);
+    await expectConsistent(world.database);
+  });
+
+  test('what is asked for and not waited for is counted before the end', async () => {
+    const world = await jobsWorld(engine);
+    const stored = await world.memories.create(own, { content: 'old' });
+    const job = await world.submit();
+
+    await world.attempt(job.id, completed(), (run) => {
+      void run.ask('remember', { content: 'new' });
+      void run.ask('forget', stored.id);
+    });
+
+    expect(await known(world)).toEqual(['new']);
+  });
+
+  test('after deletions other writes go on as before', async () => {
+    const world = await jobsWorld(engine);
+    for (let round = 0; round < 3; round += 1) {
+      const made: string[] = [];
+      for (let i = 0; i < 20; i += 1) {
+        made.push((await world.memories.create(own, { content: `tea ${i}` })).id);
+      }
+      for (const id of made) await world.memories.remove(own, id);
+      const job = await world.submit();
+      await world.attempt(job.id, completed());
+      expect((await world.row(job.id)).status).toBe('completed');
+    }
+    expect(await known(world)).toEqual([]);
+  });
+
+  test.each<[string, unknown]>([
+    ['remember', undefined],
+    ['remember', 'x'],
+    ['remember', { content: 'a\0b' }],
+    ['remember', { content: '\ud800' }],
+    ['remember', { content: ['x'] }],
+    ['remember', { content: 'x'.repeat(65_537) }],
+    ['remember', { content: 'x', tag: '\0' }],
+    ['remember', { content: 'x', tag: { length: 3 } }],
+    ['remember', { content: 'x', metadata: { a: '\0' } }],
+    ['remember', { content: 'x', metadata: { '\udfff': 1 } }],
+    ['remember', { content: 'x', metadata: JSON.parse('['.repeat(99) + ']'.repeat(99)) }],
+    ['remember', { content: 'x', metadata: { a: JSON.parse('['.repeat(99) + ']'.repeat(99)) } }],
+    ['remember', { content: 'x', organization_id: 'other' }],
+    ['remember', JSON.parse('{"content":"x","__proto__":{"tag":"t"}}')],
+    ['recall', 'tea'],
+    ['recall', { query: '\0' }],
+    ['recall', { tag: '\ud800' }],
+    ['recall', { limit: 1e9 }],
+    ['recall', { limit: '1' }],
+    ['recall', { agent_id: 'other' }],
+    ['forget', null],
+    ['forget', { toString: () => 'x' }],
+    ['forget', 7],
+  ])('a child that asks to %s with %j is refused', async (kind, payload) => {
+    const world = await jobsWorld(engine);
+    const job = await world.submit();
+
+    await world.attempt(job.id, completed(), async (run) => {
+      await expect(run.ask(kind, payload)).rejects.toMatchObject({
+        message: expect.stringMatching(/\S/),
+        retryable: false,
+      });
+    });
+
+    expect(await known(world)).toEqual([]);
+  });
+
+  test('a run that never asks makes no query on memories', async () => {
+    const world = await jobsWorld(engine);
+    const job = await world.submit();
+    await world.database.write(async (tx) => {
+      for (const table of ['memories', 'memory_owners', 'memory_tags']) {
+        await tx.kysely.schema.dropTable(table).execute();
+      }
+    });
+
+    await world.attempt(job.id, completed());
+
+    expect((await world.row(job.id)).status).toBe('completed');
+  });
+});

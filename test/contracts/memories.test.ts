@@ -1,0 +1,452 @@
+/** Memories on every database (specification: Agent memory; decisions 8). */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createAgents, insertDefaultAgent } from '../../src/agents/agents.ts';
+import type { Database } from '../../src/database/database.ts';
+import { createMemories, type Memories } from '../../src/memories/memories.ts';
+import { newMemory } from '../../src/memories/record.ts';
+import { joinWords, rank } from '../../src/memories/relevance.ts';
+import { queryWordsOf, wordsOf } from '../../src/memories/words.ts';
+import { type Engine, engines } from '../support/databases.ts';
+import { manualClock } from '../support/manual-clock.ts';
+
+const ada = { organizationId: 'default', agentId: 'ada' };
+const bob = { organizationId: 'default', agentId: 'bob' };
+const elsewhere = { organizationId: 'other', agentId: 'ada' };
+const page = { limit: 50, offset: 0 };
+const unknownId = '0191f3b0-0000-7000-8000-000000000000';
+
+/** The verbs on a new database, where `ada` and `bob` work, and another `ada` elsewhere. */
+async function world(engine: Engine) {
+  const place = await engine.place();
+  return await worldOn(await place.open(), place);
+}
+
+async function worldOn(database: Database, place?: { open(): Promise<Database> }) {
+  const clock = manualClock();
+  const agents = createAgents(database, clock, {
+    areThere: async () => false,
+    remove: (tx, organizationId, agentId) => memories.removeAll(tx, { organizationId, agentId }),
+  });
+  const memories = createMemories({ database, clock, agents });
+  const existing = await agents.list('default', page);
+  if (existing.total === 0) {
+    for (const { organizationId, agentId } of [ada, bob, elsewhere]) {
+      await database.write((tx) => insertDefaultAgent(tx, organizationId, 0));
+      await agents.create(organizationId, { id: agentId });
+    }
+  }
+  return { database, clock, agents, memories, place };
+}
+
+const found = async (memories: Memories, q: string, more: { tag?: string } = {}, owning = ada) =>
+  (await memories.list(owning, { q, ...more }, page)).memories.map(({ content }) => content);
+
+/** What is kept beside the memories, held against them. */
+async function expectCounted(database: Database): Promise<void> {
+  const db = database.read.kysely;
+  const rows = await db.selectFrom('memories').select(['owner', 'tag', 'seq']).execute();
+  const owners = await db.selectFrom('memory_owners').select(['id', 'count']).execute();
+  const tags = await db.selectFrom('memory_tags').selectAll().execute();
+  const index = await db.selectFrom('memory_index').select('rowid').orderBy('rowid').execute();
+  const sizes = Map.groupBy(rows, (row) => row.owner);
+  for (const { id, count } of owners) expect(count).toBe(sizes.get(id)?.length ?? 0);
+  const byTag = Map.groupBy(rows, ({ owner, tag }) => `${owner} ${tag}`);
+  expect(new Map(tags.map(({ owner, tag, count }) => [`${owner} ${tag}`, count]))).toEqual(
+    new Map([...byTag].map(([key, all]) => [key, all.length])),
+  );
+  const seqs = rows.map(({ seq }) => seq).sort((a, b) => a - b);
+  expect(index.map(({ rowid }) => rowid)).toEqual(seqs);
+}
+
+describe.each(await engines())('on $name', (engine) => {
+  test('a memory is what it was made of, and has the defaults of what was left out', async () => {
+    const { memories, clock } = await world(engine);
+    const now = new Date(clock.now()).toISOString();
+
+    const plain = await memories.create(ada, { content: 'x' });
+    const full = await memories.create(ada, {
+      content: ' Tabs\tand\r\nlines, 😀 ',
+      tag: 'Ünï "tag" 100%',
+      metadata: { a: [1, { b: null }], '': 'é' },
+    });
+
+    expect(plain).toEqual({
+      id: expect.any(String),
+      agent_id: 'ada',
+      content: 'x',
+      tag: 'fact',
+      metadata: {},
+      created_at: now,
+      updated_at: now,
+    });
+    expect(full).toMatchObject({
+      content: ' Tabs\tand\r\nlines, 😀 ',
+      tag: 'Ünï "tag" 100%',
+      metadata: { a: [1, { b: null }], '': 'é' },
+    });
+    expect(await memories.get(ada, full.id)).toEqual(full);
+  });
+
+  test('a change is of what it names, refreshes updated_at, and is searched by', async () => {
+    const { memories, clock, database } = await world(engine);
+    const before = await memories.create(ada, { content: 'red fox', metadata: { a: 1 } });
+    clock.advance(1_000);
+
+    const content = await memories.update(ada, before.id, { content: 'blue whale' });
+    const tag = await memories.update(ada, before.id, { tag: 'animal' });
+    const metadata = await memories.update(ada, before.id, { metadata: {} });
+
+    const updated_at = new Date(clock.now()).toISOString();
+    expect(content).toEqual({ ...before, content: 'blue whale', updated_at });
+    expect(tag).toEqual({ ...content, tag: 'animal' });
+    expect(metadata).toEqual({ ...tag, metadata: {} });
+    expect(await memories.get(ada, before.id)).toEqual(metadata);
+    expect(await found(memories, 'fox')).toEqual([]);
+    expect(await found(memories, 'whale', { tag: 'animal' })).toEqual(['blue whale']);
+    expect(await found(memories, 'whale', { tag: 'fact' })).toEqual([]);
+    await expectCounted(database);
+  });
+
+  test('a change of nothing changes nothing', async () => {
+    const { memories, clock } = await world(engine);
+    const before = await memories.create(ada, { content: 'x' });
+    clock.advance(1_000);
+
+    expect(await memories.update(ada, before.id, {})).toEqual(before);
+    expect(await memories.get(ada, before.id)).toEqual(before);
+  });
+
+  test('a deleted one is gone from lists, searches and counts', async () => {
+    const { memories, database } = await world(engine);
+    const gone = await memories.create(ada, { content: 'one' });
+    await memories.create(ada, { content: 'two', tag: 'other' });
+
+    await memories.remove(ada, gone.id);
+
+    expect((await memories.list(ada, {}, page)).total).toBe(1);
+    expect((await memories.list(ada, { tag: 'fact' }, page)).total).toBe(0);
+    expect(await found(memories, 'one')).toEqual([]);
+    await expect(memories.remove(ada, gone.id)).rejects.toMatchObject({ code: 'not_found' });
+    await expectCounted(database);
+  });
+
+  test('an agent knows neither another one’s memories nor those of another organization', async () => {
+    const { memories } = await world(engine);
+    const { id } = await memories.create(ada, { content: 'secret', tag: 'private' });
+
+    for (const stranger of [bob, elsewhere]) {
+      const nothing = { memories: [], total: 0 };
+      await memories.create(stranger, { content: 'public' });
+      expect(await memories.list(stranger, { q: 'secret' }, page)).toEqual(nothing);
+      expect(await memories.list(stranger, { tag: 'private' }, page)).toEqual(nothing);
+      expect((await memories.list(stranger, {}, page)).total).toBe(1);
+      for (const attempt of [
+        () => memories.get(stranger, id),
+        () => memories.update(stranger, id, { content: 'mine' }),
+        () => memories.update(stranger, id, {}),
+        () => memories.remove(stranger, id),
+      ]) {
+        await expect(attempt()).rejects.toMatchObject({
+          code: 'not_found',
+          message: 'Memory not found',
+        });
+      }
+    }
+    expect((await memories.get(ada, id)).content).toBe('secret');
+  });
+
+  test.each(['', 'x', unknownId, unknownId.toUpperCase(), `${unknownId} `, '%', "'"])(
+    'there is no memory %j',
+    async (id) => {
+      const { memories } = await world(engine);
+      await memories.create(ada, { content: 'x' });
+
+      await expect(memories.get(ada, id)).rejects.toMatchObject({ code: 'not_found' });
+      await expect(memories.remove(ada, id)).rejects.toMatchObject({ code: 'not_found' });
+    },
+  );
+
+  test('lists are newest first, in pages, with exact totals', async () => {
+    const { memories } = await world(engine);
+    for (let i = 1; i <= 12; i += 1) {
+      await memories.create(ada, { content: `${i}`, tag: i % 3 === 0 ? 'third' : 'other' });
+    }
+    const list = async (filter: { tag?: string; q?: string }, limit: number, offset: number) => {
+      const { memories: rows, total } = await memories.list(ada, filter, { limit, offset });
+      return [...rows.map(({ content }) => content), total];
+    };
+
+    expect(await list({}, 3, 0)).toEqual(['12', '11', '10', 12]);
+    expect(await list({}, 5, 10)).toEqual(['2', '1', 12]);
+    expect(await list({}, 5, 2_147_483_647)).toEqual([12]);
+    expect(await list({ tag: 'third' }, 2, 1)).toEqual(['9', '6', 4]);
+    expect(await list({ tag: 'Third' }, 2, 0)).toEqual([0]);
+    expect(await list({ tag: '' }, 2, 0)).toEqual([0]);
+  });
+
+  const documents = [
+    'The quick brown fox jumps over the lazy dog.',
+    'Crème brûlée: caramelised sugar & CREAM',
+    'Ada prefers tea. Ada drinks tea.',
+    'Bob prefers coffee to tea, most days',
+    '東京都庁へ行きました',
+    'ภาษาไทยง่ายมาก',
+    'О́н живёт в Москве́',
+    "O'Brien's e-mail: o.brien@example.com",
+    'NOT a AND b OR c NEAR d',
+    '100% of "quoted" words*',
+    'שָׁלוֹם עולם',
+    '👍 !!!',
+    'a:b -c +d ^e (f) {g} <h> \\ | & ! ~',
+  ];
+  test.each([
+    ['fox', [0]],
+    ['FOX', [0]],
+    ['fox dog', [0]],
+    ['dog, fox!', [0]],
+    ['fox cat', []],
+    ['fo', []],
+    ['creme', [1]],
+    ['BRÛLÉE', [1]],
+    ['tea', [2, 3]],
+    ['prefers', [2, 3]],
+    ['prefers coffee', [3]],
+    ['都庁', [4]],
+    ['ไทย', [5]],
+    ['жив', []],
+    ['живет', [6]],
+    ['Москве', [6]],
+    ['e-mail', [7]],
+    ["o'brien", [7]],
+    ['o.brien@example.com', [7]],
+    ['not', [8]],
+    ['AND OR NOT', [8]],
+    ['a AND b', [8]],
+    ['NEAR(a d)', [8]],
+    ['quoted', [9]],
+    ['"of quoted"', [9]],
+    ['word*', []],
+    ['שלום', [10]],
+    ['tokens:tea', []],
+    ['a:b', [12, 8]],
+    ['', []],
+    ['   ', []],
+    ['*', []],
+    ['"', []],
+    ["'", []],
+    ["'; drop table memories; --", []],
+    ['-tea', [2, 3]],
+    ['!tea & (', [2, 3]],
+    ['tea | coffee', [3]],
+    ['tea:*', [2, 3]],
+    ['tea:AB', []],
+    ['\\', []],
+    ['%', []],
+    ['👍', []],
+    ['\u00b7', []],
+    ['1\u00b7tea', []],
+    ['1\u00a7', []],
+    ['{tokens}: tea', []],
+    ['^tea', [2, 3]],
+  ])('the search for %j finds %j', async (q, indexes) => {
+    const { memories } = await world(engine);
+    for (const content of documents) await memories.create(ada, { content });
+    await memories.create(bob, { content: documents.join('\n') });
+
+    const { memories: rows, total } = await memories.list(ada, { q }, page);
+
+    expect(rows.map(({ content }) => documents.indexOf(content))).toEqual(indexes);
+    expect(total).toBe(indexes.length);
+  });
+
+  test('finds what words and their rules say, in that order, whatever the texts', async () => {
+    const { memories, agents } = await world(engine);
+    const unit = fc.constantFrom(
+      ...'aAbBcä é-\'"*:&|!()<>\\%_1 2 ß東京かがกไท न ि ς Σ 𐐨 🏔'.split(''),
+    );
+    const contents = fc.array(fc.string({ unit, minLength: 1, maxLength: 24 }), { maxLength: 12 });
+    const queries = fc.array(fc.string({ unit, maxLength: 8 }), { minLength: 1, maxLength: 5 });
+    let samples = 0;
+
+    await fc.assert(
+      fc.asyncProperty(contents, queries, async (texts, asked) => {
+        samples += 1;
+        const sample = { organizationId: 'default', agentId: `sample-${samples}` };
+        await agents.create('default', { id: sample.agentId });
+        const made: { id: string; content: string }[] = [];
+        for (const content of texts.map((text) => text.toWellFormed())) {
+          made.push(await memories.create(sample, { content }));
+        }
+        for (const q of asked.map((text) => text.toWellFormed())) {
+          const { memories: rows, total } = await memories.list(sample, { q }, page);
+          const expected = oracle(made, q);
+          expect(rows.map(({ id }) => id)).toEqual(expected);
+          expect(total).toBe(expected.length);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  test('where more match than are ranked, every match is on one page, and the total is exact', async () => {
+    const { memories, database } = await world(engine);
+    const now = Date.now();
+    await fill(memories, database, 1_300, (i) => (i === 900 ? 'tea tea tea' : `tea ${i}`), now);
+    await fill(memories, database, 5, () => 'coffee', now);
+
+    const ids: string[] = [];
+    for (let offset = 0; offset < 1_400; offset += 130) {
+      const { memories: rows, total } = await memories.list(
+        ada,
+        { q: 'tea' },
+        { limit: 130, offset },
+      );
+      expect(total).toBe(1_300);
+      ids.push(...rows.map(({ id }) => id));
+    }
+
+    expect(ids).toHaveLength(1_300);
+    expect(new Set(ids).size).toBe(1_300);
+    expect((await memories.get(ada, ids[0] ?? '')).content).toBe('tea tea tea');
+    expect((await memories.get(ada, ids[1_299] ?? '')).content).toBe('tea 0');
+  });
+
+  test('where the matches are long, fewer are ranked, and none is missing', async () => {
+    const { memories, database } = await world(engine);
+    const long = 'tea '.repeat(16_000);
+    await fill(memories, database, 30, (i) => (i === 0 ? 'tea' : `${long}${i}`), Date.now());
+
+    const first = await memories.list(ada, { q: 'tea' }, { limit: 20, offset: 0 });
+    const second = await memories.list(ada, { q: 'tea' }, { limit: 20, offset: 20 });
+
+    const ids = [...first.memories, ...second.memories].map(({ id }) => id);
+    expect(new Set(ids).size).toBe(30);
+    expect([first.total, second.total]).toEqual([30, 30]);
+    expect(second.memories.at(-1)?.content).toBe('tea');
+  });
+
+  test('the longest memory is kept and found by its first 10,000 words', async () => {
+    const { memories } = await world(engine);
+    const words = Array.from({ length: 16_000 }, (_, i) => i.toString(36).padStart(3, '0'));
+    const content = words.join(' ').padEnd(65_536, ' ');
+    const tag = '🏷'.repeat(200);
+
+    const { id } = await memories.create(ada, { content, tag });
+    await memories.create(ada, { content: 'ﷺ '.repeat(16_384) });
+
+    expect((await memories.get(ada, id)).content).toBe(content);
+    expect(await found(memories, words[0] ?? '', { tag })).toEqual([content]);
+    expect(await found(memories, words[9_999] ?? '')).toEqual([content]);
+    expect(await found(memories, words[10_000] ?? '')).toEqual([]);
+    expect(await found(memories, 'الله')).toHaveLength(1);
+  });
+
+  test.each([
+    ['content', { content: 'x'.repeat(65_537) }],
+    ['content', { content: '🏔'.repeat(16_385) }],
+    ['metadata', { content: 'x', metadata: { a: '🏔'.repeat(16_384) } }],
+  ])('a longer %s is refused', async (field, fields) => {
+    const { memories } = await world(engine);
+
+    await expect(memories.create(ada, fields)).rejects.toMatchObject({
+      code: 'validation_error',
+      extras: { details: [{ field, issue: expect.any(String) }] },
+    });
+  });
+
+  test('an agent that is not there gets none', async () => {
+    const { memories, database } = await world(engine);
+    const nobody = { organizationId: 'default', agentId: 'nobody' };
+
+    await expect(memories.create(nobody, { content: 'x' })).rejects.toMatchObject({
+      code: 'not_found',
+      message: 'Agent not found',
+    });
+    await expectCounted(database);
+  });
+
+  test('a deleted agent’s memories are gone at once, and a new one of its id begins with none', async () => {
+    const { memories, agents, database } = await world(engine);
+    const now = Date.now();
+    await fill(memories, database, 1_200, (i) => `tea ${i}`, now);
+    const [{ id } = { id: '' }] = (await memories.list(ada, {}, page)).memories;
+    await memories.create(bob, { content: 'tea' });
+
+    await agents.remove('default', 'ada');
+    await agents.create('default', { id: 'ada' });
+
+    expect(await memories.list(ada, {}, page)).toEqual({ memories: [], total: 0 });
+    expect(await memories.list(ada, { q: 'tea' }, page)).toEqual({ memories: [], total: 0 });
+    await expect(memories.get(ada, id)).rejects.toMatchObject({ code: 'not_found' });
+    await memories.create(ada, { content: 'tea again' });
+    await memories.purge();
+    expect(await found(memories, 'tea')).toEqual(['tea again']);
+    expect(await found(memories, 'tea', {}, bob)).toEqual(['tea']);
+    const rows = await database.read.kysely.selectFrom('memories').select('id').execute();
+    const owners = await database.read.kysely.selectFrom('memory_owners').select('id').execute();
+    expect([rows.length, owners.length]).toEqual([2, 2]);
+    await expectCounted(database);
+  });
+
+  test('many writers at once leave right counts, and no memory of a deleted agent', async () => {
+    const { memories, agents, database, place } = await world(engine);
+    const second = engine.name === 'SQLite' || place === undefined ? database : await place.open();
+    const { memories: others } = await worldOn(second);
+    const tags = ['a', 'b', 'c'];
+    const made = await Promise.all(
+      Array.from({ length: 60 }, (_, i) =>
+        (i % 2 === 0 ? memories : others).create(ada, { content: `m ${i}`, tag: tags[i % 3]! }),
+      ),
+    );
+    await Promise.all(
+      made.map(({ id }, i) => {
+        const verbs = i % 2 === 0 ? others : memories;
+        if (i % 3 === 0) return verbs.remove(ada, id);
+        return verbs.update(ada, id, { tag: tags[(i + 1) % 3]!, content: `n ${i}` });
+      }),
+    );
+
+    expect((await memories.list(ada, {}, page)).total).toBe(40);
+    expect((await memories.list(ada, { q: 'n' }, page)).total).toBe(40);
+    expect((await memories.list(ada, { q: 'm' }, page)).total).toBe(0);
+    await expectCounted(database);
+
+    const late = Array.from({ length: 20 }, (_, i) => others.create(ada, { content: `late ${i}` }));
+    const [removed, ...written] = await Promise.allSettled([
+      agents.remove('default', 'ada'),
+      ...late,
+    ]);
+
+    expect(removed.status).toBe('fulfilled');
+    for (const one of written) {
+      if (one.status === 'rejected') expect(one.reason).toMatchObject({ code: 'not_found' });
+    }
+    await memories.purge();
+    expect(await database.read.kysely.selectFrom('memories').select('id').execute()).toEqual([]);
+  });
+});
+
+/** The ids that a search has to give, reckoned without a database. */
+function oracle(made: readonly { id: string; content: string }[], q: string): string[] {
+  const query = queryWordsOf(q);
+  const matches = made
+    .map(({ id, content }) => ({ id, all: wordsOf(content) }))
+    .filter(({ all }) => query.length > 0 && query.every((word) => all.includes(word)))
+    .map(({ id, all }) => ({ id, words: joinWords(all), word_count: all.length }));
+  return rank(matches, query).map(({ id }) => id);
+}
+
+/** Gives `ada` many memories, as a run that completes does. */
+async function fill(
+  memories: Memories,
+  database: Database,
+  count: number,
+  contentOf: (i: number) => string,
+  now: number,
+): Promise<void> {
+  const remembered = Array.from({ length: count }, (_, i) =>
+    newMemory({ content: contentOf(i) }, now),
+  );
+  await database.write((tx) => memories.keep(tx, [{ ...ada, remembered, forgotten: [] }]));
+}

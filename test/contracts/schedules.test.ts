@@ -1,0 +1,470 @@
+/** Scheduled jobs and their runs on every database (specification: Scheduled jobs; decisions 9). */
+import { describe, expect, test } from 'vitest';
+import { deleteExpiredRuns, deleteOldRuns } from '../../src/schedules/retention.ts';
+import { scheduledRuns } from '../../src/schedules/run-ends.ts';
+import { isAgentScheduled } from '../../src/schedules/schedules.store.ts';
+import { expectConsistent } from '../support/consistency.ts';
+import { engines } from '../support/databases.ts';
+import { deadlocksIn } from '../support/deadlocks.ts';
+import { completed, failed } from '../support/jobs-world.ts';
+import { manualClock } from '../support/manual-clock.ts';
+import { type SchedulesWorld, schedulesWorld } from '../support/schedules-world.ts';
+
+const minute = 60_000;
+const hour = 60 * minute;
+const day = 24 * hour;
+const page = { limit: 50, offset: 0 };
+
+/** The next slot comes, and a tick. */
+async function nextSlot(world: SchedulesWorld): Promise<void> {
+  world.clock.advance(minute);
+  await world.tick();
+}
+
+const lastRun = async ({ schedules }: SchedulesWorld, id: string) => {
+  const { last_run_at, last_run_status, last_run_job_id } = await schedules.get('default', id);
+  return { last_run_at, last_run_status, last_run_job_id };
+};
+
+/** Events about scheduled jobs, with their data. */
+async function toldBy({ events }: SchedulesWorld) {
+  const rows = await events();
+  return rows
+    .filter(({ type }) => type.startsWith('scheduled_job.') || type.startsWith('skill.'))
+    .map(({ type, data }) => ({ type, data: JSON.parse(data) }));
+}
+
+describe.each(await engines())('on $name', (engine) => {
+  describe('a run', () => {
+    test('that completes is recorded and told, beside its skill.completed', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      await nextSlot(world);
+      const scheduled_for = new Date(world.clock.now()).toISOString();
+      const jobId = await world.lastJob(id);
+      const { run, ended } = await world.begin(jobId);
+      world.clock.advance(1_500);
+      run.end(completed());
+      await ended;
+
+      expect(await lastRun(world, id)).toEqual({
+        last_run_at: scheduled_for,
+        last_run_status: 'completed',
+        last_run_job_id: jobId,
+      });
+      const { conversation_id } = await world.row(jobId);
+      expect(await toldBy(world)).toMatchObject([
+        { type: 'skill.completed', data: { job_id: jobId } },
+        { type: 'scheduled_job.completed', data: {} },
+      ]);
+      expect((await toldBy(world))[1]?.data).toEqual({
+        scheduled_job_id: id,
+        job_id: jobId,
+        skill_category: 'test',
+        skill_name: 'echo',
+        skill_version: 'v1.0',
+        conversation_id,
+        scheduled_for,
+        duration_ms: 1_500,
+      });
+    });
+
+    test('that always fails has exactly 4 attempts with growing delays, then is failed', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      await nextSlot(world);
+      const jobId = await world.lastJob(id);
+      const delays: number[] = [];
+
+      for (let attempt = 1; attempt <= 4; attempt++) {
+        expect(await lastRun(world, id)).toMatchObject({ last_run_status: 'active' });
+        expect(await world.attempt(jobId, failed())).toBe(true);
+        const { status, run_at, attempt: counted } = await world.row(jobId);
+        expect({ status, counted }).toEqual({
+          status: attempt === 4 ? 'failed' : 'queued',
+          counted: attempt,
+        });
+        if (attempt < 4) delays.push(run_at - world.clock.now());
+        world.clock.advance(10_000);
+      }
+
+      expect(delays.map((ms) => Math.ceil(ms / 1_000))).toEqual([1, 2, 4]);
+      expect(await world.attempt(jobId, failed())).toBe(false);
+      expect(await lastRun(world, id)).toMatchObject({
+        last_run_status: 'failed',
+        last_run_job_id: jobId,
+      });
+      const told = await toldBy(world);
+      expect(told.map(({ type }) => type)).toEqual(['skill.failed', 'scheduled_job.failed']);
+      expect(told[1]?.data).toMatchObject({
+        scheduled_job_id: id,
+        job_id: jobId,
+        error: { code: 'skill_execution_failed', message: 'it broke' },
+      });
+      expect(told[1]?.data).not.toHaveProperty('duration_ms');
+    });
+
+    test('that is cancelled counts as failed, and nothing is told', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      await nextSlot(world);
+
+      await world.jobs.cancel('default', await world.lastJob(id));
+
+      expect(await lastRun(world, id)).toMatchObject({ last_run_status: 'failed' });
+      expect(await toldBy(world)).toEqual([]);
+      await nextSlot(world);
+      expect(await world.outcomes(id)).toEqual(['fired', 'fired']);
+    });
+
+    test('that ends after run-now has begun another does not end that one', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      await nextSlot(world);
+      const first = await world.lastJob(id);
+      const { job_id } = await world.schedules.runNow(world.caller, id);
+
+      await world.attempt(first, failed({ retryable: false }));
+
+      expect(await lastRun(world, id)).toMatchObject({
+        last_run_status: 'active',
+        last_run_job_id: job_id,
+      });
+      await world.attempt(job_id, completed());
+      expect(await lastRun(world, id)).toMatchObject({ last_run_status: 'completed' });
+      expect(await world.outcomes(id)).toEqual(['fired', 'run_now']);
+    });
+
+    test('of a job that no scheduled job knows is nobody’s', async () => {
+      const world = await schedulesWorld(engine);
+      const { id } = await world.submit({ triggerType: 'scheduled' });
+
+      await world.attempt(id, completed());
+
+      expect((await toldBy(world)).map(({ type }) => type)).toEqual(['skill.completed']);
+    });
+  });
+
+  const ends = [
+    ['deleted', ({ schedules }: SchedulesWorld, id: string) => schedules.remove('default', id)],
+    [
+      'disabled',
+      async ({ schedules, caller }: SchedulesWorld, id: string) => {
+        await schedules.update(caller, id, { enabled: false });
+      },
+    ],
+  ] as const;
+  describe.each(ends)('a scheduled job that is %s', (name, end) => {
+    /** Nothing comes of it any more, whatever time passes. */
+    async function expectNoLaterRun(world: SchedulesWorld, jobId?: string): Promise<void> {
+      const before = world.hints.length;
+      for (let n = 0; n < 3; n++) {
+        await nextSlot(world);
+        if (jobId !== undefined) expect(await world.attempt(jobId, completed())).toBe(false);
+      }
+      expect(world.hints).toHaveLength(before);
+    }
+
+    async function expectRowStays(world: SchedulesWorld, id: string): Promise<void> {
+      const rows = await world.database.read.kysely
+        .selectFrom('scheduled_job_last_runs')
+        .select('scheduled_job_id')
+        .where('scheduled_job_id', '=', id)
+        .execute();
+      expect(rows).toHaveLength(name === 'deleted' ? 0 : 1);
+      if (name === 'disabled') {
+        expect(await world.schedules.get('default', id)).toMatchObject({ enabled: false });
+      } else {
+        await expect(world.schedules.get('default', id)).rejects.toMatchObject({
+          code: 'not_found',
+        });
+      }
+    }
+
+    test('while it is due does not run', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      world.clock.advance(minute);
+
+      await end(world, id);
+
+      await expectNoLaterRun(world);
+      expect(await world.outcomes(id)).toEqual([]);
+      await expectRowStays(world, id);
+    });
+
+    test('while its run is queued does not run', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      await nextSlot(world);
+      const jobId = await world.lastJob(id);
+
+      await end(world, id);
+
+      expect(await world.row(jobId)).toMatchObject({ status: 'cancelled', attempt: 0 });
+      await expectNoLaterRun(world, jobId);
+      await expectRowStays(world, id);
+    });
+
+    test('while its run waits for a retry is not tried again', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      await nextSlot(world);
+      const jobId = await world.lastJob(id);
+      await world.attempt(jobId, failed());
+
+      await end(world, id);
+
+      expect(await world.row(jobId)).toMatchObject({ status: 'cancelled', attempt: 1 });
+      await expectNoLaterRun(world, jobId);
+    });
+
+    test.each([
+      ['completes', completed(), 'completed', 'scheduled_job.completed'],
+      ['fails', failed(), 'failed', 'scheduled_job.failed'],
+    ])('while its run is active: it %s, and that was all', async (_how, outcome, status, told) => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      await nextSlot(world);
+      const jobId = await world.lastJob(id);
+      const { run, ended } = await world.begin(jobId);
+
+      await end(world, id);
+      expect(await world.row(jobId)).toMatchObject({ status: 'active' });
+      run.end(outcome);
+      await ended;
+
+      expect(await world.row(jobId)).toMatchObject({ status, attempt: 1 });
+      expect((await toldBy(world)).map(({ type }) => type)).toContain(told);
+      await expectNoLaterRun(world, jobId);
+      await expectRowStays(world, id);
+      if (name === 'disabled') {
+        expect(await lastRun(world, id)).toMatchObject({ last_run_status: status });
+      }
+    });
+
+    test('leaves the runs of others alone', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      const other = await world.schedule({ cron_expression: '*/1 * * * *' });
+      await nextSlot(world);
+      const jobId = await world.lastJob(other);
+      await world.attempt(jobId, failed());
+
+      await end(world, id);
+
+      expect(await world.row(jobId)).toMatchObject({ status: 'queued' });
+      const unwanted = await world.database.write((tx) => scheduledRuns.unwanted(tx, [jobId]));
+      expect([...unwanted]).toEqual([]);
+    });
+  });
+
+  test('enabling it anew gives an earlier run no further attempt', async () => {
+    const world = await schedulesWorld(engine);
+    const id = await world.schedule();
+    await nextSlot(world);
+    const jobId = await world.lastJob(id);
+    const { run, ended } = await world.begin(jobId);
+    await world.schedules.update(world.caller, id, { enabled: false });
+    await world.schedules.update(world.caller, id, { enabled: true });
+
+    run.end(failed());
+    await ended;
+
+    expect(await world.row(jobId)).toMatchObject({ status: 'failed', attempt: 1 });
+    await nextSlot(world);
+    expect(await world.outcomes(id)).toEqual(['fired', 'fired']);
+  });
+
+  describe('run-now', () => {
+    test('works on a disabled one, and its run is tried again', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule({ enabled: false });
+
+      const { job_id } = await world.schedules.runNow(world.caller, id);
+
+      expect(await world.row(job_id)).toMatchObject({ trigger_type: 'scheduled', max_attempts: 4 });
+      expect(world.hints).toMatchObject([{ id: job_id, queue: 'scheduled-jobs' }]);
+      await world.attempt(job_id, failed());
+      expect(await world.row(job_id)).toMatchObject({ status: 'queued' });
+      expect(await lastRun(world, id)).toEqual({
+        last_run_at: new Date(world.clock.now()).toISOString(),
+        last_run_status: 'active',
+        last_run_job_id: job_id,
+      });
+      const { runs } = await world.schedules.runs('default', id, page);
+      expect(runs).toMatchObject([{ outcome: 'run_now', status: 'queued', slots: 1, job_id }]);
+    });
+
+    test('is in the name of the key that asks, so that it widens none', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      const narrow = await world.callerOf('default', ['test']);
+      const none = await world.callerOf('default', ['text']);
+
+      const { job_id } = await world.schedules.runNow(narrow, id);
+
+      expect(await world.row(job_id)).toMatchObject({ api_key_id: narrow.keyId });
+      await expect(world.schedules.runNow(none, id)).rejects.toMatchObject({
+        code: 'insufficient_scope',
+      });
+    });
+
+    test('makes the slot that comes meanwhile an overlapped one', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      await world.schedules.runNow(world.caller, id);
+
+      await nextSlot(world);
+
+      expect(await world.outcomes(id)).toEqual(['run_now', 'overlapped']);
+    });
+
+    test('that is refused leaves nothing behind', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      await world.agents.update('default', 'default', { status: 'paused' });
+
+      await expect(world.schedules.runNow(world.caller, id)).rejects.toMatchObject({
+        code: 'agent_paused',
+      });
+
+      expect(await world.outcomes(id)).toEqual([]);
+      expect(await lastRun(world, id)).toMatchObject({ last_run_at: null });
+    });
+  });
+
+  describe('of one agent, skill and cron expression', () => {
+    test('50 at once are one', async () => {
+      const world = await schedulesWorld(engine);
+
+      const made = await Promise.allSettled(Array.from({ length: 50 }, () => world.schedule()));
+
+      expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+      for (const one of made) {
+        if (one.status === 'rejected') expect(one.reason).toMatchObject({ code: 'conflict' });
+      }
+      expect(await world.schedules.list('default')).toHaveLength(1);
+    });
+
+    test('20 changes into it at once leave one', async () => {
+      const world = await schedulesWorld(engine);
+      const ids: string[] = [];
+      for (let n = 0; n < 20; n++)
+        ids.push(await world.schedule({ cron_expression: `${n} 0 1 1 *` }));
+
+      const changed = await Promise.allSettled([
+        ...ids.map((id) =>
+          world.schedules.update(world.caller, id, { cron_expression: '* * * * *' }),
+        ),
+        world.schedule(),
+      ]);
+
+      expect(changed.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+      const listed = await world.schedules.list('default');
+      const same = listed.filter((one) => one.cron_expression === '* * * * *');
+      expect(same).toHaveLength(1);
+    });
+  });
+
+  test('an agent that one names is not deleted, in its organization alone', async () => {
+    const world = await schedulesWorld(engine);
+    await world.agents.create('default', { id: 'helper' });
+    const id = await world.schedule({ agent_id: 'helper' });
+    const isNamed = (organization: string, agent: string) =>
+      world.database.write((tx) => isAgentScheduled(tx, organization, agent));
+
+    expect(await isNamed('default', 'helper')).toBe(true);
+    expect(await isNamed('default', 'default')).toBe(false);
+    expect(await isNamed('acme', 'helper')).toBe(false);
+    await world.schedules.update(world.caller, id, { agent_id: 'default' });
+    expect(await isNamed('default', 'helper')).toBe(false);
+  });
+
+  describe('retention', () => {
+    test('deletes old runs, but none whose job goes on', async () => {
+      const world = await schedulesWorld(engine);
+      const going = await world.schedule();
+      const ended = await world.schedule({ cron_expression: '*/1 * * * *' });
+      await nextSlot(world);
+      await world.attempt(await world.lastJob(ended), completed());
+      await nextSlot(world);
+      const before = Date.now() + day;
+
+      const deleted = await world.database.write((tx) => deleteOldRuns(tx, before, 1));
+      expect(deleted).toBe(1);
+      // What is old is judged by the ids, which are of the machine's own time.
+      world.clock.jumpTo(Date.now() + 31 * day);
+      await deleteExpiredRuns(world, 30);
+
+      expect(await world.outcomes(going)).toEqual(['fired']);
+      expect(await world.outcomes(ended)).toEqual(['fired']);
+      expect(await world.schedules.runs('default', going, page)).toMatchObject({ total: 1 });
+    });
+
+    test('keeps what is younger', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      await nextSlot(world);
+      await world.attempt(await world.lastJob(id), completed());
+      world.clock.jumpTo(Date.now() + 29 * day);
+
+      expect(await deleteExpiredRuns(world, 30)).toBe(0);
+
+      expect(await world.outcomes(id)).toEqual(['fired']);
+    });
+  });
+
+  test('ticks, changes and ends of runs at once wait for each other in no circle', {
+    timeout: 60_000,
+  }, async () => {
+    const clock = manualClock();
+    const place = await engine.place();
+    const database = await place.open();
+    const one = await schedulesWorld(engine, { clock, database });
+    const shared = engine.name === 'SQLite' ? database : await place.open();
+    const two = await schedulesWorld(engine, { clock, database: shared });
+    const ids: string[] = [];
+    for (let n = 0; n < 12; n++) {
+      ids.push(await one.schedule({ cron_expression: `*/1 ${n === 0 ? '*' : `*,${n}`} * * *` }));
+    }
+    const { caller } = one;
+    const perhaps = (verb: Promise<unknown>) =>
+      verb.catch((error: { code?: string }) => {
+        if (error.code !== 'not_found') throw error;
+      });
+
+    for (let round = 0; round < 25; round++) {
+      clock.advance(minute);
+      await Promise.all([one.tick(), two.tick()]);
+      const { jobs } = await one.jobs.list('default', { status: 'queued' }, page);
+      clock.advance(minute);
+      await Promise.all([
+        ...jobs.map(({ job_id }, n) =>
+          (n % 2 === 0 ? one : two).attempt(job_id, n % 3 === 0 ? failed() : completed()),
+        ),
+        one.tick(),
+        two.tick(),
+        ...ids.map((id, n) => {
+          if ((n + round) % 4 === 0) return perhaps(two.schedules.runNow(caller, id));
+          if ((n + round) % 4 === 1) {
+            return perhaps(one.schedules.update(caller, id, { enabled: round % 2 === 0 }));
+          }
+          if (round === 20 && n > 8) return perhaps(two.schedules.remove('default', id));
+          return perhaps(two.schedules.update(caller, id, { input: { round } }));
+        }),
+      ]);
+    }
+
+    const rows = await database.read.kysely.selectFrom('scheduled_runs').selectAll().execute();
+    const slots = rows.flatMap((run) =>
+      run.slot === null ? [] : `${run.scheduled_job_id} ${run.slot}`,
+    );
+    expect(new Set(slots).size).toBe(slots.length);
+    expect(rows.filter(({ outcome }) => outcome === 'fired').length).toBeGreaterThan(50);
+    await expectConsistent(database);
+    await database.close();
+    await shared.close();
+    if (engine.name === 'PostgreSQL') expect(await deadlocksIn(place.at)).toBe(0);
+  });
+});

@@ -1,0 +1,304 @@
+/** Triggers on every database (decisions 11). */
+import { createHash } from 'node:crypto';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createAgents, insertDefaultAgent } from '../../src/agents/agents.ts';
+import { createApiKeys } from '../../src/api-keys/api-keys.ts';
+import type { Database } from '../../src/database/database.ts';
+import { createAccept } from '../../src/jobs/accept.ts';
+import { createExecute } from '../../src/jobs/execute.ts';
+import { createJobFeed } from '../../src/jobs/feed.ts';
+import type { Caller } from '../../src/kernel/caller.ts';
+import { createLogger } from '../../src/kernel/log.ts';
+import { createMemoryQueue } from '../../src/queue/memory.ts';
+import { createSkillRegistry } from '../../src/skills/registry.ts';
+import { createMappings } from '../../src/triggers/mapping.ts';
+import { type Call, createReceive } from '../../src/triggers/receive.ts';
+import { isAgentTriggered } from '../../src/triggers/triggers.store.ts';
+import { createTriggers, type NewTrigger } from '../../src/triggers/triggers.ts';
+import { engines } from '../support/databases.ts';
+import { type ManualClock, manualClock } from '../support/manual-clock.ts';
+
+const second = 1_000;
+const minute = 60 * second;
+const page = { limit: 50, offset: 0 };
+const unknownId = '0191f3b0-0000-7000-8000-000000000000';
+const fields: NewTrigger = {
+  agent_id: 'default',
+  name: 'Pushes',
+  skill_category: 'test',
+  skill_name: 'echo',
+};
+const skill = (name: string) => ({
+  category: 'test',
+  name,
+  version: 'v1.0',
+  displayName: name,
+  description: '',
+  parameters: { type: 'object' },
+  output: {},
+});
+
+/** One process: its verbs on a database. */
+async function processOn(database: Database, clock: ManualClock) {
+  const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
+  const agents = createAgents(database, clock, {
+    areThere: (tx, organizationId, agentId) => isAgentTriggered(tx, organizationId, agentId),
+    async remove() {},
+  });
+  const skills = createSkillRegistry(database, clock);
+  await skills.register([skill('echo'), { ...skill('vault'), requiredScopes: ['vault'] }]);
+  const queue = createMemoryQueue(createLogger('silent'));
+  const accept = createAccept({ database, queue, feed: createJobFeed(), clock, writer: 'one' });
+  const execute = createExecute({ database, skills, agents, accept, clock });
+  const mappings = createMappings();
+  onTestFinished(async () => {
+    await mappings.stop();
+    await queue.close();
+  });
+  const triggers = createTriggers({ database, clock, agents, skills, mappings });
+  const receive = createReceive({ database, clock, apiKeys, execute, mappings });
+  return {
+    agents,
+    apiKeys,
+    skills,
+    triggers,
+    receive,
+    async newCaller(organization_id = 'default', scopes = ['*']): Promise<Caller> {
+      const key = await apiKeys.issue({ client_name: 'a client', scopes, organization_id });
+      return apiKeys.verify(key.plaintext_key);
+    },
+    /** What becomes of a call: the job's id, or the code of the refusal. */
+    async call(token: string, more: Partial<Call> = {}): Promise<string> {
+      try {
+        const trigger = await triggers.byToken(token);
+        const caller = await receive.callerOf(trigger);
+        const { job } = await receive.accept(trigger, caller, {
+          headers: {},
+          bytes: Buffer.alloc(0),
+          query: () => ({}),
+          idempotencyKey: () => undefined,
+          ...more,
+        });
+        return job.id;
+      } catch (error) {
+        return (error as { code: string }).code;
+      }
+    },
+  };
+}
+
+async function errorsIn(database: Database) {
+  const rows = await database.read.kysely
+    .selectFrom('events')
+    .select('data')
+    .where('type', '=', 'agent.error')
+    .orderBy('seq')
+    .execute();
+  return rows.map(({ data }) => JSON.parse(data).code as string);
+}
+
+describe.each(await engines())('on $name', (engine) => {
+  /** Two processes that share a database; on SQLite two sets of verbs in one. */
+  async function world() {
+    const clock = manualClock();
+    const place = await engine.place();
+    const database = await place.open();
+    const other = engine.name === 'SQLite' ? database : await place.open();
+    const here = await processOn(database, clock);
+    const caller = await here.newCaller();
+    return { ...here, clock, database, caller, elsewhere: await processOn(other, clock) };
+  }
+
+  test('a trigger is made with what is said of it, and the rest by default', async () => {
+    const { triggers, caller, clock, database } = await world();
+    const now = new Date(clock.now()).toISOString();
+
+    const { token, ...made } = await triggers.create(caller, fields);
+    const input = { b: [1, '😀'] };
+    const said = { ...fields, input, mapping: '{"a": body}', rate_limit: 5, active: false };
+    const full = await triggers.create(caller, { ...said, signing_secret: 'x'.repeat(16) });
+
+    expect(made).toEqual({
+      ...fields,
+      id: expect.any(String),
+      skill_version: 'v1.0',
+      input: {},
+      mapping: null,
+      rate_limit: 60,
+      has_signing_secret: false,
+      active: true,
+      created_at: now,
+      updated_at: now,
+    });
+    expect(await triggers.get('default', made.id)).toEqual(made);
+    expect(await triggers.get('default', full.id)).toMatchObject({
+      ...said,
+      has_signing_secret: true,
+    });
+    const rows = await database.read.kysely.selectFrom('agent_triggers').selectAll().execute();
+    expect(JSON.stringify(rows)).not.toContain(token);
+    expect(rows.map((row) => row.token_hash)).toContain(
+      createHash('sha256').update(token).digest('hex'),
+    );
+    expect(rows.every((row) => row.api_key_id === caller.keyId)).toBe(true);
+  });
+
+  test('triggers are listed newest first, page by page, of one organization', async () => {
+    const { triggers, caller, newCaller } = await world();
+    const acme = await newCaller('acme');
+    for (const name of ['a', 'b', 'c']) await triggers.create(caller, { ...fields, name });
+    await triggers.create(acme, { ...fields, name: 'theirs' });
+    const names = async (limit: number, offset: number) => {
+      const { triggers: listed, total } = await triggers.list('default', { limit, offset });
+      return [...listed.map(({ name }) => name), total];
+    };
+
+    expect(await names(50, 0)).toEqual(['c', 'b', 'a', 3]);
+    expect(await names(1, 1)).toEqual(['b', 3]);
+    expect(await names(50, 3)).toEqual([3]);
+    expect((await triggers.list('nobody', page)).total).toBe(0);
+  });
+
+  test('a trigger of another organization behaves as one that does not exist', async () => {
+    const { triggers, caller, newCaller } = await world();
+    const { id, token: _, ...made } = await triggers.create(caller, fields);
+    const acme = await newCaller('acme');
+    const refused = { code: 'not_found', message: 'Trigger not found' };
+
+    for (const one of [id, unknownId, 'no id']) {
+      await expect(triggers.get('acme', one)).rejects.toMatchObject(refused);
+      await expect(triggers.requireChangeable(acme, one)).rejects.toMatchObject(refused);
+      await expect(triggers.update(acme, one, { name: 'x' })).rejects.toMatchObject(refused);
+      await expect(triggers.remove('acme', one)).rejects.toMatchObject(refused);
+    }
+    expect(await triggers.get('default', id)).toEqual({ id, ...made });
+  });
+
+  test('a change changes what is named, an empty one nothing; the maker stays', async () => {
+    const { triggers, caller, clock, newCaller, database } = await world();
+    const { id, token: _, ...made } = await triggers.create(caller, { ...fields, mapping: '1' });
+    const colleague = await newCaller();
+    clock.advance(second);
+
+    expect(await triggers.update(colleague, id, {})).toEqual({ id, ...made });
+    const changed = await triggers.update(colleague, id, { mapping: null, input: { a: 1 } });
+
+    expect(changed).toEqual({
+      ...{ id, ...made },
+      ...{ mapping: null, input: { a: 1 }, updated_at: new Date(clock.now()).toISOString() },
+    });
+    const row = await database.read.kysely
+      .selectFrom('agent_triggers')
+      .select('api_key_id')
+      .executeTakeFirst();
+    expect(row?.api_key_id).toBe(caller.keyId);
+  });
+
+  test('a change needs the scopes of the skill before and after it', async () => {
+    const { triggers, caller, newCaller } = await world();
+    const narrow = await newCaller('default', ['test']);
+    const { id } = await triggers.create(caller, fields);
+    const refused = { code: 'insufficient_scope' };
+
+    await expect(triggers.update(narrow, id, { skill_name: 'vault' })).rejects.toMatchObject(
+      refused,
+    );
+    expect(await triggers.update(narrow, id, { name: 'x' })).toMatchObject({ name: 'x' });
+    await triggers.update(caller, id, { skill_name: 'vault' });
+    await expect(triggers.update(narrow, id, { skill_name: 'echo' })).rejects.toMatchObject(
+      refused,
+    );
+  });
+
+  test('what is switched off, deleted or changed is believed here at once, elsewhere within a second', async () => {
+    const { triggers, caller, clock, call, elsewhere } = await world();
+    const { id, token } = await triggers.create(caller, fields);
+    expect(await call(token)).toHaveLength(36);
+    expect(await elsewhere.call(token)).toHaveLength(36);
+
+    await triggers.update(caller, id, { active: false });
+    expect(await call(token)).toBe('not_found');
+    clock.advance(second);
+    expect(await elsewhere.call(token)).toBe('not_found');
+
+    await triggers.update(caller, id, { active: true });
+    expect(await call(token)).toHaveLength(36);
+    expect(await elsewhere.call(token)).toHaveLength(36);
+    await triggers.remove('default', id);
+    expect(await call(token)).toBe('not_found');
+    clock.advance(second);
+    expect(await elsewhere.call(token)).toBe('not_found');
+  });
+
+  test('of an agent that is deleted while triggers of it are made, there is both or neither', async () => {
+    const { triggers, agents, caller, elsewhere } = await world();
+
+    for (let round = 0; round < 10; round++) {
+      const agent_id = `agent-${round}`;
+      await agents.create('default', { id: agent_id });
+      const [made, removed] = await Promise.allSettled([
+        triggers.create(caller, { ...fields, agent_id }),
+        elsewhere.agents.remove('default', agent_id),
+      ]);
+
+      expect([made.status, removed.status].sort()).toEqual(['fulfilled', 'rejected']);
+      if (made.status === 'rejected') expect(made.reason).toMatchObject({ code: 'not_found' });
+      if (removed.status === 'rejected') expect(removed.reason).toMatchObject({ code: 'conflict' });
+    }
+  });
+
+  test('50 calls at once under one key, in two processes, are one job', async () => {
+    const { triggers, caller, call, elsewhere, database } = await world();
+    const { token } = await triggers.create(caller, fields);
+    const idempotencyKey = () => 'one';
+
+    const jobs = await Promise.all(
+      Array.from({ length: 50 }, (_, i) =>
+        (i % 2 === 0 ? call : elsewhere.call)(token, { idempotencyKey }),
+      ),
+    );
+
+    expect(new Set(jobs).size).toBe(1);
+    expect(jobs[0]).toHaveLength(36);
+    const rows = await database.read.kysely.selectFrom('jobs').selectAll().execute();
+    expect(rows).toHaveLength(1);
+    expect(rows[0]).toMatchObject({ trigger_type: 'webhook', user_id: 'Pushes', input: '{}' });
+    expect(await call(token, { idempotencyKey, bytes: Buffer.from('x') })).toBe(
+      'unsupported_media_type',
+    );
+    const headers = { 'content-type': 'text/plain' };
+    const bytes = Buffer.from('x');
+    expect(await call(token, { idempotencyKey, headers, bytes })).toBe('idempotency_key_reused');
+  });
+
+  test('a key that may no more is told of once a minute by each trigger', async () => {
+    const { triggers, caller, apiKeys, call, clock, database } = await world();
+    const made = [await triggers.create(caller, fields), await triggers.create(caller, fields)];
+    await apiKeys.revoke(caller.keyId);
+
+    for (let i = 0; i < 5; i++) {
+      for (const { token } of made) expect(await call(token)).toBe('not_found');
+    }
+
+    expect(await errorsIn(database)).toEqual(['invalid_api_key', 'invalid_api_key']);
+    clock.advance(minute - 1);
+    await call(made[0]?.token ?? '');
+    expect(await errorsIn(database)).toHaveLength(2);
+    clock.advance(1);
+    await call(made[0]?.token ?? '');
+    expect(await errorsIn(database)).toHaveLength(3);
+  });
+
+  test('a skill that is inactive is told of, an agent that is paused is not', async () => {
+    const { triggers, caller, agents, skills, call, clock, database } = await world();
+    const { token } = await triggers.create(caller, fields);
+
+    await agents.update('default', 'default', { status: 'paused' });
+    expect(await call(token)).toBe('agent_paused');
+    expect(await errorsIn(database)).toEqual([]);
+    await skills.setDeprecated('test', 'v1.0', 'echo', true);
+    clock.advance(minute);
+    expect(await call(token)).toBe('skill_not_found');
+    expect(await errorsIn(database)).toEqual(['skill_not_found']);
+  });
+});

@@ -1,0 +1,197 @@
+/** Events become deliveries: to whom, and each exactly once (specification: Events; decisions 10). */
+import { describe, expect, test } from 'vitest';
+import { eventTypes } from '../../src/webhooks/samples.ts';
+import { engines } from '../support/databases.ts';
+import { untilReadable } from '../support/outbox.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { countsOf, webhooksWorld } from '../support/webhooks-world.ts';
+
+describe.each(await engines())('on $name', (engine) => {
+  test.each(eventTypes)('%s is delivered as the specification writes it', async (type) => {
+    const { webhook, happen, deliver, sent, deliveries, clock } = await webhooksWorld(engine);
+    const id = await webhook({ events: [type] });
+    clock.advance(1_234);
+
+    await happen(type);
+    await deliver();
+
+    const [delivery] = await deliveries(id);
+    expect(sent).toHaveLength(1);
+    expect(sent[0]?.body).toBe(delivery?.body);
+    expect(JSON.parse(sent[0]?.body ?? '')).toEqual({
+      id: delivery?.event_id,
+      event: type,
+      timestamp: new Date(clock.now()).toISOString(),
+      agent_id: 'default',
+      data: expect.any(Object),
+    });
+    expect(Object.keys(JSON.parse(sent[0]?.body ?? ''))).toEqual([
+      ...['id', 'event', 'timestamp', 'agent_id', 'data'],
+    ]);
+    expect(sent[0]?.headers).toMatchObject({
+      'content-type': 'application/json',
+      'x-service-event': type,
+      'x-service-delivery': delivery?.id,
+      'webhook-id': delivery?.id,
+      'webhook-timestamp': String(Math.floor(clock.now() / 1000)),
+    });
+    expect(delivery).toMatchObject({ status: 'delivered', attempts: 1, finished_at: clock.now() });
+  });
+
+  test('what nobody is subscribed to is delivered to nobody', async () => {
+    const world = await webhooksWorld(engine);
+    const { webhook, webhooks, agents, happen, deliver, sent, deliveries } = world;
+    await agents.create('default', { id: 'another' });
+    await webhook({ events: ['skill.failed', 'agent.error'] });
+    await webhook({ agent_id: 'another' });
+    await webhook({}, 'other');
+    const inactive = await webhook();
+    await webhooks.update('default', inactive, { active: false });
+    const deleted = await webhook();
+    await webhooks.remove('default', deleted);
+
+    await happen('skill.completed');
+    await deliver();
+
+    expect(sent).toEqual([]);
+    expect(await deliveries()).toEqual([]);
+  });
+
+  test('every webhook that is subscribed to it gets it', async () => {
+    const { webhook, happen, deliver, sent, deliveries } = await webhooksWorld(engine);
+    const ids: string[] = [];
+    for (let i = 0; i < 3; i++) {
+      ids.push(await webhook({ events: ['skill.failed', 'skill.completed'] }));
+    }
+
+    await happen();
+    await happen('skill.failed');
+    await deliver();
+
+    expect(sent).toHaveLength(6);
+    for (const id of ids) {
+      const events = (await deliveries(id)).map(({ event }) => event);
+      expect(events.toSorted()).toEqual(['skill.completed', 'skill.failed']);
+    }
+  });
+
+  test('a webhook gets what happens after it was created, and nothing from before', async () => {
+    const { webhook, happen, deliver, deliveries } = await webhooksWorld(engine);
+    await happen();
+    const first = await webhook();
+    await happen();
+    const second = await webhook();
+    await happen();
+
+    await deliver();
+
+    expect(await deliveries(first)).toHaveLength(2);
+    expect(await deliveries(second)).toHaveLength(1);
+  });
+
+  test('what happens while a webhook is inactive is not delivered later', async () => {
+    const { webhook, webhooks, happen, deliver, deliveries } = await webhooksWorld(engine);
+    const id = await webhook();
+    const other = await webhook();
+    await webhooks.update('default', id, { active: false });
+    await happen();
+    await webhooks.update('default', id, { active: true });
+    await happen();
+
+    await deliver();
+
+    expect(await deliveries(id)).toHaveLength(1);
+    expect(await deliveries(other)).toHaveLength(2);
+  });
+
+  test('no old backlog is read when the first webhook comes', async () => {
+    const { webhook, happen, database, dispatcher, deliver, deliveries } =
+      await webhooksWorld(engine);
+    for (let i = 0; i < 50; i++) await happen();
+    await dispatcher.dispatch();
+    await untilReadable(database);
+
+    const id = await webhook();
+    const cursor = await database.read.kysely
+      .selectFrom('event_cursors')
+      .selectAll()
+      .executeTakeFirst();
+    if (engine.name === 'SQLite') expect(cursor?.seq).toBe(50);
+    else expect(Number(cursor?.txid)).toBeGreaterThan(0);
+    await deliver();
+
+    expect(await deliveries(id)).toEqual([]);
+  });
+
+  test('an event that is read again makes no second delivery', async () => {
+    const { webhook, happen, deliver, database, dispatcher, deliveries, sent } =
+      await webhooksWorld(engine);
+    await webhook();
+    await happen();
+    await deliver();
+
+    await database.write(async (tx) => {
+      await tx.kysely.updateTable('event_cursors').set({ txid: '0', seq: 0 }).execute();
+    });
+    await dispatcher.dispatch();
+    await deliver();
+
+    expect(await deliveries()).toHaveLength(1);
+    expect(sent).toHaveLength(1);
+    const { counted, there } = await countsOf(database);
+    expect(counted).toEqual(there);
+  });
+
+  test('more events than are read at a time become deliveries in one pass, and all are sent', async () => {
+    const { webhook, happen, dispatcher, recovery, deliveries, sent, database } =
+      await webhooksWorld(engine);
+    await webhook();
+    await Promise.all(Array.from({ length: 1_100 }, () => happen()));
+    await untilReadable(database);
+
+    await dispatcher.dispatch();
+
+    expect(await deliveries()).toHaveLength(1_100);
+    // Some found no room: those are the sweep's.
+    await waitFor(
+      async () => {
+        await recovery.sweep();
+        return new Set(sent.map(({ deliveryId }) => deliveryId)).size === 1_100;
+      },
+      { describe: 'all are sent' },
+    );
+    expect(sent).toHaveLength(1_100);
+  });
+
+  test('five dispatchers at once lose no event and double none', async () => {
+    const world = await webhooksWorld(engine);
+    const { webhook, happen, dispatcher, database, deliveries, quiet, sent } = world;
+    const ids = [await webhook(), await webhook()];
+    const others = await Promise.all([1, 2, 3, 4].map(() => world.process()));
+    const dispatchers = [dispatcher, ...others.map((one) => one.dispatcher)];
+    let happening = true;
+
+    const dispatching = dispatchers.map(async (one) => {
+      while (happening) {
+        await one.dispatch();
+        await new Promise(setImmediate);
+      }
+      await one.dispatch();
+    });
+    await Promise.all(Array.from({ length: 300 }, () => happen()));
+    await untilReadable(database);
+    happening = false;
+    await Promise.all(dispatching);
+    await dispatcher.dispatch();
+    await quiet();
+
+    const events = await database.read.kysely.selectFrom('events').select('id').execute();
+    for (const id of ids) {
+      const delivered = (await deliveries(id)).map(({ event_id }) => event_id);
+      expect(delivered.toSorted()).toEqual(events.map((event) => event.id).toSorted());
+    }
+    expect(sent).toHaveLength(600);
+    const { counted, there } = await countsOf(database);
+    expect(counted).toEqual(there);
+  });
+});

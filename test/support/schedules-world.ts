@@ -1,0 +1,74 @@
+/** The verbs of `src/schedules` over the jobs of `jobs-world.ts`; the test says when a tick comes. */
+
+import type { Database } from '../../src/database/database.ts';
+import type { ScheduledRunsTable } from '../../src/database/tables.ts';
+import { createLogger } from '../../src/kernel/log.ts';
+import { scheduledRuns } from '../../src/schedules/run-ends.ts';
+import {
+  createSchedules,
+  type NewScheduledJob,
+  type Schedules,
+} from '../../src/schedules/schedules.ts';
+import { createTick, type Tick } from '../../src/schedules/tick.ts';
+import type { Engine } from './databases.ts';
+import { type JobsWorld, jobsWorld } from './jobs-world.ts';
+import type { ManualClock } from './manual-clock.ts';
+
+export interface SchedulesWorld extends JobsWorld {
+  readonly schedules: Schedules;
+  readonly tick: Tick;
+  /** What the tick logged. */
+  readonly logged: Record<string, unknown>[];
+  /** Creates a scheduled job, minutely unless `fields` say otherwise; its id. */
+  schedule(fields?: Partial<NewScheduledJob>): Promise<string>;
+  /** What became of the slots of a scheduled job, oldest first. */
+  slots(id: string): Promise<Pick<ScheduledRunsTable, 'slot' | 'outcome' | 'slots' | 'job_id'>[]>;
+  /** Its outcomes alone. */
+  outcomes(id: string): Promise<string[]>;
+  /** The job of its last run. */
+  lastJob(id: string): Promise<string>;
+}
+
+export async function schedulesWorld(
+  engine: Engine,
+  options: { clock?: ManualClock; database?: Database } = {},
+): Promise<SchedulesWorld> {
+  const world = await jobsWorld(engine, { ...options, scheduled: scheduledRuns });
+  const { database, caller } = world;
+  const logged: Record<string, unknown>[] = [];
+  const log = createLogger('info', { write: (line) => void logged.push(JSON.parse(line)) });
+  const schedules = createSchedules(world);
+
+  const slots: SchedulesWorld['slots'] = (id) =>
+    database.read.kysely
+      .selectFrom('scheduled_runs')
+      .select(['slot', 'outcome', 'slots', 'job_id'])
+      .where('scheduled_job_id', '=', id)
+      .orderBy('id')
+      .execute();
+  return {
+    ...world,
+    schedules,
+    tick: createTick({ ...world, log }),
+    logged,
+    slots,
+    outcomes: async (id) => (await slots(id)).map(({ outcome }) => outcome),
+
+    async schedule(fields = {}) {
+      const created = await schedules.create(caller, {
+        agent_id: 'default',
+        skill_category: 'test',
+        skill_name: 'echo',
+        cron_expression: '* * * * *',
+        ...fields,
+      });
+      return created.id;
+    },
+
+    async lastJob(id) {
+      const { last_run_job_id } = await schedules.get('default', id);
+      if (last_run_job_id === null) throw new Error('It has not run yet.');
+      return last_run_job_id;
+    },
+  };
+}
