@@ -7,8 +7,11 @@ import { isCleanText } from '../kernel/text.ts';
 
 /** As proxies send it and RFC 9112 (3.2.2) has every server accept it: `http://host/path`. */
 const origin = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
-/** Where callers are known; no route is called just that with a slash. */
-const guardedRoot = /^\/(?:api|admin)\//;
+/**
+ * Below these the hooks of one prefix judge a request, by a key or, at the triggers, without one. No
+ * route is called just that with a slash.
+ */
+const hookedRoot = /^\/(?:api\/webhooks\/agent|api|admin)\//;
 
 /** Whether a url is below a prefix whose hooks judge the caller. */
 export function isGuarded(url: string): boolean {
@@ -48,5 +51,5 @@ export function unreadableParameter(url: string): string | null {
 export function routedUrl(url: string): string {
   const own = originForm(url);
   const path = pathOf(own);
-  return isReadable(path) ? own : (guardedRoot.exec(path)?.[0] ?? '/');
+  return isReadable(path) ? own : (hookedRoot.exec(path)?.[0] ?? '/');
 }

@@ -1,9 +1,13 @@
 /**
  * The process in which mappings are evaluated, one at a time, each the program of a stranger. It
  * may read its own code and nothing else: no other file, network, environment or program, and no
- * code from strings. mapping-runner.ts starts it, asks, and kills it when an answer is late.
+ * code from strings. mapping-runner.ts starts it, asks, and kills it when an answer is late. Each
+ * order has a realm of its own (mapping-realm.ts), so that none meets what another has changed.
  */
-import jsonata from 'jsonata';
+import { readFileSync } from 'node:fs';
+import { setImmediate as turnOfLoop } from 'node:timers/promises';
+import { constants, createContext, Script } from 'node:vm';
+import { type Realm, realmCode } from './mapping-realm.ts';
 
 /** What is to be done with an expression: to read it, or to evaluate it. */
 export interface MappingOrder {
@@ -15,57 +19,53 @@ export interface MappingOrder {
 /** JSON text of the value (null when there is none), or why there is no value: the end of a sentence. */
 export type MappingAnswer = { readonly value: string | null } | { readonly error: string };
 
-/** Levels of evaluation; a function that calls itself without end reaches them in no time. */
-const levelsMax = 5_000;
-/** A little less than what the parent allows: what JSONata ends by itself costs no process. */
-const evaluationMs = 400;
 /** Bytes of a value as JSON text: as much as a request may bring. */
 const valueBytesMax = 1_048_576;
-const reasonCharsMax = 300;
 
+/** JSONata and what is beside it, compiled once; the first argument is the file of the library. */
+const script = new Script(`${readFileSync(process.argv[2] as string, 'utf8')};\n${realmCode}`);
+/** Whether the order under way has left a promise to fail that nobody awaits. */
+let hasStrayed = false;
+
+process.on('unhandledRejection', () => {
+  hasStrayed = true;
+});
 process.on('message', (order: MappingOrder) => {
-  void answerTo(order).then((answer) => process.send?.(answer));
+  answerTo(order).then(
+    (answer) => process.send?.(answer),
+    () => process.exit(1),
+  );
 });
 process.on('disconnect', () => process.exit());
 process.send?.('ready');
 
-async function answerTo({ expression, context }: MappingOrder): Promise<MappingAnswer> {
+async function answerTo(order: MappingOrder): Promise<MappingAnswer> {
+  hasStrayed = false;
+  const answer = await evaluated(newRealm(), order);
+  // What an expression leaves to be done is microtasks, JSONata having no timers. They are done
+  // before this turn is, so they count as this order's time and not as the next one's.
+  await turnOfLoop();
+  return hasStrayed ? { error: 'leaves work behind that fails' } : answer;
+}
+
+/** Its global object is one of its own, behind which lies none of ours. */
+function newRealm(): Realm {
+  const realm = createContext(constants.DONT_CONTEXTIFY, {
+    codeGeneration: { strings: false, wasm: false },
+  });
+  script.runInContext(realm);
+  return realm as unknown as Realm;
+}
+
+async function evaluated(
+  realm: Realm,
+  { expression, context }: MappingOrder,
+): Promise<MappingAnswer> {
   try {
-    const program = jsonata(expression, { timeout: evaluationMs, stack: levelsMax });
-    if (context === null) return { value: null };
-    return { value: asJson(await program.evaluate(JSON.parse(context))) };
-  } catch (error) {
-    return { error: reasonOf(error) };
+    const value = await realm.evaluate(expression, context);
+    const isTooLarge = value !== null && Buffer.byteLength(value) > valueBytesMax;
+    return isTooLarge ? { error: 'gives more than 1 MiB of JSON' } : { value };
+  } catch (reason) {
+    return { error: String(reason) };
   }
-}
-
-function asJson(value: unknown): string | null {
-  const json: string | undefined = JSON.stringify(value, refuseUnwritable);
-  if (json === undefined) return null;
-  if (Buffer.byteLength(json) > valueBytesMax) throw new Error('gives more than 1 MiB of JSON');
-  return json;
-}
-
-/** JSON would write infinity as null, and JSONata's functions as objects full of its own workings. */
-function refuseUnwritable(_key: string, value: unknown): unknown {
-  if (typeof value === 'number' && !Number.isFinite(value)) {
-    throw new Error(`gives ${value}, which JSON cannot write`);
-  }
-  const isFunction =
-    typeof value === 'function' ||
-    (value !== null &&
-      typeof value === 'object' &&
-      ('_jsonata_function' in value || '_jsonata_lambda' in value));
-  if (isFunction) throw new Error('gives a function, not only values');
-  return value;
-}
-
-/** JSONata throws plain objects with a message, and the place in the expression where known. */
-function reasonOf(error: unknown): string {
-  const { message, position, code } = error as Record<string, unknown>;
-  if (error instanceof RangeError || code === 'D1011') return 'nests, recurses or grows too far';
-  if (code === 'D1012') return 'takes too long';
-  const text = String(message).slice(0, reasonCharsMax);
-  if (code === undefined) return text;
-  return `fails: ${text}${typeof position === 'number' ? ` (at character ${position})` : ''}`;
 }

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { childProcesses } from '../../test/fixtures/skills/driver.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { type MappingRunner, startMappingRunner } from './mapping-runner.ts';
@@ -30,16 +30,43 @@ test('a process whose platform is killed ends, even while an expression blocks i
   await waitFor(() => !isThere(evaluating), { describe: 'the process is gone' });
 });
 
+test('an answer that came in time is taken, however late the platform comes to it', async () => {
+  const runner = await startMappingRunner();
+  onTestFinished(() => runner.stop());
+  const answer = runner.ask({ expression: '1', context: '{}' }, 300);
+
+  // The platform does nothing else for longer than the deadline.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+
+  expect(await answer).toEqual({ value: '1' });
+});
+
+test('no answer is late, or held up when the platform comes to the deadline late itself', async () => {
+  const [one, other] = await Promise.all([startMappingRunner(), startMappingRunner()]);
+  onTestFinished(async () => void (await Promise.all([one.stop(), other.stop()])));
+
+  expect(await one.ask(endless, 300)).toBe('late');
+  const answer = other.ask(endless, 300);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+
+  expect(await answer).toBe('held up');
+});
+
 test('a process that is stopped takes its guard with it', async () => {
   const guards = () =>
-    [...childProcesses().values()].filter((line) => line.includes('mapping-orphan-guard')).length;
-  const before = guards();
+    [...childProcesses()].flatMap(([pid, line]) =>
+      line.includes('mapping-orphan-guard') ? [pid] : [],
+    );
+  const others = new Set(guards());
   const runners: MappingRunner[] = await Promise.all([startMappingRunner(), startMappingRunner()]);
-  expect(guards()).toBe(before + 2);
+  const own = guards().filter((pid) => !others.has(pid));
+  expect(own).toHaveLength(2);
 
   await Promise.all(runners.map((runner) => runner.stop()));
 
-  await waitFor(() => guards() === before, { describe: 'the guards are gone' });
+  await waitFor(() => !guards().some((pid) => own.includes(pid)), {
+    describe: 'the guards are gone',
+  });
 });
 
 function isThere(pid: number): boolean {

@@ -6,18 +6,24 @@
  */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
-import { dirname, extname } from 'node:path';
+import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { MappingAnswer, MappingOrder } from './mapping-process.ts';
 
 /** Of heap; the largest body and its value fit several times. */
 const heapMb = 64;
 const readyMs = 10_000;
+/** A deadline that is noticed this much later says that the platform was held up, not the process. */
+const heldUpMs = 250;
 /** How V8 ends a process that needs more than it may. */
 const exhaustionSignals: readonly (string | null)[] = ['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGSEGV'];
 
-/** No answer: it took too long, it took too much memory, or the process died of something else. */
-export type NoAnswer = 'late' | 'exhausted' | 'gone';
+/**
+ * No answer: it took too long, it took too much memory, or the process died of something else. `held
+ * up` when there was none at the deadline, which the platform itself came to late.
+ */
+export type NoAnswer = Overdue | 'exhausted' | 'gone';
+type Overdue = 'late' | 'held up';
 
 export interface MappingRunner {
   /** Asks; whatever is no answer is the end of the process. */
@@ -58,7 +64,7 @@ export async function startMappingRunner(): Promise<MappingRunner> {
       // A failure to send is the end of the process, which is heard of anyway.
       child.send(order, () => {});
       const outcome = await withDeadline([answer, gone], deadlineMs);
-      if (outcome === 'late') void stop();
+      if (outcome === 'late' || outcome === 'held up') void stop();
       return outcome;
     },
     stop,
@@ -66,12 +72,11 @@ export async function startMappingRunner(): Promise<MappingRunner> {
 }
 
 function forkChild(): ChildProcess {
-  const entry = fileURLToPath(
-    new URL(`./mapping-process${extname(import.meta.url)}`, import.meta.url),
-  );
-  const library = dirname(createRequire(import.meta.url).resolve('jsonata'));
-  const readable = [entry, fileURLToPath(new URL('../../package.json', import.meta.url)), library];
-  const child = fork(entry, [], {
+  const entry = fileOf(`./mapping-process${extname(import.meta.url)}`);
+  const library = createRequire(import.meta.url).resolve('jsonata');
+  const realm = fileOf(`./mapping-realm${extname(import.meta.url)}`);
+  const readable = [entry, realm, fileOf('../../package.json'), library];
+  const child = fork(entry, [library], {
     execArgv: [
       `--max-old-space-size=${heapMb}`,
       '--max-semi-space-size=4',
@@ -87,6 +92,10 @@ function forkChild(): ChildProcess {
   child.unref();
   child.channel?.unref();
   return child;
+}
+
+function fileOf(path: string): string {
+  return fileURLToPath(new URL(path, import.meta.url));
 }
 
 /**
@@ -114,14 +123,20 @@ function nextMessage(child: ChildProcess): Promise<unknown> {
   });
 }
 
+/** The first of the events, or what is to be said when none has come within `ms`. */
 async function withDeadline<A, B>(
   events: readonly [Promise<A>, Promise<B>],
   ms: number,
-): Promise<A | B | 'late'> {
-  const { promise: late, resolve } = Promise.withResolvers<'late'>();
-  const timer = setTimeout(() => resolve('late'), ms);
+): Promise<A | B | Overdue> {
+  const { promise: overdue, resolve } = Promise.withResolvers<Overdue>();
+  const begun = performance.now();
+  const timer = setTimeout(() => {
+    const isHeldUp = performance.now() - begun > ms + heldUpMs;
+    // An answer that lies in the pipe is read before the turn ends.
+    setImmediate(() => resolve(isHeldUp ? 'held up' : 'late'));
+  }, ms);
   try {
-    return await Promise.race([...events, late]);
+    return await Promise.race([...events, overdue]);
   } finally {
     clearTimeout(timer);
   }

@@ -19,6 +19,15 @@ const value = (expression: string, owner = 'acme') => mappings.evaluate(owner, e
 const doubled = (n: number) =>
   `($f := function($s, $n) { $n = 0 ? $s : $f($s & $s, $n - 1) }; $f("xxxxxxxx", ${n}))`;
 
+/** Lets this process, which is the platform, do nothing else for so long. */
+function holdUp(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
+/** Takes the working out of JSONata's own function $sum, for everybody who shares it. */
+const breakBuiltIns =
+  '$clone := function($o){$o}; $off := |a|{"implementation": null}|; $off({"a": $sum})';
+
 describe('a mapping', () => {
   test.each([
     ['{"sum": $sum(body.items.price)}', { sum: 13 }],
@@ -30,6 +39,11 @@ describe('a mapping', () => {
     ['false', false],
     ['body.nowhere', undefined],
     ['{"toString": 1, "constructor": 2}', { toString: 1, constructor: 2 }],
+    ['$base64encode("hello?>")', 'aGVsbG8/Pg=='],
+    ['$base64decode("aGVsbG8/Pg==")', 'hello?>'],
+    ['$base64decode("aGVs bG8_Pg")', 'hello?>'],
+    ['$base64decode("aGVsb")', 'hel'],
+    ['{"toJSON": 1}', { toJSON: 1 }],
   ])('%s', async (expression, expected) => {
     expect(await value(expression)).toEqual(expected);
   });
@@ -40,6 +54,11 @@ describe('a mapping', () => {
     ['that calls what is no function', 'body.items()', 'non-function'],
     ['that gives a function', '{"f": $sum}', 'gives a function'],
     ['that gives a lambda', '[function($x){$x}]', 'gives a function'],
+    [
+      'that gives a function named toJSON',
+      '{"toJSON": $spread(function(){1})}',
+      'gives a function',
+    ],
     ['that gives infinity', '{"n": 1/0}', 'Infinity'],
     ['that gives NaN', '{"n": 0/0}', 'NaN'],
     ['that gives __proto__', '{"__proto__": {"x": 1}}', 'gives what no request may bring'],
@@ -49,6 +68,13 @@ describe('a mapping', () => {
     ['that never ends', '($f := function() { $f() }; $f())', 'too long'],
     ['that recurses without end', '($f := function($x) { $f($x) + 1 }; $f(1))', 'too far'],
     ['that grows a string without end', doubled(40), 'too far'],
+    ['that fails in the library itself', `(${breakBuiltIns}; $sum([1]))`, 'cannot be evaluated'],
+    ['that makes a broken regular expression', '/a**/', 'cannot be read'],
+    [
+      'that fails behind its own back',
+      '{"then": $spread(function($done){($done({"x": 1}); $error("late"))})}',
+      'leaves work behind',
+    ],
   ])('%s is 400 on the field mapping, with the reason', async (_title, expression, reason) => {
     await expect(value(expression)).rejects.toMatchObject({
       code: 'validation_error',
@@ -90,6 +116,36 @@ describe('a mapping', () => {
     }
     await expect(value('$eval("process.env")')).resolves.toBeUndefined();
   });
+
+  test.each([
+    ['an assignment', `(${breakBuiltIns}; {"ok": 1})`],
+    ['$eval', `($eval('(${breakBuiltIns})'); {"ok": 1})`],
+    [
+      'a parameter',
+      '(function($clone){|a|{"implementation": null}|}(function($o){$o})({"a": $sum}))',
+    ],
+  ])('changes no function of another owner, by %s', async (_title, expression) => {
+    // Twice as many as there are processes, so that each has had one.
+    await Promise.allSettled(Array.from({ length: 4 }, () => value(expression, 'bad')));
+
+    const sums = Array.from({ length: 4 }, () => value('$sum(body.items.price)', 'good'));
+    expect(await Promise.all(sums)).toEqual([13, 13, 13, 13]);
+  });
+
+  const slowly = `($map([1..200], function($v){$v + 1}); $match("${'a'.repeat(40)}!", /^(a+)+$/))`;
+  test.each([
+    ['a part that has failed', `{"a": $error("early"), "b": ${slowly}}`],
+    ['a function named then', `{"then": $spread(function($done){($done(1); ${slowly})})}`],
+    ['a function named toJSON', `{"toJSON": $spread(function(){${slowly}})}`],
+  ])(
+    'pays for what it leaves behind, by %s, and no other owner does',
+    async (_title, expression) => {
+      const bad = await Promise.allSettled([value(expression, 'bad'), value(expression, 'bad')]);
+
+      expect(await Promise.all([value('1', 'good'), value('2', 'good')])).toEqual([1, 2]);
+      for (const { status } of bad) expect(status).toBe('rejected');
+    },
+  );
 });
 
 describe('an expression', () => {
@@ -178,6 +234,20 @@ describe('many mappings', () => {
       code: 'service_unavailable',
     });
     await waitFor(() => children() === before, { describe: 'the processes are gone' });
+  });
+
+  test('that the platform itself comes to late are 503', async () => {
+    await value('1');
+    const late = value(`$match("${'a'.repeat(50)}!", /^(a+)+$/)`);
+
+    holdUp(1_200);
+
+    await expect(late).rejects.toMatchObject({
+      code: 'service_unavailable',
+      message: 'The mapping could not be evaluated in time',
+      extras: { retryAfter: 1 },
+    });
+    expect(await value('1')).toBe(1);
   });
 
   test('go on when a process was killed from outside', async () => {

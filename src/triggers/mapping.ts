@@ -34,7 +34,7 @@ export interface Mappings {
   check(owner: string, expression: string): Promise<void>;
   /**
    * The value of an expression, undefined when it has none; `400` on the field mapping when it
-   * fails, `503` when too many others wait. Owners take turns.
+   * fails, `503` when too many others wait or the platform was held up. Owners take turns.
    */
   evaluate(owner: string, expression: string, context: MappingContext): Promise<unknown>;
   /** Refuses whatever waits; resolves when the processes are gone. */
@@ -108,8 +108,9 @@ export function createMappings(): Mappings {
       started.delete(runner);
       if (outcome === 'late') throw invalid('mapping', `takes longer than ${evaluationMs} ms`);
       if (outcome === 'exhausted') throw invalid('mapping', 'needs too much memory');
+      if (outcome === 'held up') break;
     }
-    throw tooBusy();
+    throw heldUp();
   }
 
   async function start(): Promise<MappingRunner> {
@@ -159,7 +160,16 @@ function cleanValue(json: string): unknown {
 }
 
 function tooBusy(cause?: unknown): PlatformError {
-  return new PlatformError('service_unavailable', 'Too many mappings wait to be evaluated', {
+  return unavailable('Too many mappings wait to be evaluated', cause);
+}
+
+/** Nobody knows what the mapping would have given, so the sender is not told that it is wrong. */
+function heldUp(): PlatformError {
+  return unavailable('The mapping could not be evaluated in time');
+}
+
+function unavailable(message: string, cause?: unknown): PlatformError {
+  return new PlatformError('service_unavailable', message, {
     retryAfter: 1,
     ...(cause === undefined ? {} : { cause }),
   });

@@ -23,16 +23,22 @@ export function payloadOf(headers: IncomingHttpHeaders, bytes: Buffer): unknown 
     case 'text/plain':
       return textOf(bytes);
     default:
-      throw new PlatformError(
-        'unsupported_media_type',
-        'Send the body with content-type: application/json, application/x-www-form-urlencoded or text/plain',
-      );
+      throw unreadableType();
   }
+}
+
+/** `415` for a body of another kind. */
+export function unreadableType(): PlatformError {
+  return new PlatformError(
+    'unsupported_media_type',
+    'Send the body with content-type: application/json, application/x-www-form-urlencoded or text/plain',
+  );
 }
 
 function textOf(bytes: Buffer): string {
   const text = isUtf8(bytes) ? bytes.toString('utf8') : null;
   if (text === null) throw invalid('body', 'is not valid UTF-8');
+  refuseMark(text);
   if (!isCleanText(text)) throw invalid('body', 'contains a NUL character');
   return text;
 }
@@ -69,10 +75,18 @@ function wrapped(payload: string, form: Form): unknown {
   return isJson ? parseJsonBody(Buffer.from(payload)) : form;
 }
 
+/** A part of a text that is clean: only an escape can bring what is not. */
 function unescaped(text: string): string {
+  const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text;
+  const plain = spaced.includes('%') ? decoded(spaced) : spaced;
+  refuseMark(plain);
+  return plain;
+}
+
+function decoded(escaped: string): string {
   let plain: string | null = null;
   try {
-    plain = decodeURIComponent(text.replaceAll('+', ' '));
+    plain = decodeURIComponent(escaped);
   } catch {
     // Told below.
   }
@@ -80,4 +94,9 @@ function unescaped(text: string): string {
     throw invalid('body', 'must be percent-encoded UTF-8 without NUL');
   }
   return plain;
+}
+
+/** Some systems write it before a text; as a part of the text nobody means it. */
+function refuseMark(text: string): void {
+  if (text.startsWith('\ufeff')) throw invalid('body', 'must not begin with a byte order mark');
 }

@@ -4,38 +4,37 @@
  * trigger's owner can mend is told as `agent.error`, and to the sender no more than that there is
  * nothing here.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Database } from '../database/database.ts';
 import { appendEvents } from '../events/outbox.ts';
-import type { AcceptedJob } from '../jobs/accept.ts';
+import { type AcceptedJob, idempotencyMs } from '../jobs/accept.ts';
 import type { Execute, Target } from '../jobs/execute.ts';
 import type { Caller } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { invalid, PlatformError } from '../kernel/errors.ts';
+import { canonicalJson } from '../kernel/text.ts';
 import type { Mappings } from './mapping.ts';
 import { payloadOf } from './payload.ts';
 import { requireSignature } from './signature.ts';
+import { findStartedJob } from './triggers.store.ts';
 import { type ActiveTrigger, triggerNotFound } from './triggers.ts';
 
-/** A trigger tells of its errors at most this often, however often it is called. */
+/** A trigger tells of an error of one kind at most this often, however often it is called. */
 const tellEveryMs = 60_000;
-/** Triggers whose last error is remembered; the oldest goes first. */
+/** Errors of triggers whose last time is remembered; the oldest goes first. */
 const toldMax = 10_000;
 
-/** What no expression sees, because it proves who somebody is. */
+/** What no expression sees, because it proves who somebody is or what was sent. */
 const secretHeaders: ReadonlySet<string> = new Set([
   'authorization',
   'cookie',
   'proxy-authorization',
-  'webhook-signature',
-  'x-admin-secret',
   'x-api-key',
-  'x-gitlab-token',
-  'x-hub-signature',
-  'x-hub-signature-256',
 ]);
+/** Every sender has a name of its own for such a header. */
+const secretHeader = /signature|token|hmac|secret/;
 
 /** A request as it arrived. */
 export interface Call {
@@ -44,8 +43,25 @@ export interface Call {
   readonly bytes: Buffer;
   /** Its query, or `400`. */
   query(): Readonly<Record<string, unknown>>;
-  /** What makes repeats of it one job, or `400`. */
-  idempotencyKey(): string | undefined;
+  /**
+   * What makes repeats of it one job, or `400`. Where its id is signed that alone: whoever sends an
+   * old call again can put any other name on it.
+   */
+  idempotencyKey(isIdSigned: boolean): string | undefined;
+}
+
+/** What a call says, as values. */
+interface Message {
+  readonly body: unknown;
+  readonly query: Readonly<Record<string, unknown>>;
+}
+
+/** What makes repeats of a call one job. */
+interface Idempotency {
+  /** The id of the trigger. */
+  readonly owner: string;
+  readonly key: string;
+  readonly fingerprint: string;
 }
 
 export type Receive = ReturnType<typeof createReceive>;
@@ -60,13 +76,14 @@ export function createReceive(parts: {
   const { database, clock, apiKeys, execute, mappings } = parts;
   const told = new Map<string, number>();
 
-  /** Records `agent.error`, unless the trigger told of an error within the last minute. */
+  /** Records `agent.error`, unless the trigger told of the same within the last minute. */
   async function tell(trigger: ActiveTrigger, code: string, why: string): Promise<void> {
-    const last = told.get(trigger.id);
+    const name = `${trigger.id}:${code}`;
+    const last = told.get(name);
     if (last !== undefined && clock.monotonic() - last < tellEveryMs) return;
-    told.delete(trigger.id);
+    told.delete(name);
     if (told.size >= toldMax) told.delete(told.keys().next().value as string);
-    told.set(trigger.id, clock.monotonic());
+    told.set(name, clock.monotonic());
     const event = {
       type: 'agent.error',
       organizationId: trigger.organization_id,
@@ -76,7 +93,7 @@ export function createReceive(parts: {
     try {
       await database.write((tx) => appendEvents(tx, [event], clock.now()));
     } catch (error) {
-      told.delete(trigger.id);
+      told.delete(name);
       throw error;
     }
   }
@@ -95,15 +112,24 @@ export function createReceive(parts: {
     }
   }
 
-  async function inputOf(trigger: ActiveTrigger, { skill }: Target, call: Call): Promise<unknown> {
-    const body = payloadOf(call.headers, call.bytes);
-    const query = call.query();
+  /** The job that the same call has started already; execute has the last word. */
+  function startedJob({ owner, key, fingerprint }: Idempotency): Promise<AcceptedJob | undefined> {
+    const since = clock.now() - idempotencyMs;
+    return findStartedJob(database.read, { owner, key, fingerprint, since });
+  }
+
+  async function inputOf(
+    trigger: ActiveTrigger,
+    { skill }: Target,
+    { body, query }: Message,
+    headers: IncomingHttpHeaders,
+  ): Promise<unknown> {
     const mapped =
       trigger.mapping === null
         ? eventOf(body)
         : await mappings.evaluate(trigger.organization_id, trigger.mapping, {
             body,
-            headers: shownHeaders(call.headers),
+            headers: shownHeaders(headers),
             query,
           });
     const own = JSON.parse(trigger.input) as Record<string, unknown>;
@@ -130,21 +156,37 @@ export function createReceive(parts: {
       caller: Caller,
       call: Call,
     ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
-      if (trigger.signing_secret !== null) {
-        requireSignature(call.headers, trigger.signing_secret, call.bytes, clock.now());
-      }
+      const { signing_secret } = trigger;
+      const { isIdSigned } =
+        signing_secret === null
+          ? { isIdSigned: false }
+          : requireSignature(call.headers, signing_secret, call.bytes, clock.now());
       const target = await targetOf(trigger, caller);
-      const key = call.idempotencyKey();
-      const input = await inputOf(trigger, target, call);
-      // Of the bytes and not of the input, which a mapping may make of the time as well.
-      const fingerprint = createHash('sha256').update(call.bytes).digest('hex');
+      const key = call.idempotencyKey(isIdSigned);
+      const message = { body: payloadOf(call.headers, call.bytes), query: call.query() };
+      const idempotency =
+        key === undefined
+          ? undefined
+          : { owner: trigger.id, key, fingerprint: fingerprintOf(message, trigger) };
+      const earlier = idempotency && (await startedJob(idempotency));
+      if (earlier !== undefined) return { job: earlier, isReplay: true };
+      const input = await inputOf(trigger, target, message, call.headers);
       return execute.run(caller, target, input, {
         userId: trigger.name,
         triggerType: 'webhook',
-        idempotency: key === undefined ? undefined : { owner: trigger.id, key, fingerprint },
+        idempotency,
       });
     },
   };
+}
+
+/**
+ * Equal for calls that ask for the same. Not of the input, which a mapping may make of the time as
+ * well, and not of the headers, of which some are others in a repeat: a date, the number of a try.
+ */
+function fingerprintOf({ body, query }: Message, trigger: ActiveTrigger): string {
+  const skill = [trigger.skill_category, trigger.skill_version, trigger.skill_name];
+  return hash('sha256', canonicalJson([body, query, skill]));
 }
 
 /** What a trigger without a mapping makes of a body. */
@@ -157,6 +199,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 function shownHeaders(headers: IncomingHttpHeaders): Record<string, string> {
-  const shown = Object.entries(headers).filter(([name]) => !secretHeaders.has(name));
+  const shown = Object.entries(headers).filter(
+    ([name]) => !secretHeaders.has(name) && !secretHeader.test(name),
+  );
   return Object.fromEntries(shown.map(([name, value]) => [name, String(value)]));
 }

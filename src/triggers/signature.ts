@@ -5,20 +5,21 @@ import { isBodySignature, isStandardSignature } from '../kernel/webhook-signatur
 
 /**
  * Throws `401 invalid_signature` unless `bytes` are signed: by `x-hub-signature-256`, by the headers
- * of Standard Webhooks, or both. A signature that is there has to be right, whatever else is.
+ * of Standard Webhooks, or both. A signature that is there has to be right, whatever else is. The
+ * answer says whether `webhook-id` is among what is signed.
  */
 export function requireSignature(
   headers: IncomingHttpHeaders,
   secret: string,
   bytes: Uint8Array,
   nowMs: number,
-): void {
+): { isIdSigned: boolean } {
   const hub = headers['x-hub-signature-256'];
   const standard = headers['webhook-signature'];
   const isSigned = hub !== undefined || standard !== undefined;
   const isHubRight = hub === undefined || isHubSignature(String(hub), secret, bytes);
   const isStandardRight = standard === undefined || isStandard(headers, secret, bytes, nowMs);
-  if (isSigned && isHubRight && isStandardRight) return;
+  if (isSigned && isHubRight && isStandardRight) return { isIdSigned: standard !== undefined };
   throw new PlatformError(
     'invalid_signature',
     isSigned

@@ -283,8 +283,8 @@ function checked<T extends TriggerFields>(body: T): T {
 /** Absolute, as the server was asked; its path alone when the request did not say how. */
 function addressOf(request: FastifyRequest, token: string): string {
   const path = `/api/webhooks/agent/${token}`;
-  const { host } = request.headers;
-  return host !== undefined && URL.canParse(`http://${host}${path}`)
-    ? `http://${host}${path}`
-    : path;
+  const host = request.headers.host?.toLowerCase();
+  const url = URL.parse(`http://${host}${path}`);
+  // Whoever asks may send any text as Host, and some would move the path or the host elsewhere.
+  return host !== undefined && url?.host === host && url.pathname === path ? url.href : path;
 }

@@ -18,6 +18,40 @@ export function findTriggerByHash(db: Handle, tokenHash: string): Promise<Trigge
   return db.first(byHash, { token_hash: tokenHash });
 }
 
+const startedJob = statement<{ owner: string; key: string; fingerprint: string; since: number }>()(
+  (db, p) =>
+    db
+      .selectFrom('idempotency_keys')
+      .innerJoin('jobs', 'jobs.id', 'idempotency_keys.job_id')
+      .select(['jobs.id', 'jobs.organization_id', 'jobs.conversation_id', 'jobs.agent_id'])
+      .select(['jobs.skill_category', 'jobs.skill_name', 'jobs.skill_version', 'jobs.created_at'])
+      .where('idempotency_keys.owner', '=', p('owner'))
+      .where('idempotency_keys.idempotency_key', '=', p('key'))
+      .where('idempotency_keys.fingerprint', '=', p('fingerprint'))
+      .where('idempotency_keys.created_at', '>=', p('since')),
+);
+
+/** The job of an earlier call with this key and fingerprint, unless it came before `since`. */
+export function findStartedJob(
+  db: Handle,
+  call: { owner: string; key: string; fingerprint: string; since: number },
+) {
+  return db.first(startedJob, call);
+}
+
+/** The scopes, a JSON array, of the key that made a trigger. */
+export async function findMakerScopes(
+  db: Handle,
+  { api_key_id }: TriggerRow,
+): Promise<string | undefined> {
+  const key = await db.kysely
+    .selectFrom('api_keys')
+    .select('scopes')
+    .where('id', '=', api_key_id)
+    .executeTakeFirst();
+  return key?.scopes;
+}
+
 function byId(db: Handle, organizationId: string, id: string) {
   return db.kysely
     .selectFrom('agent_triggers')

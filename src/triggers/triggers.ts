@@ -6,15 +6,16 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { Agents } from '../agents/agents.ts';
 import type { Database } from '../database/database.ts';
-import { type Caller, requireScopes } from '../kernel/caller.ts';
+import { type Caller, hasScopes, requireScopes } from '../kernel/caller.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
-import { notFound } from '../kernel/errors.ts';
+import { notFound, PlatformError } from '../kernel/errors.ts';
 import { isId, newId } from '../kernel/ids.ts';
 import { createShortCache } from '../kernel/short-cache.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { Mappings } from './mapping.ts';
 import {
   deleteTrigger,
+  findMakerScopes,
   findTrigger,
   findTriggerByHash,
   insertTrigger,
@@ -53,6 +54,9 @@ export type ActiveTrigger = TriggerRow;
 
 type SkillOf = Pick<TriggerRow, 'skill_category' | 'skill_name' | 'skill_version'>;
 
+/** The key that made a trigger, in whose name it works. */
+type Maker = Pick<Caller, 'scopes'>;
+
 export type Triggers = ReturnType<typeof createTriggers>;
 
 export function createTriggers(parts: {
@@ -71,25 +75,48 @@ export function createTriggers(parts: {
     return row;
   }
 
-  /** Throws `403` unless the caller may run the skill, which need not be active any more. */
-  function requireScopesOf(caller: Caller, skill: SkillOf): void {
+  /** The scopes that a skill requires, which need not be active any more. */
+  function scopesFor(skill: SkillOf): readonly string[] {
     const tuple = [skill.skill_category, skill.skill_version, skill.skill_name] as const;
     const known = skills.findActive(...tuple) ?? skills.definition(...tuple);
-    requireScopes(caller.scopes, known?.requiredScopes ?? [skill.skill_category]);
+    return known?.requiredScopes ?? [skill.skill_category];
+  }
+
+  /** Throws `403` unless the caller may run the skill. */
+  function requireScopesOf(caller: Caller, skill: SkillOf): void {
+    requireScopes(caller.scopes, scopesFor(skill));
+  }
+
+  /**
+   * Judges the skill that a trigger is to run: when it is another than before it has to be active
+   * (404). The caller may run it and, when it is another, so may the maker (403).
+   */
+  function judgeSkill(caller: Caller, maker: Maker, after: TriggerRow, before?: TriggerRow): void {
+    const isOther = before === undefined || !isSameSkill(before, after);
+    if (isOther) skills.active(after.skill_category, after.skill_version, after.skill_name);
+    requireScopesOf(caller, after);
+    if (isOther) requireScopesOfMaker(maker, scopesFor(after));
   }
 
   /** Judges what a trigger would run: agent and skill (404), scope (403), mapping (400). */
-  async function judge(caller: Caller, after: TriggerRow, before?: TriggerRow): Promise<void> {
+  async function judge(
+    caller: Caller,
+    maker: Maker,
+    after: TriggerRow,
+    before?: TriggerRow,
+  ): Promise<void> {
     if (after.agent_id !== before?.agent_id) {
       await agents.statusOf(caller.organizationId, after.agent_id);
     }
-    if (before === undefined || !isSameSkill(before, after)) {
-      skills.active(after.skill_category, after.skill_version, after.skill_name);
-    }
-    requireScopesOf(caller, after);
+    judgeSkill(caller, maker, after, before);
     if (after.mapping !== null && after.mapping !== before?.mapping) {
       await mappings.check(caller.organizationId, after.mapping);
     }
+  }
+
+  async function makerOf(trigger: TriggerRow): Promise<Maker> {
+    const scopes = await findMakerScopes(database.read, trigger);
+    return { scopes: JSON.parse(scopes ?? '[]') as string[] };
   }
 
   async function storedByHash(tokenHash: string): Promise<ActiveTrigger> {
@@ -137,7 +164,7 @@ export function createTriggers(parts: {
         created_at: now,
         updated_at: now,
       };
-      await judge(caller, row);
+      await judge(caller, caller, row);
       await database.write(async (tx) => {
         await agents.hold(tx, row.organization_id, row.agent_id);
         await insertTrigger(tx, row);
@@ -159,14 +186,15 @@ export function createTriggers(parts: {
       const { organizationId } = caller;
       const columns = columnsOf(fields);
       const known = await find(organizationId, id);
-      await judge(caller, { ...known, ...columns }, known);
+      const maker = await makerOf(known);
+      await judge(caller, maker, { ...known, ...columns }, known);
       const row = await database.write(async (tx) => {
         const before = await lockTrigger(tx, organizationId, id);
         if (before === undefined) throw triggerNotFound();
         if (Object.keys(columns).length === 0) return before;
         // Somebody else may have changed it since it was judged.
         requireScopesOf(caller, before);
-        requireScopesOf(caller, { ...before, ...columns });
+        judgeSkill(caller, maker, { ...before, ...columns }, before);
         if (columns.agent_id !== undefined) await agents.hold(tx, organizationId, columns.agent_id);
         const changes = { ...columns, updated_at: clock.now() };
         const after = await updateTrigger(tx, organizationId, id, changes);
@@ -189,6 +217,16 @@ export function createTriggers(parts: {
 
 /** `404`; the same words for a trigger that is unknown, switched off, or may run no more. */
 export const triggerNotFound = () => notFound('Trigger');
+
+/** Throws `403`: a trigger whose maker may not run its skill would never run. */
+function requireScopesOfMaker({ scopes }: Maker, required: readonly string[]): void {
+  if (hasScopes(scopes, required)) return;
+  const missing = required.filter((scope) => !scopes.includes(scope));
+  throw new PlatformError(
+    'insufficient_scope',
+    `The key that made this trigger, in whose name it works, lacks the scope ${missing.join(', ')}`,
+  );
+}
 
 function isSameSkill(a: SkillOf, b: SkillOf): boolean {
   return (

@@ -12,14 +12,21 @@ import { bodyRefusals, refusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
 import { Id, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
-import { unreadableParameter } from '../http/url.ts';
+import { isReadable, originForm, pathOf, unreadableParameter } from '../http/url.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { invalid, PlatformError } from '../kernel/errors.ts';
+import { unreadableType } from './payload.ts';
 import type { Receive } from './receive.ts';
-import type { ActiveTrigger, Triggers } from './triggers.ts';
+import { type ActiveTrigger, type Triggers, triggerNotFound } from './triggers.ts';
 
 const prefix = '/api/webhooks/agent';
 const idempotencyKeyMax = 255;
+/** The caller's own key, else the name that the sender gives its delivery. */
+const idempotencyHeaders: readonly string[] = [
+  'idempotency-key',
+  'x-github-delivery',
+  'webhook-id',
+];
 
 const Accepted = Type.Object(
   { job_id: Id, conversation_id: Id, status: Words(['queued']) },
@@ -60,6 +67,12 @@ export function webhookTriggerRoutes(
     (request as unknown as { admitted: Admitted }).admitted = { trigger, caller };
   }
 
+  /** A token that cannot be read is nobody's; any other path without a route is judged as such. */
+  function refusalOf({ method, originalUrl }: FastifyRequest): PlatformError {
+    const isPathReadable = isReadable(pathOf(originForm(originalUrl)));
+    return isPathReadable ? unmatched(method, originalUrl) : triggerNotFound();
+  }
+
   /** The trigger's own limit, whoever calls it. */
   async function limit(reply: FastifyReply, { id, rate_limit }: ActiveTrigger): Promise<void> {
     const decision = await limiter.hit(`trigger:${id}`, rate_limit);
@@ -83,12 +96,17 @@ export function webhookTriggerRoutes(
       scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, parsed) =>
         parsed(null, body),
       );
+      // The words of other paths speak of JSON alone.
+      scope.setErrorHandler((error) => {
+        const { code } = error as { code?: unknown };
+        throw code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? unreadableType() : error;
+      });
       // No key opens this path, so what is wrong with it is said to anybody.
       scope.addHook('onRequest', (request, _reply, next) => {
-        next(request.is404 ? unmatched(request.method, request.originalUrl) : undefined);
+        next(request.is404 ? refusalOf(request) : undefined);
       });
       scope.setNotFoundHandler((request) => {
-        throw unmatched(request.method, request.originalUrl);
+        throw refusalOf(request);
       });
       scope.post(
         '/:webhookToken',
@@ -110,7 +128,8 @@ export function webhookTriggerRoutes(
               'idempotency-key': Type.Optional(
                 Type.String({
                   description:
-                    'Makes repeats within 24 hours one job; x-github-delivery and webhook-id do so too.',
+                    'Makes repeats within 24 hours one job; x-github-delivery and webhook-id do so ' +
+                    'too, and webhook-id alone where webhook-signature has to be right.',
                   maxLength: idempotencyKeyMax,
                 }),
               ),
@@ -156,7 +175,8 @@ export function webhookTriggerRoutes(
             headers: request.headers,
             bytes: (request.body as Buffer | undefined) ?? Buffer.alloc(0),
             query: () => queryOf(request),
-            idempotencyKey: () => idempotencyKeyOf(request),
+            idempotencyKey: (isIdSigned) =>
+              idempotencyKeyOf(request, isIdSigned ? ['webhook-id'] : idempotencyHeaders),
           });
           reply.header('location', `/api/jobs/${job.id}`);
           if (isReplay) reply.header('idempotent-replayed', 'true');
@@ -177,9 +197,8 @@ function queryOf(request: FastifyRequest): Query {
   throw invalid(unreadable, 'must be percent-encoded UTF-8 without NUL');
 }
 
-/** The caller's own key, else the name that the sender gives its delivery. */
-function idempotencyKeyOf(request: FastifyRequest): string | undefined {
-  const names = ['idempotency-key', 'x-github-delivery', 'webhook-id'];
+/** The first of the headers that is there, or `400`. */
+function idempotencyKeyOf(request: FastifyRequest, names: readonly string[]): string | undefined {
   const name = names.find((one) => request.headers[one] !== undefined);
   if (name === undefined) return undefined;
   const key = request.headers[name];

@@ -46,7 +46,12 @@ async function processOn(database: Database, clock: ManualClock) {
     async remove() {},
   });
   const skills = createSkillRegistry(database, clock);
-  await skills.register([skill('echo'), { ...skill('vault'), requiredScopes: ['vault'] }]);
+  await skills.register([
+    skill('echo'),
+    { ...skill('vault'), requiredScopes: ['vault'] },
+    skill('other'),
+    { ...skill('echo'), version: 'v2.0' },
+  ]);
   const queue = createMemoryQueue(createLogger('silent'));
   const accept = createAccept({ database, queue, feed: createJobFeed(), clock, writer: 'one' });
   const execute = createExecute({ database, skills, agents, accept, clock });
@@ -210,6 +215,37 @@ describe.each(await engines())('on $name', (engine) => {
     );
   });
 
+  test('a skill that the key which made the trigger may not run is refused', async () => {
+    const { triggers, caller, newCaller, call } = await world();
+    const maker = await newCaller('default', ['test']);
+    const { id, token } = await triggers.create(maker, fields);
+
+    await expect(triggers.update(caller, id, { skill_name: 'vault' })).rejects.toMatchObject({
+      code: 'insufficient_scope',
+      message: expect.stringContaining('The key that made this trigger'),
+    });
+    await triggers.update(caller, id, { skill_name: 'other' });
+    expect(await call(token)).toHaveLength(36);
+  });
+
+  test('of two changes at once that together name no skill one is refused', async () => {
+    const { triggers, caller, elsewhere } = await world();
+
+    for (let round = 0; round < 5; round++) {
+      const { id } = await triggers.create(caller, fields);
+      const [name, version] = await Promise.allSettled([
+        triggers.update(caller, id, { skill_name: 'other' }),
+        elsewhere.triggers.update(caller, id, { skill_version: 'v2.0' }),
+      ]);
+
+      expect([name.status, version.status].sort()).toEqual(['fulfilled', 'rejected']);
+      for (const change of [name, version]) {
+        if (change.status === 'fulfilled') continue;
+        expect(change.reason).toMatchObject({ code: 'skill_not_found' });
+      }
+    }
+  });
+
   test('what is switched off, deleted or changed is believed here at once, elsewhere within a second', async () => {
     const { triggers, caller, clock, call, elsewhere } = await world();
     const { id, token } = await triggers.create(caller, fields);
@@ -269,6 +305,20 @@ describe.each(await engines())('on $name', (engine) => {
     const headers = { 'content-type': 'text/plain' };
     const bytes = Buffer.from('x');
     expect(await call(token, { idempotencyKey, headers, bytes })).toBe('idempotency_key_reused');
+  });
+
+  test('a repeat is not mapped again, in whichever process, for 24 hours', async () => {
+    const { triggers, caller, call, clock, elsewhere } = await world();
+    const { id, token } = await triggers.create(caller, { ...fields, mapping: '{"a": 1}' });
+    const repeat = { idempotencyKey: () => 'one' };
+    const job = await call(token, repeat);
+    await triggers.update(caller, id, { mapping: '$error("no")' });
+
+    for (const again of [call, elsewhere.call]) expect(await again(token, repeat)).toBe(job);
+    clock.advance(24 * 60 * minute);
+    expect(await call(token, repeat)).toBe(job);
+    clock.advance(1);
+    expect(await call(token, repeat)).toBe('validation_error');
   });
 
   test('a key that may no more is told of once a minute by each trigger', async () => {

@@ -121,11 +121,13 @@ describe('POST /api/agent-triggers', () => {
           `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
       );
 
-    for (const answer of [await send('', '1.0'), await send('host: a b<c\r\n')]) {
+    const hosts = ['a b<c', 'a/b', 'a?b', 'a#b', 'user@a', 'a\\b', 'a:x', '0x7f.1', ''];
+    const answers = await Promise.all(hosts.map((host) => send(`host: ${host}\r\n`)));
+    for (const answer of [await send('', '1.0'), ...answers]) {
       expect(answer.status).toBe(201);
       expect(answer.body.url).toBe(`/api/webhooks/agent/${answer.body.token}`);
     }
-    const named = await send('host: skills.example.com:8080\r\n');
+    const named = await send('host: Skills.example.com:8080\r\n');
     expect(named.body.url).toMatch(
       /^http:\/\/skills\.example\.com:8080\/api\/webhooks\/agent\/trg_/,
     );
@@ -325,6 +327,35 @@ describe('the scopes of a key', () => {
     }
     expect((await narrow.put(plain.at, { name: 'Other' })).status).toBe(200);
     expect((await wide.get(vault.at)).body).toEqual(vault.shown);
+  });
+
+  test('are needed by the key that made the trigger too, before its skill becomes another', async () => {
+    const maker = await newTenant(platform, { scopes: ['staged'] });
+    const wide = await newTenant(platform, { organization_id: maker.organization });
+    const { at, shown } = await newTrigger(maker);
+
+    const change = await wide.put(at, { skill_name: 'vault' });
+
+    expectRefusal(change, 403, 'insufficient_scope');
+    expect(change.body.message).toMatch(/key that made this trigger.* lacks the scope/);
+    expect((await maker.get(at)).body).toEqual(shown);
+    expect((await wide.put(at, { skill_name: 'order' })).status).toBe(200);
+  });
+
+  test('that the maker has no more stop no change but that of the skill', async () => {
+    const maker = await newTenant(platform, { scopes: ['staged'] });
+    const wide = await newTenant(platform, { organization_id: maker.organization });
+    const { at } = await newTrigger(maker);
+    await platform.database.write((tx) =>
+      tx.kysely
+        .updateTable('api_keys')
+        .set({ scopes: '["other"]' })
+        .where('id', '=', maker.keyId)
+        .execute(),
+    );
+
+    expectRefusal(await wide.put(at, { skill_name: 'order' }), 403, 'insufficient_scope');
+    expect((await wide.put(at, { active: false, skill_name: 'any' })).status).toBe(200);
   });
 
   test('are not needed to look at a trigger or to delete it', async () => {

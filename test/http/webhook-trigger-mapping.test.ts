@@ -62,6 +62,11 @@ describe('a mapping makes the input', () => {
       'x-hub-signature-256': 'sha256=hidden',
       'x-admin-secret': 'hidden',
       'x-gitlab-token': 'hidden',
+      'x-slack-signature': 'hidden',
+      'x-goog-channel-token': 'hidden',
+      'X-Shopify-Hmac-SHA256': 'hidden',
+      'x-telegram-bot-api-secret-token': 'hidden',
+      'x-shared-secret': 'hidden',
       'x-shown': 'shown',
     };
 

@@ -168,6 +168,19 @@ describe('POST /api/webhooks/agent/:webhookToken', () => {
     },
   );
 
+  test.each(['%00', '%zz', '%FF'])(
+    'a token that cannot be read is 404, whatever key is sent: %s',
+    async (token) => {
+      for (const headers of [{}, { 'x-api-key': 'sk_wrong' }]) {
+        const options = { body: {}, headers };
+        const answer = await platform.request('POST', `/api/webhooks/agent/${token}`, options);
+        expectRefusal(answer, 404, 'not_found');
+        expect(answer.body.message).toBe('Trigger not found');
+        expectNoRateLimitHeaders(answer);
+      }
+    },
+  );
+
   test('a path below it or without a token is 404', async () => {
     const { path } = await newTrigger();
 
@@ -223,15 +236,15 @@ describe('what is sent', () => {
     expect(await inputOf(answer)).toEqual(input);
   });
 
-  test.each(['a=%FF', 'a=%00', 'a=%', 'a=%ED%A0%80', '__proto__=x', '__prot%6f__=x'])(
-    'the form %s is 400',
-    async (body) => {
-      const { call } = await newTrigger();
-      const headers = { 'content-type': 'application/x-www-form-urlencoded; charset=UTF-8' };
+  test.each([
+    ...['a=%FF', 'a=%00', 'a=%', 'a=%ED%A0%80', 'a=\0', '__proto__=x', '__prot%6f__=x'],
+    ...['\ufeffa=x', 'a=\ufeffx', 'text=%EF%BB%BFx', '%EF%BB%BFa=x', 'payload=%EF%BB%BF%7B%7D'],
+  ])('the form %j is 400', async (body) => {
+    const { call } = await newTrigger();
+    const headers = { 'content-type': 'application/x-www-form-urlencoded; charset=UTF-8' };
 
-      expectInvalid(await call(body, headers), 'body');
-    },
-  );
+    expectInvalid(await call(body, headers), 'body');
+  });
 
   test('a text is the event', async () => {
     const { call, inputOf } = await newTrigger();
@@ -295,12 +308,13 @@ describe('what is sent', () => {
     expect(await jobsOf(tenant)).toBe(0);
   });
 
-  test('a text that is no UTF-8 or has a NUL is 400', async () => {
+  test('a text that is no UTF-8, has a NUL or begins with a byte order mark is 400', async () => {
     const { call } = await newTrigger();
     const headers = { 'content-type': 'text/plain' };
 
     expectInvalid(await call(Buffer.from([0xff, 0xfe]), headers), 'body');
     expectInvalid(await call('a\0b', headers), 'body');
+    expectInvalid(await call('\ufeffa', headers), 'body');
   });
 
   test.each([
@@ -318,6 +332,7 @@ describe('what is sent', () => {
     const answer = await call('{"a":1}', { 'content-type': type });
 
     expectRefusal(answer, 415, 'unsupported_media_type');
+    expect(answer.body.message).toContain('application/x-www-form-urlencoded or text/plain');
     expectRateLimitHeaders(answer);
     expect(await jobsOf(tenant)).toBe(0);
   });
@@ -622,6 +637,90 @@ describe('repeats', () => {
     expect(await jobsOf(tenant)).toBe(2);
   });
 
+  test('the webhook-id that is signed goes before all that is not', async () => {
+    const { call, tenant } = await newTrigger({ signing_secret: secret });
+    const message = standard(secret, '{}');
+    const first = await call('{}', { ...message, 'idempotency-key': 'mine' });
+
+    for (const name of ['idempotency-key', 'x-github-delivery']) {
+      const again = await call('{}', { ...message, [name]: 'of an attacker' });
+      expect(again.text).toBe(first.text);
+      expect(again.headers.get('idempotent-replayed')).toBe('true');
+    }
+    expect(await jobsOf(tenant)).toBe(1);
+    expect((await call('{}', standard(secret, '{}', { id: 'msg_2' }))).status).toBe(202);
+    expect(await jobsOf(tenant)).toBe(2);
+  });
+
+  test('a webhook-id that is not signed goes after them', async () => {
+    const { call, tenant } = await newTrigger({ signing_secret: secret });
+    const signed = { 'x-hub-signature-256': hub(secret, '{}'), 'webhook-id': 'msg_1' };
+
+    await call('{}', { ...signed, 'idempotency-key': 'one' });
+    await call('{}', { ...signed, 'idempotency-key': 'two' });
+
+    expect(await jobsOf(tenant)).toBe(2);
+  });
+
+  test.each([
+    ['spaces', '{"a": [1.0, {"b":2}], "c":"é"}', '{"a":[1,{"b":2}],"c":"é"}'],
+    ['the order of fields', '{"a":1,"b":{"c":2,"d":3}}', '{"b":{"d":3,"c":2},"a":1}'],
+    ['escapes', '{"a":"é"}', '{"a":"\\u00e9"}'],
+  ])('a body that differs in %s alone is the same body', async (_title, body, same) => {
+    const { call } = await newTrigger();
+    const headers = { 'idempotency-key': 'one' };
+    const first = await call(body, headers);
+
+    const again = await call(same, headers);
+
+    expect({ status: again.status, text: again.text }).toEqual({ status: 202, text: first.text });
+  });
+
+  test('another query or skill under the same key is 422 idempotency_key_reused', async () => {
+    const trigger = await newTrigger({ mapping: '{"text": query.t}' });
+    const { tenant, id, path, inputOf } = trigger;
+    const send = (query: string) =>
+      platform.request('POST', `${path}?${query}`, { headers: { 'idempotency-key': 'one' } });
+    const first = await send('t=one&u=1');
+    expect(await inputOf(first)).toEqual({ text: 'one' });
+
+    expectRefusal(await send('t=two&u=1'), 422, 'idempotency_key_reused');
+    expect((await send('u=1&t=%6fne')).text).toBe(first.text);
+    const other = { skill_name: 'versions', skill_version: 'v2.0' };
+    await tenant.put(`/api/agent-triggers/${id}`, other);
+    expectRefusal(await send('t=one&u=1'), 422, 'idempotency_key_reused');
+    const own = { skill_name: 'any', skill_version: 'v1.0' };
+    await tenant.put(`/api/agent-triggers/${id}`, own);
+    expect((await send('t=one&u=1')).text).toBe(first.text);
+    expect(await jobsOf(tenant)).toBe(1);
+  });
+
+  test('other headers are a repeat still: its sender writes them anew', async () => {
+    const { call } = await newTrigger({ mapping: '{"at": headers."x-sent-at"}' });
+    const first = await call({}, { 'idempotency-key': 'one', 'x-sent-at': '1' });
+
+    const again = await call({}, { 'idempotency-key': 'one', 'x-sent-at': '2' });
+
+    expect(again.text).toBe(first.text);
+  });
+
+  test('a repeat is answered as the first, whatever the trigger would make of it now', async () => {
+    const { call, tenant, id } = await newTrigger({ mapping: '{"a": body.a}' });
+    const first = await call({ a: 1 }, { 'idempotency-key': 'one' });
+
+    for (const change of [
+      { mapping: '$error("no")' },
+      { mapping: '1', input: { own: true } },
+      { mapping: null, name: 'Other' },
+    ]) {
+      await tenant.put(`/api/agent-triggers/${id}`, change);
+      const again = await call({ a: 1 }, { 'idempotency-key': 'one' });
+      expect({ status: again.status, text: again.text }).toEqual({ status: 202, text: first.text });
+      expect(again.headers.get('idempotent-replayed')).toBe('true');
+    }
+    expect(await jobsOf(tenant)).toBe(1);
+  });
+
   test('another body under the same key is 422 idempotency_key_reused', async () => {
     const { call, tenant } = await newTrigger();
     const headers = { 'x-github-delivery': 'one' };
@@ -752,24 +851,37 @@ describe('what it works for', () => {
   });
 
   test("a scope that the maker's key has not is 404 not_found, with agent.error", async () => {
-    const maker = await newTenant(platform, { scopes: ['staged', 'util'] });
-    const wide = await newTenant(platform, { organization_id: maker.organization });
-    const { body } = await maker.post('/api/agent-triggers', {
-      agent_id: 'default',
-      name: 'x',
-      skill_category: 'staged',
-      skill_name: 'any',
-    });
-    const change = await wide.put(`/api/agent-triggers/${body.id}`, { skill_name: 'vault' });
-    expect(change.status).toBe(200);
+    const { call, tenant } = await newTrigger({}, { scopes: ['staged'] });
+    // As when a skill requires more after a restart.
+    await platform.database.write((tx) =>
+      tx.kysely
+        .updateTable('api_keys')
+        .set({ scopes: '["other"]' })
+        .where('id', '=', tenant.keyId)
+        .execute(),
+    );
 
-    const answer = await platform.request('POST', `/api/webhooks/agent/${body.token}`, {
-      body: {},
-    });
+    const answer = await call({});
 
     expectRefusal(answer, 404, 'not_found');
-    expect(await errorsOf(maker)).toMatchObject([{ code: 'insufficient_scope' }]);
-    expect(await jobsOf(maker)).toBe(0);
+    expect(await errorsOf(tenant)).toMatchObject([{ code: 'insufficient_scope' }]);
+    expect(await jobsOf(tenant)).toBe(0);
+  });
+
+  test('one error within a minute of another is told as well', async () => {
+    const { call, tenant } = await newTrigger({ skill_name: 'shout' });
+    await platform.admin('POST', '/admin/skills/staged/v1.0/shout/deprecate');
+    await call({});
+    await platform.admin('POST', '/admin/skills/staged/v1.0/shout/activate');
+
+    await platform.admin('DELETE', `/admin/api-keys/${tenant.keyId}`);
+    await call({});
+    await call({});
+
+    expect(await errorsOf(tenant)).toMatchObject([
+      { code: 'skill_not_found' },
+      { code: 'invalid_api_key' },
+    ]);
   });
 });
 
