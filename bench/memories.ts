@@ -10,7 +10,7 @@ import type { Database } from '../src/database/database.ts';
 import { openSqlite } from '../src/database/sqlite.ts';
 import { systemClock } from '../src/kernel/clock.ts';
 import { createMemories } from '../src/memories/memories.ts';
-import { newMemory } from '../src/memories/record.ts';
+import { newMemory, readyMemory } from '../src/memories/record.ts';
 import { type Figure, round } from './figures.ts';
 import { pace, percentile } from './load.ts';
 import { type Server, startServer, temporaryDirectory } from './server.ts';
@@ -22,6 +22,8 @@ const wordsEach = 30;
 const settleMs = 2_000;
 const owedMs = 20;
 
+const common = Array.from({ length: 12 }, (_, i) => `common${i}`);
+
 /** What is asked for, and what part of the memories that is. */
 const questions = [
   { name: 'a page', query: '' },
@@ -31,6 +33,8 @@ const questions = [
   { name: 'two words, together in one of ten', query: '?q=even%20tenth' },
   { name: 'a word and a tag', query: '?q=even&tag=tag-4' },
   { name: 'a rare word', query: '?q=word19000' },
+  // As many words as a query has.
+  { name: 'twelve words, together in one of five', query: `?q=${common.join('%20')}` },
 ] as const;
 
 /** Measures an agent with `count` memories; `seconds` of each kind of request. */
@@ -84,11 +88,14 @@ async function fill(database: Database, count: number): Promise<void> {
   const none = { areThere: async () => false, async remove() {} };
   const agents = createAgents(database, systemClock, none);
   const memories = createMemories({ database, clock: systemClock, agents });
+  const nothingElse = { forgotten: [], share: 0, acceptedAt: Date.now() };
   for (let from = 0; from < count; from += memoriesPerWrite) {
     const remembered = Array.from({ length: Math.min(memoriesPerWrite, count - from) }, (_, i) =>
-      newMemory({ content: contentOf(from + i), tag: `tag-${(from + i) % 10}` }, Date.now()),
+      readyMemory(
+        newMemory({ content: contentOf(from + i), tag: `tag-${(from + i) % 10}` }, Date.now()),
+      ),
     );
-    await database.write((tx) => memories.keep(tx, [{ ...agent, remembered, forgotten: [] }]));
+    await database.write((tx) => memories.keep(tx, [{ ...agent, remembered, ...nothingElse }]));
   }
 }
 
@@ -100,5 +107,6 @@ function contentOf(i: number): string {
   );
   if (i % 10 === 0) words[i % wordsEach] = 'tenth';
   if (i % 2 === 0) words.push('even');
+  if (i % 5 === 0) words.push(...common);
   return words.join(' ');
 }

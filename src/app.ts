@@ -22,7 +22,7 @@ import { createOpenApi, openApiRoutes } from './http/openapi.ts';
 import { createMemoryRateLimiter, type RateLimiter } from './http/rate-limit.ts';
 import { rememberRoutes } from './http/routes-known.ts';
 import { createServer, type Server } from './http/server.ts';
-import { createAccept, queueOf } from './jobs/accept.ts';
+import { createAccept, type LocalWorker, queueOf } from './jobs/accept.ts';
 import { createExecute } from './jobs/execute.ts';
 import { executionRoutes } from './jobs/execution.routes.ts';
 import { createJobFeed } from './jobs/feed.ts';
@@ -30,7 +30,7 @@ import { jobRoutes } from './jobs/jobs.routes.ts';
 import { countByStatus } from './jobs/jobs.store.ts';
 import { createJobs } from './jobs/jobs.ts';
 import { createPerformer } from './jobs/perform.ts';
-import { createRecovery } from './jobs/recover.ts';
+import { createRecovery, jobQueues } from './jobs/recover.ts';
 import { createReports } from './jobs/reports.ts';
 import { deleteExpired } from './jobs/retention.ts';
 import { createSettle } from './jobs/settle.ts';
@@ -42,7 +42,7 @@ import { type QueueName, queueNames } from './kernel/queues.ts';
 import { memoryRoutes } from './memories/memories.routes.ts';
 import { createMemories } from './memories/memories.ts';
 import { createRunMemories } from './memories/run-memory.ts';
-import type { Queue } from './queue/queue.ts';
+import type { Consumer, Queue } from './queue/queue.ts';
 import { deleteExpiredRuns } from './schedules/retention.ts';
 import { scheduledRuns } from './schedules/run-ends.ts';
 import { scheduledJobRoutes } from './schedules/schedules.routes.ts';
@@ -123,7 +123,14 @@ export async function startApp(parts: Parts): Promise<App> {
   const conversations = createConversations(database);
   await skills.register(executors.definitions);
 
-  const accept = createAccept({ database, queue, feed, clock, writer });
+  /** Whoever runs the jobs of a queue here, once the platform takes work. */
+  const workers = new Map<QueueName, Consumer>();
+  const worker: LocalWorker = {
+    places: (name) => workers.get(name)?.places() ?? 0,
+    begin: (job) => workers.get(queueOf(job.trigger_type))?.run(job.id, () => performer.begin(job)),
+    leaseMs: config.jobLeaseMs,
+  };
+  const accept = createAccept({ database, queue, feed, clock, writer, worker });
   const backoff = { baseMs: config.retryBackoffMs, maxMs: backoffMaxMs };
   const settle = createSettle({
     database,
@@ -133,6 +140,7 @@ export async function startApp(parts: Parts): Promise<App> {
     backoff,
     writer,
     scheduled: scheduledRuns,
+    agents,
     memories,
     observe(job, verdict, tookMs) {
       const error = 'error' in verdict ? verdict.error : null;
@@ -281,9 +289,14 @@ export async function startApp(parts: Parts): Promise<App> {
   }
   // Listening first: a port that is taken ends the start before any work was begun.
   const address = await listen(server, config);
+  for (const name of jobQueues) {
+    workers.set(
+      name,
+      queue.consume(name, config.workerConcurrency, (id) => performer.perform(id)),
+    );
+  }
   const consumers = [
-    queue.consume('skill-execution', config.workerConcurrency, (id) => performer.perform(id)),
-    queue.consume('scheduled-jobs', config.workerConcurrency, (id) => performer.perform(id)),
+    ...workers.values(),
     queue.consume('webhooks', deliveriesLookedUp, (id) => outgoing.deliverer.take(id)),
     outgoing.deliverer,
   ];

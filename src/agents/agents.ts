@@ -57,6 +57,12 @@ export function createAgents(database: Database, clock: Clock, dependents: Agent
     return row;
   }
 
+  async function held(tx: Transaction, organizationId: string, id: string): Promise<AgentRow> {
+    const row = await lockAgent(tx, organizationId, id);
+    if (row === undefined) throw notFound('Agent');
+    return row;
+  }
+
   return {
     find,
 
@@ -132,9 +138,12 @@ export function createAgents(database: Database, clock: Clock, dependents: Agent
 
     /** The agent's status; it is not deleted before the transaction ends. `404` when there is none. */
     async hold(tx: Transaction, organizationId: string, id: string): Promise<AgentRow['status']> {
-      const row = await lockAgent(tx, organizationId, id);
-      if (row === undefined) throw notFound('Agent');
-      return row.status;
+      return (await held(tx, organizationId, id)).status;
+    },
+
+    /** As `hold`: when the agent was created, by which it is told from others of the same id. */
+    async holdSince(tx: Transaction, organizationId: string, id: string): Promise<number> {
+      return (await held(tx, organizationId, id)).created_at;
     },
   };
 }

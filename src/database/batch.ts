@@ -20,10 +20,15 @@ interface Waiting<I, O> {
   reject(error: unknown): void;
 }
 
-/** A function that takes one item and answers when the write that held it is durable. */
+/**
+ * A function that takes one item and answers when the write that held it is durable. `partOfWrite`
+ * says how large a part of one write an item may take up: a write blocks the process on SQLite, so
+ * those of one write come to 1 at most, unless a single one is more.
+ */
 export function createBatch<I, O>(
   database: Database,
   run: BatchRunner<I, O>,
+  partOfWrite: (item: I) => number = () => 0,
 ): (item: I) => Promise<O> {
   const waiting: Waiting<I, O>[] = [];
   let writing = false;
@@ -40,7 +45,7 @@ export function createBatch<I, O>(
     try {
       const results = await database.write((tx) => {
         // The database may run a unit a second time; it is then about the same items.
-        if (taken.length === 0) taken = waiting.splice(0, itemsPerWriteMax);
+        if (taken.length === 0) taken = waiting.splice(0, fitting());
         return run(
           tx,
           taken.map((one) => one.item),
@@ -53,6 +58,17 @@ export function createBatch<I, O>(
       if (taken.length === 0) taken = waiting.splice(0);
       await afterFailure(taken, error);
     }
+  }
+
+  /** How many of those that wait go into one write. */
+  function fitting(): number {
+    let parts = 0;
+    const first = waiting.slice(0, itemsPerWriteMax);
+    const end = first.findIndex(({ item }, i) => {
+      parts += partOfWrite(item);
+      return i > 0 && parts > 1;
+    });
+    return end === -1 ? first.length : end;
   }
 
   async function afterFailure(taken: Waiting<I, O>[], error: unknown): Promise<void> {

@@ -251,6 +251,8 @@ export interface ScheduledRunsTable {
   job_id: string | null;
   /** 1 when the run may not be tried again: its scheduled job was deleted or disabled. */
   unwanted: number;
+  /** 0 while its job has not ended; 1 also where nothing ran. */
+  ended: number;
   created_at: number;
 }
 
@@ -338,6 +340,8 @@ export interface WebhookDeliveriesTable {
   status: DeliveryStatus;
   /** Attempts begun. */
   attempts: number;
+  /** Of these, the ones that were lost with their process and used up no retry. */
+  lost: number;
   /** Grows with every claim: the fence against late results. */
   epoch: number;
   /** When the next attempt is due while pending, the lease's end while delivering, else null. */

@@ -15,6 +15,13 @@ function refusedField(read: () => unknown): string | undefined {
   }
 }
 
+test.each(['tag', 'status', 'limit'])('%s[] is not %s left out', (name) => {
+  const query = { [`${name}[]`]: 'x' };
+
+  expect(refusedField(() => textParameter(query, name))).toBe(name);
+  expect(refusedField(() => wordParameter(query, name, ['x']))).toBe(name);
+});
+
 describe('a page', () => {
   test('has its default limit and begins at the start', () => {
     expect(pageParameters({})).toEqual({ limit: 50, offset: 0 });

@@ -6,7 +6,7 @@ export type Query = Readonly<Record<string, unknown>>;
 
 /** The text of a parameter, undefined when it is absent. */
 export function textParameter(query: Query, name: string, max = 200): string | undefined {
-  const value = query[name];
+  const value = given(query, name);
   if (value === undefined) return undefined;
   if (typeof value !== 'string') throw invalid(name, 'must be given once');
   if (!isCleanText(value)) throw invalid(name, 'must be well-formed text without NUL');
@@ -46,10 +46,14 @@ function integerParameter(
   min: number,
   max: number,
 ): number {
-  // In brackets it would be a list, which some clients make of a value by themselves.
-  const text = query[name] ?? (`${name}[]` in query ? [] : undefined);
+  const text = given(query, name);
   if (text === undefined) return absent;
   const value = typeof text === 'string' && /^(0|[1-9]\d{0,9})$/.test(text) ? Number(text) : NaN;
   if (value >= min && value <= max) return value;
   throw invalid(name, `must be an integer from ${min} to ${max}`);
+}
+
+/** What was given; `name[]` is a list, which some clients make of a value by themselves. */
+function given(query: Query, name: string): unknown {
+  return query[name] === undefined && `${name}[]` in query ? [] : query[name];
 }

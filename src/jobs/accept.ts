@@ -1,8 +1,9 @@
 /**
  * Accept: the one way in for work, whoever asks. One transaction records the job, its conversation,
  * the user's message and the event; only after its commit does anybody hear of it, and only then is
- * the job announced. It judges nothing: who may, what is valid and which agent works is settled
- * before.
+ * the job announced. Where a worker of this process has a place free, the job is claimed for it in
+ * the same transaction, which saves the hint and a write of its own. It judges nothing: who may,
+ * what is valid and which agent works is settled before.
  */
 import { addMessages, beginConversations } from '../conversations/record.ts';
 import { createBatch } from '../database/batch.ts';
@@ -15,7 +16,13 @@ import type { QueueName } from '../kernel/queues.ts';
 import type { Queue } from '../queue/queue.ts';
 import type { JobFeed } from './feed.ts';
 import { findByIdempotencyKey, takeIdempotencyKey } from './idempotency.store.ts';
-import { changeJobCounts, insertJobs, type JobRow, type NewJob } from './jobs.store.ts';
+import {
+  type ClaimedJob,
+  changeJobCounts,
+  insertJobs,
+  type JobRow,
+  type NewJob,
+} from './jobs.store.ts';
 
 /** How long an Idempotency-Key is remembered (decisions 6). */
 export const idempotencyMs = 24 * 60 * 60 * 1000;
@@ -66,6 +73,15 @@ export interface Accept {
   within(tx: Transaction, requests: readonly WorkRequest[]): Promise<Acceptance[]>;
 }
 
+/** The worker of the same process. */
+export interface LocalWorker {
+  /** How many more jobs of a queue it would begin at once. */
+  places(queue: QueueName): number;
+  /** Runs a job that was claimed for it. */
+  begin(job: ClaimedJob): void;
+  readonly leaseMs: number;
+}
+
 /** Jobs that run by a schedule have a queue of their own (specification: Health and metrics). */
 export function queueOf(triggerType: TriggerType): QueueName {
   return triggerType === 'scheduled' ? 'scheduled-jobs' : 'skill-execution';
@@ -77,8 +93,10 @@ export function createAccept(parts: {
   feed: JobFeed;
   clock: Clock;
   writer: string;
+  /** Left out where nothing runs in this process. */
+  worker?: LocalWorker;
 }): Accept {
-  const { database, queue, feed, clock, writer } = parts;
+  const { database, queue, feed, clock, writer, worker } = parts;
 
   async function within(tx: Transaction, requests: readonly WorkRequest[]): Promise<Acceptance[]> {
     const now = clock.now();
@@ -91,15 +109,31 @@ export function createAccept(parts: {
       acceptances.push(earlier ?? { kind: 'accepted', job });
       if (!earlier) jobs.push(job);
     }
-    await record(tx, jobs, now, writer);
-    tx.afterCommit(() => announce(jobs));
+    const claimed = claimHere(jobs);
+    await record(tx, jobs, claimed, now, now + (worker?.leaseMs ?? 0), writer);
+    tx.afterCommit(() => announce(jobs, claimed));
     return acceptances;
   }
 
-  function announce(jobs: readonly NewJob[]): void {
+  /** Those of the jobs that this process begins at once, nobody else having waited longer. */
+  function claimHere(jobs: readonly NewJob[]): ReadonlySet<NewJob> {
+    const claimed = new Set<NewJob>();
+    if (worker === undefined) return claimed;
+    const places = new Map<QueueName, number>();
     for (const job of jobs) {
-      queue.announce(queueOf(job.trigger_type), [{ id: job.id, generation: 0, delayMs: 0 }]);
+      const name = queueOf(job.trigger_type);
+      const left = places.get(name) ?? worker.places(name);
+      places.set(name, left - 1);
+      if (left > 0) claimed.add(job);
+    }
+    return claimed;
+  }
+
+  function announce(jobs: readonly NewJob[], claimed: ReadonlySet<NewJob>): void {
+    for (const job of jobs) {
       if (feed.isHeard(job.id)) feed.publish(job.id, queuedEvent(job));
+      if (claimed.has(job)) worker?.begin(firstClaim(job));
+      else queue.announce(queueOf(job.trigger_type), [{ id: job.id, generation: 0, delayMs: 0 }]);
     }
   }
 
@@ -134,6 +168,11 @@ function newJob(request: WorkRequest, now: number): NewJob {
     input: request.input,
     created_at: now,
   };
+}
+
+/** A job as the first claim of it leaves it. */
+function firstClaim(job: NewJob): ClaimedJob {
+  return { ...job, attempt: 1, epoch: 1, deaths: 0, started_at: job.created_at };
 }
 
 /** Idempotency keys taken by requests of one batch, whose jobs no query finds yet. */
@@ -174,11 +213,13 @@ async function earlierAcceptance(
 async function record(
   tx: Transaction,
   jobs: readonly NewJob[],
+  claimed: ReadonlySet<NewJob>,
   now: number,
+  leaseUntil: number,
   writer: string,
 ): Promise<void> {
   if (jobs.length === 0) return;
-  await insertJobs(tx, jobs);
+  await insertJobs(tx, jobs, claimed, leaseUntil);
   await beginConversations(
     tx,
     jobs.map((job) => ({ ...job, id: job.conversation_id })),
@@ -212,7 +253,7 @@ async function record(
   await changeJobCounts(
     tx,
     writer,
-    jobs.map((kind) => ({ kind, from: null, to: 'queued' })),
+    jobs.map((kind) => ({ kind, from: null, to: claimed.has(kind) ? 'active' : 'queued' })),
   );
 }
 

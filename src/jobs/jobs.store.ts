@@ -27,6 +27,7 @@ const claimedColumns = [
   'epoch',
   'deaths',
   'input',
+  'created_at',
   'started_at',
 ] as const;
 export type ClaimedJob = Pick<JobRow, (typeof claimedColumns)[number]>;
@@ -47,13 +48,37 @@ type Defaults =
 /** The order in which many jobs are changed, so that two transactions never wait for each other. */
 const inIdOrder = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
 
-/** A job about to be recorded as queued. */
+/** A job about to be recorded. */
 export type NewJob = Omit<JobRow, Defaults | 'due_at'>;
 
-export async function insertJobs(tx: Transaction, jobs: readonly NewJob[]): Promise<void> {
+/** Records jobs: `claimed` as under their first attempt, the others as queued. */
+export async function insertJobs(
+  tx: Transaction,
+  jobs: readonly NewJob[],
+  claimed: ReadonlySet<NewJob>,
+  leaseUntil: number,
+): Promise<void> {
   await tx.insert(
     'jobs',
-    jobs.map((job) => ({ ...job, due_at: job.run_at })),
+    jobs.map((job) =>
+      claimed.has(job)
+        ? {
+            ...job,
+            status: 'active' as const,
+            attempt: 1,
+            epoch: 1,
+            started_at: job.created_at,
+            due_at: leaseUntil,
+          }
+        : {
+            ...job,
+            status: 'queued' as const,
+            attempt: 0,
+            epoch: 0,
+            started_at: null,
+            due_at: job.run_at,
+          },
+    ),
   );
 }
 
@@ -149,18 +174,33 @@ export async function settleJobs(tx: Transaction, settled: readonly Settled[]): 
   return settled.map((one) => settledIds.has(one));
 }
 
-const cancelQueued = statement<{ id: string; error: string; now: number }>()((db, p) =>
+const cancelQueued = statement<{ ids: string; error: string; now: number }>()((db, p, dialect) =>
   db
     .updateTable('jobs')
     .set({ status: 'cancelled', error: p('error'), finished_at: p('now'), due_at: null })
-    .where('id', '=', p('id'))
-    .where('status', '=', 'queued')
-    .returning(['epoch', 'attempt']),
+    .where(idInLocked(dialect, p('ids'), 'jobs', sql<SqlBool>`status = 'queued'`))
+    .returning([
+      'id',
+      'organization_id',
+      'agent_id',
+      'conversation_id',
+      'skill_category',
+      'skill_name',
+      'skill_version',
+      'trigger_type',
+      'epoch',
+      'attempt',
+    ]),
 );
 
-/** Ends a job that waits; how far it had come, or undefined when it no longer waits. */
-export function cancelQueuedJob(tx: Transaction, id: string, error: string, now: number) {
-  return tx.first(cancelQueued, { id, error, now });
+/** Ends those of the jobs that wait; those it has ended, and how far they had come. */
+export function cancelQueuedJobs(
+  tx: Transaction,
+  ids: readonly string[],
+  error: string,
+  now: number,
+) {
+  return tx.all(cancelQueued, { ids: idsParam(ids), error, now });
 }
 
 const requestCancel = statement<{ id: string; now: number }>()((db, p) =>
@@ -210,19 +250,19 @@ export function findJob(
   return db.first(byId, { id, organization_id: organizationId });
 }
 
-const byIdsLocked = statement<{ ids: string }>()((db, p, dialect) => {
-  const query = db
+const byIdsLocked = statement<{ ids: string }>()((db, p, dialect) =>
+  db
     .selectFrom('jobs')
-    .selectAll()
+    .select('id')
     .where(idIn(dialect, p('ids')))
-    .orderBy('id');
-  // SQLite has one writer at a time anyhow.
-  return dialect === 'sqlite' ? query : query.forUpdate();
-});
+    .orderBy('id')
+    .forUpdate(),
+);
 
-/** The jobs of these ids as they are; nobody else changes them before the transaction ends. */
-export function lockJobs(tx: Transaction, ids: readonly string[]): Promise<JobRow[]> {
-  return tx.all(byIdsLocked, { ids: idsParam(ids) });
+/** Holds the jobs of these ids: nobody else changes them before the transaction ends. */
+export async function holdJobs(tx: Transaction, ids: readonly string[]): Promise<void> {
+  // SQLite has one writer at a time anyhow.
+  if (tx.dialect === 'postgres') await tx.all(byIdsLocked, { ids: idsParam(ids) });
 }
 
 const dueQueued = (isScheduled: '=' | '<>') =>

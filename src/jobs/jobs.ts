@@ -12,13 +12,13 @@ import { type Accept, type AcceptedJob, queueOf } from './accept.ts';
 import { agentPaused, refuseInvalid } from './execute.ts';
 import { endingN, type JobFeed } from './feed.ts';
 import {
-  cancelQueuedJob,
+  cancelQueuedJobs,
   changeJobCounts,
   findJob,
+  holdJobs,
   type JobFilters,
   type JobRow,
   listJobs,
-  lockJobs,
   requestCancellation,
 } from './jobs.store.ts';
 import type { ScheduledRuns } from './scheduled-runs.ts';
@@ -58,24 +58,37 @@ export function createJobs(parts: {
   /** Ends a queued job, or marks an active one; false when it is neither any more. */
   function cancelStored(job: JobRow, now: number): Promise<boolean> {
     return database.write(async (tx) => {
-      if (await cancelQueued(tx, job, now)) return true;
+      if ((await cancelQueued(tx, [job.id], now)) > 0) return true;
       return (await requestCancellation(tx, job.id, now)) !== undefined;
     });
   }
 
-  /** Ends a job that waits; false when it does not, or no longer. */
-  async function cancelQueued(tx: Transaction, job: JobRow, now: number): Promise<boolean> {
-    const reached = await cancelQueuedJob(tx, job.id, JSON.stringify(cancelledError), now);
-    if (reached === undefined) return false;
-    const ended = { id: job.conversation_id, kind: job, status: 'failed' } as const;
-    await endConversations(tx, [ended], now, writer);
-    await changeJobCounts(tx, writer, [{ kind: job, from: 'queued', to: 'cancelled' }]);
-    if (job.trigger_type === 'scheduled') {
-      const run = { job, status: 'cancelled', error: cancelledError, durationMs: 0 } as const;
-      await scheduled.ended(tx, [run], now);
-    }
-    tx.afterCommit(() => feed.publish(job.id, cancelledEvent(reached, now)));
-    return true;
+  /** Ends those of the jobs that wait; how many. */
+  async function cancelQueued(tx: Transaction, ids: readonly string[], now: number) {
+    const cancelled = await cancelQueuedJobs(tx, ids, JSON.stringify(cancelledError), now);
+    await endConversations(
+      tx,
+      cancelled.map((job) => ({ id: job.conversation_id, kind: job, status: 'failed' })),
+      now,
+      writer,
+    );
+    await changeJobCounts(
+      tx,
+      writer,
+      cancelled.map((kind) => ({ kind, from: 'queued', to: 'cancelled' })),
+    );
+    const runs = cancelled.filter((job) => job.trigger_type === 'scheduled');
+    await scheduled.ended(
+      tx,
+      runs.map((job) => ({ job, status: 'cancelled', error: cancelledError, durationMs: 0 })),
+      now,
+    );
+    tx.afterCommit(() => {
+      for (const job of cancelled) {
+        if (feed.isHeard(job.id)) feed.publish(job.id, cancelledEvent(job, now));
+      }
+    });
+    return cancelled.length;
   }
 
   return {
@@ -134,12 +147,13 @@ export function createJobs(parts: {
       return show(await find(organizationId, id));
     },
 
-    /** Ends those of the jobs that wait, in the caller's transaction; what runs is left to end. */
+    /**
+     * Ends those of the jobs that wait, in the caller's transaction; what runs is left to end, but
+     * is held, so that it does not end before the transaction does.
+     */
     async cancelWaiting(tx: Transaction, ids: readonly string[]): Promise<void> {
-      const now = clock.now();
-      for (const job of await lockJobs(tx, ids)) {
-        if (job.status === 'queued') await cancelQueued(tx, job, now);
-      }
+      await holdJobs(tx, ids);
+      await cancelQueued(tx, ids, clock.now());
     },
 
     /** Runs a failed or cancelled job's input again, as a new job. */

@@ -37,6 +37,8 @@ interface Running {
 export interface Performer {
   /** Looks at the job behind a hint; resolves when there is nothing left to do for it here. */
   perform(jobId: string): Promise<void>;
+  /** Runs a job that was claimed as it was accepted; resolves when that is done. */
+  begin(job: ClaimedJob): Promise<void>;
   /** Aborts the run of a job here, if there is one. */
   cancel(jobId: string): void;
   /** Renews all leases; aborts what has lost its own or is to be cancelled. */
@@ -83,6 +85,11 @@ export function createPerformer(parts: {
       return job;
     });
   });
+
+  function begin(job: ClaimedJob): Promise<void> {
+    if (feed.isHeard(job.id)) feed.publish(job.id, activeEvent(job));
+    return run(job);
+  }
 
   async function run(job: ClaimedJob): Promise<void> {
     const skill = skills.definition(job.skill_category, job.skill_version, job.skill_name);
@@ -136,15 +143,19 @@ export function createPerformer(parts: {
     running.set(job.id, entry);
     if (starting.get(job.id)?.isCancelled) stop(entry, 'cancelled');
     starting.delete(job.id);
-    const ending = endingOf(await handle.outcome, entry);
-    await (stream as ReportStream | null)?.flushed();
-    // It counts as running until it is settled, so that its lease is kept for that long.
-    if (ending !== null) {
-      const asked = memory as RunMemory | null;
-      const changes = asked === null ? undefined : await asked.changes();
-      await finish(entry, ending, messages, changes);
+    try {
+      const ending = endingOf(await handle.outcome, entry);
+      await (stream as ReportStream | null)?.flushed();
+      // It counts as running until it is settled, so that its lease is kept for that long.
+      if (ending !== null) {
+        const asked = memory as RunMemory | null;
+        const changes = asked === null ? undefined : await asked.changes();
+        await finish(entry, ending, messages, changes);
+      }
+    } finally {
+      // Whatever went wrong: a lease that is renewed for nobody would keep the job for ever.
+      if (running.get(job.id) === entry) running.delete(job.id);
     }
-    if (running.get(job.id) === entry) running.delete(job.id);
   }
 
   async function finish(
@@ -188,13 +199,13 @@ export function createPerformer(parts: {
       starting.set(jobId, { isCancelled: false });
       try {
         const job = await claim(jobId);
-        if (job === null) return;
-        if (feed.isHeard(job.id)) feed.publish(job.id, activeEvent(job));
-        await run(job);
+        if (job !== null) await begin(job);
       } finally {
         starting.delete(jobId);
       }
     },
+
+    begin,
 
     cancel(jobId) {
       const entry = running.get(jobId);

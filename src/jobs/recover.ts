@@ -11,7 +11,8 @@ import { findDueJobs, findExpiredJobs } from './jobs.store.ts';
 import type { Settle } from './settle.ts';
 import type { Ending } from './states.ts';
 
-const jobQueues = ['skill-execution', 'scheduled-jobs'] as const;
+/** The queues that jobs come by. */
+export const jobQueues = ['skill-execution', 'scheduled-jobs'] as const;
 /** Due jobs that one sweep announces. */
 const dueMax = 20_000;
 /** Lost attempts that are ended together. */

@@ -28,9 +28,9 @@ export interface EndedRun {
 export interface ScheduledRuns {
   /**
    * Of these jobs, those that may not be tried again, because their schedule was deleted or
-   * disabled. What it answers stays true until the transaction ends.
+   * disabled. What it answers stays true while the jobs are held.
    */
   unwanted(tx: Transaction, jobIds: readonly string[]): Promise<ReadonlySet<string>>;
-  /** Records what became of runs. */
+  /** Records what became of runs, whose jobs are held. To be done last in a transaction. */
   ended(tx: Transaction, runs: readonly EndedRun[], now: number): Promise<void>;
 }

@@ -4,6 +4,7 @@
  * still holds the lease; a late loser changes nothing and is told so. A job whose cancellation was
  * asked for ends as cancelled, whatever its last attempt brought.
  */
+import type { Agents } from '../agents/agents.ts';
 import { addMessages, endConversations, type NewMessage } from '../conversations/record.ts';
 import { createBatch } from '../database/batch.ts';
 import type { Database, Transaction } from '../database/database.ts';
@@ -12,12 +13,19 @@ import type { NewEvent } from '../events/events.ts';
 import { appendEvents } from '../events/outbox.ts';
 import type { Backoff } from '../kernel/backoff.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
+import { PlatformError } from '../kernel/errors.ts';
 import type { Memories } from '../memories/memories.ts';
 import type { MemoryChanges } from '../memories/record.ts';
 import type { Queue } from '../queue/queue.ts';
 import { messageText, queueOf } from './accept.ts';
 import { attemptEndN, endingN, type JobEvent, type JobFeed } from './feed.ts';
-import { type ClaimedJob, changeJobCounts, insertJobEvents, settleJobs } from './jobs.store.ts';
+import {
+  type ClaimedJob,
+  changeJobCounts,
+  holdJobs,
+  insertJobEvents,
+  settleJobs,
+} from './jobs.store.ts';
 import type { EndedRun, ScheduledRuns } from './scheduled-runs.ts';
 import { type Ending, isFinal, type Verdict, verdictOn } from './states.ts';
 
@@ -55,21 +63,29 @@ export function createSettle(parts: {
   backoff: Backoff;
   writer: string;
   scheduled: ScheduledRuns;
+  agents: Pick<Agents, 'hold'>;
   memories: Pick<Memories, 'keep'>;
   /** Told of each attempt that was settled, after the commit. */
   observe(job: ClaimedJob, verdict: Verdict, tookMs: number): void;
 }): Settle {
-  const { database, queue, feed, clock, backoff, writer, scheduled, memories, observe } = parts;
+  const { database, queue, feed, clock, backoff, writer, scheduled, agents, memories, observe } =
+    parts;
 
-  return createBatch<Settlement, JobStatus | null>(database, async (tx, settlements) => {
+  return createBatch(database, settleTogether, partOfWrite);
+
+  async function settleTogether(
+    tx: Transaction,
+    settlements: readonly Settlement[],
+  ): Promise<(JobStatus | null)[]> {
     const now = clock.now();
+    await holdAgents(tx, settlements);
     const judged = (await withLastAttempts(tx, settlements)).map((one) => ({
       ...one,
       verdict: verdictOn(one.ending, one.job, backoff, now),
     }));
     const settled = await settleAll(tx, judged, now);
     const counted = settled.filter((one) => one !== null);
-    // Before the counts: whoever holds an agent may go on to count, never the other way round.
+    // Their agents are held since before the jobs were.
     if (counted.some(hasMemory)) await memories.keep(tx, counted.flatMap(memoryOf));
     await record(tx, counted, now, writer);
     await scheduled.ended(
@@ -81,22 +97,39 @@ export function createSettle(parts: {
       for (const one of counted) publish(one, now);
     });
     return settled.map((one) => one?.verdict.status ?? null);
-  });
+  }
 
-  /** A run whose schedule is no longer wanted has had its last attempt. */
+  /**
+   * Holds the agents whose memories this may change, in the order of `memories.keep`. First of all:
+   * whoever holds an agent may go on to change jobs and counts, never the other way round.
+   */
+  async function holdAgents(tx: Transaction, settlements: readonly Settlement[]): Promise<void> {
+    const keeping = settlements.filter((one) => hasMemory(one) && one.ending.kind === 'completed');
+    const byKey = new Map(
+      keeping.map(({ job }) => [`${job.organization_id}/${job.agent_id}`, job]),
+    );
+    for (const [, job] of [...byKey].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      try {
+        await agents.hold(tx, job.organization_id, job.agent_id);
+      } catch (error) {
+        // An agent that is gone keeps nothing.
+        if (!(error instanceof PlatformError && error.code === 'not_found')) throw error;
+      }
+    }
+  }
+
+  /** A run whose schedule no longer wants it is not run again: what would be queued has ended. */
   async function withLastAttempts(
     tx: Transaction,
     settlements: readonly Settlement[],
   ): Promise<readonly Settlement[]> {
-    const ids = settlements
-      .filter((one) => isOfSchedule(one) && one.ending.kind === 'failed' && one.ending.retryable)
-      .map(({ job }) => job.id);
+    const ids = settlements.filter(isOfSchedule).filter(mayRunAgain).map(idOf);
     if (ids.length === 0) return settlements;
+    // All of them, for jobs are held in one order.
+    await holdJobs(tx, settlements.map(idOf));
     const unwanted = await scheduled.unwanted(tx, ids);
     return settlements.map((one) =>
-      one.ending.kind === 'failed' && unwanted.has(one.job.id)
-        ? { ...one, ending: { ...one.ending, retryable: false } }
-        : one,
+      unwanted.has(one.job.id) ? { ...one, ending: lastEnding(one.ending) } : one,
     );
   }
 
@@ -110,18 +143,33 @@ export function createSettle(parts: {
   }
 }
 
-function hasMemory({ memory }: Judged): boolean {
+const partOfWrite = ({ memory }: Settlement) => memory?.share ?? 0;
+
+function hasMemory({ memory }: Settlement): boolean {
   return memory !== undefined;
 }
 
 /** What an attempt leaves of its memory: nothing, unless it completes the job. */
 function memoryOf({ job, memory, verdict }: Judged) {
   if (memory === undefined || verdict.status !== 'completed') return [];
-  return [{ organizationId: job.organization_id, agentId: job.agent_id, ...memory }];
+  const owning = { organizationId: job.organization_id, agentId: job.agent_id };
+  return [{ ...owning, acceptedAt: job.created_at, ...memory }];
 }
 
 function isOfSchedule({ job }: { job: ClaimedJob }): boolean {
   return job.trigger_type === 'scheduled';
+}
+
+const idOf = ({ job }: Settlement) => job.id;
+
+function mayRunAgain({ ending }: Settlement): boolean {
+  return ending.kind === 'returned' || (ending.kind === 'failed' && ending.retryable);
+}
+
+/** What an ending that asks for another run is without one. */
+function lastEnding(ending: Ending): Ending {
+  if (ending.kind === 'returned') return { kind: 'cancelled' };
+  return ending.kind === 'failed' ? { ...ending, retryable: false } : ending;
 }
 
 /** The end of a run, for the schedule that it is of; nothing for one that will be tried again. */

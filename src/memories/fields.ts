@@ -13,10 +13,14 @@ export interface MemoryFields {
   metadata?: Readonly<Record<string, unknown>>;
 }
 
-/** Throws `400 validation_error` for what is longer than it may be; counts bytes, as no schema can. */
-export function checkBytes({ content = '', metadata }: MemoryFields): void {
-  if (Buffer.byteLength(content) > bytesMax) throw invalid('content', 'must be at most 64 KiB');
-  if (metadata !== undefined && Buffer.byteLength(JSON.stringify(metadata)) > bytesMax) {
-    throw invalid('metadata', 'must be at most 64 KiB');
-  }
+/**
+ * How many bytes content and metadata have. Throws `400 validation_error` for what is longer than it
+ * may be; counts bytes, as no schema can.
+ */
+export function checkBytes({ content = '', metadata = {} }: MemoryFields): number {
+  const contentBytes = Buffer.byteLength(content);
+  const metadataBytes = Buffer.byteLength(JSON.stringify(metadata));
+  if (contentBytes > bytesMax) throw invalid('content', 'must be at most 64 KiB');
+  if (metadataBytes > bytesMax) throw invalid('metadata', 'must be at most 64 KiB');
+  return contentBytes + metadataBytes;
 }

@@ -1,6 +1,6 @@
 /** Every query on memories. Those that search are in `search.store.ts`. */
 import { type Selectable, sql } from 'kysely';
-import type { Handle, Transaction } from '../database/database.ts';
+import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
 import type { MemoriesTable } from '../database/tables.ts';
@@ -13,7 +13,8 @@ export type ShownRow = Omit<MemoryRow, 'seq' | 'owner' | 'words' | 'word_count'>
 /** A memory to record, and the terms by which it is found. */
 export interface IndexedMemory {
   readonly row: Omit<MemoryRow, 'seq'>;
-  readonly terms: readonly string[];
+  /** As `termsText` writes them. */
+  readonly terms: string;
 }
 
 /** Whose memories. `count` is how many there are. */
@@ -126,6 +127,37 @@ export function findMemory(db: Handle, owner: number, id: string): Promise<Shown
   return db.first(byId, { owner, id });
 }
 
+const sizeById = statement<{ owner: number; id: string }>()((db, p) =>
+  db
+    .selectFrom('memories')
+    .select('word_count')
+    .where('owner', '=', p('owner'))
+    .where('id', '=', p('id')),
+);
+
+/** How many words a memory has; undefined for one that is not there. */
+export async function sizeOfMemory(
+  db: Handle,
+  owner: number,
+  id: string,
+): Promise<number | undefined> {
+  return (await db.first(sizeById, { owner, id }))?.word_count;
+}
+
+/** What memories of these ids are found by, in no order; those that are not there are left out. */
+export async function memoriesById(
+  tx: Transaction,
+  owner: number,
+  ids: readonly string[],
+): Promise<Pick<MemoryRow, 'seq' | 'tag' | 'words'>[]> {
+  return await tx.kysely
+    .selectFrom('memories')
+    .select(['seq', 'tag', 'words'])
+    .where('owner', '=', owner)
+    .where(idIn(tx.dialect, sql`${idsParam(ids)}`))
+    .execute();
+}
+
 /** A page, newest first; of one tag when it is given, and without some ids. */
 export async function listMemories(
   db: Handle,
@@ -186,7 +218,10 @@ export async function insertMemories(
     .execute();
   await tx.insert(
     'memory_index',
-    rows.map(({ seq, id }) => ({ rowid: seq, tokens: tokensText(tx, terms.get(id) ?? []) })),
+    rows.map(({ seq, id }) => ({
+      rowid: seq,
+      tokens: tokensText(tx.dialect, owner, terms.get(id) ?? ''),
+    })),
   );
 }
 
@@ -212,7 +247,7 @@ export function lockMemory(
 export interface Indexed {
   readonly seq: number;
   /** All that it is found by: what leaves the index has to be named exactly. */
-  readonly terms: readonly string[];
+  readonly terms: string;
 }
 
 export async function updateMemory(
@@ -223,14 +258,24 @@ export async function updateMemory(
   await tx.kysely.updateTable('memories').set(columns).where('seq', '=', seq).execute();
 }
 
-export async function reindexMemory(tx: Transaction, before: Indexed, terms: readonly string[]) {
-  await unindex(tx, [before]);
-  await tx.insert('memory_index', [{ rowid: before.seq, tokens: tokensText(tx, terms) }]);
+export async function reindexMemory(
+  tx: Transaction,
+  owner: number,
+  before: Indexed,
+  terms: string,
+): Promise<void> {
+  await unindex(tx, owner, [before]);
+  const tokens = tokensText(tx.dialect, owner, terms);
+  await tx.insert('memory_index', [{ rowid: before.seq, tokens }]);
 }
 
-export async function deleteMemories(tx: Transaction, memories: readonly Indexed[]): Promise<void> {
+export async function deleteMemories(
+  tx: Transaction,
+  owner: number,
+  memories: readonly Indexed[],
+): Promise<void> {
   await tx.each(deleteBySeq, memories);
-  await unindex(tx, memories);
+  await unindex(tx, owner, memories);
 }
 
 const deleteIndexed = statement<{ seq: number; tokens: string }>()((db, p, dialect) =>
@@ -241,16 +286,22 @@ const deleteIndexed = statement<{ seq: number; tokens: string }>()((db, p, diale
     : db.deleteFrom('memory_index').where('rowid', '=', p('seq')),
 );
 
-async function unindex(tx: Transaction, memories: readonly Indexed[]): Promise<void> {
+async function unindex(
+  tx: Transaction,
+  owner: number,
+  memories: readonly Indexed[],
+): Promise<void> {
   await tx.each(
     deleteIndexed,
-    memories.map(({ seq, terms }) => ({ seq, tokens: tokensText(tx, terms) })),
+    memories.map(({ seq, terms }) => ({ seq, tokens: tokensText(tx.dialect, owner, terms) })),
   );
 }
 
-/** Terms hold nothing that either database would have to be told to take as it is. */
-function tokensText(tx: Transaction, terms: readonly string[]): string {
-  return tx.dialect === 'sqlite' ? terms.join(' ') : terms.map((term) => `'${term}'`).join(' ');
+/** What the index is given: terms, as `termsText` writes them, each under its owner. */
+function tokensText(dialect: Dialect, owner: number, terms: string): string {
+  if (dialect === 'sqlite') return `${owner}${terms.replaceAll(' ', ` ${owner}`)}`;
+  // Terms hold nothing that PostgreSQL would have to be told to take as it is.
+  return `'${owner}${terms.replaceAll(' ', `' '${owner}`)}'`;
 }
 
 const addToOwner = statement<{ owner: number; by: number }>()((db, p) =>

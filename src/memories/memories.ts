@@ -29,14 +29,15 @@ import {
   deleteAll,
   indexedAs,
   insertAll,
-  type MemoryChanges,
   newMemory,
   type Owning,
+  type RunChanges,
+  readyMemory,
   wordColumns,
 } from './record.ts';
 import { splitWords } from './relevance.ts';
 import { search } from './search.ts';
-import { termsOf } from './terms.ts';
+import { termsText } from './terms.ts';
 import { queryWordsOf, wordsOf } from './words.ts';
 
 /** Rows deleted in one transaction of the purge, and transactions of one call. */
@@ -48,6 +49,8 @@ export interface AgentsOfMemories {
   find(organizationId: string, agentId: string): Promise<unknown>;
   /** The agent is not deleted before the transaction ends, and nobody else holds it. */
   hold(tx: Transaction, organizationId: string, agentId: string): Promise<unknown>;
+  /** As `hold`: when the agent was created. */
+  holdSince(tx: Transaction, organizationId: string, agentId: string): Promise<number>;
 }
 
 export type Memories = ReturnType<typeof createMemories>;
@@ -119,7 +122,7 @@ export function createMemories(parts: {
     },
 
     async create(owning: Owning, fields: MemoryFields & { content: string }) {
-      const memory = newMemory(fields, clock.now());
+      const memory = readyMemory(newMemory(fields, clock.now()));
       await database.write(async (tx) => {
         await agents.hold(tx, owning.organizationId, owning.agentId);
         await insertAll(tx, owning, [memory]);
@@ -140,12 +143,13 @@ export function createMemories(parts: {
           content: content ?? row.content,
           tag: tag ?? row.tag,
           metadata: metadata === undefined ? row.metadata : JSON.stringify(metadata),
-          updated_at: clock.now(),
+          // A clock that was set back, or has not moved, makes no change older than the one before.
+          updated_at: Math.max(clock.now(), row.updated_at + 1),
         };
         await updateMemory(tx, row.seq, { ...columnsOf(after), ...(words && wordColumns(words)) });
         if (words !== null || after.tag !== row.tag) {
           const found = words ?? splitWords(row.words);
-          await reindexMemory(tx, indexedAs(owner, row), termsOf(owner, found, after.tag));
+          await reindexMemory(tx, owner, indexedAs(row), termsText(found, after.tag));
         }
         if (after.tag !== row.tag) {
           const moved: [string, number][] = [
@@ -160,23 +164,23 @@ export function createMemories(parts: {
 
     async remove(owning: Owning, id: string): Promise<void> {
       await writeTo(owning, id, async (tx, owner, row) => {
-        await deleteMemories(tx, [indexedAs(owner, row)]);
+        await deleteMemories(tx, owner, [indexedAs(row)]);
         await addToCounts(tx, owner, new Map([[row.tag, -1]]));
       });
     },
 
     /**
      * Records what runs have done, in the transaction that completes them. Memories that are gone
-     * already, and agents that are, are no error.
+     * already, and agents that are, are no error. An agent that was created after the job was
+     * accepted is another one of the same id, and gets nothing.
      */
-    async keep(tx: Transaction, runs: readonly (Owning & MemoryChanges)[]): Promise<void> {
+    async keep(tx: Transaction, runs: readonly RunChanges[]): Promise<void> {
       // Always in one order, so that two transactions never wait for each other.
       const keyOf = (run: Owning) => `${run.organizationId}/${run.agentId}`;
       const byAgent = [...Map.groupBy(runs, keyOf)].sort(([a], [b]) => (a < b ? -1 : 1));
-      for (const [, [first, ...others]] of byAgent) {
-        if (first !== undefined && (await isHeld(tx, first))) {
-          for (const run of [first, ...others]) await keepOne(tx, run);
-        }
+      for (const [, ofAgent] of byAgent) {
+        const since = await heldSince(tx, ofAgent[0] as RunChanges);
+        for (const run of ofAgent) if (since <= run.acceptedAt) await keepOne(tx, run);
       }
     },
 
@@ -193,27 +197,23 @@ export function createMemories(parts: {
         await database.write(async (tx) => {
           const rows = await someMemories(tx, owner, purgedRowsMax);
           if (rows.length === 0) await deleteEmptyOwner(tx, owner, purgedRowsMax);
-          else
-            await deleteMemories(
-              tx,
-              rows.map((row) => indexedAs(owner, row)),
-            );
+          else await deleteMemories(tx, owner, rows.map(indexedAs));
         });
       }
     },
   };
 
-  async function isHeld(tx: Transaction, { organizationId, agentId }: Owning): Promise<boolean> {
+  /** When the agent that is held now was created; infinity for one that is not there. */
+  async function heldSince(tx: Transaction, { organizationId, agentId }: Owning): Promise<number> {
     try {
-      await agents.hold(tx, organizationId, agentId);
-      return true;
+      return await agents.holdSince(tx, organizationId, agentId);
     } catch (error) {
-      if (error instanceof PlatformError && error.code === 'not_found') return false;
+      if (error instanceof PlatformError && error.code === 'not_found') return Infinity;
       throw error;
     }
   }
 
-  async function keepOne(tx: Transaction, run: Owning & MemoryChanges): Promise<void> {
+  async function keepOne(tx: Transaction, run: RunChanges): Promise<void> {
     if (run.forgotten.length > 0) await deleteAll(tx, run, run.forgotten);
     if (run.remembered.length > 0) await insertAll(tx, run, run.remembered);
   }

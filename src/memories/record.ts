@@ -10,14 +10,13 @@ import {
   deleteMemories,
   findOwner,
   type Indexed,
-  type IndexedMemory,
   insertMemories,
   insertOwner,
   type LockedRow,
-  lockMemory,
+  memoriesById,
 } from './memories.store.ts';
-import { joinWords, splitWords } from './relevance.ts';
-import { termsOf } from './terms.ts';
+import { joinWords, type Ranked, splitWords } from './relevance.ts';
+import { termsText } from './terms.ts';
 import { wordsOf } from './words.ts';
 
 /** Whose memories. */
@@ -26,22 +25,34 @@ export interface Owning {
   readonly agentId: string;
 }
 
-/** A memory that is complete but not recorded. */
-export interface NewMemory {
-  readonly id: string;
+/** A memory that is complete but not recorded. Its words are one text: an array costs ten times that. */
+export interface NewMemory extends Ranked {
   readonly content: string;
   readonly tag: string;
   /** JSON object. */
   readonly metadata: string;
   readonly created_at: number;
-  readonly words: readonly string[];
+}
+
+/** One whose terms are made, which takes too long for a transaction. */
+export interface ReadyMemory extends NewMemory {
+  /** As `termsText` writes them. */
+  readonly terms: string;
 }
 
 /** What a run has done to its agent's memories. */
 export interface MemoryChanges {
-  readonly remembered: readonly NewMemory[];
+  readonly remembered: readonly ReadyMemory[];
   /** Ids. */
   readonly forgotten: readonly string[];
+  /** What recording this takes, as a part of one write: 1 is as much as one should hold. */
+  readonly share: number;
+}
+
+/** The same, with what tells whether the agent that is there is still the one of the run. */
+export interface RunChanges extends Owning, MemoryChanges {
+  /** When the job of the run was accepted. */
+  readonly acceptedAt: number;
 }
 
 /** Complete, with an id of its own. Throws `400 validation_error` for what is too long. */
@@ -54,22 +65,26 @@ export function newMemory(fields: MemoryFields & { content: string }, now: numbe
     tag,
     metadata: JSON.stringify(metadata),
     created_at: now,
-    words: wordsOf(content),
+    ...wordColumns(wordsOf(content)),
   };
+}
+
+export function readyMemory(memory: NewMemory): ReadyMemory {
+  return { ...memory, terms: termsText(splitWords(memory.words), memory.tag) };
 }
 
 /** The agent is held. */
 export async function insertAll(
   tx: Transaction,
   { organizationId, agentId }: Owning,
-  memories: readonly NewMemory[],
+  memories: readonly ReadyMemory[],
 ): Promise<void> {
   const owner =
     (await findOwner(tx, organizationId, agentId))?.id ??
     (await insertOwner(tx, organizationId, agentId));
-  const indexed: IndexedMemory[] = memories.map(({ words, ...memory }) => ({
-    row: { ...memory, owner, updated_at: memory.created_at, ...wordColumns(words) },
-    terms: termsOf(owner, words, memory.tag),
+  const indexed = memories.map(({ terms, ...memory }) => ({
+    row: { ...memory, owner, updated_at: memory.created_at },
+    terms,
   }));
   await insertMemories(tx, owner, indexed);
   await addToCounts(tx, owner, countedBy(memories, 1));
@@ -83,22 +98,14 @@ export async function deleteAll(
 ): Promise<void> {
   const owner = await findOwner(tx, organizationId, agentId);
   if (owner === undefined) return;
-  const deleted: LockedRow[] = [];
-  for (const id of ids) {
-    const row = await lockMemory(tx, owner.id, id);
-    if (row === undefined) continue;
-    deleted.push(row);
-  }
-  await deleteMemories(
-    tx,
-    deleted.map((row) => indexedAs(owner.id, row)),
-  );
-  await addToCounts(tx, owner.id, countedBy(deleted, -1));
+  const rows = await memoriesById(tx, owner.id, ids);
+  await deleteMemories(tx, owner.id, rows.map(indexedAs));
+  await addToCounts(tx, owner.id, countedBy(rows, -1));
 }
 
 /** What the index has of a memory: by the words that are stored, whatever wordsOf says today. */
-export function indexedAs(owner: number, row: Pick<LockedRow, 'seq' | 'tag' | 'words'>): Indexed {
-  return { seq: row.seq, terms: termsOf(owner, splitWords(row.words), row.tag) };
+export function indexedAs(row: Pick<LockedRow, 'seq' | 'tag' | 'words'>): Indexed {
+  return { seq: row.seq, terms: termsText(splitWords(row.words), row.tag) };
 }
 
 function countedBy(memories: readonly { tag: string }[], by: 1 | -1): Map<string, number> {

@@ -1,30 +1,35 @@
 /**
  * The memory of one attempt. What it remembers and forgets is kept here, seen by itself at once and
  * by nobody else, until the transaction that completes the job records it; when the attempt ends
- * otherwise, it is dropped. Bounded in changes and in bytes.
+ * otherwise, it is dropped. Questions are answered one after another, in the order in which they
+ * were asked, and each in a turn of the event loop of its own: on SQLite an answer blocks it.
  */
 import type { Database } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { isId } from '../kernel/ids.ts';
-import { findMemory, findOwner, listMemories, type ShownRow } from './memories.store.ts';
+import { checkBytes } from './fields.ts';
+import { findOwner, listMemories, type ShownRow, sizeOfMemory } from './memories.store.ts';
 import { shownToRun } from './memories.ts';
-import { type MemoryChanges, type NewMemory, newMemory, type Owning } from './record.ts';
-import { hasWords, joinWords, type Ranked, rank } from './relevance.ts';
+import {
+  type MemoryChanges,
+  type NewMemory,
+  newMemory,
+  type Owning,
+  readyMemory,
+} from './record.ts';
+import { hasWords, type Ranked, rank } from './relevance.ts';
+import { createRunBounds } from './run-bounds.ts';
 import {
   type Recollection,
   readForget,
   readRecall,
   readRemember,
-  refusal,
   refusing,
 } from './run-questions.ts';
 import { inOrder, matchesOf } from './search.ts';
+import { createTurns } from './turns.ts';
 import { queryWordsOf } from './words.ts';
 
-/** What one attempt may remember and forget, counted together. */
-const changesMax = 1_000;
-/** UTF-8 bytes of all that one attempt remembers. */
-const bytesMax = 4 * 1024 * 1024;
 /** Bytes of an answer as JSON text; an executor takes no larger one. */
 const answerBytesMax = 1_000_000;
 
@@ -45,68 +50,77 @@ export interface RunMemory {
 /** The memory of an attempt of this agent; to be made when the attempt first asks for it. */
 export type StartRunMemory = (owning: Owning) => RunMemory;
 
-/** A memory that is not recorded yet, with what ranks it. */
-interface Remembered extends Ranked {
-  readonly memory: NewMemory;
-  readonly row: ShownRow;
-}
+/** A memory that is not recorded yet. */
+type Remembered = NewMemory & ShownRow;
 
 export function createRunMemories(database: Database, clock: Clock): StartRunMemory {
+  // For all runs: what each of them does in a turn adds up.
+  const turn = createTurns();
+
   return ({ organizationId, agentId }) => {
     const remembered = new Map<string, Remembered>();
     const forgotten = new Set<string>();
-    const underWay = new Set<Promise<unknown>>();
-    let changes = 0;
-    let bytes = 0;
+    const bounds = createRunBounds();
+    let answered: Promise<unknown> = Promise.resolve();
 
     const ownerId = async () => (await findOwner(database.read, organizationId, agentId))?.id;
 
-    function countChange(): void {
-      if (changes >= changesMax) {
-        throw refusal(`a run may remember and forget ${changesMax} times`);
-      }
-      changes += 1;
+    /** Runs `act` when all that was asked before is answered. */
+    function inTurn<T>(act: () => T | Promise<T>): Promise<T> {
+      const result = answered.then(() => turn()).then(act);
+      answered = result.catch(() => undefined);
+      return result;
     }
 
-    /** Takes effect before it returns, so that a run which does not wait for it has it all the same. */
-    function remember(payload: unknown) {
-      const fields = readRemember(payload);
-      const memory = refusing(() => newMemory(fields, clock.now()));
-      const size = Buffer.byteLength(memory.content) + Buffer.byteLength(memory.metadata);
-      if (bytes + size > bytesMax) throw refusal('a run may remember 4 MiB');
-      countChange();
-      bytes += size;
+    /** What the run has said is judged at once, so that what is refused is not kept waiting. */
+    async function answer(kind: Question, payload: unknown): Promise<unknown> {
+      switch (kind) {
+        case 'remember': {
+          const fields = readRemember(payload);
+          bounds.countRemembered(refusing(() => checkBytes(fields)));
+          return inTurn(() => remember(fields));
+        }
+        case 'recall': {
+          const wanted = readRecall(payload);
+          return inTurn(() => recall(wanted));
+        }
+        case 'forget': {
+          const id = readForget(payload);
+          return isId(id) && inTurn(() => forget(id));
+        }
+      }
+    }
+
+    function remember(fields: ReturnType<typeof readRemember>) {
+      const memory = newMemory(fields, clock.now());
+      bounds.countWords(memory.word_count);
       const row = { ...memory, updated_at: memory.created_at };
-      remembered.set(memory.id, { ...rankedOf(memory), memory, row });
+      remembered.set(memory.id, row);
       return shownToRun(row);
     }
 
-    async function forget(payload: unknown): Promise<boolean> {
-      const id = readForget(payload);
-      if (!isId(id)) return false;
+    async function forget(id: string): Promise<boolean> {
       if (remembered.has(id)) {
-        countChange();
+        bounds.countForgotten(0);
         return remembered.delete(id);
       }
       const owner = await ownerId();
-      const row = owner === undefined ? undefined : await findMemory(database.read, owner, id);
-      if (row === undefined || forgotten.has(id)) return false;
-      countChange();
+      const size = owner === undefined ? undefined : await sizeOfMemory(database.read, owner, id);
+      if (size === undefined || forgotten.has(id)) return false;
+      bounds.countForgotten(size);
       forgotten.add(id);
       return true;
     }
 
-    async function recall(payload: unknown) {
-      const wanted = readRecall(payload);
-      const rows = await (wanted.query === undefined
-        ? newest(wanted)
-        : found(wanted, wanted.query));
-      return fitting(rows.map(shownToRun));
+    async function recall(wanted: Recollection) {
+      return fitting(
+        await (wanted.query === undefined ? newest(wanted) : found(wanted, wanted.query)),
+      );
     }
 
     /** Of what the attempt remembers itself, what has the tag. */
     function own(tag: string | undefined): Remembered[] {
-      return [...remembered.values()].filter(({ row }) => tag === undefined || row.tag === tag);
+      return [...remembered.values()].filter((one) => tag === undefined || one.tag === tag);
     }
 
     async function newest({ tag, limit }: Recollection): Promise<ShownRow[]> {
@@ -115,68 +129,51 @@ export function createRunMemories(database: Database, clock: Clock): StartRunMem
       const filter = { tag, without: [...forgotten] };
       const stored =
         owner === undefined ? [] : await listMemories(database.read, owner, filter, page);
-      return [...own(tag).map(({ row }) => row), ...stored]
-        .sort((a, b) => (a.id < b.id ? 1 : -1))
-        .slice(0, limit);
+      return [...own(tag), ...stored].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit);
     }
 
     async function found({ tag, limit }: Recollection, query: string): Promise<ShownRow[]> {
       const words = queryWordsOf(query);
       const owner = await ownerId();
       const stored =
-        owner === undefined ? [] : await matchesOf(database.read, { owner, words, tag }, forgotten);
+        owner === undefined
+          ? { matches: [], others: [] }
+          : await matchesOf(database.read, { owner, words, tag }, forgotten);
       const unrecorded = own(tag).filter((one) => hasWords(one, words));
-      const best = rank<Ranked & { seq?: number; row?: ShownRow }>(
-        [...unrecorded, ...stored],
-        words,
-      ).slice(0, limit);
-      const seqs = best.flatMap(({ seq }) => seq ?? []);
+      const best = rank<Ranked & { seq?: number }>([...unrecorded, ...stored.matches], words);
+      const order = [
+        ...best.map(({ id, seq }) => remembered.get(id) ?? seq),
+        ...stored.others,
+      ].slice(0, limit);
+      const seqs = order.filter((one) => typeof one === 'number');
       const rows = owner === undefined ? [] : await inOrder(database.read, owner, seqs);
-      const byId = new Map(rows.map((row) => [row.id, row]));
-      return best.flatMap(({ id, row }) => row ?? byId.get(id) ?? []);
-    }
-
-    async function answer(kind: Question, payload: unknown): Promise<unknown> {
-      switch (kind) {
-        case 'remember':
-          return remember(payload);
-        case 'recall':
-          return await recall(payload);
-        case 'forget':
-          return await forget(payload);
-      }
+      const bySeq = new Map(rows.map((row) => [row.seq, row]));
+      return order.flatMap((one) => (typeof one === 'number' ? bySeq.get(one) : one) ?? []);
     }
 
     return {
-      ask(kind, payload) {
-        const answered = answer(kind, payload);
-        underWay.add(answered);
-        const done = () => void underWay.delete(answered);
-        answered.then(done, done);
-        return answered;
-      },
+      ask: answer,
       async changes() {
-        await Promise.allSettled(underWay);
+        await answered;
         return {
-          remembered: [...remembered.values()].map(({ memory }) => memory),
+          remembered: [...remembered.values()].map(readyMemory),
           forgotten: [...forgotten],
+          share: bounds.share(),
         };
       },
     };
   };
 }
 
-function rankedOf({ id, words }: NewMemory): Ranked {
-  return { id, words: joinWords(words), word_count: words.length };
-}
-
-/** As many, from the first on, as fit into an answer. */
-function fitting<T>(memories: readonly T[]): T[] {
+/** As a run sees them: as many, from the first on, as fit into an answer. */
+function fitting(rows: readonly ShownRow[]): ReturnType<typeof shownToRun>[] {
+  const memories: ReturnType<typeof shownToRun>[] = [];
   let bytes = 2;
-  const fits = (memory: T) => {
+  for (const row of rows) {
+    const memory = shownToRun(row);
     bytes += Buffer.byteLength(JSON.stringify(memory)) + 1;
-    return bytes <= answerBytesMax;
-  };
-  const end = memories.findIndex((memory) => !fits(memory));
-  return end === -1 ? [...memories] : memories.slice(0, end);
+    if (bytes > answerBytesMax) break;
+    memories.push(memory);
+  }
+  return memories;
 }

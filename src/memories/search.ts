@@ -7,7 +7,7 @@ import type { Handle } from '../database/database.ts';
 import type { ShownRow } from './memories.store.ts';
 import { type Ranked, rank } from './relevance.ts';
 import { memoriesBySeq, newestMatches, sizesOf, wordsOfMemories } from './search.store.ts';
-import { termsOf } from './terms.ts';
+import { wantedTerms } from './terms.ts';
 
 /** Matches that are ranked, and how many words they may have together. */
 const rankedMax = 500;
@@ -22,6 +22,13 @@ export interface Wanted {
 
 type Match = Ranked & { readonly seq: number };
 
+interface Head {
+  readonly matches: Match[];
+  readonly others: number[];
+}
+
+const noneLeftOut: ReadonlySet<string> = new Set();
+
 /** A page of what is found, and how many are found in all. */
 export async function search(
   db: Handle,
@@ -29,31 +36,27 @@ export async function search(
   { limit, offset }: { limit: number; offset: number },
 ): Promise<{ rows: ShownRow[]; total: number }> {
   if (wanted.words.length === 0) return { rows: [], total: 0 };
-  const terms = termsOf(wanted.owner, wanted.words, wanted.tag);
-  const newest = await newestMatches(db, terms, { limit: rankedMax, offset: 0 });
-  const head = await headOf(db, wanted.owner, newest.seqs);
+  const terms = wantedTerms(wanted.owner, wanted.words, wanted.tag);
+  const { seqs, total } = await newestMatches(db, terms, Math.max(rankedMax, offset + limit));
+  const head = await headOf(db, wanted.owner, seqs.slice(0, rankedMax), noneLeftOut);
   const ranked = rank(head.matches, wanted.words).map(({ seq }) => seq);
-  const order = [...ranked, ...newest.seqs.slice(head.length)];
-  let seqs = order.slice(offset, offset + limit);
-  if (offset + limit > order.length && newest.total > order.length) {
-    const rest = { limit: limit - seqs.length, offset: Math.max(offset, order.length) };
-    seqs = [...seqs, ...(await newestMatches(db, terms, rest)).seqs];
-  }
-  return { rows: await inOrder(db, wanted.owner, seqs), total: newest.total };
+  const order = [...ranked, ...head.others, ...seqs.slice(rankedMax)];
+  return { rows: await inOrder(db, wanted.owner, order.slice(offset, offset + limit)), total };
 }
 
-/** The matches that are ranked, with their words; `without` are left out and not counted. */
+/**
+ * The matches without some ids, for a run that adds its own: those that are ranked, with their
+ * words, and the numbers of those that follow, newest first. At least 500 in all, if there are.
+ */
 export async function matchesOf(
   db: Handle,
   wanted: Wanted,
   without: ReadonlySet<string>,
-): Promise<Match[]> {
-  if (wanted.words.length === 0) return [];
-  const terms = termsOf(wanted.owner, wanted.words, wanted.tag);
-  const page = { limit: rankedMax + without.size, offset: 0 };
-  const { seqs } = await newestMatches(db, terms, page);
-  const { matches } = await headOf(db, wanted.owner, seqs);
-  return matches.filter(({ id }) => !without.has(id));
+): Promise<Head> {
+  if (wanted.words.length === 0) return { matches: [], others: [] };
+  const terms = wantedTerms(wanted.owner, wanted.words, wanted.tag);
+  const { seqs } = await newestMatches(db, terms, rankedMax + without.size);
+  return headOf(db, wanted.owner, seqs, without);
 }
 
 /** The memories of these numbers, in their order. */
@@ -61,25 +64,35 @@ export async function inOrder(
   db: Handle,
   owner: number,
   seqs: readonly number[],
-): Promise<ShownRow[]> {
+): Promise<(ShownRow & { seq: number })[]> {
   if (seqs.length === 0) return [];
   const rows = new Map((await memoriesBySeq(db, owner, seqs)).map((row) => [row.seq, row]));
   return seqs.flatMap((seq) => rows.get(seq) ?? []);
 }
 
-/** Of matches, newest first, as many as are ranked: how many that is, and what ranks them. */
+/** Of matches, newest first and without some ids: as many as are ranked, and the others. */
 async function headOf(
   db: Handle,
   owner: number,
   seqs: readonly number[],
-): Promise<{ length: number; matches: Match[] }> {
-  const sizes = new Map((await sizesOf(db, owner, seqs)).map((one) => [one.seq, one.word_count]));
-  let length = 0;
+  without: ReadonlySet<string>,
+): Promise<Head> {
+  const bySeq = new Map((await sizesOf(db, owner, seqs)).map((one) => [one.seq, one]));
+  const wanted = seqs.flatMap((seq) => bySeq.get(seq) ?? []).filter(({ id }) => !without.has(id));
+  const length = rankedLength(wanted.map(({ word_count }) => word_count));
+  const numbers = wanted.map(({ seq }) => seq);
+  return {
+    matches: await wordsOfMemories(db, owner, numbers.slice(0, length)),
+    others: numbers.slice(length),
+  };
+}
+
+/** How many of the first are ranked, by their sizes. */
+function rankedLength(sizes: readonly number[]): number {
   let words = 0;
-  for (const seq of seqs) {
-    words += sizes.get(seq) ?? 0;
-    if (words > rankedWordsMax) break;
-    length += 1;
-  }
-  return { length, matches: await wordsOfMemories(db, owner, seqs.slice(0, length)) };
+  const end = sizes.findIndex((size) => {
+    words += size;
+    return words > rankedWordsMax;
+  });
+  return Math.min(end === -1 ? sizes.length : end, rankedMax);
 }

@@ -9,12 +9,24 @@ import { createHash } from 'node:crypto';
 const beforeWord = '\u00b7';
 const beforeTag = '\u00a7';
 
-/** The terms of a memory, or those that a memory must have to be found: each once. */
-export function termsOf(owner: number, words: readonly string[], tag?: string): string[] {
-  const terms = words.map((word) => `${owner}${beforeWord}${word}`);
+/** The terms that a memory of `owner` must have to be found: each once. */
+export function wantedTerms(owner: number, words: readonly string[], tag?: string): string[] {
+  return [...unowned(words, tag)].map((term) => `${owner}${term}`);
+}
+
+/**
+ * The terms of a memory, each once and with a space between two, still without their owner: so they
+ * are made before the transaction in which the owner is known.
+ */
+export function termsText(words: readonly string[], tag: string): string {
+  return [...unowned(words, tag)].join(' ');
+}
+
+function unowned(words: readonly string[], tag?: string): Set<string> {
+  const terms = new Set(words.map((word) => `${beforeWord}${word}`));
   // Hashed, since a tag may hold anything.
-  if (tag !== undefined) terms.push(`${owner}${beforeTag}${digest(tag)}`);
-  return [...new Set(terms)];
+  if (tag !== undefined) terms.add(`${beforeTag}${digest(tag)}`);
+  return terms;
 }
 
 function digest(tag: string): string {

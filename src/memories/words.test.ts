@@ -107,9 +107,9 @@ describe('the words of a query', () => {
     expect(queryWordsOf('To be, or not to be?')).toEqual(['to', 'be', 'or', 'not']);
   });
 
-  test('are the first 32', () => {
+  test('are the first 12', () => {
     const words = Array.from({ length: 40 }, (_, i) => `w${i}`);
 
-    expect(queryWordsOf(words.join(' '))).toEqual(words.slice(0, 32));
+    expect(queryWordsOf(words.join(' '))).toEqual(words.slice(0, 12));
   });
 });

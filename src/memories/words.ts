@@ -9,7 +9,7 @@ export const wordsMax = 10_000;
 /** Characters (code points) of one word; longer ones are equal when these are. */
 const wordCharsMax = 64;
 /** Different words of a query that count. */
-const queryWordsMax = 32;
+const queryWordsMax = 12;
 
 /** Letters and digits with the marks that belong to them. */
 const run = /[\p{L}\p{N}\p{M}]+/gu;
@@ -47,7 +47,7 @@ export function wordsOf(text: string): string[] {
   return words;
 }
 
-/** The different words of a query, at most 32: a memory that is to be found has all of them. */
+/** The different words of a query, at most 12: a memory that is to be found has all of them. */
 export function queryWordsOf(query: string): string[] {
   return [...new Set(wordsOf(query))].slice(0, queryWordsMax);
 }

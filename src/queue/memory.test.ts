@@ -127,3 +127,53 @@ test('a consumer that was stopped long ago does not stop the one after it', asyn
 
   expect(handled).toEqual(['row-0']);
 });
+
+describe('a consumer', () => {
+  test('has as many places as it handles at once, less what runs and what waits', async () => {
+    const { queue } = queueWithNobody();
+    const held = Promise.withResolvers<void>();
+    const consumer = queue.consume(name, 5, () => held.promise);
+    expect(consumer.places()).toBe(5);
+
+    queue.announce(name, hints(2));
+    expect(consumer.places()).toBe(3);
+
+    queue.announce(name, hints(4, 0, 'more'));
+    expect(consumer.places()).toBe(0);
+    held.resolve();
+    await vi.waitFor(() => expect(consumer.places()).toBe(5));
+  });
+
+  test('counts work without a hint among what it handles', async () => {
+    const { queue } = queueWithNobody();
+    const handled: string[] = [];
+    const consumer = queue.consume(name, 1, async (id) => void handled.push(id));
+    const work = Promise.withResolvers<void>();
+
+    consumer.run('row', () => work.promise);
+    queue.announce(name, hints(1));
+    await new Promise(setImmediate);
+    expect(consumer.places()).toBe(0);
+    expect(handled).toEqual([]);
+
+    work.resolve();
+    await vi.waitFor(() => expect(handled).toEqual(['row-0']));
+  });
+
+  test('that is stopped has no place, and waits for the work without a hint', async () => {
+    const { queue } = queueWithNobody();
+    const consumer = queue.consume(name, 2, async () => {});
+    const work = Promise.withResolvers<void>();
+    let isIdle = false;
+    consumer.run('row', () => work.promise);
+
+    const stopped = consumer.stop().then(() => {
+      isIdle = true;
+    });
+    await new Promise(setImmediate);
+    expect({ isIdle, places: consumer.places() }).toEqual({ isIdle: false, places: 0 });
+
+    work.resolve();
+    await stopped;
+  });
+});

@@ -63,6 +63,14 @@ export function createMemoryQueue(log: Logger): Queue {
       target.consumer = consumer;
       pump(target);
       return {
+        places() {
+          if (target.consumer !== consumer) return 0;
+          return Math.max(0, concurrency - target.running.size - target.due.size);
+        },
+        run(id, work) {
+          target.running.add(id);
+          void handle(target, consumer, id, work);
+        },
         stop() {
           if (target.consumer === consumer) target.consumer = null;
           if (consumer.running === 0) idle.resolve();
@@ -110,14 +118,19 @@ export function createMemoryQueue(log: Logger): Queue {
       const id = target.due.shift();
       if (id === undefined) return;
       target.running.add(id);
-      void handle(target, consumer, id);
+      void handle(target, consumer, id, () => consumer.handler(id));
     }
   }
 
-  async function handle(target: Lane, consumer: LaneConsumer, id: string): Promise<void> {
+  async function handle(
+    target: Lane,
+    consumer: LaneConsumer,
+    id: string,
+    work: () => Promise<void>,
+  ): Promise<void> {
     consumer.running++;
     try {
-      await consumer.handler(id);
+      await work();
     } catch (error) {
       log.error({ err: error, id }, 'a queue handler failed');
     }

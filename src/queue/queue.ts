@@ -19,6 +19,10 @@ export interface Hint {
 export type HintHandler = (id: string) => Promise<void>;
 
 export interface Consumer {
+  /** How many more rows would be handled at once: places that nobody waits for. */
+  places(): number;
+  /** Does work on a row that needs no hint any more, in one of the places. */
+  run(id: string, work: () => Promise<void>): void;
   /** Takes no more hints; resolves when the handlers under way have ended. */
   stop(): Promise<void>;
 }

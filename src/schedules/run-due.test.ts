@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseCron } from './cron.ts';
-import { decide, type Refusal } from './run-due.ts';
+import { decide, missedSlots, type Refusal, recordsDue } from './run-due.ts';
 
 const slot = Date.parse('2026-01-01T12:00:00Z');
 const minute = 60_000;
@@ -88,13 +88,39 @@ describe('of several missed slots', () => {
     expect(none).toMatchObject({ outcomes: ['missed', 'missed', 'missed'], runs: null });
   });
 
-  test('the newest thousand have a record each, all older ones share one', () => {
+  test('the newest 60 have a record each, all older ones share one', () => {
     const { records } = decided(3_000 * minute, { cron: '* * * * *' });
 
-    expect(records).toHaveLength(1_001);
-    expect(records[0]).toMatchObject({ slot, outcome: 'missed', slots: 2_001 });
-    expect(records[1]).toMatchObject({ slot: slot + 2_001 * minute, outcome: 'missed', slots: 1 });
+    expect(records).toHaveLength(61);
+    expect(records[0]).toMatchObject({ slot, outcome: 'missed', slots: 2_941 });
+    expect(records[1]).toMatchObject({ slot: slot + 2_941 * minute, outcome: 'missed', slots: 1 });
     expect(records.at(-1)).toMatchObject({ slot: slot + 3_000 * minute, outcome: 'fired' });
-    expect(new Set(records.map((record) => record.slot)).size).toBe(1_001);
+    expect(new Set(records.map((record) => record.slot)).size).toBe(61);
+  });
+
+  test.each([0, 1, 59, 60, 61, 3_000])(
+    'there are as many records as was foretold: %i',
+    (minutes) => {
+      const { records } = decided(minutes * minute, { cron: '* * * * *' });
+
+      const cron = parseCron('* * * * *');
+      expect(records).toHaveLength(recordsDue(cron, slot, slot + minutes * minute));
+    },
+  );
+
+  test('all are missed for a reason that is given, but for those dealt with before', () => {
+    const schedule = {
+      cron: parseCron('* * * * *'),
+      dueAt: slot,
+      taken: new Set([slot + 2 * minute]),
+    };
+
+    const records = missedSlots(schedule, 'it was changed', slot + 2 * minute);
+
+    const message = 'Missed: it was changed.';
+    expect(records).toEqual([
+      { slot, outcome: 'missed', slots: 1, message },
+      { slot: slot + minute, outcome: 'missed', slots: 1, message },
+    ]);
   });
 });

@@ -5,14 +5,15 @@
 import type { SlotOutcome } from '../database/tables.ts';
 import { timestamp } from '../kernel/clock.ts';
 import { type Cron, nextMatch } from './cron.ts';
-import { slotsUpTo } from './slots.ts';
+import { countSlots, slotsUpTo } from './slots.ts';
 
 /** A slot fires on time up to so long after its minute has begun. */
 const onTimeMs = 10_000;
 /** A slot that was missed is caught up with while it is less late than this. */
 const catchUpMs = 60 * 60 * 1000;
-/** Missed slots that get a row of their own; all older ones share one. */
-const missedRowsMax = 1_000;
+/** Slots that get a row of their own after a downtime, the newest ones; all older ones share one. */
+const rowsMax = 60;
+const noScheduler = 'no scheduler was there in time';
 
 /** Why a slot that would have run may not. */
 export interface Refusal {
@@ -56,37 +57,47 @@ export interface Decision {
 
 /** Decides about all slots that have come by `now`; `refusal` is null when a run would be allowed. */
 export function decide(schedule: DueSchedule, refusal: Refusal | null, now: number): Decision {
-  const { cron, dueAt, taken } = schedule;
-  const nextRunAt = nextMatch(cron, now);
-  const { newest, older } = slotsUpTo(cron, dueAt, now, missedRowsMax);
-  const latest = newest.at(-1);
-  const records: SlotRecord[] = [];
-  if (older > 0 && !taken.has(dueAt)) {
-    records.push(missedTogether(dueAt, older, newest[0] as number));
+  const nextRunAt = nextMatch(schedule.cron, now);
+  const records = missedSlots(schedule, noScheduler, now);
+  const last = records.at(-1);
+  // The newest slot may have been dealt with before the clock was set back.
+  if (last === undefined || nextMatch(schedule.cron, last.slot) !== nextRunAt) {
+    return { records, runs: null, isRefused: false, nextRunAt };
   }
-  let last: SlotRecord | null = null;
-  for (const slot of newest) {
-    if (taken.has(slot)) continue;
-    const record = slot === latest ? judgeLatest(slot, schedule, refusal, now) : missed(slot);
-    if (slot === latest) last = record;
-    records.push(record);
-  }
+  const newest = judgeNewest(last.slot, schedule, refusal, now);
   return {
-    records,
-    runs: last?.outcome === 'fired' || last?.outcome === 'caught_up' ? last : null,
-    isRefused: last !== null && last.outcome === refusal?.outcome,
+    records: [...records.slice(0, -1), newest],
+    runs: newest.outcome === 'fired' || newest.outcome === 'caught_up' ? newest : null,
+    isRefused: newest.outcome === refusal?.outcome,
     nextRunAt,
   };
 }
 
-function judgeLatest(
+/** All slots that have come by `now` as missed, oldest first; `why` ends a sentence. */
+export function missedSlots(
+  { cron, dueAt, taken }: Pick<DueSchedule, 'cron' | 'dueAt' | 'taken'>,
+  why: string,
+  now: number,
+): SlotRecord[] {
+  const { newest, older } = slotsUpTo(cron, dueAt, now, rowsMax);
+  const records = newest.filter((slot) => !taken.has(slot)).map((slot) => missed(slot, why));
+  if (older === 0 || taken.has(dueAt)) return records;
+  return [missedTogether(dueAt, older, newest[0] as number, why), ...records];
+}
+
+/** How many records there are to make at most of the slots from `dueAt` to `now`. */
+export function recordsDue(cron: Cron, dueAt: number, now: number): number {
+  return Math.min(countSlots(cron, dueAt, now), rowsMax + 1);
+}
+
+function judgeNewest(
   slot: number,
   { isRunning }: DueSchedule,
   refusal: Refusal | null,
   now: number,
 ): SlotRecord {
   const lateMs = now - slot;
-  if (lateMs >= catchUpMs) return missed(slot);
+  if (lateMs >= catchUpMs) return missed(slot, noScheduler);
   if (refusal !== null) {
     return { slot, outcome: refusal.outcome, slots: 1, message: refusal.message };
   }
@@ -99,13 +110,13 @@ function judgeLatest(
   return { slot, outcome: 'caught_up', slots: 1, message };
 }
 
-function missed(slot: number): SlotRecord {
-  const message = 'Missed: no scheduler was there in time.';
-  return { slot, outcome: 'missed', slots: 1, message };
+function missed(slot: number, why: string): SlotRecord {
+  return { slot, outcome: 'missed', slots: 1, message: `Missed: ${why}.` };
 }
 
 /** One record for all slots before `until`. */
-function missedTogether(first: number, slots: number, until: number): SlotRecord {
-  const message = `Missed: ${slots} slots from ${timestamp(first)} to before ${timestamp(until)}.`;
+function missedTogether(first: number, slots: number, until: number, why: string): SlotRecord {
+  const between = `from ${timestamp(first)} to before ${timestamp(until)}`;
+  const message = `Missed: ${why}, for ${slots} slots ${between}.`;
   return { slot: first, outcome: 'missed', slots, message };
 }

@@ -6,18 +6,17 @@ import type { NewEvent } from '../events/events.ts';
 import { appendEvents } from '../events/outbox.ts';
 import type { EndedRun, ScheduledRuns } from '../jobs/scheduled-runs.ts';
 import { timestamp } from '../kernel/clock.ts';
-import { findRunsOfJobs, lockRunsOfJobs } from './runs.store.ts';
+import { endRunsOfJobs, findUnwanted } from './runs.store.ts';
 import { endLastRuns } from './schedules.store.ts';
 
 export const scheduledRuns: ScheduledRuns = {
   async unwanted(tx, jobIds) {
-    const runs = await lockRunsOfJobs(tx, jobIds);
-    return new Set(runs.flatMap(({ job_id, unwanted }) => (unwanted === 1 && job_id) || []));
+    return new Set(await findUnwanted(tx, jobIds));
   },
 
   async ended(tx, ended, now) {
     if (ended.length === 0) return;
-    const runs = await findRunsOfJobs(
+    const runs = await endRunsOfJobs(
       tx,
       ended.map(({ job }) => job.id),
     );

@@ -4,10 +4,35 @@ import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
 import type { JobStatus, ScheduledRunsTable } from '../database/tables.ts';
+import { newId } from '../kernel/ids.ts';
 
 export type RunRow = Selectable<ScheduledRunsTable>;
 /** With the status of its job; null when it made none, or retention has deleted it. */
 export type ListedRun = RunRow & { status: JobStatus | null };
+
+/** A row for a slot that has come, or for a run that a client asked for, which has no slot. */
+export function newRun(
+  of: { id: string; organization_id: string },
+  record: Pick<RunRow, 'slot' | 'outcome' | 'slots' | 'message'>,
+  jobId: string | null,
+  now: number,
+): RunRow {
+  const { slot, outcome, slots, message } = record;
+  return {
+    id: newId(),
+    organization_id: of.organization_id,
+    scheduled_job_id: of.id,
+    slot,
+    scheduled_for: slot ?? now,
+    outcome,
+    slots,
+    message,
+    job_id: jobId,
+    unwanted: 0,
+    ended: jobId === null ? 1 : 0,
+    created_at: now,
+  };
+}
 
 /** Adds runs, in order. The unique slot of a scheduled job makes a second row of one impossible. */
 export async function insertRuns(tx: Transaction, runs: readonly RunRow[]): Promise<void> {
@@ -46,55 +71,61 @@ function jobIdIn(dialect: Dialect, ids: RawBuilder<string>): RawBuilder<SqlBool>
     : sql<SqlBool>`job_id is not null and job_id in (select json_array_elements_text(${ids}::json))`;
 }
 
-const ofJobs = statement<{ ids: string }>()((db, p, dialect) =>
+// A literal, not a parameter: else the index of those that go on is not used.
+const goingOn = sql.lit(0);
+
+const end = statement<{ ids: string }>()((db, p, dialect) =>
+  db
+    .updateTable('scheduled_runs')
+    .set({ ended: 1 })
+    .where(jobIdIn(dialect, p('ids')))
+    .returning(['job_id', 'scheduled_job_id', 'scheduled_for']),
+);
+
+/** Marks the runs that these jobs are as ended. The jobs are held. */
+export function endRunsOfJobs(tx: Transaction, jobIds: readonly string[]) {
+  return tx.all(end, { ids: idsParam(jobIds) });
+}
+
+const unwantedOfJobs = statement<{ ids: string }>()((db, p, dialect) =>
   db
     .selectFrom('scheduled_runs')
-    .select(['job_id', 'scheduled_job_id', 'scheduled_for'])
-    .where(jobIdIn(dialect, p('ids'))),
-);
-
-/** The runs that these jobs are. */
-export function findRunsOfJobs(tx: Transaction, jobIds: readonly string[]) {
-  return tx.all(ofJobs, { ids: idsParam(jobIds) });
-}
-
-const ofJobsLocked = statement<{ ids: string }>()((db, p, dialect) => {
-  const query = db
-    .selectFrom('scheduled_runs')
-    .select(['job_id', 'unwanted'])
+    .select('job_id')
     .where(jobIdIn(dialect, p('ids')))
-    .orderBy('id');
-  return dialect === 'sqlite' ? query : query.forUpdate();
-});
-
-/** Whether the runs that these jobs are may not be tried again; true until the transaction ends. */
-export function lockRunsOfJobs(tx: Transaction, jobIds: readonly string[]) {
-  return tx.all(ofJobsLocked, { ids: idsParam(jobIds) });
-}
-
-const unfinished = statement<{ scheduled_job_id: string }>()((db, p, dialect) => {
-  // From the unfinished jobs, which are few beside the runs that are kept: SQLite joins in this order.
-  const query = db
-    .selectFrom('jobs')
-    .crossJoin('scheduled_runs')
-    .select(['scheduled_runs.id', 'scheduled_runs.job_id'])
-    .where('jobs.status', 'in', ['queued', 'active'])
-    .where('jobs.due_at', 'is not', null)
-    .whereRef('scheduled_runs.job_id', '=', 'jobs.id')
-    .where('scheduled_runs.job_id', 'is not', null)
-    .where('scheduled_runs.scheduled_job_id', '=', p('scheduled_job_id'))
-    .orderBy('scheduled_runs.id');
-  return dialect === 'sqlite' ? query : query.forUpdate('scheduled_runs');
-});
-const markUnwanted = statement<{ id: string }>()((db, p) =>
-  db.updateTable('scheduled_runs').set({ unwanted: 1 }).where('id', '=', p('id')),
+    .where('unwanted', '=', 1),
 );
 
-/** Marks the runs of a scheduled job that have not ended as unwanted; their jobs' ids. */
-export async function markRunsUnwanted(tx: Transaction, scheduledJobId: string): Promise<string[]> {
-  const runs = await tx.all(unfinished, { scheduled_job_id: scheduledJobId });
-  await tx.each(markUnwanted, runs);
+/** Of these jobs, which are held, those whose run may not be tried again. */
+export async function findUnwanted(tx: Transaction, jobIds: readonly string[]): Promise<string[]> {
+  const runs = await tx.all(unwantedOfJobs, { ids: idsParam(jobIds) });
   return runs.flatMap(({ job_id }) => job_id ?? []);
+}
+
+const jobsGoingOn = statement<{ scheduled_job_id: string }>()((db, p) =>
+  db
+    .selectFrom('scheduled_runs')
+    .select('job_id')
+    .where('scheduled_job_id', '=', p('scheduled_job_id'))
+    .where('ended', '=', goingOn),
+);
+
+/** The jobs of a scheduled job's runs that go on. While it is locked, no others come. */
+export async function findJobsGoingOn(tx: Transaction, scheduledJobId: string): Promise<string[]> {
+  const runs = await tx.all(jobsGoingOn, { scheduled_job_id: scheduledJobId });
+  return runs.flatMap(({ job_id }) => job_id ?? []);
+}
+
+const markUnwanted = statement<{ scheduled_job_id: string }>()((db, p) =>
+  db
+    .updateTable('scheduled_runs')
+    .set({ unwanted: 1 })
+    .where('scheduled_job_id', '=', p('scheduled_job_id'))
+    .where('ended', '=', goingOn),
+);
+
+/** Marks the runs of a scheduled job that go on as unwanted. Their jobs are held. */
+export async function markRunsUnwanted(tx: Transaction, scheduledJobId: string): Promise<void> {
+  await tx.all(markUnwanted, { scheduled_job_id: scheduledJobId });
 }
 
 /** A page of the runs of a scheduled job, newest first, and how many there are in all. */

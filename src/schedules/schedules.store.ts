@@ -155,7 +155,12 @@ const enabled = sql.lit(1);
 const due = statement<{ now: number; limit: number }>()((db, p) =>
   db
     .selectFrom('scheduled_jobs')
-    .select((eb) => ['id', eb.fn<number>('length', ['input']).as('input_length')])
+    .select((eb) => [
+      'id',
+      'cron_expression',
+      'next_run_at',
+      eb.fn<number>('octet_length', ['input']).as('input_bytes'),
+    ])
     .where('enabled', '=', enabled)
     .where('next_run_at', '<=', p('now'))
     .orderBy('next_run_at')
@@ -163,7 +168,7 @@ const due = statement<{ now: number; limit: number }>()((db, p) =>
     .limit(p('limit')),
 );
 
-/** Scheduled jobs that are due, the longest waiting first, and the characters of their inputs. */
+/** Scheduled jobs that are due, the longest waiting first, and the size of their inputs. */
 export function findDue(db: Handle, now: number, limit: number) {
   return db.all(due, { now, limit });
 }
@@ -185,13 +190,12 @@ export function findScheduledJobs(
 const lockedDue = statement<{ ids: string; now: number }>()((db, p, dialect) => {
   const query = db
     .selectFrom('scheduled_jobs')
-    .innerJoin('scheduled_job_last_runs', 'scheduled_job_id', 'id')
-    .select(['id', 'next_run_at', 'updated_at', 'last_run_status'])
+    .select(['id', 'next_run_at', 'updated_at'])
     .where(idIn(dialect, p('ids')))
     .where('enabled', '=', enabled)
     .where('next_run_at', '<=', p('now'))
     .orderBy('id');
-  return dialect === 'sqlite' ? query : query.forUpdate('scheduled_jobs').skipLocked();
+  return dialect === 'sqlite' ? query : query.forUpdate().skipLocked();
 });
 
 /** Takes those of `ids` that are still due and that nobody else is dealing with. */
@@ -199,20 +203,63 @@ export function lockDue(tx: Transaction, ids: readonly string[], now: number) {
   return tx.all(lockedDue, { ids: idsParam(ids), now });
 }
 
-const advance = statement<{ id: string; from: number; to: number }>()((db, p) =>
+const running = statement<{ ids: string }>()((db, p, dialect) =>
+  db
+    .selectFrom('scheduled_jobs')
+    .innerJoin('scheduled_job_last_runs', 'scheduled_job_id', 'id')
+    .select('id')
+    .where(idIn(dialect, p('ids')))
+    .where('last_run_status', '=', 'active'),
+);
+
+/**
+ * Of `ids`, which are locked, those whose last run is under way. It is asked after they were locked:
+ * PostgreSQL reads in a statement that locks what was true before it had the lock.
+ */
+export async function findRunning(tx: Transaction, ids: readonly string[]): Promise<Set<string>> {
+  const rows = await tx.all(running, { ids: idsParam(ids) });
+  return new Set(rows.map(({ id }) => id));
+}
+
+const ahead = statement<{ now: number; after: string; limit: number }>()((db, p) =>
+  db
+    .selectFrom('scheduled_jobs')
+    .select(['id', 'cron_expression', 'next_run_at', 'updated_at'])
+    .where('enabled', '=', enabled)
+    .where('next_run_at', '>', p('now'))
+    .where('id', '>', p('after'))
+    .orderBy('id')
+    .limit(p('limit')),
+);
+
+/** Enabled scheduled jobs that are not due, by their ids from `after` on. */
+export function findAhead(db: Handle, now: number, after: string, limit: number) {
+  return db.all(ahead, { now, after, limit });
+}
+
+/** Another slot as the next one of a scheduled job, unless it was changed since it was read. */
+interface Planned {
+  id: string;
+  updated_at: number;
+  from: number;
+  to: number;
+}
+
+const plan = statement<Planned>()((db, p) =>
   db
     .updateTable('scheduled_jobs')
     .set({ next_run_at: p('to') })
     .where('id', '=', p('id'))
+    .where('updated_at', '=', p('updated_at'))
     .where('next_run_at', '=', p('from')),
 );
 
-/** Moves `next_run_at` on; the i-th answer is false where somebody else had moved it already. */
-export async function advanceScheduledJobs(
+/** Sets `next_run_at`, in order; the i-th answer is false where somebody else had set it already. */
+export async function planScheduledJobs(
   tx: Transaction,
-  rows: readonly { id: string; from: number; to: number }[],
+  rows: readonly Planned[],
 ): Promise<boolean[]> {
-  return (await tx.each(advance, rows)).map((changed) => changed > 0);
+  return (await tx.each(plan, rows)).map((changed) => changed > 0);
 }
 
 /** The order in which many last runs are changed, so that two transactions never wait for each other. */

@@ -1,8 +1,11 @@
 /**
  * Scheduled jobs: creating, changing and deleting them, and running one at once. Whatever makes a
  * skill run is judged as an execution of it would be. After a deletion or a disabling nothing runs
- * any more but what is under way. Every verb locks the scheduled job first and how its last run went
- * last, as the tick does, so that neither waits in a circle with the end of a run.
+ * any more but what is under way.
+ *
+ * Every transaction that has to do with scheduled jobs, the tick's and the one that ends a run
+ * included, locks in this order, so that none wait for each other in a circle: the scheduled job, the
+ * agent, the jobs, the counts, their runs, and how the last run went.
  */
 import type { Agents } from '../agents/agents.ts';
 import type { Database, Transaction } from '../database/database.ts';
@@ -15,8 +18,16 @@ import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
 import { isId, newId } from '../kernel/ids.ts';
 import type { Skill, SkillRegistry } from '../skills/registry.ts';
 import { type Cron, CronError, nextMatch, normalForm, parseCron } from './cron.ts';
+import { missedSlots } from './run-due.ts';
 import { runRequest } from './run-request.ts';
-import { insertRuns, listRuns, markRunsUnwanted } from './runs.store.ts';
+import {
+  findJobsGoingOn,
+  findTakenSlots,
+  insertRuns,
+  listRuns,
+  markRunsUnwanted,
+  newRun,
+} from './runs.store.ts';
 import {
   beginLastRuns,
   deleteScheduledJob,
@@ -82,18 +93,19 @@ export function createSchedules(parts: {
     requireScopes(caller.scopes, skill?.requiredScopes ?? [row.skill_category]);
   }
 
-  /** The skill as the caller may run it on this input; else `404`, `403` or `400`. */
-  function runnable(caller: Caller, row: SkillNamed, input: unknown): Skill {
+  /** The skill, which the caller may run; else `404` or `403`. */
+  function admitted(caller: Caller, row: SkillNamed): Skill {
     const skill = skills.active(row.skill_category, row.skill_version, row.skill_name);
     requireScopes(caller.scopes, skill.requiredScopes);
-    refuseInvalidInput(skill, input);
     return skill;
   }
 
   /** Ends what waits of a scheduled job's runs, and lets what is under way have no further attempt. */
   async function stopRuns(tx: Transaction, row: ScheduledJobRow): Promise<void> {
-    const jobIds = await markRunsUnwanted(tx, row.id);
+    const jobIds = await findJobsGoingOn(tx, row.id);
+    if (jobIds.length === 0) return;
     await jobs.cancelWaiting(tx, jobIds);
+    await markRunsUnwanted(tx, row.id);
   }
 
   return {
@@ -106,16 +118,21 @@ export function createSchedules(parts: {
 
     /** Creates one in the name of the caller's key. */
     async create(caller: Caller, fields: NewScheduledJob) {
+      const { organizationId } = caller;
+      const named = { ...fields, skill_version: fields.skill_version ?? defaultVersion };
+      await agents.statusOf(organizationId, named.agent_id);
+      const skill = admitted(caller, named);
       const cron = cronOf(fields.cron_expression);
+      refuseInvalidInput(skill, fields.input ?? {});
       const now = clock.now();
       const row: ScheduledJobRow = {
         id: newId(),
-        organization_id: caller.organizationId,
+        organization_id: organizationId,
         api_key_id: caller.keyId,
-        agent_id: fields.agent_id,
-        skill_category: fields.skill_category,
-        skill_name: fields.skill_name,
-        skill_version: fields.skill_version ?? defaultVersion,
+        agent_id: named.agent_id,
+        skill_category: named.skill_category,
+        skill_name: named.skill_name,
+        skill_version: named.skill_version,
         ...cronColumns(fields.cron_expression),
         input: JSON.stringify(fields.input ?? {}),
         enabled: fields.enabled === false ? 0 : 1,
@@ -124,8 +141,6 @@ export function createSchedules(parts: {
         updated_at: now,
         ...neverRun,
       };
-      await agents.statusOf(row.organization_id, row.agent_id);
-      runnable(caller, row, fields.input ?? {});
       await database.write(async (tx) => {
         await agents.hold(tx, row.organization_id, row.agent_id);
         if (!(await insertScheduledJob(tx, columnsOf(row)))) throw duplicate();
@@ -147,7 +162,6 @@ export function createSchedules(parts: {
     /** Changes what `fields` name; the key that made it stays the one that its runs are made by. */
     async update(caller: Caller, id: string, fields: ScheduledJobFields) {
       const { organizationId } = caller;
-      if (fields.cron_expression !== undefined) cronOf(fields.cron_expression);
       return database.write(async (tx) => {
         const before = await lock(tx, organizationId, id);
         const now = clock.now();
@@ -157,7 +171,10 @@ export function createSchedules(parts: {
           await agents.hold(tx, organizationId, after.agent_id);
         }
         judgeChange(caller, before, after, fields);
-        if (!(await updateScheduledJob(tx, columnsOf(after)))) throw duplicate();
+        const next_run_at = planned(before, after, now);
+        await recordGivenUp(tx, before, after, now);
+        if (!(await updateScheduledJob(tx, columnsOf({ ...after, next_run_at }))))
+          throw duplicate();
         if (before.enabled === 1 && after.enabled === 0) await stopRuns(tx, before);
         return shownScheduledJob(await lock(tx, organizationId, id), now);
       });
@@ -176,27 +193,15 @@ export function createSchedules(parts: {
       const { organizationId } = caller;
       return database.write(async (tx) => {
         const row = await lock(tx, organizationId, id);
-        const skill = runnable(caller, row, JSON.parse(row.input));
+        const skill = admitted(caller, row);
+        refuseInvalidInput(skill, JSON.parse(row.input));
         const status = await agents.hold(tx, organizationId, row.agent_id);
         if (status === 'paused') throw agentPaused(row.agent_id);
         const now = clock.now();
         const [acceptance] = await accept.within(tx, [runRequest(row, caller, skill)]);
         const { job } = acceptance as { job: AcceptedJob };
-        await insertRuns(tx, [
-          {
-            id: newId(),
-            organization_id: organizationId,
-            scheduled_job_id: id,
-            slot: null,
-            scheduled_for: now,
-            outcome: 'run_now',
-            slots: 1,
-            message: null,
-            job_id: job.id,
-            unwanted: 0,
-            created_at: now,
-          },
-        ]);
+        const record = { slot: null, outcome: 'run_now', slots: 1, message: null } as const;
+        await insertRuns(tx, [newRun(row, record, job.id, now)]);
         await beginLastRuns(tx, [{ scheduled_job_id: id, at: now, job_id: job.id }]);
         return listedJob({ ...job, status: 'queued' });
       });
@@ -223,9 +228,35 @@ export function createSchedules(parts: {
         ? null
         : skills.active(after.skill_category, after.skill_version, after.skill_name);
     requireScopesOf(caller, before);
-    if (skill === null) return;
-    requireScopes(caller.scopes, skill.requiredScopes);
-    refuseInvalidInput(skill, JSON.parse(after.input));
+    if (skill !== null) requireScopes(caller.scopes, skill.requiredScopes);
+    if (fields.cron_expression !== undefined) cronOf(fields.cron_expression);
+    if (skill !== null) refuseInvalidInput(skill, JSON.parse(after.input));
+  }
+
+  /** Records the slots that have come and that a change leaves nobody to run. */
+  async function recordGivenUp(
+    tx: Transaction,
+    before: ScheduledJobRow,
+    after: ScheduledJobRow,
+    now: number,
+  ): Promise<void> {
+    if (before.enabled === 0 || before.next_run_at > now) return;
+    const isReplanned = after.cron_key !== before.cron_key;
+    if (!isReplanned && after.enabled === 1) return;
+    const taken = await findTakenSlots(tx, [before.id], now);
+    const schedule = {
+      cron: parseCron(before.cron_expression),
+      dueAt: before.next_run_at,
+      taken: new Set(taken.map(({ slot }) => slot)),
+    };
+    const why = isReplanned
+      ? 'the cron expression was changed before it could run'
+      : 'the scheduled job was disabled before it could run';
+    const records = missedSlots(schedule, why, now);
+    await insertRuns(
+      tx,
+      records.map((record) => newRun(before, record, null, now)),
+    );
   }
 }
 
@@ -253,9 +284,14 @@ function cronColumns(expression: string) {
   return { cron_expression: expression, cron_key: normalForm(expression) };
 }
 
-function changed(before: ScheduledJobRow, fields: ScheduledJobFields, now: number) {
+/** What a change makes of a scheduled job, but for its next slot: it has not been judged yet. */
+function changed(
+  before: ScheduledJobRow,
+  fields: ScheduledJobFields,
+  now: number,
+): ScheduledJobRow {
   const { input, enabled, cron_expression: expression, ...named } = fields;
-  const after: ScheduledJobRow = {
+  return {
     ...before,
     ...named,
     ...(expression === undefined ? {} : cronColumns(expression)),
@@ -263,11 +299,13 @@ function changed(before: ScheduledJobRow, fields: ScheduledJobFields, now: numbe
     ...(enabled === undefined ? {} : { enabled: enabled ? 1 : 0 }),
     updated_at: Math.max(now, before.updated_at + 1),
   };
+}
+
+/** The next slot after a change; it stays when neither the expression changes nor slots come anew. */
+function planned(before: ScheduledJobRow, after: ScheduledJobRow, now: number): number {
   const isResumed = before.enabled === 0 && after.enabled === 1;
-  if (after.cron_key !== before.cron_key || isResumed) {
-    after.next_run_at = nextMatch(parseCron(after.cron_expression), now);
-  }
-  return after;
+  if (after.cron_key === before.cron_key && !isResumed) return before.next_run_at;
+  return nextMatch(parseCron(after.cron_expression), now);
 }
 
 /** Throws `400 validation_error` for an input that the skill's schema refuses, naming its fields. */

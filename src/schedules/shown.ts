@@ -22,10 +22,12 @@ export function listedScheduledJob(row: ListedScheduledJob, now: number) {
   };
 }
 
-/** Always ahead: a disabled one is not moved on, and one that is due is shown with its next slot. */
-function nextRunAt(row: ListedScheduledJob, now: number): number {
-  if (row.next_run_at > now) return row.next_run_at;
-  return nextMatch(parseCron(row.cron_expression), now);
+/**
+ * The next match, whatever is stored: a disabled one is not moved on, one that is due still has its
+ * old slot, and one that was planned while the clock was ahead has a slot that is too late.
+ */
+function nextRunAt({ cron_expression }: ListedScheduledJob, now: number): number {
+  return nextMatch(parseCron(cron_expression), now);
 }
 
 /** As the answer to its creation shows it. */

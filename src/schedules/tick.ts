@@ -1,8 +1,10 @@
 /**
  * The tick: makes runs of scheduled jobs whose time has come. Any number of processes may tick: a
  * scheduled job is locked while it is dealt with, its slot is unique, and its next slot is set by
- * compare-and-set, all in the transaction that accepts the run. It never runs anything itself.
+ * compare-and-set, all in the transaction that accepts the run. It never runs anything itself. What
+ * a long downtime leaves is dealt with in small transactions, so that others have their turn.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Agents } from '../agents/agents.ts';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Database, Transaction } from '../database/database.ts';
@@ -12,25 +14,30 @@ import type { Accept } from '../jobs/accept.ts';
 import { type Caller, hasScopes } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
-import { newId } from '../kernel/ids.ts';
 import type { Logger } from '../kernel/log.ts';
 import type { Skill, SkillRegistry } from '../skills/registry.ts';
-import { parseCron } from './cron.ts';
-import { type Decision, decide, type Refusal } from './run-due.ts';
+import { type Cron, CronError, nextMatch, parseCron } from './cron.ts';
+import { type Decision, decide, type Refusal, recordsDue } from './run-due.ts';
 import { runRequest } from './run-request.ts';
-import { findTakenSlots, insertRuns, type RunRow } from './runs.store.ts';
+import { findTakenSlots, insertRuns, newRun, type RunRow } from './runs.store.ts';
 import {
-  advanceScheduledJobs,
   beginLastRuns,
+  findAhead,
   findDue,
+  findRunning,
   findScheduledJobs,
   lockDue,
+  planScheduledJobs,
 } from './schedules.store.ts';
 
 /** Scheduled jobs dealt with in one transaction. */
 const batchMax = 500;
-/** Characters of their inputs that are held at once, beyond those of the first. */
+/** Bytes of their inputs that are held at once, beyond those of the first. */
 const inputsMax = 16 * 1024 * 1024;
+/** Records that one transaction makes, beyond those of the first: it holds up everybody for as long. */
+const recordsMax = 2_000;
+/** The clock was set back when it has lost more than this against the one that only grows. */
+const setBackMs = 2_000;
 
 type ScheduledJob = Awaited<ReturnType<typeof findScheduledJobs>>[number];
 
@@ -60,17 +67,52 @@ export function createTick(parts: {
 }): Tick {
   const { database, skills, agents, apiKeys, accept, clock, log } = parts;
 
-  async function nextBatch(): Promise<ScheduledJob[]> {
-    const due = await findDue(database.read, clock.now(), batchMax);
-    if (due.length === 0) return [];
-    const ids: string[] = [];
-    let characters = 0;
-    for (const { id, input_length } of due) {
-      characters += input_length;
-      if (ids.length > 0 && characters > inputsMax) break;
-      ids.push(id);
+  /** How far the clock was ahead of the one that only grows, at most since all were planned. */
+  let offset: number | null = null;
+
+  /** At the start, and whenever the clock was set back, for what was planned by it as it was. */
+  async function planAfterSetback(): Promise<void> {
+    const current = clock.now() - clock.monotonic();
+    if (offset !== null && current >= offset - setBackMs) {
+      offset = Math.max(offset, current);
+      return;
     }
-    return findScheduledJobs(database.read, ids);
+    await planAnew();
+    offset = current;
+  }
+
+  /** Plans what is not due by the clock as it is. A slot that has been dealt with stays so. */
+  async function planAnew(): Promise<void> {
+    let after = '';
+    for (;;) {
+      const now = clock.now();
+      const ahead = await findAhead(database.read, now, after, batchMax);
+      const moved = ahead.flatMap(({ id, updated_at, cron_expression, next_run_at: from }) => {
+        const cron = parsed(cron_expression);
+        const to = cron === null ? from : nextMatch(cron, now);
+        return to === from ? [] : [{ id, updated_at, from, to }];
+      });
+      if (moved.length > 0) await database.write((tx) => planScheduledJobs(tx, moved));
+      const last = ahead.at(-1);
+      if (last === undefined) return;
+      after = last.id;
+      await nextTurn();
+    }
+  }
+
+  async function nextBatch(): Promise<ScheduledJob[]> {
+    const now = clock.now();
+    const ids: string[] = [];
+    let bytes = 0;
+    let records = 0;
+    for (const job of await findDue(database.read, now, batchMax)) {
+      const cron = parsed(job.cron_expression);
+      bytes += job.input_bytes;
+      records += cron === null ? 1 : recordsDue(cron, job.next_run_at, now);
+      if (ids.length > 0 && (bytes > inputsMax || records > recordsMax)) break;
+      ids.push(job.id);
+    }
+    return ids.length === 0 ? [] : findScheduledJobs(database.read, ids);
   }
 
   /** A transaction awaits only its own queries, so whatever else is asked is asked before it. */
@@ -138,9 +180,14 @@ export function createTick(parts: {
       decided.flatMap((one) => rowsOf(one, jobIds.get(one.job.id) ?? null, now)),
     );
     await appendEvents(tx, decided.flatMap(errorEvents), now);
-    const moved = await advanceScheduledJobs(
+    const moved = await planScheduledJobs(
       tx,
-      decided.map(({ job, from, decision }) => ({ id: job.id, from, to: decision.nextRunAt })),
+      decided.map(({ job, from, decision }) => ({
+        id: job.id,
+        updated_at: job.updated_at,
+        from,
+        to: decision.nextRunAt,
+      })),
     );
     if (moved.includes(false)) throw new Error('A locked scheduled job was moved on by another.');
     await beginLastRuns(
@@ -164,6 +211,7 @@ export function createTick(parts: {
   ): Promise<Decided[]> {
     const locked = await lockDue(tx, [...prepared.keys()], now);
     const ids = locked.map(({ id }) => id);
+    const running = await findRunning(tx, ids);
     const taken = Map.groupBy(
       await findTakenSlots(tx, ids, now),
       ({ scheduled_job_id }) => scheduled_job_id,
@@ -175,7 +223,7 @@ export function createTick(parts: {
       const schedule = {
         cron: parseCron(one.job.cron_expression),
         dueAt: row.next_run_at,
-        isRunning: row.last_run_status === 'active',
+        isRunning: running.has(row.id),
         taken: new Set(taken.get(row.id)?.map(({ slot }) => slot)),
       };
       const refusal = 'outcome' in one.readiness ? one.readiness : null;
@@ -191,6 +239,7 @@ export function createTick(parts: {
   }
 
   return async () => {
+    await planAfterSetback();
     let total = 0;
     for (;;) {
       const batch = await nextBatch();
@@ -199,11 +248,22 @@ export function createTick(parts: {
       total += done;
       // Others are dealing with all of it; whatever they leave is due at the next tick as well.
       if (done === 0) return total;
+      await nextTurn();
     }
   };
 }
 
 type Ready = Exclude<Prepared['readiness'], Refusal>;
+
+/** Null for what is no expression, which is dealt with where it harms no other. */
+function parsed(expression: string): Cron | null {
+  try {
+    return parseCron(expression);
+  } catch (error) {
+    if (error instanceof CronError) return null;
+    throw error;
+  }
+}
 
 /** In the order in which the API would refuse the same request. */
 function judge(
@@ -240,19 +300,9 @@ function judge(
 }
 
 function rowsOf({ job, decision }: Decided, jobId: string | null, now: number): RunRow[] {
-  return decision.records.map((record) => ({
-    id: newId(),
-    organization_id: job.organization_id,
-    scheduled_job_id: job.id,
-    slot: record.slot,
-    scheduled_for: record.slot,
-    outcome: record.outcome,
-    slots: record.slots,
-    message: record.message,
-    job_id: record === decision.runs ? jobId : null,
-    unwanted: 0,
-    created_at: now,
-  }));
+  return decision.records.map((record) =>
+    newRun(job, record, record === decision.runs ? jobId : null, now),
+  );
 }
 
 function errorEvents({ job, readiness, decision }: Decided): NewEvent[] {

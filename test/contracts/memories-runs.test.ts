@@ -1,5 +1,5 @@
 /** What becomes of an attempt's memory on every database (decisions 8). */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
@@ -12,6 +12,7 @@ const known = async ({ memories }: JobsWorld, filter = {}) =>
   (await memories.list(own, filter, page)).memories.map(({ content }) => content);
 const remember = async (run: ScriptedRun, content: string) =>
   (await run.ask('remember', { content })) as { id: string };
+const newMemoryOf = ({ memories }: JobsWorld) => memories.create(own, { content: 'of a client' });
 const contents = (recalled: unknown) =>
   (recalled as { content: string }[]).map(({ content }) => content);
 
@@ -132,6 +133,180 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     expect(await known(world)).toEqual(['new']);
+  });
+
+  test('an agent of the same id that was created later gets nothing', async () => {
+    const world = await jobsWorld(engine);
+    const { id: agentId } = await world.agents.create('default', { id: 'brief' });
+    const brief = { organizationId: 'default', agentId };
+    const job = await world.submit({ agentId });
+
+    await world.attempt(job.id, completed(), async (run) => {
+      await remember(run, 'lost');
+      await world.agents.remove('default', agentId);
+      world.clock.advance(1);
+      await world.agents.create('default', { id: agentId });
+    });
+
+    expect((await world.row(job.id)).status).toBe('completed');
+    expect((await world.memories.list(brief, {}, page)).total).toBe(0);
+    await expectConsistent(world.database);
+  });
+
+  test('a query recalls every match, also those that are too long to be ranked', async () => {
+    const world = await jobsWorld(engine);
+    for (let i = 0; i < 12; i += 1) {
+      await world.memories.create(own, { content: `tea${' tea'.repeat(9_990)} ${i}` });
+    }
+    await world.memories.create(own, { content: 'tea' });
+    const job = await world.submit();
+
+    await world.attempt(job.id, completed(), async (run) => {
+      await remember(run, 'tea too');
+      const recalled = contents(await run.ask('recall', { query: 'tea', limit: 200 }));
+      expect(recalled).toHaveLength(14);
+      expect(new Set(recalled).size).toBe(14);
+      expect(contents(await run.ask('recall', { query: 'tea', limit: 3 }))).toHaveLength(3);
+    });
+
+    expect((await world.memories.list(own, { q: 'tea' }, page)).total).toBe(14);
+  });
+
+  test('what a run has forgotten keeps none of the others from being ranked', async () => {
+    const world = await jobsWorld(engine);
+    await world.memories.create(own, { content: 'tea, short' });
+    const long: string[] = [];
+    for (let i = 0; i < 7; i += 1) {
+      const { id } = await world.memories.create(own, { content: `tea${' x'.repeat(9_998)}` });
+      long.push(id);
+    }
+    const job = await world.submit();
+
+    await world.attempt(job.id, completed(), async (run) => {
+      for (const id of long.slice(0, 2)) expect(await run.ask('forget', id)).toBe(true);
+      const recalled = contents(await run.ask('recall', { query: 'tea' }));
+      expect(recalled).toHaveLength(6);
+      expect(recalled[0]).toBe('tea, short');
+    });
+
+    const { total } = await world.memories.list(own, { q: 'tea' }, page);
+    expect(total).toBe(6);
+    await expectConsistent(world.database);
+  });
+
+  test('a run may remember and forget 400 times', async () => {
+    const world = await jobsWorld(engine);
+    const job = await world.submit();
+
+    await world.attempt(job.id, completed(), async (run) => {
+      for (let i = 0; i < 200; i += 1) {
+        const { id } = await remember(run, 'x');
+        await run.ask('forget', id);
+      }
+      await expect(run.ask('forget', (await newMemoryOf(world)).id)).rejects.toThrow(
+        'a run may remember and forget 400 times',
+      );
+      await expect(remember(run, 'x')).rejects.toThrow('a run may remember 200 memories');
+    });
+
+    expect(await known(world)).toEqual(['of a client']);
+  });
+
+  test('a run may remember 20,000 words, and forget memories of as many', async () => {
+    const world = await jobsWorld(engine);
+    const words = (count: number) => 'tea '.repeat(count);
+    const stored: string[] = [];
+    for (const count of [9_999, 10_000, 2, 1]) {
+      stored.push((await world.memories.create(own, { content: words(count) })).id);
+    }
+    const job = await world.submit();
+
+    await world.attempt(job.id, completed(), async (run) => {
+      await remember(run, words(9_999));
+      await remember(run, words(10_000));
+      await expect(remember(run, words(2))).rejects.toThrow('a run may remember 20000 words');
+      await remember(run, words(1));
+      for (const id of stored.slice(0, 2)) expect(await run.ask('forget', id)).toBe(true);
+      await expect(run.ask('forget', stored[2])).rejects.toThrow(
+        'a run may forget memories of 20000 words',
+      );
+      expect(await run.ask('forget', stored[3])).toBe(true);
+    });
+
+    expect((await world.memories.list(own, {}, page)).total).toBe(4);
+    await expectConsistent(world.database);
+  });
+
+  test('what is refused for its size or number is not split into words', async () => {
+    const world = await jobsWorld(engine);
+    const job = await world.submit();
+
+    await world.attempt(job.id, completed(), async (run) => {
+      for (let i = 0; i < 200; i += 1) await remember(run, 'x');
+      const split = vi.spyOn(Intl.Segmenter.prototype, 'segment');
+      const attempts = [{ content: '東京都庁' }, { content: '漢'.repeat(65_536) }];
+      for (const payload of attempts) await expect(run.ask('remember', payload)).rejects.toThrow();
+      expect(split).not.toHaveBeenCalled();
+      split.mockRestore();
+    });
+  });
+
+  test('between any two answers the process is free for others', async () => {
+    const world = await jobsWorld(engine);
+    const jobs = [await world.submit(), await world.submit()];
+    const runs = await Promise.all(jobs.map(({ id }) => world.begin(id)));
+    let turns = 0;
+    let isOver = false;
+    const count = () => {
+      turns += 1;
+      if (!isOver) setImmediate(count);
+    };
+
+    setImmediate(count);
+    const answeredIn = await Promise.all(
+      runs.flatMap(({ run }) =>
+        Array.from({ length: 50 }, async () => {
+          await run.ask('recall', { query: 'tea' });
+          return turns;
+        }),
+      ),
+    );
+    isOver = true;
+    for (const { run } of runs) run.end(completed());
+    await Promise.all(runs.map(({ ended }) => ended));
+
+    const ofOne = [answeredIn.slice(0, 50), answeredIn.slice(50)];
+    for (const answered of ofOne) expect(new Set(answered).size).toBe(50);
+    // Elsewhere an answer comes over the network, and two of them may well arrive together.
+    if (engine.name === 'SQLite') expect(new Set(answeredIn).size).toBe(100);
+  });
+
+  test('questions are answered in the order in which they are asked', async () => {
+    const world = await jobsWorld(engine);
+    const stored = await world.memories.create(own, { content: 'old' });
+    const job = await world.submit();
+
+    await world.attempt(job.id, completed(), async (run) => {
+      const [, recalled, , emptied] = await Promise.all([
+        remember(run, 'new'),
+        run.ask('recall', {}),
+        run.ask('forget', stored.id),
+        run.ask('recall', {}),
+      ]);
+      expect([contents(recalled), contents(emptied)]).toEqual([['new', 'old'], ['new']]);
+    });
+  });
+
+  test('what is kept beside the memories is part of what is held consistent', async () => {
+    const world = await jobsWorld(engine);
+    await world.memories.create(own, { content: 'tea' });
+    await expectConsistent(world.database);
+
+    await world.database.write((tx) =>
+      tx.kysely.updateTable('memory_tags').set({ count: 2 }).execute(),
+    );
+
+    await expect(expectConsistent(world.database)).rejects.toThrow('counts of tags');
   });
 
   test('after deletions other writes go on as before', async () => {

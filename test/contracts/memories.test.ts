@@ -4,11 +4,12 @@ import { describe, expect, test } from 'vitest';
 import { createAgents, insertDefaultAgent } from '../../src/agents/agents.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createMemories, type Memories } from '../../src/memories/memories.ts';
-import { newMemory } from '../../src/memories/record.ts';
+import { newMemory, readyMemory } from '../../src/memories/record.ts';
 import { joinWords, rank } from '../../src/memories/relevance.ts';
 import { queryWordsOf, wordsOf } from '../../src/memories/words.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
+import { expectMemoriesConsistent } from '../support/memories.ts';
 
 const ada = { organizationId: 'default', agentId: 'ada' };
 const bob = { organizationId: 'default', agentId: 'bob' };
@@ -41,23 +42,6 @@ async function worldOn(database: Database, place?: { open(): Promise<Database> }
 
 const found = async (memories: Memories, q: string, more: { tag?: string } = {}, owning = ada) =>
   (await memories.list(owning, { q, ...more }, page)).memories.map(({ content }) => content);
-
-/** What is kept beside the memories, held against them. */
-async function expectCounted(database: Database): Promise<void> {
-  const db = database.read.kysely;
-  const rows = await db.selectFrom('memories').select(['owner', 'tag', 'seq']).execute();
-  const owners = await db.selectFrom('memory_owners').select(['id', 'count']).execute();
-  const tags = await db.selectFrom('memory_tags').selectAll().execute();
-  const index = await db.selectFrom('memory_index').select('rowid').orderBy('rowid').execute();
-  const sizes = Map.groupBy(rows, (row) => row.owner);
-  for (const { id, count } of owners) expect(count).toBe(sizes.get(id)?.length ?? 0);
-  const byTag = Map.groupBy(rows, ({ owner, tag }) => `${owner} ${tag}`);
-  expect(new Map(tags.map(({ owner, tag, count }) => [`${owner} ${tag}`, count]))).toEqual(
-    new Map([...byTag].map(([key, all]) => [key, all.length])),
-  );
-  const seqs = rows.map(({ seq }) => seq).sort((a, b) => a - b);
-  expect(index.map(({ rowid }) => rowid)).toEqual(seqs);
-}
 
 describe.each(await engines())('on $name', (engine) => {
   test('a memory is what it was made of, and has the defaults of what was left out', async () => {
@@ -94,18 +78,32 @@ describe.each(await engines())('on $name', (engine) => {
     clock.advance(1_000);
 
     const content = await memories.update(ada, before.id, { content: 'blue whale' });
+    clock.advance(1_000);
     const tag = await memories.update(ada, before.id, { tag: 'animal' });
+    clock.advance(1_000);
     const metadata = await memories.update(ada, before.id, { metadata: {} });
 
-    const updated_at = new Date(clock.now()).toISOString();
-    expect(content).toEqual({ ...before, content: 'blue whale', updated_at });
-    expect(tag).toEqual({ ...content, tag: 'animal' });
-    expect(metadata).toEqual({ ...tag, metadata: {} });
+    const at = (ago: number) => ({ updated_at: new Date(clock.now() - ago).toISOString() });
+    expect(content).toEqual({ ...before, content: 'blue whale', ...at(2_000) });
+    expect(tag).toEqual({ ...content, tag: 'animal', ...at(1_000) });
+    expect(metadata).toEqual({ ...tag, metadata: {}, ...at(0) });
     expect(await memories.get(ada, before.id)).toEqual(metadata);
     expect(await found(memories, 'fox')).toEqual([]);
     expect(await found(memories, 'whale', { tag: 'animal' })).toEqual(['blue whale']);
     expect(await found(memories, 'whale', { tag: 'fact' })).toEqual([]);
-    await expectCounted(database);
+    await expectMemoriesConsistent(database);
+  });
+
+  test('a change is later than what was there before, also when the clock has been set back', async () => {
+    const { memories, clock } = await world(engine);
+    const before = await memories.create(ada, { content: 'x' });
+    const later = (ms: number) => new Date(Date.parse(before.created_at) + ms).toISOString();
+
+    const at = [await memories.update(ada, before.id, { content: 'y' })];
+    clock.advance(-60_000);
+    at.push(await memories.update(ada, before.id, { tag: 'z' }));
+
+    expect(at.map(({ updated_at }) => updated_at)).toEqual([later(1), later(2)]);
   });
 
   test('a change of nothing changes nothing', async () => {
@@ -128,7 +126,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect((await memories.list(ada, { tag: 'fact' }, page)).total).toBe(0);
     expect(await found(memories, 'one')).toEqual([]);
     await expect(memories.remove(ada, gone.id)).rejects.toMatchObject({ code: 'not_found' });
-    await expectCounted(database);
+    await expectMemoriesConsistent(database);
   });
 
   test('an agent knows neither another one’s memories nor those of another organization', async () => {
@@ -363,7 +361,7 @@ describe.each(await engines())('on $name', (engine) => {
       code: 'not_found',
       message: 'Agent not found',
     });
-    await expectCounted(database);
+    await expectMemoriesConsistent(database);
   });
 
   test('a deleted agent’s memories are gone at once, and a new one of its id begins with none', async () => {
@@ -386,7 +384,7 @@ describe.each(await engines())('on $name', (engine) => {
     const rows = await database.read.kysely.selectFrom('memories').select('id').execute();
     const owners = await database.read.kysely.selectFrom('memory_owners').select('id').execute();
     expect([rows.length, owners.length]).toEqual([2, 2]);
-    await expectCounted(database);
+    await expectMemoriesConsistent(database);
   });
 
   test('many writers at once leave right counts, and no memory of a deleted agent', async () => {
@@ -410,7 +408,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect((await memories.list(ada, {}, page)).total).toBe(40);
     expect((await memories.list(ada, { q: 'n' }, page)).total).toBe(40);
     expect((await memories.list(ada, { q: 'm' }, page)).total).toBe(0);
-    await expectCounted(database);
+    await expectMemoriesConsistent(database);
 
     const late = Array.from({ length: 20 }, (_, i) => others.create(ada, { content: `late ${i}` }));
     const [removed, ...written] = await Promise.allSettled([
@@ -446,7 +444,8 @@ async function fill(
   now: number,
 ): Promise<void> {
   const remembered = Array.from({ length: count }, (_, i) =>
-    newMemory({ content: contentOf(i) }, now),
+    readyMemory(newMemory({ content: contentOf(i) }, now)),
   );
-  await database.write((tx) => memories.keep(tx, [{ ...ada, remembered, forgotten: [] }]));
+  const run = { ...ada, remembered, forgotten: [], share: 0, acceptedAt: Infinity };
+  await database.write((tx) => memories.keep(tx, [run]));
 }

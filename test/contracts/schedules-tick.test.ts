@@ -1,5 +1,9 @@
 /** What becomes of the slots of scheduled jobs, on every database (decisions 9). */
 import { describe, expect, test } from 'vitest';
+import type { Database, Transaction } from '../../src/database/database.ts';
+import { createLogger } from '../../src/kernel/log.ts';
+import { beginLastRuns } from '../../src/schedules/schedules.store.ts';
+import { createTick } from '../../src/schedules/tick.ts';
 import { engines } from '../support/databases.ts';
 import { completed } from '../support/jobs-world.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -26,6 +30,77 @@ const echo = (more = {}) => ({
   output: {},
   ...more,
 });
+
+const log = createLogger('silent');
+
+/** Adds `n` scheduled jobs that are as the one of that id. */
+async function manyOf({ database }: SchedulesWorld, id: string, n: number): Promise<void> {
+  await database.write(async (tx) => {
+    const row = await tx.kysely
+      .selectFrom('scheduled_jobs')
+      .selectAll()
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow();
+    const ids = Array.from({ length: n }, (_, i) => `${id}-${i}`);
+    await tx.insert(
+      'scheduled_jobs',
+      ids.map((one, i) => ({ ...row, id: one, cron_key: `${i}` })),
+    );
+    await tx.insert(
+      'scheduled_job_last_runs',
+      ids.map((scheduled_job_id) => ({ scheduled_job_id })),
+    );
+  });
+}
+
+/** The slot that is stored as the next one. */
+async function nextRunAt({ database }: SchedulesWorld, id: string): Promise<number> {
+  const row = await database.read.kysely
+    .selectFrom('scheduled_jobs')
+    .select('next_run_at')
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow();
+  return row.next_run_at;
+}
+
+/** The world's database, and how many rows each transaction adds to what became of slots. */
+function recordingRuns({ database: on }: SchedulesWorld) {
+  const recorded: number[] = [];
+  const database: Database = {
+    ...on,
+    write: (unit) =>
+      on.write((tx) =>
+        unit({
+          ...tx,
+          async insert(table, rows) {
+            if (table === 'scheduled_runs') recorded.push(rows.length);
+            await tx.insert(table, rows);
+          },
+        }),
+      ),
+  };
+  return { database, recorded };
+}
+
+/** The same database, in whose transactions `act` happens right after the first statement. */
+function afterFirst(on: Database, act: (tx: Transaction) => Promise<void>): Database {
+  return {
+    ...on,
+    write: (unit) =>
+      on.write((tx) => {
+        let isFirst = true;
+        return unit({
+          ...tx,
+          async all(statement, params) {
+            const rows = await tx.all(statement, params);
+            if (isFirst) await act(tx);
+            isFirst = false;
+            return rows;
+          },
+        });
+      }),
+  };
+}
 
 describe.each(await engines())('on $name', (engine) => {
   describe('a slot whose minute has come', () => {
@@ -228,7 +303,7 @@ describe.each(await engines())('on $name', (engine) => {
       });
     });
 
-    test('of a month the newest thousand missed slots have a row each, all older ones share one', async () => {
+    test('of a month the newest 60 slots have a row each, all older ones share one', async () => {
       const world = await schedulesWorld(engine);
       const id = await world.schedule();
       world.clock.advance(30 * day);
@@ -236,10 +311,104 @@ describe.each(await engines())('on $name', (engine) => {
       await world.tick();
 
       const slots = await world.slots(id);
-      expect(slots).toHaveLength(1_001);
-      expect(slots[0]).toMatchObject({ outcome: 'missed', slots: 30 * 1440 - 1_000 });
+      expect(slots).toHaveLength(61);
+      expect(slots[0]).toMatchObject({ outcome: 'missed', slots: 30 * 1440 - 60 });
       expect(slots.at(-1)).toMatchObject({ outcome: 'fired', slot: world.clock.now() });
       expect(slots.slice(1, -1).every(({ outcome }) => outcome === 'missed')).toBe(true);
+    });
+  });
+
+  test('a downtime of many is caught up with in small transactions', async () => {
+    const world = await schedulesWorld(engine);
+    await manyOf(world, await world.schedule(), 150);
+    const { database, recorded } = recordingRuns(world);
+    world.clock.advance(day);
+
+    expect(await createTick({ ...world, database, log })()).toBe(151);
+
+    expect(recorded.reduce((sum, n) => sum + n)).toBe(151 * 61);
+    expect(Math.max(...recorded)).toBeLessThanOrEqual(2_000);
+    expect(world.hints).toHaveLength(151);
+  });
+
+  test('a run-now that commits while the tick takes its lock makes the slot overlapped', async () => {
+    const world = await schedulesWorld(engine);
+    const id = await world.schedule();
+    world.clock.advance(minute);
+    // What a statement that locks has read is older than its lock: another commits in between.
+    const begun = [{ scheduled_job_id: id, at: world.clock.now(), job_id: 'another' }];
+    const database = afterFirst(world.database, (tx) => beginLastRuns(tx, begun));
+
+    await createTick({ ...world, database, log })();
+
+    expect(await world.outcomes(id)).toEqual(['overlapped']);
+  });
+
+  describe('a clock that was ahead and is set back by ten days', () => {
+    const shownNext = async ({ schedules }: SchedulesWorld, id: string) =>
+      (await schedules.get('default', id)).next_run_at;
+
+    test('leaves the next match after now as the one that is shown', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      const ahead = world.clock.now() + 10 * day;
+      world.clock.jumpTo(ahead);
+      await world.schedules.update(world.caller, id, { cron_expression: '*/1 * * * *' });
+      expect(await shownNext(world, id)).toBe(new Date(ahead + minute).toISOString());
+
+      world.clock.jumpTo(ahead - 10 * day);
+
+      const next = new Date(ahead - 10 * day + minute).toISOString();
+      expect(await shownNext(world, id)).toBe(next);
+      expect(await world.schedules.list('default')).toMatchObject([{ next_run_at: next }]);
+    });
+
+    test.each(['while the scheduler runs', 'before it is started'])(
+      '%s: the next slot runs, and none runs twice',
+      async (when) => {
+        const clock = manualClock();
+        const world = await schedulesWorld(engine, { clock });
+        const start = clock.now();
+        const id = await world.schedule();
+        clock.advance(minute);
+        await world.tick();
+        await world.attempt(await world.lastJob(id), completed());
+        await world.schedules.update(world.caller, id, { enabled: false });
+        clock.jumpTo(start + 10 * day);
+        await world.schedules.update(world.caller, id, { enabled: true });
+        const disabled = await world.schedule({ cron_expression: '*/1 * * * *', enabled: false });
+        const planned = await nextRunAt(world, disabled);
+        await world.tick();
+
+        clock.jumpTo(start + minute - 1_000);
+        const tick = when.startsWith('before') ? createTick({ ...world, log }) : world.tick;
+        await tick();
+        expect(await nextRunAt(world, id)).toBe(start + minute);
+        expect(await nextRunAt(world, disabled)).toBe(planned);
+        clock.advance(1_000);
+        await tick();
+        clock.advance(minute);
+        await tick();
+
+        expect((await world.slots(id)).map(({ slot, outcome }) => [slot, outcome])).toEqual([
+          [start + minute, 'fired'],
+          [start + 2 * minute, 'fired'],
+        ]);
+      },
+    );
+
+    test('is noticed for more scheduled jobs than one look reads', async () => {
+      const world = await schedulesWorld(engine);
+      const start = world.clock.now();
+      world.clock.jumpTo(start + 10 * day);
+      await manyOf(world, await world.schedule(), 1_200);
+      await world.tick();
+
+      world.clock.jumpTo(start);
+      await world.tick();
+      world.clock.advance(minute);
+
+      expect(await world.tick()).toBe(1_201);
     });
   });
 
@@ -289,23 +458,7 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('more than one transaction takes are all fired by one tick', async () => {
     const world = await schedulesWorld(engine);
-    const id = await world.schedule();
-    await world.database.write(async (tx) => {
-      const row = await tx.kysely
-        .selectFrom('scheduled_jobs')
-        .selectAll()
-        .where('id', '=', id)
-        .executeTakeFirstOrThrow();
-      const ids = Array.from({ length: 1_200 }, (_, i) => `${id}-${i}`);
-      await tx.insert(
-        'scheduled_jobs',
-        ids.map((one, i) => ({ ...row, id: one, cron_key: `${i}` })),
-      );
-      await tx.insert(
-        'scheduled_job_last_runs',
-        ids.map((scheduled_job_id) => ({ scheduled_job_id })),
-      );
-    });
+    await manyOf(world, await world.schedule(), 1_200);
     world.clock.advance(minute);
 
     expect(await world.tick()).toBe(1_201);

@@ -1,5 +1,7 @@
 /** Scheduled jobs and their runs on every database (specification: Scheduled jobs; decisions 9). */
 import { describe, expect, test } from 'vitest';
+import type { Database } from '../../src/database/database.ts';
+import type { RunOutcome } from '../../src/executors/run.ts';
 import { deleteExpiredRuns, deleteOldRuns } from '../../src/schedules/retention.ts';
 import { scheduledRuns } from '../../src/schedules/run-ends.ts';
 import { isAgentScheduled } from '../../src/schedules/schedules.store.ts';
@@ -9,6 +11,7 @@ import { deadlocksIn } from '../support/deadlocks.ts';
 import { completed, failed } from '../support/jobs-world.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { type SchedulesWorld, schedulesWorld } from '../support/schedules-world.ts';
+import type { ScriptedRun } from '../support/scripted-pool.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -32,6 +35,37 @@ async function toldBy({ events }: SchedulesWorld) {
   return rows
     .filter(({ type }) => type.startsWith('scheduled_job.') || type.startsWith('skill.'))
     .map(({ type, data }) => ({ type, data: JSON.parse(data) }));
+}
+
+/** The same database, and how many statements were run in its transactions, those of a list as one. */
+function countingStatements(on: Database) {
+  let statements = 0;
+  const database: Database = {
+    ...on,
+    write: (unit) =>
+      on.write((tx) =>
+        unit({
+          ...tx,
+          all: (...of) => {
+            statements++;
+            return tx.all(...of);
+          },
+          first: (...of) => {
+            statements++;
+            return tx.first(...of);
+          },
+          each: (...of) => {
+            statements++;
+            return tx.each(...of);
+          },
+          insert: (...of) => {
+            statements++;
+            return tx.insert(...of);
+          },
+        }),
+      ),
+  };
+  return { database, count: () => statements };
 }
 
 describe.each(await engines())('on $name', (engine) => {
@@ -189,7 +223,7 @@ describe.each(await engines())('on $name', (engine) => {
       await end(world, id);
 
       await expectNoLaterRun(world);
-      expect(await world.outcomes(id)).toEqual([]);
+      expect(await world.outcomes(id)).toEqual(name === 'deleted' ? [] : ['missed']);
       await expectRowStays(world, id);
     });
 
@@ -243,6 +277,48 @@ describe.each(await engines())('on $name', (engine) => {
       }
     });
 
+    test.each<[string, RunOutcome]>([
+      ['is handed back', { kind: 'aborted' }],
+      ['is displaced', { kind: 'displaced', suspect: true }],
+    ])('while its run is active: it %s, and ends as cancelled', async (_how, outcome) => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      await nextSlot(world);
+      const jobId = await world.lastJob(id);
+      const { run, ended } = await world.begin(jobId);
+
+      await end(world, id);
+      run.end(outcome);
+      await ended;
+
+      expect(await world.row(jobId)).toMatchObject({ status: 'cancelled', due_at: null });
+      await expectNoLaterRun(world, jobId);
+      await expectRowStays(world, id);
+      expect(await toldBy(world)).toEqual([]);
+      await expectConsistent(world.database);
+    });
+
+    test('while many runs wait ends them with as many statements as one', async () => {
+      const costs: number[] = [];
+      for (const waiting of [1, 40]) {
+        const world = await schedulesWorld(engine);
+        const id = await world.schedule();
+        const jobs = await Promise.all(
+          Array.from({ length: waiting }, () => world.schedules.runNow(world.caller, id)),
+        );
+        const { database, count } = countingStatements(world.database);
+
+        await end({ ...world, schedules: world.schedulesOn(database) }, id);
+
+        costs.push(count());
+        for (const { job_id } of jobs) {
+          expect(await world.row(job_id)).toMatchObject({ status: 'cancelled' });
+        }
+        await expectConsistent(world.database);
+      }
+      expect(costs[1]).toBe(costs[0]);
+    });
+
     test('leaves the runs of others alone', async () => {
       const world = await schedulesWorld(engine);
       const id = await world.schedule();
@@ -257,6 +333,27 @@ describe.each(await engines())('on $name', (engine) => {
       const unwanted = await world.database.write((tx) => scheduledRuns.unwanted(tx, [jobId]));
       expect([...unwanted]).toEqual([]);
     });
+  });
+
+  test('a run that fails just as its scheduled job is disabled is never left to be tried again', async () => {
+    const place = await engine.place();
+    const database = await place.open();
+    const clock = manualClock();
+    const world = await schedulesWorld(engine, { clock, database });
+    // SQLite has one process.
+    const shared = engine.name === 'SQLite' ? database : await place.open();
+    const other = await schedulesWorld(engine, { clock, database: shared });
+    const id = await world.schedule();
+
+    for (let round = 0; round < 40; round++) {
+      await world.schedules.update(world.caller, id, { enabled: true });
+      const { job_id } = await world.schedules.runNow(world.caller, id);
+      const { run, ended } = await world.begin(job_id);
+      run.end(failed());
+      await Promise.all([ended, other.schedules.update(other.caller, id, { enabled: false })]);
+      expect(['failed', 'cancelled']).toContain((await world.row(job_id)).status);
+    }
+    await expectConsistent(database);
   });
 
   test('enabling it anew gives an earlier run no further attempt', async () => {
@@ -274,6 +371,136 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await world.row(jobId)).toMatchObject({ status: 'failed', attempt: 1 });
     await nextSlot(world);
     expect(await world.outcomes(id)).toEqual(['fired', 'fired']);
+  });
+
+  test('whose run is handed back while it is wanted runs it again', async () => {
+    const world = await schedulesWorld(engine);
+    const id = await world.schedule();
+    await nextSlot(world);
+    const jobId = await world.lastJob(id);
+
+    await world.attempt(jobId, { kind: 'aborted' });
+
+    expect(await world.row(jobId)).toMatchObject({ status: 'queued', attempt: 0 });
+    expect(await world.attempt(jobId, completed())).toBe(true);
+  });
+
+  describe('a change of one that is due', () => {
+    /** What became of its slots, in words. */
+    async function toldOf(world: SchedulesWorld, id: string) {
+      const { runs } = await world.schedules.runs('default', id, page);
+      return runs
+        .toReversed()
+        .map(({ scheduled_for, outcome, message }) => [scheduled_for, outcome, message]);
+    }
+
+    test('of its cron expression records the slots that it leaves nobody to run', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      world.clock.advance(2 * minute);
+
+      await world.schedules.update(world.caller, id, { cron_expression: '*/1 * * * *' });
+      await nextSlot(world);
+
+      const message = 'Missed: the cron expression was changed before it could run.';
+      expect(await toldOf(world, id)).toEqual([
+        ['2026-11-20T12:01:00.000Z', 'missed', message],
+        ['2026-11-20T12:02:00.000Z', 'missed', message],
+        ['2026-11-20T12:03:00.000Z', 'fired', null],
+      ]);
+    });
+
+    test('that disables it records them, too, and enabling it begins with the next slot', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      world.clock.advance(minute);
+      await world.schedules.update(world.caller, id, { enabled: false });
+      world.clock.advance(minute);
+      await world.schedules.update(world.caller, id, { enabled: false });
+      await world.schedules.update(world.caller, id, { enabled: true });
+      await nextSlot(world);
+
+      const message = 'Missed: the scheduled job was disabled before it could run.';
+      expect(await toldOf(world, id)).toEqual([
+        ['2026-11-20T12:01:00.000Z', 'missed', message],
+        ['2026-11-20T12:03:00.000Z', 'fired', null],
+      ]);
+    });
+
+    test('of anything else leaves its slot to the tick', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      world.clock.advance(minute);
+
+      await world.schedules.update(world.caller, id, {
+        cron_expression: ' * * * *  *',
+        input: { a: 1 },
+      });
+      await world.tick();
+
+      expect(await world.outcomes(id)).toEqual(['fired']);
+    });
+
+    test('records no slot a second time that was dealt with before the clock was set back', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      await nextSlot(world);
+      world.clock.jumpTo(world.clock.now() - 30_000);
+      await world.tick();
+      world.clock.advance(30_000);
+
+      await world.schedules.update(world.caller, id, { cron_expression: '*/1 * * * *' });
+
+      expect(await world.outcomes(id)).toEqual(['fired']);
+    });
+
+    test('that is refused records nothing', async () => {
+      const world = await schedulesWorld(engine);
+      await world.schedule({ cron_expression: '*/1 * * * *' });
+      const id = await world.schedule();
+      world.clock.advance(minute);
+
+      const change = world.schedules.update(world.caller, id, { cron_expression: '*/1 * * * *' });
+
+      await expect(change).rejects.toMatchObject({ code: 'conflict' });
+      expect(await world.outcomes(id)).toEqual([]);
+    });
+  });
+
+  test('a run goes on until its job ends, whichever way, and what did not run never did', async () => {
+    const world = await schedulesWorld(engine);
+    const id = await world.schedule();
+    const ended = async () => {
+      const rows = await world.database.read.kysely
+        .selectFrom('scheduled_runs')
+        .select(['outcome', 'ended'])
+        .where('scheduled_job_id', '=', id)
+        .orderBy('id')
+        .execute();
+      return rows.map(({ outcome, ended }) => [outcome, ended]);
+    };
+    await nextSlot(world);
+    await nextSlot(world);
+    const first = await world.lastJob(id);
+    expect(await ended()).toEqual([
+      ['fired', 0],
+      ['overlapped', 1],
+    ]);
+    await world.attempt(first, failed());
+    expect((await ended())[0]).toEqual(['fired', 0]);
+    await world.jobs.cancel('default', first);
+    expect((await ended())[0]).toEqual(['fired', 1]);
+    await nextSlot(world);
+    await world.attempt(await world.lastJob(id), completed());
+    await nextSlot(world);
+    await world.attempt(await world.lastJob(id), failed({ retryable: false }));
+
+    expect(await ended()).toEqual([
+      ['fired', 1],
+      ['overlapped', 1],
+      ['fired', 1],
+      ['fired', 1],
+    ]);
   });
 
   describe('run-now', () => {
@@ -434,6 +661,12 @@ describe.each(await engines())('on $name', (engine) => {
         if (error.code !== 'not_found') throw error;
       });
 
+    const remember = (run: ScriptedRun) => run.ask('remember', { content: 'a thing' });
+    const twice = async (id: string) => {
+      await perhaps(two.schedules.runNow(caller, id));
+      await perhaps(two.schedules.runNow(caller, id));
+    };
+
     for (let round = 0; round < 25; round++) {
       clock.advance(minute);
       await Promise.all([one.tick(), two.tick()]);
@@ -441,14 +674,23 @@ describe.each(await engines())('on $name', (engine) => {
       clock.advance(minute);
       await Promise.all([
         ...jobs.map(({ job_id }, n) =>
-          (n % 2 === 0 ? one : two).attempt(job_id, n % 3 === 0 ? failed() : completed()),
+          (n % 2 === 0 ? one : two).attempt(
+            job_id,
+            n % 3 === 0 ? failed() : completed(),
+            n % 3 === 1 ? remember : undefined,
+          ),
         ),
         one.tick(),
         two.tick(),
         ...ids.map((id, n) => {
-          if ((n + round) % 4 === 0) return perhaps(two.schedules.runNow(caller, id));
+          if ((n + round) % 4 === 0) return twice(id);
           if ((n + round) % 4 === 1) {
-            return perhaps(one.schedules.update(caller, id, { enabled: round % 2 === 0 }));
+            return perhaps(
+              one.schedules.update(caller, id, {
+                enabled: round % 2 === 0,
+                cron_expression: `*/1 *,${n},${round % 24} * * *`,
+              }),
+            );
           }
           if (round === 20 && n > 8) return perhaps(two.schedules.remove('default', id));
           return perhaps(two.schedules.update(caller, id, { input: { round } }));

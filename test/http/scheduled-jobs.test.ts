@@ -180,8 +180,40 @@ describe('POST /api/scheduled-jobs', () => {
     for (const fields of [unknown, { skill_version: 'v9.9' }, { skill_category: 'no-such' }]) {
       expectRefusal(await tenant.post(path, { ...echo, ...fields }), 404, 'skill_not_found');
     }
-    const bad = { ...echo, ...nobody, cron_expression: 'never' };
-    expectInvalid(await tenant.post(path, bad), 'cron_expression');
+  });
+
+  test('is judged in this order: agent, skill, scope, cron expression, input, whether it is a second', async () => {
+    const tenant = await newTenant(platform);
+    const { organization } = tenant;
+    const { id } = await made(tenant, { cron_expression: '1 2 3 4 5' });
+    await made(tenant);
+    const narrow = await newTenant(platform, {
+      organization_id: organization,
+      scopes: ['util', 'utilities'],
+    });
+    // From what is judged last to what is judged first; each is refused for the newest of them.
+    const wrongs: [object, number, string][] = [
+      [{}, 409, 'conflict'],
+      [{ input: {} }, 400, 'validation_error'],
+      [{ cron_expression: 'never' }, 400, 'validation_error'],
+      [{ skill_category: 'staged', skill_name: 'vault' }, 403, 'insufficient_scope'],
+      [{ skill_name: 'no-such-skill' }, 404, 'skill_not_found'],
+      [{ agent_id: 'nobody' }, 404, 'not_found'],
+    ];
+
+    let body: Record<string, unknown> = { ...echo };
+    for (const [wrong, status, code] of wrongs) {
+      body = { ...body, ...wrong };
+      for (const answer of [
+        await narrow.post(path, body),
+        await narrow.put(`${path}/${id}`, body),
+      ]) {
+        expectRefusal(answer, status, code);
+        if ('cron_expression' in wrong) expectInvalid(answer, 'cron_expression');
+        if ('input' in wrong) expectInvalid(answer, 'input.text');
+      }
+    }
+    expectInvalid(await narrow.post(path, { ...body, cron_expression: 1 }), 'cron_expression');
   });
 
   test("without the skill's scopes is 403 insufficient_scope, before its input is judged", async () => {

@@ -2,12 +2,14 @@ import { expect } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
 import { messageText } from '../../src/jobs/accept.ts';
 import { attemptEndN } from '../../src/jobs/feed.ts';
+import { expectMemoriesConsistent } from './memories.ts';
 
 /**
- * Holds what is recorded of all jobs against itself: what has to be true at every moment. Events
- * are looked for since `eventsSince`, where retention has deleted older ones.
+ * Holds what is recorded of all jobs, and of what their runs remembered, against itself: what has to
+ * be true at every moment. Events are looked for since `eventsSince`, where retention has deleted older ones.
  */
 export async function expectConsistent(database: Database, eventsSince = 0): Promise<void> {
+  await expectMemoriesConsistent(database);
   const db = database.read.kysely;
   const jobs = await db.selectFrom('jobs').selectAll().execute();
   const conversations = await db.selectFrom('conversations').selectAll().execute();

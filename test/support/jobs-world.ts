@@ -21,7 +21,7 @@ import {
   type WorkRequest,
 } from '../../src/jobs/accept.ts';
 import { createJobFeed, type JobEvent, type JobFeed, type Position } from '../../src/jobs/feed.ts';
-import type { JobRow } from '../../src/jobs/jobs.store.ts';
+import type { ClaimedJob, JobRow } from '../../src/jobs/jobs.store.ts';
 import { createJobs, type Jobs } from '../../src/jobs/jobs.ts';
 import { createPerformer, type Performer } from '../../src/jobs/perform.ts';
 import { createRecovery, type Recovery } from '../../src/jobs/recover.ts';
@@ -70,6 +70,8 @@ export interface JobsWorld extends Worker {
   readonly clock: ManualClock;
   readonly database: Database;
   readonly feed: JobFeed;
+  /** Jobs that were claimed as they were accepted; the test lets their runs begin. */
+  readonly begun: readonly ClaimedJob[];
   /** Every hint that was announced, with its queue. */
   readonly hints: (Hint & { queue: string })[];
   readonly skills: SkillRegistry;
@@ -93,6 +95,8 @@ export interface JobsWorld extends Worker {
   callerOf(organizationId: string, scopes?: string[]): Promise<Caller>;
   /** Accepts work; what `fields` leave out is a run of test/v1.0/echo. */
   submit(fields?: Partial<WorkRequest>): Promise<AcceptedJob>;
+  /** What `submit` asks for. */
+  request(fields?: Partial<WorkRequest>): WorkRequest;
   /** Another process on the same database. */
   worker(name: string): Worker;
   /** The events after a position; to the end of the job. */
@@ -117,7 +121,13 @@ const skill = (name: string, more = {}) => ({
 
 export async function jobsWorld(
   engine: Engine,
-  options: { clock?: ManualClock; database?: Database; scheduled?: ScheduledRuns } = {},
+  options: {
+    clock?: ManualClock;
+    database?: Database;
+    scheduled?: ScheduledRuns;
+    /** How many jobs of each queue are claimed as they are accepted; none when it is left out. */
+    places?: () => number;
+  } = {},
 ): Promise<JobsWorld> {
   const clock = options.clock ?? manualClock();
   const database = options.database ?? (await engine.fresh());
@@ -126,6 +136,7 @@ export async function jobsWorld(
   const hints: JobsWorld['hints'] = [];
   const queue = rememberingQueue(hints);
   const observed: JobsWorld['observed'] = [];
+  const begun: ClaimedJob[] = [];
   const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
   const agents = createAgents(database, clock, {
     ...noDependents,
@@ -141,9 +152,14 @@ export async function jobsWorld(
     skill('single', { maxAttempts: 1 }),
   ]);
   const common = { database, queue, feed, clock };
-  const accept = createAccept({ ...common, writer: 'first' });
+  const worker = {
+    places: options.places ?? (() => 0),
+    begin: (job: ClaimedJob) => void begun.push(job),
+    leaseMs,
+  };
+  const accept = createAccept({ ...common, writer: 'first', worker });
 
-  function worker(writer: string): Worker {
+  function workerOf(writer: string): Worker {
     const warnings: string[] = [];
     const log = createLogger('warn', {
       write: (line) => void warnings.push((JSON.parse(line) as { msg: string }).msg),
@@ -154,6 +170,7 @@ export async function jobsWorld(
       writer,
       backoff: { baseMs: backoffMs, maxMs: 3_600_000 },
       scheduled,
+      agents,
       memories,
       observe: (job, { status }, tookMs) => void observed.push({ jobId: job.id, status, tookMs }),
     });
@@ -199,7 +216,7 @@ export async function jobsWorld(
     return apiKeys.verify((await apiKeys.issue(key)).plaintext_key);
   }
 
-  const first = worker('first');
+  const first = workerOf('first');
   const recoveryOf = (renewOwn: () => Promise<void>) =>
     createRecovery({ ...common, settle: first.settle, renewOwn, log: createLogger('silent') });
   const jobsOn = (on: Database) =>
@@ -215,11 +232,24 @@ export async function jobsWorld(
       scheduled,
     });
   const caller = await callerOf('default');
+  const request = (fields: Partial<WorkRequest> = {}): WorkRequest => ({
+    organizationId: caller.organizationId,
+    apiKeyId: caller.keyId,
+    agentId: 'default',
+    userId: 'someone',
+    triggerType: 'api',
+    skill: { category: 'test', name: 'echo', version: 'v1.0' },
+    maxAttempts: 3,
+    input: '{"a":1}',
+    retryOf: null,
+    ...fields,
+  });
   return {
     ...first,
     clock,
     database,
     feed,
+    begun,
     hints,
     skills,
     agents,
@@ -230,25 +260,16 @@ export async function jobsWorld(
     observed,
     caller,
     callerOf,
-    worker,
+    worker: workerOf,
     recovery: recoveryOf(async () => {}),
     ownRecovery: recoveryOf(() => first.performer.renew()),
     jobs: jobsOn(database),
     jobsOn,
 
+    request,
+
     async submit(fields = {}) {
-      const acceptance = await accept({
-        organizationId: caller.organizationId,
-        apiKeyId: caller.keyId,
-        agentId: 'default',
-        userId: 'someone',
-        triggerType: 'api',
-        skill: { category: 'test', name: 'echo', version: 'v1.0' },
-        maxAttempts: 3,
-        input: '{"a":1}',
-        retryOf: null,
-        ...fields,
-      });
+      const acceptance = await accept(request(fields));
       if (acceptance.kind === 'key_reused') throw new Error('The Idempotency-Key was used before.');
       return acceptance.job;
     },

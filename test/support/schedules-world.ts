@@ -16,6 +16,8 @@ import type { ManualClock } from './manual-clock.ts';
 
 export interface SchedulesWorld extends JobsWorld {
   readonly schedules: Schedules;
+  /** The same verbs on a database of the test's own making. */
+  schedulesOn(database: Database): Schedules;
   readonly tick: Tick;
   /** What the tick logged. */
   readonly logged: Record<string, unknown>[];
@@ -49,6 +51,7 @@ export async function schedulesWorld(
   return {
     ...world,
     schedules,
+    schedulesOn: (on) => createSchedules({ ...world, database: on }),
     tick: createTick({ ...world, log }),
     logged,
     slots,

@@ -11,6 +11,7 @@ interface Input {
 interface Memory {
   readonly id: string;
   readonly content: string;
+  readonly created_at: string;
 }
 
 /** What this skill uses of its context. The documentation lists everything that is there. */
@@ -70,8 +71,10 @@ export default {
     const own = known.filter((one) => one.content.startsWith(`${customer}: `));
     if (note !== undefined && own.every((one) => one.content !== content)) {
       own.unshift(await memory.remember({ content, tag, metadata: { customer } }));
-      for (const { id } of own.splice(notesMax)) await memory.forget(id);
     }
+    // A query finds the best first, which are not the newest.
+    own.sort((a, b) => b.created_at.localeCompare(a.created_at));
+    for (const { id } of own.splice(notesMax)) await memory.forget(id);
     return { notes: own.map((one) => one.content) };
   },
 };

@@ -65,10 +65,15 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       .addColumn('message', 'text')
       .addColumn('job_id', 'text')
       .addColumn('unwanted', 'integer', (c) => c.notNull())
+      .addColumn('ended', 'integer', (c) => c.notNull())
       .addColumn('created_at', moment, (c) => c.notNull())
       .addUniqueConstraint('scheduled_runs_slot', ['scheduled_job_id', 'slot']),
   ).execute();
   await sql`create index scheduled_runs_newest on scheduled_runs (scheduled_job_id, id)`.execute(
+    db,
+  );
+  // The few that go on, beside the many that are kept: what a deletion or a disabling has to end.
+  await sql`create index scheduled_runs_going_on on scheduled_runs (scheduled_job_id) where ended = 0`.execute(
     db,
   );
   await sql`create index scheduled_runs_of_job on scheduled_runs (job_id) where job_id is not null`.execute(

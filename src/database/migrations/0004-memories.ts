@@ -72,10 +72,10 @@ async function postgresIndex(db: Kysely<unknown>): Promise<void> {
   // The planner may prefer to read the whole table, since it does not know what the vectors of long
   // memories cost; a function can forbid it that without a transaction. It gives one row, because
   // rows that leave a function one by one cost more than all the rest.
-  await sql`create function memory_search(query tsquery, page_limit integer, page_offset integer)
+  await sql`create function memory_search(query tsquery, newest integer)
     returns table (total bigint, seqs bigint[]) language sql stable set enable_seqscan to off
     as 'with found as materialized (select rowid from memory_index where tokens @@ query)
       select (select count(*) from found),
-        array(select rowid from found order by rowid desc limit page_limit offset page_offset)'
+        array(select rowid from found order by rowid desc limit newest)'
   `.execute(db);
 }
