@@ -20,8 +20,11 @@ async function handle(event) {
   console.log(`${event.event} of agent ${event.agent_id}: ${JSON.stringify(event.data)}`);
 }
 
-/** Ids of deliveries acted on. Keep them where they survive a restart if acting twice would hurt. */
-const handled = new Set();
+/**
+ * Deliveries acted on, or being acted on: whether it goes well, by their ids. Keep them where they
+ * survive a restart if acting twice would hurt.
+ */
+const handled = new Map();
 
 const server = createServer(
   { cert: readFileSync(process.env.TLS_CERT), key: readFileSync(process.env.TLS_KEY) },
@@ -41,15 +44,20 @@ async function receive(request) {
   if (!isGenuine(request.headers, body)) return 401;
 
   const delivery = request.headers['x-service-delivery'];
-  if (handled.has(delivery)) return 204;
-  remember(delivery);
+  // One that comes again meanwhile waits for the same end: a 204 promises that it has been handled.
+  if (!handled.has(delivery)) remember(delivery, isHandled(body));
+  if (await handled.get(delivery)) return 204;
+  handled.delete(delivery);
+  return 500;
+}
+
+async function isHandled(body) {
   try {
     await handle(JSON.parse(body.toString('utf8')));
-    return 204;
+    return true;
   } catch (error) {
     console.error(error);
-    handled.delete(delivery);
-    return 500;
+    return false;
   }
 }
 
@@ -77,9 +85,9 @@ function isSame(given = '', expected) {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-function remember(delivery) {
-  handled.add(delivery);
-  if (handled.size > rememberedMax) handled.delete(handled.values().next().value);
+function remember(delivery, outcome) {
+  handled.set(delivery, outcome);
+  if (handled.size > rememberedMax) handled.delete(handled.keys().next().value);
 }
 
 /** The whole body, or null when it is too long. */

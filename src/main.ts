@@ -5,6 +5,10 @@
 import module from 'node:module';
 import { join } from 'node:path';
 
+// Before anything uses a thread. Of Node's 4, two may look up names, and a name whose servers are
+// silent holds one for many seconds: two of them would hold up every request to a name.
+process.env.UV_THREADPOOL_SIZE ??= '16';
+
 const oldestNode = 24;
 if (Number(process.versions.node.split('.')[0]) < oldestNode) {
   console.error(

@@ -34,15 +34,15 @@ export const acceptedEncodings = 'gzip, deflate, br';
 
 /**
  * Reads `source`, undoing `encoding` (a `content-encoding`, or null for the bytes as they are).
- * Fails with an EgressError, code too_large or protocol, or with the error of the source. The
- * source is destroyed unless it was read to its end.
+ * Fails with an EgressError, code too_large or protocol, or with the error of the source; what had
+ * been read by then is in `chunks`. The source is destroyed unless it was read to its end.
  */
 export async function readBounded(
   source: Readable,
   encoding: string | null,
   limits: BodyLimits,
+  chunks: Buffer[] = [],
 ): Promise<BoundedBody> {
-  const chunks: Buffer[] = [];
   let room = limits.maxBytes;
   // Breaking it off is an error to the source too, of which nobody else would take notice.
   source.on('error', () => undefined);

@@ -37,11 +37,13 @@ export class EgressError extends Error {
   readonly sent: boolean;
   /** The status of the answer, where the failure came after its head (a body too large, cut off). */
   readonly status: number | null;
+  /** What had arrived of that answer's body by then. */
+  readonly received: Buffer;
 
   constructor(
     code: EgressCode,
     message: string,
-    options: { sent?: boolean; status?: number | null; cause?: unknown } = {},
+    options: { sent?: boolean; status?: number | null; received?: Buffer; cause?: unknown } = {},
   ) {
     super(message, { cause: options.cause });
     this.name = 'EgressError';
@@ -49,5 +51,6 @@ export class EgressError extends Error {
     this.retryable = retryableByCode[code];
     this.sent = options.sent ?? false;
     this.status = options.status ?? null;
+    this.received = options.received ?? Buffer.alloc(0);
   }
 }

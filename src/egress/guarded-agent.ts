@@ -7,7 +7,6 @@
  * `lookup` for literals nor `blockList` for TLS.
  */
 
-import { lookup } from 'node:dns/promises';
 import net from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
@@ -15,13 +14,12 @@ import { isAllowedAddress, isListedAddress, refusedAddresses } from './address-g
 import type { AllowList } from './allow-list.ts';
 import { EgressError } from './egress-error.ts';
 import { overKeptConnections } from './kept-connections.ts';
+import { type Resolve, systemResolve } from './system-resolver.ts';
 import { isAllowedPort } from './url-guard.ts';
-
-/** Answers a name with all its addresses. Injected in tests; otherwise the system's resolver. */
-export type Resolve = (hostname: string) => Promise<readonly string[]>;
 
 export interface GuardOptions {
   readonly allowed: AllowList;
+  /** For tests; the system's resolver when left out. */
   readonly resolve?: Resolve;
   /** For DNS, TCP and TLS together; 5,000 ms when left out. */
   readonly connectTimeoutMs?: number;
@@ -127,11 +125,6 @@ async function resolveName(hostname: string, resolve: Resolve): Promise<readonly
   });
   if (addresses.length === 0) throw new EgressError('dns', notFound);
   return addresses;
-}
-
-async function systemResolve(hostname: string): Promise<readonly string[]> {
-  const answers = await lookup(hostname, { all: true, order: 'verbatim' });
-  return answers.map((answer) => answer.address);
 }
 
 async function openSocket(

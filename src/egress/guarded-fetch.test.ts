@@ -11,13 +11,13 @@ import {
   receiveHttps,
   started,
 } from './fixtures/receiver.ts';
-import type { Resolve } from './guarded-agent.ts';
 import {
   type Egress,
   type EgressOptions,
   type EgressRequest,
   openEgress,
 } from './guarded-fetch.ts';
+import type { Resolve } from './system-resolver.ts';
 
 const loopback = parseAllowList('127.0.0.0/8');
 const limits = { maxBytes: 100_000, timeoutMs: 5_000 };

@@ -111,6 +111,8 @@ interface Progress {
   sent: boolean;
   /** The status of the answer whose body is being read. */
   status: number | null;
+  /** What has been read of that body. */
+  readonly received: Buffer[];
 }
 
 async function guardedRequest(
@@ -121,7 +123,7 @@ async function guardedRequest(
 ): Promise<EgressResponse> {
   const deadline = AbortSignal.timeout(asked.timeoutMs);
   const signal = asked.signal === undefined ? deadline : AbortSignal.any([asked.signal, deadline]);
-  const progress: Progress = { host: 'the url', sent: false, status: null };
+  const progress: Progress = { host: 'the url', sent: false, status: null, received: [] };
   try {
     const first = firstHop(allowedUrl(url, rules), asked);
     const followed = follow(agent, rules, first, { ...asked, signal }, progress);
@@ -158,7 +160,7 @@ async function follow(
     const target = redirects > 0 ? redirectTarget(answer, hop.url) : null;
     if (target === null) {
       progress.status = answer.statusCode;
-      return await readAnswer(answer, hop.url, asked);
+      return await readAnswer(answer, hop.url, asked, progress.received);
     }
     discard(answer.body);
     if (followed === redirects) {
@@ -233,10 +235,12 @@ async function readAnswer(
   answer: Dispatcher.ResponseData,
   url: URL,
   { decompress = true, maxBytes, overflow = 'fail' }: EgressRequest,
+  received: Buffer[],
 ): Promise<EgressResponse> {
   const { statusCode: status, headers } = answer;
   const encoding = decompress ? joined(headers['content-encoding']) : null;
-  const { bytes, truncated } = await readBounded(answer.body, encoding, { maxBytes, overflow });
+  const limits = { maxBytes, overflow };
+  const { bytes, truncated } = await readBounded(answer.body, encoding, limits, received);
   return { status, headers, body: bytes, truncated, url: url.href };
 }
 
@@ -252,15 +256,17 @@ function discard(body: Dispatcher.ResponseData['body']): void {
 /** Any failure as an EgressError that knows how far the request had come. */
 function explained(
   error: unknown,
-  { host, sent, status }: Progress,
+  { host, sent, status, received: chunks }: Progress,
   asked: EgressRequest,
   deadline: AbortSignal,
 ): EgressError {
+  const received = Buffer.concat(chunks);
   // Only what is refused before it is sent, or by the connector, is an EgressError already.
   if (error instanceof EgressError) {
-    return new EgressError(error.code, error.message, { sent, status, cause: error.cause });
+    const { code, message, cause } = error;
+    return new EgressError(code, message, { sent, status, received, cause });
   }
-  const how = { sent: true, status, cause: error };
+  const how = { sent: true, status, received, cause: error };
   if (asked.signal?.aborted === true) {
     return new EgressError('aborted', 'The request was broken off', how);
   }

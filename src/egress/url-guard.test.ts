@@ -137,6 +137,18 @@ describe('ports', () => {
     expect(codeOf(`https://8.8.8.8:${port}/`, webhooks)).toBe('blocked_port');
   });
 
+  test.each([0, 22, 25, 442])("a name's port %i is refused with an operator's list too", (port) => {
+    expect(codeOf(`http://example.com:${port}/`, withLoopback)).toBe('blocked_port');
+    expect(codeOf(`http://localhost:${port}/`, withLoopback)).toBe('blocked_port');
+  });
+
+  test.each([80, 443, 1024, 5432])(
+    "a name's port %i waits with an operator's list for the address",
+    (port) => {
+      expect(codeOf(`http://db.internal:${port}/`, withLoopback)).toBe('ok');
+    },
+  );
+
   test("an address of the operator's list may be reached at any port", () => {
     expect(codeOf('http://127.0.0.1:6379/', withLoopback)).toBe('ok');
     expect(codeOf('http://127.0.0.1:22/', withLoopback)).toBe('ok');

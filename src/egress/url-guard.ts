@@ -27,7 +27,10 @@ export type UrlVerdict =
 /** Names that mean this machine or its neighbours, in whole or as the end of a name. */
 const localNames = ['localhost', 'local', 'internal'];
 
-/** Ports from 1024 up where stores, brokers and control planes listen, and websites do not. */
+/** Ports from here on are for anybody. */
+const firstFreePort = 1024;
+
+/** Those of them where stores, brokers and control planes listen, and websites do not. */
 const refusedPorts: ReadonlySet<number> = new Set([
   1433, 1434, 1521, 2049, 2181, 2375, 2376, 2377, 2379, 2380, 3306, 3389, 4369, 5432, 5433, 5671,
   5672, 5900, 5984, 5985, 5986, 6000, 6379, 6380, 6443, 6667, 7000, 7473, 7474, 7687, 8086, 8500,
@@ -92,8 +95,9 @@ function checkHost(url: URL, allowed: AllowList): UrlVerdict | null {
     return isAllowedPort(port, host, allowed) ? null : blockedPort;
   }
   if (!isHostName(host)) return { ok: false, code: 'invalid_url', reason: 'has no valid host' };
-  // With a list, only the addresses behind the name can tell; the connection asks them.
-  if (allowed.length > 0) return null;
+  // With a list, only the addresses behind the name can tell; the connection asks them. Below 1024
+  // there is nothing to tell: no webhook or website is meant to be there.
+  if (allowed.length > 0) return isWebPort(port) || port >= firstFreePort ? null : blockedPort;
   if (isLocalName(host)) {
     return { ok: false, code: 'blocked_address', reason: 'leads to a local name' };
   }
@@ -117,7 +121,7 @@ function isLocalName(host: string): boolean {
 }
 
 function isWebPort(port: number): boolean {
-  return port === 443 || port === 80 || (port >= 1024 && !refusedPorts.has(port));
+  return port === 443 || port === 80 || (port >= firstFreePort && !refusedPorts.has(port));
 }
 
 function hasMisleadingCharacters(text: string): boolean {

@@ -17,7 +17,7 @@ import {
   claimDeliveries,
   findWaiting,
 } from './deliveries.store.ts';
-import { createLanes, type Heard } from './lanes.ts';
+import { createLanes, type Heard, quickMs } from './lanes.ts';
 import { messageHeaders } from './message.ts';
 import type { Answer, Send } from './send.ts';
 import type { Settle, Settlement } from './settle.ts';
@@ -26,6 +26,8 @@ import { findTargets, type Target } from './webhooks.store.ts';
 
 /** Hints looked up together. */
 const lookedUpMax = 500;
+/** Statuses that lead elsewhere; 304 and its like do not. */
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 /** Wait before an attempt that could not be recorded is tried to be again. */
 const settleAgainMs = 500;
 
@@ -99,6 +101,7 @@ export function createDeliverer(parts: {
     }
   }
 
+  /** Whether the receiver has answered quickly. */
   async function attempt({ delivery, target }: Claim): Promise<boolean> {
     const begun = clock.monotonic();
     const { id, body, attempts, is_test, redelivery_of } = delivery;
@@ -109,13 +112,14 @@ export function createDeliverer(parts: {
       isFresh: attempts > 1 || is_test === 1 || redelivery_of !== null,
       signal: stopping.signal,
     });
+    const tookMs = Math.round(clock.monotonic() - begun);
     const ending = endingOf(answer, stopping.signal);
     const status = await settlePatiently({
       delivery,
       ending,
       attempt: {
         started_at: delivery.started_at ?? clock.now(),
-        duration_ms: Math.round(clock.monotonic() - begun),
+        duration_ms: tookMs,
         status: answer.status,
         error: sentenceOn(answer, ending),
         response: answer.response,
@@ -130,7 +134,7 @@ export function createDeliverer(parts: {
         'an attempt to deliver failed',
       );
     }
-    return answer.status !== null;
+    return answer.status !== null && tookMs <= quickMs;
   }
 
   /** Tries until the database can be used again, or the platform stops. */
@@ -167,7 +171,7 @@ function sentenceOn({ status, error }: Answer, ending: Ending): string | null {
   if (ending === 'lost') return 'The platform stopped before the receiver had answered';
   if (status === null) return error;
   if (status === 410) return 'The receiver answered 410: it wants no more of this delivery';
-  if (status >= 300 && status < 400) {
+  if (redirects.has(status)) {
     return `The receiver answered ${status}: redirects are not followed`;
   }
   return `The receiver answered ${status}`;

@@ -82,6 +82,7 @@ const claimedColumns = [
   'event',
   'body',
   'attempts',
+  'lost',
   'epoch',
   'is_test',
   'redelivery_of',
@@ -145,6 +146,7 @@ export async function lockDelivering(
 export interface SettledDelivery {
   readonly id: string;
   readonly status: DeliveryStatus;
+  readonly lost: number;
   readonly due_at: number | null;
   readonly finished_at: number | null;
 }
@@ -152,7 +154,12 @@ export interface SettledDelivery {
 const settle = statement<SettledDelivery>()((db, p) =>
   db
     .updateTable('webhook_deliveries')
-    .set({ status: p('status'), due_at: p('due_at'), finished_at: p('finished_at') })
+    .set({
+      status: p('status'),
+      lost: p('lost'),
+      due_at: p('due_at'),
+      finished_at: p('finished_at'),
+    })
     .where('id', '=', p('id')),
 );
 

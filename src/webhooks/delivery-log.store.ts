@@ -38,6 +38,7 @@ export async function listDeliveries(
       'event',
       'status',
       'attempts',
+      'lost',
       'epoch',
       'due_at',
       'started_at',

@@ -137,6 +137,7 @@ export function newDelivery(
     id: newId(),
     status: 'pending',
     attempts: 0,
+    lost: 0,
     epoch: 0,
     due_at: now,
     started_at: null,

@@ -1,14 +1,11 @@
 /** The queries that end deliveries with their webhook. */
 import { type SqlBool, sql } from 'kysely';
 import type { Transaction } from '../database/database.ts';
-import { idIn, idsParam } from '../database/ids-in.ts';
-import { statement } from '../database/statement.ts';
 
-/** Cancels deliveries of a webhook that are in this state, `limit` at most; how many. */
+/** Cancels pending deliveries of a webhook, `limit` at most; how many. */
 export async function cancelDeliveries(
   tx: Transaction,
   webhookId: string,
-  status: 'pending' | 'delivering',
   now: number,
   limit: number,
 ): Promise<number> {
@@ -20,47 +17,44 @@ export async function cancelDeliveries(
         .selectFrom('webhook_deliveries')
         .select('id')
         .where('webhook_id', '=', webhookId)
-        .where('status', '=', sql.lit(status))
+        .where('status', '=', sql.lit('pending'))
         .orderBy('id')
         .limit(limit),
     )
+    // PostgreSQL waits for a claim that holds the row, and then asks only this condition again.
+    .where('status', '=', sql.lit('pending'))
     .executeTakeFirst();
   return Number(result.numUpdatedRows);
 }
 
-/**
- * Deletes what was sent, or is to be sent, to a webhook, `limit` deliveries at most. Whether nothing
- * is left.
- */
-export async function deleteDeliveriesOf(
+/** Ids of deliveries of a webhook, whatever has become of them. */
+export async function findDeliveriesOf(
   tx: Transaction,
   webhookId: string,
   limit: number,
-): Promise<boolean> {
+): Promise<string[]> {
   const rows = await tx.kysely
     .selectFrom('webhook_deliveries')
     .select('id')
     .where('webhook_id', '=', webhookId)
+    .orderBy('id')
     .limit(limit)
     .execute();
-  const ids = idsParam(rows.map(({ id }) => id));
-  await tx.all(removeAttempts, { ids });
-  await tx.all(removeDeliveries, { ids });
-  if (rows.length === limit) return false;
-  await tx.kysely
-    .deleteFrom('webhook_delivery_counts')
-    .where('webhook_id', '=', webhookId)
-    .execute();
-  return true;
+  return rows.map(({ id }) => id);
 }
 
-const removeDeliveries = statement<{ ids: string }>()((db, p, dialect) =>
-  db.deleteFrom('webhook_deliveries').where(idIn(dialect, p('ids'))),
-);
-const removeAttempts = statement<{ ids: string }>()((db, p, dialect) => {
-  const ids =
-    dialect === 'sqlite'
-      ? sql<string>`select value from json_each(${p('ids')})`
-      : sql<string>`select json_array_elements_text(${p('ids')}::json)`;
-  return db.deleteFrom('webhook_attempts').where(sql<SqlBool>`delivery_id in (${ids})`);
-});
+/**
+ * Deletes counts of nothing, of one webhook or of all. Leaves alone what somebody is changing just
+ * now, as whoever folds counts takes them in another order.
+ */
+export async function deleteEmptyCounts(tx: Transaction, webhookId?: string): Promise<void> {
+  const isEmpty = sql<SqlBool>`count = 0`;
+  const those =
+    webhookId === undefined ? isEmpty : sql<SqlBool>`${isEmpty} and webhook_id = ${webhookId}`;
+  const free = sql<SqlBool>`ctid in (select ctid from webhook_delivery_counts where ${those}
+    for update skip locked)`;
+  await tx.kysely
+    .deleteFrom('webhook_delivery_counts')
+    .where(tx.dialect === 'sqlite' ? those : free)
+    .execute();
+}

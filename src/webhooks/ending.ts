@@ -6,41 +6,58 @@
 import type { CountChange, Writer } from '../database/counts.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import { changeDeliveryCounts } from './deliveries.store.ts';
-import { cancelDeliveries, deleteDeliveriesOf } from './ending.store.ts';
-import { findInactive } from './recovery.store.ts';
+import { cancelDeliveries, deleteEmptyCounts, findDeliveriesOf } from './ending.store.ts';
+import { deleteDeliveries, findInactive } from './recovery.store.ts';
 import {
   deleteWebhook,
   isAnyRemoved,
   lockRemovedWebhook,
   lockStandings,
-  updateWebhook,
+  markRemoved,
 } from './webhooks.store.ts';
 
 /** Deliveries that one transaction ends. */
 const endedMax = 5_000;
+/** Transactions in which one pass deletes. */
+const removalsMax = 20;
 
 type Change = CountChange<'webhook_delivery_counts'>;
 
-/** Cancels deliveries in this state; what that changes in the counts. */
+/**
+ * Cancels deliveries that are pending; what that changes in the counts. An attempt under way goes on
+ * to its end, because the receiver may be taking it.
+ */
 export async function cancelSome(
   tx: Transaction,
   webhookId: string,
-  from: 'pending' | 'delivering',
   now: number,
 ): Promise<Change[]> {
-  const cancelled = await cancelDeliveries(tx, webhookId, from, now, endedMax);
-  const change: Change = { kind: { webhook_id: webhookId }, from, to: 'cancelled' };
+  const cancelled = await cancelDeliveries(tx, webhookId, now, endedMax);
+  const change: Change = { kind: { webhook_id: webhookId }, from: 'pending', to: 'cancelled' };
   return Array.from({ length: cancelled }, () => change);
 }
 
 /** Deletes a webhook that the transaction has locked, and what was sent to it. */
-export async function removeWebhook(tx: Transaction, id: string): Promise<void> {
-  await updateWebhook(tx, id, { active: 0, removed: 1 });
-  await deleteSome(tx, id);
+export async function removeWebhook(tx: Transaction, writer: Writer, id: string): Promise<void> {
+  await markRemoved(tx, [id]);
+  await deleteSome(tx, writer, id);
 }
 
-async function deleteSome(tx: Transaction, id: string): Promise<void> {
-  if (await deleteDeliveriesOf(tx, id, endedMax)) await deleteWebhook(tx, id);
+/**
+ * Deletes from a webhook what one transaction may, and the webhook once nothing is left. The counts
+ * are told of each delivery: another process may be moving them into its own just now.
+ */
+async function deleteSome(tx: Transaction, writer: Writer, id: string): Promise<void> {
+  const ids = await findDeliveriesOf(tx, id, endedMax);
+  const deleted = await deleteDeliveries(tx, ids);
+  await changeDeliveryCounts(
+    tx,
+    writer,
+    deleted.map(({ status }) => ({ kind: { webhook_id: id }, from: status, to: null })),
+  );
+  if (ids.length === endedMax) return;
+  await deleteEmptyCounts(tx, id);
+  await deleteWebhook(tx, id);
 }
 
 /** Goes on where transactions have left something to end. */
@@ -50,12 +67,14 @@ export async function endLeftovers(database: Database, now: number, writer: Writ
     await database.write(async (tx) => {
       const [standing] = await lockStandings(tx, [id]);
       if (standing?.active !== 0) return;
-      await changeDeliveryCounts(tx, writer, await cancelSome(tx, id, 'pending', now));
+      await changeDeliveryCounts(tx, writer, await cancelSome(tx, id, now));
     });
   }
-  if (!(await isAnyRemoved(database.read))) return;
-  await database.write(async (tx) => {
-    const removed = await lockRemovedWebhook(tx);
-    if (removed !== undefined) await deleteSome(tx, removed);
-  });
+  for (let round = 0; round < removalsMax; round++) {
+    if (!(await isAnyRemoved(database.read))) return;
+    await database.write(async (tx) => {
+      const removed = await lockRemovedWebhook(tx);
+      if (removed !== undefined) await deleteSome(tx, writer, removed);
+    });
+  }
 }

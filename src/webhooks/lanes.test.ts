@@ -14,6 +14,13 @@ function stage() {
         most = Math.max(most, running.size);
       }),
   );
+  async function end(ids: readonly string[], heard: Heard = true) {
+    for (const id of ids) {
+      running.get(id)?.(heard);
+      running.delete(id);
+    }
+    await new Promise(setImmediate);
+  }
   return {
     lanes,
     begun,
@@ -23,12 +30,11 @@ function stage() {
     add(host: string, n: number) {
       return Array.from({ length: n }, (_, i) => lanes.add(host, `${host}/${i}`));
     },
-    async end(ids: readonly string[], heard: Heard = true) {
-      for (const id of ids) {
-        running.get(id)?.(heard);
-        running.delete(id);
-      }
-      await new Promise(setImmediate);
+    end,
+    /** Lets a host show that it is quick. */
+    async prove(host: string) {
+      for (let i = 0; i < 20; i++) lanes.add(host, `${host}/proof ${i}`);
+      await end([...running.keys()].filter((id) => id.startsWith(host)));
     },
   };
 }
@@ -65,7 +71,8 @@ describe('the lanes', () => {
   });
 
   test('deliver to all hosts together 500 at a time, and let them take turns', async () => {
-    const { add, at, end, most } = stage();
+    const { add, at, end, most, prove } = stage();
+    for (let host = 0; host < 60; host++) await prove(`h${host}.`);
     for (let host = 0; host < 60; host++) add(`h${host}.`, 20);
     expect(at()).toHaveLength(500);
 
@@ -110,8 +117,9 @@ describe('the lanes', () => {
     expect(at('a')).toHaveLength(2);
   });
 
-  test('leave half of all places to hosts that answer, however many do not', async () => {
-    const { lanes, add, at, end } = stage();
+  test('leave half of all places to hosts that are quick, however many are slow', async () => {
+    const { lanes, add, at, end, prove } = stage();
+    for (let host = 0; host < 20; host++) await prove(`quick${host}.`);
     for (let host = 0; host < 300; host++) {
       add(`silent${host}.`, 20);
       await end(at(`silent${host}.`), false);
@@ -120,10 +128,36 @@ describe('the lanes', () => {
     for (let host = 0; host < 300; host++) {
       for (let i = 0; i < 5; i++) lanes.add(`silent${host}.`, `silent${host}./late ${i}`);
     }
+    expect(at('silent')).toHaveLength(125);
+    for (let host = 0; host < 20; host++) add(`new${host}.`, 20);
+    expect(at('new')).toHaveLength(125);
     for (let host = 0; host < 20; host++) add(`quick${host}.`, 20);
 
-    expect(at('silent')).toHaveLength(250);
+    expect(at('silent')).toHaveLength(125);
     expect(at('quick')).toHaveLength(250);
+  });
+
+  test('keep half of all places from hosts that nobody knows yet', async () => {
+    const { add, at, prove } = stage();
+    await prove('quick');
+
+    for (let host = 0; host < 60; host++) add(`new${host}.`, 20);
+    expect(at()).toHaveLength(250);
+    add('quick', 20);
+
+    expect(at('quick')).toHaveLength(hostPlacesMax);
+  });
+
+  test('take a host that was quick for a new one after one slow answer', async () => {
+    const { lanes, add, at, end, prove } = stage();
+    await prove('changed');
+    lanes.add('changed', 'changed/slow');
+    await end(['changed/slow'], false);
+    for (let host = 0; host < 60; host++) add(`new${host}.`, 20);
+
+    add('changed', 20);
+
+    expect(at('changed')).toHaveLength(0);
   });
 
   test('turn away what finds no room, and say which host has enough', async () => {
@@ -140,7 +174,7 @@ describe('the lanes', () => {
 
     const taken = Array.from({ length: 100 }, (_, host) => add(`h${host}.`, 300)).flat();
 
-    expect(taken.filter((isTaken) => isTaken)).toHaveLength(20_500);
+    expect(taken.filter((isTaken) => isTaken)).toHaveLength(20_250);
   });
 
   test('stop when what is under way has ended, and begin nothing more', async () => {

@@ -1,28 +1,42 @@
 /**
  * Lanes: who is delivered to at the same time. Each host has a lane of its own with few places, fewer
- * still while it does not answer, so that a slow receiver holds up nobody but itself. What finds no
- * place waits in its lane without holding one; what finds no room there is turned away, for the sweep
- * to find again. Lanes that could go on take turns. Nothing here is remembered across a restart.
+ * still while it does not answer quickly, so that a slow receiver holds up nobody but itself. Half of
+ * all places are for hosts whose last answers were quick, so that any number of others cannot hold
+ * them all. What finds no place waits in its lane without holding one; what finds no room there is
+ * turned away, for the sweep to find again. Lanes that could go on take turns. Nothing here is
+ * remembered across a restart.
  */
 
 /** Deliveries to one host at a time. */
 export const hostPlacesMax = 20;
-/** As `hostPlacesMax`, to a host that does not answer. */
-const silentPlacesMax = 2;
-/** Deliveries in a row that bring no answer, after which a host counts as silent. */
-const silentAfter = 3;
+/** An answer that takes longer holds its place as long as none does, and counts as none here. */
+export const quickMs = 2_000;
+/** As `hostPlacesMax`, to a host that does not answer quickly. */
+const slowPlacesMax = 2;
+/** Deliveries in a row that bring no quick answer, after which a host counts as slow. */
+const slowAfter = 3;
+/**
+ * Quick answers in a row after which a host counts as quick. As many as it has places, so that one
+ * that answers quickly now and then only to be given all places again does not get there.
+ */
+const quickAfter = hostPlacesMax;
 /** Deliveries at a time over all hosts. */
 const placesMax = 500;
-/** Of those, to silent hosts, so that many of them together leave room for the others. */
-const silentTotalMax = 250;
+/** Of those, to hosts that do not count as quick; and to slow ones, which leave room for new ones. */
+const unprovenMax = 250;
+const slowMax = 125;
 /** Deliveries that wait for a place, in one lane and in all. */
 const laneWaitingMax = 1_000;
 const waitingMax = 20_000;
-/** Lanes remembered only because their host is silent. */
+/** Lanes remembered only for how their host has answered. */
 const rememberedMax = 10_000;
 
-/** How a delivery went: whether its host answered, whatever it said; null when nothing was sent. */
+/** How a delivery went: whether its host answered quickly, whatever it said; null: nothing was sent. */
 export type Heard = boolean | null;
+
+/** What is known of a host, in the order in which lanes get a place that is free. */
+const paces = ['slow', 'new', 'quick'] as const;
+type Pace = (typeof paces)[number];
 
 export interface Lanes {
   /** Delivers in its turn; ignores what it has already. False when there is no room. */
@@ -38,25 +52,26 @@ interface Lane {
   /** In order of arrival. */
   readonly waiting: Set<string>;
   readonly running: Set<string>;
-  /** Deliveries in a row that brought no answer. */
+  /** Deliveries in a row that brought no quick answer, and that brought one. */
   unheard: number;
+  heard: number;
 }
 
 /** `deliver` takes one delivery to its end, and never rejects. */
 export function createLanes(deliver: (id: string) => Promise<Heard>): Lanes {
   const lanes = new Map<string, Lane>();
   /** Lanes that could begin a delivery; the first one's turn is next. */
-  const ready = { heard: new Set<Lane>(), silent: new Set<Lane>() };
-  let running = 0;
+  const ready = { slow: new Set<Lane>(), new: new Set<Lane>(), quick: new Set<Lane>() };
+  /** Deliveries under way, by what was known of their host when they began. */
+  const running = { slow: 0, new: 0, quick: 0 };
   let waiting = 0;
-  let silentRunning = 0;
   let onIdle: (() => void) | null = null;
   let isStopped = false;
 
   function laneOf(host: string): Lane {
     let lane = lanes.get(host);
     if (lane === undefined) {
-      lane = { host, waiting: new Set(), running: new Set(), unheard: 0 };
+      lane = { host, waiting: new Set(), running: new Set(), unheard: 0, heard: 0 };
       lanes.set(host, lane);
       if (lanes.size > rememberedMax) forgetOne();
     }
@@ -74,19 +89,32 @@ export function createLanes(deliver: (id: string) => Promise<Heard>): Lanes {
 
   /** Gives a lane its turn when it has something to begin, and a place of its own for it. */
   function queueUp(lane: Lane): void {
-    const places = isSilent(lane) ? silentPlacesMax : hostPlacesMax;
+    const pace = paceOf(lane);
+    const places = pace === 'slow' ? slowPlacesMax : hostPlacesMax;
     if (lane.waiting.size === 0 || lane.running.size >= places) return;
-    ready[isSilent(lane) ? 'silent' : 'heard'].add(lane);
+    ready[pace].add(lane);
+  }
+
+  function total(): number {
+    return running.slow + running.new + running.quick;
+  }
+
+  function isRoomFor(pace: Pace): boolean {
+    if (total() >= placesMax) return false;
+    if (pace === 'quick') return true;
+    if (pace === 'slow' && running.slow >= slowMax) return false;
+    return running.slow + running.new < unprovenMax;
   }
 
   /** Whose turn it is. */
   function next(): Lane | undefined {
-    if (running >= placesMax) return undefined;
-    const [silent] = silentRunning < silentTotalMax ? ready.silent : [];
-    const [heard] = ready.heard;
-    const lane = silent ?? heard;
-    if (lane !== undefined) ready[lane === silent ? 'silent' : 'heard'].delete(lane);
-    return lane;
+    for (const pace of paces) {
+      const [lane] = isRoomFor(pace) ? ready[pace] : [];
+      if (lane === undefined) continue;
+      ready[pace].delete(lane);
+      return lane;
+    }
+    return undefined;
   }
 
   function beginAll(): void {
@@ -99,29 +127,26 @@ export function createLanes(deliver: (id: string) => Promise<Heard>): Lanes {
   function begin(lane: Lane): void {
     const [id] = lane.waiting;
     if (id === undefined) return;
-    const asSilent = isSilent(lane);
+    const pace = paceOf(lane);
     lane.waiting.delete(id);
     lane.running.add(id);
     waiting--;
-    running++;
-    if (asSilent) silentRunning++;
+    running[pace]++;
     void deliver(id).then((heard) => {
       lane.running.delete(id);
-      running--;
-      if (asSilent) silentRunning--;
+      running[pace]--;
       if (heard !== null) hear(lane, heard);
-      // A silent host is remembered, so that it does not begin anew with all places.
-      if (isQuiet(lane) && !isSilent(lane)) lanes.delete(lane.host);
+      if (isQuiet(lane) && lane.unheard === 0 && lane.heard === 0) lanes.delete(lane.host);
       queueUp(lane);
       beginAll();
-      if (running === 0) onIdle?.();
+      if (total() === 0) onIdle?.();
     });
   }
 
   function hear(lane: Lane, heard: boolean): void {
     lane.unheard = heard ? 0 : lane.unheard + 1;
-    ready.heard.delete(lane);
-    ready.silent.delete(lane);
+    lane.heard = heard ? lane.heard + 1 : 0;
+    for (const pace of paces) ready[pace].delete(lane);
   }
 
   return {
@@ -144,11 +169,10 @@ export function createLanes(deliver: (id: string) => Promise<Heard>): Lanes {
 
     stop() {
       isStopped = true;
-      ready.heard.clear();
-      ready.silent.clear();
+      for (const pace of paces) ready[pace].clear();
       for (const lane of lanes.values()) lane.waiting.clear();
       waiting = 0;
-      if (running === 0) return Promise.resolve();
+      if (total() === 0) return Promise.resolve();
       return new Promise((resolve) => {
         onIdle = resolve;
       });
@@ -156,8 +180,9 @@ export function createLanes(deliver: (id: string) => Promise<Heard>): Lanes {
   };
 }
 
-function isSilent(lane: Lane): boolean {
-  return lane.unheard >= silentAfter;
+function paceOf({ unheard, heard }: Lane): Pace {
+  if (unheard >= slowAfter) return 'slow';
+  return heard >= quickAfter ? 'quick' : 'new';
 }
 
 function isQuiet(lane: Lane): boolean {

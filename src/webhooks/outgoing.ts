@@ -3,7 +3,7 @@ import type { Agents } from '../agents/agents.ts';
 import type { Writer } from '../database/counts.ts';
 import type { Database } from '../database/database.ts';
 import { type AllowList, parseAllowList } from '../egress/allow-list.ts';
-import type { Resolve } from '../egress/guarded-agent.ts';
+import type { Resolve } from '../egress/system-resolver.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import type { Queue } from '../queue/queue.ts';

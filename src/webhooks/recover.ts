@@ -10,6 +10,7 @@ import { idFloor } from '../kernel/ids.ts';
 import type { Logger } from '../kernel/log.ts';
 import type { Queue } from '../queue/queue.ts';
 import { changeDeliveryCounts, findExpired, foldDeliveryCounts } from './deliveries.store.ts';
+import { deleteEmptyCounts } from './ending.store.ts';
 import { endLeftovers } from './ending.ts';
 import { deleteDeliveries, findDue, findEnded, findWaitingWebhooks } from './recovery.store.ts';
 import type { Settle } from './settle.ts';
@@ -128,6 +129,7 @@ export function createDeliveryRecovery(parts: {
         if (found < deletedMax) break;
       }
       await database.write((tx) => foldDeliveryCounts(tx, writer));
+      await database.write((tx) => deleteEmptyCounts(tx));
       return total;
     },
   };

@@ -131,16 +131,17 @@ const removeDeliveries = statement<{ ids: string }>()((db, p, dialect) =>
     .where(idIn(dialect, p('ids')))
     .returning(['id', 'webhook_id', 'status']),
 );
-const removeAttempts = statement<{ delivery_id: string }>()((db, p) =>
-  db.deleteFrom('webhook_attempts').where('delivery_id', '=', p('delivery_id')),
-);
+const removeAttempts = statement<{ ids: string }>()((db, p, dialect) => {
+  const ids =
+    dialect === 'sqlite'
+      ? sql<string>`select value from json_each(${p('ids')})`
+      : sql<string>`select json_array_elements_text(${p('ids')}::json)`;
+  return db.deleteFrom('webhook_attempts').where(sql<SqlBool>`delivery_id in (${ids})`);
+});
 
 /** Deletes deliveries with their attempts; those that nobody else has deleted meanwhile. */
 export async function deleteDeliveries(tx: Transaction, ids: readonly string[]) {
   const deleted = await tx.all(removeDeliveries, { ids: idsParam(ids) });
-  await tx.each(
-    removeAttempts,
-    deleted.map(({ id }) => ({ delivery_id: id })),
-  );
+  await tx.all(removeAttempts, { ids: idsParam(deleted.map(({ id }) => id)) });
   return deleted;
 }

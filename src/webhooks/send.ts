@@ -6,8 +6,8 @@
  */
 import type { AllowList } from '../egress/allow-list.ts';
 import { EgressError } from '../egress/egress-error.ts';
-import type { Resolve } from '../egress/guarded-agent.ts';
-import { type EgressResponse, openEgress } from '../egress/guarded-fetch.ts';
+import { openEgress } from '../egress/guarded-fetch.ts';
+import type { Resolve } from '../egress/system-resolver.ts';
 import { hostPlacesMax } from './lanes.ts';
 
 /** Bytes of an answer that are read at most; its status has decided by then. */
@@ -57,6 +57,8 @@ export function openSender(options: {
     allowed,
     schemes: ['https:'],
     fragment: 'refused',
+    // The receiver has the whole time for its answer, however it is spent.
+    connectTimeoutMs: timeoutMs,
     ...(ca === undefined ? {} : { ca }),
     ...(resolve === undefined ? {} : { resolve }),
   } as const;
@@ -76,10 +78,11 @@ export function openSender(options: {
           redirects: 0,
           decompress: false,
         });
-        return { status: answer.status, error: null, response: excerptOf(answer) };
+        return { status: answer.status, error: null, response: excerptOf(answer.body) };
       } catch (error) {
         if (!(error instanceof EgressError)) throw error;
-        return { status: error.status, error: error.message, response: null };
+        const { status, message, received } = error;
+        return { status, error: message, response: status === null ? null : excerptOf(received) };
       }
     },
     async close() {
@@ -89,6 +92,6 @@ export function openSender(options: {
 }
 
 /** Text that both databases can keep, whatever the receiver sent. */
-function excerptOf({ body }: EgressResponse): string {
+function excerptOf(body: Buffer): string {
   return body.subarray(0, excerptBytesMax).toString('utf8').replaceAll('\0', '\uFFFD');
 }

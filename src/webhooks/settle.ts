@@ -1,8 +1,9 @@
 /**
  * Settle: the one way out for an attempt. One transaction records the attempt, what becomes of its
  * delivery, and where the webhook then stands: with its tenth failed delivery in a row it is switched
- * off, and all that was still to be sent to it is cancelled. Accepted only from the attempt that
- * still holds the lease; a late loser changes nothing and is told so.
+ * off, and all that was still to be sent to it is cancelled, while attempts under way come to their
+ * own end. Accepted only from the attempt that still holds the lease; a late loser changes nothing and
+ * is told so.
  */
 import { createBatch } from '../database/batch.ts';
 import type { CountChange, Writer } from '../database/counts.ts';
@@ -69,8 +70,7 @@ export function createSettle(parts: {
     await setStandings(tx, bench.standings(settled), now);
     const changes = settled.map(changeOf);
     for (const id of bench.switchedOff) {
-      changes.push(...(await cancelSome(tx, id, 'pending', now)));
-      changes.push(...(await cancelSome(tx, id, 'delivering', now)));
+      changes.push(...(await cancelSome(tx, id, now)));
     }
     await changeDeliveryCounts(tx, writer, changes);
     tx.afterCommit(() => {
@@ -107,13 +107,11 @@ async function createBench(tx: Transaction, settlements: readonly Settlement[]) 
     switchedOff,
 
     judge(one: Settlement, delaysMs: readonly number[], now: number): Judged | null {
-      const { id, webhook_id, epoch, attempts, is_test } = one.delivery;
+      const { id, webhook_id, epoch, attempts, lost, is_test } = one.delivery;
       const standing = standings.get(webhook_id);
       if (standing === undefined || epochs.get(id) !== epoch) return null;
-      // What is under way to a webhook when it is switched off is cancelled with the rest.
-      if (switchedOff.has(webhook_id)) return null;
       epochs.delete(id);
-      const delivery = { attempts, isTest: is_test === 1 };
+      const delivery = { attempts, lost, isTest: is_test === 1 };
       const verdict = verdictOn(one.ending, delivery, standing, delaysMs, now);
       standings.set(webhook_id, verdict.standing);
       if (standing.isActive && !verdict.standing.isActive) switchedOff.add(webhook_id);
@@ -131,9 +129,10 @@ async function createBench(tx: Transaction, settlements: readonly Settlement[]) 
 async function record(tx: Transaction, judged: readonly Judged[], now: number): Promise<void> {
   await settleDeliveries(
     tx,
-    judged.map(({ delivery, verdict: { status, dueAt } }) => ({
+    judged.map(({ delivery, verdict: { status, lost, dueAt } }) => ({
       id: delivery.id,
       status,
+      lost,
       due_at: dueAt,
       finished_at: isFinal(status) ? now : null,
     })),

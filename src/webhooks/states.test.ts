@@ -13,8 +13,10 @@ import {
 const now = 1_000_000;
 const delaysMs = [30_000, 120_000, 600_000, 3_600_000, 21_600_000];
 const healthy: Standing = { isActive: true, isFailing: false, consecutiveFailures: 0 };
-const judge = (ending: Ending, attempts: number, standing = healthy, isTest = false) =>
-  verdictOn(ending, { attempts, isTest }, standing, delaysMs, now);
+const judge = (ending: Ending, attempts: number, standing = healthy, isTest = false, lost = 0) =>
+  verdictOn(ending, { attempts, lost, isTest }, standing, delaysMs, now);
+const judgeWithLost = (ending: Ending, attempts: number, lost: number) =>
+  judge(ending, attempts, healthy, false, lost);
 
 describe('an attempt that the receiver did not take', () => {
   test.each(delaysMs.map((delay, i) => [i + 1, delay]))(
@@ -22,6 +24,7 @@ describe('an attempt that the receiver did not take', () => {
     (attempts, delay) => {
       expect(judge('refused', attempts)).toEqual({
         status: 'pending',
+        lost: 0,
         dueAt: now + delay,
         standing: healthy,
       });
@@ -31,6 +34,7 @@ describe('an attempt that the receiver did not take', () => {
   test('the sixth is the last: the delivery has failed, the webhook is failing', () => {
     expect(judge('refused', 6)).toEqual({
       status: 'failed',
+      lost: 0,
       dueAt: null,
       standing: { isActive: true, isFailing: true, consecutiveFailures: 1 },
     });
@@ -40,9 +44,24 @@ describe('an attempt that the receiver did not take', () => {
     expect(judge('gone', 1)).toMatchObject({ status: 'failed', standing: { isFailing: true } });
   });
 
-  test('and got lost is repeated at once, while attempts are left', () => {
-    expect(judge('lost', 1)).toMatchObject({ status: 'pending', dueAt: now });
-    expect(judge('lost', 6)).toMatchObject({ status: 'failed' });
+  test('and got lost is repeated at once, and uses up no retry', () => {
+    expect(judge('lost', 1)).toMatchObject({ status: 'pending', lost: 1, dueAt: now });
+    expect(judgeWithLost('lost', 9, 3)).toMatchObject({ status: 'pending', lost: 4, dueAt: now });
+    expect(judgeWithLost('refused', 9, 4)).toMatchObject({
+      status: 'pending',
+      dueAt: now + 21_600_000,
+    });
+    expect(judgeWithLost('refused', 10, 4)).toMatchObject({ status: 'failed' });
+  });
+
+  test('and got lost counts as refused after 20 that did not', () => {
+    expect(judgeWithLost('lost', 20, 19)).toMatchObject({ status: 'pending', dueAt: now });
+    expect(judgeWithLost('lost', 21, 20)).toMatchObject({
+      status: 'pending',
+      lost: 20,
+      dueAt: now + 30_000,
+    });
+    expect(judgeWithLost('lost', 26, 20)).toMatchObject({ status: 'failed' });
   });
 
   test('is not repeated once the webhook is inactive', () => {
@@ -59,6 +78,7 @@ describe('a delivery', () => {
 
     expect(judge('taken', 6, standing)).toEqual({
       status: 'delivered',
+      lost: 0,
       dueAt: null,
       standing: healthy,
     });
@@ -75,7 +95,13 @@ describe('a delivery', () => {
   test('that was a test never counts as failed', () => {
     const standing = { ...healthy, consecutiveFailures: 9 };
 
-    expect(judge('gone', 1, standing, true)).toEqual({ status: 'failed', dueAt: null, standing });
+    expect(judge('gone', 1, standing, true)).toMatchObject({ status: 'failed', standing });
+  });
+
+  test('that fails once its webhook is inactive does not raise the count', () => {
+    const standing = { isActive: false, isFailing: true, consecutiveFailures: 10 };
+
+    expect(judge('gone', 1, standing)).toMatchObject({ status: 'failed', standing });
   });
 });
 

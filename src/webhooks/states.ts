@@ -32,6 +32,12 @@ export function isFinal(status: DeliveryStatus): boolean {
 const failuresMax = 10;
 
 /**
+ * Lost attempts of one delivery that use up no retry. Further ones count as refused: it may be the
+ * answer itself that ends the process.
+ */
+const forgivenMax = 20;
+
+/**
  * How an attempt ended: the receiver took it, it did not, it wants no more of it (410), or nobody
  * knows, because the process that sent it has gone.
  */
@@ -47,41 +53,46 @@ export interface Standing {
 /** What becomes of a delivery, and where its webhook then stands. */
 export interface Verdict {
   readonly status: DeliveryStatus;
+  /** Of its attempts, those that were lost and forgiven. */
+  readonly lost: number;
   /** When the next attempt is due; null when there is none. */
   readonly dueAt: number | null;
   readonly standing: Standing;
 }
 
 /**
- * Decides about a delivery after `attempts` attempts, the one that has just ended included. A refused
- * one is tried again after the delay that its number gives, a lost one at once, while delays are
- * left. A failed one counts against its webhook, unless it was only a test.
+ * Decides about a delivery after `attempts` attempts, the one that has just ended included; `lost` of
+ * those before it were lost and forgiven. A refused one is tried again after the delay that its number
+ * among the refused ones gives, while delays are left. A lost one is repeated at once and uses up no
+ * delay, because the receiver has refused nothing. A failed delivery counts against its webhook, unless
+ * it was only a test or the webhook was switched off meanwhile.
  */
 export function verdictOn(
   ending: Ending,
-  delivery: { readonly attempts: number; readonly isTest: boolean },
+  delivery: { readonly attempts: number; readonly lost: number; readonly isTest: boolean },
   standing: Standing,
   delaysMs: readonly number[],
   now: number,
 ): Verdict {
+  const isForgiven = ending === 'lost' && delivery.lost < forgivenMax;
+  const lost = delivery.lost + (isForgiven ? 1 : 0);
   if (ending === 'taken') {
     const recovered = { ...standing, isFailing: false, consecutiveFailures: 0 };
-    return { status: 'delivered', dueAt: null, standing: recovered };
+    return { status: 'delivered', lost, dueAt: null, standing: recovered };
   }
-  const delay = delaysMs[delivery.attempts - 1];
+  const delay = isForgiven ? 0 : delaysMs[delivery.attempts - lost - 1];
   if (ending !== 'gone' && delay !== undefined) {
-    if (!standing.isActive) return { status: 'cancelled', dueAt: null, standing };
-    return { status: 'pending', dueAt: ending === 'lost' ? now : now + delay, standing };
+    if (!standing.isActive) return { status: 'cancelled', lost, dueAt: null, standing };
+    return { status: 'pending', lost, dueAt: now + delay, standing };
   }
-  if (delivery.isTest) return { status: 'failed', dueAt: null, standing };
-  const consecutiveFailures = standing.consecutiveFailures + 1;
-  return {
-    status: 'failed',
-    dueAt: null,
-    standing: {
-      isActive: standing.isActive && consecutiveFailures < failuresMax,
-      isFailing: true,
-      consecutiveFailures,
-    },
-  };
+  const after = delivery.isTest ? standing : afterFailure(standing);
+  return { status: 'failed', lost, dueAt: null, standing: after };
+}
+
+/** Where a webhook stands after one more failed delivery. */
+function afterFailure({ isActive, consecutiveFailures }: Standing): Standing {
+  // What fails after it was switched off was begun before, and says nothing new.
+  if (!isActive) return { isActive, isFailing: true, consecutiveFailures };
+  const failures = consecutiveFailures + 1;
+  return { isActive: failures < failuresMax, isFailing: true, consecutiveFailures: failures };
 }

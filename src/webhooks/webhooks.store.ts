@@ -59,6 +59,18 @@ export async function updateWebhook(
   await tx.kysely.updateTable('webhooks').set(changes).where('id', '=', id).execute();
 }
 
+const removal = statement<{ ids: string }>()((db, p, dialect) =>
+  db
+    .updateTable('webhooks')
+    .set((eb) => ({ active: eb.lit(0), removed: eb.lit(1) }))
+    .where(idIn(dialect, p('ids'))),
+);
+
+/** Makes webhooks that the transaction has locked such that nobody finds them any more. */
+export async function markRemoved(tx: Transaction, ids: readonly string[]): Promise<void> {
+  await tx.all(removal, { ids: idsParam(ids) });
+}
+
 /** Whether there are webhooks that are deleted, but not all that was sent to them. */
 export async function isAnyRemoved(db: Handle): Promise<boolean> {
   const row = await db.kysely
@@ -171,6 +183,9 @@ const setStanding = statement<StandingRow & { last_delivery_at: number }>()((db,
       failing: p('failing'),
       consecutive_failures: p('consecutive_failures'),
       last_delivery_at: p('last_delivery_at'),
+      // Switching it off is a change, whoever does it.
+      updated_at: sql<number>`case when active = ${p('active')} then updated_at
+        else ${p('last_delivery_at')} end`,
     })
     .where('id', '=', p('id')),
 );

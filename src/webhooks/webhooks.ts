@@ -22,6 +22,7 @@ import {
   listWebhooks,
   lockWebhook,
   lockWebhooksOfAgent,
+  markRemoved,
   updateWebhook,
   type WebhookRow,
 } from './webhooks.store.ts';
@@ -70,7 +71,7 @@ export function createWebhooks(parts: {
 
   /** Whether there was any. */
   async function cancelPending(tx: Transaction, id: string, now: number): Promise<boolean> {
-    const changes = await cancelSome(tx, id, 'pending', now);
+    const changes = await cancelSome(tx, id, now);
     await changeDeliveryCounts(tx, writer, changes);
     return changes.length > 0;
   }
@@ -152,15 +153,16 @@ export function createWebhooks(parts: {
     async remove(organizationId: string, id: string): Promise<void> {
       await database.write(async (tx) => {
         if ((await lockWebhook(tx, organizationId, id)) === undefined) throw notFound('Webhook');
-        await removeWebhook(tx, id);
+        await removeWebhook(tx, writer, id);
       });
     },
 
-    /** Deletes the webhooks of an agent that is being deleted. */
+    /**
+     * Deletes the webhooks of an agent that is being deleted. What was sent to them is left to the
+     * sweep, because it may be more than one transaction should hold.
+     */
     async removeOfAgent(tx: Transaction, organizationId: string, agentId: string): Promise<void> {
-      for (const id of await lockWebhooksOfAgent(tx, organizationId, agentId)) {
-        await removeWebhook(tx, id);
-      }
+      await markRemoved(tx, await lockWebhooksOfAgent(tx, organizationId, agentId));
     },
   };
 }

@@ -179,10 +179,14 @@ describe.each(await engines())('on $name', (engine) => {
     test('ten deactivate it and cancel what is still to be sent', async () => {
       const world = await webhooksWorld(engine);
       const { webhook, answer, happen, deliver, pass, shown, deliveries, sent, database } = world;
+      const { clock } = world;
       const id = await webhook();
+      const madeAt = clock.now();
       answer(down);
       await happen();
       await deliver();
+      clock.advance(1_000);
+      expect(await shown(id)).toMatchObject({ updated_at: new Date(madeAt).toISOString() });
       answer(gone);
       for (let i = 0; i < 10; i++) await happen();
       await deliver();
@@ -191,6 +195,7 @@ describe.each(await engines())('on $name', (engine) => {
         active: false,
         failing: true,
         consecutive_failures: 10,
+        updated_at: new Date(clock.now()).toISOString(),
       });
       const statuses = (await deliveries(id)).map(({ status }) => status);
       expect(statuses.filter((status) => status === 'failed')).toHaveLength(10);
@@ -204,16 +209,44 @@ describe.each(await engines())('on $name', (engine) => {
       expect(counted).toEqual(there);
     });
 
-    test('the tenth cancels those under way: their late answers change nothing', async () => {
+    test('the tenth leaves those under way to their own end, be it 200 or 503', async () => {
       const world = await webhooksWorld(engine);
-      const { webhook, answer, happen, dispatcher, shown, deliveries, sent } = world;
+      const { webhook, answer, happen, dispatcher, shown, deliveries, sent, log, database } = world;
       const id = await webhook();
       await fail(world, 9);
       const held = Promise.withResolvers<void>();
       answer(async ({ deliveryId }) => {
-        if (deliveryId !== sent[9]?.deliveryId) return gone;
-        await held.promise;
-        return ok;
+        if (deliveryId === sent[9]?.deliveryId) return held.promise.then(() => ok);
+        if (deliveryId === sent[10]?.deliveryId) return held.promise.then(() => down);
+        if (deliveryId === sent[11]?.deliveryId) return held.promise.then(() => gone);
+        return gone;
+      });
+      for (let i = 0; i < 4; i++) await happen();
+      await untilReadable(world.database);
+      await dispatcher.dispatch();
+      await waitFor(async () => !(await shown(id)).active, { describe: 'it is deactivated' });
+      held.resolve();
+      await world.deliverer.stop();
+
+      expect(await shown(id)).toMatchObject({ active: false });
+      const statusOf = new Map((await deliveries(id)).map((one) => [one.id, one.status]));
+      const late = sent.slice(9, 12).map(({ deliveryId }) => statusOf.get(deliveryId));
+      expect(late).toEqual(['delivered', 'cancelled', 'failed']);
+      const shownDeliveries = (await log.list('default', id, page)).deliveries;
+      expect(shownDeliveries.map(({ attempts }) => attempts.length)).toEqual(Array(13).fill(1));
+      const { counted, there } = await countsOf(database);
+      expect(counted).toEqual(there);
+    });
+
+    test('what fails after the tenth does not raise the count', async () => {
+      const world = await webhooksWorld(engine);
+      const { webhook, answer, happen, dispatcher, shown, sent } = world;
+      const id = await webhook();
+      await fail(world, 9);
+      const held = Promise.withResolvers<void>();
+      answer(async ({ deliveryId }) => {
+        if (deliveryId === sent[9]?.deliveryId) await held.promise;
+        return gone;
       });
       await happen();
       await happen();
@@ -224,8 +257,6 @@ describe.each(await engines())('on $name', (engine) => {
       await world.deliverer.stop();
 
       expect(await shown(id)).toMatchObject({ active: false, consecutive_failures: 10 });
-      const late = (await deliveries(id)).find((one) => one.id === sent[9]?.deliveryId);
-      expect(late).toMatchObject({ status: 'cancelled' });
     });
 
     test('reactivation restarts the count; failing stays until something arrives', async () => {
@@ -279,7 +310,7 @@ describe.each(await engines())('on $name', (engine) => {
       await firstSent(world);
     }
 
-    test('costs the delivery that attempt: when the lease ends it is sent again at once', async () => {
+    test('costs the delivery nothing: when the lease ends it is sent again at once', async () => {
       const world = await webhooksWorld(engine);
       const { webhook, clock, sent, pass, recovery, log } = world;
       const id = await webhook();
@@ -336,23 +367,66 @@ describe.each(await engines())('on $name', (engine) => {
       expect(counted).toEqual(there);
     });
 
-    test('has, after its last attempt, a failed delivery', async () => {
-      const world = await webhooksWorld(engine);
-      const { webhook, happen, deliver, answer, pass, database, deliveries, shown } = world;
-      const id = await webhook();
-      answer(down);
-      await happen();
-      await deliver();
-      await database.write(async (tx) => {
-        await tx.kysely
-          .updateTable('webhook_deliveries')
-          .set({ status: 'delivering', attempts: 6, epoch: 6, due_at: 0 })
-          .execute();
-      });
-      await pass(0);
+    /** Lets a delivery's process die again and again, each time with an attempt under way. */
+    async function loseAttempts(world: WebhooksWorld, n: number): Promise<void> {
+      for (let i = 0; i < n; i++) {
+        const before = world.sent.length;
+        const doomed = await world.process();
+        doomed.stopsAnswering();
+        await doomed.recovery.sweep();
+        await waitFor(() => world.sent.length > before, { describe: 'it is sent' });
+        await world.recovery.endOrphans();
+      }
+    }
 
-      expect(await deliveries()).toMatchObject([{ status: 'failed', attempts: 6 }]);
-      expect(await shown(id)).toMatchObject({ failing: true, consecutive_failures: 1 });
+    /** Has a delivery that nobody has tried to send yet. */
+    async function undelivered(world: WebhooksWorld): Promise<void> {
+      await world.deliverer.stop();
+      await world.happen();
+      await untilReadable(world.database);
+      await world.dispatcher.dispatch();
+    }
+
+    test('uses up no retry and moves none, however often it is killed', async () => {
+      const world = await webhooksWorld(engine);
+      const { webhook, answer, clock, deliveries, shown, sent } = world;
+      const id = await webhook();
+      await undelivered(world);
+      await loseAttempts(world, 8);
+      answer(down);
+      const last = await world.process();
+      await last.recovery.sweep();
+      await world.quiet();
+
+      const times = [clock.now()];
+      for (const delay of retryDelaysMs) {
+        expect(await deliveries()).toMatchObject([{ status: 'pending' }]);
+        clock.advance(delay);
+        times.push(clock.now());
+        await last.recovery.sweep();
+        await world.quiet();
+      }
+
+      expect(sent.slice(8).map(({ at }) => at)).toEqual(times);
+      expect(await deliveries()).toMatchObject([{ status: 'failed', attempts: 14, lost: 8 }]);
+      expect(await shown(id)).toMatchObject({ active: true, consecutive_failures: 1 });
+    });
+
+    test('is refused from the 21st loss on: its answer may be what kills', async () => {
+      const world = await webhooksWorld(engine);
+      const { webhook, clock, deliveries } = world;
+      await webhook();
+      await undelivered(world);
+
+      await loseAttempts(world, 20);
+      expect(await deliveries()).toMatchObject([
+        { status: 'pending', lost: 20, due_at: clock.now() },
+      ]);
+      await loseAttempts(world, 1);
+
+      expect(await deliveries()).toMatchObject([
+        { status: 'pending', attempts: 21, lost: 20, due_at: clock.now() + 30_000 },
+      ]);
     });
 
     test('leaves orphans, which the only process takes up at its start, leases or not', async () => {
@@ -366,6 +440,32 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await world.deliveries()).toMatchObject([{ status: 'delivered', attempts: 2 }]);
       expect(world.sent).toHaveLength(2);
     });
+  });
+
+  test('a receiver that takes over 2 s to answer is asked by 2 at a time, whatever it says', async () => {
+    const world = await webhooksWorld(engine);
+    const { webhook, happen, deliver, answer, clock, sent, dispatcher, deliveries } = world;
+    await webhook();
+    answer(() => {
+      clock.advance(2_001);
+      return ok;
+    });
+    for (let i = 0; i < 3; i++) {
+      await happen();
+      await deliver();
+    }
+    const held = Promise.withResolvers<typeof ok>();
+    answer(() => held.promise);
+
+    for (let i = 0; i < 10; i++) await happen();
+    await untilReadable(world.database);
+    await dispatcher.dispatch();
+    await waitFor(() => sent.length === 5, { describe: 'two more are sent' });
+    expect((await deliveries()).filter(({ status }) => status === 'delivering')).toHaveLength(2);
+
+    held.resolve(ok);
+    await world.quiet();
+    expect(sent).toHaveLength(13);
   });
 
   test('an attempt that the stop breaks off is repeated at once by whoever comes next', async () => {

@@ -1,10 +1,17 @@
 /** Webhooks and what is kept of them: changing, switching, deleting, sending on demand, retention. */
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { createAgents } from '../../src/agents/agents.ts';
-import { changeDeliveryCounts, insertDeliveries } from '../../src/webhooks/deliveries.store.ts';
+import {
+  changeDeliveryCounts,
+  claimDeliveries,
+  foldDeliveryCounts,
+  insertDeliveries,
+} from '../../src/webhooks/deliveries.store.ts';
 import { newDelivery } from '../../src/webhooks/dispatch.ts';
 import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';
+import { waitFor } from '../support/wait-for.ts';
 import {
   countsOf,
   down,
@@ -33,6 +40,21 @@ async function expectNothingLeft({ database }: WebhooksWorld): Promise<void> {
     const rows = await database.read.kysely.selectFrom(table).selectAll().execute();
     expect(rows, table).toEqual([]);
   }
+}
+
+/** Waits until somebody waits for a row that a transaction holds; SQLite writes one after the other. */
+async function untilBlocked({ database }: WebhooksWorld): Promise<void> {
+  if (database.read.dialect === 'sqlite') return;
+  await waitFor(
+    async () => {
+      const { rows } = await sql<{ n: number }>`select count(*)::int as n from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`.execute(
+        database.read.kysely,
+      );
+      return rows[0]?.n === 1;
+    },
+    { describe: 'a transaction waits for another' },
+  );
 }
 
 describe.each(await engines())('on $name', (engine) => {
@@ -124,6 +146,39 @@ describe.each(await engines())('on $name', (engine) => {
     await deliverer.stop();
 
     expect(await deliveries()).toMatchObject([{ status, attempts: 1 }]);
+    await expectCounted(world);
+  });
+
+  test('deactivating leaves alone what is claimed at the same moment', async () => {
+    const world = await webhooksWorld(engine);
+    const { webhook, webhooks, happen, dispatcher, deliveries, database, clock } = world;
+    const id = await webhook();
+    await happen();
+    await untilReadable(database);
+    // Dispatched, but claimed by this test before the queue comes round to it.
+    await world.deliverer.stop();
+    await dispatcher.dispatch();
+    const [pending] = await deliveries(id);
+    const isClaimed = Promise.withResolvers<void>();
+    const mayCommit = Promise.withResolvers<void>();
+    const claim = database.write(async (tx) => {
+      const now = clock.now();
+      const claimed = await claimDeliveries(tx, [pending?.id ?? ''], now, now + 30_000);
+      isClaimed.resolve();
+      await mayCommit.promise;
+      const kind = { webhook_id: id };
+      const change = { kind, from: 'pending', to: 'delivering' } as const;
+      await changeDeliveryCounts(tx, 'another', [change]);
+      return claimed.length;
+    });
+    await isClaimed.promise;
+    const off = webhooks.update('default', id, { active: false });
+    await untilBlocked(world);
+    mayCommit.resolve();
+
+    expect(await claim).toBe(1);
+    expect(await off).toMatchObject({ active: false });
+    expect(await deliveries(id)).toMatchObject([{ status: 'delivering', attempts: 1 }]);
     await expectCounted(world);
   });
 
@@ -244,6 +299,46 @@ describe.each(await engines())('on $name', (engine) => {
     await deleting.remove('default', 'going');
 
     expect(await webhooks.list('default')).toMatchObject([{ id: kept }]);
+  });
+
+  test('its deliveries are no part of the transaction that deletes its agent', async () => {
+    const world = await webhooksWorld(engine);
+    const { webhook, webhooks, happen, deliver, answer, deliveries, recovery, database } = world;
+    answer(down);
+    for (let i = 0; i < 3; i++) await webhook();
+    await happen();
+    await deliver();
+
+    await database.write((tx) => webhooks.removeOfAgent(tx, 'default', 'default'));
+    expect(await webhooks.list('default')).toEqual([]);
+    expect(await deliveries()).toHaveLength(3);
+    await recovery.sweep();
+
+    await expectNothingLeft(world);
+  });
+
+  test('deleting it while another process takes over its counts leaves none of them', async () => {
+    const world = await webhooksWorld(engine);
+    const { webhook, webhooks, happen, deliver, database, recovery } = world;
+    const id = await webhook();
+    for (let i = 0; i < 3; i++) await happen();
+    await deliver();
+    const isFolded = Promise.withResolvers<void>();
+    const mayCommit = Promise.withResolvers<void>();
+    const fold = database.write(async (tx) => {
+      await foldDeliveryCounts(tx, 'another');
+      isFolded.resolve();
+      await mayCommit.promise;
+    });
+    await isFolded.promise;
+    const removal = webhooks.remove('default', id);
+    await untilBlocked(world);
+    mayCommit.resolve();
+    await Promise.all([fold, removal]);
+
+    await expectCounted(world);
+    await recovery.deleteExpired(1);
+    await expectNothingLeft(world);
   });
 
   test('two that become active at the same moment both get what happens then', async () => {

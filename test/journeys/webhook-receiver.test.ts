@@ -1,7 +1,7 @@
 /** The receiver of docs/webhooks.md, run as it stands there, against a platform and against forgers. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,15 +25,15 @@ interface ReceiverProcess {
   output(): string;
 }
 
-async function startReceiver(): Promise<ReceiverProcess> {
-  const child = spawn(process.execPath, [file], {
+async function startReceiver(script = file): Promise<ReceiverProcess> {
+  const child = spawn(process.execPath, [script], {
     env: {
       WEBHOOK_SECRET: secret,
       TLS_CERT: join(certificates, 'receiver.pem'),
       TLS_KEY: join(certificates, 'receiver.key.pem'),
       PORT: '0',
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   });
   let text = '';
   for (const stream of [child.stdout, child.stderr]) {
@@ -161,6 +161,34 @@ describe('to whoever else sends it something, the receiver', () => {
     expect(await send(receiver.port, eventOf('again'), signed(eventOf('again'), 'again'))).toBe(
       204,
     );
+  });
+
+  test('promises nothing for a delivery that comes again while the first is still handled', async () => {
+    const failing = `
+      console.log('at work');
+      await new Promise((resolve) => process.stdin.once('data', resolve));
+      throw new Error('it went wrong');`;
+    const script = join(directory, 'failing.mjs');
+    writeFileSync(
+      script,
+      readFileSync(file, 'utf8').replace(
+        /(async function handle\(event\) \{)[\s\S]*?\n\}/,
+        `$1${failing}\n}`,
+      ),
+    );
+    const { child, port, output } = await startReceiver(script);
+    const body = eventOf('twice');
+    const headers = signed(body, 'twice');
+
+    const first = send(port, body, headers);
+    await waitFor(() => output().includes('at work'), { describe: 'the first is being handled' });
+    const second = send(port, body, headers);
+    // A whole request behind it, so that the second has come in.
+    expect(await send(port, '', {}, 'GET')).toBe(405);
+    child.stdin?.write('go on');
+
+    expect(await Promise.all([first, second])).toEqual([500, 500]);
+    child.kill();
   });
 
   const body = eventOf('forged');

@@ -57,6 +57,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       .addColumn('event', 'text', (c) => c.notNull())
       .addColumn('status', 'text', (c) => c.notNull())
       .addColumn('attempts', 'integer', (c) => c.notNull())
+      .addColumn('lost', 'integer', (c) => c.notNull())
       .addColumn('epoch', 'integer', (c) => c.notNull())
       .addColumn('due_at', moment)
       .addColumn('started_at', moment)

@@ -1,0 +1,40 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { parseAllowList } from '../egress/allow-list.ts';
+import { authority, receiveHttps } from '../egress/fixtures/receiver.ts';
+import { openSender } from './send.ts';
+
+afterEach(() => void vi.useRealTimers());
+
+test.each([false, true])(
+  'a connection may take more than 5 s of the 10 s that an answer may take (on its own: %s)',
+  async (isFresh) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const receiver = await receiveHttps((_request, response) => void response.end('taken'));
+    const isAsked = Promise.withResolvers<void>();
+    const addresses = Promise.withResolvers<readonly string[]>();
+    const sender = openSender({
+      allowed: parseAllowList('127.0.0.0/8'),
+      timeoutMs: 10_000,
+      ca: authority,
+      resolve: () => {
+        isAsked.resolve();
+        return addresses.promise;
+      },
+    });
+
+    const answer = sender.send({
+      url: `https://slow.receiver.test:${receiver.port}/`,
+      headers: {},
+      body: '{}',
+      isFresh,
+      signal: new AbortController().signal,
+    });
+    await isAsked.promise;
+    vi.advanceTimersByTime(9_900);
+    addresses.resolve(['127.0.0.1']);
+
+    expect(await answer).toEqual({ status: 200, error: null, response: 'taken' });
+    await sender.close();
+    await receiver.close();
+  },
+);
