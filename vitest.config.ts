@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 /**
  * One project per kind of test. The broker starts PostgreSQL for the first test that asks for it,
- * once for all of them. Fault tests kill processes and measure time, so they run after everything
+ * once for all of them. Fault tests kill processes and measure time, so they run apart from everything
  * else and one file at a time.
  */
 const seconds = 1000;

@@ -26,8 +26,8 @@ import { createAccept, type LocalWorker, queueOf } from './jobs/accept.ts';
 import { createExecute } from './jobs/execute.ts';
 import { executionRoutes } from './jobs/execution.routes.ts';
 import { createJobFeed } from './jobs/feed.ts';
+import { countByStatus } from './jobs/job-lists.store.ts';
 import { jobRoutes } from './jobs/jobs.routes.ts';
-import { countByStatus } from './jobs/jobs.store.ts';
 import { createJobs } from './jobs/jobs.ts';
 import { createPerformer } from './jobs/perform.ts';
 import { createRecovery, jobQueues } from './jobs/recover.ts';
@@ -39,6 +39,7 @@ import { hasScopes } from './kernel/caller.ts';
 import { type Clock, systemClock } from './kernel/clock.ts';
 import type { Logger } from './kernel/log.ts';
 import { type QueueName, queueNames } from './kernel/queues.ts';
+import { repeat } from './kernel/repeat.ts';
 import { memoryRoutes } from './memories/memories.routes.ts';
 import { createMemories } from './memories/memories.ts';
 import { createRunMemories } from './memories/run-memory.ts';
@@ -300,20 +301,26 @@ export async function startApp(parts: Parts): Promise<App> {
     queue.consume('webhooks', deliveriesLookedUp, (id) => outgoing.deliverer.take(id)),
     outgoing.deliverer,
   ];
+  const onTaskError = (err: unknown) =>
+    log.error({ err }, 'a background task failed; it will be tried again');
+  const background = (everyMs: number, task: () => Promise<unknown>) =>
+    repeat(everyMs, task, onTaskError);
   const tasks = [
-    repeat(sweepEveryMs, () => recovery.sweep()),
-    repeat(config.jobLeaseMs / 3, () => performer.renew()),
-    repeat(purgeEveryMs, () => memories.purge()),
-    repeat(tickEveryMs, tick),
-    repeat(dispatchEveryMs, () => outgoing.dispatcher.dispatch()),
-    repeat(sweepEveryMs, () => outgoing.recovery.sweep()),
-    repeat(retentionEveryMs, async () => {
+    background(sweepEveryMs, () => recovery.sweep()),
+    background(config.jobLeaseMs / 3, () => performer.renew()),
+    background(purgeEveryMs, () => memories.purge()),
+    background(tickEveryMs, tick),
+    background(dispatchEveryMs, () => outgoing.dispatcher.dispatch()),
+    background(sweepEveryMs, () => outgoing.recovery.sweep()),
+    background(retentionEveryMs, async () => {
       // After a long standstill, what is old may not have been read.
       await outgoing.dispatcher.dispatch();
       await deleteExpired({ database, clock, writer }, config.retentionDays);
     }),
-    repeat(retentionEveryMs, () => deleteExpiredRuns({ database, clock }, config.retentionDays)),
-    repeat(retentionEveryMs, () => outgoing.recovery.deleteExpired(config.retentionDays)),
+    background(retentionEveryMs, () =>
+      deleteExpiredRuns({ database, clock }, config.retentionDays),
+    ),
+    background(retentionEveryMs, () => outgoing.recovery.deleteExpired(config.retentionDays)),
   ];
 
   return {
@@ -337,31 +344,6 @@ export async function startApp(parts: Parts): Promise<App> {
       await database.close();
     },
   };
-
-  /** Runs a background task at an interval, one at a time; a failure is logged and tried again. */
-  function repeat(everyMs: number, task: () => Promise<unknown>): { stop(): Promise<void> } {
-    let underWay: Promise<void> | null = null;
-    const run = () => {
-      underWay ??= attempt().finally(() => {
-        underWay = null;
-      });
-    };
-    async function attempt(): Promise<void> {
-      try {
-        await task();
-      } catch (err) {
-        log.error({ err }, 'a background task failed; it will be tried again');
-      }
-    }
-    run();
-    const timer = setInterval(run, everyMs).unref();
-    return {
-      async stop() {
-        clearInterval(timer);
-        await underWay;
-      },
-    };
-  }
 }
 
 function metricsSource({ database, queue }: Parts): MetricsSource {

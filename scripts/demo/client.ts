@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { say, sayValue, shortened } from './paper.ts';
 
-const lookEveryMs = 200;
+const lookEveryMs = 1_000;
 
 interface Job {
   readonly job_id: string;
@@ -20,7 +20,7 @@ export async function createClient(url: string, adminSecret: string) {
   const { plaintext_key: key } = await call<{ plaintext_key: string }>(
     `${url}/admin/api-keys`,
     { authorization: `Bearer ${adminSecret}` },
-    { client_name: 'demo', scopes: ['*'] },
+    { client_name: 'demo', scopes: ['*'], rate_limit: 600 },
   );
   const headers = { 'x-api-key': key };
   const get = <T>(path: string) => call<T>(`${url}${path}`, headers);

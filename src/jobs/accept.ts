@@ -23,6 +23,7 @@ import {
   type JobRow,
   type NewJob,
 } from './jobs.store.ts';
+import { queuedEvent } from './status-events.ts';
 
 /** How long an Idempotency-Key is remembered (decisions 6). */
 export const idempotencyMs = 24 * 60 * 60 * 1000;
@@ -138,16 +139,6 @@ export function createAccept(parts: {
   }
 
   return Object.assign(createBatch(database, within), { within });
-}
-
-/** The first event of every job's stream. */
-export function queuedEvent(job: { created_at: number }) {
-  return {
-    epoch: 0,
-    n: 0,
-    type: 'status' as const,
-    data: { status: 'queued', at: new Date(job.created_at).toISOString() },
-  };
 }
 
 function newJob(request: WorkRequest, now: number): NewJob {

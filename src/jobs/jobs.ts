@@ -10,21 +10,23 @@ import { isId } from '../kernel/ids.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import { type Accept, type AcceptedJob, queueOf } from './accept.ts';
 import { agentPaused, refuseInvalid } from './execute.ts';
-import { endingN, type JobFeed } from './feed.ts';
+import type { JobFeed } from './feed.ts';
+import { type JobFilters, listJobs } from './job-lists.store.ts';
 import {
   cancelQueuedJobs,
   changeJobCounts,
   findJob,
   holdJobs,
-  type JobFilters,
   type JobRow,
-  listJobs,
   requestCancellation,
 } from './jobs.store.ts';
 import type { ScheduledRuns } from './scheduled-runs.ts';
-import { cancelledError, isFinal, type JobError } from './states.ts';
+import { cancelledError, isFinal, type JobError, type Verdict } from './states.ts';
+import { endingEvent } from './status-events.ts';
 
-export type { JobFilters } from './jobs.store.ts';
+export type { JobFilters } from './job-lists.store.ts';
+
+const cancelledVerdict: Verdict = { status: 'cancelled', error: cancelledError };
 
 export type Jobs = ReturnType<typeof createJobs>;
 
@@ -85,7 +87,7 @@ export function createJobs(parts: {
     );
     tx.afterCommit(() => {
       for (const job of cancelled) {
-        if (feed.isHeard(job.id)) feed.publish(job.id, cancelledEvent(job, now));
+        if (feed.isHeard(job.id)) feed.publish(job.id, endingEvent(job, cancelledVerdict, now));
       }
     });
     return cancelled.length;
@@ -222,19 +224,5 @@ function shownJob(row: JobRow, tokens: TokenStats) {
         ? null
         : (JSON.parse(row.progress) as { fraction: number; note: string | null }),
     token_stats: tokens,
-  };
-}
-
-function cancelledEvent(job: Pick<JobRow, 'epoch' | 'attempt'>, now: number) {
-  return {
-    epoch: job.epoch,
-    n: endingN,
-    type: 'status' as const,
-    data: {
-      status: 'cancelled',
-      attempt: job.attempt,
-      at: timestamp(now),
-      error: cancelledError,
-    },
   };
 }

@@ -10,7 +10,7 @@ import type { Database } from '../database/database.ts';
 import type { JobStatus } from '../database/tables.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import type { RunHandle, RunOutcome, RunReport } from '../executors/run.ts';
-import { type Clock, timestamp } from '../kernel/clock.ts';
+import type { Clock } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import type { MemoryChanges } from '../memories/record.ts';
@@ -21,6 +21,7 @@ import { type ClaimedJob, changeJobCounts, claimJobs, renewLeases } from './jobs
 import type { createReports, ReportStream } from './reports.ts';
 import type { RunMessage, Settle, Settlement } from './settle.ts';
 import type { Ending } from './states.ts';
+import { activeEvent } from './status-events.ts';
 
 /** Unattributed executor deaths after which a job runs with no neighbour. */
 const deathsBeforeAlone = 2;
@@ -304,18 +305,4 @@ function addReport(stream: ReportStream, report: RunReport): void {
       stream.add({ type: 'message', data: { role: report.role, content: report.content } });
       break;
   }
-}
-
-/** The first event of a claim. */
-export function activeEvent(job: Pick<ClaimedJob, 'epoch' | 'attempt' | 'started_at'>) {
-  return {
-    epoch: job.epoch,
-    n: 0,
-    type: 'status' as const,
-    data: {
-      status: 'active',
-      attempt: job.attempt,
-      at: timestamp(job.started_at ?? 0),
-    },
-  };
 }

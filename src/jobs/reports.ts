@@ -6,7 +6,8 @@ import { createBatch } from '../database/batch.ts';
 import type { Database } from '../database/database.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import type { JobEvent, JobFeed } from './feed.ts';
-import { type ClaimedJob, insertJobEvents, setJobProgress } from './jobs.store.ts';
+import { insertJobEvents } from './job-events.store.ts';
+import { type ClaimedJob, setJobProgress } from './jobs.store.ts';
 
 /** Events that one attempt may add to its stream; what comes after is dropped. */
 const eventsPerAttemptMax = 5_000;

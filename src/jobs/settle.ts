@@ -18,16 +18,12 @@ import type { Memories } from '../memories/memories.ts';
 import type { MemoryChanges } from '../memories/record.ts';
 import type { Queue } from '../queue/queue.ts';
 import { messageText, queueOf } from './accept.ts';
-import { attemptEndN, endingN, type JobEvent, type JobFeed } from './feed.ts';
-import {
-  type ClaimedJob,
-  changeJobCounts,
-  holdJobs,
-  insertJobEvents,
-  settleJobs,
-} from './jobs.store.ts';
+import type { JobFeed } from './feed.ts';
+import { insertJobEvents } from './job-events.store.ts';
+import { type ClaimedJob, changeJobCounts, holdJobs, settleJobs } from './jobs.store.ts';
 import type { EndedRun, ScheduledRuns } from './scheduled-runs.ts';
 import { type Ending, isFinal, type Verdict, verdictOn } from './states.ts';
+import { endingEvent } from './status-events.ts';
 
 /** Characters of the output that an event carries. */
 const summaryMax = 200;
@@ -321,24 +317,4 @@ function eventsOf({ job, verdict }: Judged, now: number): NewEvent[] {
     events.push({ ...envelope, type: 'agent.error', data });
   }
   return events;
-}
-
-/** The last event of a claim. */
-function endingEvent(
-  job: Pick<ClaimedJob, 'epoch' | 'attempt'>,
-  verdict: Verdict,
-  now: number,
-): JobEvent {
-  const common = { status: verdict.status, attempt: job.attempt, at: timestamp(now) };
-  return {
-    epoch: job.epoch,
-    n: verdict.status === 'queued' ? attemptEndN : endingN,
-    type: 'status',
-    data:
-      verdict.status === 'completed'
-        ? common
-        : verdict.status === 'queued'
-          ? { ...common, error: verdict.error, run_at: timestamp(verdict.runAt) }
-          : { ...common, error: verdict.error },
-  };
 }

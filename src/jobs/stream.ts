@@ -5,12 +5,11 @@
  */
 import type { Database } from '../database/database.ts';
 import type { JobEventsTable } from '../database/tables.ts';
-import { timestamp } from '../kernel/clock.ts';
-import { queuedEvent } from './accept.ts';
-import { attemptEndN, endingN, type JobEvent, type JobFeed, type Position } from './feed.ts';
-import { findJob, type JobRow, listJobEvents } from './jobs.store.ts';
-import { activeEvent } from './perform.ts';
+import { attemptEndN, type JobEvent, type JobFeed, type Position } from './feed.ts';
+import { listJobEvents } from './job-events.store.ts';
+import { findJob, type JobRow } from './jobs.store.ts';
 import { isFinal } from './states.ts';
+import { activeEvent, endOfJob, queuedEvent } from './status-events.ts';
 
 /** Recorded events read at a time. */
 const pageSize = 500;
@@ -42,7 +41,7 @@ export async function* jobStream(
     }
     // Whoever has had the last event already, and comes again, has nothing to wait for.
     const job = await findJob(parts.database.read, organizationId, jobId);
-    if (job === undefined || (isFinal(job.status) && !isAfter(endOf(job), at))) return;
+    if (job === undefined || (isFinal(job.status) && !isAfter(endOfJob(job), at))) return;
     for await (const event of live.events()) {
       if (isAfter(event, at)) {
         yield event;
@@ -126,7 +125,7 @@ function withStates(
   const { epoch, attempt, started_at } = job;
   const isLatestClaim = started_at !== null && (job.status === 'active' || isFinal(job.status));
   if (isLatestClaim && !begun.has(epoch)) events.push(activeEvent({ epoch, attempt, started_at }));
-  if (isFinal(job.status)) events.push(endOf(job));
+  if (isFinal(job.status)) events.push(endOfJob(job));
   return events;
 }
 
@@ -135,20 +134,6 @@ function beginningOf(job: JobRow, epoch: number, ending: ClaimEnding | undefined
   if (ending === undefined) return activeEvent({ ...job, epoch });
   const { attempt, started_at: at } = ending;
   return { epoch, n: 0, type: 'status', data: { status: 'active', attempt, at } };
-}
-
-function endOf(job: JobRow): JobEvent {
-  return {
-    epoch: job.epoch,
-    n: endingN,
-    type: 'status',
-    data: {
-      status: job.status,
-      attempt: job.attempt,
-      at: timestamp(job.finished_at ?? 0),
-      ...(job.error === null ? {} : { error: JSON.parse(job.error) as unknown }),
-    },
-  };
 }
 
 function liveEvents(feed: JobFeed, jobId: string, signal: AbortSignal) {

@@ -1,0 +1,51 @@
+/**
+ * The status events of a job's stream: what whoever listens hears at once, and what is told from the
+ * job's row to whoever comes later, in the same words.
+ */
+import { timestamp } from '../kernel/clock.ts';
+import { attemptEndN, endingN, type JobEvent, type Position } from './feed.ts';
+import type { JobRow } from './jobs.store.ts';
+import type { JobError, Verdict } from './states.ts';
+
+/** A claim, as its events name it. */
+type Claim = Pick<JobRow, 'epoch' | 'attempt'>;
+
+/** The first event of every job's stream. */
+export function queuedEvent(job: Pick<JobRow, 'created_at'>): JobEvent {
+  return statusEvent({ epoch: 0, n: 0 }, { status: 'queued', at: timestamp(job.created_at) });
+}
+
+/** The first event of a claim. */
+export function activeEvent(job: Claim & Pick<JobRow, 'started_at'>): JobEvent {
+  const { epoch, attempt, started_at } = job;
+  const data = { status: 'active', attempt, at: timestamp(started_at ?? 0) };
+  return statusEvent({ epoch, n: 0 }, data);
+}
+
+/** The last event of a claim, which is the job's last unless it waits for another one. */
+export function endingEvent({ epoch, attempt }: Claim, verdict: Verdict, now: number): JobEvent {
+  const data = { status: verdict.status, attempt, at: timestamp(now) };
+  switch (verdict.status) {
+    case 'completed':
+      return statusEvent({ epoch, n: endingN }, data);
+    case 'queued': {
+      const { error, runAt } = verdict;
+      const waiting = { ...data, error, run_at: timestamp(runAt) };
+      return statusEvent({ epoch, n: attemptEndN }, waiting);
+    }
+    default:
+      return statusEvent({ epoch, n: endingN }, { ...data, error: verdict.error });
+  }
+}
+
+/** The last event of a job that has ended, from its row. */
+export function endOfJob(job: JobRow): JobEvent {
+  const { epoch, attempt, status, finished_at } = job;
+  const error = job.error === null ? {} : { error: JSON.parse(job.error) as JobError };
+  const data = { status, attempt, at: timestamp(finished_at ?? 0), ...error };
+  return statusEvent({ epoch, n: endingN }, data);
+}
+
+function statusEvent(position: Position, data: JobEvent['data']): JobEvent {
+  return { ...position, type: 'status', data };
+}
