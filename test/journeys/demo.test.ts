@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
 const root = join(import.meta.dirname, '../..');
 const demos = () => readdirSync(tmpdir()).filter((name) => name.startsWith('skillwright-demo-'));
 
-test('npm run demo starts a throw-away instance, runs skills on real input, and ends with 0', async () => {
+test('npm run demo starts a throw-away instance, runs skills, lets a schedule fire, and ends with 0', async () => {
   const before = demos();
 
   // Rejects for any other exit code.
@@ -23,7 +23,7 @@ test('npm run demo starts a throw-away instance, runs skills on real input, and 
   const runs = stdout.split('\n── ').slice(1);
   expect(runs.length).toBeGreaterThanOrEqual(4);
   for (const run of runs) {
-    expect(run).toMatch(/POST \/api\/[a-z]+\/v1\.0\/[a-z-]+/);
+    expect(run).toMatch(/[a-z]+\/v1\.0\/[a-z-]+/);
     expect(run).toMatch(/job [0-9a-f-]{36} completed in \d+ ms/);
     expect(run).toMatch(/conversation [0-9a-f-]{36}/);
     expect(run).toMatch(/user: .+\n\s+assistant: .+/);
@@ -33,6 +33,11 @@ test('npm run demo starts a throw-away instance, runs skills on real input, and 
   expect(stdout).toContain('**boiling water**');
   expect(stdout).toMatch(/"city": "Lisbon"/);
   expect(stdout).toContain('10.5');
+  // A push through a trigger, a schedule whose run remembers, signed webhooks.
+  expect(stdout).toContain('A signed push');
+  expect(stdout).toMatch(/GET \/api\/agents\/default\/memories.*\n.*\n.*"id"/);
+  expect(stdout).toMatch(/Webhooks: \d+ deliveries arrived, every signature verified/);
+  expect(stdout).toMatch(/"scheduled_for": "[^"]+:00\.000Z"/);
   expect(stdout).not.toMatch(/sk_[A-Za-z0-9_-]{43}/);
   expect(demos().filter((name) => !before.includes(name))).toEqual([]);
 });
