@@ -9,7 +9,7 @@ import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { createGunzip } from 'node:zlib';
-import { lazily } from './lazy.ts';
+import { lazily } from '../kernel/lazy.ts';
 import { refusals } from './refusals.ts';
 import type { Server } from './server.ts';
 

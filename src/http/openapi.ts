@@ -5,7 +5,7 @@
  */
 import Fastify from 'fastify';
 import { Type } from 'typebox';
-import { lazily } from './lazy.ts';
+import { lazily } from '../kernel/lazy.ts';
 import { type OpenApiDocument, shareComponents } from './openapi-components.ts';
 import { refusals } from './refusals.ts';
 import { FreeObject } from './schemas.ts';

@@ -6,8 +6,8 @@
  */
 import type { AllowList } from '../egress/allow-list.ts';
 import { EgressError } from '../egress/egress-error.ts';
-import { openEgress } from '../egress/guarded-fetch.ts';
 import type { Resolve } from '../egress/system-resolver.ts';
+import { lazily } from '../kernel/lazy.ts';
 import { hostPlacesMax } from './lanes.ts';
 
 /** Bytes of an answer that are read at most; its status has decided by then. */
@@ -62,12 +62,19 @@ export function openSender(options: {
     ...(ca === undefined ? {} : { ca }),
     ...(resolve === undefined ? {} : { resolve }),
   } as const;
-  const kept = openEgress({ ...common, keepAlive: { idleMs, connectionsMax: hostPlacesMax } });
-  const fresh = openEgress(common);
+  let isOpen = false;
+  // Loaded for the first attempt: it would cost a process without webhooks a sixth of its memory.
+  const open = lazily(async () => {
+    const { openEgress } = await import('../egress/guarded-fetch.ts');
+    const kept = openEgress({ ...common, keepAlive: { idleMs, connectionsMax: hostPlacesMax } });
+    return { kept, fresh: openEgress(common) };
+  });
   return {
     async send({ url, headers, body, isFresh, signal }) {
+      isOpen = true;
+      const ways = await open();
       try {
-        const answer = await (isFresh ? fresh : kept).request(url, {
+        const answer = await (isFresh ? ways.fresh : ways.kept).request(url, {
           method: 'POST',
           headers,
           body,
@@ -86,6 +93,8 @@ export function openSender(options: {
       }
     },
     async close() {
+      if (!isOpen) return;
+      const { kept, fresh } = await open();
       await Promise.all([kept.close(), fresh.close()]);
     },
   };
