@@ -7,7 +7,6 @@ import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
 import {
   FreeObject,
-  longTextMax,
   Name,
   Nothing,
   Nullable,
@@ -18,7 +17,7 @@ import {
   Words,
 } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
-import { invalid } from '../kernel/errors.ts';
+import { longTextMax, refuseLong } from '../kernel/long-text.ts';
 import type { AgentFields, Agents } from './agents.ts';
 
 const tags = ['Agents'];
@@ -198,13 +197,8 @@ export function agentRoutes(server: Server, { agents }: { agents: Agents }) {
 
 /** The caps that count bytes, which a JSON Schema cannot. */
 function checked<T extends AgentFields>(body: T): T {
-  for (const name of ['description', 'instructions'] as const) {
-    if (Buffer.byteLength(body[name] ?? '') > longTextMax) {
-      throw invalid(name, 'must be at most 64 KiB');
-    }
-  }
-  if (Buffer.byteLength(JSON.stringify(body.metadata ?? {})) > longTextMax) {
-    throw invalid('metadata', 'must be at most 64 KiB');
-  }
+  refuseLong('description', body.description ?? '');
+  refuseLong('instructions', body.instructions ?? '');
+  refuseLong('metadata', JSON.stringify(body.metadata ?? {}));
   return body;
 }

@@ -11,9 +11,6 @@ export const Words = <W extends string>(words: readonly W[]) =>
   Type.Unsafe<W>({ type: 'string', enum: [...words] });
 export const FreeObject = Type.Record(Type.String(), Type.Unknown());
 
-/** Bytes of a content, a description, a metadata object. */
-export const longTextMax = 65_536;
-
 export const Page = Type.Object({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 50 })),
   offset: Type.Optional(Type.Integer({ minimum: 0, default: 0 })),

@@ -15,7 +15,7 @@ import { PlatformError } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import type { MemoryChanges } from '../memories/record.ts';
 import { isMemoryQuestion, type RunMemory, type StartRunMemory } from '../memories/run-memory.ts';
-import type { SkillRegistry } from '../skills/registry.ts';
+import { type SkillRegistry, skillKey } from '../skills/registry.ts';
 import type { JobFeed } from './feed.ts';
 import { type ClaimedJob, changeJobCounts, claimJobs, renewLeases } from './jobs.store.ts';
 import type { createReports, ReportStream } from './reports.ts';
@@ -94,8 +94,8 @@ export function createPerformer(parts: {
 
   async function run(job: ClaimedJob): Promise<void> {
     const skill = skills.definition(job.skill_category, job.skill_version, job.skill_name);
+    const name = skillKey(job.skill_category, job.skill_version, job.skill_name);
     if (skill === undefined) {
-      const name = `${job.skill_category}/${job.skill_version}/${job.skill_name}`;
       await finish(
         { job, stopped: null },
         failure(`No definition of the skill ${name} is loaded here`),
@@ -109,7 +109,7 @@ export function createPerformer(parts: {
     let memory: RunMemory | null = null;
     const handle = executors.run(
       {
-        skill: `${job.skill_category}/${job.skill_version}/${job.skill_name}`,
+        skill: name,
         input: job.input,
         context: {
           jobId: job.id,

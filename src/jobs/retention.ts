@@ -5,7 +5,8 @@
 import { foldConversationCounts, forgetConversations } from '../conversations/record.ts';
 import type { Writer } from '../database/counts.ts';
 import type { Database, Transaction } from '../database/database.ts';
-import type { Clock } from '../kernel/clock.ts';
+import { type DeletedBatch, deleteInBatches, foundAndDeleted } from '../database/in-batches.ts';
+import { type Clock, dayMs } from '../kernel/clock.ts';
 import { idFloor } from '../kernel/ids.ts';
 import { idempotencyMs } from './accept.ts';
 import { changeJobCounts, foldJobCounts } from './jobs.store.ts';
@@ -15,7 +16,6 @@ import { deleteJobs, deleteOldEvents, deleteOldKeys, findEndedJobs } from './ret
 const jobsMax = 100;
 /** Rows of other kinds deleted in one transaction. */
 const rowsMax = 1_000;
-const dayMs = 24 * 60 * 60 * 1000;
 
 /** Deletes what was accepted more than `days` ago and has ended; how many jobs that were. */
 export async function deleteExpired(
@@ -25,12 +25,14 @@ export async function deleteExpired(
   const { database, clock, writer } = parts;
   const now = clock.now();
   const before = now - days * dayMs;
-  const deleted = await inBatches(database, jobsMax, (tx) =>
+  const deleted = await deleteInBatches(database, jobsMax, (tx) =>
     deleteBatch(tx, idFloor(before), writer),
   );
-  await inBatches(database, rowsMax, async (tx) => all(await deleteOldEvents(tx, before, rowsMax)));
-  await inBatches(database, rowsMax, async (tx) =>
-    all(await deleteOldKeys(tx, now - idempotencyMs, rowsMax)),
+  await deleteInBatches(database, rowsMax, async (tx) =>
+    foundAndDeleted(await deleteOldEvents(tx, before, rowsMax)),
+  );
+  await deleteInBatches(database, rowsMax, async (tx) =>
+    foundAndDeleted(await deleteOldKeys(tx, now - idempotencyMs, rowsMax)),
   );
   await database.write(async (tx) => {
     // In the order in which accepting and settling change them.
@@ -40,29 +42,7 @@ export async function deleteExpired(
   return deleted;
 }
 
-const all = (found: number): Batch => ({ found, deleted: found });
-
-/** Rows that a batch found old, and those of them that no other process had deleted meanwhile. */
-interface Batch {
-  readonly found: number;
-  readonly deleted: number;
-}
-
-/** Repeats a batch, each in a transaction of its own, until one was not full. */
-async function inBatches(
-  database: Database,
-  max: number,
-  batch: (tx: Transaction) => Promise<Batch>,
-): Promise<number> {
-  let total = 0;
-  for (;;) {
-    const { found, deleted } = await database.write(batch);
-    total += deleted;
-    if (found < max) return total;
-  }
-}
-
-async function deleteBatch(tx: Transaction, before: string, writer: Writer): Promise<Batch> {
+async function deleteBatch(tx: Transaction, before: string, writer: Writer): Promise<DeletedBatch> {
   const found = await findEndedJobs(tx, before, jobsMax);
   // Every process does this: each job is counted by the one that deletes it.
   const jobs = await deleteJobs(

@@ -6,6 +6,8 @@ export interface Clock {
   monotonic(): number;
 }
 
+export const dayMs = 24 * 60 * 60 * 1000;
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

@@ -1,8 +1,5 @@
 /** What a memory may hold, whoever hands it in: a client or a run. */
-import { invalid } from '../kernel/errors.ts';
-
-/** UTF-8 bytes of the content, and of the metadata as JSON text. */
-const bytesMax = 65_536;
+import { refuseLong } from '../kernel/long-text.ts';
 
 /** The tag of a memory that was given none (decisions 8). */
 export const defaultTag = 'fact';
@@ -18,9 +15,8 @@ export interface MemoryFields {
  * may be; counts bytes, as no schema can.
  */
 export function checkBytes({ content = '', metadata = {} }: MemoryFields): number {
-  const contentBytes = Buffer.byteLength(content);
-  const metadataBytes = Buffer.byteLength(JSON.stringify(metadata));
-  if (contentBytes > bytesMax) throw invalid('content', 'must be at most 64 KiB');
-  if (metadataBytes > bytesMax) throw invalid('metadata', 'must be at most 64 KiB');
-  return contentBytes + metadataBytes;
+  const json = JSON.stringify(metadata);
+  refuseLong('content', content);
+  refuseLong('metadata', json);
+  return Buffer.byteLength(content) + Buffer.byteLength(json);
 }

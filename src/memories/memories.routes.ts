@@ -5,18 +5,9 @@ import { callerOf } from '../http/authenticate.ts';
 import { pageParameters, type Query, textParameter } from '../http/query.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
-import {
-  FreeObject,
-  Id,
-  longTextMax,
-  Name,
-  Nothing,
-  Page,
-  Paged,
-  Slug,
-  Timestamp,
-} from '../http/schemas.ts';
+import { FreeObject, Id, Name, Nothing, Page, Paged, Slug, Timestamp } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
+import { longTextMax } from '../kernel/long-text.ts';
 import { defaultTag } from './fields.ts';
 import type { Memories } from './memories.ts';
 import type { Owning } from './record.ts';

@@ -3,13 +3,13 @@
  * is a set of bits, and the next match is found by walking years, months and days by those bits, so
  * the rarest expression costs little more than `* * * * *`. Pure; time is passed in.
  */
+import { dayMs } from '../kernel/clock.ts';
 
 /** Characters of an expression, as it was given. */
 export const cronCharactersMax = 256;
 /** After so many years the Gregorian calendar repeats, weekdays included: what has not matched never will. */
 const cycleYears = 400;
 const minuteMs = 60_000;
-const dayMs = 24 * 60 * minuteMs;
 
 /** The numbers from 0 to 63 that a field matches. */
 type Bits = readonly [low: number, high: number];

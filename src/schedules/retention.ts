@@ -1,12 +1,12 @@
 /** Retention of what became of slots: deleted with age, a batch at a time, once it goes on no more. */
 import type { Database, Transaction } from '../database/database.ts';
-import type { Clock } from '../kernel/clock.ts';
+import { deleteInBatches, foundAndDeleted } from '../database/in-batches.ts';
+import { type Clock, dayMs } from '../kernel/clock.ts';
 import { idFloor } from '../kernel/ids.ts';
 import { deleteRuns } from './runs.store.ts';
 
 /** Rows deleted in one transaction. */
 const rowsMax = 1_000;
-const dayMs = 24 * 60 * 60 * 1000;
 
 /**
  * Deletes at most `limit` runs that were recorded before `before` (milliseconds) and whose job, if
@@ -17,15 +17,12 @@ export function deleteOldRuns(tx: Transaction, before: number, limit: number): P
 }
 
 /** Deletes all runs that are more than `days` old; how many. */
-export async function deleteExpiredRuns(
+export function deleteExpiredRuns(
   { database, clock }: { database: Database; clock: Clock },
   days: number,
 ): Promise<number> {
   const before = clock.now() - days * dayMs;
-  let total = 0;
-  for (;;) {
-    const deleted = await database.write((tx) => deleteOldRuns(tx, before, rowsMax));
-    total += deleted;
-    if (deleted < rowsMax) return total;
-  }
+  return deleteInBatches(database, rowsMax, async (tx) =>
+    foundAndDeleted(await deleteOldRuns(tx, before, rowsMax)),
+  );
 }

@@ -2,10 +2,10 @@
  * The slots of an expression in a stretch of time, for what comes after a downtime: counted by days
  * and listed from the newest, so that years of missed minutes cost no more than an hour of them.
  */
+import { dayMs } from '../kernel/clock.ts';
 import { type Cron, daysOfMonth, nextAfter } from './cron.ts';
 
 const minuteMs = 60_000;
-const dayMs = 24 * 60 * minuteMs;
 
 /** Slots from `first` to `now`, both included: the newest `max` in order, and how many came before. */
 export function slotsUpTo(

@@ -15,7 +15,7 @@ import { type Caller, hasScopes } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
-import type { Skill, SkillRegistry } from '../skills/registry.ts';
+import { type Skill, type SkillRegistry, skillKey } from '../skills/registry.ts';
 import { type Cron, CronError, nextMatch, parseCron } from './cron.ts';
 import { type Decision, decide, type Refusal, recordsDue } from './run-due.ts';
 import { runRequest } from './run-request.ts';
@@ -272,7 +272,7 @@ function judge(
   skill: Skill | undefined,
   agent: 'active' | 'paused',
 ): Prepared['readiness'] {
-  const name = `${job.skill_category}/${job.skill_version}/${job.skill_name}`;
+  const name = skillKey(job.skill_category, job.skill_version, job.skill_name);
   const refuse = (outcome: Refusal['outcome'], code: string, message: string): Refusal => ({
     outcome,
     code,

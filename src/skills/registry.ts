@@ -75,7 +75,7 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
     const stored = await listSkillRows(database.read);
     const previousRows = rows;
     const previous = skills;
-    rows = new Map(stored.map((row) => [keyOf(row.category, row.version, row.skill_name), row]));
+    rows = new Map(stored.map((row) => [skillKey(row.category, row.version, row.skill_name), row]));
     skills = new Map();
     for (const [key, row] of rows) {
       const known = previous.get(key);
@@ -88,7 +88,7 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
   }
 
   function findActive(category: string, version: string, name: string): Skill | undefined {
-    const skill = skills.get(keyOf(category, version, name));
+    const skill = skills.get(skillKey(category, version, name));
     return skill?.isActive ? skill : undefined;
   }
 
@@ -96,7 +96,9 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
     async register(facts) {
       await reload();
       const now = clock.now();
-      const defined = new Set(facts.map((fact) => keyOf(fact.category, fact.version, fact.name)));
+      const defined = new Set(
+        facts.map((fact) => skillKey(fact.category, fact.version, fact.name)),
+      );
       const changed = facts.filter((fact) => !isStored(rows.get(factKey(fact)), fact));
       const vanished = [...rows].filter(([key, row]) => row.defined === 1 && !defined.has(key));
       if (changed.length === 0 && vanished.length === 0) return;
@@ -123,7 +125,7 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
     findActive,
 
     definition(category, version, name) {
-      const key = keyOf(category, version, name);
+      const key = skillKey(category, version, name);
       return rows.get(key)?.defined === 1 ? skills.get(key) : undefined;
     },
 
@@ -136,7 +138,7 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
     },
 
     async setDeprecated(category, version, name, deprecated) {
-      const key = keyOf(category, version, name);
+      const key = skillKey(category, version, name);
       const row = rows.get(key);
       if (row === undefined) throw skillNotFound(category, version, name);
       if (row.deprecated !== Number(deprecated)) {
@@ -151,18 +153,18 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
 }
 
 /** How a skill is named everywhere outside the API's paths: `category/version/name`. */
-function keyOf(category: string, version: string, name: string): string {
+export function skillKey(category: string, version: string, name: string): string {
   return `${category}/${version}/${name}`;
 }
 
 function factKey(fact: SkillFacts): string {
-  return keyOf(fact.category, fact.version, fact.name);
+  return skillKey(fact.category, fact.version, fact.name);
 }
 
 function skillNotFound(category: string, version: string, name: string): PlatformError {
   return new PlatformError(
     'skill_not_found',
-    `No active skill matches ${keyOf(category, version, name).slice(0, 300)}`,
+    `No active skill matches ${skillKey(category, version, name).slice(0, 300)}`,
   );
 }
 

@@ -8,7 +8,6 @@ import { carries } from '../http/response-headers.ts';
 import {
   FreeObject,
   Id,
-  longTextMax,
   Name,
   Nothing,
   Nullable,
@@ -18,6 +17,7 @@ import {
 } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { invalid } from '../kernel/errors.ts';
+import { refuseLong } from '../kernel/long-text.ts';
 import { secretFault } from '../kernel/webhook-signature.ts';
 import type { TriggerFields, Triggers } from './triggers.ts';
 
@@ -269,12 +269,8 @@ export function triggerRoutes(server: Server, { triggers }: { triggers: Triggers
 
 /** What a JSON Schema cannot say. */
 function checked<T extends TriggerFields>(body: T): T {
-  if (Buffer.byteLength(body.mapping ?? '') > mappingMax) {
-    throw invalid('mapping', 'must be at most 8 KiB');
-  }
-  if (Buffer.byteLength(JSON.stringify(body.input ?? {})) > longTextMax) {
-    throw invalid('input', 'must be at most 64 KiB');
-  }
+  refuseLong('mapping', body.mapping ?? '', mappingMax);
+  refuseLong('input', JSON.stringify(body.input ?? {}));
   const fault = secretFault(body.signing_secret ?? '');
   if (fault !== null) throw invalid('signing_secret', fault);
   return body;

@@ -5,7 +5,8 @@
  */
 import type { Writer } from '../database/counts.ts';
 import type { Database } from '../database/database.ts';
-import type { Clock } from '../kernel/clock.ts';
+import { deleteInBatches } from '../database/in-batches.ts';
+import { type Clock, dayMs } from '../kernel/clock.ts';
 import { idFloor } from '../kernel/ids.ts';
 import type { Logger } from '../kernel/log.ts';
 import type { Queue } from '../queue/queue.ts';
@@ -24,7 +25,6 @@ const announcedMax = 10_000;
 const announcedOfOne = { most: 1_000, least: 20 };
 /** Deliveries deleted in one transaction. */
 const deletedMax = 500;
-const dayMs = 24 * 60 * 60 * 1000;
 
 export interface DeliveryRecovery {
   /** One pass. */
@@ -109,25 +109,20 @@ export function createDeliveryRecovery(parts: {
 
     async deleteExpired(days) {
       const before = idFloor(clock.now() - days * dayMs);
-      let total = 0;
-      for (;;) {
-        const { found, deleted } = await database.write(async (tx) => {
-          const ids = await findEnded(tx, before, deletedMax);
-          const rows = await deleteDeliveries(tx, ids);
-          await changeDeliveryCounts(
-            tx,
-            writer,
-            rows.map(({ webhook_id, status }) => ({
-              kind: { webhook_id },
-              from: status,
-              to: null,
-            })),
-          );
-          return { found: ids.length, deleted: rows.length };
-        });
-        total += deleted;
-        if (found < deletedMax) break;
-      }
+      const total = await deleteInBatches(database, deletedMax, async (tx) => {
+        const ids = await findEnded(tx, before, deletedMax);
+        const rows = await deleteDeliveries(tx, ids);
+        await changeDeliveryCounts(
+          tx,
+          writer,
+          rows.map(({ webhook_id, status }) => ({
+            kind: { webhook_id },
+            from: status,
+            to: null,
+          })),
+        );
+        return { found: ids.length, deleted: rows.length };
+      });
       await database.write((tx) => foldDeliveryCounts(tx, writer));
       await database.write((tx) => deleteEmptyCounts(tx));
       return total;

@@ -1,12 +1,11 @@
 /** Scheduled jobs, how their last runs went, and what became of every slot. */
-import { type CreateTableBuilder, type Kysely, sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { Dialect } from '../database.ts';
+import { clusteredIn } from './clustered.ts';
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   const moment = 'bigint';
-  /** In SQLite the rows live in the primary key's tree itself: one tree to write less. */
-  const clustered = <T extends string, C extends string>(table: CreateTableBuilder<T, C>) =>
-    dialect === 'sqlite' ? table.modifyEnd(sql`without rowid`) : table;
+  const clustered = clusteredIn(dialect);
 
   await clustered(
     db.schema

@@ -1,12 +1,12 @@
 /** Memories of agents, and the index of their words. */
-import { type CreateTableBuilder, type Kysely, sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { Dialect } from '../database.ts';
+import { clusteredIn } from './clustered.ts';
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   const sqlite = dialect === 'sqlite';
   const serial = sqlite ? 'integer' : 'bigserial';
-  const clustered = <T extends string, C extends string>(table: CreateTableBuilder<T, C>) =>
-    sqlite ? table.modifyEnd(sql`without rowid`) : table;
+  const clustered = clusteredIn(dialect);
 
   await db.schema
     .createTable('memory_owners')

@@ -1,11 +1,11 @@
 /** Outgoing webhooks, their deliveries and attempts, and the cursor by which they read the outbox. */
-import { type CreateTableBuilder, type Kysely, sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { Dialect } from '../database.ts';
+import { clusteredIn } from './clustered.ts';
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   const moment = 'bigint';
-  const clustered = <T extends string, C extends string>(table: CreateTableBuilder<T, C>) =>
-    dialect === 'sqlite' ? table.modifyEnd(sql`without rowid`) : table;
+  const clustered = clusteredIn(dialect);
 
   await clustered(
     db.schema

@@ -1,10 +1,10 @@
 /** Triggers: the addresses under which the outside world starts runs. */
-import { type CreateTableBuilder, type Kysely, sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { Dialect } from '../database.ts';
+import { clusteredIn } from './clustered.ts';
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
-  const clustered = <T extends string, C extends string>(table: CreateTableBuilder<T, C>) =>
-    dialect === 'sqlite' ? table.modifyEnd(sql`without rowid`) : table;
+  const clustered = clusteredIn(dialect);
 
   await clustered(
     db.schema
