@@ -18,8 +18,11 @@ const mayUse = {
   skills: ground,
   memories: ground,
   conversations: ground,
+  models: ['kernel'],
+  credentials: [...ground, 'models'],
+  usage: [...ground, 'models'],
   executors: ['kernel', 'skills'],
-  agents: [...ground, 'skills', 'memories', 'conversations'],
+  agents: [...ground, 'skills', 'memories', 'conversations', 'models', 'usage'],
   jobs: [...ground, 'skills', 'executors', 'agents', 'conversations', 'memories'],
   schedules: [...ground, 'api-keys', 'skills', 'agents', 'jobs'],
   triggers: [...ground, 'api-keys', 'skills', 'agents', 'jobs'],
@@ -46,7 +49,10 @@ module.exports = {
       name: 'slice-unknown',
       comment: 'A new folder in src/ needs a line in the table above.',
       severity: 'error',
-      from: { path: '^src/[^/]+/', pathNot: `^src/${either(Object.keys(mayUse))}/` },
+      from: {
+        path: '^src/[^/]+/',
+        pathNot: `^src/${either([...Object.keys(mayUse), 'composition'])}/`,
+      },
       to: { path: '^src/' },
     },
     {
@@ -72,9 +78,9 @@ module.exports = {
     },
     {
       name: 'routes-belong-to-app',
-      comment: 'app.ts alone puts the slices behind HTTP.',
+      comment: 'The composition alone puts the slices behind HTTP.',
       severity: 'error',
-      from: { path: '^src/([^/]+)/', pathNot: '[.]test[.]ts$' },
+      from: { path: '^src/([^/]+)/', pathNot: '[.]test[.]ts$|^src/composition/' },
       to: { path: '[.]routes[.]ts$', pathNot: '^src/$1/' },
     },
     {
@@ -86,16 +92,19 @@ module.exports = {
     },
     {
       name: 'stores-are-private',
-      comment: 'Only its own slice (and app.ts) imports a store.',
+      comment: 'Only its own slice (and the composition) imports a store.',
       severity: 'error',
-      from: { path: '^src/([^/]+)/', pathNot: '[.]test[.]ts$' },
+      from: { path: '^src/([^/]+)/', pathNot: '[.]test[.]ts$|^src/composition/' },
       to: { path: '[.]store[.]ts$', pathNot: '^src/$1/' },
     },
     {
       name: 'queue-through-its-port',
       comment: 'Slices see the port; run.ts alone knows which queue is behind it.',
       severity: 'error',
-      from: { ...product, pathNot: `${product.pathNot}|^src/(queue/|(app|run)[.]ts$)` },
+      from: {
+        ...product,
+        pathNot: `${product.pathNot}|^src/(queue/|composition/|(app|run)[.]ts$)`,
+      },
       to: { path: '^src/queue/', pathNot: '^src/queue/queue[.]ts$' },
     },
     {
@@ -103,8 +112,8 @@ module.exports = {
       comment:
         'main.ts reads the environment, run.ts and app.ts build; no slice reaches up to them.',
       severity: 'error',
-      from: { path: '^src/(?!(main|run|app)[.]ts$)', pathNot: '[.]test[.]ts$' },
-      to: { path: '^src/(main|run|app|config)[.]ts$' },
+      from: { path: '^src/(?!(main|run|app)[.]ts$|composition/)', pathNot: '[.]test[.]ts$' },
+      to: { path: '^src/((main|run|app|config)[.]ts$|composition/)' },
     },
     {
       name: 'sqlite-driver',
@@ -138,7 +147,7 @@ module.exports = {
       severity: 'error',
       from: {
         ...product,
-        pathNot: `${product.pathNot}|[.]routes[.]ts$|^src/(http/|mcp/|app[.]ts$)`,
+        pathNot: `${product.pathNot}|[.]routes[.]ts$|^src/(http/|mcp/|composition/|app[.]ts$)`,
       },
       to: { path: 'node_modules/(fastify|@fastify/[^/]+)/' },
     },

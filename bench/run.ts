@@ -23,19 +23,21 @@ import {
   temporaryDirectory,
 } from './server.ts';
 import { storeJobs } from './stored-jobs.ts';
+import { measureThinking } from './thinking.ts';
 import { webhookFigures } from './webhooks.ts';
 
-const everyPart = 'throughput,latency,idle,start,stored,webhooks,ticks,memories';
+const everyPart = 'throughput,latency,idle,start,stored,webhooks,ticks,memories,thinking';
 
 const help = `npm run bench -- [options]
 
-  --only <parts>   of: throughput, latency, idle, start, stored, webhooks, ticks, memories
-                   (comma-separated; default all)
+  --only <parts>   of: throughput, latency, idle, start, stored, webhooks, ticks, memories,
+                   thinking (comma-separated; default all)
   --rounds <n>     turns of ceiling and product (default 3)
   --seconds <n>    of load in each turn (default 10)
   --stored <n>     jobs in the full store (default 1000000)
   --schedules <n>  schedules due in one minute (default 10000)
   --memories <n>   memories of one agent (default 100000)
+  --waiting <n>    conversations that wait for a model at once (default 500)
   --ceiling        the ceiling alone
   --record         append the table to bench/RESULTS.md
 `;
@@ -48,6 +50,7 @@ const { values: options } = parseArgs({
     stored: { type: 'string', default: '1000000' },
     schedules: { type: 'string', default: '10000' },
     memories: { type: 'string', default: '100000' },
+    waiting: { type: 'string', default: '500' },
     ceiling: { type: 'boolean', default: false },
     record: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -88,6 +91,7 @@ if (!options.ceiling) {
   if (parts.has('memories')) {
     figures.push(...(await measureMemories(Number(options.memories), memorySeconds)));
   }
+  if (parts.has('thinking')) figures.push(...(await measureThinking(Number(options.waiting))));
 }
 report();
 

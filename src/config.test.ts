@@ -27,6 +27,7 @@ describe('the environment', () => {
       host: '127.0.0.1',
       dataDir: './data',
       adminSecret: null,
+      encryptionKey: null,
       databaseUrl: null,
       skillsDir: null,
       logLevel: 'info',
@@ -39,8 +40,15 @@ describe('the environment', () => {
       webhookRetryDelays: [30_000, 120_000, 600_000, 3_600_000, 21_600_000],
       webhookTimeoutMs: 10_000,
       webhookAllowCidrs: null,
+      defaultModel: null,
+      modelContextTokens: 100_000,
+      modelOutputTokens: 4_096,
+      modelWaitsMax: 1_000,
+      agentTurnsMax: 30,
+      agentTokensMax: 1_000_000,
       retentionDays: 30,
       shutdownGraceMs: 25_000,
+      providers: new Map(),
       isEmbedded: true,
     });
   });
@@ -51,6 +59,7 @@ describe('the environment', () => {
       HOST: '::1',
       DATA_DIR: '/var/lib/skillwright',
       ADMIN_SECRET: ' kept as it is ',
+      ENCRYPTION_KEY: '0f'.repeat(32),
       DATABASE_URL: 'postgresql://db:5432/skillwright?sslmode=require',
       SKILLS_DIR: '/skills',
       LOG_LEVEL: 'debug',
@@ -63,8 +72,15 @@ describe('the environment', () => {
       WEBHOOK_RETRY_DELAYS: '0, 1.5,86400',
       WEBHOOK_TIMEOUT_MS: '100',
       WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
+      DEFAULT_MODEL: 'ollama/hf.co/org/model:7b',
+      MODEL_CONTEXT_TOKENS: '2000',
+      MODEL_OUTPUT_TOKENS: '1000',
+      MODEL_WAITS_MAX: '0',
+      AGENT_TURNS_MAX: '1',
+      AGENT_TOKENS_MAX: '1',
       RETENTION_DAYS: '1',
       SHUTDOWN_GRACE_MS: '0',
+      OLLAMA_BASE_URL: 'http://127.0.0.1:11434/v1',
     });
 
     expect(config).toEqual({
@@ -72,6 +88,7 @@ describe('the environment', () => {
       host: '::1',
       dataDir: '/var/lib/skillwright',
       adminSecret: ' kept as it is ',
+      encryptionKey: Buffer.alloc(32, 0x0f),
       databaseUrl: 'postgresql://db:5432/skillwright?sslmode=require',
       skillsDir: '/skills',
       logLevel: 'debug',
@@ -84,14 +101,23 @@ describe('the environment', () => {
       webhookRetryDelays: [0, 1_500, 86_400_000],
       webhookTimeoutMs: 100,
       webhookAllowCidrs: '127.0.0.0/8',
+      defaultModel: 'ollama/hf.co/org/model:7b',
+      modelContextTokens: 2_000,
+      modelOutputTokens: 1_000,
+      modelWaitsMax: 0,
+      agentTurnsMax: 1,
+      agentTokensMax: 1,
       retentionDays: 1,
       shutdownGraceMs: 0,
+      providers: new Map([['ollama', { apiKey: null, baseUrl: 'http://127.0.0.1:11434/v1' }]]),
       isEmbedded: false,
     });
   });
 
   test('may hold what other programs set', () => {
-    expect(readConfig({ PATH: '/bin', port: 'x', NODE_ENV: 'production' }).port).toBe(3000);
+    const others = { PATH: '/bin', port: 'x', NODE_ENV: 'production', VITE_BASE_URL: '/app/' };
+
+    expect(readConfig(others).port).toBe(3000);
   });
 });
 
@@ -101,6 +127,7 @@ describe('a bad value stops the start and is named', () => {
     ['HOST', ['', ' ']],
     ['DATA_DIR', ['', '\t']],
     ['ADMIN_SECRET', ['', '   ']],
+    ['ENCRYPTION_KEY', ['', '0f', '0f'.repeat(31), '0g'.repeat(32), `${'0f'.repeat(32)}\n`]],
     ['DATABASE_URL', ['', 'db', 'mysql://db/x', 'postgres:', 'postgres://[', 'POSTGRES://db/x']],
     ['SKILLS_DIR', ['']],
     ['LOG_LEVEL', ['', 'INFO', 'verbose']],
@@ -114,6 +141,13 @@ describe('a bad value stops the start and is named', () => {
     ['WEBHOOK_RETRY_DELAYS', [Array.from({ length: 21 }, () => '1').join()]],
     ['WEBHOOK_TIMEOUT_MS', ['99', '60001', '10s']],
     ['WEBHOOK_ALLOW_CIDRS', ['', 'localhost', '127.0.0.1/8']],
+    ['DEFAULT_MODEL', ['', 'gpt-5', 'openai/', '/gpt-5', 'OpenAI/gpt-5', `a/${'x'.repeat(199)}`]],
+    ['MODEL_CONTEXT_TOKENS', ['1999', '100000001', '128k']],
+    ['MODEL_OUTPUT_TOKENS', ['15', '1000001']],
+    ['MODEL_WAITS_MAX', ['-1', '100001']],
+    ['AGENT_TURNS_MAX', ['0', '1001']],
+    ['AGENT_TOKENS_MAX', ['0', '1000000001']],
+    ['OPENAI_BASE_URL', ['127.0.0.1:11434', 'ftp://host/v1']],
     ['RETENTION_DAYS', ['0', '36501', '99999999999999']],
     ['SHUTDOWN_GRACE_MS', ['-1', '600001']],
   ])('%s', (name, values) => {
@@ -145,6 +179,9 @@ describe('a bad value stops the start and is named', () => {
     ['ADMIN_SECRET', '\t \t'],
     ['DATABASE_URL', 'http://user:hunter2@db'],
     ['REDIS_URL', 'redis://:hunter2@cache'],
+    ['ENCRYPTION_KEY', 'hunter2'],
+    ['OPENAI_API_KEY', 'hunter2 and more'],
+    ['ANTHROPIC_BASE_URL', 'https://user:hunter2@gateway/v1'],
   ])('but never with the secret in %s', (name, value) => {
     const [fault, ...others] = faultsOf({ ADMIN_SECRET: 's3cret', [name]: value });
 
@@ -161,6 +198,12 @@ describe('a combination that cannot work is refused with a sentence that says wh
 
     expect(faultsOf({ DATABASE_URL })).toEqual([expect.stringMatching(/^ADMIN_SECRET is not set/)]);
     expect(readConfig(cluster)).toMatchObject({ isEmbedded: false, adminSecret: 's3cret' });
+  });
+
+  test('answers that fill the window of the model', () => {
+    const faults = faultsOf({ MODEL_CONTEXT_TOKENS: '8000', MODEL_OUTPUT_TOKENS: '4001' });
+
+    expect(faults).toEqual([expect.stringMatching(/^MODEL_OUTPUT_TOKENS is more than half/)]);
   });
 
   test.each(['REDIS_URL', 'ROLES'])('%s, which this version does not know', (name) => {

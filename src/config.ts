@@ -4,6 +4,8 @@
  */
 import { availableParallelism } from 'node:os';
 import { parseAllowList } from './egress/allow-list.ts';
+import { readEncryptionKey } from './encryption-key.ts';
+import { type ProviderSettings, providersFrom } from './models/providers.ts';
 
 /** One environment variable: what it is for, its default as text, and how to read it. */
 interface Variable<T> {
@@ -50,6 +52,11 @@ const addressRanges: Variable<string>['read'] = (value) => {
   }
 };
 
+const model: Variable<string>['read'] = (value) =>
+  /^[a-z][a-z0-9-]*\/\S+$/.test(value) && value.length <= 200
+    ? { value }
+    : { expected: 'provider/model, such as openai/gpt-5' };
+
 /** Seconds, comma-separated; as milliseconds. */
 const delays: Variable<readonly number[]>['read'] = (value) => {
   const seconds = value.split(',').map((one) => one.trim());
@@ -79,6 +86,13 @@ export const variables = {
     about: 'Secret of the /admin endpoints; generated at first start when it is not set.',
     default: null,
     read: adminSecret,
+  },
+  encryptionKey: {
+    name: 'ENCRYPTION_KEY',
+    about:
+      'Key for stored credentials: 32 bytes, hex or base64; generated at first start when neither it nor DATABASE_URL is set.',
+    default: null,
+    read: readEncryptionKey,
   },
   databaseUrl: {
     name: 'DATABASE_URL',
@@ -152,6 +166,42 @@ export const variables = {
     default: null,
     read: addressRanges,
   },
+  defaultModel: {
+    name: 'DEFAULT_MODEL',
+    about: 'Model of agents that name none, as provider/model.',
+    default: null,
+    read: model,
+  },
+  modelContextTokens: {
+    name: 'MODEL_CONTEXT_TOKENS',
+    about: 'Tokens that a model can read and write at once; older messages are left out to fit.',
+    default: '100000',
+    read: integer(2_000, 100_000_000),
+  },
+  modelOutputTokens: {
+    name: 'MODEL_OUTPUT_TOKENS',
+    about: 'Most tokens of one answer of a model.',
+    default: '4096',
+    read: integer(16, 1_000_000),
+  },
+  modelWaitsMax: {
+    name: 'MODEL_WAITS_MAX',
+    about: 'Runs that may wait for a model beside those that WORKER_CONCURRENCY counts.',
+    default: '1000',
+    read: integer(0, 100_000),
+  },
+  agentTurnsMax: {
+    name: 'AGENT_TURNS_MAX',
+    about: 'Calls of a model before a run that asks it has to have its answer.',
+    default: '30',
+    read: integer(1, 1_000),
+  },
+  agentTokensMax: {
+    name: 'AGENT_TOKENS_MAX',
+    about: 'Tokens that one request of a run may use over all its turns.',
+    default: '1000000',
+    read: integer(1, 1_000_000_000),
+  },
   retentionDays: {
     name: 'RETENTION_DAYS',
     about: 'Days that ended jobs, their conversations and webhook deliveries are kept.',
@@ -179,6 +229,8 @@ type Settings = {
 /** The settings of a process. */
 export interface Config extends Omit<Settings, 'executors'> {
   readonly executors: number;
+  /** Providers of models by name; the variables are named after them (see `providersFrom`). */
+  readonly providers: ReadonlyMap<string, ProviderSettings>;
   /** Whether the platform runs in one process on its own database. */
   readonly isEmbedded: boolean;
 }
@@ -219,9 +271,15 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
       );
     }
   }
+  const providers = providersFrom(environment);
+  faults.push(...providers.faults);
+  if (read.modelOutputTokens * 2 > read.modelContextTokens) {
+    faults.push('MODEL_OUTPUT_TOKENS is more than half of MODEL_CONTEXT_TOKENS: nothing would fit');
+  }
   if (faults.length > 0) throw new ConfigError(faults);
   return {
     ...read,
+    providers: providers.settings,
     executors: read.executors ?? availableParallelism(),
     isEmbedded: read.databaseUrl === null,
   };
@@ -233,5 +291,5 @@ function isAboutSecret(fault: string): boolean {
 
 /** A value as a fault may show it: never a secret. */
 function shown(name: string, value: string): string {
-  return name.includes('SECRET') || name.endsWith('_URL') ? '…' : JSON.stringify(value);
+  return /SECRET|_KEY$|_URL$/.test(name) ? '…' : JSON.stringify(value);
 }

@@ -6,6 +6,7 @@ import closeWithGrace from 'close-with-grace';
 import { type AdminSecret, adminSecretOf } from './admin-secret.ts';
 import type { App } from './app.ts';
 import { type Config, readConfig } from './config.ts';
+import { encryptionKeyOf } from './encryption-key.ts';
 import { type ExecutorPool, startExecutorPool } from './executors/pool.ts';
 import { createLogger, type Logger } from './kernel/log.ts';
 import { createMemoryQueue } from './queue/memory.ts';
@@ -56,6 +57,7 @@ async function start(config: Config, compileCache: string | undefined): Promise<
   // Whoever fails first ends the process; the other's failure is then of no interest.
   executors.catch(() => {});
   const adminSecret = adminSecretOf(config.adminSecret, config.dataDir);
+  const { encryptionKey, dataDir, isEmbedded } = config;
   const [{ startApp }, database] = await Promise.all([
     import('./app.ts'),
     openDatabase(config, log),
@@ -65,6 +67,7 @@ async function start(config: Config, compileCache: string | undefined): Promise<
     config,
     version,
     adminSecret: adminSecret.value,
+    encryptionKey: encryptionKeyOf(encryptionKey, dataDir, isEmbedded),
     database,
     queue: createMemoryQueue(log),
     executors: await executors,

@@ -83,6 +83,13 @@ export function createApiKeys(
       return callerOf(row);
     },
 
+    /** The organization of a key, revoked or not; `404` when there is none. */
+    async organizationOf(id: string): Promise<string> {
+      const row = isId(id) ? await findApiKeyById(database.read, id) : undefined;
+      if (row === undefined) throw notFound('API key');
+      return row.organization_id;
+    },
+
     /** Issues a key. The answer alone holds its plaintext. */
     async issue(request: NewApiKey) {
       const plaintext = `sk_${randomBytes(32).toString('base64url')}`;

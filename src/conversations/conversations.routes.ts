@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
 import { pageParameters, type Query, textParameter, wordParameter } from '../http/query.ts';
 import { apiRefusals } from '../http/refusals.ts';
-import { Id, Page, Timestamp, TokenStats, tokenCounts, Words } from '../http/schemas.ts';
+import { Id, Page, Timestamp, TokenStats, Tokens, tokenCounts, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import type { Conversations } from './conversations.ts';
 
@@ -183,8 +183,8 @@ export function conversationRoutes(
                 Type.Object({
                   message_id: Id,
                   role: Words(roles),
-                  prompt_tokens: Type.Integer(),
-                  completion_tokens: Type.Integer(),
+                  prompt_tokens: Tokens,
+                  completion_tokens: Tokens,
                 }),
               ),
             },

@@ -1,8 +1,8 @@
 /** Every query on conversations, their counts and their messages. */
-import { type Insertable, type Selectable, sql } from 'kysely';
+import { type Insertable, type Selectable, type SqlBool, sql } from 'kysely';
 import { createCounts } from '../database/counts.ts';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idIn, idsParam } from '../database/ids-in.ts';
+import { idIn, idInLocked, idsParam } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
 import type {
   ConversationStatus,
@@ -30,18 +30,23 @@ export async function insertMessages(
   await tx.insert('messages', rows);
 }
 
-const setStatus = statement<{ id: string; status: ConversationStatus; now: number }>()((db, p) =>
-  db
-    .updateTable('conversations')
-    .set({ status: p('status'), updated_at: p('now') })
-    .where('id', '=', p('id')),
+const setStatus = statement<{ ids: string; status: ConversationStatus; now: number }>()(
+  (db, p, dialect) =>
+    db
+      .updateTable('conversations')
+      .set({ status: p('status'), updated_at: p('now') })
+      .where(idInLocked(dialect, p('ids'), 'conversations', sql<SqlBool>`true`))
+      .returning(['organization_id', 'agent_id', 'trigger_type']),
 );
 
-export async function setConversationStatuses(
+/** Gives conversations a status; of what kind they are. */
+export function setConversationStatus(
   tx: Transaction,
-  rows: readonly { id: string; status: ConversationStatus; now: number }[],
-): Promise<void> {
-  await tx.each(setStatus, rows);
+  ids: readonly string[],
+  status: ConversationStatus,
+  now: number,
+) {
+  return tx.all(setStatus, { ids: idsParam(ids), status, now });
 }
 
 export const { change: changeConversationCounts, fold: foldConversationCounts } = createCounts(
@@ -49,23 +54,107 @@ export const { change: changeConversationCounts, fold: foldConversationCounts } 
   ['organization_id', 'agent_id', 'trigger_type'],
 );
 
-const remove = statement<{ ids: string }>()((db, p, dialect) =>
+const removeMessages = statement<{ conversation_id: string; job_id: string }>()((db, p) =>
+  db
+    .deleteFrom('messages')
+    .where('conversation_id', '=', p('conversation_id'))
+    .where('job_id', '=', p('job_id')),
+);
+
+/** Deletes what was said in jobs. */
+export async function deleteMessages(
+  tx: Transaction,
+  jobs: readonly { readonly id: string; readonly conversation_id: string }[],
+): Promise<void> {
+  await tx.each(
+    removeMessages,
+    jobs.map(({ id, conversation_id }) => ({ conversation_id, job_id: id })),
+  );
+}
+
+const holdAll = statement<{ ids: string }>()((db, p, dialect) =>
+  db
+    .selectFrom('conversations')
+    .select('id')
+    .where(idIn(dialect, p('ids')))
+    .orderBy('id')
+    .forUpdate(),
+);
+
+/** Holds conversations until the transaction ends, in the order in which all do. */
+export async function lockConversations(tx: Transaction, ids: readonly string[]): Promise<void> {
+  // SQLite has one writer at a time anyhow.
+  if (tx.dialect !== 'sqlite') await tx.all(holdAll, { ids: idsParam(ids) });
+}
+
+const removeEmpty = statement<{ ids: string }>()((db, p, dialect) =>
   db
     .deleteFrom('conversations')
     .where(idIn(dialect, p('ids')))
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('messages')
+            .select('messages.id')
+            .whereRef('messages.conversation_id', '=', 'conversations.id'),
+        ),
+      ),
+    )
     .returning(['organization_id', 'agent_id', 'trigger_type', 'status']),
 );
-const removeMessages = statement<{ conversation_id: string }>()((db, p) =>
-  db.deleteFrom('messages').where('conversation_id', '=', p('conversation_id')),
+
+/** Deletes those of the conversations that have no message; what they were. */
+export function deleteEmptyConversations(tx: Transaction, ids: readonly string[]) {
+  return tx.all(removeEmpty, { ids: idsParam(ids) });
+}
+
+const byIdLocked = statement<{ id: string }>()((db, p, dialect) => {
+  const query = db.selectFrom('conversations').selectAll().where('id', '=', p('id'));
+  // SQLite has one writer at a time anyhow.
+  return dialect === 'sqlite' ? query : query.forUpdate();
+});
+
+/** The conversation; nobody else changes it before the transaction ends. */
+export function lockConversation(
+  tx: Transaction,
+  id: string,
+): Promise<ConversationRow | undefined> {
+  return tx.first(byIdLocked, { id });
+}
+
+const dialogue = statement<{ conversation_id: string; job_id: string; limit: number }>()((db, p) =>
+  db
+    .selectFrom('messages')
+    .select(['role', 'content', 'data'])
+    .where('conversation_id', '=', p('conversation_id'))
+    .where('job_id', '<>', p('job_id'))
+    .where((eb) => eb.or([eb('dialogue', '=', 1), eb('role', '=', 'user')]))
+    .orderBy('id', 'desc')
+    .limit(p('limit')),
 );
 
-/** Deletes conversations and their messages; what the conversations were. */
-export async function deleteConversations(tx: Transaction, ids: readonly string[]) {
-  await tx.each(
-    removeMessages,
-    ids.map((conversation_id) => ({ conversation_id })),
-  );
-  return tx.all(remove, { ids: idsParam(ids) });
+/** What was said to and by the agent in other jobs of a conversation: the newest, newest first. */
+export function listDialogue(
+  db: Handle,
+  conversationId: string,
+  exceptJobId: string,
+  limit: number,
+) {
+  return db.all(dialogue, { conversation_id: conversationId, job_id: exceptJobId, limit });
+}
+
+const dataOfJob = statement<{ conversation_id: string; job_id: string }>()((db, p) =>
+  db
+    .selectFrom('messages')
+    .select(['id', 'data'])
+    .where('conversation_id', '=', p('conversation_id'))
+    .where('job_id', '=', p('job_id'))
+    .where('data', 'is not', null),
+);
+
+/** The messages of a job as models take them. */
+export function listDataOfJob(db: Handle, conversationId: string, jobId: string) {
+  return db.all(dataOfJob, { conversation_id: conversationId, job_id: jobId });
 }
 
 export interface ConversationFilters {
@@ -158,7 +247,7 @@ export async function listMessages(
 export function listMessageTokens(db: Handle, conversationId: string) {
   return db.kysely
     .selectFrom('messages')
-    .select(['id', 'role', 'job_id', 'prompt_tokens', 'completion_tokens'])
+    .select(['id', 'role', 'job_id', 'prompt_tokens', 'completion_tokens', 'unreported'])
     .where('conversation_id', '=', conversationId)
     .orderBy('id')
     .execute();
@@ -171,6 +260,8 @@ const sumTokens = statement<{ conversation_id: string }>()((db, p) =>
       'job_id',
       sql<number>`sum(prompt_tokens)`.as('prompt_tokens'),
       sql<number>`sum(completion_tokens)`.as('completion_tokens'),
+      // Whether some call's tokens are not known (see `messages.unreported`).
+      sql<number>`max(unreported % 2) + 2 * max(unreported / 2)`.as('unreported'),
     ])
     .where('conversation_id', '=', p('conversation_id'))
     .groupBy('job_id'),

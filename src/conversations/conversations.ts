@@ -9,6 +9,8 @@ import {
   type ConversationRow,
   findConversation,
   listConversations,
+  listDataOfJob,
+  listDialogue,
   listMessages,
   listMessageTokens,
   sumTokensByJob,
@@ -16,28 +18,43 @@ import {
 
 export type { ConversationFilters } from './conversations.store.ts';
 
-/** Tokens in the specification's words; the total is always the sum. */
+/**
+ * Tokens in the specification's words. Each is the sum of what providers reported, and the total the
+ * sum of the two; null where models were called and nothing of it was reported, which is not zero.
+ */
 export interface TokenStats {
-  prompt_tokens: number;
-  completion_tokens: number;
-  total_tokens: number;
+  prompt_tokens: number | null;
+  completion_tokens: number | null;
+  total_tokens: number | null;
+}
+
+interface CountedTokens {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  /** As in `messages.unreported`. */
+  readonly unreported: number;
 }
 
 /** Adds up. */
-function tokenStats(
-  rows: readonly { prompt_tokens: number; completion_tokens: number }[],
-): TokenStats {
+function tokenStats(rows: readonly CountedTokens[]): TokenStats {
   let prompt = 0;
   let completion = 0;
+  let unreported = 0;
   for (const row of rows) {
     prompt += row.prompt_tokens;
     completion += row.completion_tokens;
+    unreported |= row.unreported;
   }
   return {
-    prompt_tokens: prompt,
-    completion_tokens: completion,
-    total_tokens: prompt + completion,
+    prompt_tokens: known(prompt, unreported & 1),
+    completion_tokens: known(completion, unreported & 2),
+    total_tokens: known(prompt + completion, unreported),
   };
+}
+
+/** A count of which some part was not reported is not known while nothing of it was. */
+function known(tokens: number, unreported: number): number | null {
+  return tokens === 0 && unreported !== 0 ? null : tokens;
 }
 
 export type Conversations = ReturnType<typeof createConversations>;
@@ -92,13 +109,27 @@ export function createConversations(database: Database) {
       return {
         conversation_id: conversationId,
         ...tokenStats(rows),
-        breakdown: rows.map(({ id, role, prompt_tokens, completion_tokens }) => ({
+        breakdown: rows.map(({ id, role, prompt_tokens, completion_tokens, unreported }) => ({
           message_id: id,
           role,
-          prompt_tokens,
-          completion_tokens,
+          prompt_tokens: known(prompt_tokens, unreported & 1),
+          completion_tokens: known(completion_tokens, unreported & 2),
         })),
       };
+    },
+
+    /**
+     * What was said to and by the agent in other jobs of the conversation, oldest first: the newest
+     * `limit` messages. A user's message has no data; it is the input of its job.
+     */
+    async dialogue(conversationId: string, exceptJobId: string, limit: number) {
+      return (await listDialogue(db, conversationId, exceptJobId, limit)).reverse();
+    },
+
+    /** The messages of a job as models take them, by their id. */
+    async dataOfJob(conversationId: string, jobId: string): Promise<ReadonlyMap<string, string>> {
+      const rows = await listDataOfJob(db, conversationId, jobId);
+      return new Map(rows.flatMap(({ id, data }) => (data === null ? [] : [[id, data]])));
     },
 
     /** Tokens that one job of a conversation used. */

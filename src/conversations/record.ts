@@ -8,12 +8,16 @@ import type { Transaction } from '../database/database.ts';
 import type { ConversationStatus, MessageRole, TriggerType } from '../database/tables.ts';
 import { newId } from '../kernel/ids.ts';
 import {
+  type ConversationRow,
   changeConversationCounts,
-  deleteConversations,
+  deleteEmptyConversations,
+  deleteMessages,
   foldConversationCounts as foldCounts,
   insertConversations,
   insertMessages,
-  setConversationStatuses,
+  lockConversation,
+  lockConversations,
+  setConversationStatus,
 } from './conversations.store.ts';
 
 interface ConversationKind {
@@ -28,12 +32,24 @@ export interface NewConversation extends ConversationKind {
 }
 
 export interface NewMessage {
+  /** Made when it is left out. */
+  readonly id?: string;
   readonly conversation_id: string;
   readonly job_id: string;
   readonly role: MessageRole;
   readonly content: string;
   /** When it was said. */
   readonly at: number;
+}
+
+/** A message that a model gave, or was given in answer. */
+export interface DialogueEntry extends NewMessage {
+  /** What the model's call cost, null where the provider did not say; left out for what cost nothing. */
+  readonly tokens?: { readonly prompt: number | null; readonly completion: number | null };
+  /** JSON: the message as a model takes it. */
+  readonly data: string | null;
+  /** Whether a later run that continues the conversation is shown it. */
+  readonly isDialogue: boolean;
 }
 
 /** Begins conversations, active from now on. */
@@ -65,48 +81,98 @@ export async function beginConversations(
 
 /** Adds messages in the order in which they were said; they cost no tokens. */
 export async function addMessages(tx: Transaction, messages: readonly NewMessage[]): Promise<void> {
+  await insertMessages(tx, messages.map(plainRow));
+}
+
+/** As `addMessages`, with what models need to go on from there and what their calls cost. */
+export async function addDialogue(
+  tx: Transaction,
+  entries: readonly DialogueEntry[],
+): Promise<void> {
   await insertMessages(
     tx,
-    messages.map(({ conversation_id, job_id, role, content, at }) => ({
-      conversation_id,
-      id: newId(),
-      job_id,
-      role,
-      content,
-      created_at: at,
+    entries.map(({ tokens = { prompt: 0, completion: 0 }, data, isDialogue, ...message }) => ({
+      ...plainRow(message),
+      prompt_tokens: tokens.prompt ?? 0,
+      completion_tokens: tokens.completion ?? 0,
+      unreported: (tokens.prompt === null ? 1 : 0) + (tokens.completion === null ? 2 : 0),
+      dialogue: Number(isDialogue),
+      data,
     })),
   );
+}
+
+function plainRow({ id = newId(), conversation_id, job_id, role, content, at }: NewMessage) {
+  return { conversation_id, id, job_id, role, content, created_at: at };
+}
+
+/** The conversation, held until the transaction ends; undefined when it is gone. */
+export function holdConversation(
+  tx: Transaction,
+  id: string,
+): Promise<ConversationRow | undefined> {
+  return lockConversation(tx, id);
+}
+
+/** Holds conversations until the transaction ends, before anything is counted of any of them. */
+export function holdConversations(tx: Transaction, ids: readonly string[]): Promise<void> {
+  return lockConversations(tx, ids);
+}
+
+/** Makes a conversation that is held and has ended active again. */
+export async function continueConversation(
+  tx: Transaction,
+  conversation: ConversationRow,
+  now: number,
+  writer: Writer,
+): Promise<void> {
+  const { id, status } = conversation;
+  await setConversationStatus(tx, [id], 'active', now);
+  await changeConversationCounts(tx, writer, [{ kind: conversation, from: status, to: 'active' }]);
 }
 
 /** Ends active conversations. */
 export async function endConversations(
   tx: Transaction,
-  endings: readonly {
-    id: string;
-    kind: ConversationKind;
-    status: Exclude<ConversationStatus, 'active'>;
-  }[],
+  endings: readonly { id: string; status: Exclude<ConversationStatus, 'active'> }[],
   now: number,
   writer: Writer,
 ): Promise<void> {
-  await setConversationStatuses(
-    tx,
-    endings.map(({ id, status }) => ({ id, status, now })),
-  );
-  await changeConversationCounts(
-    tx,
-    writer,
-    endings.map(({ kind, status }) => ({ kind, from: 'active', to: status })),
-  );
+  const statuses = new Set(endings.map(({ status }) => status));
+  // Whoever continues conversations holds all of them before it counts any: so does this.
+  if (statuses.size > 1)
+    await lockConversations(
+      tx,
+      endings.map(({ id }) => id),
+    );
+  for (const status of ['completed', 'failed'] as const) {
+    const ids = endings.filter((ending) => ending.status === status).map(({ id }) => id);
+    if (ids.length === 0) continue;
+    // One that was continued is of the kind that it began as, whatever its last job is.
+    const kinds = await setConversationStatus(tx, ids, status, now);
+    await changeConversationCounts(
+      tx,
+      writer,
+      kinds.map((kind) => ({ kind, from: 'active', to: status })),
+    );
+  }
 }
 
-/** Deletes conversations with all that was said in them. */
-export async function forgetConversations(
+/**
+ * Deletes what was said in jobs, and the conversations in which nothing is left then: one that other
+ * jobs have continued lives on with what was said in those.
+ */
+export async function forgetJobs(
   tx: Transaction,
-  ids: readonly string[],
+  jobs: readonly { readonly id: string; readonly conversation_id: string }[],
   writer: Writer,
 ): Promise<void> {
-  const deleted = await deleteConversations(tx, ids);
+  const ids = jobs.map((job) => job.conversation_id);
+  // Held before it is looked whether one is empty: what continues it has then either been recorded
+  // with its messages, or finds it gone.
+  await lockConversations(tx, ids);
+  await deleteMessages(tx, jobs);
+  const deleted = await deleteEmptyConversations(tx, ids);
   await changeConversationCounts(
     tx,
     writer,

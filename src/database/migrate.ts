@@ -8,6 +8,7 @@ import { up as schedules } from './migrations/0003-schedules.ts';
 import { up as memories } from './migrations/0004-memories.ts';
 import { up as webhooks } from './migrations/0005-webhooks.ts';
 import { up as triggers } from './migrations/0006-triggers.ts';
+import { up as thinking } from './migrations/0007-thinking.ts';
 import type { Tables } from './tables.ts';
 
 /** In order; a migration that has been released is never changed. */
@@ -18,6 +19,7 @@ const migrations: Record<string, (db: Kysely<unknown>, dialect: Dialect) => Prom
   '0004-memories': memories,
   '0005-webhooks': webhooks,
   '0006-triggers': triggers,
+  '0007-thinking': thinking,
 };
 
 /** Runs what is missing. Throws a sentence for the operator when the schema is from the future. */

@@ -47,6 +47,8 @@ export interface SkillsTable {
   defined: number;
   /** 1 after an administrator deprecated this version. */
   deprecated: number;
+  /** 1 where `x-conversation-id` may continue an earlier conversation. */
+  continues_conversations: Generated<number>;
   created_at: number;
   updated_at: number;
 }
@@ -162,9 +164,98 @@ export interface MessagesTable {
   job_id: string;
   role: MessageRole;
   content: string;
+  /** Tokens of the model call that gave this message; 0 where no model was asked. */
   prompt_tokens: Generated<number>;
   completion_tokens: Generated<number>;
+  /** Which of the two the provider did not report (their column is 0 then): 1 prompt, 2 completion, 3 both. */
+  unreported: Generated<number>;
+  /** 1 where it belongs to what a later run that continues the conversation is shown. */
+  dialogue: Generated<number>;
+  /** JSON: the message as a model takes it, null for what no model said or was told in answer. */
+  data: Generated<string | null>;
   created_at: number;
+}
+
+export type StepKind = 'model' | 'tool';
+export type StepStatus = 'active' | 'completed' | 'failed' | 'interrupted';
+
+/**
+ * What a job that thinks has done so far: each call of a model, and each tool that a model called. A
+ * call is a row before it is made, so that what was begun and never ended is known too.
+ */
+export interface JobStepsTable {
+  job_id: string;
+  /** Counts from 1 inside the job. */
+  n: number;
+  /** The claim that began it. */
+  epoch: number;
+  /** Which `generate` of the run it belongs to: the same in every attempt. */
+  generation: string;
+  /** Counts from 1 inside the generation; a tool has the turn of the call that asked for it. */
+  turn: number;
+  kind: StepKind;
+  /** The model (`provider/model`), or the tool: a skill's `category/version/name`, or `remember`. */
+  name: string;
+  /** The model's own id of a tool call, null for a model's step. */
+  call_id: string | null;
+  status: StepStatus;
+  /** JSON `{code, message}`, null where nothing went wrong. */
+  error: string | null;
+  /** The message in which it resulted, null while there is none. */
+  message_id: string | null;
+  /** JSON: what the tool did to the agent's memory, null where that is nothing. */
+  memory: string | null;
+  /** Null for a tool, while active, and where the provider did not report it. */
+  prompt_tokens: number | null;
+  completion_tokens: number | null;
+  /** Tokens held back in budgets while it is active; 0 afterwards. */
+  reserved: Generated<number>;
+  /** Tokens charged to budgets in place of those that were not reported. */
+  estimated: Generated<number>;
+  started_at: number;
+  finished_at: number | null;
+}
+
+/** Whose tokens are counted and limited. */
+export type UsageOwnerKind = 'agent' | 'api_key' | 'scheduled_job';
+
+/** Tokens that an owner used on a day; calls count on the day on which they began. */
+export interface TokenUsageTable {
+  organization_id: string;
+  owner_kind: UsageOwnerKind;
+  owner_id: string;
+  /** `YYYY-MM-DD`, UTC. */
+  day: string;
+  prompt_tokens: Generated<number>;
+  completion_tokens: Generated<number>;
+  /** Charged for calls whose provider reported too little. */
+  estimated_tokens: Generated<number>;
+  /** Held back for calls under way. */
+  reserved_tokens: Generated<number>;
+  calls: Generated<number>;
+  /** Of these, the ones whose provider reported nothing or not all. */
+  unreported_calls: Generated<number>;
+}
+
+/** What an owner may use; null is no limit. */
+export interface TokenBudgetsTable {
+  organization_id: string;
+  owner_kind: UsageOwnerKind;
+  owner_id: string;
+  tokens_per_day: number | null;
+  tokens_per_month: number | null;
+  updated_at: number;
+}
+
+/** How an organization reaches a provider of models. */
+export interface CredentialsTable {
+  organization_id: string;
+  provider: string;
+  /** Encrypted; null where the provider asks for none. */
+  api_key: string | null;
+  base_url: string | null;
+  created_at: number;
+  updated_at: number;
 }
 
 /** The outbox: appended in the transaction that makes the event true, read after a cursor. */
@@ -415,6 +506,10 @@ export interface Tables {
   conversations: ConversationsTable;
   conversation_counts: ConversationCountsTable;
   messages: MessagesTable;
+  job_steps: JobStepsTable;
+  token_usage: TokenUsageTable;
+  token_budgets: TokenBudgetsTable;
+  credentials: CredentialsTable;
   events: EventsTable;
   idempotency_keys: IdempotencyKeysTable;
   memory_owners: MemoryOwnersTable;

@@ -3,8 +3,10 @@
  * ends once, by what its skill returns or throws, or by an error that its code threw elsewhere; what
  * comes later is dropped. Has no timer of its own but one for progress, shared by all runs.
  */
+
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Validate } from '../kernel/json-schema.ts';
+import { refusal } from '../kernel/refusal.ts';
 import type { SkillDefinition } from '../skills/definition.ts';
 import { describeFailure, type Failure, plainFailure } from './failure.ts';
 import { PROGRESS_MS } from './limits.ts';
@@ -126,6 +128,7 @@ export function createChildRuns(skills: ReadonlyMap<string, Runnable>, outbox: O
         messages: 0,
         asks: undefined,
         memory: undefined,
+        generate: undefined,
       };
       inFlight.set(id, run);
       const skill = skills.get(name);
@@ -151,11 +154,6 @@ export function createChildRuns(skills: ReadonlyMap<string, Runnable>, outbox: O
     current: () => scope.getStore(),
     fail,
   };
-}
-
-/** An error that running again would not mend. */
-function refusal(message: string): Error {
-  return Object.assign(new Error(message), { retryable: false });
 }
 
 function takeAsk(run: Run | undefined, askId: number): PromiseWithResolvers<unknown> | undefined {

@@ -13,8 +13,12 @@ export interface Failure {
   readonly stack: string | null;
 }
 
-/** Codes that a skill may give its own errors. */
-const OWN_CODES: readonly unknown[] = ['missing_credentials', 'upstream_unavailable'];
+/** Codes that a skill's errors may have; a budget's are the platform's, passed on. */
+const OWN_CODES: readonly unknown[] = [
+  'missing_credentials',
+  'upstream_unavailable',
+  'budget_exceeded',
+];
 /** `fetch failed` says nothing without its cause; three levels are enough for undici's. */
 const CAUSES_MAX = 3;
 

@@ -50,6 +50,8 @@ export interface Flight {
   logLines: number;
   messages: number;
   asks: number;
+  /** Of what the run asks; made when it first asks. */
+  asking: AbortController | undefined;
 }
 
 /** `run timed out after 60000 ms`. */

@@ -111,6 +111,7 @@ export function createFlights(parts: {
     };
     flight.ending = ending;
     endings.set(flight, ending);
+    flight.asking?.abort();
     channel.push(JSON.stringify(['abort', flight.id, name, reason]));
     channel.flushAndPing();
     startGrace(flight, ending, graceMs);
@@ -155,6 +156,7 @@ export function createFlights(parts: {
     clearTimeout(flight.timer);
     endings.delete(flight);
     probes.delete(flight);
+    flight.asking?.abort();
     flight.order.settle(outcome);
   }
 
@@ -176,6 +178,7 @@ export function createFlights(parts: {
         logLines: 0,
         messages: 0,
         asks: 0,
+        asking: undefined,
       };
       flights.set(flight.id, flight);
       flight.timer = setTimeout(expire, request.timeoutMs, flight);

@@ -3,6 +3,7 @@
  * it is ready or why it is not. Promises a sentence for every way in which a start can fail, with
  * the file's name wherever one is known.
  */
+import { dirname } from 'node:path';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { skillFault } from '../skills/sources/skill-shape.ts';
@@ -75,9 +76,10 @@ function readRefusal(file: string, sentence: string): Error {
 
 /** The child checked them, but what a child says is not trusted. */
 function isSkill(skill: LoadedSkill): boolean {
-  const { key, file, ...fields } = skill;
+  const { key, file, folder, ...fields } = skill;
   return (
     typeof file === 'string' &&
+    (folder === null || folder === dirname(file)) &&
     key === `${skill.category}/${skill.version}/${skill.name}` &&
     skillFault({ ...fields, run() {} }) === undefined
   );

@@ -183,6 +183,68 @@ describe('a called skill', () => {
   });
 });
 
+describe('what a run asks', () => {
+  const call = { skill: 'good/v1.0/strict', input: { value: { words: 1 } } };
+
+  /** Answers nothing until it is told to stop; what it was told that by. */
+  function listening() {
+    const asked = Promise.withResolvers<AbortSignal>();
+    const onAsk: RunHandlers['onAsk'] = (_kind, _payload, signal) => {
+      asked.resolve(signal);
+      const { promise, reject } = Promise.withResolvers<never>();
+      signal.addEventListener('abort', () => reject(new Error('stopped')), { once: true });
+      return promise;
+    };
+    return { asked: asked.promise, handlers: { ...silentHandlers, onAsk } };
+  }
+
+  test('is stopped at its deadline', async () => {
+    const { asked, handlers } = listening();
+
+    const { outcome } = pool.run(request('good/calls', call, { timeoutMs: 50 }), handlers);
+
+    const signal = await asked;
+    expect(await outcome).toMatchObject({ kind: 'timeout' });
+    expect(signal.aborted).toBe(true);
+  });
+
+  test('is stopped at once when it is aborted', async () => {
+    const { asked, handlers } = listening();
+    const handle = pool.run(request('good/calls', call), handlers);
+    const signal = await asked;
+    expect(signal.aborted).toBe(false);
+
+    handle.abort('enough');
+
+    expect(signal.aborted).toBe(true);
+    expect(await handle.outcome).toEqual({ kind: 'aborted' });
+  });
+
+  test('is stopped when it ends without waiting for it', async () => {
+    const { asked, handlers } = listening();
+
+    const { outcome } = pool.run(request('good/asks-and-leaves'), handlers);
+
+    const signal = await asked;
+    expect(await outcome).toEqual({ kind: 'completed', output: '{"left":true}' });
+    expect(signal.aborted).toBe(true);
+  });
+
+  test('is left alone while it runs, and is answered', async () => {
+    let signal: AbortSignal | undefined;
+    const output = await outputOf('good/calls', call, {
+      async onAsk(_kind, _payload, given) {
+        signal = given;
+        await new Promise(setImmediate);
+        return !given.aborted;
+      },
+    });
+
+    expect(output).toEqual({ called: { words: 1 } });
+    expect(signal?.aborted).toBe(true);
+  });
+});
+
 describe('a deadline', () => {
   test('aborts the signal and ends the run as a timeout', async () => {
     const { deaths } = pool.stats();

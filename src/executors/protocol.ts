@@ -7,12 +7,13 @@
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { OUTPUT_DEPTH_MAX } from './limits.ts';
 
-/** Failures that a skill may name itself, and the two that the child finds. */
+/** Failures that a skill may name itself, by an error of its own or of the platform's, and the two that the child finds. */
 export const failureCodes = [
   'skill_execution_failed',
   'output_invalid',
   'missing_credentials',
   'upstream_unavailable',
+  'budget_exceeded',
 ] as const;
 export type FailureCode = (typeof failureCodes)[number];
 

@@ -2,6 +2,7 @@
  * Answers what a run asks of the platform, through the handlers of its job. A question always gets
  * an answer that fits into a message: a value, or a refusal in words.
  */
+import { refusal } from '../kernel/refusal.ts';
 import type { Flight } from './flight.ts';
 import { ASK_BYTES_MAX, ERROR_CHARS_MAX } from './limits.ts';
 import type { ParentMessage, Refusal } from './protocol.ts';
@@ -11,11 +12,14 @@ export async function answerQuestion(
   flight: Flight,
   question: { id: number; kind: string; payload: unknown },
 ): Promise<string> {
+  flight.asking ??= new AbortController();
+  const { signal } = flight.asking;
+  if (flight.ending !== undefined) flight.asking.abort();
   try {
-    const value = await flight.order.handlers.onAsk(question.kind, question.payload);
+    const value = await flight.order.handlers.onAsk(question.kind, question.payload, signal);
     const json = JSON.stringify(value) ?? 'null';
     if (Buffer.byteLength(json) > ASK_BYTES_MAX) {
-      throw new Error(`the answer is larger than ${ASK_BYTES_MAX / 1024} KiB`);
+      throw refusal(`the answer is larger than ${ASK_BYTES_MAX / 1024} KiB`);
     }
     return `["answer",${flight.id},${question.id},${json}]`;
   } catch (error) {

@@ -4,8 +4,10 @@
  * called after the run has ended has any effect. The members work when they are taken apart
  * (`const { log } = ctx`).
  */
+import { refusal } from '../kernel/refusal.ts';
 import { jsonTextFault } from '../kernel/text.ts';
 import type { Memory, SkillContext, SkillMemory } from '../skills/definition.ts';
+import { createGenerate } from './generate.ts';
 import {
   ASK_BYTES_MAX,
   ASKS_MAX,
@@ -32,6 +34,7 @@ export interface Run {
   asks: Map<number, PromiseWithResolvers<unknown>> | undefined;
   /** Made when it is first wanted. */
   memory: SkillMemory | undefined;
+  generate: SkillContext['generate'] | undefined;
 }
 
 /** What a context needs of the child. Every `say…` puts a message into the outbox. */
@@ -77,6 +80,10 @@ export function createContext(run: Run, bridge: Bridge, depth: number): SkillCon
     get memory() {
       return memoryOf(run, bridge);
     },
+    async generate(request) {
+      run.generate ??= createGenerate((payload) => ask(run, bridge, 'generate', payload));
+      return run.generate(request);
+    },
   };
 }
 
@@ -102,9 +109,9 @@ export async function ask(
   if (run.asks.size >= ASKS_MAX) throw new Error(`at most ${ASKS_MAX} requests may wait at once`);
   const json = JSON.stringify(payload) ?? 'null';
   const fault = jsonTextFault(json);
-  if (fault !== null) throw new Error(`a request ${fault}`);
+  if (fault !== null) throw refusal(`a request ${fault}`);
   if (Buffer.byteLength(json) > ASK_BYTES_MAX) {
-    throw new Error(`a request may have ${ASK_BYTES_MAX / 1024} KiB of JSON`);
+    throw refusal(`a request may have ${ASK_BYTES_MAX / 1024} KiB of JSON`);
   }
   const id = nextAsk++;
   const answer = Promise.withResolvers<unknown>();

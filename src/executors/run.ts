@@ -35,9 +35,10 @@ export interface RunHandlers {
   /**
    * Answers a question of the run; the answer is a JSON value. The kind `may-call` asks whether the
    * run may call the skill that the payload names; only `true` allows it. A rejection reaches the
-   * skill as an error with the same message, `code` and `retryable`.
+   * skill as an error with the same message, `code` and `retryable`. The signal aborts when the run
+   * is told to stop and when it has ended: nobody waits for the answer any more.
    */
-  onAsk(kind: string, payload: unknown): Promise<unknown>;
+  onAsk(kind: string, payload: unknown, signal: AbortSignal): Promise<unknown>;
 }
 
 export type RunOutcome =

@@ -1,5 +1,6 @@
 /**
- * `/metrics` (specification: Health and metrics): the eleven families, in the text format. Counters
+ * `/metrics` (specification: Health and metrics): its eleven families and three of ours about calls of
+ * models, in the text format. Counters
  * count what this process did since it started; gauges are read when they are asked for. Label
  * values are bounded: route patterns, queue names, codes of the error table.
  */
@@ -89,6 +90,24 @@ export function createMetrics() {
     help: '1 while the queue store can be reached',
     registers,
   });
+  const modelCalls = new Counter({
+    name: 'service_model_calls_total',
+    help: 'Calls of models by how they ended',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const modelTokens = new Counter({
+    name: 'service_model_tokens_total',
+    help: 'Tokens that providers of models reported',
+    labelNames: ['type'],
+    registers,
+  });
+  const modelDuration = new Histogram({
+    name: 'service_model_call_duration_seconds',
+    help: 'Time that calls of models took',
+    buckets: seconds,
+    registers,
+  });
   for (const queue of queueNames) {
     completedJobs.inc({ queue }, 0);
     failedJobs.inc({ queue }, 0);
@@ -127,6 +146,18 @@ export function createMetrics() {
     jobEnded(queue: QueueName, status: 'completed' | 'failed'): void {
       if (status === 'completed') completed.get(queue)?.inc();
       else failedJobs.inc({ queue });
+    },
+
+    /** A call of a model has ended; tokens that were not reported are null. */
+    modelCalled(call: {
+      outcome: string;
+      tookMs: number;
+      tokens: { prompt: number | null; completion: number | null };
+    }): void {
+      modelCalls.inc({ outcome: call.outcome });
+      modelDuration.observe(call.tookMs / 1000);
+      modelTokens.inc({ type: 'prompt' }, call.tokens.prompt ?? 0);
+      modelTokens.inc({ type: 'completion' }, call.tokens.completion ?? 0);
     },
 
     /** The text of all families. */

@@ -49,6 +49,8 @@ const tags = [
   { name: 'Memories', description: 'What an agent knows from one run to the next.' },
   { name: 'Triggers', description: 'Runs that the outside world starts by calling an address.' },
   { name: 'Webhooks', description: 'Who outside is told what happened, and what became of it.' },
+  { name: 'Credentials', description: "Organizations' own accounts with providers of models." },
+  { name: 'Usage', description: 'The tokens that were used, by day, and budgets that limit them.' },
   { name: 'Operations', description: 'Health, metrics and this documentation.' },
 ];
 

@@ -33,11 +33,14 @@ export const Paged = <T extends TSchema>(item: T, description: string) =>
 
 const exampleOf = (schema: { examples?: unknown }) => schema.examples ?? [];
 
+/** Tokens of a model's call or of many; null where the provider reported none of them. */
+export const Tokens = Nullable(Type.Integer());
+
 /** Tokens of models, as the conversation and the job count them. */
 export const tokenCounts = {
-  prompt_tokens: Type.Integer(),
-  completion_tokens: Type.Integer(),
-  total_tokens: Type.Integer(),
+  prompt_tokens: Tokens,
+  completion_tokens: Tokens,
+  total_tokens: Tokens,
 };
 export const TokenStats = Type.Object(tokenCounts, { title: 'TokenStats' });
 

@@ -5,12 +5,19 @@
  * the same transaction, which saves the hint and a write of its own. It judges nothing: who may,
  * what is valid and which agent works is settled before.
  */
-import { addMessages, beginConversations } from '../conversations/record.ts';
+import {
+  addMessages,
+  beginConversations,
+  continueConversation,
+  holdConversation,
+  holdConversations,
+} from '../conversations/record.ts';
 import { createBatch } from '../database/batch.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { TriggerType } from '../database/tables.ts';
 import { appendEvents } from '../events/outbox.ts';
 import type { Clock } from '../kernel/clock.ts';
+import { notFound } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import type { QueueName } from '../kernel/queues.ts';
 import type { Queue } from '../queue/queue.ts';
@@ -41,6 +48,8 @@ export interface WorkRequest {
   readonly input: string;
   /** The job that this one repeats. */
   readonly retryOf: string | null;
+  /** The conversation of the same agent that it goes on with; one of its own when left out. */
+  readonly conversationId?: string;
   readonly idempotency?: {
     /** Whose key it is: the API key's id, or the trigger's. */
     readonly owner: string;
@@ -66,7 +75,9 @@ export type AcceptedJob = Pick<
 export type Acceptance =
   | { readonly kind: 'accepted' | 'replayed'; readonly job: AcceptedJob }
   /** The Idempotency-Key was used for something else. */
-  | { readonly kind: 'key_reused' };
+  | { readonly kind: 'key_reused' }
+  /** Another run of the conversation that it was to go on with has not ended. */
+  | { readonly kind: 'conversation_active' };
 
 export interface Accept {
   (request: WorkRequest): Promise<Acceptance>;
@@ -104,14 +115,28 @@ export function createAccept(parts: {
     const acceptances: Acceptance[] = [];
     const jobs: NewJob[] = [];
     const keys: KeysOfBatch = new Map();
+    // All of them first, in the one order in which whoever ends them holds them, too.
+    const wanted = requests.flatMap(({ conversationId }) => conversationId ?? []);
+    if (wanted.length > 0) await holdConversations(tx, wanted);
     for (const request of requests) {
       const job = newJob(request, now);
+      const conversation = await heldConversation(tx, request);
+      if (conversation?.status === 'active') {
+        // A refused request takes no key, but one that repeats an earlier request is answered.
+        const earlier = request.idempotency && (await knownAcceptance(tx, request, job, keys));
+        acceptances.push(earlier ?? { kind: 'conversation_active' });
+        continue;
+      }
       const earlier = request.idempotency && (await earlierAcceptance(tx, request, job, keys));
       acceptances.push(earlier ?? { kind: 'accepted', job });
-      if (!earlier) jobs.push(job);
+      if (earlier) continue;
+      jobs.push(job);
+      if (conversation) await continueConversation(tx, conversation, now, writer);
     }
     const claimed = claimHere(jobs);
-    await record(tx, jobs, claimed, now, now + (worker?.leaseMs ?? 0), writer);
+    const continued = new Set(requests.map(({ conversationId }) => conversationId));
+    const begun = jobs.filter((job) => !continued.has(job.conversation_id));
+    await record(tx, jobs, { claimed, begun }, now, now + (worker?.leaseMs ?? 0), writer);
     tx.afterCommit(() => announce(jobs, claimed));
     return acceptances;
   }
@@ -147,7 +172,7 @@ function newJob(request: WorkRequest, now: number): NewJob {
     organization_id: request.organizationId,
     api_key_id: request.apiKeyId,
     agent_id: request.agentId,
-    conversation_id: newId(),
+    conversation_id: request.conversationId ?? newId(),
     skill_category: request.skill.category,
     skill_name: request.skill.name,
     skill_version: request.skill.version,
@@ -194,17 +219,52 @@ async function earlierAcceptance(
       keys.set(name, { fingerprint, job });
       return undefined;
     }
-    const row = await findByIdempotencyKey(tx, owner, key, job.created_at - idempotencyMs);
-    earlier = row && { fingerprint: row.fingerprint, job: row };
+    earlier = await takenKey(tx, { owner, key, job });
   }
+  return repeated(earlier, fingerprint);
+}
+
+/** As `earlierAcceptance`, without taking the key when this is the first. */
+async function knownAcceptance(
+  tx: Transaction,
+  { idempotency }: WorkRequest,
+  job: NewJob,
+  keys: KeysOfBatch,
+): Promise<Acceptance | undefined> {
+  const { owner, key, fingerprint } = idempotency as NonNullable<WorkRequest['idempotency']>;
+  const earlier = keys.get(`${owner} ${key}`) ?? (await takenKey(tx, { owner, key, job }));
+  return earlier && repeated(earlier, fingerprint);
+}
+
+async function takenKey(
+  tx: Transaction,
+  { owner, key, job }: { owner: string; key: string; job: NewJob },
+) {
+  const row = await findByIdempotencyKey(tx, owner, key, job.created_at - idempotencyMs);
+  return row && { fingerprint: row.fingerprint, job: row };
+}
+
+function repeated(
+  earlier: { fingerprint: string; job: AcceptedJob } | undefined,
+  fingerprint: string,
+): Acceptance {
   if (earlier?.fingerprint !== fingerprint) return { kind: 'key_reused' };
   return { kind: 'replayed', job: earlier.job };
+}
+
+/** The conversation that a request goes on with; undefined when it begins its own. */
+async function heldConversation(tx: Transaction, { conversationId }: WorkRequest) {
+  if (conversationId === undefined) return undefined;
+  const conversation = await holdConversation(tx, conversationId);
+  if (conversation === undefined) throw notFound('Conversation');
+  return conversation;
 }
 
 async function record(
   tx: Transaction,
   jobs: readonly NewJob[],
-  claimed: ReadonlySet<NewJob>,
+  /** Of the jobs, those that are claimed here, and those whose conversation begins with them. */
+  { claimed, begun }: { claimed: ReadonlySet<NewJob>; begun: readonly NewJob[] },
   now: number,
   leaseUntil: number,
   writer: string,
@@ -213,7 +273,7 @@ async function record(
   await insertJobs(tx, jobs, claimed, leaseUntil);
   await beginConversations(
     tx,
-    jobs.map((job) => ({ ...job, id: job.conversation_id })),
+    begun.map((job) => ({ ...job, id: job.conversation_id })),
     now,
     writer,
   );
@@ -229,7 +289,7 @@ async function record(
   );
   await appendEvents(
     tx,
-    jobs.map((job) => ({
+    begun.map((job) => ({
       type: 'conversation.created',
       organizationId: job.organization_id,
       agentId: job.agent_id,

@@ -4,11 +4,12 @@
  */
 import { createHash } from 'node:crypto';
 import { type Agents, defaultAgentId } from '../agents/agents.ts';
+import type { Conversations } from '../conversations/conversations.ts';
 import type { Database } from '../database/database.ts';
 import type { TriggerType } from '../database/tables.ts';
 import { type Caller, requireScopes } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { PlatformError } from '../kernel/errors.ts';
+import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
 import { canonicalJson } from '../kernel/text.ts';
 import type { Skill, SkillRegistry } from '../skills/registry.ts';
 import { type Accept, type Acceptance, type AcceptedJob, idempotencyMs } from './accept.ts';
@@ -25,6 +26,8 @@ export interface Target {
 export interface ExecutionOptions {
   readonly userId: string;
   readonly triggerType: TriggerType;
+  /** The conversation to go on with, as it was looked up. */
+  readonly conversationId?: string | undefined;
   /** Makes repeats of the request one job. */
   readonly idempotency?:
     | {
@@ -43,10 +46,11 @@ export function createExecute(parts: {
   database: Database;
   skills: SkillRegistry;
   agents: Agents;
+  conversations: Pick<Conversations, 'find'>;
   accept: Accept;
   clock: Clock;
 }) {
-  const { database, skills, agents, accept, clock } = parts;
+  const { database, skills, agents, conversations, accept, clock } = parts;
 
   return {
     /**
@@ -68,6 +72,13 @@ export function createExecute(parts: {
       return status instanceof Promise ? status.then(judge) : judge(status);
     },
 
+    /** The agent's conversation of this id, or `404 not_found`. */
+    async conversation({ organizationId }: Caller, { agentId }: Target, id: string) {
+      const found = await conversations.find(organizationId, id);
+      if (found.agent_id !== agentId) throw notFound('Conversation');
+      return found.id;
+    },
+
     /** Accepts a run of the target with this input; whether it is an earlier one again. */
     async run(
       caller: Caller,
@@ -76,8 +87,11 @@ export function createExecute(parts: {
       options: ExecutionOptions,
     ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
       refuseInvalid(skill, input);
+      if (options.conversationId !== undefined && !skill.continuesConversations) {
+        throw invalid('x-conversation-id', `is not for ${skill.name}, which begins its own`);
+      }
       const idempotency = options.idempotency && {
-        fingerprint: fingerprintOf(skill, agentId, input),
+        fingerprint: fingerprintOf(skill, agentId, input, options.conversationId),
         ...options.idempotency,
       };
       if (isPaused) {
@@ -96,8 +110,12 @@ export function createExecute(parts: {
         maxAttempts: skill.maxAttempts,
         input: JSON.stringify(input),
         retryOf: null,
+        ...(options.conversationId ? { conversationId: options.conversationId } : {}),
         ...(idempotency ? { idempotency } : {}),
       });
+      if (acceptance.kind === 'conversation_active') {
+        throw conversationActive(options.conversationId ?? '');
+      }
       return answer(acceptance);
     },
   };
@@ -106,7 +124,7 @@ export function createExecute(parts: {
     owner,
     key,
     fingerprint,
-  }: Required<NonNullable<ExecutionOptions['idempotency']>>): Promise<Acceptance | undefined> {
+  }: Required<NonNullable<ExecutionOptions['idempotency']>>): Promise<Answered | undefined> {
     const earlier = await findByIdempotencyKey(
       database.read,
       owner,
@@ -140,13 +158,26 @@ export function refuseInvalid(skill: Skill, input: unknown): void {
   });
 }
 
-function fingerprintOf(skill: Skill, agentId: string, input: unknown): string {
+function fingerprintOf(skill: Skill, agentId: string, input: unknown, conversationId = ''): string {
   return createHash('sha256')
-    .update(`${skill.id}\n${agentId}\n${canonicalJson(input)}`)
+    .update(`${skill.id}\n${agentId}\n${canonicalJson(input)}${conversationId}`)
     .digest('hex');
 }
 
-function answer(acceptance: Acceptance): { job: AcceptedJob; isReplay: boolean } {
+/** `409 conflict` for a conversation in which somebody still speaks (decisions 7). */
+export function conversationActive(id: string): PlatformError {
+  return new PlatformError(
+    'conflict',
+    `Another run of the conversation ${id} has not ended: wait for it, or cancel it`,
+  );
+}
+
+type Answered = Exclude<Acceptance, { kind: 'conversation_active' }>;
+
+function answer(acceptance: Answered): {
+  job: AcceptedJob;
+  isReplay: boolean;
+} {
   if (acceptance.kind === 'key_reused') {
     throw new PlatformError(
       'idempotency_key_reused',

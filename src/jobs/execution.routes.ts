@@ -20,7 +20,7 @@ interface ExecutionPath {
   skillName: string;
 }
 
-type Targeted = FastifyRequest & { target: Target };
+type Targeted = FastifyRequest & { target: Target; conversationId: string | undefined };
 
 /** Characters of a user's name. */
 const nameMax = 200;
@@ -44,6 +44,7 @@ export function executionRoutes(
   },
 ) {
   server.decorateRequest('target', null);
+  server.decorateRequest('conversationId', undefined);
 
   /** Skill, agent and scope are judged before the body is even read (decisions 3). */
   const aim = (
@@ -56,11 +57,9 @@ export function executionRoutes(
       // /api/jobs/x/y is a path of jobs that does not exist, not a skill.
       if (reserved.has(path.category)) throw unmatched('POST', request.url);
       const target = execute.target(callerOf(request), path, () => agentOf(request));
-      if (target instanceof Promise) {
-        target.then((found) => {
-          (request as Targeted).target = found;
-          done();
-        }, done);
+      const conversation = onceGiven(request, 'x-conversation-id');
+      if (target instanceof Promise || conversation !== undefined) {
+        aimAt(request as Targeted, target, conversation).then(() => done(), done);
         return;
       }
       (request as Targeted).target = target;
@@ -69,6 +68,20 @@ export function executionRoutes(
       done(error as Error);
     }
   };
+
+  async function aimAt(
+    request: Targeted,
+    target: Target | Promise<Target>,
+    conversation: string | undefined,
+  ): Promise<void> {
+    request.target = await target;
+    if (conversation === undefined) return;
+    request.conversationId = await execute.conversation(
+      callerOf(request),
+      request.target,
+      conversation,
+    );
+  }
 
   server.post(
     '/api/:category/:version/:skillName',
@@ -96,6 +109,13 @@ export function executionRoutes(
           'idempotency-key': Type.Optional(
             Type.String({ description: 'Makes repeats within 24 hours one job.', maxLength: 255 }),
           ),
+          'x-conversation-id': Type.Optional(
+            Type.String({
+              description:
+                'A conversation of the agent to go on with, for skills that think: 409 conflict ' +
+                'while another run of it has not ended.',
+            }),
+          ),
           prefer: Type.Optional(Type.String({ description: 'wait=N, up to 60 seconds.' })),
         }),
         body: Type.Unknown({
@@ -114,6 +134,7 @@ export function executionRoutes(
             'not_found',
             'insufficient_scope',
             ...bodyRefusals,
+            'conflict',
             'agent_paused',
             'idempotency_key_reused',
           ),
@@ -130,6 +151,7 @@ export function executionRoutes(
         {
           userId: userOf(request) ?? caller.clientName,
           triggerType: 'api',
+          conversationId: (request as unknown as Targeted).conversationId,
           idempotency: key === undefined ? undefined : { owner: caller.keyId, key },
         },
       );
@@ -149,13 +171,16 @@ export function executionRoutes(
   );
 }
 
-function agentOf(request: FastifyRequest): string | undefined {
-  const agent = request.headers['x-agent-id'];
-  if (agent === undefined) return undefined;
-  if (typeof agent !== 'string' || isRepeated(request, 'x-agent-id')) {
-    throw invalid('x-agent-id', 'must be given once');
+const agentOf = (request: FastifyRequest) => onceGiven(request, 'x-agent-id');
+
+/** A header that may come once. */
+function onceGiven(request: FastifyRequest, name: string): string | undefined {
+  const value = request.headers[name];
+  if (value === undefined) return undefined;
+  if (typeof value !== 'string' || isRepeated(request, name)) {
+    throw invalid(name, 'must be given once');
   }
-  return agent;
+  return value;
 }
 
 function userOf(request: FastifyRequest): string | undefined {

@@ -17,7 +17,7 @@ export const attemptEndN = endingN - 1;
 
 /** One entry of a job's event stream. */
 export interface JobEvent extends Position {
-  readonly type: 'status' | 'log' | 'progress' | 'message' | 'token';
+  readonly type: 'status' | 'log' | 'progress' | 'message' | 'token' | 'tool_call' | 'tool_result';
   readonly data: Readonly<Record<string, unknown>>;
 }
 

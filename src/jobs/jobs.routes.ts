@@ -15,6 +15,7 @@ import {
   activeJob,
   cancelledJob,
   FullJob,
+  JobStep,
   jobStatuses,
   ListedJob,
   triggerTypes,
@@ -161,6 +162,7 @@ export function jobRoutes(
             'not_found',
             'skill_not_found',
             'insufficient_scope',
+            'conflict',
             'job_not_retryable',
             'agent_paused',
           ),
@@ -177,6 +179,33 @@ export function jobRoutes(
   );
 
   server.get(
+    '/api/jobs/:jobId/steps',
+    {
+      onRequest: lookUp,
+      schema: {
+        tags,
+        security,
+        operationId: 'listJobSteps',
+        summary: 'List the steps of a job that thinks',
+        description:
+          'Calls of models and the tools that they called, in order, while the job runs and ' +
+          'afterwards. Other jobs have none.',
+        params: Params,
+        querystring: Page,
+        response: {
+          200: Paged(JobStep, 'Steps, in order.'),
+          ...apiRefusals('not_found', 'validation_error'),
+        },
+      },
+    },
+    async (request) => {
+      const page = pageParameters(request.query as Query);
+      const { steps, total } = await jobs.steps(request.params.jobId, page);
+      return { data: steps, total, ...page };
+    },
+  );
+
+  server.get(
     '/api/jobs/:jobId/events',
     {
       // A HEAD would hold the stream open for nothing.
@@ -188,8 +217,9 @@ export function jobRoutes(
         operationId: 'streamJobEvents',
         summary: 'Follow a job as server-sent events',
         description:
-          'Events: status, log, progress, message, token. The stream ends with the job. A client ' +
-          'that reconnects with Last-Event-ID goes on where it was.',
+          'Events: status, log, progress, message, and of a job that thinks token (a piece of what ' +
+          'the model says), tool_call and tool_result, each with the number of its step. The stream ' +
+          'ends with the job. A client that reconnects with Last-Event-ID goes on where it was.',
         params: Params,
         headers: Type.Object({ 'last-event-id': Type.Optional(Type.String()) }),
         response: {

@@ -1,6 +1,6 @@
 /** What jobs look like on the wire (decisions 6). */
 import { Type } from 'typebox';
-import { Id, Nullable, Timestamp, TokenStats, Words } from '../http/schemas.ts';
+import { Id, Nullable, Timestamp, TokenStats, Tokens, Words } from '../http/schemas.ts';
 import { runErrorCodes } from '../kernel/errors.ts';
 import { queueNames } from '../kernel/queues.ts';
 import { cancelledError } from './states.ts';
@@ -96,4 +96,38 @@ export const FullJob = Type.Object(
     description: 'The job.',
     examples: [completedJob],
   },
+);
+
+const stepExample = {
+  step: 2,
+  kind: 'tool',
+  name: 'text/v1.0/word-count',
+  turn: 1,
+  status: 'completed',
+  error: null,
+  message_id: '01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13',
+  prompt_tokens: null,
+  completion_tokens: null,
+  started_at: '2026-01-01T00:00:01.000Z',
+  finished_at: '2026-01-01T00:00:01.004Z',
+  duration_ms: 4,
+};
+
+/** One thing that a job did while it thought: a call of a model, or a tool that the model called. */
+export const JobStep = Type.Object(
+  {
+    step: Type.Integer({ description: 'Counts from 1 inside the job.' }),
+    kind: Words(['model', 'tool']),
+    name: Type.String({ description: 'The model, the skill, or the tool of the agent itself.' }),
+    turn: Type.Integer({ description: 'A tool has the turn of the call that asked for it.' }),
+    status: Words(['active', 'completed', 'failed', 'interrupted']),
+    error: Nullable(Type.Object({ code: Type.String(), message: Type.String() })),
+    message_id: Nullable(Id),
+    prompt_tokens: Tokens,
+    completion_tokens: Tokens,
+    started_at: Timestamp,
+    finished_at: Nullable(Timestamp),
+    duration_ms: Nullable(Type.Integer()),
+  },
+  { title: 'JobStep', examples: [stepExample] },
 );

@@ -129,6 +129,25 @@ export function renewLeases(tx: Transaction, ids: readonly string[], leaseUntil:
   return tx.all(renew, { ids: idsParam(ids), lease_until: leaseUntil });
 }
 
+const held = statement<{ id: string; epoch: number }>()((db, p, dialect) => {
+  const query = db
+    .selectFrom('jobs')
+    .select('id')
+    .where('id', '=', p('id'))
+    .where('epoch', '=', p('epoch'))
+    .where('status', '=', 'active');
+  // SQLite has one writer at a time anyhow.
+  return dialect === 'sqlite' ? query : query.forShare();
+});
+
+/** Whether a claim still holds its job; if it does, it does until the transaction ends. */
+export async function isHeld(
+  tx: Transaction,
+  { id, epoch }: { readonly id: string; readonly epoch: number },
+): Promise<boolean> {
+  return (await tx.first(held, { id, epoch })) !== undefined;
+}
+
 interface Settled {
   id: string;
   epoch: number;

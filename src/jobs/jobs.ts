@@ -1,5 +1,6 @@
 /** Jobs as clients read, await, cancel and repeat them (decisions 6). */
 import type { Agents } from '../agents/agents.ts';
+import { stepsOfJob } from '../agents/steps.ts';
 import type { Conversations, TokenStats } from '../conversations/conversations.ts';
 import { endConversations } from '../conversations/record.ts';
 import type { Database, Transaction } from '../database/database.ts';
@@ -9,7 +10,7 @@ import { notFound, PlatformError } from '../kernel/errors.ts';
 import { isId } from '../kernel/ids.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import { type Accept, type AcceptedJob, queueOf } from './accept.ts';
-import { agentPaused, refuseInvalid } from './execute.ts';
+import { agentPaused, conversationActive, refuseInvalid } from './execute.ts';
 import type { JobFeed } from './feed.ts';
 import { type JobFilters, listJobs } from './job-lists.store.ts';
 import {
@@ -70,7 +71,7 @@ export function createJobs(parts: {
     const cancelled = await cancelQueuedJobs(tx, ids, JSON.stringify(cancelledError), now);
     await endConversations(
       tx,
-      cancelled.map((job) => ({ id: job.conversation_id, kind: job, status: 'failed' })),
+      cancelled.map((job) => ({ id: job.conversation_id, status: 'failed' })),
       now,
       writer,
     );
@@ -108,6 +109,10 @@ export function createJobs(parts: {
     async get(organizationId: string, id: string) {
       return show(await find(organizationId, id));
     },
+
+    /** What a job that thinks has done so far, in order. */
+    steps: (jobId: string, page: { limit: number; offset: number }) =>
+      stepsOfJob(database, jobId, page),
 
     /** The job once it has ended, or null after `ms` milliseconds, or when `signal` aborts. */
     async awaitEnd(organizationId: string, id: string, ms: number, signal: AbortSignal) {
@@ -170,6 +175,7 @@ export function createJobs(parts: {
       // The version may have been changed in place since.
       refuseInvalid(skill, JSON.parse(job.input));
       if (agent === 'paused') throw agentPaused(job.agent_id);
+      const conversation = await conversations.find(caller.organizationId, job.conversation_id);
       const acceptance = await accept({
         organizationId: caller.organizationId,
         apiKeyId: caller.keyId,
@@ -180,7 +186,10 @@ export function createJobs(parts: {
         maxAttempts: skill.maxAttempts,
         input: job.input,
         retryOf: job.id,
+        // What it was said in answer to is needed again; its own conversation is made anew.
+        ...(conversation.created_at < job.created_at ? { conversationId: conversation.id } : {}),
       });
+      if (acceptance.kind === 'conversation_active') throw conversationActive(conversation.id);
       return (acceptance as { job: AcceptedJob }).job;
     },
   };

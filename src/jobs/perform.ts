@@ -8,18 +8,15 @@ import { setTimeout as elapsed } from 'node:timers/promises';
 import { createBatch } from '../database/batch.ts';
 import type { Database } from '../database/database.ts';
 import type { JobStatus } from '../database/tables.ts';
-import type { ExecutorPool } from '../executors/pool.ts';
-import type { RunHandle, RunOutcome, RunReport } from '../executors/run.ts';
+import type { RunHandle, RunOutcome } from '../executors/run.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
-import type { MemoryChanges } from '../memories/record.ts';
-import { isMemoryQuestion, type RunMemory, type StartRunMemory } from '../memories/run-memory.ts';
 import { type SkillRegistry, skillKey } from '../skills/registry.ts';
 import type { JobFeed } from './feed.ts';
 import { type ClaimedJob, changeJobCounts, claimJobs, renewLeases } from './jobs.store.ts';
-import type { createReports, ReportStream } from './reports.ts';
-import type { RunMessage, Settle, Settlement } from './settle.ts';
+import type { StartRun } from './run.ts';
+import type { Settle, Settlement } from './settle.ts';
 import type { Ending } from './states.ts';
 import { activeEvent } from './status-events.ts';
 
@@ -51,20 +48,16 @@ export interface Performer {
 
 export function createPerformer(parts: {
   database: Database;
-  executors: ExecutorPool;
-  skills: SkillRegistry;
+  skills: Pick<SkillRegistry, 'definition'>;
+  startRun: StartRun;
   settle: Settle;
-  reports: ReturnType<typeof createReports>;
-  mayCall(job: ClaimedJob, skill: string): Promise<boolean>;
-  startMemory: StartRunMemory;
   feed: JobFeed;
   clock: Clock;
   log: Logger;
   leaseMs: number;
   writer: string;
 }): Performer {
-  const { database, executors, skills, settle, reports, mayCall, startMemory } = parts;
-  const { feed, clock, log, leaseMs, writer } = parts;
+  const { database, skills, startRun, settle, feed, clock, log, leaseMs, writer } = parts;
   const running = new Map<string, Running>();
   /** Jobs being claimed, and whether they are to be cancelled as soon as they run. */
   const starting = new Map<string, { isCancelled: boolean }>();
@@ -94,50 +87,19 @@ export function createPerformer(parts: {
 
   async function run(job: ClaimedJob): Promise<void> {
     const skill = skills.definition(job.skill_category, job.skill_version, job.skill_name);
-    const name = skillKey(job.skill_category, job.skill_version, job.skill_name);
     if (skill === undefined) {
       await finish(
         { job, stopped: null },
-        failure(`No definition of the skill ${name} is loaded here`),
-        [],
+        failure(`No definition of the skill ${nameOf(job)} is loaded here`),
+        { messages: [] },
       );
       return;
     }
-    const messages: RunMessage[] = [];
-    let stream: ReportStream | null = null;
-    // Most runs never ask for it.
-    let memory: RunMemory | null = null;
-    const handle = executors.run(
-      {
-        skill: name,
-        input: job.input,
-        context: {
-          jobId: job.id,
-          agentId: job.agent_id,
-          conversationId: job.conversation_id,
-          organizationId: job.organization_id,
-          attempt: job.attempt,
-        },
-        timeoutMs: skill.timeoutMs,
-        ...(job.deaths >= deathsBeforeAlone ? { alone: true } : {}),
-      },
-      {
-        onReport(report) {
-          if (report.type === 'message') messages.push({ ...report, at: clock.now() });
-          stream ??= reports(job);
-          addReport(stream, report);
-        },
-        async onAsk(kind, payload) {
-          if (kind === 'may-call' && typeof payload === 'string') return mayCall(job, payload);
-          if (isMemoryQuestion(kind)) {
-            memory ??= startMemory({ organizationId: job.organization_id, agentId: job.agent_id });
-            return memory.ask(kind, payload);
-          }
-          throw new Error(`A run may not ask for ${JSON.stringify(kind)}`);
-        },
-      },
-    );
-    const entry: Running = { job, handle, stopped: null };
+    const attempt = startRun(job, {
+      timeoutMs: skill.timeoutMs,
+      alone: job.deaths >= deathsBeforeAlone,
+    });
+    const entry: Running = { job, handle: attempt.handle, stopped: null };
     // A run of an earlier claim can only be here still when its lease ended unnoticed.
     const earlier = running.get(job.id);
     if (earlier !== undefined) stop(earlier, 'lease lost');
@@ -145,13 +107,20 @@ export function createPerformer(parts: {
     if (starting.get(job.id)?.isCancelled) stop(entry, 'cancelled');
     starting.delete(job.id);
     try {
-      const ending = endingOf(await handle.outcome, entry);
-      await (stream as ReportStream | null)?.flushed();
+      const ending = endingOf(
+        await attempt.handle.outcome,
+        entry,
+        attempt.thinking?.retryAfterMs ?? null,
+      );
+      await attempt.ended();
       // It counts as running until it is settled, so that its lease is kept for that long.
       if (ending !== null) {
-        const asked = memory as RunMemory | null;
-        const changes = asked === null ? undefined : await asked.changes();
-        await finish(entry, ending, messages, changes);
+        await finish(entry, ending, {
+          messages: attempt.messages,
+          memory: await attempt.memoryChanges(),
+          hasThought: attempt.thinking?.hasThought ?? false,
+          answer: attempt.thinking?.answer ?? null,
+        });
       }
     } finally {
       // Whatever went wrong: a lease that is renewed for nobody would keep the job for ever.
@@ -162,10 +131,9 @@ export function createPerformer(parts: {
   async function finish(
     { job, stopped }: Pick<Running, 'job' | 'stopped'>,
     ending: Ending,
-    messages: readonly RunMessage[],
-    memory?: MemoryChanges,
+    left: Omit<Settlement, 'job' | 'ending'>,
   ): Promise<void> {
-    const status = await settlePatiently({ job, ending, messages, memory });
+    const status = await settlePatiently({ job, ending, ...left });
     if (status === undefined) {
       log.error({ job_id: job.id, stopped }, 'a result could not be recorded before the stop');
       return;
@@ -252,7 +220,11 @@ function stop(entry: Running, reason: NonNullable<Running['stopped']>): void {
 }
 
 /** What a run's outcome means for its job; null when the job is no longer this run's. */
-function endingOf(outcome: RunOutcome, { job, stopped }: Running): Ending | null {
+function endingOf(
+  outcome: RunOutcome,
+  { job, stopped }: Running,
+  retryAfterMs: number | null,
+): Ending | null {
   if (stopped === 'lease lost') return null;
   if (stopped === 'cancelled') return { kind: 'cancelled' };
   switch (outcome.kind) {
@@ -263,6 +235,7 @@ function endingOf(outcome: RunOutcome, { job, stopped }: Running): Ending | null
         kind: 'failed',
         error: { code: outcome.code, message: outcome.message },
         retryable: outcome.retryable,
+        ...(retryAfterMs === null ? {} : { retryAfterMs }),
       };
     case 'timeout':
       return {
@@ -284,25 +257,10 @@ function endingOf(outcome: RunOutcome, { job, stopped }: Running): Ending | null
   }
 }
 
-function failure(message: string): Ending {
-  return { kind: 'failed', error: { code: 'skill_execution_failed', message }, retryable: false };
+function nameOf(job: ClaimedJob): string {
+  return skillKey(job.skill_category, job.skill_version, job.skill_name);
 }
 
-function addReport(stream: ReportStream, report: RunReport): void {
-  switch (report.type) {
-    case 'log': {
-      const { message, fields } = report;
-      stream.add({ type: 'log', data: fields === undefined ? { message } : { message, fields } });
-      break;
-    }
-    case 'progress':
-      stream.add({
-        type: 'progress',
-        data: { fraction: report.fraction, note: report.note ?? null },
-      });
-      break;
-    case 'message':
-      stream.add({ type: 'message', data: { role: report.role, content: report.content } });
-      break;
-  }
+function failure(message: string): Ending {
+  return { kind: 'failed', error: { code: 'skill_execution_failed', message }, retryable: false };
 }

@@ -55,6 +55,8 @@ export function createRecovery(parts: {
             job,
             ending: job.cancel_requested_at === null ? workerLost : { kind: 'cancelled' },
             messages: [],
+            // Who knows: its process has gone.
+            hasThought: true,
           }),
         ),
       );

@@ -2,6 +2,7 @@
  * What runs say while they run: recorded in the job's event stream in the order in which it was
  * said, published once it is recorded. Grouped across runs, so that chatty skills cost few commits.
  */
+import type { ThinkingReport } from '../agents/calls.ts';
 import { createBatch } from '../database/batch.ts';
 import type { Database } from '../database/database.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
@@ -12,8 +13,12 @@ import { type ClaimedJob, setJobProgress } from './jobs.store.ts';
 /** Events that one attempt may add to its stream; what comes after is dropped. */
 const eventsPerAttemptMax = 5_000;
 
+/** Of these, pieces of what a model says; it is told whole, too, once it has been said. */
+const piecesPerAttemptMax = 3_000;
+
 /** One thing that a run said. */
 export type Report =
+  | ThinkingReport
   | { readonly type: 'log'; readonly data: Readonly<Record<string, unknown>> }
   | { readonly type: 'message'; readonly data: Readonly<Record<string, unknown>> }
   | { readonly type: 'progress'; readonly data: { fraction: number; note: string | null } };
@@ -59,10 +64,12 @@ export function createReports(parts: {
 
   return (job) => {
     let n = 0;
+    let pieces = 0;
     let last: Promise<void> = Promise.resolve();
     return {
       add({ type, data }) {
         if (n >= eventsPerAttemptMax) return;
+        if (type === 'token' && ++pieces > piecesPerAttemptMax) return;
         const event = {
           epoch: job.epoch,
           n: ++n,

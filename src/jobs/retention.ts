@@ -2,7 +2,8 @@
  * Retention: ended jobs, their conversations and what else is old are deleted a batch at a time, so
  * that the store stays as large as what is wanted of it. Never touches a job that has not ended.
  */
-import { foldConversationCounts, forgetConversations } from '../conversations/record.ts';
+import { forgetSteps } from '../agents/steps.ts';
+import { foldConversationCounts, forgetJobs } from '../conversations/record.ts';
 import type { Writer } from '../database/counts.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import { type DeletedBatch, deleteInBatches, foundAndDeleted } from '../database/in-batches.ts';
@@ -49,11 +50,11 @@ async function deleteBatch(tx: Transaction, before: string, writer: Writer): Pro
     tx,
     found.map(({ id }) => id),
   );
-  await forgetConversations(
+  await forgetSteps(
     tx,
-    jobs.map((job) => job.conversation_id),
-    writer,
+    jobs.map(({ id }) => id),
   );
+  await forgetJobs(tx, jobs, writer);
   await changeJobCounts(
     tx,
     writer,

@@ -2,7 +2,7 @@
  * What the end of a run means to the schedule that started it. Jobs know no schedules; they tell
  * them, inside the transaction that ends the run, so that both are true or neither.
  */
-import type { Transaction } from '../database/database.ts';
+import type { Handle, Transaction } from '../database/database.ts';
 import type { ClaimedJob } from './jobs.store.ts';
 import type { JobError } from './states.ts';
 
@@ -26,6 +26,8 @@ export interface EndedRun {
 }
 
 export interface ScheduledRuns {
+  /** The scheduled job that a job is a run of; undefined when it was deleted. */
+  scheduledJobOf(db: Handle, jobId: string): Promise<string | undefined>;
   /**
    * Of these jobs, those that may not be tried again, because their schedule was deleted or
    * disabled. What it answers stays true while the jobs are held.

@@ -5,6 +5,7 @@
  * asked for ends as cancelled, whatever its last attempt brought.
  */
 import type { Agents } from '../agents/agents.ts';
+import type { Journals } from '../agents/journal.ts';
 import { addMessages, endConversations, type NewMessage } from '../conversations/record.ts';
 import { createBatch } from '../database/batch.ts';
 import type { Database, Transaction } from '../database/database.ts';
@@ -13,7 +14,7 @@ import type { NewEvent } from '../events/events.ts';
 import { appendEvents } from '../events/outbox.ts';
 import type { Backoff } from '../kernel/backoff.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
-import { PlatformError } from '../kernel/errors.ts';
+import { PlatformError, type RunErrorCode } from '../kernel/errors.ts';
 import type { Memories } from '../memories/memories.ts';
 import type { MemoryChanges } from '../memories/record.ts';
 import type { Queue } from '../queue/queue.ts';
@@ -42,6 +43,10 @@ export interface Settlement {
   readonly messages: readonly RunMessage[];
   /** What the run did to its agent's memories; recorded if this completes the job. */
   readonly memory?: MemoryChanges | undefined;
+  /** Whether it asked a model, so that steps of it may be left. */
+  readonly hasThought?: boolean;
+  /** The model's answer, if it is in the conversation already; null when there is none. */
+  readonly answer?: string | null;
 }
 
 /** What the job is now, or null: another attempt holds it, and this one counts for nothing. */
@@ -61,11 +66,12 @@ export function createSettle(parts: {
   scheduled: ScheduledRuns;
   agents: Pick<Agents, 'hold'>;
   memories: Pick<Memories, 'keep'>;
+  journals: Pick<Journals, 'endLeftovers'>;
   /** Told of each attempt that was settled, after the commit. */
   observe(job: ClaimedJob, verdict: Verdict, tookMs: number): void;
 }): Settle {
-  const { database, queue, feed, clock, backoff, writer, scheduled, agents, memories, observe } =
-    parts;
+  const { database, queue, feed, clock, backoff, writer, scheduled, agents, memories } = parts;
+  const { journals, observe } = parts;
 
   return createBatch(database, settleTogether, partOfWrite);
 
@@ -83,6 +89,9 @@ export function createSettle(parts: {
     const counted = settled.filter((one) => one !== null);
     // Their agents are held since before the jobs were.
     if (counted.some(hasMemory)) await memories.keep(tx, counted.flatMap(memoryOf));
+    // Before the messages of the ending: what was under way was said before.
+    const thinking = counted.filter(hasThought).sort(byJobId);
+    await journals.endLeftovers(tx, thinking.map(jobOf));
     await record(tx, counted, now, writer);
     await scheduled.ended(
       tx,
@@ -156,7 +165,12 @@ function isOfSchedule({ job }: { job: ClaimedJob }): boolean {
   return job.trigger_type === 'scheduled';
 }
 
+const jobOf = ({ job }: Settlement) => job;
 const idOf = ({ job }: Settlement) => job.id;
+
+const hasThought = (settlement: Settlement) => settlement.hasThought === true;
+
+const byJobId = (a: Settlement, b: Settlement) => (a.job.id < b.job.id ? -1 : 1);
 
 function mayRunAgain({ ending }: Settlement): boolean {
   return ending.kind === 'returned' || (ending.kind === 'failed' && ending.retryable);
@@ -235,7 +249,6 @@ async function record(
     tx,
     ended.map(({ job, verdict }) => ({
       id: job.conversation_id,
-      kind: job,
       status: verdict.status === 'completed' ? 'completed' : 'failed',
     })),
     now,
@@ -271,16 +284,27 @@ async function record(
 }
 
 /** What the run said, and what it gave: the answer of a skill that said nothing. */
-function messagesOf({ job, messages, verdict }: Judged, now: number): NewMessage[] {
+function messagesOf({ job, messages, verdict, answer = null }: Judged, now: number): NewMessage[] {
   const said = messages.map((message) => ({
     ...message,
     conversation_id: job.conversation_id,
     job_id: job.id,
   }));
-  if (verdict.status !== 'completed') return said;
-  const answer = { role: 'assistant' as const, content: messageText(verdict.output), at: now };
-  return [...said, { ...answer, conversation_id: job.conversation_id, job_id: job.id }];
+  if (verdict.status !== 'completed' || tells(verdict.output, answer)) return said;
+  const output = { role: 'assistant' as const, content: messageText(verdict.output), at: now };
+  return [...said, { ...output, conversation_id: job.conversation_id, job_id: job.id }];
 }
+
+/** Whether an output says no more than an answer that was recorded when the model gave it. */
+function tells(output: string, answer: string | null): boolean {
+  if (answer === null) return false;
+  const value: unknown = JSON.parse(output);
+  if (value === null || typeof value !== 'object') return value === answer;
+  return Object.values(value).includes(answer);
+}
+
+/** Failures that are about the agent rather than the run (specification: Events). */
+const agentErrors: ReadonlySet<RunErrorCode> = new Set(['missing_credentials', 'budget_exceeded']);
 
 function eventsOf({ job, verdict }: Judged, now: number): NewEvent[] {
   const envelope = { organizationId: job.organization_id, agentId: job.agent_id };
@@ -312,7 +336,7 @@ function eventsOf({ job, verdict }: Judged, now: number): NewEvent[] {
       data: { ...run, attempts: job.attempt, error: verdict.error },
     },
   ];
-  if (verdict.error.code === 'missing_credentials') {
+  if (agentErrors.has(verdict.error.code)) {
     const data = { ...verdict.error, job_id: job.id };
     events.push({ ...envelope, type: 'agent.error', data });
   }

@@ -86,11 +86,43 @@ describe('what an attempt makes of its job', () => {
     expect(returned(true)).toMatchObject({ status: 'queued', refund: 1, deaths: 1 });
   });
 
+  test.each([
+    ['at once', 0, 1_000],
+    ['sooner than it would be anyhow', 400, 1_000],
+    ['later', 30_000, 30_000],
+    ['later than the longest backoff', 7_200_000, 3_600_000],
+  ])(
+    'failed by somebody who wants to be left alone until %s: no sooner than that',
+    (_, retryAfterMs, ms) => {
+      const ending: Ending = { kind: 'failed', error, retryable: true, retryAfterMs };
+
+      expect(verdictOn(ending, job(1, 4), backoff, now, 0)).toEqual({
+        status: 'queued',
+        runAt: now + ms,
+        error,
+        refund: 0,
+        deaths: 0,
+      });
+      expect(verdictOn(ending, job(4, 4), backoff, now)).toEqual({ status: 'failed', error });
+      expect(verdictOn({ ...ending, retryable: false }, job(1, 4), backoff, now).status).toBe(
+        'failed',
+      );
+    },
+  );
+
   test('is always a transition that the table allows, within the backoff', () => {
     const errors = fc.record({ code: fc.constantFrom(...runErrorCodes), message: fc.string() });
     const endings: fc.Arbitrary<Ending> = fc.oneof(
       fc.record({ kind: fc.constant('completed' as const), output: fc.json() }),
-      fc.record({ kind: fc.constant('failed' as const), error: errors, retryable: fc.boolean() }),
+      fc.record(
+        {
+          kind: fc.constant('failed' as const),
+          error: errors,
+          retryable: fc.boolean(),
+          retryAfterMs: fc.nat(),
+        },
+        { requiredKeys: ['kind', 'error', 'retryable'] },
+      ),
       fc.constant({ kind: 'cancelled' as const }),
       fc.record({ kind: fc.constant('returned' as const), death: fc.boolean() }),
     );

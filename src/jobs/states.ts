@@ -28,7 +28,13 @@ export interface JobError {
 /** How an attempt ended, seen from the job. */
 export type Ending =
   | { readonly kind: 'completed'; readonly output: string }
-  | { readonly kind: 'failed'; readonly error: JobError; readonly retryable: boolean }
+  | {
+      readonly kind: 'failed';
+      readonly error: JobError;
+      readonly retryable: boolean;
+      /** Milliseconds that whoever failed it wants to be left alone for. */
+      readonly retryAfterMs?: number;
+    }
   | { readonly kind: 'cancelled' }
   /** Given back untouched: the attempt is not charged. `death` when an executor died around it. */
   | { readonly kind: 'returned'; readonly death: boolean };
@@ -69,10 +75,21 @@ export function verdictOn(
       }
       return {
         status: 'queued',
-        runAt: now + delayAfter(backoff, job.attempt, random),
+        runAt: now + delayBefore(ending.retryAfterMs, backoff, job.attempt, random),
         error: ending.error,
         refund: 0,
         deaths: 0,
       };
   }
+}
+
+/** Whoever asks to be left alone is, for as long as the longest backoff. */
+function delayBefore(
+  retryAfterMs: number | undefined,
+  backoff: Backoff,
+  attempt: number,
+  random: number,
+): number {
+  const asked = Math.min(retryAfterMs ?? 0, backoff.maxMs);
+  return Math.max(asked, delayAfter(backoff, attempt, random));
 }

@@ -56,11 +56,15 @@ export interface RunChanges extends Owning, MemoryChanges {
 }
 
 /** Complete, with an id of its own. Throws `400 validation_error` for what is too long. */
-export function newMemory(fields: MemoryFields & { content: string }, now: number): NewMemory {
+export function newMemory(
+  fields: MemoryFields & { content: string },
+  now: number,
+  id = newId(),
+): NewMemory {
   checkBytes(fields);
   const { content, tag = defaultTag, metadata = {} } = fields;
   return {
-    id: newId(),
+    id,
     content,
     tag,
     metadata: JSON.stringify(metadata),

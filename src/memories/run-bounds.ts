@@ -2,7 +2,7 @@
  * How much one attempt may do to its agent's memories. All of it is recorded in one transaction, on
  * SQLite by the process that answers requests, so it has to be little enough to hold up nobody.
  */
-import { refusal } from './run-questions.ts';
+import { refusal } from '../kernel/refusal.ts';
 
 /** What an attempt remembers, also what it forgets again. */
 const rememberedMax = 200;

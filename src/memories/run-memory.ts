@@ -40,9 +40,25 @@ export function isMemoryQuestion(kind: string): kind is Question {
   return questions.includes(kind as Question);
 }
 
+/** One thing that a part of a run did to the memory, as JSON. */
+export type MemoryChange =
+  | { readonly remembered: ReturnType<typeof shownToRun> }
+  | { readonly forgotten: string };
+
 export interface RunMemory {
-  /** Rejects with a sentence for the author of the skill. */
-  ask(kind: Question, payload: unknown): Promise<unknown>;
+  /**
+   * Rejects with a sentence for the author of the skill. `onChange` hears of what the question
+   * changed, so that a repetition of the run that does not ask again can restore it.
+   */
+  ask(
+    kind: Question,
+    payload: unknown,
+    onChange?: (change: MemoryChange) => void,
+  ): Promise<unknown>;
+  /** Does again what an earlier attempt did, under the same ids. */
+  restore(changes: readonly MemoryChange[]): Promise<void>;
+  /** Takes back what a part of the run did that begins again; it counts against the bounds still. */
+  undo(changes: readonly MemoryChange[]): Promise<void>;
   /** What is to be recorded, once everything that was asked is answered. */
   changes(): Promise<MemoryChanges>;
 }
@@ -59,6 +75,8 @@ export function createRunMemories(database: Database, clock: Clock): StartRunMem
 
   return ({ organizationId, agentId }) => {
     const remembered = new Map<string, Remembered>();
+    /** What the run remembered and forgot again. */
+    const dropped = new Map<string, Remembered>();
     const forgotten = new Set<string>();
     const bounds = createRunBounds();
     let answered: Promise<unknown> = Promise.resolve();
@@ -73,12 +91,20 @@ export function createRunMemories(database: Database, clock: Clock): StartRunMem
     }
 
     /** What the run has said is judged at once, so that what is refused is not kept waiting. */
-    async function answer(kind: Question, payload: unknown): Promise<unknown> {
+    async function answer(
+      kind: Question,
+      payload: unknown,
+      onChange: (change: MemoryChange) => void = () => {},
+    ): Promise<unknown> {
       switch (kind) {
         case 'remember': {
           const fields = readRemember(payload);
           bounds.countRemembered(refusing(() => checkBytes(fields)));
-          return inTurn(() => remember(fields));
+          return inTurn(() => {
+            const memory = remember(fields);
+            onChange({ remembered: memory });
+            return memory;
+          });
         }
         case 'recall': {
           const wanted = readRecall(payload);
@@ -86,13 +112,19 @@ export function createRunMemories(database: Database, clock: Clock): StartRunMem
         }
         case 'forget': {
           const id = readForget(payload);
-          return isId(id) && inTurn(() => forget(id));
+          const isGone = isId(id) && (await inTurn(() => forget(id)));
+          if (isGone) onChange({ forgotten: id });
+          return isGone;
         }
       }
     }
 
-    function remember(fields: ReturnType<typeof readRemember>) {
-      const memory = newMemory(fields, clock.now());
+    function remember(
+      fields: ReturnType<typeof readRemember>,
+      now = clock.now(),
+      id: string | undefined = undefined,
+    ) {
+      const memory = newMemory(fields, now, id);
       bounds.countWords(memory.word_count);
       const row = { ...memory, updated_at: memory.created_at };
       remembered.set(memory.id, row);
@@ -100,8 +132,10 @@ export function createRunMemories(database: Database, clock: Clock): StartRunMem
     }
 
     async function forget(id: string): Promise<boolean> {
-      if (remembered.has(id)) {
+      const own = remembered.get(id);
+      if (own !== undefined) {
         bounds.countForgotten(0);
+        dropped.set(id, own);
         return remembered.delete(id);
       }
       const owner = await ownerId();
@@ -153,6 +187,30 @@ export function createRunMemories(database: Database, clock: Clock): StartRunMem
 
     return {
       ask: answer,
+
+      async restore(changes) {
+        for (const change of changes) {
+          if ('forgotten' in change) await answer('forget', change.forgotten);
+          else {
+            const { id, content, tag, metadata, created_at } = change.remembered;
+            const fields = { content, tag, metadata };
+            bounds.countRemembered(checkBytes(fields));
+            await inTurn(() => remember(fields, Date.parse(created_at), id));
+          }
+        }
+      },
+
+      undo: (changes) =>
+        inTurn(() => {
+          for (const change of changes.toReversed()) {
+            if ('remembered' in change) remembered.delete(change.remembered.id);
+            else if (!forgotten.delete(change.forgotten)) {
+              const own = dropped.get(change.forgotten);
+              if (own !== undefined) remembered.set(own.id, own);
+            }
+          }
+        }),
+
       async changes() {
         await answered;
         return {

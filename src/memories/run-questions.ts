@@ -1,5 +1,7 @@
 /** What a run asks of its memory, read from a child process: judged as hostile, by the API's rules. */
+
 import { PlatformError } from '../kernel/errors.ts';
+import { refusal } from '../kernel/refusal.ts';
 import { isCleanText, jsonTextFault } from '../kernel/text.ts';
 import type { MemoryFields } from './fields.ts';
 
@@ -41,11 +43,6 @@ export function readRecall(payload: unknown): Recollection {
 export function readForget(payload: unknown): string {
   if (typeof payload !== 'string') throw refusal('the id of a memory is a text');
   return payload;
-}
-
-/** An error that running again would not mend. */
-export function refusal(message: string): Error {
-  return Object.assign(new Error(message), { retryable: false });
 }
 
 /** Runs `check`; a refusal of the API's becomes one of the run's. */

@@ -35,6 +35,8 @@ interface LaneConsumer {
   readonly handler: HintHandler;
   /** Its handlers under way. */
   running: number;
+  /** Those of them that only wait. */
+  lent: number;
   /** Resolves when it was stopped and none of them is left. */
   readonly idle: PromiseWithResolvers<void>;
 }
@@ -59,13 +61,20 @@ export function createMemoryQueue(log: Logger): Queue {
       const target = lane(name);
       if (target.consumer !== null) throw new Error(`Queue ${name} has a consumer already.`);
       const idle = Promise.withResolvers<void>();
-      const consumer: LaneConsumer = { concurrency, handler, running: 0, idle };
+      const consumer: LaneConsumer = { concurrency, handler, running: 0, lent: 0, idle };
       target.consumer = consumer;
       pump(target);
       return {
         places() {
           if (target.consumer !== consumer) return 0;
-          return Math.max(0, concurrency - target.running.size - target.due.size);
+          return Math.max(0, concurrency + consumer.lent - target.running.size - target.due.size);
+        },
+        lend() {
+          consumer.lent++;
+          pump(target);
+          return once(() => {
+            consumer.lent--;
+          });
         },
         run(id, work) {
           target.running.add(id);
@@ -114,7 +123,7 @@ export function createMemoryQueue(log: Logger): Queue {
   function pump(target: Lane): void {
     const { consumer } = target;
     if (consumer === null) return;
-    while (target.running.size < consumer.concurrency) {
+    while (target.running.size < consumer.concurrency + consumer.lent) {
       const id = target.due.shift();
       if (id === undefined) return;
       target.running.add(id);
@@ -175,6 +184,15 @@ function emptyLine(): Line {
       ids = [];
       head = 0;
     },
+  };
+}
+
+/** Calls `act` at its first call only. */
+function once(act: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (!isDone) act();
+    isDone = true;
   };
 }
 

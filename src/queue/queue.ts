@@ -23,6 +23,11 @@ export interface Consumer {
   places(): number;
   /** Does work on a row that needs no hint any more, in one of the places. */
   run(id: string, work: () => Promise<void>): void;
+  /**
+   * Lets another row be handled while one that is handled only waits; the place is back when the
+   * returned function has been called.
+   */
+  lend(): () => void;
   /** Takes no more hints; resolves when the handlers under way have ended. */
   stop(): Promise<void>;
 }

@@ -6,10 +6,12 @@ import type { NewEvent } from '../events/events.ts';
 import { appendEvents } from '../events/outbox.ts';
 import type { EndedRun, ScheduledRuns } from '../jobs/scheduled-runs.ts';
 import { timestamp } from '../kernel/clock.ts';
-import { endRunsOfJobs, findUnwanted } from './runs.store.ts';
+import { endRunsOfJobs, findScheduledJobOf, findUnwanted } from './runs.store.ts';
 import { endLastRuns } from './schedules.store.ts';
 
 export const scheduledRuns: ScheduledRuns = {
+  scheduledJobOf: findScheduledJobOf,
+
   async unwanted(tx, jobIds) {
     return new Set(await findUnwanted(tx, jobIds));
   },

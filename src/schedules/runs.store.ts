@@ -87,6 +87,15 @@ export function endRunsOfJobs(tx: Transaction, jobIds: readonly string[]) {
   return tx.all(end, { ids: idsParam(jobIds) });
 }
 
+const ofJob = statement<{ job_id: string }>()((db, p) =>
+  db.selectFrom('scheduled_runs').select('scheduled_job_id').where('job_id', '=', p('job_id')),
+);
+
+/** The scheduled job that a job is a run of; undefined when it was deleted. */
+export async function findScheduledJobOf(db: Handle, jobId: string): Promise<string | undefined> {
+  return (await db.first(ofJob, { job_id: jobId }))?.scheduled_job_id;
+}
+
 const unwantedOfJobs = statement<{ ids: string }>()((db, p, dialect) =>
   db
     .selectFrom('scheduled_runs')

@@ -24,7 +24,7 @@ const given = {
   skill_category: Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' }),
   skill_name: Type.String({
     pattern: '^[a-z0-9]+(-[a-z0-9]+)*$',
-    maxLength: 63,
+    maxLength: 64,
     description: 'Kebab-case.',
   }),
   skill_version: Type.String({

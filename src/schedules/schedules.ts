@@ -70,6 +70,8 @@ export function createSchedules(parts: {
   accept: Accept;
   jobs: Pick<Jobs, 'cancelWaiting'>;
   clock: Clock;
+  /** Deletes what other slices keep of a scheduled job. */
+  removeDependents(tx: Transaction, organizationId: string, id: string): Promise<void>;
 }) {
   const { database, skills, agents, accept, jobs, clock } = parts;
 
@@ -110,6 +112,9 @@ export function createSchedules(parts: {
 
   return {
     find,
+
+    /** The scheduled job is not deleted before the transaction ends. `404` when there is none. */
+    hold: lock,
 
     /** `404 not_found` and `403 insufficient_scope` for a change, before its body is judged. */
     async admitChange(caller: Caller, id: string): Promise<void> {
@@ -184,6 +189,7 @@ export function createSchedules(parts: {
       await database.write(async (tx) => {
         const row = await lock(tx, organizationId, id);
         await stopRuns(tx, row);
+        await parts.removeDependents(tx, organizationId, id);
         await deleteScheduledJob(tx, id);
       });
     },

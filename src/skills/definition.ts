@@ -32,6 +32,55 @@ export interface SkillContext {
   callSkill(skill: string, input: unknown): Promise<unknown>;
   /** The long-term memory of the run's agent. */
   readonly memory: SkillMemory;
+  /**
+   * Asks the model of the run's agent, in its name and at its cost. Whatever it says and does is part
+   * of the job's conversation, and its tokens are counted there. Each finished turn and tool call is
+   * recorded: when the run is repeated, the same request gets what it got before and costs nothing
+   * again, so a request should depend on the skill's input alone. Rejects with an error that says, by
+   * `code` and `retryable`, how the job ends if the skill does not catch it.
+   */
+  generate(request: GenerateRequest): Promise<Generated>;
+}
+
+/** What a model is asked in the name of the run's agent. */
+export interface GenerateRequest {
+  /** What the user says; up to 1,000,000 bytes. The whole request has at most 1 MiB as JSON. */
+  readonly prompt: string;
+  /** Follows the agent's own instructions; up to 256 KiB. */
+  readonly system?: string | undefined;
+  /** JSON Schema of the answer, which then comes as `output`, parsed and valid. */
+  readonly schema?: JsonSchema | undefined;
+  /**
+   * What the model may call: everything that its agent may (`true`), those of it that match these
+   * patterns (`text/*`, `text/v1.0/summarize`), or nothing (left out).
+   */
+  readonly tools?: boolean | readonly string[] | undefined;
+  /** The skill written as prose whose files the model may read, as `category/version/name`. */
+  readonly files?: string | undefined;
+  /** Whether what was said before in the run's conversation comes first. */
+  readonly continues?: boolean | undefined;
+  /** Most tokens of one answer of the model, at most the platform's setting. */
+  readonly maxOutputTokens?: number | undefined;
+  /** Most calls of the model, at most the platform's setting. */
+  readonly maxTurns?: number | undefined;
+  readonly temperature?: number | undefined;
+}
+
+/** What a model gave in the end. */
+export interface Generated {
+  readonly text: string;
+  /** The answer as the schema wants it; absent when none was given. */
+  readonly output?: unknown;
+  /** Whether the text ends early, because the model had reached its most tokens. */
+  readonly isCut: boolean;
+  /** Calls of the model that it took. */
+  readonly turns: number;
+  /** Tokens of these calls; null where the provider did not report them. */
+  readonly usage: {
+    readonly prompt_tokens: number | null;
+    readonly completion_tokens: number | null;
+    readonly total_tokens: number | null;
+  };
 }
 
 /** Something that an agent knows (specification: Memory). */
@@ -98,6 +147,8 @@ export interface SkillDefinition<Input = unknown, Output = unknown> {
   readonly timeoutMs?: number;
   /** Attempts of a direct run; 3 when left out. */
   readonly maxAttempts?: number;
+  /** Whether a request may go on with an earlier conversation of the agent (`x-conversation-id`). */
+  readonly continuesConversations?: boolean;
   readonly examples?: readonly SkillExample[];
   run(input: Input, ctx: SkillContext): Output | Promise<Output>;
 }

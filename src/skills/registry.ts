@@ -23,6 +23,7 @@ export interface SkillFacts {
   readonly requiredScopes?: readonly string[] | undefined;
   readonly timeoutMs?: number | undefined;
   readonly maxAttempts?: number | undefined;
+  readonly continuesConversations?: boolean | undefined;
 }
 
 /** One version of a skill. */
@@ -38,6 +39,8 @@ export interface Skill {
   readonly requiredScopes: readonly string[];
   readonly timeoutMs: number;
   readonly maxAttempts: number;
+  /** Whether a request may go on with an earlier conversation. */
+  readonly continuesConversations: boolean;
   readonly isActive: boolean;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -180,6 +183,7 @@ function columnsOf(fact: SkillFacts) {
     required_scopes: JSON.stringify(fact.requiredScopes ?? [fact.category]),
     timeout_ms: fact.timeoutMs ?? defaults.timeoutMs,
     max_attempts: fact.maxAttempts ?? defaults.maxAttempts,
+    continues_conversations: Number(fact.continuesConversations ?? false),
   };
 }
 
@@ -210,6 +214,7 @@ function toSkill(row: SkillRow): Skill {
     requiredScopes: JSON.parse(row.required_scopes) as string[],
     timeoutMs: row.timeout_ms,
     maxAttempts: row.max_attempts,
+    continuesConversations: row.continues_conversations === 1,
     isActive: row.defined === 1 && row.deprecated === 0,
     createdAt: row.created_at,
     updatedAt: row.updated_at,

@@ -133,13 +133,14 @@ export function triggerRoutes(server: Server, { triggers }: { triggers: Triggers
         summary: 'Create a trigger',
         description:
           'Gives an address under which others start runs of a skill. Whoever knows its token may ' +
-          'call it, so keep it as you keep a key. It works in the name of the key that made it.',
+          'call it, so keep it as you keep a key. It works in the name of the key that made it. ' +
+          'Without a skill, the agent handles what comes by its own instructions.',
         body: Type.Object(
           {
             agent_id: fields.agent_id,
             name: fields.name,
-            skill_category: fields.skill_category,
-            skill_name: fields.skill_name,
+            skill_category: Type.Optional({ ...fields.skill_category, default: 'agent' }),
+            skill_name: Type.Optional({ ...fields.skill_name, default: 'handle-event' }),
             ...optionalFields,
           },
           {

@@ -8,7 +8,7 @@ import type { Agents } from '../agents/agents.ts';
 import type { Database } from '../database/database.ts';
 import { type Caller, hasScopes, requireScopes } from '../kernel/caller.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
-import { notFound, PlatformError } from '../kernel/errors.ts';
+import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
 import { isId, newId } from '../kernel/ids.ts';
 import { createShortCache } from '../kernel/short-cache.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
@@ -46,8 +46,10 @@ export interface TriggerFields {
   active?: boolean;
 }
 
-export type NewTrigger = TriggerFields &
-  Required<Pick<TriggerFields, 'agent_id' | 'name' | 'skill_category' | 'skill_name'>>;
+export type NewTrigger = TriggerFields & Required<Pick<TriggerFields, 'agent_id' | 'name'>>;
+
+/** What a trigger without a skill runs: its agent handles the event by its own instructions. */
+const defaultSkill = { skill_category: 'agent', skill_name: 'handle-event' };
 
 /** An active trigger, as whoever calls it needs it. */
 export type ActiveTrigger = TriggerRow;
@@ -143,6 +145,7 @@ export function createTriggers(parts: {
 
     /** Makes a trigger. The answer alone holds its token. */
     async create(caller: Caller, fields: NewTrigger) {
+      refuseHalfSkill(fields);
       const token = `trg_${randomBytes(32).toString('base64url')}`;
       const now = clock.now();
       const row: TriggerRow = {
@@ -151,8 +154,7 @@ export function createTriggers(parts: {
         api_key_id: caller.keyId,
         agent_id: fields.agent_id,
         name: fields.name,
-        skill_category: fields.skill_category,
-        skill_name: fields.skill_name,
+        ...defaultSkill,
         skill_version: 'v1.0',
         input: '{}',
         mapping: null,
@@ -226,6 +228,13 @@ function requireScopesOfMaker({ scopes }: Maker, required: readonly string[]): v
     'insufficient_scope',
     `The key that made this trigger, in whose name it works, lacks the scope ${missing.join(', ')}`,
   );
+}
+
+function refuseHalfSkill({ skill_category, skill_name, skill_version }: TriggerFields): void {
+  const isNamed = skill_category !== undefined && skill_name !== undefined;
+  if (isNamed || (skill_category ?? skill_name ?? skill_version) === undefined) return;
+  const field = skill_category === undefined ? 'skill_category' : 'skill_name';
+  throw invalid(field, 'is required: a skill is named by its category and its name');
 }
 
 function isSameSkill(a: SkillOf, b: SkillOf): boolean {

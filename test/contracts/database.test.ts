@@ -321,6 +321,9 @@ describe.each(await engines())('on $name', (engine) => {
       content: `text ${i}`,
       prompt_tokens: i,
       completion_tokens: 0,
+      unreported: 0,
+      dialogue: 0,
+      data: null,
       created_at: i,
     });
     const countOf = async (handle: Handle) => {

@@ -306,7 +306,7 @@ describe.each(await engines())('on $name', (engine) => {
 
       const usage = await conversations.tokenUsage(one.conversation_id);
       const sum = (name: 'prompt_tokens' | 'completion_tokens') =>
-        usage.breakdown.reduce((total, entry) => total + entry[name], 0);
+        usage.breakdown.reduce((total, entry) => total + (entry[name] ?? 0), 0);
 
       expect(usage).toMatchObject({
         prompt_tokens: 4_500_000_026,

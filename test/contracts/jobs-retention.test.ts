@@ -1,10 +1,12 @@
 /** Retention: what is deleted after RETENTION_DAYS, and what never is. */
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { deleteExpired } from '../../src/jobs/retention.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 import { manualClock } from '../support/manual-clock.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const day = 24 * 60 * 60 * 1000;
 const keyed = (key: string) => ({ idempotency: { owner: 'a key', key, fingerprint: 'same' } });
@@ -13,6 +15,15 @@ const keyed = (key: string) => ({ idempotency: { owner: 'a key', key, fingerprin
 async function endedJobs({ submit, attempt }: JobsWorld, n: number): Promise<void> {
   const submitted = await Promise.all(Array.from({ length: n }, () => submit()));
   await Promise.all(submitted.map(({ id }) => attempt(id, completed())));
+}
+
+/** Whether a session of PostgreSQL waits for a lock in this database. */
+async function someoneWaits({ database }: JobsWorld): Promise<boolean> {
+  const { rows } = await sql<{ n: number }>`
+    select count(*)::int as n from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'
+  `.execute(database.read.kysely);
+  return (rows[0]?.n ?? 0) > 0;
 }
 
 describe.each(await engines())('on $name', (engine) => {
@@ -165,6 +176,157 @@ describe.each(await engines())('on $name', (engine) => {
 
     const [event] = await events(fresh);
     expect(event?.seq).toBeGreaterThan(Math.max(...numbers));
+  });
+
+  /** How many rows of a job each table has. */
+  const rowsOf = async ({ database }: JobsWorld, jobId: string) => {
+    const tables = ['jobs', 'messages', 'job_steps'] as const;
+    const counts = tables.map(async (table) => {
+      const rows = await database.read.kysely
+        .selectFrom(table)
+        .select(table === 'jobs' ? 'id' : 'job_id as id')
+        .execute();
+      return [table, rows.filter(({ id }) => id === jobId).length] as const;
+    });
+    return Object.fromEntries(await Promise.all(counts));
+  };
+
+  const step = (jobId: string, n: number) => ({
+    job_id: jobId,
+    n,
+    epoch: 1,
+    generation: 'g',
+    turn: n,
+    kind: 'model' as const,
+    name: 'openai/test',
+    call_id: null,
+    status: 'completed' as const,
+    error: null,
+    message_id: null,
+    memory: null,
+    prompt_tokens: 1,
+    completion_tokens: 1,
+    started_at: 0,
+    finished_at: 0,
+  });
+
+  test('deletes the steps of a job with it, and no others', async () => {
+    const world = await present();
+    const job = await world.submit();
+    await world.attempt(job.id, completed());
+    const kept = await world.submit();
+    await world.database.write((tx) =>
+      tx.insert('job_steps', [step(job.id, 1), step(job.id, 2), step(kept.id, 1)]),
+    );
+
+    world.clock.advance(31 * day);
+    expect(await expire(world)).toBe(1);
+
+    expect(await rowsOf(world, job.id)).toEqual({ jobs: 0, messages: 0, job_steps: 0 });
+    expect(await rowsOf(world, kept.id)).toEqual({ jobs: 1, messages: 1, job_steps: 1 });
+  });
+
+  test('of several jobs of a conversation deletes what was said in those that are old', async () => {
+    const world = await present();
+    const { submit, attempt, clock, conversations } = world;
+    const first = await submit();
+    await attempt(first.id, completed());
+    const active = await submit({ conversationId: first.conversation_id });
+
+    clock.advance(31 * day);
+    expect(await expire(world)).toBe(1);
+
+    expect(await rowsOf(world, first.id)).toMatchObject({ jobs: 0, messages: 0 });
+    expect(await world.messages(first)).toMatchObject([{ job_id: active.id, role: 'user' }]);
+    const conversation = await conversations.get('default', first.conversation_id);
+    expect(conversation.status).toBe('active');
+    const page = { limit: 50, offset: 0 };
+    expect((await conversations.list('default', { status: 'active' }, page)).total).toBe(1);
+
+    await attempt(active.id, completed());
+    expect(await expire(world)).toBe(1);
+    expect(await idsOf(world, 'conversations')).toEqual([]);
+    expect((await conversations.list('default', {}, page)).total).toBe(0);
+    expect(await idsOf(world, 'jobs')).toEqual([]);
+  });
+
+  test('deletes a conversation once, whose jobs are deleted together', async () => {
+    const world = await present();
+    const { submit, attempt, clock, conversations } = world;
+    const first = await submit();
+    await attempt(first.id, completed());
+    for (let i = 0; i < 3; i += 1) {
+      const next = await submit({ conversationId: first.conversation_id });
+      await attempt(next.id, failed({ retryable: false }));
+    }
+
+    clock.advance(31 * day);
+    expect(await expire(world)).toBe(4);
+
+    expect(await idsOf(world, 'conversations')).toEqual([]);
+    const page = { limit: 50, offset: 0 };
+    for (const status of ['active', 'completed', 'failed'] as const) {
+      expect((await conversations.list('default', { status }, page)).total).toBe(0);
+    }
+  });
+
+  test('never deletes a conversation that is just gone on with', async () => {
+    const world = await present();
+    const { submit, attempt, clock, database, conversations, accept, request } = world;
+    const olds = await Promise.all(Array.from({ length: 20 }, () => submit()));
+    await Promise.all(olds.map(({ id }) => attempt(id, completed())));
+    clock.advance(31 * day);
+
+    const [, ...answers] = await Promise.all([
+      expire(world),
+      ...olds.map(async ({ conversation_id: conversationId }) => {
+        try {
+          return await accept(request({ conversationId }));
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'not_found' });
+          return null;
+        }
+      }),
+    ]);
+
+    const jobs = await database.read.kysely.selectFrom('jobs').selectAll().execute();
+    expect(jobs).toHaveLength(answers.filter((answer) => answer !== null).length);
+    for (const { conversation_id } of jobs) {
+      expect((await conversations.get('default', conversation_id)).status).toBe('active');
+    }
+    const page = { limit: 50, offset: 0 };
+    expect((await conversations.list('default', {}, page)).total).toBe(jobs.length);
+    expect(await idsOf(world, 'conversations')).toHaveLength(jobs.length);
+  });
+
+  test('finds a conversation gone on with that it had begun to delete, and leaves it', async () => {
+    const world = await present();
+    const { submit, attempt, clock, database, conversations, accept, request } = world;
+    const { id, conversation_id: conversationId } = await submit();
+    await attempt(id, completed());
+    clock.advance(31 * day);
+    // SQLite has one writer at a time, so there the one simply comes before the other.
+    const isHeld = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    const going =
+      engine.name === 'SQLite'
+        ? accept(request({ conversationId }))
+        : database.write(async (tx) => {
+            await accept.within(tx, [request({ conversationId })]);
+            isHeld.resolve();
+            await gate.promise;
+          });
+    if (engine.name === 'PostgreSQL') await isHeld.promise;
+
+    const expired = expire(world);
+    if (engine.name === 'PostgreSQL') {
+      await waitFor(() => someoneWaits(world), { describe: 'the deletion waits' });
+    }
+    gate.resolve();
+    await Promise.all([going, expired]);
+
+    expect((await conversations.get('default', conversationId)).status).toBe('active');
+    expect(await world.messages({ conversation_id: conversationId })).toHaveLength(1);
   });
 
   test('while work goes on harms none of it', async () => {

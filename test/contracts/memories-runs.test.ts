@@ -1,5 +1,11 @@
 /** What becomes of an attempt's memory on every database (decisions 8). */
 import { describe, expect, test, vi } from 'vitest';
+import type { ClaimedJob } from '../../src/jobs/jobs.store.ts';
+import {
+  createRunMemories,
+  type MemoryChange,
+  type RunMemory,
+} from '../../src/memories/run-memory.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
@@ -360,6 +366,127 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     expect(await known(world)).toEqual([]);
+  });
+
+  describe('a repeated attempt', () => {
+    /** A job under way, the memory of each attempt at it, and its end, which keeps what one did. */
+    async function attempts() {
+      const world = await jobsWorld(engine, { places: () => 1 });
+      await world.submit();
+      const job = world.begun[0] as ClaimedJob;
+      const start = createRunMemories(world.database, world.clock);
+      return {
+        world,
+        begin: () => start(own),
+        complete: async (memory: RunMemory) =>
+          world.settle({
+            job,
+            ending: { kind: 'completed', output: '1' },
+            messages: [],
+            memory: await memory.changes(),
+          }),
+      };
+    }
+
+    test('restores what a part that it does not repeat did, under the same ids', async () => {
+      const { world, begin, complete } = await attempts();
+      const stored = await world.memories.create(own, { content: 'old tea' });
+      const noted: MemoryChange[] = [];
+      const note = (change: MemoryChange) => void noted.push(change);
+      const first = begin();
+      const fields = { content: 'new tea', tag: 'drink', metadata: { hot: true } };
+      const made = (await first.ask('remember', fields, note)) as Record<string, unknown>;
+      const again = await first.ask('remember', { content: 'brief' }, note);
+      await first.ask('forget', (again as { id: string }).id, note);
+      await first.ask('forget', stored.id, note);
+      // Neither of these changes anything.
+      await first.ask('forget', stored.id, note);
+      await first.ask('recall', {}, note);
+      expect(noted).toHaveLength(4);
+      world.clock.advance(60_000);
+
+      const second = begin();
+      // As they come from the record.
+      await second.restore(JSON.parse(JSON.stringify(noted)));
+
+      expect(await second.ask('recall', {})).toEqual([made]);
+      expect(await second.ask('recall', { query: 'tea' })).toEqual([made]);
+      expect(await known(world)).toEqual(['old tea']);
+      expect(await complete(second)).toBe('completed');
+      expect((await world.memories.list(own, {}, page)).memories).toEqual([
+        { ...made, agent_id: 'default' },
+      ]);
+      expect(await known(world, { q: 'tea' })).toEqual(['new tea']);
+      await expectConsistent(world.database);
+    });
+
+    test('has what was remembered earlier once, however often it is restored', async () => {
+      const { world, begin, complete } = await attempts();
+      const noted: MemoryChange[] = [];
+      await begin().ask('remember', { content: 'once' }, (change) => void noted.push(change));
+
+      const second = begin();
+      await second.restore(noted);
+      await second.restore(noted);
+      await second.ask('remember', { content: 'then' });
+
+      expect(contents(await second.ask('recall', {}))).toEqual(['then', 'once']);
+      expect(await complete(second)).toBe('completed');
+      expect((await known(world)).sort()).toEqual(['once', 'then']);
+    });
+
+    test('passes over what somebody else has deleted meanwhile', async () => {
+      const { world, begin, complete } = await attempts();
+      const stored = await world.memories.create(own, { content: 'old' });
+      const noted: MemoryChange[] = [];
+      await begin().ask('forget', stored.id, (change) => void noted.push(change));
+      await world.memories.remove(own, stored.id);
+
+      const second = begin();
+      await second.restore(noted);
+
+      expect(await complete(second)).toBe('completed');
+      expect(await known(world)).toEqual([]);
+      await expectConsistent(world.database);
+    });
+
+    test('keeps to the bounds of one run with what it restores', async () => {
+      const { begin } = await attempts();
+      const noted: MemoryChange[] = [];
+      const first = begin();
+      for (let i = 0; i < 200; i += 1) {
+        await first.ask('remember', { content: `x${i}` }, (change) => void noted.push(change));
+      }
+
+      const second = begin();
+      await second.restore(noted);
+
+      await expect(second.ask('remember', { content: 'x' })).rejects.toMatchObject({
+        message: 'a run may remember 200 memories',
+        retryable: false,
+      });
+      expect(await second.ask('recall', { limit: 200 })).toHaveLength(200);
+    });
+
+    test('takes back what a part did that begins again', async () => {
+      const { world, begin, complete } = await attempts();
+      const stored = await world.memories.create(own, { content: 'old' });
+      const memory = begin();
+      const kept = (await memory.ask('remember', { content: 'kept' })) as { id: string };
+      const noted: MemoryChange[] = [];
+      const note = (change: MemoryChange) => void noted.push(change);
+      await memory.ask('remember', { content: 'new' }, note);
+      await memory.ask('forget', kept.id, note);
+      await memory.ask('forget', stored.id, note);
+      expect(contents(await memory.ask('recall', {}))).toEqual(['new']);
+
+      await memory.undo(noted);
+
+      expect(contents(await memory.ask('recall', {}))).toEqual(['kept', 'old']);
+      expect(await complete(memory)).toBe('completed');
+      expect((await known(world)).sort()).toEqual(['kept', 'old']);
+      await expectConsistent(world.database);
+    });
   });
 
   test('a run that never asks makes no query on memories', async () => {

@@ -207,6 +207,26 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       expect(handler.most()).toBe(3);
     });
 
+    test('one more for each place that is lent, until it is given back', async () => {
+      const { queue } = await bench();
+      const handler = heldHandler();
+      const consumer = queue.consume(name, 1, (id) => handler.handle(id));
+
+      queue.announce(name, [hint('a'), hint('b'), hint('c')]);
+      await waitFor(() => handler.running() === 1, { describe: 'the first is handled' });
+      const giveBack = consumer.lend();
+      await waitFor(() => handler.running() === 2, { describe: 'the second is, in its place' });
+      giveBack();
+      giveBack();
+      handler.letGo('a');
+      handler.letGo('b');
+      await waitFor(() => handler.begun.length === 3, { describe: 'the third is handled' });
+
+      expect(handler.most()).toBe(2);
+      handler.letAllGo();
+      await consumer.stop();
+    });
+
     test('of which a slow one holds up nobody but itself', async () => {
       const { queue } = await bench();
       const handler = heldHandler();

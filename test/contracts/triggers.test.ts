@@ -1,8 +1,10 @@
 /** Triggers on every database (decisions 11). */
+
 import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createAgents, insertDefaultAgent } from '../../src/agents/agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
+import { createConversations } from '../../src/conversations/conversations.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createAccept } from '../../src/jobs/accept.ts';
 import { createExecute } from '../../src/jobs/execute.ts';
@@ -54,7 +56,8 @@ async function processOn(database: Database, clock: ManualClock) {
   ]);
   const queue = createMemoryQueue(createLogger('silent'));
   const accept = createAccept({ database, queue, feed: createJobFeed(), clock, writer: 'one' });
-  const execute = createExecute({ database, skills, agents, accept, clock });
+  const conversations = createConversations(database);
+  const execute = createExecute({ database, skills, agents, conversations, accept, clock });
   const mappings = createMappings();
   onTestFinished(async () => {
     await mappings.stop();

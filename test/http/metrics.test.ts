@@ -59,6 +59,9 @@ describe('GET /metrics', () => {
     ['service_database_pool_active', 'gauge'],
     ['service_database_pool_idle', 'gauge'],
     ['service_redis_connected', 'gauge'],
+    ['service_model_calls_total', 'counter'],
+    ['service_model_tokens_total', 'counter'],
+    ['service_model_call_duration_seconds', 'histogram'],
   ])('has the family %s, a %s', async (name, type) => {
     const text = await scrape();
 
@@ -69,7 +72,7 @@ describe('GET /metrics', () => {
   test('has no other family of the service', async () => {
     const families = (await scrape()).match(/^# TYPE service_\w+/gm);
 
-    expect(families).toHaveLength(11);
+    expect(families).toHaveLength(14);
   });
 
   test.each([

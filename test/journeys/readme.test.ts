@@ -12,6 +12,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { SkillDefinition } from '../../src/skills/definition.ts';
 import { type PlatformProcess, startProcess } from '../support/process.ts';
+import { callingTools, startScriptedProvider } from '../support/scripted-provider.ts';
 import { newTenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -36,14 +37,15 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** Runs shell code where `data` is, with the platform's address; what each step printed. */
-async function steps(code: string): Promise<string[]> {
+/** Runs shell code where `data` is, with a platform's address; what each step printed. */
+async function steps(code: string, url = platform.url, variables = {}): Promise<string[]> {
   expect(code).toContain('http://127.0.0.1:3000');
   const marked = code
-    .replaceAll('http://127.0.0.1:3000', platform.url)
+    .replaceAll('http://127.0.0.1:3000', url)
     .replace(/^# (\d+)\./gm, "echo; echo 'step $1'; # $1.");
   const { stdout, stderr } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', marked], {
     cwd: directory,
+    env: { ...process.env, ...variables },
   });
   expect(stderr).toBe('');
   return stdout.split(/^step \d+$/m).map((text) => text.trim());
@@ -138,6 +140,39 @@ describe('the journey goes on', () => {
       skill_name: 'word-count',
       duration_ms: expect.any(Number),
     });
+  });
+});
+
+describe('an agent that thinks', () => {
+  test('makes an agent, gives it a budget and a task, follows it, and shows what it cost', async () => {
+    const provider = await startScriptedProvider({
+      script: callingTools(
+        [{ name: 'text__word-count__v1_0', input: { text: 'The harbour is closed on Mondays.' } }],
+        'It has six words.',
+      ),
+    });
+    onTestFinished(() => provider.close());
+    const [start = '', code = ''] = blocksOf('An agent that thinks');
+    const [, variables = ''] = /^(\S+=.*) npm start$/m.exec(start) ?? [];
+    const own = await startProcess(join(directory, 'thinking'), {
+      ...Object.fromEntries(variables.split(' ').map((text) => text.split('='))),
+      OLLAMA_BASE_URL: provider.openaiBaseUrl,
+    });
+    onTestFinished(() => own.stop());
+
+    const [, agent, budget, accepted, stream, usage] = await steps(code, own.url, {
+      KEY: await own.key(),
+    });
+
+    expect(JSON.parse(agent ?? '')).toMatchObject({ id: 'reader' });
+    expect(JSON.parse(budget ?? '')).toMatchObject({ tokens_per_day: 50_000 });
+    expect(accepted).toBe('');
+    for (const type of ['tool_call', 'tool_result', 'token', 'message']) {
+      expect(stream).toContain(`event: ${type}\n`);
+    }
+    expect(stream).toContain('"content":"It has six words."');
+    expect(JSON.parse(usage ?? '').today).toMatchObject({ limit: 50_000, reserved: 0 });
+    expect(provider.requests.map(({ model }) => model)).toEqual(['qwen3', 'qwen3']);
   });
 });
 

@@ -9,6 +9,8 @@ import {
   createAgents,
   insertDefaultAgent,
 } from '../../src/agents/agents.ts';
+import { createJournals } from '../../src/agents/journal.ts';
+import type { Thinking } from '../../src/agents/thinking.ts';
 import { type ApiKeys, createApiKeys } from '../../src/api-keys/api-keys.ts';
 import { type Conversations, createConversations } from '../../src/conversations/conversations.ts';
 import type { Database } from '../../src/database/database.ts';
@@ -21,11 +23,12 @@ import {
   type WorkRequest,
 } from '../../src/jobs/accept.ts';
 import { createJobFeed, type JobEvent, type JobFeed, type Position } from '../../src/jobs/feed.ts';
-import type { ClaimedJob, JobRow } from '../../src/jobs/jobs.store.ts';
+import { type ClaimedJob, isHeld, type JobRow } from '../../src/jobs/jobs.store.ts';
 import { createJobs, type Jobs } from '../../src/jobs/jobs.ts';
 import { createPerformer, type Performer } from '../../src/jobs/perform.ts';
 import { createRecovery, type Recovery } from '../../src/jobs/recover.ts';
 import { createReports } from '../../src/jobs/reports.ts';
+import { createRuns } from '../../src/jobs/run.ts';
 import type { ScheduledRuns } from '../../src/jobs/scheduled-runs.ts';
 import { createSettle, type Settle } from '../../src/jobs/settle.ts';
 import { beginning, jobStream } from '../../src/jobs/stream.ts';
@@ -35,13 +38,22 @@ import { createMemories, type Memories } from '../../src/memories/memories.ts';
 import { createRunMemories } from '../../src/memories/run-memory.ts';
 import type { Hint, Queue } from '../../src/queue/queue.ts';
 import { createSkillRegistry, type SkillRegistry } from '../../src/skills/registry.ts';
+import { createReservations } from '../../src/usage/reservations.ts';
 import type { Engine } from './databases.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 import { type ScriptedPool, type ScriptedRun, scriptedPool } from './scripted-pool.ts';
 
 /** No other slice keeps anything of an agent, or has started a run. */
 export const noDependents: AgentDependents = { areThere: async () => false, async remove() {} };
-const noSchedules: ScheduledRuns = { unwanted: async () => new Set(), async ended() {} };
+const noSchedules: ScheduledRuns = {
+  scheduledJobOf: async () => undefined,
+  unwanted: async () => new Set(),
+  async ended() {},
+};
+/** No run here has a model to ask. */
+const noThinking: Thinking = () => {
+  throw new Error('There are no models.');
+};
 
 export const leaseMs = 30_000;
 const backoffMs = 1_000;
@@ -145,6 +157,14 @@ export async function jobsWorld(
   const memories = createMemories({ database, clock, agents });
   const skills = createSkillRegistry(database, clock);
   const conversations = createConversations(database);
+  const journals = createJournals({
+    database,
+    conversations,
+    reservations: createReservations(),
+    clock,
+    isHeld,
+    scheduledJobOf: scheduled.scheduledJobOf,
+  });
   await skills.register([
     skill('echo'),
     skill('other', { maxAttempts: 2 }),
@@ -172,16 +192,24 @@ export async function jobsWorld(
       scheduled,
       agents,
       memories,
+      journals,
       observe: (job, { status }, tookMs) => void observed.push({ jobId: job.id, status, tookMs }),
     });
-    const performer = createPerformer({
-      ...common,
+    const startRun = createRuns({
       executors: pool,
       skills,
-      settle,
       reports: createReports({ ...common, onError: (err) => log.error({ err }, 'report lost') }),
       mayCall: async (_job, name) => name === 'test/v1.0/echo',
       startMemory: createRunMemories(database, clock),
+      thinking: noThinking,
+      lend: () => () => {},
+      clock,
+    });
+    const performer = createPerformer({
+      ...common,
+      skills,
+      startRun,
+      settle,
       log,
       leaseMs,
       writer,
@@ -270,8 +298,8 @@ export async function jobsWorld(
 
     async submit(fields = {}) {
       const acceptance = await accept(request(fields));
-      if (acceptance.kind === 'key_reused') throw new Error('The Idempotency-Key was used before.');
-      return acceptance.job;
+      if ('job' in acceptance) return acceptance.job;
+      throw new Error(`It was not accepted: ${acceptance.kind}.`);
     },
 
     stream: (jobId, after = beginning, signal = new AbortController().signal) =>

@@ -11,6 +11,7 @@ import { type Config, readConfig } from '../../src/config.ts';
 import type { Database } from '../../src/database/database.ts';
 import { openPostgres } from '../../src/database/postgres.ts';
 import { openSqlite } from '../../src/database/sqlite.ts';
+import { encryptionKeyOf } from '../../src/encryption-key.ts';
 import { startExecutorPool } from '../../src/executors/pool.ts';
 import type { Clock } from '../../src/kernel/clock.ts';
 import { createLogger, type Logger } from '../../src/kernel/log.ts';
@@ -100,6 +101,7 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
     config,
     version: '0.0.0-test',
     adminSecret,
+    encryptionKey: encryptionKeyOf(config.encryptionKey, config.dataDir, config.isEmbedded),
     queue: createMemoryQueue(log),
     log,
     ...(options.clock === undefined ? {} : { clock: options.clock }),

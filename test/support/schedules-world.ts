@@ -39,7 +39,8 @@ export async function schedulesWorld(
   const { database, caller } = world;
   const logged: Record<string, unknown>[] = [];
   const log = createLogger('info', { write: (line) => void logged.push(JSON.parse(line)) });
-  const schedules = createSchedules(world);
+  const removeDependents = async () => {};
+  const schedules = createSchedules({ ...world, removeDependents });
 
   const slots: SchedulesWorld['slots'] = (id) =>
     database.read.kysely
@@ -51,7 +52,7 @@ export async function schedulesWorld(
   return {
     ...world,
     schedules,
-    schedulesOn: (on) => createSchedules({ ...world, database: on }),
+    schedulesOn: (on) => createSchedules({ ...world, removeDependents, database: on }),
     tick: createTick({ ...world, log }),
     logged,
     slots,

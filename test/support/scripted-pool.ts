@@ -60,7 +60,7 @@ export function scriptedPool(): ScriptedPool {
           return aborted;
         },
         report: (report) => handlers.onReport(report),
-        ask: (kind, payload) => handlers.onAsk(kind, payload),
+        ask: (kind, payload) => handlers.onAsk(kind, payload, new AbortController().signal),
         end(outcome) {
           inFlight--;
           resolve(outcome);

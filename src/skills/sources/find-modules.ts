@@ -1,21 +1,30 @@
 /**
  * Which files of the skill directories are skills: `.ts .mts .js .mjs`, recursively, without
  * declarations, tests, `node_modules` and names that begin with a dot (hidden) or an underscore
- * (what skills share), in the order of their paths. A symbolic link is followed only to a place inside its directory; one that leads out, or nowhere, is refused
- * instead of skipped, so that no skill is dropped in silence. A file is listed once, however many
- * links and directories lead to it.
+ * (what skills share), in the order of their paths. A folder with a `SKILL.md` is one skill, whatever
+ * else it holds: nothing in it is looked at. A symbolic link is followed only to a place inside its
+ * directory; one that leads out, or nowhere, is refused instead of skipped, so that no skill is
+ * dropped in silence. A file is listed once, however many links and directories lead to it.
  */
 import { readdirSync, realpathSync, type Stats, statSync } from 'node:fs';
-import { join, resolve, sep } from 'node:path';
+import { basename, join, resolve, sep } from 'node:path';
 import { SkillLoadError } from './load-error.ts';
 
 const MODULE = /\.m?[jt]s$/;
 const NO_SKILL = /\.(?:d|test)\.m?[jt]s$/;
 
+/** What skills written as prose are called; the first is the standard's, both are in use. */
+const SKILL_MD = ['SKILL.md', 'skill.md'];
+
 /** Absolute paths. Throws SkillLoadError for a directory that cannot be read. */
-export function findModuleFiles(dirs: readonly string[]): string[] {
+export function findSkillFiles(dirs: readonly string[]): string[] {
   const seen = new Set<string>();
-  return dirs.flatMap((dir) => filesOf(resolve(dir), seen)).filter(isModule);
+  return dirs.flatMap((dir) => filesOf(resolve(dir), seen));
+}
+
+/** Whether a file that was found is a skill written as prose. */
+export function isSkillMd(file: string): boolean {
+  return SKILL_MD.includes(basename(file));
 }
 
 function isModule(file: string): boolean {
@@ -31,21 +40,35 @@ function walk(dir: string, visit: { root: string; seen: Set<string> }): string[]
   const real = realpathSync(dir);
   if (visit.seen.has(real)) return [];
   visit.seen.add(real);
-  return entriesOf(dir).flatMap((name) => {
+  const names = entriesOf(dir);
+  const skillMd = SKILL_MD.find((name) => names.includes(name));
+  if (skillMd !== undefined) return proseFile(join(dir, skillMd), visit.root);
+  return names.flatMap((name) => {
     const path = join(dir, name);
     const stats = statOf(path);
     if (stats === undefined && !isModule(name)) return [];
     if (stats === undefined) throw new SkillLoadError(path, 'is a symbolic link to nothing');
     if (!stats.isDirectory() && !isModule(name)) return [];
-    const target = realpathSync(path);
-    if (target !== visit.root && !target.startsWith(visit.root + sep)) {
-      throw new SkillLoadError(path, `is a symbolic link that leads out of ${visit.root}`);
-    }
+    const target = targetOf(path, visit.root);
     if (stats.isDirectory()) return walk(path, visit);
     if (!stats.isFile() || visit.seen.has(target)) return [];
     visit.seen.add(target);
     return [path];
   });
+}
+
+function proseFile(path: string, root: string): string[] {
+  const stats = statOf(path);
+  if (stats === undefined) throw new SkillLoadError(path, 'is a symbolic link to nothing');
+  targetOf(path, root);
+  if (!stats.isFile()) throw new SkillLoadError(path, 'must be a regular file');
+  return [path];
+}
+
+function targetOf(path: string, root: string): string {
+  const target = realpathSync(path);
+  if (target === root || target.startsWith(root + sep)) return target;
+  throw new SkillLoadError(path, `is a symbolic link that leads out of ${root}`);
 }
 
 /** Names in the order of their code units, the same on every machine. */

@@ -98,7 +98,9 @@ describe('what a module becomes', () => {
       timeoutMs: 60_000,
       maxAttempts: 3,
       examples: [],
+      continuesConversations: false,
       file,
+      folder: null,
     });
   });
 
@@ -113,8 +115,8 @@ describe('what stops the load', () => {
   test.each<[fault: string | RegExp, changes: object]>([
     ['category must be a slug such as text or web-search, got "Text"', { category: 'Text' }],
     ['category must not be "jobs", a reserved word', { category: 'jobs' }],
-    [/^name must be kebab-case of at most 63 characters/, { name: 'word_count' }],
-    [/^name must be kebab-case/, { name: 'x'.repeat(64) }],
+    [/^name must be kebab-case of at most 64 characters/, { name: 'word_count' }],
+    [/^name must be kebab-case/, { name: 'x'.repeat(65) }],
     ['version must look like v1.0, got "1.0"', { version: '1.0' }],
     ['version must look like v1.0, got "v01.0"', { version: 'v01.0' }],
     ['displayName must be a text, got ""', { displayName: '' }],
@@ -134,6 +136,7 @@ describe('what stops the load', () => {
       'examples must be an array of { input, output? }, got an array',
       { examples: [{ output: 1 }] },
     ],
+    ['continuesConversations must be true or false, got 1', { continuesConversations: 1 }],
     ['has the unknown field "timeoutMS"', { timeoutMS: 5 }],
   ])('a skill of which can be said: %s', async (fault, changes) => {
     writeSkill('a.ts', changes);

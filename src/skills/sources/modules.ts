@@ -1,15 +1,17 @@
 /**
- * Skills from modules: imports every module of the given directories, one after the other, and
- * takes its default export as a skill. Promises that a module which does not load, has a faulty
- * field or repeats another's (category, name, version) stops the load with one sentence that names
- * it. Runs the modules' top-level code, so it belongs in an executor and never in a process that
- * serves HTTP or owns the database.
+ * Skills from modules and from folders with a SKILL.md: imports every module of the given
+ * directories, one after the other, and takes its default export as a skill; makes a skill of every
+ * SKILL.md. Promises that one which does not load, has a faulty field or repeats another's
+ * (category, name, version) stops the load with one sentence that names it. Runs the modules'
+ * top-level code, so it belongs in an executor and never in a process that serves HTTP or owns the
+ * database.
  */
+import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { checkSchema } from '../../kernel/json-schema.ts';
 import { SchemaError } from '../../kernel/schema-rules.ts';
 import type { JsonSchema, SkillDefinition, SkillExample } from '../definition.ts';
-import { findModuleFiles } from './find-modules.ts';
+import { findSkillFiles, isSkillMd } from './find-modules.ts';
 import { SkillLoadError } from './load-error.ts';
 import { skillFault } from './skill-shape.ts';
 
@@ -28,8 +30,11 @@ export interface LoadedSkill {
   readonly timeoutMs: number;
   readonly maxAttempts: number;
   readonly examples: readonly SkillExample[];
-  /** Absolute path of the module. */
+  readonly continuesConversations: boolean;
+  /** Absolute path of the module, or of the SKILL.md. */
   readonly file: string;
+  /** Absolute path of the folder of a skill written as prose; null for a module. */
+  readonly folder: string | null;
 }
 
 /** A skill with its code. */
@@ -56,9 +61,10 @@ export async function loadSkillModules(
   options: LoadOptions = {},
 ): Promise<SkillModule[]> {
   const loaded = new Map<string, SkillModule>();
-  for (const file of findModuleFiles(dirs)) {
+  for (const file of findSkillFiles(dirs)) {
     options.onFile?.(file);
-    const definition = asSkill(file, await importDefault(file));
+    const value = isSkillMd(file) ? await readProse(file) : await importDefault(file);
+    const definition = asSkill(file, value);
     const module = { skill: describe(definition, file), run: definition.run.bind(definition) };
     const { key } = module.skill;
     const twin = loaded.get(key);
@@ -69,6 +75,12 @@ export async function loadSkillModules(
     loaded.set(key, module);
   }
   return [...loaded.values()];
+}
+
+/** Imported at the first need: whoever has only modules does not wait for a YAML parser. */
+async function readProse(file: string): Promise<unknown> {
+  const { proseSkill } = await import('./skill-md-definition.ts');
+  return proseSkill(file);
 }
 
 async function importDefault(file: string): Promise<unknown> {
@@ -110,7 +122,9 @@ function describe(definition: SkillDefinition, file: string): LoadedSkill {
     timeoutMs: definition.timeoutMs ?? TIMEOUT_MS_DEFAULT,
     maxAttempts: definition.maxAttempts ?? MAX_ATTEMPTS_DEFAULT,
     examples: definition.examples ?? [],
+    continuesConversations: definition.continuesConversations ?? false,
     file,
+    folder: isSkillMd(file) ? dirname(file) : null,
   };
 }
 

@@ -28,7 +28,8 @@ export const reservedCategories: ReadonlySet<string> = new Set([
 
 const SLUG = /^[a-z0-9][a-z0-9-]{0,62}$/;
 const KEBAB = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
-const NAME_CHARS_MAX = 63;
+/** As the Agent Skills standard has it. */
+const NAME_CHARS_MAX = 64;
 const VERSION = /^v(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)$/;
 const VERSION_CHARS_MAX = 32;
 const DISPLAY_NAME_CHARS_MAX = 200;
@@ -69,6 +70,9 @@ const checks: Record<keyof SkillDefinition, Check> = {
   }),
   timeoutMs: optional((value) => checkInteger(value, TIMEOUT_MS_MAX)),
   maxAttempts: optional((value) => checkInteger(value, ATTEMPTS_MAX)),
+  continuesConversations: optional((value) =>
+    typeof value === 'boolean' ? undefined : mustBe('true or false', value),
+  ),
   examples: optional(checkExamples),
   run: (value) => (typeof value === 'function' ? undefined : mustBe('a function', value)),
 };

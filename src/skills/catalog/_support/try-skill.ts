@@ -9,6 +9,8 @@ export interface Trial {
   /** Never aborts when left out. */
   readonly signal?: AbortSignal;
   readonly progress?: SkillContext['progress'];
+  /** Fails when left out. */
+  readonly generate?: SkillContext['generate'];
 }
 
 /** Runs the skill; throws when its own schemas refuse the input, or the output as JSON. */
@@ -42,7 +44,7 @@ function judge(schema: JsonSchema) {
 }
 
 /** A context of which only what the trial names does anything. */
-export function contextOf({ signal, progress }: Trial): SkillContext {
+export function contextOf({ signal, progress, generate }: Trial): SkillContext {
   return {
     jobId: 'job',
     agentId: 'agent',
@@ -55,6 +57,7 @@ export function contextOf({ signal, progress }: Trial): SkillContext {
     message: () => undefined,
     callSkill: () => Promise.reject(new Error('not in this test')),
     memory: emptyMemory(),
+    generate: generate ?? (() => Promise.reject(new Error('not in this test'))),
   };
 }
 

@@ -1,0 +1,356 @@
+/**
+ * One turn of a model: what it may cost is held back, the call is made, what it said and cost is
+ * recorded, whatever became of it. A provider that is overloaded or out of order is asked again, at
+ * the time that it names; each try is a step of its own, for each may cost something.
+ */
+import { setTimeout as elapsed } from 'node:timers/promises';
+import { delayAfter } from '../kernel/backoff.ts';
+import {
+  type DialogueMessage,
+  ModelError,
+  type Models,
+  nothingSpent,
+  type ToolCall,
+  type ToolOffer,
+  type Usage,
+} from '../models/model.ts';
+import { cleanText, createDeltas } from './deltas.ts';
+import { fitDialogue, tokensOfMessages } from './dialogue.ts';
+import type { BegunCall, CallCost, CallEnd, Journal, PlannedTool } from './journal.ts';
+import { ThinkingError } from './thinking-error.ts';
+
+/** Tries of one turn. */
+const triesMax = 3;
+const backoff = { baseMs: 500, maxMs: 10_000 };
+/** A provider that asks for more is left to the retry of the whole job. */
+const waitMax = 20_000;
+/** Between two looks at a budget that calls under way hold back; each look is a transaction. */
+const budgetLooks = { baseMs: 100, maxMs: 1_000 };
+/** UTF-8 bytes of a call's arguments; longer ones are refused. */
+const argumentsMax = 262_144;
+/** Characters of refused arguments that are kept: shown again whole, they could fill the window. */
+const argumentsKept = 1_000;
+
+type AssistantMessage = Extract<DialogueMessage, { role: 'assistant' }>;
+
+/** What happens while a model thinks, for whoever follows the job. */
+export type ThinkingReport =
+  | { readonly type: 'token'; readonly data: { step: number; text: string } }
+  | {
+      readonly type: 'tool_call';
+      readonly data: { step: number; call_id: string; tool: string; input: unknown };
+    }
+  | {
+      readonly type: 'tool_result';
+      readonly data: { step: number; call_id: string; tool: string } & (
+        | { output: unknown }
+        | { error: { code: string; message: string } }
+      );
+    }
+  | { readonly type: 'message'; readonly data: { role: 'assistant'; content: string } }
+  | { readonly type: 'log'; readonly data: { message: string } };
+
+/** What all turns of a generation have in common. */
+export interface Generation {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly model: string;
+  readonly system: string;
+  readonly offers: readonly ToolOffer[];
+  readonly schema: Readonly<Record<string, unknown>> | undefined;
+  readonly temperature: number | undefined;
+  /** Most tokens of one answer. */
+  readonly output: number;
+  /** Tokens of what a request has beside its messages, estimated. */
+  readonly around: number;
+  /** Tokens that the model can read and write at once. */
+  readonly window: number;
+  /** Index in the dialogue of what is to be answered; what comes before may be left out. */
+  readonly task: number;
+  readonly isDialogue: boolean;
+  readonly signal: AbortSignal;
+  /** What a tool is called on record. */
+  nameOf(call: ToolCall): string;
+  /** Hears what each call cost, also one that gave no answer. */
+  onCost(cost: CallCost): void;
+}
+
+export interface Turn {
+  readonly message: AssistantMessage;
+  /** The tools that it called, by the call's id. */
+  readonly tools: readonly PlannedTool[];
+}
+
+export function createCalls(parts: {
+  models: Models;
+  journal: Journal;
+  say(report: ThinkingReport): void;
+  /** Hears how long a provider wants to be left alone when there will be no further try. */
+  onRetryAfter(ms: number): void;
+  /** Lets another run go on while this one waits for a model, until the function is called. */
+  lend(): () => void;
+}) {
+  const { models, journal, say, onRetryAfter, lend } = parts;
+
+  return {
+    /**
+     * Throws a ThinkingError when there is no answer, and whatever the journal throws. The call is
+     * made once `ready` has resolved, and not if that rejects.
+     */
+    async ask(
+      generation: Generation,
+      messages: readonly DialogueMessage[],
+      turn: number,
+      ready: Promise<unknown>,
+    ): Promise<Turn> {
+      const giveBack = lend();
+      try {
+        return await askPatiently(generation, fitted(generation, messages, say), turn, ready);
+      } finally {
+        giveBack();
+      }
+    },
+  };
+
+  async function askPatiently(
+    generation: Generation,
+    messages: readonly DialogueMessage[],
+    turn: number,
+    ready: Promise<unknown>,
+  ): Promise<Turn> {
+    for (let tries = 1; ; tries++) {
+      const call = await begin(generation, messages, turn, ready);
+      try {
+        return await callOnce(generation, messages, turn, call);
+      } catch (error) {
+        if (!(error instanceof ModelError)) throw error;
+        const delayMs = tries < triesMax ? delayBefore(error, tries) : null;
+        if (delayMs === null) throw asThinkingError(error);
+        say({ type: 'log', data: { message: `${error.message}; asking again` } });
+        await wait(delayMs, generation.signal);
+      }
+    }
+  }
+
+  /** Holds back what the call may cost; waits while other calls hold back what it needs. */
+  async function begin(
+    generation: Generation,
+    messages: readonly DialogueMessage[],
+    turn: number,
+    ready: Promise<unknown>,
+  ): Promise<BegunCall> {
+    const { id, model, output, signal } = generation;
+    const prompt = generation.around + tokensOfMessages(messages);
+    for (let looks = 1; ; looks++) {
+      if (signal.aborted) throw stopped();
+      const beginning = journal.beginCall({ generation: id, turn, model, prompt, output });
+      const [isReady] = await Promise.allSettled([ready, beginning]);
+      const begun = await beginning;
+      if (isReady.status === 'rejected') {
+        if (begun.kind === 'begun') {
+          await journal.endCall(begun.call, { ...notMade, generation: id, turn });
+        }
+        throw isReady.reason;
+      }
+      if (begun.kind === 'begun') return begun.call;
+      if (begun.kind === 'exceeded') throw new ThinkingError('budget_exceeded', begun.message);
+      await wait(delayAfter(budgetLooks, looks), signal);
+    }
+  }
+
+  async function callOnce(
+    generation: Generation,
+    messages: readonly DialogueMessage[],
+    turn: number,
+    call: BegunCall,
+  ): Promise<Turn> {
+    const { model, organizationId, system, offers: tools, schema, temperature } = generation;
+    const prompt = () => generation.around + tokensOfMessages(messages);
+    const deltas = createDeltas((text) => say({ type: 'token', data: { step: call.n, text } }));
+    const place = { generation: generation.id, turn, isDialogue: generation.isDialogue };
+    try {
+      const answer = await models.call({
+        model,
+        organizationId,
+        system,
+        messages,
+        tools,
+        schema,
+        temperature,
+        maxOutputTokens: call.output,
+        signal: generation.signal,
+        onText: deltas.add,
+      });
+      deltas.end();
+      const { usage, finish } = answer;
+      const isCut = finish === 'length';
+      const message = { ...normal(answer.message, call.n, messages), ...(isCut ? { isCut } : {}) };
+      if (finish === 'content-filter')
+        throw new ModelError('refused', withheld, { text: message.text, usage });
+      const estimated = estimateOf(usage, prompt, () => lengthOf(answer.message, call));
+      generation.onCost({ usage, estimated });
+      const planned = await journal.endCall(call, {
+        ...place,
+        status: 'completed',
+        error: null,
+        message,
+        usage,
+        estimated,
+        tools: message.toolCalls.map((one) => ({ call: one, name: generation.nameOf(one) })),
+      });
+      if (message.text !== '') {
+        say({ type: 'message', data: { role: 'assistant', content: message.text } });
+      }
+      if (isCut)
+        say({ type: 'log', data: { message: `The answer was cut at ${call.output} tokens` } });
+      return { message, tools: planned };
+    } catch (error) {
+      deltas.end();
+      if (error instanceof ModelError) {
+        const end = failedEnd(error, prompt, call);
+        generation.onCost(end);
+        await journal.endCall(call, { ...place, ...end });
+      }
+      throw error;
+    }
+  }
+
+  /** Milliseconds until the next try, null when there is none. */
+  function delayBefore(error: ModelError, tries: number): number | null {
+    if (error.fault !== 'unavailable') return null;
+    const delayMs = error.retryAfterMs ?? delayAfter(backoff, tries);
+    return delayMs <= waitMax ? delayMs : null;
+  }
+
+  function asThinkingError(error: ModelError): ThinkingError {
+    switch (error.fault) {
+      case 'credentials':
+        return new ThinkingError('missing_credentials', error.message);
+      case 'unavailable':
+        if (error.retryAfterMs !== null) onRetryAfter(error.retryAfterMs);
+        return new ThinkingError('upstream_unavailable', error.message, true);
+      case 'refused':
+        return new ThinkingError('skill_execution_failed', error.message);
+      case 'aborted':
+        return stopped();
+    }
+  }
+}
+
+/** A call that was begun and not made. */
+const notMade = {
+  status: 'interrupted',
+  error: { code: 'worker_lost', message: 'The call was not made' },
+  message: null,
+  isDialogue: false,
+  usage: nothingSpent,
+  estimated: 0,
+  tools: [],
+} as const;
+
+const withheld = "The provider's filter withheld the answer";
+
+function stopped(): ThinkingError {
+  return new ThinkingError('skill_execution_failed', 'The run was stopped', true);
+}
+
+async function wait(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await elapsed(ms, undefined, { signal });
+  } catch {
+    throw stopped();
+  }
+}
+
+function fitted(
+  generation: Generation,
+  messages: readonly DialogueMessage[],
+  say: (report: ThinkingReport) => void,
+): readonly DialogueMessage[] {
+  const room = generation.window - generation.output - generation.around;
+  const result = fitDialogue(messages, generation.task, room);
+  if (!result.fits) {
+    throw new ThinkingError(
+      'skill_execution_failed',
+      `What the model has to read is longer than its ${generation.window} tokens`,
+    );
+  }
+  if (result.leftOut > 0) {
+    const message = `${result.leftOut} older messages were left out, to fit the model's window`;
+    say({ type: 'log', data: { message } });
+  }
+  return result.messages;
+}
+
+/** As it can be kept and shown again: clean texts, arguments of bounded size, ids that occur once. */
+function normal(
+  message: AssistantMessage,
+  step: number,
+  earlier: readonly DialogueMessage[],
+): AssistantMessage {
+  const ids = new Set(
+    earlier.flatMap((one) => (one.role === 'assistant' ? one.toolCalls.map(({ id }) => id) : [])),
+  );
+  const toolCalls = message.toolCalls.map(({ id, name, input }, i) => {
+    let own = cleanText(id.slice(0, 200));
+    for (let tries = 0; own === '' || ids.has(own); tries++) own = `call_${step}_${i + tries}`;
+    ids.add(own);
+    const isLong = Buffer.byteLength(input) > argumentsMax;
+    return {
+      id: own,
+      name: cleanText(name.slice(0, 200)),
+      input: cleanText(isLong ? input.slice(0, argumentsKept) + tooLong : input),
+    };
+  });
+  return { ...message, text: cleanText(message.text), toolCalls };
+}
+
+/** Ends arguments that were cut, which makes them no JSON, whatever they begin with. */
+const tooLong = '\n[too long]';
+
+/** What is wrong with arguments that were cut, told to the model; null when they were not. */
+export function excessOf({ input }: ToolCall): string | null {
+  if (!input.endsWith(tooLong)) return null;
+  return `The arguments are too long: at most ${argumentsMax / 1024} KiB`;
+}
+
+/** What is charged in place of what was not reported. */
+function estimateOf(usage: Usage, prompt: () => number, completion: () => number): number {
+  return (usage.prompt === null ? prompt() : 0) + (usage.completion === null ? completion() : 0);
+}
+
+/** An estimate is rather too high, and no answer is longer than it was allowed to be. */
+function lengthOf(message: AssistantMessage, { output }: BegunCall): number {
+  return Math.min(output, tokensOfMessages([message]));
+}
+
+/** How a call is recorded that gave no answer; what it had said is kept, and what it cost. */
+function failedEnd(
+  error: ModelError,
+  prompt: () => number,
+  call: BegunCall,
+): Omit<CallEnd, 'generation' | 'turn' | 'isDialogue'> {
+  const { fault, usage } = error;
+  const message: AssistantMessage = {
+    role: 'assistant',
+    text: cleanText(error.text),
+    toolCalls: [],
+  };
+  const costNothing = usage.prompt === 0 && usage.completion === 0;
+  const wasStopped = fault === 'aborted';
+  return {
+    status: wasStopped ? 'interrupted' : 'failed',
+    error: { code: wasStopped ? 'cancelled' : codes[fault], message: error.message },
+    message: costNothing && message.text === '' ? null : message,
+    usage,
+    // What came tells little of what it cost: the model may have thought, or written on.
+    estimated: estimateOf(usage, prompt, () => call.output),
+    tools: [],
+  };
+}
+
+const codes = {
+  credentials: 'missing_credentials',
+  unavailable: 'upstream_unavailable',
+  refused: 'skill_execution_failed',
+} as const;

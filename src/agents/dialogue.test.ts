@@ -1,0 +1,289 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { DialogueMessage } from '../models/model.ts';
+import {
+  asHistory,
+  cutText,
+  fitDialogue,
+  openCalls,
+  tokensOfMessages,
+  tokensOfText,
+} from './dialogue.ts';
+
+const user = (text: string): DialogueMessage => ({ role: 'user', text });
+const saying = (text: string, ...ids: string[]): DialogueMessage => ({
+  role: 'assistant',
+  text,
+  toolCalls: ids.map((id) => ({ id, name: 'tool', input: '{}' })),
+});
+const answer = (callId: string, text = `of ${callId}`): DialogueMessage => ({
+  role: 'tool',
+  callId,
+  name: 'tool',
+  text,
+  isError: false,
+});
+
+/** Any text, half characters and all. */
+const anyText = fc.string({ unit: 'binary', maxLength: 60 });
+const longText = fc
+  .tuple(anyText, fc.nat(3_000))
+  .map(([text, length]) => text.repeat(1 + Math.ceil(length / (text.length + 1))));
+
+/** An exchange: what a user says, turns with tools that all answer, and mostly a last word. */
+const exchange = fc
+  .record({ task: longText, turns: fc.array(fc.array(longText, { maxLength: 3 })), end: anyText })
+  .map(({ task, turns, end }) => (at: number) => [
+    user(task),
+    ...turns.flatMap((results, t) => {
+      const ids = results.map((_, i) => `e${at}t${t}c${i}`);
+      return [saying('', ...ids), ...results.map((text, i) => answer(ids[i] as string, text))];
+    }),
+    ...(end === '' ? [] : [saying(end)]),
+  ]);
+const dialogue = fc
+  .array(exchange, { minLength: 1, maxLength: 6 })
+  .map((exchanges) => exchanges.map((make, i) => make(i)));
+
+/** Every call has its answer after it, and every answer its call before it. */
+function expectWhole(messages: readonly DialogueMessage[]): void {
+  const open = new Set<string>();
+  for (const message of messages) {
+    if (message.role === 'assistant') {
+      expect([...open]).toEqual([]);
+      for (const { id } of message.toolCalls) open.add(id);
+    } else if (message.role === 'tool') expect(open.delete(message.callId)).toBe(true);
+    else expect([...open]).toEqual([]);
+  }
+  expect([...open]).toEqual([]);
+}
+
+describe('fitting a dialogue', () => {
+  test('leaves what fits as it is', () => {
+    const messages = [user('one'), saying('two'), user('three')];
+
+    expect(fitDialogue(messages, 2, tokensOfMessages(messages))).toEqual({
+      messages,
+      leftOut: 0,
+      fits: true,
+    });
+  });
+
+  test('leaves out exchanges whole, the oldest first, and no more than it has to', () => {
+    const old = [user('a'.repeat(300)), saying('', 'x'), answer('x'), saying('b')];
+    const newer = [user('c'), saying('d')];
+    const current = [user('task')];
+    const messages = [...old, ...newer, ...current];
+
+    const max = tokensOfMessages(messages) - 1;
+
+    expect(fitDialogue(messages, 6, max)).toEqual({
+      messages: [...newer, ...current],
+      leftOut: 4,
+      fits: true,
+    });
+  });
+
+  test('cuts results of the current exchange only when nothing older is left, the oldest first', () => {
+    const long = 'x'.repeat(3_000);
+    const messages = [
+      user('old'),
+      user('task'),
+      saying('', 'a', 'b'),
+      answer('a', long),
+      answer('b', long),
+    ];
+
+    const fitted = fitDialogue(messages, 1, tokensOfMessages(messages) - 100);
+
+    expect(fitted.fits).toBe(true);
+    expect(fitted.leftOut).toBe(1);
+    expect(fitted.messages[2]).toMatchObject({ callId: 'a', text: cutText(long, 400) });
+    expect(fitted.messages[3]).toEqual(answer('b', long));
+  });
+
+  test('never cuts the task or what the model said, and says that it does not fit', () => {
+    const messages = [user('x'.repeat(3_000)), saying('y'.repeat(3_000))];
+
+    expect(fitDialogue(messages, 0, 100)).toEqual({ messages, leftOut: 0, fits: false });
+  });
+
+  test('holds for any dialogue and any maximum', () => {
+    fc.assert(
+      fc.property(dialogue, fc.double({ min: -0.2, max: 1.2, noNaN: true }), (exchanges, part) => {
+        const messages = exchanges.flat();
+        const current = exchanges.slice(0, -1).flat().length;
+        const max = Math.floor(tokensOfMessages(messages) * part);
+
+        const fitted = fitDialogue(messages, current, max);
+
+        // It says the truth, and what it says fits is within the maximum.
+        expect(fitted.fits).toBe(tokensOfMessages(fitted.messages) <= max);
+        expect(fitted.leftOut).toBe(messages.length - fitted.messages.length);
+        // The task is there, as it was; so are the model's own words.
+        const own = messages.slice(current);
+        const kept = fitted.messages.slice(current - fitted.leftOut);
+        expect(kept[0]).toEqual(own[0]);
+        expect(kept.map(({ role }) => role)).toEqual(own.map(({ role }) => role));
+        for (const [i, one] of kept.entries()) {
+          if (one.role !== 'tool') expect(one).toEqual(own[i]);
+          else expect({ ...one, text: '' }).toEqual({ ...own[i], text: '' });
+        }
+        // What is left of the rest is its end, and begins with an exchange.
+        const before = fitted.messages.slice(0, current - fitted.leftOut);
+        expect(before).toEqual(messages.slice(fitted.leftOut, current));
+        if (before.length > 0) expect(before[0]?.role).toBe('user');
+        expectWhole(fitted.messages);
+        // Nothing is left out in vain.
+        if (fitted.leftOut > 0) {
+          const last = exchanges.findLast((_, i) => {
+            const end = exchanges.slice(0, i + 1).flat().length;
+            return end <= fitted.leftOut;
+          });
+          const more = messages.slice(fitted.leftOut - (last?.length ?? 0));
+          expect(tokensOfMessages(more)).toBeGreaterThan(max);
+        }
+        // Nor is anything cut while something older could be left out.
+        const isCut = kept.some((one, i) => one.text !== own[i]?.text);
+        if (isCut) expect(fitted.leftOut).toBe(current);
+      }),
+    );
+  });
+});
+
+describe('estimates', () => {
+  test('count a token for three bytes at most, and each message and call beside', () => {
+    expect(tokensOfText('')).toBe(0);
+    expect(tokensOfText('abcd')).toBe(2);
+    expect(tokensOfText('漢字')).toBe(2);
+    expect(tokensOfMessages([user('')])).toBe(8);
+    expect(tokensOfMessages([saying('', 'a')])).toBe(8 + 8 + 2 + 1);
+  });
+
+  test('count what only its provider understands', () => {
+    const plain = saying('x');
+
+    const opaque = { ...plain, opaque: { signature: 's'.repeat(300) } } as DialogueMessage;
+
+    expect(tokensOfMessages([opaque]) - tokensOfMessages([plain])).toBeGreaterThan(100);
+  });
+
+  test('of parts add up to at least that of the whole', () => {
+    fc.assert(
+      fc.property(anyText, anyText, (a, b) => {
+        expect(tokensOfText(a) + tokensOfText(b)).toBeGreaterThanOrEqual(tokensOfText(`${a}${b}`));
+      }),
+    );
+  });
+});
+
+describe('cutting a text', () => {
+  test('says how much was left out', () => {
+    expect(cutText('abcdef', 6)).toBe('abcdef');
+    expect(cutText('abcdef', 4)).toBe('abcd\n[2 more characters were left out]');
+  });
+
+  test('never cuts a character in two', () => {
+    expect(cutText('a😀b', 2)).toBe('a\n[3 more characters were left out]');
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), fc.nat(20), (text, max) => {
+        const cut = cutText(text, max);
+
+        expect(cut.isWellFormed()).toBe(true);
+        const [kept = ''] = cut.split(/\n\[\d+ more characters were left out\]$/);
+        expect(text.startsWith(kept)).toBe(true);
+        if (text.length > max) expect(kept.length).toBeLessThanOrEqual(max);
+      }),
+    );
+  });
+});
+
+describe('what earlier runs said', () => {
+  test('is shown again without what was never answered, orphans, and what is opaque', () => {
+    const opaque = { ...saying('', 'a', 'b'), opaque: { x: 1 } } as DialogueMessage;
+
+    expect(
+      asHistory([
+        answer('lost'),
+        saying('nobody asked'),
+        user('one'),
+        opaque,
+        answer('b'),
+        saying('', 'never'),
+        user('two'),
+        saying('words', 'never too'),
+        answer('of nobody'),
+      ]),
+    ).toEqual([user('one'), saying('', 'b'), answer('b'), user('two'), saying('words')]);
+  });
+
+  test('a call that a later run repeats under the same id is not answered by that one', () => {
+    expect(
+      asHistory([
+        user('one'),
+        saying('', 'call_0'),
+        user('two'),
+        saying('', 'call_0'),
+        answer('call_0'),
+        saying('end'),
+      ]),
+    ).toEqual([user('one'), user('two'), saying('', 'call_0'), answer('call_0'), saying('end')]);
+  });
+
+  test('an id that occurs again is made one of its own', () => {
+    const twice = [user('x'), saying('', 'c'), answer('c')];
+
+    const history = asHistory([...twice, ...twice]);
+
+    expect(history.slice(3)).toEqual([user('x'), saying('', 'c_2'), answer('c_2', 'of c')]);
+  });
+
+  test('turns of two dialogues at once are told apart', () => {
+    expect(
+      asHistory([user('x'), saying('', 'a'), saying('', 'b'), answer('b'), answer('a')]),
+    ).toEqual([user('x'), saying('', 'a'), answer('a'), saying('', 'b'), answer('b')]);
+  });
+
+  test('is whole and in order, whatever is on record', () => {
+    const id = fc.constantFrom('a', 'b', 'c', 'a_2');
+    const messages = fc.array(
+      fc.oneof(
+        anyText.map(user),
+        fc
+          .tuple(fc.constantFrom('', 'x'), fc.array(id, { maxLength: 3 }))
+          .map(([text, ids]) => saying(text, ...ids)),
+        id.map((callId) => answer(callId)),
+      ),
+    );
+    fc.assert(
+      fc.property(messages, (recorded) => {
+        const history = asHistory(recorded);
+
+        expectWhole(history);
+        if (history.length > 0) expect(history[0]?.role).toBe('user');
+        const ids = history.flatMap((one) =>
+          one.role === 'assistant' ? one.toolCalls.map((call) => call.id) : [],
+        );
+        expect(new Set(ids).size).toBe(ids.length);
+        expect(history.filter(({ role }) => role === 'user')).toEqual(
+          recorded.filter(({ role }) => role === 'user'),
+        );
+        for (const one of history) {
+          if (one.role === 'assistant') expect(one.text + one.toolCalls.length).not.toBe('0');
+        }
+        expect(asHistory(history)).toEqual(history);
+      }),
+    );
+  });
+});
+
+describe('open calls', () => {
+  test('are those of the last turn that have no answer', () => {
+    expect(openCalls([user('x')])).toEqual([]);
+    expect(
+      openCalls([saying('', 'old'), saying('', 'a', 'b'), answer('b')]).map(({ id }) => id),
+    ).toEqual(['a']);
+    expect(openCalls([saying('', 'a'), answer('a')])).toEqual([]);
+    expect(openCalls([answer('a'), saying('', 'a')]).map(({ id }) => id)).toEqual(['a']);
+  });
+});

@@ -1,0 +1,141 @@
+/**
+ * What a run asks of its agent's model, as its executor hands it on: judged as hostile. And the name
+ * under which it is recorded, which is the same whenever the same is asked again.
+ */
+
+import { createHash } from 'node:crypto';
+import { refusal } from '../kernel/refusal.ts';
+import { canonicalJson } from '../kernel/text.ts';
+
+const promptBytesMax = 1_000_000;
+const systemBytesMax = 262_144;
+const schemaBytesMax = 65_536;
+const patternsMax = 200;
+const turnsLimit = 1_000;
+const outputTokensLimit = 1_000_000;
+const correctionsMax = 10;
+const correctionCharsMax = 4_096;
+
+/** A request that is well-formed. */
+export interface ReadRequest {
+  readonly prompt: string;
+  readonly system: string;
+  readonly schema: Readonly<Record<string, unknown>> | undefined;
+  readonly tools: boolean | readonly string[];
+  readonly files: string | undefined;
+  readonly continues: boolean;
+  readonly maxOutputTokens: number | undefined;
+  readonly maxTurns: number | undefined;
+  readonly temperature: number | undefined;
+}
+
+/** A request, the how manieth of its kind in the run, and what was wrong with its answers so far. */
+export interface Asked {
+  readonly request: ReadRequest;
+  readonly nth: number;
+  readonly corrections: readonly string[];
+}
+
+/** Throws an error with a sentence for the author of the skill. */
+export function readAsked(payload: unknown): Asked {
+  const { request, nth, corrections } = objectOf('a request', payload);
+  if (!isIntegerIn(nth, 1, Number.MAX_SAFE_INTEGER)) throw refusal('nth must be a count');
+  const isList = Array.isArray(corrections) && corrections.length <= correctionsMax;
+  if (!isList || !corrections.every((one) => isText(one, correctionCharsMax * 3))) {
+    throw refusal(`corrections must be up to ${correctionsMax} texts`);
+  }
+  return { request: readRequest(request), nth, corrections };
+}
+
+const known = new Set([
+  'prompt',
+  'system',
+  'schema',
+  'tools',
+  'files',
+  'continues',
+  'maxOutputTokens',
+  'maxTurns',
+  'temperature',
+]);
+
+function readRequest(payload: unknown): ReadRequest {
+  const fields = objectOf('what is asked of generate', payload);
+  const unknown = Object.keys(fields).find((name) => !known.has(name));
+  if (unknown !== undefined) throw refusal(`generate knows no ${unknown.slice(0, 200)}`);
+  const { prompt, system = '', schema, tools = false, files, continues = false } = fields;
+  const { maxOutputTokens, maxTurns, temperature } = fields;
+  if (!isText(prompt, promptBytesMax) || prompt === '') {
+    throw refusal(`prompt must be a text of 1 to ${promptBytesMax} bytes`);
+  }
+  if (!isText(system, systemBytesMax)) {
+    throw refusal(`system must be a text of at most ${systemBytesMax / 1024} KiB`);
+  }
+  if (typeof continues !== 'boolean') throw refusal('continues must be true or false');
+  if (files !== undefined && !isText(files, 300)) {
+    throw refusal('files must name a skill as category/version/name');
+  }
+  return {
+    prompt,
+    system,
+    schema: schema === undefined ? undefined : readSchema(schema),
+    tools: readTools(tools),
+    files,
+    continues,
+    maxOutputTokens: readInteger('maxOutputTokens', maxOutputTokens, outputTokensLimit),
+    maxTurns: readInteger('maxTurns', maxTurns, turnsLimit),
+    temperature: readTemperature(temperature),
+  };
+}
+
+function readSchema(schema: unknown): Readonly<Record<string, unknown>> {
+  const fields = objectOf('schema', schema);
+  if (Buffer.byteLength(JSON.stringify(fields)) > schemaBytesMax) {
+    throw refusal(`schema must have at most ${schemaBytesMax / 1024} KiB of JSON`);
+  }
+  return fields;
+}
+
+function readTools(tools: unknown): boolean | readonly string[] {
+  if (typeof tools === 'boolean') return tools;
+  const isList = Array.isArray(tools) && tools.length <= patternsMax;
+  if (isList && tools.every((pattern) => isText(pattern, 200))) return tools;
+  throw refusal('tools must be true, false or a list of patterns such as text/*');
+}
+
+function readInteger(name: string, value: unknown, max: number): number | undefined {
+  if (value === undefined || isIntegerIn(value, 1, max)) return value;
+  throw refusal(`${name} must be an integer from 1 to ${max}`);
+}
+
+function readTemperature(value: unknown): number | undefined {
+  if (value === undefined || (typeof value === 'number' && value >= 0 && value <= 2)) return value;
+  throw refusal('temperature must be a number from 0 to 2');
+}
+
+/** `path` is where in the run it is asked: empty for the run itself, else the tool call it is of. */
+export function generationOf(path: string, { request, nth }: Asked): string {
+  return createHash('sha256')
+    .update(`${path}\n${nth}\n${canonicalJson(withoutUndefined(request))}`)
+    .digest('base64url')
+    .slice(0, 22);
+}
+
+function withoutUndefined(request: ReadRequest): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(request).filter(([, value]) => value !== undefined));
+}
+
+function objectOf(what: string, value: unknown): Record<string, unknown> {
+  if (value !== null && typeof value === 'object' && !Array.isArray(value)) {
+    return value as Record<string, unknown>;
+  }
+  throw refusal(`${what} must be an object`);
+}
+
+function isText(value: unknown, bytesMax: number): value is string {
+  return typeof value === 'string' && Buffer.byteLength(value) <= bytesMax;
+}
+
+function isIntegerIn(value: unknown, min: number, max: number): value is number {
+  return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
+}

@@ -1,0 +1,522 @@
+/**
+ * What a run that thinks has done, on record: each call of a model before it is made and after it
+ * has ended, each tool before it runs and with what it gave. A step, its message, its tokens and what
+ * they take of budgets change in one transaction, and only while the run holds its job: whoever lost
+ * its lease records nothing. From this record a run that broke off goes on.
+ */
+import { setTimeout as elapsed } from 'node:timers/promises';
+import type { Conversations } from '../conversations/conversations.ts';
+import { addDialogue, addMessages } from '../conversations/record.ts';
+import type { Database, Handle, Transaction } from '../database/database.ts';
+import type { MessageRole } from '../database/tables.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { PlatformError } from '../kernel/errors.ts';
+import { newId } from '../kernel/ids.ts';
+import { lazily } from '../kernel/lazy.ts';
+import type { MemoryChange } from '../memories/run-memory.ts';
+import {
+  type DialogueMessage,
+  nothingReported,
+  type ToolCall,
+  type Usage,
+} from '../models/model.ts';
+import type { Charge, Reservations, UsageOwner } from '../usage/reservations.ts';
+import {
+  endSteps,
+  findActiveStep,
+  insertSteps,
+  listActiveSteps,
+  listStepsOfJob,
+  restartStep,
+  type StepRow,
+} from './steps.store.ts';
+
+/** Between two tries to record what has happened while the database cannot be used, and how many. */
+const againMs = 500;
+const triesMax = 120;
+/** UTF-8 bytes of a message's content. */
+const contentMax = 65_536;
+
+type AssistantMessage = Extract<DialogueMessage, { role: 'assistant' }>;
+type ToolMessage = Extract<DialogueMessage, { role: 'tool' }>;
+
+/** The job that thinks, as one claim holds it. */
+export interface ThinkingJob {
+  readonly id: string;
+  readonly epoch: number;
+  readonly organization_id: string;
+  readonly agent_id: string;
+  readonly api_key_id: string;
+  readonly conversation_id: string;
+  readonly trigger_type: string;
+}
+
+/** Why a step has no answer. */
+export interface StepError {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** A call of a model that has begun. */
+export interface BegunCall {
+  readonly n: number;
+  readonly startedAt: number;
+  readonly reserved: number;
+  /** Most tokens that its answer may have. */
+  readonly output: number;
+}
+
+export type Beginning =
+  | { readonly kind: 'begun'; readonly call: BegunCall }
+  | { readonly kind: 'wait' }
+  | { readonly kind: 'exceeded'; readonly message: string };
+
+/** A tool that is about to run. */
+export interface PlannedTool {
+  readonly n: number;
+  readonly call: ToolCall;
+  /** What it is called on record. */
+  readonly name: string;
+}
+
+/** How a call of a model ended. */
+export interface CallEnd {
+  readonly generation: string;
+  readonly turn: number;
+  readonly status: 'completed' | 'failed' | 'interrupted';
+  readonly error: StepError | null;
+  /** What it said, or had said by then; null leaves no message. */
+  readonly message: AssistantMessage | null;
+  /** Whether a later run that continues the conversation is shown it. */
+  readonly isDialogue: boolean;
+  readonly usage: Usage;
+  /** Stands in for what was not reported. */
+  readonly estimated: number;
+  /** The tools that it called, by what they are called on record. */
+  readonly tools: readonly { readonly call: ToolCall; readonly name: string }[];
+}
+
+/** What a tool said to the conversation itself. */
+export interface SaidMessage {
+  readonly role: MessageRole;
+  readonly content: string;
+  readonly at: number;
+}
+
+export interface ToolEnd {
+  readonly status: 'completed' | 'failed';
+  readonly error: StepError | null;
+  readonly message: ToolMessage;
+  /** The message as people read it. */
+  readonly content: string;
+  readonly isDialogue: boolean;
+  readonly memory: readonly MemoryChange[];
+  readonly said: readonly SaidMessage[];
+}
+
+/** What a call cost; `estimated` tokens stand in for what was not reported. */
+export interface CallCost {
+  readonly usage: Usage;
+  readonly estimated: number;
+}
+
+/** What is on record of a generation. */
+export interface RecordedGeneration {
+  readonly messages: readonly DialogueMessage[];
+  readonly turns: number;
+  /** Of all its calls, also of those that gave no answer. */
+  readonly costs: readonly CallCost[];
+  /** Tools that were called and have not answered, by the call's id. */
+  readonly open: ReadonlyMap<string, PlannedTool>;
+  /** What its tools did to the agent's memory, in order. */
+  readonly memory: readonly MemoryChange[];
+}
+
+/** The run no longer holds its job: nothing that it does counts any more. */
+export class LeaseLostError extends Error {
+  constructor() {
+    super('the job was given to another worker');
+    this.name = 'LeaseLostError';
+  }
+}
+
+export interface Journal {
+  /**
+   * What earlier claims recorded of a generation; with `isOwn`, or when it is asked for again (a tool
+   * began again), what this one did too.
+   */
+  recorded(generation: string, model: string, isOwn: boolean): Promise<RecordedGeneration>;
+  beginCall(wanted: {
+    generation: string;
+    turn: number;
+    model: string;
+    /** Estimated tokens. */
+    prompt: number;
+    output: number;
+  }): Promise<Beginning>;
+  /** The tools that it called, ready to run. */
+  endCall(call: BegunCall, end: CallEnd): Promise<PlannedTool[]>;
+  restartTool(tool: PlannedTool): Promise<void>;
+  endTool(tool: PlannedTool, end: ToolEnd): Promise<void>;
+}
+
+export interface Journals {
+  /** The journal of one claim of a job. */
+  open(job: ThinkingJob): Journal;
+  /**
+   * Ends the steps that claims have left behind, in the transaction that ends the claims: nobody knows
+   * what a call that was under way cost, and all that was held back for it is charged.
+   */
+  endLeftovers(tx: Transaction, jobs: readonly ThinkingJob[]): Promise<void>;
+}
+
+export function createJournals(parts: {
+  database: Database;
+  conversations: Pick<Conversations, 'dataOfJob'>;
+  reservations: Reservations;
+  clock: Clock;
+  /** Whether the claim still holds its job; it does until the transaction ends then. */
+  isHeld(tx: Transaction, job: ThinkingJob): Promise<boolean>;
+  /** The scheduled job that a job is a run of. */
+  scheduledJobOf(db: Handle, jobId: string): Promise<string | undefined>;
+}): Journals {
+  const { database, conversations, reservations, clock, isHeld, scheduledJobOf } = parts;
+
+  async function ownersOf(db: Handle, job: ThinkingJob): Promise<UsageOwner[]> {
+    const owners: UsageOwner[] = [
+      { kind: 'agent', id: job.agent_id },
+      { kind: 'api_key', id: job.api_key_id },
+    ];
+    if (job.trigger_type !== 'scheduled') return owners;
+    const id = await scheduledJobOf(db, job.id);
+    return id === undefined ? owners : [...owners, { kind: 'scheduled_job', id }];
+  }
+
+  /**
+   * Writes while the job is held; waits for a database that cannot be used. A connection may break
+   * after a commit and before the word of it, so a unit that is run again looks what is there.
+   */
+  async function write<T>(
+    job: ThinkingJob,
+    unit: (tx: Transaction, isRepeat: boolean) => Promise<T>,
+  ): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        const result = await database.write(async (tx) =>
+          (await isHeld(tx, job)) ? { value: await unit(tx, tries > 1) } : null,
+        );
+        if (result === null) throw new LeaseLostError();
+        return result.value;
+      } catch (error) {
+        const isPassing = error instanceof PlatformError && error.code === 'service_unavailable';
+        if (!isPassing || tries >= triesMax) throw error;
+        await elapsed(againMs);
+      }
+    }
+  }
+
+  function open(job: ThinkingJob): Journal {
+    const usageOwners = lazily(() => ownersOf(database.read, job));
+    /** The first claim of a job finds nothing. */
+    const earlierRows = lazily(async () =>
+      job.epoch === 1 ? [] : await listStepsOfJob(database.read, job.id),
+    );
+    const earlierData = lazily(() => conversations.dataOfJob(job.conversation_id, job.id));
+    /** Generations that this claim was asked for. */
+    const opened = new Set<string>();
+    const numbers = lazily(async () => ({ next: ((await earlierRows()).at(-1)?.n ?? 0) + 1 }));
+
+    async function nextNumber(): Promise<number> {
+      const counter = await numbers();
+      return counter.next++;
+    }
+
+    const message = (id: string, at: number) => ({
+      id,
+      conversation_id: job.conversation_id,
+      job_id: job.id,
+      at,
+    });
+
+    return {
+      async recorded(generation, model, isOwn) {
+        const isLater = isOwn || opened.has(generation);
+        opened.add(generation);
+        const rows = isLater ? await listStepsOfJob(database.read, job.id) : await earlierRows();
+        const own = rows.filter((row) => row.generation === generation);
+        if (own.length === 0) return nothingRecorded;
+        const data = isLater
+          ? await conversations.dataOfJob(job.conversation_id, job.id)
+          : await earlierData();
+        return readRecord(own, data, model);
+      },
+
+      async beginCall({ generation, turn, model, prompt, output }) {
+        const counter = await numbers();
+        const owning = { organizationId: job.organization_id, owners: await usageOwners() };
+        const now = clock.now();
+        let n: number | undefined;
+        return write(job, async (tx, isRepeat) => {
+          const begun =
+            isRepeat && n !== undefined ? await findActiveStep(tx, job.id, n) : undefined;
+          if (begun !== undefined) {
+            const { started_at: startedAt, reserved } = begun;
+            const call = { n: begun.n, startedAt, reserved, output: reserved - prompt };
+            return { kind: 'begun', call };
+          }
+          const reservation = await reservations.reserve(tx, { ...owning, prompt, output }, now);
+          if (reservation.kind !== 'granted') return reservation;
+          n ??= counter.next++;
+          const { reserved } = reservation;
+          await insertSteps(tx, [
+            {
+              ...activeStep(job, n, { generation, turn, name: model, now }),
+              kind: 'model',
+              call_id: null,
+              reserved,
+            },
+          ]);
+          return {
+            kind: 'begun',
+            call: { n, startedAt: now, reserved, output: reservation.output },
+          };
+        });
+      },
+
+      async endCall(call, end) {
+        const { generation, turn, usage, estimated, tools } = end;
+        const planned: PlannedTool[] = [];
+        for (const tool of tools) planned.push({ ...tool, n: await nextNumber() });
+        const owning = { organizationId: job.organization_id, owners: await usageOwners() };
+        const id = end.message === null ? null : newId();
+        const now = clock.now();
+        await write(job, async (tx) => {
+          const [ended] = await endSteps(tx, [
+            {
+              ...endedStep(job, call.n, end, id, now),
+              prompt_tokens: usage.prompt,
+              completion_tokens: usage.completion,
+              estimated,
+            },
+          ]);
+          if (ended === 0) return;
+          if (id !== null && end.message !== null) {
+            const isWhole = end.status === 'completed';
+            await addDialogue(tx, [
+              {
+                ...message(id, now),
+                role: 'assistant',
+                content: cutToBytes(end.message.text),
+                tokens: usage,
+                data: isWhole ? JSON.stringify(end.message) : null,
+                isDialogue: end.isDialogue && isWhole,
+              },
+            ]);
+          }
+          const { startedAt: reservedAt, reserved } = call;
+          await reservations.charge(tx, [{ ...owning, reservedAt, reserved, usage, estimated }]);
+          if (planned.length > 0) {
+            await insertSteps(
+              tx,
+              planned.map(({ n, call: { id: call_id }, name }) => ({
+                ...activeStep(job, n, { generation, turn, name, now }),
+                kind: 'tool',
+                call_id,
+                reserved: 0,
+              })),
+            );
+          }
+        });
+        return planned;
+      },
+
+      restartTool: ({ n }) =>
+        write(job, (tx) =>
+          restartStep(tx, { job_id: job.id, n, epoch: job.epoch, now: clock.now() }),
+        ),
+
+      async endTool({ n }, end) {
+        const id = newId();
+        const now = clock.now();
+        const memory = end.memory.length === 0 ? null : JSON.stringify(end.memory);
+        await write(job, async (tx) => {
+          const [ended] = await endSteps(tx, [{ ...endedStep(job, n, end, id, now), memory }]);
+          if (ended === 0) return;
+          const said = end.said.map((one) => ({ ...message(newId(), one.at), ...one }));
+          if (said.length > 0) await addMessages(tx, said);
+          await addDialogue(tx, [
+            {
+              ...message(id, now),
+              role: 'tool',
+              content: cutToBytes(end.content),
+              data: JSON.stringify(end.message),
+              isDialogue: end.isDialogue,
+            },
+          ]);
+        });
+      },
+    };
+  }
+
+  return {
+    open,
+
+    async endLeftovers(tx, jobs) {
+      const charges: Charge[] = [];
+      for (const job of jobs) charges.push(...(await endLeftoversOf(tx, job)));
+      // All at once, for whoever charges holds what it has charged: in one order, nobody waits in a ring.
+      await reservations.charge(tx, charges);
+    },
+  };
+
+  /** Ends what a claim has left behind; what is to be charged for it. */
+  async function endLeftoversOf(tx: Transaction, job: ThinkingJob): Promise<Charge[]> {
+    const steps = await listActiveSteps(tx, job.id);
+    if (steps.length === 0) return [];
+    const now = clock.now();
+    const calls = steps.filter(({ kind }) => kind === 'model');
+    const ids = new Map(calls.map(({ n }) => [n, newId()]));
+    await addDialogue(
+      tx,
+      calls.map(({ n }) => ({
+        id: ids.get(n) as string,
+        conversation_id: job.conversation_id,
+        job_id: job.id,
+        at: now,
+        role: 'assistant' as const,
+        content: '',
+        tokens: nothingReported,
+        data: null,
+        isDialogue: false,
+      })),
+    );
+    await endSteps(
+      tx,
+      steps.map(({ n, kind, reserved }) => ({
+        ...endedStep(job, n, interrupted, ids.get(n) ?? null, now),
+        estimated: kind === 'model' ? reserved : 0,
+      })),
+    );
+    const owning = { organizationId: job.organization_id, owners: await ownersOf(tx, job) };
+    return calls.map(({ started_at, reserved }) => ({
+      ...owning,
+      reservedAt: started_at,
+      reserved,
+      usage: nothingReported,
+      estimated: reserved,
+    }));
+  }
+}
+
+const interrupted = {
+  status: 'interrupted',
+  error: { code: 'worker_lost', message: 'The run ended while this was under way' },
+} as const;
+
+const nothingRecorded: RecordedGeneration = {
+  messages: [],
+  turns: 0,
+  costs: [],
+  open: new Map(),
+  memory: [],
+};
+
+function activeStep(
+  job: ThinkingJob,
+  n: number,
+  { generation, turn, name, now }: { generation: string; turn: number; name: string; now: number },
+) {
+  return {
+    job_id: job.id,
+    n,
+    epoch: job.epoch,
+    generation,
+    turn,
+    name,
+    status: 'active' as const,
+    error: null,
+    message_id: null,
+    memory: null,
+    prompt_tokens: null,
+    completion_tokens: null,
+    started_at: now,
+    finished_at: null,
+  };
+}
+
+function endedStep(
+  job: ThinkingJob,
+  n: number,
+  { status, error }: Pick<CallEnd, 'status' | 'error'>,
+  messageId: string | null,
+  now: number,
+) {
+  return {
+    job_id: job.id,
+    n,
+    status,
+    error: error === null ? null : JSON.stringify(error),
+    message_id: messageId,
+    memory: null,
+    prompt_tokens: null,
+    completion_tokens: null,
+    estimated: 0,
+    finished_at: now,
+  };
+}
+
+/** The dialogue of a generation from its steps, each turn's answers after its calls. */
+function readRecord(
+  rows: readonly StepRow[],
+  data: ReadonlyMap<string, string>,
+  model: string,
+): RecordedGeneration {
+  const messages: DialogueMessage[] = [];
+  const costs: CallCost[] = [];
+  const open = new Map<string, PlannedTool>();
+  const memory: MemoryChange[] = [];
+  let turns = 0;
+  const messageOf = <M extends DialogueMessage>({ message_id }: StepRow): M | undefined => {
+    const json = message_id === null ? undefined : data.get(message_id);
+    return json === undefined ? undefined : (JSON.parse(json) as M);
+  };
+  const calls = rows.filter(({ kind }) => kind === 'model').sort((a, b) => a.turn - b.turn);
+  for (const call of calls) {
+    const usage = { prompt: call.prompt_tokens, completion: call.completion_tokens };
+    costs.push({ usage, estimated: call.estimated });
+    if (call.status !== 'completed') continue;
+    const answer = messageOf<AssistantMessage>(call);
+    if (answer === undefined) continue;
+    turns = call.turn;
+    const { opaque: _, ...plain } = answer;
+    messages.push(call.name === model ? answer : plain);
+    const tools = new Map(
+      rows
+        .filter(({ kind, turn }) => kind === 'tool' && turn === call.turn)
+        .map((row) => [row.call_id, row]),
+    );
+    for (const asked of answer.toolCalls) {
+      const tool = tools.get(asked.id);
+      if (tool === undefined) continue;
+      const said = messageOf<ToolMessage>(tool);
+      if (said === undefined) {
+        open.set(asked.id, { n: tool.n, call: asked, name: tool.name });
+        continue;
+      }
+      messages.push(said);
+      if (tool.memory !== null) memory.push(...(JSON.parse(tool.memory) as MemoryChange[]));
+    }
+  }
+  return { messages, turns, costs, open, memory };
+}
+
+/** A message's content may have 64 KiB (decisions 2). */
+function cutToBytes(text: string): string {
+  if (Buffer.byteLength(text) <= contentMax) return text;
+  const note = '\n[cut]';
+  const bytes = Buffer.from(text);
+  let end = contentMax - note.length;
+  // Every byte of a character but its first begins with the bits 10.
+  while ((bytes.readUInt8(end) & 0xc0) === 0x80) end -= 1;
+  return `${bytes.toString('utf8', 0, end)}${note}`;
+}

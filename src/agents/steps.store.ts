@@ -1,0 +1,139 @@
+/** Every query on the steps of jobs that think. */
+import type { Insertable, Selectable } from 'kysely';
+import type { Handle, Transaction } from '../database/database.ts';
+import { statement } from '../database/statement.ts';
+import type { JobStepsTable, StepStatus } from '../database/tables.ts';
+
+export type StepRow = Selectable<JobStepsTable>;
+
+export async function insertSteps(
+  tx: Transaction,
+  rows: readonly Insertable<JobStepsTable>[],
+): Promise<void> {
+  await tx.insert('job_steps', rows);
+}
+
+interface Ended {
+  job_id: string;
+  n: number;
+  status: Exclude<StepStatus, 'active'>;
+  error: string | null;
+  message_id: string | null;
+  memory: string | null;
+  prompt_tokens: number | null;
+  completion_tokens: number | null;
+  estimated: number;
+  finished_at: number;
+}
+
+const end = statement<Ended>()((db, p) =>
+  db
+    .updateTable('job_steps')
+    .set({
+      status: p('status'),
+      error: p('error'),
+      message_id: p('message_id'),
+      memory: p('memory'),
+      prompt_tokens: p('prompt_tokens'),
+      completion_tokens: p('completion_tokens'),
+      reserved: 0,
+      estimated: p('estimated'),
+      finished_at: p('finished_at'),
+    })
+    .where('job_id', '=', p('job_id'))
+    .where('n', '=', p('n'))
+    .where('status', '=', 'active'),
+);
+
+/** Ends active steps; 1 for each that was one, 0 for each that was not. */
+export function endSteps(tx: Transaction, steps: readonly Ended[]): Promise<number[]> {
+  return tx.each(end, steps);
+}
+
+const again = statement<{ job_id: string; n: number; epoch: number; now: number }>()((db, p) =>
+  db
+    .updateTable('job_steps')
+    .set({
+      status: 'active',
+      epoch: p('epoch'),
+      error: null,
+      started_at: p('now'),
+      finished_at: null,
+    })
+    .where('job_id', '=', p('job_id'))
+    .where('n', '=', p('n')),
+);
+
+/** Begins a step again that was interrupted. */
+export async function restartStep(
+  tx: Transaction,
+  step: { job_id: string; n: number; epoch: number; now: number },
+): Promise<void> {
+  await tx.each(again, [step]);
+}
+
+const ofJob = statement<{ job_id: string }>()((db, p) =>
+  db.selectFrom('job_steps').selectAll().where('job_id', '=', p('job_id')).orderBy('n'),
+);
+
+/** All steps of a job, in order. */
+export function listStepsOfJob(db: Handle, jobId: string): Promise<StepRow[]> {
+  return db.all(ofJob, { job_id: jobId });
+}
+
+/** A page of the steps of a job, in order, and how many there are in all. */
+export async function listSteps(
+  db: Handle,
+  jobId: string,
+  page: { limit: number; offset: number },
+): Promise<{ steps: StepRow[]; total: number }> {
+  const query = db.kysely.selectFrom('job_steps').where('job_id', '=', jobId);
+  const steps = await query
+    .selectAll()
+    .orderBy('n')
+    .limit(page.limit)
+    .offset(page.offset)
+    .execute();
+  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
+  return { steps, total: Number(row?.n ?? 0) };
+}
+
+const activeOfJob = statement<{ job_id: string }>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .selectAll()
+    .where('job_id', '=', p('job_id'))
+    .where('status', '=', 'active')
+    .orderBy('n'),
+);
+
+/** Steps of a job that have begun and not ended. */
+export function listActiveSteps(db: Handle, jobId: string): Promise<StepRow[]> {
+  return db.all(activeOfJob, { job_id: jobId });
+}
+
+const activeOne = statement<{ job_id: string; n: number }>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .selectAll()
+    .where('job_id', '=', p('job_id'))
+    .where('n', '=', p('n'))
+    .where('status', '=', 'active'),
+);
+
+/** The step, if it has begun and not ended. */
+export function findActiveStep(db: Handle, jobId: string, n: number): Promise<StepRow | undefined> {
+  return db.first(activeOne, { job_id: jobId, n });
+}
+
+const remove = statement<{ job_id: string }>()((db, p) =>
+  db.deleteFrom('job_steps').where('job_id', '=', p('job_id')),
+);
+
+/** Deletes the steps of jobs. */
+export async function deleteSteps(tx: Transaction, jobIds: readonly string[]): Promise<void> {
+  await tx.each(
+    remove,
+    jobIds.map((job_id) => ({ job_id })),
+  );
+}

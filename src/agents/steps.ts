@@ -1,0 +1,38 @@
+/** The steps of jobs that think, as clients read them and as jobs take them along. */
+import type { Database, Transaction } from '../database/database.ts';
+import { timestamp, timestampOrNull } from '../kernel/clock.ts';
+import { deleteSteps, listSteps, type StepRow } from './steps.store.ts';
+
+/** A page of a job's steps, in order. */
+export async function stepsOfJob(
+  database: Database,
+  jobId: string,
+  page: { limit: number; offset: number },
+) {
+  const { steps, total } = await listSteps(database.read, jobId, page);
+  return { steps: steps.map(shown), total };
+}
+
+/** Deletes the steps of jobs. */
+export function forgetSteps(tx: Transaction, jobIds: readonly string[]): Promise<void> {
+  return deleteSteps(tx, jobIds);
+}
+
+function shown(row: StepRow) {
+  const { n, kind, name, turn, status, message_id, prompt_tokens, completion_tokens } = row;
+  const { started_at, finished_at } = row;
+  return {
+    step: n,
+    kind,
+    name,
+    turn,
+    status,
+    error: row.error === null ? null : (JSON.parse(row.error) as { code: string; message: string }),
+    message_id,
+    prompt_tokens,
+    completion_tokens,
+    started_at: timestamp(started_at),
+    finished_at: timestampOrNull(finished_at),
+    duration_ms: finished_at === null ? null : finished_at - started_at,
+  };
+}

@@ -1,0 +1,327 @@
+/**
+ * Thinking: what a run gets when it asks its agent's model. Puts together who asks, with which model
+ * and tools, what was said before, and what of it is on record already; then lets the loop run. It
+ * grants nothing beyond the agent's tools and the caller's scopes, whatever a model says.
+ */
+import type { Conversations } from '../conversations/conversations.ts';
+import { notFound, PlatformError } from '../kernel/errors.ts';
+import type { DialogueMessage, Models, Usage } from '../models/model.ts';
+import type { Generated } from '../skills/definition.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
+import type { AgentRow } from './agents.store.ts';
+import { createCalls, type Generation, type ThinkingReport } from './calls.ts';
+import { asHistory, tokensOfText } from './dialogue.ts';
+import { type Asked, generationOf, type ReadRequest, readAsked } from './generate-request.ts';
+import type {
+  CallCost,
+  Journals,
+  PlannedTool,
+  RecordedGeneration,
+  ThinkingJob,
+} from './journal.ts';
+import { LoopError, runLoop } from './loop.ts';
+import type { Scope } from './scope.ts';
+import { ThinkingError } from './thinking-error.ts';
+import { createToolRuns, type ToolSurroundings } from './tool-runs.ts';
+import { toolBox } from './tools.ts';
+
+/** Tools inside tools: parts deeper than this are offered no skills. */
+const depthMax = 3;
+/** Messages of earlier runs that are looked at; which of them fit is decided later. */
+const historyMax = 400;
+
+/** The bounds of a generation; see the configuration. */
+export interface ThinkingLimits {
+  readonly turnsMax: number;
+  /** Tokens, reported or estimated, after which it is asked no further. */
+  readonly tokensMax: number;
+  readonly outputTokens: number;
+  readonly contextTokens: number;
+}
+
+/** What thinking needs of the run around it. */
+export interface RunSurroundings extends Omit<ToolSurroundings, 'readFile'> {
+  readonly job: ThinkingJob;
+  say(report: ThinkingReport): void;
+  /** Lets another run go on while this one waits for a model, until the function is called. */
+  lend(): () => void;
+}
+
+/** The thinking of one attempt. */
+export interface RunThinking {
+  /** Answers a question of the run, or of a tool in it. Rejects with a ThinkingError. */
+  generate(payload: unknown, scope: Scope, signal: AbortSignal): Promise<Generated>;
+  /** Resolves when nothing is under way any more; what is, ends with its signal. */
+  ended(): Promise<void>;
+  /** Whether any model was asked. */
+  readonly hasThought: boolean;
+  /** The model's last answer in the dialogue of the conversation, null when it gave none. */
+  readonly answer: string | null;
+  /** How long a provider wants to be left alone, null when none said so. */
+  readonly retryAfterMs: number | null;
+}
+
+export type Thinking = (surroundings: RunSurroundings) => RunThinking;
+
+export function createThinking(parts: {
+  agents: { find(organizationId: string, id: string): Promise<AgentRow> };
+  skills: Pick<SkillRegistry, 'list'>;
+  conversations: Pick<Conversations, 'dialogue'>;
+  journals: Pick<Journals, 'open'>;
+  models: Models;
+  /** What a key may use; undefined when it is no longer valid. */
+  scopesOf(apiKeyId: string): Promise<readonly string[] | undefined>;
+  /** A file of a skill written as prose; undefined when there is no such skill. */
+  readFile(
+    skill: string,
+    path: unknown,
+    offset: unknown,
+  ): Promise<{ text: string } | { error: string }>;
+  /** Of agents that name none; null when there is none. */
+  defaultModel: string | null;
+  limits: ThinkingLimits;
+}): Thinking {
+  const { agents, skills, conversations, journals, models, scopesOf, readFile } = parts;
+  const { defaultModel, limits } = parts;
+
+  async function agentOf({ organization_id, agent_id }: ThinkingJob) {
+    try {
+      return await agents.find(organization_id, agent_id);
+    } catch (error) {
+      if (!(error instanceof PlatformError) || error.code !== 'not_found') throw error;
+      throw new ThinkingError('skill_execution_failed', notFound(`Agent ${agent_id}`).message);
+    }
+  }
+
+  /** What was said in the conversation before this job, oldest first. */
+  async function historyOf(job: ThinkingJob): Promise<DialogueMessage[]> {
+    const said = await conversations.dialogue(job.conversation_id, job.id, historyMax);
+    return asHistory(
+      said.map(({ content, data }) =>
+        data === null
+          ? { role: 'user' as const, text: taskOf(content) }
+          : (JSON.parse(data) as DialogueMessage),
+      ),
+    );
+  }
+
+  return (surroundings) => {
+    const { job, say } = surroundings;
+    const journal = journals.open(job);
+    const underWay = new Set<Promise<unknown>>();
+    const state = {
+      hasThought: false,
+      answer: null as string | null,
+      retryAfterMs: null as number | null,
+    };
+    const calls = createCalls({
+      models,
+      journal,
+      say,
+      lend: surroundings.lend,
+      onRetryAfter(ms) {
+        state.retryAfterMs = ms;
+      },
+    });
+
+    async function think(asked: Asked, scope: Scope, signal: AbortSignal): Promise<Generated> {
+      state.hasThought = true;
+      const { request, corrections } = asked;
+      const agent = await agentOf(job);
+      const model = modelOf(agent, defaultModel);
+      const scopes = (await scopesOf(job.api_key_id)) ?? [];
+      const wishes = {
+        tools: scope.depth < depthMax || request.tools === false ? request.tools : [],
+        files: request.files !== undefined,
+      };
+      const patterns = JSON.parse(agent.skills) as string[];
+      const box = toolBox(skills.list(), patterns, scopes, wishes);
+      if (box.leftOut > 0) {
+        const message = `${box.leftOut} skills are not offered as tools: there are too many`;
+        say({ type: 'log', data: { message } });
+      }
+      const isDialogue = request.continues && scope.depth === 0;
+      const history = isDialogue ? await historyOf(job) : [];
+      const id = generationOf(scope.path, asked);
+      // A tool whose executor died is run again by the same claim.
+      const isOwn = corrections.length > 0 || scope.depth > 0;
+      const recorded = await journal.recorded(id, model, isOwn);
+      if (recorded.memory.length > 0 && corrections.length === 0) {
+        await surroundings.memory().restore(recorded.memory);
+        for (const change of recorded.memory) scope.note(change);
+      }
+      const costs = [...recorded.costs];
+      const system = systemOf(agent, request);
+      const generation: Generation = {
+        id,
+        organizationId: job.organization_id,
+        model,
+        system,
+        offers: box.offers,
+        schema: request.schema,
+        temperature: request.temperature,
+        output: Math.min(request.maxOutputTokens ?? limits.outputTokens, limits.outputTokens),
+        window: limits.contextTokens,
+        task: history.length,
+        isDialogue,
+        around: tokensOfText(system) + tokensOfText(JSON.stringify([box.offers, request.schema])),
+        signal,
+        nameOf: box.nameOf,
+        onCost: (cost) => void costs.push(cost),
+      };
+      const tools = createToolRuns({
+        journal,
+        surroundings: {
+          ...surroundings,
+          readFile: (path, offset) => readFile(request.files ?? '', path, offset),
+        },
+        box,
+        scope,
+        generation: id,
+        isDialogue,
+        signal,
+        say,
+      });
+      const planned = new Map<string, PlannedTool>();
+      const result = await loop({ generation, history, recorded, costs, planned, tools, asked });
+      if (isDialogue) state.answer = result.text;
+      return { ...result, usage: shownUsage(costs) };
+    }
+
+    async function loop(of: {
+      generation: Generation;
+      history: readonly DialogueMessage[];
+      recorded: RecordedGeneration;
+      costs: readonly CallCost[];
+      planned: Map<string, PlannedTool>;
+      tools: ReturnType<typeof createToolRuns>;
+      asked: Asked;
+    }) {
+      const { generation, history, recorded, costs, planned, tools, asked } = of;
+      const { request, corrections } = asked;
+      const task: DialogueMessage = { role: 'user', text: request.prompt };
+      /** What tools gave, being recorded. */
+      const records: Promise<void>[] = [];
+
+      /** A tool that was called before the run broke off, and has not answered. */
+      async function again(callId: string): Promise<PlannedTool> {
+        const tool = recorded.open.get(callId);
+        if (tool === undefined) throw new Error(`no step for the tool call ${callId}`);
+        await journal.restartTool(tool);
+        return tool;
+      }
+
+      try {
+        return await runLoop(
+          {
+            async ask(messages, turn) {
+              refuseSpent(costs, limits.tokensMax);
+              const answer = await calls.ask(
+                generation,
+                messages,
+                turn,
+                Promise.all(records.splice(0)),
+              );
+              for (const tool of answer.tools) planned.set(tool.call.id, tool);
+              return answer;
+            },
+            async runTool(call) {
+              const run = await tools.run(planned.get(call.id) ?? (await again(call.id)));
+              records.push(run.recorded);
+              // Whoever goes on waits for it, and so does the end.
+              run.recorded.catch(() => {});
+              return run.message;
+            },
+          },
+          {
+            messages: [...history, task, ...recorded.messages],
+            task: history.length,
+            turns: recorded.turns,
+            corrections,
+          },
+          Math.min(request.maxTurns ?? limits.turnsMax, limits.turnsMax),
+        );
+      } catch (error) {
+        if (!(error instanceof LoopError)) throw error;
+        throw new ThinkingError('skill_execution_failed', error.message);
+      } finally {
+        await Promise.allSettled(records);
+      }
+    }
+
+    return {
+      generate(payload, scope, signal) {
+        const result = Promise.resolve().then(() => think(readAsked(payload), scope, signal));
+        const done = result.catch(() => {}).then(() => void underWay.delete(done));
+        underWay.add(done);
+        return result;
+      },
+
+      async ended() {
+        while (underWay.size > 0) await Promise.all(underWay);
+      },
+
+      get hasThought() {
+        return state.hasThought;
+      },
+      get answer() {
+        return state.answer;
+      },
+      get retryAfterMs() {
+        return state.retryAfterMs;
+      },
+    };
+  };
+}
+
+function modelOf({ id, model }: AgentRow, defaultModel: string | null): string {
+  const name = model ?? defaultModel;
+  if (name !== null) return name;
+  throw new ThinkingError(
+    'missing_credentials',
+    `The agent ${id} has no model: set its model to provider/model, or DEFAULT_MODEL for all agents`,
+  );
+}
+
+function systemOf({ instructions }: AgentRow, { system, schema }: ReadRequest): string {
+  const form =
+    schema === undefined
+      ? ''
+      : `Answer with JSON that fits this JSON Schema, and with nothing else:\n${JSON.stringify(schema)}`;
+  return [instructions, system, form].filter((part) => part !== '').join('\n\n');
+}
+
+function refuseSpent(costs: readonly CallCost[], max: number): void {
+  const spent = costs.reduce(
+    (sum, { usage, estimated }) => sum + (usage.prompt ?? 0) + (usage.completion ?? 0) + estimated,
+    0,
+  );
+  if (spent < max) return;
+  throw new ThinkingError(
+    'skill_execution_failed',
+    `The model has used ${spent} tokens for this, of at most ${max}`,
+  );
+}
+
+/** As a skill sees what its request cost; null where something was not reported. */
+function shownUsage(costs: readonly CallCost[]): Generated['usage'] {
+  const sum = (part: keyof Usage) =>
+    costs.reduce<number | null>((all, { usage }) => {
+      const tokens = usage[part];
+      return all === null || tokens === null ? null : all + tokens;
+    }, 0);
+  const prompt = sum('prompt');
+  const completion = sum('completion');
+  const total = prompt === null || completion === null ? null : prompt + completion;
+  return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total };
+}
+
+/** What the user of an earlier run said, from the input of its job. */
+function taskOf(input: string): string {
+  try {
+    const { task } = JSON.parse(input) as { task?: unknown };
+    return typeof task === 'string' ? task : input;
+  } catch {
+    return input;
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * A tool that a model called: understood, run, recorded, told. Whatever goes wrong in it is told to
+ * the model as its answer; only a run that is being stopped ends without one.
+ */
+import type { MemoryChange, RunMemory } from '../memories/run-memory.ts';
+import type { DialogueMessage, ToolCall } from '../models/model.ts';
+import { excessOf, type ThinkingReport } from './calls.ts';
+import { cleanText } from './deltas.ts';
+import { cutText } from './dialogue.ts';
+import type { Journal, PlannedTool, SaidMessage } from './journal.ts';
+import { childScope, type Scope } from './scope.ts';
+import { ThinkingError } from './thinking-error.ts';
+import type { ToolBox, ToolUse } from './tools.ts';
+
+/** Characters of a result that a model is shown. */
+const resultMax = 50_000;
+/** Characters of the JSON of an input or output that an event or a message carries. */
+const shownMax = 30_000;
+
+type ToolMessage = Extract<DialogueMessage, { role: 'tool' }>;
+
+/** How a skill that ran as a tool ended, and what it said to the conversation. */
+export type SkillResult = (
+  | { readonly kind: 'completed'; readonly output: string }
+  | { readonly kind: 'failed'; readonly code: string; readonly message: string }
+  | { readonly kind: 'stopped' }
+) & { readonly said?: readonly SaidMessage[] };
+
+/** What a tool may use of the run around it. */
+export interface ToolSurroundings {
+  memory(): RunMemory;
+  /** Whether the caller's key still allows the skill. */
+  mayCall(skill: string): Promise<boolean>;
+  /** Runs a skill inside the run; `input` is JSON text that its schema allows. */
+  runSkill(skill: string, input: string, scope: Scope, signal: AbortSignal): Promise<SkillResult>;
+  /** A file of the folder of the skill that thinks. */
+  readFile(path: unknown, offset: unknown): Promise<{ text: string } | { error: string }>;
+}
+
+/** What a tool gave; `recorded` rejects with what the journal throws. */
+interface ToolRun {
+  readonly message: ToolMessage;
+  readonly recorded: Promise<void>;
+}
+
+interface ToolOutcome {
+  /** JSON value. */
+  readonly output?: unknown;
+  readonly error?: { readonly code: string; readonly message: string };
+  readonly said?: readonly SaidMessage[] | undefined;
+}
+
+export function createToolRuns(parts: {
+  journal: Journal;
+  surroundings: ToolSurroundings;
+  box: ToolBox;
+  scope: Scope;
+  /** The generation whose tools these are. */
+  generation: string;
+  isDialogue: boolean;
+  signal: AbortSignal;
+  say(report: ThinkingReport): void;
+}) {
+  const { journal, surroundings, box, scope, generation, isDialogue, signal, say } = parts;
+
+  return {
+    /**
+     * Runs a tool; what it gave is known a little before it is recorded, so that the next turn can be
+     * begun in the same commit. Throws a ThinkingError when the run is stopped.
+     */
+    async run(tool: PlannedTool): Promise<ToolRun> {
+      const { n: step, call, name } = tool;
+      const place = { step, call_id: call.id, tool: name };
+      say({ type: 'tool_call', data: { ...place, input: shownJson(call.input) } });
+      const changes: MemoryChange[] = [];
+      // Another generation may have a call of the same id.
+      const own = childScope(scope, `${generation}/${call.id}`, changes);
+      const excess = excessOf(call);
+      const use = excess === null ? box.read(call) : { kind: 'refused' as const, message: excess };
+      const outcome = await attempt(use, own);
+      const message = messageOf(call, outcome);
+      const recorded = journal.endTool(tool, {
+        status: outcome.error === undefined ? 'completed' : 'failed',
+        error: outcome.error ?? null,
+        message,
+        content: contentOf(call, name, outcome),
+        isDialogue,
+        memory: changes,
+        said: outcome.said ?? [],
+      });
+      const { error } = outcome;
+      const result = error === undefined ? { output: shown(outcome.output) } : { error };
+      say({ type: 'tool_result', data: { ...place, ...result } });
+      return { message, recorded };
+    },
+  };
+
+  async function attempt(use: ToolUse, own: Scope): Promise<ToolOutcome> {
+    switch (use.kind) {
+      case 'refused':
+        return failed('invalid_input', use.message);
+      case 'memory':
+        return memory(use, own);
+      case 'file': {
+        const read = await surroundings.readFile(use.path, use.offset);
+        return 'error' in read ? failed('not_found', read.error) : { output: read.text };
+      }
+      case 'skill':
+        return skill(use.skill, use.input, own);
+    }
+  }
+
+  async function memory(
+    { question, payload }: Extract<ToolUse, { kind: 'memory' }>,
+    own: Scope,
+  ): Promise<ToolOutcome> {
+    try {
+      return { output: await surroundings.memory().ask(question, payload, own.note) };
+    } catch (error) {
+      // What breaks a rule says so; anything else is no business of the model's.
+      if ((error as { retryable?: unknown }).retryable !== false) throw error;
+      return failed('invalid_input', (error as Error).message);
+    }
+  }
+
+  async function skill(name: string, input: string, own: Scope): Promise<ToolOutcome> {
+    if (!(await surroundings.mayCall(name))) {
+      return failed('insufficient_scope', `This run may not use ${name}`);
+    }
+    const result = await surroundings.runSkill(name, input, own, signal);
+    switch (result.kind) {
+      case 'completed':
+        return { output: JSON.parse(result.output), said: result.said };
+      case 'failed':
+        return { ...failed(result.code, result.message), said: result.said };
+      case 'stopped':
+        throw new ThinkingError('skill_execution_failed', 'The run was stopped', true);
+    }
+  }
+}
+
+function failed(code: string, message: string): ToolOutcome {
+  return { error: { code, message: cleanText(message) } };
+}
+
+function messageOf({ id, name }: ToolCall, { output, error }: ToolOutcome): ToolMessage {
+  const isError = error !== undefined;
+  const said = isError ? error.message : typeof output === 'string' ? output : textOf(output);
+  const text = cutText(said, resultMax);
+  return { role: 'tool', callId: id, name, text, isError };
+}
+
+/** The message of the conversation: what was called with what, and what it gave. */
+function contentOf(call: ToolCall, tool: string, { output, error }: ToolOutcome): string {
+  const result = error === undefined ? { output: shown(output) } : { error };
+  return JSON.stringify({ tool, input: shownJson(call.input), ...result });
+}
+
+function textOf(value: unknown): string {
+  return JSON.stringify(value) ?? 'null';
+}
+
+/** A value as events and messages carry it: itself, or the beginning of its JSON. */
+function shown(value: unknown): unknown {
+  const json = textOf(value);
+  return json.length <= shownMax ? (value ?? null) : cutText(json, shownMax);
+}
+
+/** Arguments, which need not be JSON. */
+function shownJson(text: string): unknown {
+  try {
+    return shown(text.trim() === '' ? {} : JSON.parse(text));
+  } catch {
+    return cutText(text, shownMax);
+  }
+}

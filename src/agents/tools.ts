@@ -1,0 +1,259 @@
+/**
+ * The tools of a model: the skills that its agent's patterns and the caller's key both allow, the
+ * agent's memory, and the files of a skill written as prose. Tells what there is and what a call
+ * means; runs nothing. What a model calls is judged as hostile: it can name any tool and say anything.
+ */
+import { createHash } from 'node:crypto';
+import { hasScopes } from '../kernel/caller.ts';
+import { jsonTextFault } from '../kernel/text.ts';
+import type { ToolCall, ToolOffer } from '../models/model.ts';
+import { type Skill, skillKey } from '../skills/registry.ts';
+
+/** Providers take 128; some of these are ours. */
+const skillToolsMax = 100;
+/** UTF-8 bytes of a call's arguments. */
+const argumentsBytesMax = 262_144;
+/** Characters of a tool's description. */
+const descriptionMax = 1_024;
+/** What providers take as the name of a tool. */
+const nameMax = 64;
+/** What is wrong with arguments, told to the model. */
+const complaintMax = 2_000;
+
+export const memoryQuestions = ['remember', 'recall', 'forget'] as const;
+export type MemoryQuestion = (typeof memoryQuestions)[number];
+
+/** What a call asks for, once it is understood. */
+export type ToolUse =
+  /** `input` is JSON text that the skill's schema allows. */
+  | { readonly kind: 'skill'; readonly skill: string; readonly input: string }
+  | { readonly kind: 'memory'; readonly question: MemoryQuestion; readonly payload: unknown }
+  | { readonly kind: 'file'; readonly path: unknown; readonly offset: unknown }
+  /** It cannot be done: a sentence for the model. */
+  | { readonly kind: 'refused'; readonly message: string };
+
+export interface ToolBox {
+  readonly offers: readonly ToolOffer[];
+  /** Skills that were allowed and are too many. */
+  readonly leftOut: number;
+  /** What a tool is called in steps and messages: a skill by its `category/version/name`. */
+  nameOf(call: ToolCall): string;
+  read(call: ToolCall): ToolUse;
+}
+
+interface SkillTool {
+  readonly skill: Skill;
+  /** Whether its input comes as the field `input` of an object: it is none, or providers refuse its schema. */
+  readonly isWrapped: boolean;
+}
+
+/** What a request wants of the agent's tools. */
+export interface ToolWishes {
+  /** As in `GenerateRequest`. */
+  readonly tools: boolean | readonly string[];
+  /** Whether there are files to read. */
+  readonly files: boolean;
+}
+
+/** `skills` are the active ones; `patterns` the agent's; `scopes` those of the caller's key. */
+export function toolBox(
+  skills: readonly Skill[],
+  patterns: readonly string[],
+  scopes: readonly string[],
+  { tools, files }: ToolWishes,
+): ToolBox {
+  const wanted = tools === true ? ['*'] : tools === false ? [] : tools;
+  const allowed = skills.filter(
+    (skill) =>
+      matchesAny(skill, patterns) &&
+      matchesAny(skill, wanted) &&
+      hasScopes(scopes, skill.requiredScopes),
+  );
+  const byName = new Map<string, SkillTool>();
+  for (const skill of allowed.slice(0, skillToolsMax)) {
+    byName.set(toolName(skill), { skill, isWrapped: !isOfferedAsIs(skill) });
+  }
+  const hasMemory = tools !== false;
+  const offers = [
+    ...[...byName].map(([name, tool]) => offerOf(name, tool)),
+    ...(hasMemory ? memoryOffers : []),
+    ...(files ? [fileOffer] : []),
+  ];
+  return {
+    offers,
+    leftOut: Math.max(0, allowed.length - skillToolsMax),
+
+    nameOf({ name }) {
+      const skill = byName.get(name)?.skill;
+      return skill === undefined ? name.slice(0, 200) : keyOf(skill);
+    },
+
+    read(call) {
+      const tool = byName.get(call.name);
+      const question = hasMemory ? memoryQuestions.find((one) => one === call.name) : undefined;
+      const isFile = files && call.name === fileOffer.name;
+      if (tool === undefined && question === undefined && !isFile) {
+        return refused(unknownTool(call.name, offers));
+      }
+      const read = readArguments(call.input);
+      if ('fault' in read) return refused(read.fault);
+      if (tool !== undefined) return useOfSkill(tool, read.value);
+      if (question === undefined) {
+        return { kind: 'file', path: read.value['path'], offset: read.value['offset'] };
+      }
+      const payload = question === 'forget' ? read.value['id'] : read.value;
+      return { kind: 'memory', question, payload };
+    },
+  };
+}
+
+/** `*`, `text/*`, `text/v1.0`, `text/v1.0/*` or `text/v1.0/summarize` (decisions 5). */
+function matchesAny(skill: Skill, patterns: readonly string[]): boolean {
+  const own = [skill.category, skill.version, skill.name];
+  return patterns.some((pattern) => {
+    const parts = pattern.split('/');
+    return parts.every((part, i) => part === '*' || part === own[i]);
+  });
+}
+
+const keyOf = ({ category, version, name }: Skill) => skillKey(category, version, name);
+
+/** A name that providers take, the same at every call and of one skill only. */
+function toolName(skill: Skill): string {
+  const name = `${skill.category}__${skill.name}__${skill.version.replace('.', '_')}`;
+  if (name.length <= nameMax) return name;
+  const mark = createHash('sha256').update(keyOf(skill)).digest('hex').slice(0, 10);
+  return `${name.slice(0, nameMax - mark.length - 1)}_${mark}`;
+}
+
+/** What providers refuse at the root of a tool's schema. */
+const notAtRoot = ['$ref', 'allOf', 'anyOf', 'const', 'enum', 'not', 'oneOf'];
+
+function isOfferedAsIs({ parameters }: Skill): boolean {
+  const isObject = parameters['type'] === 'object' || 'properties' in parameters;
+  return isObject && !notAtRoot.some((keyword) => keyword in parameters);
+}
+
+function offerOf(name: string, { skill, isWrapped }: SkillTool): ToolOffer {
+  const { $schema: _, ...schema } = skill.parameters;
+  return {
+    name,
+    description: skill.description.slice(0, descriptionMax).toWellFormed(),
+    parameters: isWrapped
+      ? { type: 'object', properties: { input: moved(schema) }, required: ['input'] }
+      : { ...schema, type: 'object' },
+  };
+}
+
+/** A schema one level further in: what it refers to by its place is there, too. */
+function moved(schema: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  // With a name of its own it is the root of its references wherever it is.
+  if ('$id' in schema) return schema;
+  const json = JSON.stringify(schema, (key, value: unknown) =>
+    key === '$ref' && typeof value === 'string' && /^#(?:\/|$)/.test(value)
+      ? `#/properties/input${value.slice(1)}`
+      : value,
+  );
+  return JSON.parse(json) as Record<string, unknown>;
+}
+
+function useOfSkill({ skill, isWrapped }: SkillTool, given: Record<string, unknown>): ToolUse {
+  const input = isWrapped ? given['input'] : given;
+  const issues = input === undefined ? [missingInput] : skill.inputIssues(input);
+  if (issues !== null) {
+    const list = issues.map(({ field, issue }) => `${field} ${issue}`).join('; ');
+    return refused(`The arguments break the tool's schema: ${list}`);
+  }
+  return { kind: 'skill', skill: keyOf(skill), input: JSON.stringify(input) };
+}
+
+const missingInput = { field: 'input', issue: 'is required' };
+
+/** The arguments of a call, which have to be a JSON object that every store can hold. */
+function readArguments(
+  input: string,
+): { readonly value: Record<string, unknown> } | { readonly fault: string } {
+  if (Buffer.byteLength(input) > argumentsBytesMax) {
+    return { fault: `The arguments are too long: at most ${argumentsBytesMax / 1024} KiB` };
+  }
+  const json = input.trim() === '' ? '{}' : input;
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch (error) {
+    return { fault: `The arguments are not valid JSON: ${(error as Error).message}` };
+  }
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+    return { fault: 'The arguments must be a JSON object' };
+  }
+  // As it was written: writing it again could fail on its depth, and hides numbers that are too large.
+  const fault = jsonTextFault(json);
+  if (fault !== null) return { fault: `The JSON of the arguments ${fault}` };
+  return { value: value as Record<string, unknown> };
+}
+
+function unknownTool(name: string, offers: readonly ToolOffer[]): string {
+  const names = offers.map((offer) => offer.name);
+  const there = names.length === 0 ? 'There are none.' : `There are: ${names.join(', ')}.`;
+  return `There is no tool ${JSON.stringify(name.slice(0, 200))}. ${there}`;
+}
+
+/** The message may quote what the model wrote, and need not end where a character does. */
+function refused(message: string): ToolUse {
+  const text = message.slice(0, complaintMax).replaceAll('\0', '\ufffd').toWellFormed();
+  return { kind: 'refused', message: text };
+}
+
+const memoryOffers: readonly ToolOffer[] = [
+  {
+    name: 'remember',
+    description: 'Keeps something for later conversations.',
+    parameters: {
+      type: 'object',
+      properties: {
+        content: { type: 'string', description: 'What to remember, complete in itself.' },
+        tag: { type: 'string', description: 'Kind of memory, such as preference or fact.' },
+        metadata: { type: 'object' },
+      },
+      required: ['content'],
+      additionalProperties: false,
+    },
+  },
+  {
+    name: 'recall',
+    description: 'Finds what was remembered: the newest, or what has all words of a query.',
+    parameters: {
+      type: 'object',
+      properties: {
+        query: { type: 'string' },
+        tag: { type: 'string' },
+        limit: { type: 'integer', minimum: 1, maximum: 200 },
+      },
+      additionalProperties: false,
+    },
+  },
+  {
+    name: 'forget',
+    description: 'Deletes a memory.',
+    parameters: {
+      type: 'object',
+      properties: { id: { type: 'string' } },
+      required: ['id'],
+      additionalProperties: false,
+    },
+  },
+];
+
+const fileOffer: ToolOffer = {
+  name: 'read_file',
+  description: "Reads a file of this skill's folder.",
+  parameters: {
+    type: 'object',
+    properties: {
+      path: { type: 'string', description: 'Relative to the folder.' },
+      offset: { type: 'integer', minimum: 0, description: 'Bytes to pass over.' },
+    },
+    required: ['path'],
+    additionalProperties: false,
+  },
+};

@@ -1,0 +1,86 @@
+/** Which routes there are, and what stands before them: the whole API in one place. */
+
+import { agentRoutes } from '../agents/agents.routes.ts';
+import { apiKeyRoutes } from '../api-keys/api-keys.routes.ts';
+import type { Parts } from '../app.ts';
+import { conversationRoutes } from '../conversations/conversations.routes.ts';
+import { credentialRoutes } from '../credentials/credentials.routes.ts';
+import { adminHook, apiKeyHook } from '../http/authenticate.ts';
+import { docsRoutes } from '../http/docs.ts';
+import { guarded } from '../http/guarded.ts';
+import { type Health, healthRoutes } from '../http/health.ts';
+import { type MetricsSource, metricsRoutes } from '../http/metrics.ts';
+import { openApiRoutes } from '../http/openapi.ts';
+import type { RateLimiter } from '../http/rate-limit.ts';
+import type { Server } from '../http/server.ts';
+import { executionRoutes } from '../jobs/execution.routes.ts';
+import { jobRoutes } from '../jobs/jobs.routes.ts';
+import { beginning, jobStream } from '../jobs/stream.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { PlatformError } from '../kernel/errors.ts';
+import { memoryRoutes } from '../memories/memories.routes.ts';
+import { scheduledJobRoutes } from '../schedules/schedules.routes.ts';
+import { skillAdminRoutes, skillRoutes } from '../skills/skills.routes.ts';
+import { reservedCategories } from '../skills/sources/skill-shape.ts';
+import { triggerRoutes } from '../triggers/triggers.routes.ts';
+import { webhookTriggerRoutes } from '../triggers/webhook-trigger.routes.ts';
+import { usageAdminRoutes, usageRoutes } from '../usage/usage.routes.ts';
+import { webhookRoutes } from '../webhooks/webhooks.routes.ts';
+import type { Slices } from './slices.ts';
+
+/** What the routes of a server need beside the slices. */
+interface Surroundings {
+  readonly parts: Pick<Parts, 'adminSecret' | 'version' | 'database'>;
+  readonly slices: Slices;
+  readonly clock: Clock;
+  readonly limiter: RateLimiter;
+  readonly health: Health;
+  readonly source: MetricsSource;
+  /** The OpenAPI document, made of these routes. */
+  readonly document: () => Promise<Buffer>;
+  readonly unmatched: (method: string, url: string) => PlatformError;
+  /** Aborts when the platform stops. */
+  readonly stopping: AbortSignal;
+}
+
+export function registerRoutes(target: Server, surroundings: Surroundings): void {
+  const { parts, slices, clock, limiter, health, source, document, unmatched, stopping } =
+    surroundings;
+  const { version, database } = parts;
+  const { feed, metrics, apiKeys, agents, memories, skills, conversations, credentials } = slices;
+  const { jobs, schedules, usage, budgets, execute, triggers, receive, outgoing } = slices;
+  healthRoutes(target, { health, version });
+  metricsRoutes(target, { metrics, source });
+  openApiRoutes(target, { document });
+  docsRoutes(target);
+  guarded(target, '/admin', adminHook(parts.adminSecret), unmatched, (scope) => {
+    apiKeyRoutes(scope, { apiKeys, clock });
+    skillAdminRoutes(scope, { skills });
+    credentialRoutes(scope, { credentials });
+    usageAdminRoutes(scope, { usage, budgets });
+  });
+  webhookTriggerRoutes(target, { triggers, receive, limiter, unmatched });
+  guarded(target, '/api', apiKeyHook(apiKeys.verify, limiter), unmatched, (scope) => {
+    skillRoutes(scope, { skills });
+    agentRoutes(scope, { agents });
+    memoryRoutes(scope, { memories });
+    conversationRoutes(scope, { conversations });
+    triggerRoutes(scope, { triggers });
+    webhookRoutes(scope, outgoing);
+    jobRoutes(scope, {
+      jobs,
+      stopping,
+      openStream: (organizationId, jobId, after, signal) =>
+        jobStream({ database, feed }, organizationId, jobId, after ?? beginning, signal),
+    });
+    scheduledJobRoutes(scope, { schedules });
+    usageRoutes(scope, { usage, budgets });
+    executionRoutes(scope, {
+      execute,
+      jobs,
+      reserved: reservedCategories,
+      unmatched,
+      stopping,
+    });
+  });
+}

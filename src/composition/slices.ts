@@ -1,0 +1,246 @@
+/**
+ * The slices, put together: what each of them needs of the others is given to it here, and nowhere
+ * else. Builds only; nothing listens or runs yet.
+ */
+
+import { createAgents, insertDefaultAgent } from '../agents/agents.ts';
+import { createApiKeys } from '../api-keys/api-keys.ts';
+import type { Parts } from '../app.ts';
+import { createConversations } from '../conversations/conversations.ts';
+import { createCredentials } from '../credentials/credentials.ts';
+import { createMetrics } from '../http/metrics.ts';
+import { createAccept, type LocalWorker, queueOf } from '../jobs/accept.ts';
+import { createExecute } from '../jobs/execute.ts';
+import { createJobFeed } from '../jobs/feed.ts';
+import { createJobs } from '../jobs/jobs.ts';
+import { createPerformer } from '../jobs/perform.ts';
+import { createRecovery } from '../jobs/recover.ts';
+import { createReports } from '../jobs/reports.ts';
+import { createRuns } from '../jobs/run.ts';
+import { createSettle } from '../jobs/settle.ts';
+import { hasScopes } from '../kernel/caller.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { createCipher } from '../kernel/encryption.ts';
+import type { QueueName } from '../kernel/queues.ts';
+import { createMemories } from '../memories/memories.ts';
+import { createRunMemories } from '../memories/run-memory.ts';
+import type { Consumer } from '../queue/queue.ts';
+import { scheduledRuns } from '../schedules/run-ends.ts';
+import { isAgentScheduled } from '../schedules/schedules.store.ts';
+import { createSchedules } from '../schedules/schedules.ts';
+import { createTick } from '../schedules/tick.ts';
+import { createSkillRegistry } from '../skills/registry.ts';
+import { createMappings } from '../triggers/mapping.ts';
+import { createReceive } from '../triggers/receive.ts';
+import { isAgentTriggered } from '../triggers/triggers.store.ts';
+import { createTriggers } from '../triggers/triggers.ts';
+import { createBudgets } from '../usage/budgets.ts';
+import { createUsage } from '../usage/usage.ts';
+import { createOutgoingWebhooks } from '../webhooks/outgoing.ts';
+import { composeThinking } from './thinking.ts';
+
+/** Longest wait between retries of one job. */
+const backoffMaxMs = 60 * 60 * 1000;
+
+/** The verbs of all slices, each with what it needs of the others. */
+export type Slices = Awaited<ReturnType<typeof composeSlices>>;
+
+/** `writer` tells this process's counts from those of others. */
+export async function composeSlices(parts: Parts, clock: Clock, writer: string) {
+  const { config, database, queue, executors, log } = parts;
+  const feed = createJobFeed();
+  const metrics = createMetrics();
+  const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
+  const agents = createAgents(database, clock, {
+    areThere: async (tx, organizationId, agentId) =>
+      (await isAgentScheduled(tx, organizationId, agentId)) ||
+      (await isAgentTriggered(tx, organizationId, agentId)),
+    async remove(tx, organizationId, agentId) {
+      await memories.removeAll(tx, { organizationId, agentId });
+      await outgoing.webhooks.removeOfAgent(tx, organizationId, agentId);
+      await budgets.removeOwner(tx, { kind: 'agent', organizationId, id: agentId });
+    },
+  });
+  const memories = createMemories({ database, clock, agents });
+  const skills = createSkillRegistry(database, clock);
+  const conversations = createConversations(database);
+  const credentials = createCredentials({
+    database,
+    clock,
+    cipher: parts.encryptionKey === null ? null : createCipher(parts.encryptionKey),
+  });
+  await skills.register(executors.definitions);
+
+  const { journals, thinking } = composeThinking({
+    config,
+    database,
+    clock,
+    metrics,
+    agents,
+    apiKeys,
+    conversations,
+    credentials,
+    skills,
+    definitions: executors.definitions,
+  });
+
+  /** Whoever runs the jobs of a queue here, once the platform takes work. */
+  const workers = new Map<QueueName, Consumer>();
+  const worker: LocalWorker = {
+    places: (name) => workers.get(name)?.places() ?? 0,
+    begin: (job) => workers.get(queueOf(job.trigger_type))?.run(job.id, () => performer.begin(job)),
+    leaseMs: config.jobLeaseMs,
+  };
+  const accept = createAccept({ database, queue, feed, clock, writer, worker });
+  const backoff = { baseMs: config.retryBackoffMs, maxMs: backoffMaxMs };
+  const settle = createSettle({
+    database,
+    queue,
+    feed,
+    clock,
+    backoff,
+    writer,
+    scheduled: scheduledRuns,
+    agents,
+    memories,
+    journals,
+    observe(job, verdict, tookMs) {
+      const error = 'error' in verdict ? verdict.error : null;
+      const name = queueOf(job.trigger_type);
+      metrics.attemptEnded(name, tookMs, error?.code ?? null);
+      if (verdict.status === 'completed' || verdict.status === 'failed') {
+        metrics.jobEnded(name, verdict.status);
+      }
+    },
+  });
+  const reports = createReports({
+    database,
+    feed,
+    clock,
+    onError: (err) => log.error({ err }, 'what a run said could not be recorded'),
+  });
+  const startRun = createRuns({
+    executors,
+    skills,
+    reports,
+    startMemory: createRunMemories(database, clock),
+    thinking,
+    lend: createLending(workers, config.modelWaitsMax),
+    clock,
+    async mayCall(job, name) {
+      const [category = '', version = '', skillName = ''] = name.split('/');
+      const skill = skills.findActive(category, version, skillName);
+      const caller = await apiKeys.callerById(job.api_key_id);
+      return (
+        skill !== undefined &&
+        caller !== undefined &&
+        hasScopes(caller.scopes, skill.requiredScopes)
+      );
+    },
+  });
+  const performer = createPerformer({
+    database,
+    skills,
+    startRun,
+    settle,
+    feed,
+    clock,
+    log,
+    leaseMs: config.jobLeaseMs,
+    writer,
+  });
+  const recovery = createRecovery({
+    database,
+    queue,
+    settle,
+    renewOwn: () => performer.renew(),
+    clock,
+    log,
+  });
+  const jobs = createJobs({
+    database,
+    conversations,
+    skills,
+    agents,
+    accept,
+    feed,
+    clock,
+    writer,
+    stopRun: (jobId) => performer.cancel(jobId),
+    scheduled: scheduledRuns,
+  });
+  const schedules = createSchedules({
+    database,
+    skills,
+    agents,
+    accept,
+    jobs,
+    clock,
+    removeDependents: (tx, organizationId, id) =>
+      budgets.removeOwner(tx, { kind: 'scheduled_job', organizationId, id }),
+  });
+  const owners = { agents, scheduledJobs: schedules, organizationOfKey: apiKeys.organizationOf };
+  const usage = createUsage({ database, clock, owners });
+  const budgets = createBudgets({ database, clock, owners });
+  const tick = createTick({ database, skills, agents, apiKeys, accept, clock, log });
+  const execute = createExecute({ database, skills, agents, conversations, accept, clock });
+  const mappings = createMappings();
+  const triggers = createTriggers({ database, clock, agents, skills, mappings });
+  const receive = createReceive({ database, clock, apiKeys, execute, mappings });
+
+  const outgoing = createOutgoingWebhooks({
+    database,
+    queue,
+    agents,
+    clock,
+    log,
+    writer,
+    delaysMs: config.webhookRetryDelays,
+    timeoutMs: config.webhookTimeoutMs,
+    allowCidrs: config.webhookAllowCidrs,
+    egress: parts.webhookEgress,
+    observe({ status, isTaken, tookMs }) {
+      metrics.attemptEnded('webhooks', tookMs, isTaken ? null : 'upstream_unavailable');
+      if (status === 'delivered') metrics.jobEnded('webhooks', 'completed');
+      if (status === 'failed') metrics.jobEnded('webhooks', 'failed');
+    },
+  });
+
+  return {
+    feed,
+    metrics,
+    apiKeys,
+    agents,
+    memories,
+    skills,
+    conversations,
+    credentials,
+    workers,
+    performer,
+    recovery,
+    jobs,
+    schedules,
+    usage,
+    budgets,
+    tick,
+    execute,
+    mappings,
+    triggers,
+    receive,
+    outgoing,
+  };
+}
+
+/** Lends the places of runs that wait for a model, `max` at a time; the others keep theirs. */
+function createLending(workers: ReadonlyMap<QueueName, Consumer>, max: number) {
+  let lent = 0;
+  return (name: QueueName): (() => void) => {
+    const giveBack = lent < max ? workers.get(name)?.lend() : undefined;
+    if (giveBack === undefined) return () => {};
+    lent += 1;
+    return () => {
+      lent -= 1;
+      giveBack();
+    };
+  };
+}

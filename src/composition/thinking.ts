@@ -1,0 +1,85 @@
+/** How agents think, put together: models, what they cost, what is recorded of them, their tools. */
+import type { Agents } from '../agents/agents.ts';
+import { createJournals, type Journals } from '../agents/journal.ts';
+import { createThinking, type Thinking } from '../agents/thinking.ts';
+import type { ApiKeys } from '../api-keys/api-keys.ts';
+import type { Config } from '../config.ts';
+import type { Conversations } from '../conversations/conversations.ts';
+import type { Credentials } from '../credentials/credentials.ts';
+import type { Database } from '../database/database.ts';
+import type { Metrics } from '../http/metrics.ts';
+import { isHeld } from '../jobs/jobs.store.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { ModelError } from '../models/model.ts';
+import { createModels } from '../models/models.ts';
+import { observed } from '../models/observed.ts';
+import { scheduledRuns } from '../schedules/run-ends.ts';
+import { type SkillRegistry, skillKey } from '../skills/registry.ts';
+import type { LoadedSkill } from '../skills/sources/modules.ts';
+import { readSkillFile } from '../skills/sources/skill-folder.ts';
+import { createReservations } from '../usage/reservations.ts';
+
+/** Bytes of a skill's file that a model is shown at a time. */
+const fileBytesMax = 48_000;
+
+export function composeThinking(parts: {
+  config: Config;
+  database: Database;
+  clock: Clock;
+  metrics: Pick<Metrics, 'modelCalled'>;
+  agents: Agents;
+  apiKeys: ApiKeys;
+  conversations: Conversations;
+  credentials: Credentials;
+  skills: SkillRegistry;
+  definitions: readonly LoadedSkill[];
+}): { journals: Journals; thinking: Thinking } {
+  const { config, database, clock, apiKeys, conversations, credentials, skills } = parts;
+  const journals = createJournals({
+    database,
+    conversations,
+    reservations: createReservations(),
+    clock,
+    isHeld,
+    scheduledJobOf: scheduledRuns.scheduledJobOf,
+  });
+  const models = createModels({
+    clock,
+    async settingsOf(organizationId, provider) {
+      const platform = config.providers.get(provider);
+      const own = await credentials.settingsOf(organizationId, provider);
+      if (own === undefined) return platform;
+      if ('fault' in own) throw new ModelError('credentials', own.fault);
+      // The platform's address serves an organization's key; its key serves no other address.
+      const baseUrl = own.baseUrl ?? platform?.baseUrl ?? null;
+      // Whoever stores an address without a key says that none is asked for there.
+      return { apiKey: own.apiKey, baseUrl, isOpen: own.apiKey === null };
+    },
+  });
+  const folders = new Map(
+    parts.definitions.flatMap(({ category, version, name, folder }) =>
+      folder === null ? [] : [[skillKey(category, version, name), folder]],
+    ),
+  );
+  const thinking = createThinking({
+    agents: parts.agents,
+    skills,
+    conversations,
+    journals,
+    models: observed(models, clock, (call) => parts.metrics.modelCalled(call)),
+    scopesOf: async (apiKeyId) => (await apiKeys.callerById(apiKeyId))?.scopes,
+    async readFile(skill, path, offset) {
+      const folder = folders.get(skill);
+      if (folder === undefined) return { error: `There is no folder of ${skill}.` };
+      return readSkillFile(folder, path, { offset: offset ?? 0, limit: fileBytesMax });
+    },
+    defaultModel: config.defaultModel,
+    limits: {
+      turnsMax: config.agentTurnsMax,
+      tokensMax: config.agentTokensMax,
+      outputTokens: config.modelOutputTokens,
+      contextTokens: config.modelContextTokens,
+    },
+  });
+  return { journals, thinking };
+}

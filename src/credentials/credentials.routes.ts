@@ -1,0 +1,165 @@
+/** `/admin/organizations/:organizationId/credentials`: organizations' own credentials of providers. */
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { pageParameters, type Query } from '../http/query.ts';
+import { adminRefusals, bodyRefusals } from '../http/refusals.ts';
+import { Nothing, Nullable, Page, Paged, Slug, Timestamp } from '../http/schemas.ts';
+import type { Server } from '../http/server.ts';
+import { baseUrlFault, baseUrlMax } from '../kernel/base-url.ts';
+import { invalid } from '../kernel/errors.ts';
+import type { CredentialFields, Credentials } from './credentials.ts';
+
+const tags = ['Credentials'];
+const security = [{ adminBearer: [] }, { adminHeader: [] }];
+
+const provider = /^[a-z0-9][a-z0-9-]{0,62}$/;
+
+const Credential = Type.Object(
+  {
+    organization_id: Slug,
+    provider: Slug,
+    base_url: Nullable(Type.String()),
+    has_api_key: Type.Boolean({ description: 'Whether an API key is stored; it is never shown.' }),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+  },
+  {
+    title: 'Credential',
+    description: 'The credentials, without the API key.',
+    examples: [
+      {
+        organization_id: 'default',
+        provider: 'openai',
+        base_url: null,
+        has_api_key: true,
+        created_at: '2026-01-01T00:00:00.000Z',
+        updated_at: '2026-01-01T00:00:00.000Z',
+      },
+    ],
+  },
+);
+
+const NewCredential = Type.Object(
+  {
+    api_key: Type.Optional(
+      Nullable(
+        Type.String({
+          // It is sent in a header.
+          pattern: '^[!-~]+$',
+          maxLength: 4_096,
+          description: 'Visible ASCII characters; null for a provider that asks for none.',
+        }),
+      ),
+    ),
+    base_url: Type.Optional(
+      Nullable(
+        Type.String({
+          minLength: 1,
+          maxLength: baseUrlMax,
+          description: 'An http or https url; null for the one that the platform uses.',
+        }),
+      ),
+    ),
+  },
+  {
+    title: 'NewCredential',
+    additionalProperties: false,
+    examples: [{ api_key: 'sk-<from the provider>' }],
+  },
+);
+
+const OrganizationParams = Type.Object({ organizationId: Type.String() });
+const Params = Type.Object({ organizationId: Type.String(), provider: Type.String() });
+
+export function credentialRoutes(server: Server, { credentials }: { credentials: Credentials }) {
+  /** Unknown organizations and credentials are 404 before anything else is judged (decisions 3). */
+  const lookUpOrganization = async (request: FastifyRequest) => {
+    const { organizationId } = request.params as { organizationId: string };
+    await credentials.requireOrganization(organizationId);
+  };
+  const lookUp = async (request: FastifyRequest) => {
+    const named = request.params as { organizationId: string; provider: string };
+    await credentials.find(named.organizationId, named.provider);
+  };
+
+  server.get(
+    '/admin/organizations/:organizationId/credentials',
+    {
+      onRequest: lookUpOrganization,
+      schema: {
+        tags,
+        security,
+        operationId: 'listCredentials',
+        summary: 'List the credentials of an organization, newest first',
+        params: OrganizationParams,
+        querystring: Page,
+        response: {
+          200: Paged(Credential, 'A page of credentials.'),
+          ...adminRefusals('not_found'),
+        },
+      },
+    },
+    async (request) => {
+      const page = pageParameters(request.query as Query);
+      const { organizationId } = request.params;
+      const { credentials: data, total } = await credentials.list(organizationId, page);
+      return { data, total, ...page };
+    },
+  );
+
+  server.put(
+    '/admin/organizations/:organizationId/credentials/:provider',
+    {
+      onRequest: lookUpOrganization,
+      schema: {
+        tags,
+        security,
+        operationId: 'replaceCredential',
+        summary: 'Store the credentials of an organization for a provider of models',
+        description:
+          'They take the place of what is stored for the provider: what the body leaves out is gone. ' +
+          'The API key is encrypted and never shown again.',
+        params: Params,
+        body: NewCredential,
+        response: { 200: Credential, ...adminRefusals('not_found', 'conflict', ...bodyRefusals) },
+      },
+    },
+    ({ params, body }) =>
+      credentials.replace(params.organizationId, checkedProvider(params.provider), checked(body)),
+  );
+
+  server.delete(
+    '/admin/organizations/:organizationId/credentials/:provider',
+    {
+      onRequest: lookUp,
+      schema: {
+        tags,
+        security,
+        operationId: 'deleteCredential',
+        summary: "Delete the credentials of an organization for a provider; the platform's count",
+        params: Params,
+        response: { 204: Nothing, ...adminRefusals('not_found') },
+      },
+    },
+    async ({ params }, reply) => {
+      await credentials.remove(params.organizationId, params.provider);
+      return reply.status(204).send(null);
+    },
+  );
+}
+
+function checkedProvider(text: string): string {
+  if (provider.test(text)) return text;
+  throw invalid('provider', 'must be a lower-case name of letters, digits and hyphens');
+}
+
+/** What a JSON Schema cannot say. */
+function checked(body: CredentialFields): CredentialFields {
+  const { api_key = null, base_url = null } = body;
+  if (api_key === null && base_url === null) {
+    throw invalid('api_key', 'is required where there is no base_url');
+  }
+  const fault = base_url === null ? null : baseUrlFault(base_url);
+  if (fault !== null) throw invalid('base_url', fault);
+  return body;
+}

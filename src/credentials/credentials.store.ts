@@ -1,0 +1,80 @@
+/** Every query on credentials. */
+import type { Selectable } from 'kysely';
+import type { Handle, Transaction } from '../database/database.ts';
+import { statement } from '../database/statement.ts';
+import type { CredentialsTable } from '../database/tables.ts';
+
+export type CredentialRow = Selectable<CredentialsTable>;
+
+export async function isOrganization(db: Handle, organizationId: string): Promise<boolean> {
+  const row = await db.kysely
+    .selectFrom('organizations')
+    .select('id')
+    .where('id', '=', organizationId)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+const ofProvider = statement<{ organization_id: string; provider: string }>()((db, p) =>
+  db
+    .selectFrom('credentials')
+    .selectAll()
+    .where('organization_id', '=', p('organization_id'))
+    .where('provider', '=', p('provider')),
+);
+
+export function findCredential(
+  db: Handle,
+  organizationId: string,
+  provider: string,
+): Promise<CredentialRow | undefined> {
+  return db.first(ofProvider, { organization_id: organizationId, provider });
+}
+
+/** A page of an organization's credentials, newest first, and how many there are in all. */
+export async function listCredentials(
+  db: Handle,
+  organizationId: string,
+  page: { limit: number; offset: number },
+): Promise<{ credentials: CredentialRow[]; total: number }> {
+  const query = db.kysely.selectFrom('credentials').where('organization_id', '=', organizationId);
+  const credentials = await query
+    .selectAll()
+    .orderBy('created_at', 'desc')
+    .orderBy('provider', 'desc')
+    .limit(page.limit)
+    .offset(page.offset)
+    .execute();
+  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
+  return { credentials, total: Number(row?.n ?? 0) };
+}
+
+/** Adds the row, or puts it in the place of the one that is there, whose `created_at` stays. */
+export function replaceCredential(tx: Transaction, row: CredentialRow): Promise<CredentialRow> {
+  const { api_key, base_url, updated_at } = row;
+  return tx.kysely
+    .insertInto('credentials')
+    .values(row)
+    .onConflict((conflict) =>
+      conflict
+        .columns(['organization_id', 'provider'])
+        .doUpdateSet({ api_key, base_url, updated_at }),
+    )
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+/** Deletes; false when there is no such row. */
+export async function deleteCredential(
+  tx: Transaction,
+  organizationId: string,
+  provider: string,
+): Promise<boolean> {
+  const row = await tx.kysely
+    .deleteFrom('credentials')
+    .where('organization_id', '=', organizationId)
+    .where('provider', '=', provider)
+    .returning('provider')
+    .executeTakeFirst();
+  return row !== undefined;
+}

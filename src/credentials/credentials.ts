@@ -1,0 +1,163 @@
+/**
+ * Credentials: how an organization reaches a provider of models, where it has an account of its own.
+ * API keys are stored encrypted, decrypted only to be used, and never shown. A change is believed at
+ * once by this process and within a second by every other one.
+ */
+import type { Database } from '../database/database.ts';
+import { type Clock, timestamp } from '../kernel/clock.ts';
+import { type Cipher, DecryptionError } from '../kernel/encryption.ts';
+import { notFound, PlatformError } from '../kernel/errors.ts';
+import { createShortCache } from '../kernel/short-cache.ts';
+import {
+  type CredentialRow,
+  deleteCredential,
+  findCredential,
+  isOrganization,
+  listCredentials,
+  replaceCredential,
+} from './credentials.store.ts';
+
+/** How long credentials are believed without asking the database again. */
+const believedMs = 1_000;
+/** Records kept in memory, encrypted as they are stored; the oldest goes first. */
+const rememberedMax = 1_000;
+
+/** What an administrator says of a provider. */
+export interface CredentialFields {
+  api_key?: string | null;
+  base_url?: string | null;
+}
+
+/** An organization's own way to a provider; null for what it leaves open. */
+export interface ProviderSettings {
+  readonly apiKey: string | null;
+  readonly baseUrl: string | null;
+}
+
+/** Credentials that are there and cannot be used: a sentence for the operator, without secrets. */
+export interface UnusableCredentials {
+  readonly fault: string;
+}
+
+export type Credentials = ReturnType<typeof createCredentials>;
+
+/** `cipher` is null where no encryption key is set: API keys can be neither stored nor used then. */
+export function createCredentials(parts: {
+  database: Database;
+  clock: Clock;
+  cipher: Cipher | null;
+}) {
+  const { database, clock, cipher } = parts;
+  /** Null for a provider of which the organization has no credentials. */
+  const remembered = createShortCache<CredentialRow | null>(clock, believedMs, rememberedMax);
+  const keyOf = (organizationId: string, provider: string) => `${organizationId}/${provider}`;
+
+  function encrypted(apiKey: string, context: string): string {
+    if (cipher !== null) return cipher.encrypt(apiKey, context);
+    throw new PlatformError(
+      'conflict',
+      'API keys are stored encrypted, and there is no key to encrypt them with: set ENCRYPTION_KEY, the same for every process, and start again',
+    );
+  }
+
+  function settingsIn(row: CredentialRow): ProviderSettings | UnusableCredentials {
+    if (row.api_key === null) return { apiKey: null, baseUrl: row.base_url };
+    const stored = `The stored API key for ${row.provider} cannot be decrypted`;
+    if (cipher === null) return { fault: `${stored}: ENCRYPTION_KEY is not set` };
+    try {
+      return { apiKey: cipher.decrypt(row.api_key, contextOf(row)), baseUrl: row.base_url };
+    } catch (error) {
+      if (!(error instanceof DecryptionError)) throw error;
+      return { fault: `${stored}: it was stored under another ENCRYPTION_KEY; store it again` };
+    }
+  }
+
+  async function find(organizationId: string, provider: string): Promise<CredentialRow> {
+    const row = await findCredential(database.read, organizationId, provider);
+    if (row === undefined) throw credentialsNotFound();
+    return row;
+  }
+
+  return {
+    /** `404` when there is no such organization. None is ever deleted, so what was found once stays. */
+    async requireOrganization(organizationId: string): Promise<void> {
+      if (!(await isOrganization(database.read, organizationId))) throw notFound('Organization');
+    },
+
+    /** `404` when the organization has no credentials for the provider. */
+    find,
+
+    async list(organizationId: string, page: { limit: number; offset: number }) {
+      const { credentials, total } = await listCredentials(database.read, organizationId, page);
+      return { credentials: credentials.map(shown), total };
+    },
+
+    /**
+     * Stores the credentials of an organization that is there, in the place of those that it has for
+     * the provider: what `fields` leaves out is gone. `409` for an API key without a cipher.
+     */
+    async replace(organizationId: string, provider: string, fields: CredentialFields) {
+      const now = clock.now();
+      const { api_key = null, base_url = null } = fields;
+      const named = { organization_id: organizationId, provider, base_url };
+      const row = {
+        ...named,
+        api_key: api_key === null ? null : encrypted(api_key, contextOf(named)),
+        created_at: now,
+        updated_at: now,
+      };
+      const replaced = await database.write((tx) => replaceCredential(tx, row));
+      remembered.forget(keyOf(organizationId, provider));
+      return shown(replaced);
+    },
+
+    /** `404` when there are none. */
+    async remove(organizationId: string, provider: string): Promise<void> {
+      const wasThere = await database.write((tx) => deleteCredential(tx, organizationId, provider));
+      if (!wasThere) throw credentialsNotFound();
+      remembered.forget(keyOf(organizationId, provider));
+    },
+
+    /**
+     * What an organization has stored for a provider, decrypted; undefined where it has nothing, and
+     * the platform's own settings count.
+     */
+    async settingsOf(
+      organizationId: string,
+      provider: string,
+    ): Promise<ProviderSettings | UnusableCredentials | undefined> {
+      const key = keyOf(organizationId, provider);
+      const known = remembered.get(key);
+      const row =
+        known !== undefined
+          ? known
+          : await remembered.read(
+              key,
+              async () => (await findCredential(database.read, organizationId, provider)) ?? null,
+            );
+      return row === null ? undefined : settingsIn(row);
+    },
+  };
+}
+
+const credentialsNotFound = () => notFound('Credentials');
+
+/**
+ * What an encrypted key is bound to: copied to another organization or provider it cannot be
+ * decrypted, nor once somebody who can only write to the database has it sent to another address.
+ */
+function contextOf(row: Pick<CredentialRow, 'organization_id' | 'provider' | 'base_url'>): string {
+  return JSON.stringify(['credentials', row.organization_id, row.provider, row.base_url]);
+}
+
+/** Credentials as the API shows them: without the key. */
+function shown(row: CredentialRow) {
+  return {
+    organization_id: row.organization_id,
+    provider: row.provider,
+    base_url: row.base_url,
+    has_api_key: row.api_key !== null,
+    created_at: timestamp(row.created_at),
+    updated_at: timestamp(row.updated_at),
+  };
+}

@@ -1,0 +1,41 @@
+/**
+ * The key that stored credentials are encrypted with: given, or made at the first start and kept in a
+ * file. It is never shown. Whoever loses it has to store the credentials again.
+ */
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { keptSecret } from './kept-secret.ts';
+import { encryptionKeyBytes } from './kernel/encryption.ts';
+
+const expected = `${encryptionKeyBytes} random bytes as 64 hex digits or as base64`;
+
+const hex = /^[\da-f]{64}$/i;
+/** Either alphabet. The last digit has two bits to spare: where one of them is set, it is a slip. */
+const base64 = /^([\w-]{42}|[A-Za-z\d+/]{42})[AEIMQUYcgkosw048]=?$/;
+
+/** Reads a key as `ENCRYPTION_KEY` gives it: its bytes, or a sentence's end: what was expected. */
+export function readEncryptionKey(text: string): { value: Buffer } | { expected: string } {
+  if (hex.test(text)) return { value: Buffer.from(text, 'hex') };
+  if (base64.test(text)) return { value: Buffer.from(text, 'base64') };
+  return { expected };
+}
+
+/**
+ * The given key, or where the platform is embedded the one kept in `dataDir`, or a new one that is
+ * kept there with mode 0600. Null in a cluster that was given none: its processes could not agree.
+ */
+export function encryptionKeyOf(
+  given: Buffer | null,
+  dataDir: string,
+  isEmbedded: boolean,
+): Buffer | null {
+  if (given !== null) return given;
+  if (!isEmbedded) return null;
+  const file = join(dataDir, 'encryption-key');
+  const { value: text } = keptSecret(file, () => randomBytes(encryptionKeyBytes).toString('hex'));
+  const read = readEncryptionKey(text);
+  if ('value' in read) return read.value;
+  throw new Error(
+    `${file} holds no encryption key (${read.expected}): put it back, or delete the file and store the credentials again`,
+  );
+}

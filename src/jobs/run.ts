@@ -1,0 +1,256 @@
+/**
+ * One attempt of a job in the executors, with all that it says and asks until it ends: reports go to
+ * the job's stream, questions to the agent's memory and model. A skill that a model calls as a tool
+ * runs the same way inside it. Never settles anything.
+ */
+import { runScope, type Scope } from '../agents/scope.ts';
+import type { RunThinking, Thinking } from '../agents/thinking.ts';
+import type { SkillResult } from '../agents/tool-runs.ts';
+import type { ExecutorPool } from '../executors/pool.ts';
+import type { RunHandle, RunHandlers, RunOutcome, RunReport } from '../executors/run.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { QueueName } from '../kernel/queues.ts';
+import type { MemoryChanges } from '../memories/record.ts';
+import {
+  isMemoryQuestion,
+  type MemoryChange,
+  type RunMemory,
+  type StartRunMemory,
+} from '../memories/run-memory.ts';
+import { type SkillRegistry, skillKey } from '../skills/registry.ts';
+import { queueOf } from './accept.ts';
+import type { ClaimedJob } from './jobs.store.ts';
+import type { createReports, ReportStream } from './reports.ts';
+import type { RunMessage } from './settle.ts';
+
+/** Runs of a tool whose executor died for no fault of its own known, before it counts as one. */
+const displacedMax = 3;
+/** Time for what was recorded of a model to be recorded, once its run has ended. */
+const lastStepsMs = 10_000;
+
+/** An attempt under way. */
+export interface Run {
+  readonly handle: RunHandle;
+  readonly messages: readonly RunMessage[];
+  /** What it did to its agent's memory; undefined when it never asked for that. */
+  memoryChanges(): Promise<MemoryChanges | undefined>;
+  /** What its models did, undefined when it asked none. */
+  readonly thinking: RunThinking | undefined;
+  /** Resolves when all that it said is recorded; to be awaited once it has ended. */
+  ended(): Promise<void>;
+}
+
+export type StartRun = (job: ClaimedJob, options: { timeoutMs: number; alone: boolean }) => Run;
+
+export function createRuns(parts: {
+  executors: ExecutorPool;
+  skills: Pick<SkillRegistry, 'definition'>;
+  reports: ReturnType<typeof createReports>;
+  mayCall(job: ClaimedJob, skill: string): Promise<boolean>;
+  startMemory: StartRunMemory;
+  thinking: Thinking;
+  /** Lets another job of the queue run here, until the function is called. */
+  lend(queue: QueueName): () => void;
+  clock: Clock;
+}): StartRun {
+  const { executors, skills, reports, mayCall, startMemory, clock } = parts;
+
+  return (job, { timeoutMs, alone }) => {
+    const messages: RunMessage[] = [];
+    // Most runs never say or ask anything.
+    let stream: ReportStream | undefined;
+    let memory: RunMemory | undefined;
+    let thinking: RunThinking | undefined;
+    let waits = 0;
+    let giveBack = () => {};
+    const context = {
+      jobId: job.id,
+      agentId: job.agent_id,
+      conversationId: job.conversation_id,
+      organizationId: job.organization_id,
+      attempt: job.attempt,
+    };
+
+    function streamOf(): ReportStream {
+      stream ??= reports(job);
+      return stream;
+    }
+
+    function memoryOf(): RunMemory {
+      memory ??= startMemory({ organizationId: job.organization_id, agentId: job.agent_id });
+      return memory;
+    }
+
+    function thinkingOf(): RunThinking {
+      thinking ??= parts.thinking({
+        job,
+        say: (report) => streamOf().add(report),
+        memory: memoryOf,
+        mayCall: (skill) => mayCall(job, skill),
+        runSkill,
+        lend,
+      });
+      return thinking;
+    }
+
+    /** A run has one place to lend, however many of its parts wait. */
+    function lend(): () => void {
+      if (waits === 0) giveBack = parts.lend(queueOf(job.trigger_type));
+      waits += 1;
+      return () => {
+        waits -= 1;
+        if (waits === 0) giveBack();
+      };
+    }
+
+    /** `said` gets the messages of these handlers. */
+    function handlers(scope: Scope, said: RunMessage[]): RunHandlers {
+      return {
+        onReport(report) {
+          // The progress of a part is not the progress of the whole.
+          if (report.type === 'progress' && scope.depth > 0) return;
+          if (report.type === 'message') said.push({ ...report, at: clock.now() });
+          addReport(streamOf(), report);
+        },
+        async onAsk(kind, payload, signal) {
+          if (kind === 'may-call' && typeof payload === 'string') return mayCall(job, payload);
+          if (isMemoryQuestion(kind)) return memoryOf().ask(kind, payload, scope.note);
+          if (kind === 'generate') return thinkingOf().generate(payload, scope, signal);
+          throw new Error(`A run may not ask for ${JSON.stringify(kind)}`);
+        },
+      };
+    }
+
+    /** One run of a tool, which can begin again as if it had never been. */
+    function partOf(scope: Scope) {
+      const changes: MemoryChange[] = [];
+      const asked = new Set<Promise<unknown>>();
+      const said: RunMessage[] = [];
+      const own = handlers({ ...scope, note: (change) => void changes.push(change) }, said);
+      return {
+        said,
+        handlers: {
+          ...own,
+          onAsk(kind, payload, signal) {
+            const answer = own.onAsk(kind, payload, signal);
+            const done = answer.catch(() => {}).then(() => void asked.delete(done));
+            asked.add(done);
+            return answer;
+          },
+        } satisfies RunHandlers,
+
+        /** Has what it did to the memory noted, also what it asked for without waiting. */
+        async keep() {
+          await Promise.all(asked);
+          changes.forEach(scope.note);
+        },
+
+        /** Resolves when nothing of it is under way any more, and nothing is left of it. */
+        async undo() {
+          await Promise.all(asked);
+          if (changes.length > 0) await memoryOf().undo(changes);
+        },
+      };
+    }
+
+    /** A skill as a tool: its own time, its own faults; a part of this attempt otherwise. */
+    async function runSkill(
+      name: string,
+      input: string,
+      scope: Scope,
+      signal: AbortSignal,
+    ): Promise<SkillResult> {
+      const [category = '', version = '', skillName = ''] = name.split('/');
+      const skill = skills.definition(category, version, skillName);
+      if (skill === undefined) return failed(`No definition of the skill ${name} is loaded here`);
+      for (let runs = 1; ; runs++) {
+        if (signal.aborted) return { kind: 'stopped' };
+        const part = partOf(scope);
+        const handle = executors.run(
+          { skill: name, input, context, timeoutMs: skill.timeoutMs, alone: runs === displacedMax },
+          part.handlers,
+        );
+        const abort = () => handle.abort('the run that called it was stopped');
+        signal.addEventListener('abort', abort, { once: true });
+        const outcome = await handle.outcome;
+        signal.removeEventListener('abort', abort);
+        if (outcome.kind === 'displaced' && runs < displacedMax) {
+          await part.undo();
+          continue;
+        }
+        await part.keep();
+        return { ...resultOf(outcome), said: part.said };
+      }
+    }
+
+    const handle = executors.run(
+      {
+        skill: skillKey(job.skill_category, job.skill_version, job.skill_name),
+        input: job.input,
+        context,
+        timeoutMs,
+        ...(alone ? { alone } : {}),
+      },
+      handlers(runScope, messages),
+    );
+    return {
+      handle,
+      messages,
+      get thinking() {
+        return thinking;
+      },
+      memoryChanges: async () => memory?.changes(),
+      async ended() {
+        if (thinking !== undefined) await within(lastStepsMs, thinking.ended());
+        await stream?.flushed();
+      },
+    };
+  };
+}
+
+function failed(message: string): SkillResult {
+  return { kind: 'failed', code: 'skill_execution_failed', message };
+}
+
+function resultOf(outcome: RunOutcome): SkillResult {
+  switch (outcome.kind) {
+    case 'completed':
+      return outcome;
+    case 'failed':
+      return { kind: 'failed', code: outcome.code, message: outcome.message };
+    case 'timeout':
+      return { kind: 'failed', code: 'skill_timeout', message: outcome.message };
+    case 'lost':
+      return { kind: 'failed', code: 'worker_lost', message: outcome.message };
+    case 'displaced':
+      return { kind: 'failed', code: 'worker_lost', message: 'Its executor died again and again' };
+    case 'aborted':
+      return { kind: 'stopped' };
+  }
+}
+
+async function within(ms: number, done: Promise<void>): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, ms);
+  await Promise.race([done, late.promise]);
+  clearTimeout(timer);
+}
+
+function addReport(stream: ReportStream, report: RunReport): void {
+  switch (report.type) {
+    case 'log': {
+      const { message, fields } = report;
+      stream.add({ type: 'log', data: fields === undefined ? { message } : { message, fields } });
+      break;
+    }
+    case 'progress':
+      stream.add({
+        type: 'progress',
+        data: { fraction: report.fraction, note: report.note ?? null },
+      });
+      break;
+    case 'message':
+      stream.add({ type: 'message', data: { role: report.role, content: report.content } });
+      break;
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * What the SDK streams, gathered into an answer as it comes. Bounded: what goes beyond a bound ends
+ * the call, except the arguments of a single call of a tool. They are cut, are no JSON then, and
+ * whoever judges them tells the model so.
+ */
+import type { ModelAnswer, ToolCall } from './model.ts';
+import type { Opaque, OpaquePart, ProviderOptions, SdkModel } from './prompt.ts';
+
+export const answerBounds = {
+  /** Characters. */
+  text: 4 * 1024 * 1024,
+  reasoning: 4 * 1024 * 1024,
+  toolCalls: 128,
+  /** Characters of the arguments of one call; what follows is left out. */
+  toolInput: 1024 * 1024,
+  /** Characters of the arguments of all calls. */
+  toolInputs: 16 * 1024 * 1024,
+};
+
+type SdkPart =
+  Awaited<ReturnType<SdkModel['doStream']>>['stream'] extends ReadableStream<infer Part>
+    ? Part
+    : never;
+type ReasoningPart = Extract<
+  SdkPart,
+  { type: 'reasoning-start' | 'reasoning-delta' | 'reasoning-end' }
+>;
+type SdkFinish = Extract<SdkPart, { type: 'finish' }>['finishReason']['unified'];
+
+/** An answer that goes beyond a bound. */
+export class ExcessError extends Error {}
+
+export interface AnswerSoFar {
+  /** Throws an ExcessError, or what the SDK says is wrong. */
+  take(part: SdkPart): void;
+  text(): string;
+  /** The answer; null when the SDK has not said that it is whole. */
+  whole(model: string): Omit<ModelAnswer, 'usage'> | null;
+}
+
+export function createAnswer(onText: (delta: string) => void): AnswerSoFar {
+  const texts: string[] = [];
+  const calls: ToolCall[] = [];
+  const order: OpaquePart[] = [];
+  const reasoning = new Map<string, { text: string; signed?: ProviderOptions }>();
+  const spent = { text: 0, reasoning: 0, toolInputs: 0 };
+  let finish: SdkFinish | null = null;
+
+  function spend(what: keyof typeof spent, characters: number): void {
+    spent[what] += characters;
+    if (spent[what] > answerBounds[what]) {
+      throw new ExcessError(`${answerBounds[what]} characters of ${nameOf[what]}`);
+    }
+  }
+
+  function takeText(delta: string): void {
+    if (delta === '') return;
+    spend('text', delta.length);
+    texts.push(delta);
+    const last = order.at(-1);
+    if (last?.type === 'text') order.pop();
+    const before = last?.type === 'text' ? last.length : 0;
+    order.push({ type: 'text', length: before + delta.length });
+    onText(delta);
+  }
+
+  /** Signatures come with any of a block's parts, on their own as well. */
+  function takeReasoning(part: ReasoningPart): void {
+    const block = reasoning.get(part.id) ?? { text: '' };
+    reasoning.set(part.id, block);
+    if (part.type === 'reasoning-delta') {
+      spend('reasoning', part.delta.length);
+      block.text += part.delta;
+    }
+    if (part.providerMetadata !== undefined) block.signed = part.providerMetadata;
+    if (part.type !== 'reasoning-end') return;
+    reasoning.delete(part.id);
+    const { text, signed } = block;
+    if (signed !== undefined) order.push({ type: 'reasoning', text, signed });
+  }
+
+  function takeCall(part: Extract<SdkPart, { type: 'tool-call' }>): void {
+    if (calls.length === answerBounds.toolCalls) {
+      throw new ExcessError(`${answerBounds.toolCalls} calls of tools`);
+    }
+    const id = unusedId(part.toolCallId, calls);
+    const input = part.input.slice(0, answerBounds.toolInput);
+    calls.push({ id, name: part.toolName, input });
+    const signed = part.providerMetadata;
+    order.push({ type: 'tool-call', id, ...(signed === undefined ? {} : { signed }) });
+  }
+
+  return {
+    take(part) {
+      switch (part.type) {
+        case 'text-delta':
+          return takeText(part.delta);
+        case 'reasoning-start':
+        case 'reasoning-delta':
+        case 'reasoning-end':
+          return takeReasoning(part);
+        case 'tool-input-delta':
+          return spend('toolInputs', part.delta.length);
+        case 'tool-call':
+          return takeCall(part);
+        case 'finish':
+          finish = part.finishReason.unified;
+          return;
+        case 'error':
+          throw part.error;
+        default:
+          return;
+      }
+    },
+    text: () => texts.join(''),
+    whole(model) {
+      if (finish === null) return null;
+      const opaque = order.some((part) => 'signed' in part)
+        ? { opaque: { model, parts: order } satisfies Opaque }
+        : {};
+      return {
+        message: { role: 'assistant', text: texts.join(''), toolCalls: calls, ...opaque },
+        finish: finishOf(finish, calls.length > 0),
+      };
+    },
+  };
+}
+
+const nameOf = { text: 'text', reasoning: 'reasoning', toolInputs: 'arguments' };
+
+/** Results find their call by its id, so that no two may have the same. */
+function unusedId(id: string, calls: readonly ToolCall[]): string {
+  const isUsed = (candidate: string) => calls.some((call) => call.id === candidate);
+  let candidate = id || 'call';
+  for (let n = 2; isUsed(candidate); n += 1) candidate = `${id || 'call'}_${n}`;
+  return candidate;
+}
+
+/** Some servers say `stop` after calls of tools, or the reverse. */
+function finishOf(said: SdkFinish, hasCalls: boolean): ModelAnswer['finish'] {
+  if (said === 'length' || said === 'content-filter') return said;
+  if (hasCalls) return 'tool-calls';
+  return said === 'stop' ? 'stop' : 'other';
+}

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import { createEventDataReader } from './event-data.ts';
+
+/** The data of the events of a text, however it is cut into pieces. */
+function dataOf(text: string, size: number): string[] {
+  const reader = createEventDataReader();
+  const found: string[] = [];
+  for (let at = 0; at < text.length; at += size) {
+    found.push(...reader.push(text.slice(at, at + size)));
+  }
+  const rest = reader.rest();
+  return rest === null ? found : [...found, rest];
+}
+
+test.each([1, 2, 3, 7, 1_000])('events are whole in pieces of %i characters', (size) => {
+  const text =
+    ': hi\n\nevent: a\ndata: one\nid: 1\n\ndata:two\r\n\r\ndata: a\ndata: b\n\n\ndata: last';
+
+  expect(dataOf(text, size)).toEqual(['one', 'two', 'a\nb', 'last']);
+});
+
+test('only one space belongs to the field', () => {
+  expect(dataOf('data:  two\n\n', 100)).toEqual([' two']);
+});
+
+test.each([
+  ['a line', 'x'.repeat(1024 * 1024)],
+  ['lines', 'data: x\n'.repeat(128 * 1024)],
+])('an event without end is refused before it takes much memory: %s', (_what, piece) => {
+  const reader = createEventDataReader();
+
+  expect(() => {
+    for (let n = 0; n < 20; n += 1) reader.push(piece);
+  }).toThrow(RangeError);
+});
+
+test('many events that are whole are no event without end', () => {
+  const reader = createEventDataReader();
+  const piece = `data: ${'x'.repeat(1024 * 1024)}\n\n`;
+
+  for (let n = 0; n < 20; n += 1) expect(reader.push(piece)).toHaveLength(1);
+});

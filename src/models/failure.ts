@@ -1,0 +1,124 @@
+/** What a call that failed is told as: which fault, a sentence for the operator, and what it cost. */
+import type { Clock } from '../kernel/clock.ts';
+import { ModelError, nothingSpent, type Usage } from './model.ts';
+import { type Access, howToSetKey } from './providers.ts';
+import type { WireFault } from './wire.ts';
+
+const messageMax = 500;
+
+/** The call, as its error speaks of it. */
+export interface FailedCall {
+  readonly access: Access;
+  /** The provider's own name of the model. */
+  readonly name: string;
+  /** What had come. */
+  readonly text: string;
+  /** What had been reported. */
+  readonly usage: Usage;
+}
+
+/** The error of a call that ended in this fault. */
+export function failureOf(fault: WireFault, call: FailedCall, clock: Clock): ModelError {
+  const { access, text, usage } = call;
+  const { provider } = access;
+  const came = { text, usage };
+  switch (fault.kind) {
+    case 'aborted':
+      return new ModelError('aborted', `The call of ${provider} was aborted`, came);
+    case 'silent':
+      return new ModelError('unavailable', `The provider ${provider} fell silent`, came);
+    case 'lost':
+      return new ModelError(
+        'unavailable',
+        `The connection to the provider ${provider} failed: ${safe(fault.detail, access)}`,
+        fault.isSent ? came : { text, usage: nothingSpent },
+      );
+    case 'malformed':
+      return new ModelError(
+        'unavailable',
+        `The answer of the provider ${provider} makes no sense: ${safe(fault.detail, access)}`,
+        came,
+      );
+    case 'impossible':
+      return new ModelError(
+        'refused',
+        `The request cannot be made to the provider ${provider}: ${safe(fault.detail, access)}`,
+        { usage: nothingSpent },
+      );
+    case 'failed':
+      return new ModelError(
+        'unavailable',
+        `The provider ${provider} failed while it answered: ${safe(fault.message, access)}`,
+        came,
+      );
+    case 'excessive':
+      return new ModelError(
+        'refused',
+        `The answer of the provider ${provider} goes beyond ${fault.detail}`,
+        came,
+      );
+    case 'status':
+      return failureOfStatus(fault, call, clock);
+  }
+}
+
+/** Nothing was spent: the provider answered that it did nothing. */
+function failureOfStatus(
+  { status, headers, message }: Extract<WireFault, { kind: 'status' }>,
+  { access, name }: FailedCall,
+  clock: Clock,
+): ModelError {
+  const { provider } = access;
+  const says = message.trim() === '' ? '' : `: ${safe(message, access)}`;
+  const model = JSON.stringify(name.slice(0, 200));
+  if (status === 401 || status === 403) {
+    // What is said of a key that is wrong shows some of it.
+    const why = status === 401 ? '' : says;
+    return new ModelError(
+      'credentials',
+      `The provider ${provider} does not accept the credentials (${status})${why}; ${howToSetKey(provider)}`,
+    );
+  }
+  if (status < 400) {
+    return new ModelError(
+      'refused',
+      `The provider ${provider} redirects elsewhere (${status}): set its base url to where it is`,
+    );
+  }
+  if (status === 404) {
+    return new ModelError(
+      'refused',
+      `The provider ${provider} knows no model ${model}, or its base url is wrong (404)${says}`,
+    );
+  }
+  if (status === 408 || status === 409 || status === 429 || status >= 500) {
+    return new ModelError('unavailable', `The provider ${provider} answered ${status}${says}`, {
+      retryAfterMs: retryAfterOf(headers, clock.now()),
+    });
+  }
+  return new ModelError(
+    'refused',
+    `The provider ${provider} refuses the request (${status})${says}`,
+  );
+}
+
+/** Milliseconds that the headers ask for; null when they say nothing that can be read. */
+function retryAfterOf(headers: Headers, now: number): number | null {
+  const ms = headers.get('retry-after-ms')?.trim() ?? '';
+  if (isNumber(ms)) return Math.ceil(Number(ms));
+  const after = headers.get('retry-after')?.trim() ?? '';
+  if (isNumber(after)) return Math.ceil(Number(after) * 1000);
+  const at = /[a-z]/i.test(after) ? Date.parse(after) : Number.NaN;
+  return Number.isNaN(at) ? null : Math.max(0, at - now);
+}
+
+function isNumber(text: string): boolean {
+  return /^\d{1,9}(\.\d{1,9})?$/.test(text);
+}
+
+/** A text from outside, on one line, bounded, and never with the key that it may repeat. */
+function safe(text: string, { apiKey }: Access): string {
+  const plain = apiKey === null ? text : text.replaceAll(apiKey, '…');
+  const line = plain.replaceAll(/[\p{Cc}\s]+/gu, ' ').trim();
+  return line.length > messageMax ? `${line.slice(0, messageMax)}…` : line;
+}

@@ -1,0 +1,326 @@
+/**
+ * What servers do that the protocols' documentation does not say: answers that have to be understood
+ * all the same, byte for byte as they are written here.
+ */
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import { expect, onTestFinished, test } from 'vitest';
+import type { ModelAnswer, ModelError } from './model.ts';
+import { createModels } from './models.ts';
+
+/** Asks a server that answers with these bytes. */
+async function answerTo(
+  model: string,
+  answer: (response: ServerResponse) => void,
+): Promise<ModelAnswer> {
+  return (await serverOf(answer)).ask(model);
+}
+
+async function serverOf(answer: (response: ServerResponse) => void) {
+  const server = createServer((request, response) => {
+    request.resume();
+    request.on('end', () => {
+      // Not to be relied on: it is the same for what streams and what does not.
+      response.writeHead(200, { 'content-type': 'application/json' });
+      answer(response);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  const models = createModels({ settingsOf: async () => ({ apiKey: 'key', baseUrl }) });
+  return {
+    ask: (model: string) =>
+      models.call({
+        model,
+        organizationId: 'default',
+        system: '',
+        messages: [{ role: 'user', text: 'Hello?' }],
+        tools: [],
+        maxOutputTokens: 100,
+        signal: new AbortController().signal,
+        onText() {},
+      }),
+  };
+}
+
+const sse = (...events: readonly object[]) =>
+  events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('');
+const chats = ['openai/m', 'ollama/m'];
+
+test.each(chats)('%s: pieces without numbers, roles, kinds and choices', async (model) => {
+  const call = (id: string | undefined, name: string | undefined, args: unknown) => ({
+    choices: [
+      {
+        delta: {
+          role: '',
+          tool_calls: [{ ...(id && { id }), type: '', function: { name, arguments: args } }],
+        },
+      },
+    ],
+  });
+
+  const { message, finish, usage } = await answerTo(model, (response) =>
+    response.end(
+      sse(
+        { choices: [{ delta: { role: 'model', content: 'See: ' } }] },
+        call('a', 'one', '{"x":'),
+        call(undefined, undefined, '1}'),
+        call('b', 'two', { y: 2 }),
+        { choices: [{ delta: {}, finish_reason: 'stop' }] },
+        { usage: { prompt_tokens: 7, total_tokens: 'many' } },
+      ),
+    ),
+  );
+
+  expect(message.text).toBe('See: ');
+  expect(message.toolCalls).toEqual([
+    { id: 'a', name: 'one', input: '{"x":1}' },
+    { id: 'b', name: 'two', input: '{"y":2}' },
+  ]);
+  expect(finish).toBe('tool-calls');
+  expect(usage).toEqual({ prompt: 7, completion: null });
+});
+
+test.each(chats)('%s: usage with every piece is the last one', async (model) => {
+  const piece = (content: string, completion_tokens: number) => ({
+    choices: [{ index: 0, delta: { content } }],
+    usage: { prompt_tokens: 5, completion_tokens },
+  });
+
+  const cut = answerTo(model, (response) => response.end(sse(piece('a', 1), piece('b', 2))));
+
+  await expect(cut).rejects.toMatchObject({
+    fault: 'unavailable',
+    text: 'ab',
+    usage: { prompt: 5, completion: 2 },
+  });
+});
+
+test.each(chats)('%s: lines end as they like, and bytes come as they like', async (model) => {
+  const text = [
+    ': a comment',
+    'event: x',
+    `data:${JSON.stringify({ choices: [{ index: 0, delta: { content: 'Grüße 🌍' } }] })}`,
+    '',
+    'data: {"choices":[{"index":0,"delta":{},',
+    'data: "finish_reason":"stop"}]}',
+    '',
+    'data: [DONE]',
+  ].join('\r\n');
+
+  const { message, finish } = await answerTo(model, (response) => {
+    Readable.from(
+      Buffer.from(text)
+        .values()
+        .map((byte) => Buffer.of(byte)),
+    ).pipe(response);
+  });
+
+  expect(message.text).toBe('Grüße 🌍');
+  expect(finish).toBe('stop');
+});
+
+test.each(chats)(
+  '%s: an answer is whole when its connection breaks after its end',
+  async (model) => {
+    const answer = await answerTo(model, (response) =>
+      response.write(
+        sse(
+          { choices: [{ index: 0, delta: { content: 'Hi.' } }] },
+          { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] },
+        ),
+        () => response.destroy(),
+      ),
+    );
+
+    expect(answer.message.text).toBe('Hi.');
+    expect(answer.usage).toEqual({ prompt: null, completion: null });
+  },
+);
+
+test.each([
+  [{ error: 'model is loading' }, 'model is loading'],
+  [{ error: { message: 'out of memory', code: 500 } }, 'out of memory'],
+  [{ object: 'error', message: 'too much', code: 503 }, 'too much'],
+])('an error of the form %o within a stream is unavailable', async (event, words) => {
+  const failure = await answerTo('ollama/m', (response) =>
+    response.end(sse(event, { choices: [{ index: 0, delta: { content: 'more' } }] })),
+  ).catch((error: ModelError) => error);
+
+  expect(failure).toMatchObject({ fault: 'unavailable', text: '' });
+  expect((failure as ModelError).message).toContain(words);
+});
+
+test.each(['openai/m', 'ollama/m', 'anthropic/m'])(
+  '%s: an answer that is no stream of events is unavailable',
+  async (model) => {
+    const page = answerTo(model, (response) => response.end('<html>Welcome</html>'));
+
+    await expect(page).rejects.toMatchObject({ fault: 'unavailable', text: '' });
+  },
+);
+
+const parts = [
+  { type: 'text', text: 'Grüße ' },
+  { type: 'thinking', thinking: [{ type: 'text', text: 'Hm.' }] },
+  { type: 'text', text: '🌍' },
+  null,
+];
+
+test.each(chats)('%s: content that comes in parts is their text', async (model) => {
+  const { message } = await answerTo(model, (response) =>
+    response.end(
+      sse(
+        { choices: [{ index: 0, delta: { content: parts } }] },
+        { choices: [{ index: 0, delta: { content: [] } }] },
+        { choices: [{ index: 0, delta: { content: '!' }, finish_reason: 'stop' }] },
+      ),
+    ),
+  );
+
+  expect(message.text).toBe('Grüße 🌍!');
+});
+
+test.each(chats)('%s: a document may leave out and add what a stream may', async (model) => {
+  const call = (name: string, args: unknown) => ({ function: { name, arguments: args } });
+  const document = {
+    choices: [
+      {
+        message: {
+          role: 'model',
+          content: parts,
+          tool_calls: [call('one', 'x=1'), call('two', { y: 2 }), call('two', 'y=3')],
+        },
+      },
+    ],
+    usage: { prompt_tokens: 7, total_tokens: 'many' },
+  };
+
+  const { message, finish, usage } = await answerTo(model, (response) =>
+    response.end(JSON.stringify(document)),
+  );
+
+  expect(message.text).toBe('Grüße 🌍');
+  expect(message.toolCalls.map(({ name, input }) => [name, input])).toEqual([
+    ['one', 'x=1'],
+    ['two', '{"y":2}'],
+    ['two', 'y=3'],
+  ]);
+  expect(new Set(message.toolCalls.map(({ id }) => id)).size).toBe(3);
+  expect(finish).toBe('tool-calls');
+  expect(usage).toEqual({ prompt: 7, completion: null });
+});
+
+const documents: [string, object][] = [
+  ...chats.map((model): [string, object] => [
+    model,
+    { choices: [{ index: 0, message: { content: 'Grüße 🌍' }, finish_reason: null }] },
+  ]),
+  ['anthropic/m', { type: 'message', content: [{ type: 'text', text: 'Grüße 🌍' }] }],
+];
+
+test.each(documents)(
+  '%s: a document does not have to say why it ended',
+  async (model, document) => {
+    const answer = await answerTo(model, (response) => response.end(JSON.stringify(document)));
+
+    expect(answer).toEqual({
+      message: { role: 'assistant', text: 'Grüße 🌍', toolCalls: [] },
+      finish: 'other',
+      usage: { prompt: null, completion: null },
+    });
+  },
+);
+
+test.each(documents)(
+  '%s: a document may be laid out, and comes as it likes',
+  async (model, one) => {
+    const text = Buffer.from(`\ufeff \n\n ${JSON.stringify(one, null, 2)}\n`);
+
+    const { message } = await answerTo(model, (response) => {
+      Readable.from(text.values().map((byte) => Buffer.of(byte))).pipe(response);
+    });
+
+    expect(message.text).toBe('Grüße 🌍');
+  },
+);
+
+test.each(documents)('%s: a document that is there is whole, cut or not', async (model, one) => {
+  const { message } = await answerTo(model, (response) =>
+    response.write(JSON.stringify(one), () => response.destroy()),
+  );
+
+  expect(message.text).toBe('Grüße 🌍');
+});
+
+test('messages: an error without a kind is one', async () => {
+  const error = { message: 'no room' };
+
+  const call = answerTo('anthropic/m', (response) => response.end(sse({ error })));
+
+  await expect(call).rejects.toMatchObject({ message: expect.stringContaining('no room') });
+});
+
+const hello = [
+  { type: 'message_start', message: { id: 'm', role: 'assistant', content: [] } },
+  { type: 'content_block_start', index: 0, content_block: { type: 'text' } },
+  { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Hi.' } },
+  { type: 'content_block_stop', index: 0 },
+];
+const end = { type: 'message_delta', delta: { stop_reason: 'end_turn' } };
+
+test('messages: unknown events are passed by, and missing counts are null', async () => {
+  const { message, usage } = await answerTo('anthropic/m', (response) =>
+    response.end(sse({ type: 'news' }, ...hello, end, { type: 'message_stop' })),
+  );
+
+  expect(message.text).toBe('Hi.');
+  expect(usage).toEqual({ prompt: null, completion: null });
+});
+
+test('messages: what a cache held counts as prompt', async () => {
+  const counts = { input_tokens: 10, cache_read_input_tokens: 200, output_tokens: 1 };
+  const start = { type: 'message_start', message: { id: 'm', usage: counts } };
+  const cost = { output_tokens: 9, cache_creation_input_tokens: 3 };
+
+  const { usage } = await answerTo('anthropic/m', (response) =>
+    response.end(sse(start, ...hello.slice(1), { ...end, usage: cost }, { type: 'message_stop' })),
+  );
+
+  expect(usage).toEqual({ prompt: 213, completion: 9 });
+});
+
+const wholes: [string, string][] = [
+  ['anthropic/m', sse(...hello, end, { type: 'message_stop' })],
+  [
+    'openai/m',
+    `${sse({ choices: [{ index: 0, delta: { content: 'Hi.' }, finish_reason: 'stop' }] })}data: [DONE]\n\n`,
+  ],
+];
+
+test.each(wholes)('%s: an answer does not wait for its connection to end', async (model, text) => {
+  const { message } = await answerTo(model, (response) => response.write(text));
+
+  expect(message.text).toBe('Hi.');
+});
+
+test.each(wholes)('%s: a connection may end a little after its answer', async (model, text) => {
+  const ended = Promise.withResolvers<boolean>();
+  const server = await serverOf((response) => {
+    response.once('close', () => ended.resolve(response.writableFinished));
+    response.write(text);
+    setTimeout(() => response.end(), 50);
+  });
+
+  await server.ask(model);
+
+  // Only then it can be used again.
+  expect(await ended.promise).toBe(true);
+});

@@ -1,0 +1,93 @@
+/**
+ * Models through the AI SDK: one call, streamed, made once.
+ *
+ * The SDK's providers are asked directly (`doStream`), not through its `streamText`. What that adds
+ * stands in the way here: it judges the arguments of tools, warns on the console, keeps every part of
+ * a step and passes each through a chain of streams, which takes several times the work for a long
+ * answer and twice the memory for many answers at once. What it would be used for (turns, tools,
+ * retries) belongs to the loop of an agent.
+ */
+import { type Clock, systemClock } from '../kernel/clock.ts';
+import { type AnswerSoFar, createAnswer, ExcessError } from './answer.ts';
+import { connect, optionsOf } from './connect.ts';
+import { failureOf } from './failure.ts';
+import { messageIn } from './hearing.ts';
+import { type ModelCall, ModelError, type Models, nothingSpent } from './model.ts';
+import { type Access, accessTo, type ProviderSettings, partsOfModel } from './providers.ts';
+import { openWire, type Wire } from './wire.ts';
+
+const defaultIdleMs = 120_000;
+
+/**
+ * `settingsOf` gives what an organization has for a provider, undefined when it has nothing; a
+ * ModelError that it throws is the call's. A connection that says nothing for `idleMs` is given up.
+ */
+export function createModels(parts: {
+  settingsOf(organizationId: string, provider: string): Promise<ProviderSettings | undefined>;
+  clock?: Clock;
+  idleMs?: number;
+}): Models {
+  const { settingsOf, clock = systemClock, idleMs = defaultIdleMs } = parts;
+
+  async function accessOf(organizationId: string, provider: string): Promise<Access> {
+    let settings: ProviderSettings | undefined;
+    try {
+      settings = await settingsOf(organizationId, provider);
+    } catch (error) {
+      if (error instanceof ModelError) throw error;
+      throw new ModelError('unavailable', `The credentials for ${provider} cannot be read`, {
+        cause: error,
+      });
+    }
+    return accessTo(provider, settings);
+  }
+
+  return {
+    async call(call) {
+      const { provider, name } = partsOfModel(call.model);
+      const access = await accessOf(call.organizationId, provider);
+      const wire = openWire({ protocol: access.protocol, signal: call.signal, idleMs });
+      const answer = createAnswer(call.onText);
+      try {
+        await exchange(access, name, call, wire, answer);
+      } finally {
+        wire.close();
+      }
+      const fault = wire.fault();
+      const usage = wire.isBegun() ? wire.hearing.usage() : nothingSpent;
+      const whole = isWhole(wire) ? answer.whole(call.model) : null;
+      if (whole !== null) return { ...whole, usage };
+      const failed = { access, name, text: answer.text(), usage };
+      throw failureOf(fault ?? { kind: 'malformed', detail: endedEarly }, failed, clock);
+    },
+  };
+}
+
+const endedEarly = 'it ended before it was whole';
+
+/** What goes wrong is told to the wire, which may know an earlier fault. */
+async function exchange(
+  access: Access,
+  name: string,
+  call: ModelCall,
+  wire: Wire,
+  answer: AnswerSoFar,
+): Promise<void> {
+  if (wire.fault() !== null) return;
+  try {
+    const model = await connect(access, name, wire.fetch);
+    const { stream } = await model.doStream(optionsOf(access.protocol, call));
+    for await (const part of stream) answer.take(part);
+  } catch (error) {
+    const detail = error instanceof Error ? error.message : messageIn(error);
+    if (error instanceof ExcessError) wire.fail({ kind: 'excessive', detail });
+    else wire.fail({ kind: wire.isBegun() ? 'malformed' : 'impossible', detail });
+  }
+}
+
+/** A connection that is lost after the answer's last word has lost its usage, not the answer. */
+function isWhole(wire: Wire): boolean {
+  const fault = wire.fault();
+  const isLate = fault?.kind === 'lost' || fault?.kind === 'silent';
+  return (fault === null || isLate) && wire.hearing.isFinished();
+}

@@ -1,0 +1,130 @@
+import { expect, test } from 'vitest';
+import { ModelError } from './model.ts';
+import { accessTo, partsOfModel, providersFrom } from './providers.ts';
+
+const read = (environment: Record<string, string>) => {
+  const { settings, faults } = providersFrom(environment);
+  return { settings: Object.fromEntries(settings), faults };
+};
+
+function failureOf(call: () => unknown): ModelError {
+  try {
+    call();
+  } catch (error) {
+    if (error instanceof ModelError) return error;
+    throw error;
+  }
+  throw new Error('it did not fail');
+}
+
+test('OpenAI and Anthropic are known by their keys, and by their addresses', () => {
+  expect(
+    read({
+      OPENAI_API_KEY: ' sk-1\n',
+      ANTHROPIC_API_KEY: 'sk-2',
+      ANTHROPIC_BASE_URL: 'https://gateway.example/anthropic',
+    }),
+  ).toEqual({
+    settings: {
+      openai: { apiKey: 'sk-1', baseUrl: null },
+      anthropic: { apiKey: 'sk-2', baseUrl: 'https://gateway.example/anthropic' },
+    },
+    faults: [],
+  });
+});
+
+test('any other provider is known by its address, with or without a key', () => {
+  expect(
+    read({
+      OLLAMA_BASE_URL: 'http://127.0.0.1:11434/v1',
+      MY_GATEWAY_2_BASE_URL: 'https://gateway.example/v1',
+      MY_GATEWAY_2_API_KEY: 'k',
+      MISTRAL_API_KEY: 'a key alone says nothing of where',
+      lower_BASE_URL: 'http://127.0.0.1/v1',
+      _BASE_URL: 'http://127.0.0.1/v1',
+      EMPTY_BASE_URL: ' ',
+      OPENAI_API_KEY: '',
+    }),
+  ).toEqual({
+    settings: {
+      ollama: { apiKey: null, baseUrl: 'http://127.0.0.1:11434/v1' },
+      'my-gateway-2': { apiKey: 'k', baseUrl: 'https://gateway.example/v1' },
+    },
+    faults: [],
+  });
+});
+
+const unusable = [
+  'ftp://host/v1',
+  'host/v1',
+  '/app',
+  'http://',
+  'https://user:secret@host/v1',
+  'https://host/v1?key=secret',
+  'https://host/v1#secret',
+  'https://ho st/v1',
+  `https://host/${'x'.repeat(2_048)}`,
+];
+
+test.each(
+  unusable.flatMap((baseUrl) => [
+    ['OPENAI_BASE_URL', baseUrl],
+    ['ANTHROPIC_BASE_URL', baseUrl],
+  ]),
+)('%s with the address %s is a fault that shows nothing of it', (name, baseUrl) => {
+  const { faults } = read({ [name]: baseUrl });
+
+  expect(faults).toEqual([
+    `${name}=…: expected an http or https url without credentials, query and fragment`,
+  ]);
+});
+
+test.each(unusable)('any other variable may be %s, and is no provider then', (baseUrl) => {
+  const { settings, faults } = read({ NEXT_PUBLIC_BASE_URL: baseUrl, NEXT_PUBLIC_API_KEY: 'ü' });
+
+  expect(faults).toEqual([]);
+  const failure = failureOf(() => accessTo('next-public', settings['next-public']));
+  expect(failure).toMatchObject({ fault: 'credentials' });
+  expect(failure.message).toContain('NEXT_PUBLIC_BASE_URL is no http or https url');
+  expect(failure.message).not.toMatch(/host|secret|app/);
+});
+
+test('a key of another provider that no header can carry is told to whoever asks for it', () => {
+  const { settings, faults } = read({ OLLAMA_BASE_URL: 'http://host/v1', OLLAMA_API_KEY: 'ü' });
+
+  expect(faults).toEqual([]);
+  const { message } = failureOf(() => accessTo('ollama', settings['ollama']));
+  expect(message).toContain('set OLLAMA_API_KEY');
+  expect(message).not.toContain('ü');
+});
+
+test('a key that no header can carry is a fault that does not show it', () => {
+  const { faults } = read({ OPENAI_API_KEY: 'sk-secret\nsecond' });
+
+  expect(faults).toEqual(['OPENAI_API_KEY=…: expected a key of visible ASCII characters']);
+});
+
+test('every fault is reported at once', () => {
+  expect(
+    read({ OPENAI_BASE_URL: 'a', ANTHROPIC_BASE_URL: 'b', OPENAI_API_KEY: 'ü' }).faults,
+  ).toHaveLength(3);
+});
+
+test('a model is a provider and a name, which may have slashes', () => {
+  expect(partsOfModel('my-gateway/org/model:7b')).toEqual({
+    provider: 'my-gateway',
+    name: 'org/model:7b',
+  });
+});
+
+test.each([
+  ['openai', 'https://api.openai.com/v1', 'chat'],
+  ['anthropic', 'https://api.anthropic.com/v1', 'messages'],
+])('%s has an address of its own', (provider, baseUrl, protocol) => {
+  expect(accessTo(provider, { apiKey: 'k', baseUrl: null })).toEqual({
+    provider,
+    protocol,
+    baseUrl,
+    apiKey: 'k',
+  });
+});

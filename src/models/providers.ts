@@ -1,0 +1,136 @@
+/**
+ * Which providers of models the environment names, and what a call of one needs. `openai` and
+ * `anthropic` are known by name; whatever else has an address in `<NAME>_BASE_URL` speaks OpenAI's
+ * chat protocol: Ollama, vLLM, LM Studio, a gateway. Such a name may be another program's too, so what
+ * is wrong with it is said to whoever asks for a model of it. No value is ever part of a fault.
+ */
+import { baseUrlFault } from '../kernel/base-url.ts';
+import { ModelError } from './model.ts';
+
+/** How a provider is reached; null for what is not set. */
+export interface ProviderSettings {
+  readonly apiKey: string | null;
+  /** Below which the protocol's paths are, `https://host/v1`. */
+  readonly baseUrl: string | null;
+  /** Whether it is known to ask for no key, whatever its name is. */
+  readonly isOpen?: boolean;
+}
+
+/** Chat completions (OpenAI's) or messages (Anthropic's). */
+export type Protocol = 'chat' | 'messages';
+
+/** All that a call of a provider needs. */
+export interface Access {
+  readonly provider: string;
+  readonly protocol: Protocol;
+  readonly baseUrl: string;
+  readonly apiKey: string | null;
+}
+
+/** What the environment says of providers. */
+export interface EnvironmentProviders {
+  /** By the name that a model begins with. */
+  readonly settings: ReadonlyMap<string, ProviderSettings>;
+  /** What is wrong with the variables of OpenAI and Anthropic, a sentence for each. */
+  readonly faults: readonly string[];
+}
+
+const known: Readonly<Record<string, { protocol: Protocol; baseUrl: string }>> = {
+  openai: { protocol: 'chat', baseUrl: 'https://api.openai.com/v1' },
+  anthropic: { protocol: 'messages', baseUrl: 'https://api.anthropic.com/v1' },
+};
+const namedAddress = /^([A-Z][A-Z0-9_]*)_BASE_URL$/;
+const wellFormedModel = /^([a-z][a-z0-9-]*)\/(\S.*)$/;
+
+/**
+ * Reads `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`, and
+ * `<NAME>_BASE_URL` with `<NAME>_API_KEY`. A variable that is empty counts as not set.
+ */
+export function providersFrom(
+  environment: Readonly<Record<string, string | undefined>>,
+): EnvironmentProviders {
+  const settings = new Map<string, ProviderSettings>();
+  const faults: string[] = [];
+  const valueIn = (name: string): string | null => environment[name]?.trim() || null;
+  const others = Object.keys(environment).flatMap((name) => namedAddress.exec(name)?.[1] ?? []);
+  for (const name of new Set(['OPENAI', 'ANTHROPIC', ...others.sort()])) {
+    const [keyName, urlName] = [`${name}_API_KEY`, `${name}_BASE_URL`];
+    const [apiKey, baseUrl] = [valueIn(keyName), valueIn(urlName)];
+    const slug = name.toLowerCase().replaceAll('_', '-');
+    if (baseUrl === null && (apiKey === null || !Object.hasOwn(known, slug))) continue;
+    settings.set(slug, { apiKey, baseUrl });
+    if (!Object.hasOwn(known, slug)) continue;
+    if (baseUrl !== null && baseUrlFault(baseUrl) !== null) {
+      faults.push(
+        `${urlName}=…: expected an http or https url without credentials, query and fragment`,
+      );
+    }
+    if (apiKey !== null && !fitsHeader(apiKey)) {
+      faults.push(`${keyName}=…: expected a key of visible ASCII characters`);
+    }
+  }
+  return { settings, faults };
+}
+
+/** The provider and the model's own name in `provider/model`. Throws a ModelError. */
+export function partsOfModel(model: string): { provider: string; name: string } {
+  const [, provider, name] = wellFormedModel.exec(model) ?? [];
+  if (provider !== undefined && name !== undefined) return { provider, name };
+  throw new ModelError(
+    'credentials',
+    `The model ${JSON.stringify(model.slice(0, 200))} is not written as provider/model`,
+  );
+}
+
+/** What a call needs, from what is set. Throws a ModelError that says what to set. */
+export function accessTo(provider: string, settings: ProviderSettings | undefined): Access {
+  const own = Object.hasOwn(known, provider) ? known[provider] : undefined;
+  const baseUrl = settings?.baseUrl ?? own?.baseUrl;
+  if (baseUrl === undefined) {
+    throw new ModelError(
+      'credentials',
+      `No provider ${provider} is known: set ${variable(provider, 'BASE_URL')}, or store credentials for the organization`,
+    );
+  }
+  const urlFault = baseUrlFault(baseUrl);
+  if (urlFault !== null) {
+    throw new ModelError(
+      'credentials',
+      `${variable(provider, 'BASE_URL')} is no http or https url that the provider ${provider} can be reached by: it ${urlFault}`,
+    );
+  }
+  const apiKey = settings?.apiKey ?? null;
+  if (apiKey === null && own !== undefined && settings?.isOpen !== true) {
+    throw new ModelError(
+      'credentials',
+      `There are no credentials for the provider ${provider}: ${howToSetKey(provider)}`,
+    );
+  }
+  if (apiKey !== null && !fitsHeader(apiKey)) {
+    throw new ModelError(
+      'credentials',
+      `The credentials for the provider ${provider} are no key of visible ASCII characters: ${howToSetKey(provider)}`,
+    );
+  }
+  const protocol = own?.protocol ?? 'chat';
+  return { provider, protocol, apiKey, baseUrl: addressOf(protocol, baseUrl) };
+}
+
+/** The end of a sentence. */
+export function howToSetKey(provider: string): string {
+  return `set ${variable(provider, 'API_KEY')}, or store credentials for the organization`;
+}
+
+function variable(provider: string, what: 'API_KEY' | 'BASE_URL'): string {
+  return `${provider.toUpperCase().replaceAll('-', '_')}_${what}`;
+}
+
+/** Anthropic's own clients take the address without its version, others with it: both are right. */
+function addressOf(protocol: Protocol, baseUrl: string): string {
+  const plain = baseUrl.replace(/\/+$/, '');
+  return protocol === 'chat' || /\/v\d+$/.test(plain) ? plain : `${plain}/v1`;
+}
+
+function fitsHeader(key: string): boolean {
+  return /^[\x21-\x7e]+$/.test(key);
+}

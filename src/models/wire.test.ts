@@ -1,0 +1,92 @@
+/** That an exchange with a provider is bounded, whatever the provider does. */
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import { expect, onTestFinished, test } from 'vitest';
+import { openWire, type WireFault } from './wire.ts';
+
+const bounds = { stream: 10_000, document: 5_000 };
+
+/** What becomes of an exchange with a server that answers with this. */
+async function exchangeWith(answer: (response: ServerResponse) => void) {
+  const closed = Promise.withResolvers<void>();
+  const server = createServer((_request, response) => {
+    response.once('close', () => closed.resolve());
+    answer(response);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const wire = openWire({
+    protocol: 'chat',
+    signal: new AbortController().signal,
+    idleMs: 10_000,
+    bounds,
+  });
+  onTestFinished(() => wire.close());
+  let text = '';
+  try {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    text = await (await wire.fetch(url)).text();
+  } catch {
+    // The fault says why.
+  }
+  return { fault: wire.fault(), text, closed: closed.promise };
+}
+
+function endless(piece: string): Readable {
+  return Readable.from(
+    (function* () {
+      for (;;) yield piece;
+    })(),
+  );
+}
+
+test.each<[string, string, string]>([
+  ['a stream', ': still thinking\n\n', '10000 bytes'],
+  ['a stream with answers in it', 'data: {"choices":[]}\n\n', '10000 bytes'],
+  ['a document', '{"choices": ', '5000 bytes'],
+  ['blanks before anything', ' ', '10000 bytes'],
+])('%s without end is given up, and its connection with it', async (_what, piece, detail) => {
+  const { fault, closed } = await exchangeWith((response) => {
+    endless(piece).pipe(response);
+  });
+
+  expect(fault).toEqual<WireFault>({ kind: 'excessive', detail });
+  await closed;
+});
+
+test('an error without end is cut, and its connection with it', async () => {
+  const { fault, closed } = await exchangeWith((response) => {
+    response.writeHead(400);
+    endless('no. ').pipe(response);
+  });
+
+  expect(fault).toMatchObject({ kind: 'status', status: 400 });
+  expect((fault as { message: string }).message.length).toBeLessThan(1024 * 1024);
+  await closed;
+});
+
+test('a connection that does not end after its answer is dropped', async () => {
+  const { fault, text, closed } = await exchangeWith((response) => {
+    response.write('data: {"choices":[]}\n\ndata: [DONE]\n\n');
+  });
+
+  expect(fault).toBeNull();
+  expect(text).toBe('data: {"choices":[]}\n\n');
+  await closed;
+});
+
+test('a document is passed on as the events of a stream', async () => {
+  const { text } = await exchangeWith((response) =>
+    response.end('{"choices":[{"message":{"content":"Hi."},"index":0,"finish_reason":"stop"}]}'),
+  );
+
+  const chunk = { choices: [{ index: 0, finish_reason: 'stop', delta: { content: 'Hi.' } }] };
+  expect(text).toMatch(/^data: .+\n\n$/);
+  expect(JSON.parse(text.slice(6))).toEqual(chunk);
+});

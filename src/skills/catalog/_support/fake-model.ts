@@ -1,0 +1,60 @@
+/** For tests: runs a skill that thinks, with a model that answers as the test says. */
+
+import type { GenerateRequest, SkillContext, SkillDefinition } from '../../definition.ts';
+import { type Trial, trySkill } from './try-skill.ts';
+
+/** A text, or what the request's schema asks for. */
+type Answer = string | object;
+
+export interface FakeModel {
+  readonly generate: SkillContext['generate'];
+  /** What was asked, in the order in which it was. */
+  readonly requests: readonly GenerateRequest[];
+  /** The most requests that were under way at once. */
+  atOnceMax(): number;
+}
+
+/** A model that answers with what `answer` returns, and fails with what it throws. */
+export function fakeModel(
+  answer: (request: GenerateRequest, number: number) => Answer | Promise<Answer>,
+): FakeModel {
+  const requests: GenerateRequest[] = [];
+  let underWay = 0;
+  let atOnce = 0;
+  return {
+    requests,
+    atOnceMax: () => atOnce,
+    async generate(request) {
+      requests.push(request);
+      underWay += 1;
+      atOnce = Math.max(atOnce, underWay);
+      try {
+        const said = await answer(request, requests.length);
+        const usage = { prompt_tokens: null, completion_tokens: null, total_tokens: null };
+        const text = typeof said === 'string' ? said : JSON.stringify(said);
+        return request.schema === undefined
+          ? { text, isCut: false, turns: 1, usage }
+          : { text, output: said, isCut: false, turns: 1, usage };
+      } finally {
+        underWay -= 1;
+      }
+    },
+  };
+}
+
+/** Runs the skill as `trySkill` does, with the model. */
+export function tryThinking<Input, Output>(
+  skill: SkillDefinition<Input, Output>,
+  input: Input,
+  model: FakeModel,
+  trial: Trial = {},
+): Promise<Output> {
+  return trySkill(skill, input, { ...trial, generate: model.generate });
+}
+
+/** The text between the tags of a prompt. */
+export function textIn({ prompt }: GenerateRequest): string {
+  const [, text] = /^<([a-z0-9-]+)>\n([\s\S]*)\n<\/\1>\n\n[^\n]+$/.exec(prompt)?.slice(1) ?? [];
+  if (text === undefined) throw new Error(`No text between tags in: ${prompt.slice(0, 200)}`);
+  return text;
+}

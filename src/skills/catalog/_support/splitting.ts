@@ -1,0 +1,117 @@
+/**
+ * Cuts a long text into pieces that a model reads one at a time. Promises that the pieces, joined, are
+ * the text again, that none is longer than asked for, that there are hardly more than twice as many as
+ * needed, and that no character as readers see it is cut, unless it alone is longer than a piece. A
+ * cut is made at the last end of a paragraph in the second half of the piece; where there is none, of
+ * a sentence, a line, a word. A fenced code block that fits into a piece stays whole.
+ */
+
+/** UTF-16 code units of a text, from `start` up to `end`. */
+interface Range {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The last border of a kind at or before `limit`; 0 when there is none. */
+type LastBorder = (window: string, limit: number) => number;
+
+/**
+ * Characters of one piece to read. About 6,000 tokens of English and hardly more than 24,000 of any
+ * script, so that a piece, what is said about it and an answer fit into the window of 32,768 that
+ * small models have; and still few calls for a long text.
+ */
+export const pieceLengthMax = 24_000;
+
+/** Whether a sentence or word ends is decided by what follows; by no more than this in practice. */
+const lookAhead = 128;
+
+const segmenters = {
+  grapheme: new Intl.Segmenter('en', { granularity: 'grapheme' }),
+  word: new Intl.Segmenter('en', { granularity: 'word' }),
+  sentence: new Intl.Segmenter('en', { granularity: 'sentence' }),
+};
+const proseBorders: readonly LastBorder[] = [endOfParagraph, endOfSentence, endOfLine, endOfWord];
+const codeBorders: readonly LastBorder[] = [endOfParagraph, endOfLine, endOfWord];
+
+/** The pieces in order; none for an empty text. `lengthMax` is in UTF-16 code units, at least 2. */
+export function splitText(text: string, lengthMax: number): string[] {
+  const blocks = codeBlocks(text);
+  const pieces: string[] = [];
+  let start = 0;
+  while (text.length - start > lengthMax) {
+    const end = endOfPiece(text, { start, end: start + lengthMax }, blocks);
+    pieces.push(text.slice(start, end));
+    start = end;
+  }
+  if (start < text.length) pieces.push(text.slice(start));
+  return pieces;
+}
+
+/** Where the piece ends that begins with `longest` and may be as long. */
+function endOfPiece(text: string, longest: Range, blocks: readonly Range[]): number {
+  const { start, end } = longest;
+  const lengthMax = end - start;
+  const around = (at: number) => blocks.find((block) => block.start < at && at < block.end);
+  const borders = around(end) === undefined ? proseBorders : codeBorders;
+  const cut = start + lastCut(text.slice(start, end + lookAhead), lengthMax, borders);
+  const block = around(cut);
+  if (block === undefined || block.end - block.start > lengthMax) return cut;
+  return block.end <= end ? block.end : block.start;
+}
+
+function lastCut(window: string, lengthMax: number, borders: readonly LastBorder[]): number {
+  const characters = segmenters.grapheme.segment(window);
+  const beginOfCharacter = (at: number) => characters.containing(at)?.index ?? 0;
+  for (const lastBorder of borders) {
+    const at = lastBorder(window, lengthMax);
+    if (at >= lengthMax / 2 && beginOfCharacter(at) === at) return at;
+  }
+  const at = beginOfCharacter(lengthMax);
+  return at > 0 ? at : codePointBefore(window, lengthMax);
+}
+
+function endOfParagraph(window: string, limit: number): number {
+  let end = 0;
+  for (const blank of window.slice(0, limit).matchAll(/\n(?:[^\S\n]*\n)+/g)) {
+    end = blank.index + blank[0].length;
+  }
+  return end;
+}
+
+/** Hard-wrapped prose has a line end in the middle of its sentences, which Unicode would end. */
+function endOfSentence(window: string, limit: number): number {
+  const unwrapped = window.replace(
+    /(\S)(\r\n|\r|\n)(?=\S)/g,
+    (_all, last: string, lineEnd: string) => last + ' '.repeat(lineEnd.length),
+  );
+  return segmenters.sentence.segment(unwrapped).containing(limit)?.index ?? 0;
+}
+
+function endOfLine(window: string, limit: number): number {
+  return window.lastIndexOf('\n', limit - 1) + 1;
+}
+
+function endOfWord(window: string, limit: number): number {
+  return segmenters.word.segment(window).containing(limit)?.index ?? 0;
+}
+
+function codePointBefore(window: string, limit: number): number {
+  return (window.codePointAt(limit - 1) ?? 0) > 0xffff ? limit - 1 : limit;
+}
+
+/** Fenced code blocks of Markdown, from their first fence to the end of the last one's line. */
+function codeBlocks(text: string): Range[] {
+  const blocks: Range[] = [];
+  let open: { start: number; fence: string } | undefined;
+  for (const line of text.matchAll(/^[ \t]*(`{3,}|~{3,})([^\n]*)\n?/gm)) {
+    const [all, fence = '', rest = ''] = line;
+    if (open === undefined) {
+      const isInline = fence.startsWith('`') && rest.includes('`');
+      if (!isInline) open = { start: line.index, fence };
+    } else if (fence.startsWith(open.fence) && rest.trim() === '') {
+      blocks.push({ start: open.start, end: line.index + all.length });
+      open = undefined;
+    }
+  }
+  return blocks;
+}

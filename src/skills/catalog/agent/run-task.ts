@@ -1,0 +1,82 @@
+import { defineSkill, type JsonSchema } from '../../definition.ts';
+
+interface Input {
+  readonly task: string;
+  readonly schema?: JsonSchema;
+  readonly max_turns?: number;
+}
+
+interface Output {
+  readonly answer: string;
+  readonly output?: unknown;
+}
+
+export default defineSkill<Input, Output>({
+  category: 'agent',
+  name: 'run-task',
+  version: 'v1.0',
+  displayName: 'Run task',
+  description:
+    'Gives the agent a task in plain words. It follows its instructions, uses its skills and its ' +
+    'memory, and answers; with a JSON Schema also as data.',
+  parameters: {
+    type: 'object',
+    required: ['task'],
+    additionalProperties: false,
+    properties: {
+      task: {
+        type: 'string',
+        maxLength: 65_536,
+        pattern: '\\S',
+        description: 'What the agent is to do, with all that it needs to know.',
+      },
+      schema: {
+        type: 'object',
+        description: 'JSON Schema (draft 2020-12) of the data that `output` is to be.',
+      },
+      max_turns: {
+        type: 'integer',
+        minimum: 1,
+        maximum: 100,
+        description: "Most calls of the model; the platform's setting when left out.",
+      },
+    },
+  },
+  output: {
+    type: 'object',
+    required: ['answer'],
+    additionalProperties: false,
+    properties: {
+      answer: { type: 'string', description: 'What the agent says in the end.' },
+      output: { description: 'The answer as the schema wants it; absent without a schema.' },
+    },
+  },
+  timeoutMs: 600_000,
+  continuesConversations: true,
+  examples: [
+    { input: { task: 'What is on our list of open questions?' } },
+    {
+      input: {
+        task: 'Find three names for a café beside a railway station.',
+        schema: {
+          type: 'object',
+          required: ['names'],
+          additionalProperties: false,
+          properties: { names: { type: 'array', items: { type: 'string' } } },
+        },
+        max_turns: 5,
+      },
+    },
+  ],
+
+  async run({ task, schema, max_turns: maxTurns }, ctx) {
+    const { text, output } = await ctx.generate({
+      prompt: task,
+      tools: true,
+      continues: true,
+      schema,
+      maxTurns,
+    });
+    return schema === undefined ? { answer: text } : { answer: text, output };
+  },
+});

@@ -1,0 +1,169 @@
+/**
+ * Data out of a text, as a JSON Schema wants it. A text longer than a piece is read in pieces, in one
+ * of two ways. Where the schema asks for lists and nothing else, each piece is asked for its entries,
+ * and the lists are joined: no entry is lost, however many there are. For anything else a piece does
+ * not know what the others say: asked for a whole answer it would invent what it lacks, and joined
+ * answers need not fit the schema. So findings are noted on each piece, and one call makes the data
+ * of all of them.
+ */
+
+import { defineSkill, type JsonSchema, type SkillContext } from '../../definition.ts';
+import { digestOf } from '../_support/digest.ts';
+import { inParallel } from '../_support/in-parallel.ts';
+import { inThread } from '../_support/in-thread.ts';
+import { joinLists, listsOnly } from '../_support/lists.ts';
+import { quote } from '../_support/quoting.ts';
+import { pieceLengthMax, splitText } from '../_support/splitting.ts';
+
+interface Input {
+  readonly text: string;
+  readonly schema: JsonSchema;
+  readonly instructions?: string;
+}
+
+interface Output {
+  readonly data: unknown;
+}
+
+export default defineSkill<Input, Output>({
+  category: 'text',
+  name: 'extract',
+  version: 'v1.0',
+  displayName: 'Extract',
+  description:
+    'Takes data out of a text, in the shape of a JSON Schema: the parties of a contract, all dates, ' +
+    'the entries of a list. Long texts are read in parts.',
+  parameters: {
+    type: 'object',
+    required: ['text', 'schema'],
+    additionalProperties: false,
+    properties: {
+      text: {
+        type: 'string',
+        maxLength: 1_000_000,
+        pattern: '\\S',
+        description: 'Text to take the data out of.',
+      },
+      schema: {
+        type: 'object',
+        description: 'JSON Schema (draft 2020-12) of the data; descriptions of fields help.',
+      },
+      instructions: {
+        type: 'string',
+        maxLength: 4_000,
+        pattern: '\\S',
+        description: 'What to take and what to leave out.',
+      },
+    },
+  },
+  output: {
+    type: 'object',
+    required: ['data'],
+    additionalProperties: false,
+    properties: { data: { description: 'The data, valid by the schema.' } },
+  },
+  timeoutMs: 600_000,
+  examples: [
+    {
+      input: {
+        text: 'Invoice A-17 of 3 March 2026: two chairs at 80 francs each, a table at 240 francs.',
+        schema: {
+          type: 'object',
+          required: ['number', 'items'],
+          additionalProperties: false,
+          properties: {
+            number: { type: 'string' },
+            items: {
+              type: 'array',
+              items: {
+                type: 'object',
+                required: ['name', 'price'],
+                additionalProperties: false,
+                properties: { name: { type: 'string' }, price: { type: 'number' } },
+              },
+            },
+          },
+        },
+      },
+    },
+  ],
+
+  async run(input, ctx) {
+    const pieces = splitText(input.text, pieceLengthMax).filter((piece) => piece.trim() !== '');
+    const [first = '', ...others] = pieces;
+    if (others.length === 0) return { data: await dataIn({ text: first }, input, ctx) };
+    if (listsOnly(input.schema)) return { data: await listsIn(pieces, input, ctx) };
+    return { data: await dataInFindings(input, ctx) };
+  },
+});
+
+/** The data in what is one piece: of the text, or of what was found in all of it. */
+async function dataIn(
+  { text, areFindings = false }: { text: string; areFindings?: boolean },
+  input: Input,
+  ctx: SkillContext,
+): Promise<unknown> {
+  const { request } = quote({
+    instructions: [
+      'You take data out of a text, in the shape of the schema that you are given.',
+      ...(areFindings
+        ? [
+            'Of the text you have what was found in its parts, in their order; some of it may come twice.',
+          ]
+        : []),
+      ...rules(input),
+    ],
+    task: 'Take the data out of this text.',
+    text,
+  });
+  return (await ctx.generate({ ...request, schema: input.schema, temperature: 0 })).output;
+}
+
+async function listsIn(
+  pieces: readonly string[],
+  input: Input,
+  ctx: SkillContext,
+): Promise<unknown> {
+  let read = 0;
+  const parts = await inParallel(pieces, ctx.signal, async (piece) => {
+    const data = await dataIn({ text: piece }, input, ctx);
+    read += 1;
+    ctx.progress(read / pieces.length, `read ${read} of ${pieces.length} parts`);
+    return data;
+  });
+  return joinLists(input.schema, parts);
+}
+
+async function dataInFindings(input: Input, ctx: SkillContext): Promise<unknown> {
+  await assertUsable(input.schema, ctx.signal);
+  const findings = await digestOf(input.text, {
+    ctx,
+    instructions: [
+      'You look through a part of a longer text for the data that a schema asks for. Note all that ' +
+        'bears on one of its fields, one finding a line: the field, a colon, and the words or figures ' +
+        'of the text. Where the part has nothing of it, note nothing but "none".',
+      ...rules(input),
+      `The schema: ${JSON.stringify(input.schema)}`,
+    ],
+  });
+  return dataIn({ text: findings.text, areFindings: true }, input, ctx);
+}
+
+function rules({ instructions }: Input): string[] {
+  return [
+    'Take only what the text says, as it says it. What it does not say is left out, or null, as the ' +
+      'schema allows. Never make anything up.',
+    ...(instructions === undefined ? [] : [`What to take and what to leave out: ${instructions}`]),
+  ];
+}
+
+/** A schema that cannot be used is refused before the findings are paid for. */
+async function assertUsable(schema: JsonSchema, signal: AbortSignal): Promise<void> {
+  await inThread({
+    module: new URL('../data/validate-json.ts', import.meta.url).href,
+    function: 'validate',
+    input: { schema, data: null },
+    signal,
+    timeoutMs: 5_000,
+  });
+}

@@ -1,0 +1,124 @@
+/** A summary by the agent's model. A long text is read in pieces; the summary is made of the notes. */
+
+import { defineSkill, SkillError } from '../../definition.ts';
+import { digestOf } from '../_support/digest.ts';
+import { quote } from '../_support/quoting.ts';
+
+interface Input {
+  readonly text: string;
+  readonly max_words?: number;
+  readonly focus?: string;
+  readonly format?: 'paragraph' | 'bullets';
+}
+
+interface Output {
+  readonly summary: string;
+  readonly parts: number;
+}
+
+const wordsDefault = 150;
+/** So that notes on few pieces are enough for a long summary, and notes on many are not too long. */
+const noteWords = { min: 200, max: 600 };
+
+export default defineSkill<Input, Output>({
+  category: 'text',
+  name: 'summarize',
+  version: 'v1.0',
+  displayName: 'Summarize',
+  description:
+    'Says in few words what a text says, in its language, as a paragraph or as a list. Long texts ' +
+    'are read in parts.',
+  parameters: {
+    type: 'object',
+    required: ['text'],
+    additionalProperties: false,
+    properties: {
+      text: {
+        type: 'string',
+        maxLength: 1_000_000,
+        pattern: '\\S',
+        description: 'Text to summarize.',
+      },
+      max_words: {
+        type: 'integer',
+        minimum: 10,
+        maximum: 2_000,
+        default: wordsDefault,
+        description: 'Words that the summary should not exceed; the model counts roughly.',
+      },
+      focus: {
+        type: 'string',
+        maxLength: 1_000,
+        pattern: '\\S',
+        description: 'What matters most to the reader.',
+      },
+      format: {
+        enum: ['paragraph', 'bullets'],
+        default: 'paragraph',
+        description: 'Whether to write prose or a Markdown list.',
+      },
+    },
+  },
+  output: {
+    type: 'object',
+    required: ['summary', 'parts'],
+    additionalProperties: false,
+    properties: {
+      summary: { type: 'string', description: 'The summary.' },
+      parts: { type: 'integer', description: 'Parts in which the text was read.' },
+    },
+  },
+  timeoutMs: 600_000,
+  examples: [
+    {
+      input: {
+        text:
+          'The committee met on Tuesday. It approved the budget of 40,000 francs by five votes to ' +
+          'two, and put the question of the new roof off until May.',
+        max_words: 20,
+        focus: 'decisions',
+        format: 'bullets',
+      },
+    },
+  ],
+
+  async run({ text, max_words: words = wordsDefault, focus, format }, ctx) {
+    const interest = focus === undefined ? [] : [`What matters most to the reader: ${focus}`];
+    const digest = await digestOf(text, {
+      ctx,
+      instructions: [
+        'You take notes on a part of a longer text, from which a summary of all of it will be written.',
+        `Note the main points, names, figures, dates and decisions in at most ${noteLength(words)} words.`,
+        ...interest,
+      ],
+    });
+    const isWhole = digest.parts === 1;
+    const asked = quote({
+      instructions: [
+        isWhole
+          ? 'You summarize a text.'
+          : 'You summarize a text of which you have notes on all parts, in their order. Write about ' +
+            'the text, not about the notes.',
+        `Write at most ${words} words, in the language of the text, as ${shapes[format ?? 'paragraph']}.`,
+        ...interest,
+        'Say only what the text says. Answer with the summary alone, without a heading.',
+      ],
+      task: 'Summarize this text.',
+      text: digest.text,
+    });
+    const summary = asked.bare((await ctx.generate(asked.request)).text);
+    if (summary === '') {
+      throw new SkillError('The model answered with an empty summary', { retryable: false });
+    }
+    return { summary, parts: digest.parts };
+  },
+});
+
+const shapes = {
+  paragraph: 'prose in one paragraph, or in a few where it is long',
+  bullets: 'a Markdown list whose lines begin with "- "',
+};
+
+function noteLength(words: number): number {
+  return Math.min(Math.max(words, noteWords.min), noteWords.max);
+}

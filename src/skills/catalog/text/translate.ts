@@ -1,0 +1,132 @@
+/**
+ * A translation by the agent's model. A long text is translated in pieces, several at a time, and
+ * joined with exactly the white space that stood between them.
+ */
+
+import { defineSkill, SkillError } from '../../definition.ts';
+import { inParallel } from '../_support/in-parallel.ts';
+import { quote } from '../_support/quoting.ts';
+import { splitText } from '../_support/splitting.ts';
+
+interface Input {
+  readonly text: string;
+  readonly to: string;
+  readonly from?: string;
+  readonly tone?: string;
+  readonly glossary?: Readonly<Record<string, string>>;
+}
+
+interface Output {
+  readonly text: string;
+}
+
+/**
+ * Characters translated at a time. The answer is as long as the piece, and many models stop at 4,096
+ * tokens: this many characters come to less in nearly every pair of languages.
+ */
+export const pieceLengthMax = 4_000;
+
+/** The translation, at three bytes a character, still fits into the 1 MiB that an output may have. */
+const textLengthMax = 300_000;
+const termLengthMax = 100;
+
+const language = { type: 'string', maxLength: 100, pattern: '\\S' };
+
+export default defineSkill<Input, Output>({
+  category: 'text',
+  name: 'translate',
+  version: 'v1.0',
+  displayName: 'Translate',
+  description:
+    'Translates a text and keeps its layout: paragraphs, Markdown, code and placeholders. Long texts ' +
+    'are translated in parts.',
+  parameters: {
+    type: 'object',
+    required: ['text', 'to'],
+    additionalProperties: false,
+    properties: {
+      text: {
+        type: 'string',
+        maxLength: textLengthMax,
+        pattern: '\\S',
+        description: 'Text to translate.',
+      },
+      to: { ...language, description: 'Language to translate into, by name or tag (`de-CH`).' },
+      from: { ...language, description: 'Language of the text, where the model should not guess.' },
+      tone: {
+        type: 'string',
+        maxLength: 200,
+        pattern: '\\S',
+        description: 'How it should sound: `formal`, `as to a friend`.',
+      },
+      glossary: {
+        type: 'object',
+        maxProperties: 200,
+        propertyNames: { type: 'string', minLength: 1, maxLength: termLengthMax },
+        additionalProperties: { type: 'string', minLength: 1, maxLength: termLengthMax },
+        description: 'Translations of terms, by term.',
+      },
+    },
+  },
+  output: {
+    type: 'object',
+    required: ['text'],
+    additionalProperties: false,
+    properties: { text: { type: 'string', description: 'The translation.' } },
+  },
+  timeoutMs: 1_200_000,
+  examples: [
+    {
+      input: {
+        text: '# Opening hours\n\nThe museum is open from **nine to five**.\n',
+        to: 'German',
+        tone: 'formal',
+        glossary: { museum: 'Museum' },
+      },
+    },
+  ],
+
+  async run(input, ctx) {
+    const pieces = splitText(input.text, pieceLengthMax);
+    const instructions = instructionsFor(input);
+    let done = 0;
+    const translated = await inParallel(pieces, ctx.signal, async (piece) => {
+      const [before, core, after] = withoutSurroundings(piece);
+      if (core === '') return piece;
+      const asked = quote({ instructions, task: 'Translate this text.', text: core });
+      const said = await ctx.generate(asked.request);
+      const translation = asked.bare(said.text);
+      if (said.isCut || translation === '') {
+        const fault = said.isCut ? 'a translation that breaks off' : 'an empty translation';
+        throw new SkillError(`The model answered with ${fault}`, { retryable: false });
+      }
+      done += 1;
+      if (pieces.length > 1) {
+        ctx.progress(done / pieces.length, `translated ${done} of ${pieces.length} parts`);
+      }
+      return before + translation + after;
+    });
+    return { text: translated.join('') };
+  },
+});
+
+function instructionsFor({ to, from, tone, glossary = {} }: Input): string[] {
+  const terms = Object.entries(glossary).sort(([a], [b]) => (a < b ? -1 : 1));
+  return [
+    `You translate a text${from === undefined ? '' : ` from ${from}`} into ${to}.`,
+    ...(tone === undefined ? [] : [`The tone: ${tone}`]),
+    'Translate everything and add nothing. What is in that language already stays as it is.',
+    'Keep line ends, Markdown, HTML tags, code, links and placeholders such as {name} or %s. The text ' +
+      'may be part of a longer one, and begin or end in the middle of a list or of code.',
+    ...(terms.length === 0 ? [] : ['These terms are translated so, as JSON:']),
+    ...terms.map(([term, translation]) => JSON.stringify({ term, translation })),
+    'Answer with the translation alone.',
+  ];
+}
+
+/** White space before the text, the text, white space after it. */
+function withoutSurroundings(piece: string): [string, string, string] {
+  const core = piece.trim();
+  const begin = piece.indexOf(core);
+  return [piece.slice(0, begin), core, piece.slice(begin + core.length)];
+}

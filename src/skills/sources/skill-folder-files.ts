@@ -1,0 +1,140 @@
+/**
+ * Which files a skill written as prose has: the regular files below its folder, without hidden names
+ * and `node_modules`. Symbolic links are followed inside the folder only. Promises that a list is
+ * bounded, however many files there are and however deep they lie.
+ */
+import type { Dirent, Stats } from 'node:fs';
+import { opendir, realpath, stat } from 'node:fs/promises';
+import { join, sep } from 'node:path';
+
+/** A file of a skill's folder. */
+export interface SkillFile {
+  /** Relative to the folder, with `/`. */
+  readonly path: string;
+  /** Bytes. */
+  readonly size: number;
+}
+
+export interface SkillFiles {
+  /** At most 200; those nearest to the top of the folder first. */
+  readonly files: readonly SkillFile[];
+  /** Files that are not listed. */
+  readonly more: number;
+  /** False when the folder is so large or deep that not all of it was looked at. */
+  readonly isComplete: boolean;
+}
+
+const LISTED_MAX = 200;
+/** Entries of folders that are looked at for one list. */
+const ENTRIES_MAX = 10_000;
+/** How many folders deep files are listed. */
+const DEPTH_MAX = 16;
+
+/** The files of `folder`, without hidden ones and `node_modules`; none when it cannot be read. */
+export async function listSkillFiles(folder: string): Promise<SkillFiles> {
+  const { paths, isComplete } = await findSkillPaths(folder);
+  const files: SkillFile[] = [];
+  for (const path of paths.slice(0, LISTED_MAX)) {
+    const size = await sizeOf(join(folder, path));
+    if (size !== undefined) files.push({ path, size });
+  }
+  return { files, more: Math.max(0, paths.length - LISTED_MAX), isComplete };
+}
+
+/** A folder still to be looked at. */
+interface Pending {
+  readonly path: string;
+  /** Without symbolic links. */
+  readonly real: string;
+  readonly depth: number;
+}
+
+/** Paths of the regular files, folder by folder from the top; each real folder once. Never throws. */
+export async function findSkillPaths(
+  folder: string,
+): Promise<{ paths: string[]; isComplete: boolean }> {
+  const paths: string[] = [];
+  const root = (await targetOf(folder))?.real;
+  if (root === undefined) return { paths, isComplete: true };
+  const pending: Pending[] = [{ path: '', real: root, depth: 0 }];
+  const seen = new Set([root]);
+  let isComplete = true;
+  let left = ENTRIES_MAX;
+  for (const dir of pending) {
+    const entries = await entriesOf(dir.real, left + 1);
+    if (entries.length > left) isComplete = false;
+    for (const entry of entries.slice(0, left).filter(({ name }) => isListed(name))) {
+      const path = dir.path === '' ? entry.name : `${dir.path}/${entry.name}`;
+      const { kind, real } = await resolve(root, join(dir.real, entry.name), entry.kind);
+      if (kind === 'file') paths.push(path);
+      if (kind !== 'folder' || seen.has(real)) continue;
+      seen.add(real);
+      if (dir.depth + 1 < DEPTH_MAX) pending.push({ path, real, depth: dir.depth + 1 });
+      else isComplete = false;
+    }
+    left = Math.max(0, left - entries.length);
+  }
+  return { paths, isComplete };
+}
+
+type Kind = 'file' | 'folder' | 'link' | 'other';
+
+/** What a link is that stays inside `root`; every other entry is what it is. */
+async function resolve(
+  root: string,
+  path: string,
+  kind: Kind,
+): Promise<{ kind: Kind; real: string }> {
+  if (kind !== 'link') return { kind, real: path };
+  const target = await targetOf(path);
+  if (target === undefined || !isWithin(root, target.real)) return { kind: 'other', real: path };
+  return target;
+}
+
+/** Undefined where a path leads nowhere, or in a circle. */
+async function targetOf(path: string): Promise<{ kind: Kind; real: string } | undefined> {
+  try {
+    const real = await realpath(path);
+    return { kind: kindOf(await stat(real)), real };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The first `max` entries by name; none of a folder that cannot be read. */
+async function entriesOf(dir: string, max: number): Promise<{ name: string; kind: Kind }[]> {
+  const entries: { name: string; kind: Kind }[] = [];
+  try {
+    for await (const entry of await opendir(dir)) {
+      if (entries.length >= max) break;
+      entries.push({ name: entry.name, kind: kindOf(entry) });
+    }
+  } catch {
+    // What is not listed is not promised.
+  }
+  return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function kindOf(entry: Dirent | Stats): Kind {
+  if (entry.isSymbolicLink()) return 'link';
+  if (entry.isDirectory()) return 'folder';
+  return entry.isFile() ? 'file' : 'other';
+}
+
+/** The same names that the search for modules leaves out, but for those with an underscore. */
+export function isListed(name: string): boolean {
+  return !name.startsWith('.') && name !== 'node_modules';
+}
+
+/** Both without symbolic links. */
+export function isWithin(root: string, path: string): boolean {
+  return path === root || path.startsWith(root.endsWith(sep) ? root : root + sep);
+}
+
+async function sizeOf(path: string): Promise<number | undefined> {
+  try {
+    return (await stat(path)).size;
+  } catch {
+    return undefined;
+  }
+}

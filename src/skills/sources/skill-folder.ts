@@ -1,0 +1,190 @@
+/**
+ * Reads the files of a skill written as prose, for a model. Promises that no path leads out of the
+ * folder, whatever `..`, absolute paths and symbolic links say; that nothing but regular files is
+ * opened, so no read can block; and that every text is bounded. What cannot be read is told in a
+ * sentence. Changes nothing and executes nothing.
+ */
+import { constants } from 'node:fs';
+import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
+import { isAbsolute, join, normalize } from 'node:path';
+import { isCleanText } from '../../kernel/text.ts';
+import { findSkillPaths, isListed, isWithin } from './skill-folder-files.ts';
+import { describeBytes } from './skill-folder-kinds.ts';
+import { likest } from './skill-folder-names.ts';
+
+/** `text` or `error` is what the model is told. */
+export type SkillFileRead = { readonly text: string } | { readonly error: string };
+
+const PATH_BYTES_MAX = 1_024;
+/** Bytes that one call reads at most. */
+const READ_BYTES_MAX = 262_144;
+/** The longest character of UTF-8, so that every read gets on. */
+const READ_BYTES_MIN = 4;
+/** Paths that an error proposes. */
+const PROPOSALS_MAX = 10;
+/** A FIFO without a writer must not block, and a link that has come in since is not followed. */
+const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+
+/**
+ * Reads a file of `folder` for a model, which said `path`, `offset` and `limit` (bytes; 0 and 262,144
+ * when left out), so they may be anything. What is cut says so and how to read on; of a file that is
+ * no text the kind and the size are told.
+ */
+export async function readSkillFile(
+  folder: string,
+  path: unknown,
+  range: { offset?: unknown; limit?: unknown } = {},
+): Promise<SkillFileRead> {
+  const asked = pathOf(path);
+  if ('error' in asked) return asked;
+  const offset = wholeNumber('offset', range.offset ?? 0);
+  const limit = wholeNumber('limit', range.limit ?? READ_BYTES_MAX);
+  if (typeof offset === 'object') return offset;
+  if (typeof limit === 'object') return limit;
+  try {
+    const found = await locate(folder, asked.path);
+    return 'error' in found
+      ? found
+      : await readRegularFile(asked.path, found.file, { offset, limit });
+  } catch (error) {
+    const { code = 'an unknown error' } = error as NodeJS.ErrnoException;
+    return { error: `${show(asked.path)} cannot be read: ${code}.` };
+  }
+}
+
+/** The path without detours, or what is wrong with it before any file is looked at. */
+function pathOf(path: unknown): { path: string } | { error: string } {
+  if (typeof path !== 'string' || path.trim() === '') {
+    return { error: 'path must be a text such as "references/guide.md".' };
+  }
+  if (!isCleanText(path) || Buffer.byteLength(path) > PATH_BYTES_MAX) {
+    return { error: `path must be Unicode without NUL, of at most ${PATH_BYTES_MAX} bytes.` };
+  }
+  if (isAbsolute(path)) {
+    return { error: `${show(path)} is an absolute path; give it relative to the skill's folder.` };
+  }
+  const relative = normalize(path).replace(/\/$/, '');
+  const names = relative.split('/');
+  if (names[0] === '..') return { error: leadsOut(path) };
+  if (relative !== '.' && !names.every(isListed)) {
+    return { error: `${show(path)} is hidden; hidden files are no part of the skill.` };
+  }
+  return { path: relative };
+}
+
+function wholeNumber(field: string, value: unknown): number | { error: string } {
+  if (Number.isSafeInteger(value) && Number(value) >= 0) return Number(value);
+  return { error: `${field} must be a whole number of bytes from 0.` };
+}
+
+/** The file behind the path, when it lies in the folder and is a regular one. */
+async function locate(folder: string, path: string): Promise<{ file: string } | { error: string }> {
+  const file = await realpathOf(join(folder, path));
+  if (file === undefined) return { error: await notThere(folder, path) };
+  if (!isWithin(await realpath(folder), file)) return { error: leadsOut(path) };
+  const stats = await stat(file);
+  if (stats.isDirectory()) return { error: await isFolder(folder, path) };
+  if (!stats.isFile()) return { error: `${show(path)} is no regular file.` };
+  return { file };
+}
+
+async function readRegularFile(
+  path: string,
+  file: string,
+  range: { offset: number; limit: number },
+): Promise<SkillFileRead> {
+  const handle = await open(file, OPEN_FLAGS);
+  try {
+    const stats = await handle.stat();
+    if (!stats.isFile()) return { error: `${show(path)} is no regular file.` };
+    return await readPart(handle, path, { ...range, size: stats.size });
+  } finally {
+    await handle.close();
+  }
+}
+
+async function readPart(
+  handle: FileHandle,
+  path: string,
+  { offset, limit, size }: { offset: number; limit: number; size: number },
+): Promise<SkillFileRead> {
+  if (size === 0) return { text: `${show(path)} is empty.` };
+  if (offset >= size) return { error: `offset is beyond the end of ${show(path)}: ${size} bytes.` };
+  const wanted = Math.min(Math.max(limit, READ_BYTES_MIN), READ_BYTES_MAX, size - offset);
+  const { bytesRead, buffer } = await handle.read(Buffer.alloc(wanted), 0, wanted, offset);
+  const read = buffer.subarray(0, bytesRead);
+  const start = offset > 0 ? continuationBytes(read) : 0;
+  const end = offset + bytesRead < size ? wholeCharacters(read) : bytesRead;
+  const text = decode(read.subarray(start, end));
+  if (text === undefined) {
+    return { text: `${show(path)} is ${describeBytes(read, path)} of ${size} bytes; not shown.` };
+  }
+  const next = offset + end;
+  if (offset === 0 && next >= size) return { text };
+  const place = `bytes ${offset + start} to ${next} of ${size}`;
+  const advice = next < size ? `; read on with offset ${next}` : '';
+  return { text: `${text}\n\n[Part of ${show(path)}: ${place}${advice}.]` };
+}
+
+/** Bytes at the start that belong to a character before it. */
+function continuationBytes(bytes: Buffer): number {
+  let count = 0;
+  while (count < 3 && ((bytes[count] ?? 0) & 0xc0) === 0x80) count++;
+  return count;
+}
+
+/** Length without a character that is cut at the end. */
+function wholeCharacters(bytes: Buffer): number {
+  for (let back = 1; back <= Math.min(4, bytes.length); back++) {
+    const byte = bytes[bytes.length - back] ?? 0;
+    if ((byte & 0xc0) === 0x80) continue;
+    const needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    return needed > back ? bytes.length - back : bytes.length;
+  }
+  return bytes.length;
+}
+
+function decode(bytes: Buffer): string | undefined {
+  if (bytes.includes(0)) return undefined;
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+async function notThere(folder: string, path: string): Promise<string> {
+  const { paths } = await findSkillPaths(folder);
+  const near = likest(path, paths, PROPOSALS_MAX);
+  if (near.length > 0) return `There is no file ${show(path)}. Near names: ${listed(near)}.`;
+  const some = paths.slice(0, PROPOSALS_MAX);
+  return some.length === 0
+    ? `There is no file ${show(path)}; the skill's folder has no files.`
+    : `There is no file ${show(path)}. Files of the skill: ${listed(some)}.`;
+}
+
+async function isFolder(folder: string, path: string): Promise<string> {
+  const { paths } = await findSkillPaths(folder);
+  const inside = paths.filter((one) => path === '.' || one.startsWith(`${path}/`));
+  if (inside.length === 0) return `${show(path)} is a folder without files.`;
+  const more = inside.length > PROPOSALS_MAX ? ` and ${inside.length - PROPOSALS_MAX} more` : '';
+  return `${show(path)} is a folder. Its files: ${listed(inside.slice(0, PROPOSALS_MAX))}${more}.`;
+}
+
+const leadsOut = (path: string) => `${show(path)} leads out of the skill's folder.`;
+const listed = (paths: readonly string[]) => paths.map(show).join(', ');
+
+function show(path: string): string {
+  return JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
+}
+
+/** Undefined where there is nothing. */
+async function realpathOf(path: string): Promise<string | undefined> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ENAMETOOLONG') return undefined;
+    throw error;
+  }
+}

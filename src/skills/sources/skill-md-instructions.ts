@@ -1,0 +1,68 @@
+/**
+ * What the model is told when a skill written as prose runs: its instructions, which files its
+ * folder has, and how to read one. Of the files no more than their names goes in, so that the model
+ * reads what the task needs and nothing else. Bounded whatever the folder holds.
+ */
+import type { SkillFiles } from './skill-folder-files.ts';
+import type { SkillMd } from './skill-md.ts';
+
+/** Bytes of the instructions; the rest can be read as a file. */
+const BODY_BYTES_MAX = 204_800;
+/** Characters of the list of files. */
+const LIST_CHARS_MAX = 24_576;
+
+/** The system text of a run; at most 256 KiB. */
+export function instructionsText(skill: SkillMd, files: SkillFiles): string {
+  return [
+    `You carry out the skill ${skill.name}: ${skill.description}`,
+    "Follow the skill's instructions below for the task that the user gives.",
+    ...environment(skill),
+    fileList(files),
+    `<skill_instructions name="${skill.name}">\n${bodyOf(skill)}\n</skill_instructions>`,
+  ].join('\n\n');
+}
+
+function environment({ compatibility }: SkillMd): string[] {
+  return compatibility === undefined ? [] : [`What the skill says it needs: ${compatibility}`];
+}
+
+const CANNOT_EXECUTE =
+  'Nothing can be executed here: neither the scripts of the skill nor commands that the instructions ' +
+  'name. Where they ask for a tool that you do not have, do that part by yourself as well as you can, ' +
+  'and say plainly what could not be done.';
+
+function fileList({ files, more, isComplete }: SkillFiles): string {
+  const others = files.filter(({ path }) => !/^skill\.md$/i.test(path));
+  if (others.length === 0) return CANNOT_EXECUTE;
+  const lines: string[] = [];
+  let left = LIST_CHARS_MAX;
+  for (const { path, size } of others) {
+    const line = `- ${shown(path)} (${size} bytes)`;
+    left -= line.length + 1;
+    if (left < 0) break;
+    lines.push(line);
+  }
+  const unlisted = more + others.length - lines.length;
+  if (unlisted > 0) lines.push(`- and ${isComplete ? '' : 'at least '}${unlisted} more`);
+  else if (!isComplete) lines.push('- and more');
+  return [
+    'Files of the skill, which the instructions may name. Read one with the tool read_file, with its ' +
+      `path as it stands here, when the task needs it and not before. ${CANNOT_EXECUTE}`,
+    lines.join('\n'),
+  ].join('\n');
+}
+
+/** A name with a line break must not look like a line of ours. */
+function shown(path: string): string {
+  return /[\p{Cc}\u2028\u2029]/u.test(path) ? JSON.stringify(path) : path;
+}
+
+function bodyOf({ body, bodyOffset }: SkillMd): string {
+  if (Buffer.byteLength(body) <= BODY_BYTES_MAX) return body;
+  // Streaming leaves out a character that is cut at the end.
+  const start = new TextDecoder().decode(Buffer.from(body).subarray(0, BODY_BYTES_MAX), {
+    stream: true,
+  });
+  const next = bodyOffset + Buffer.byteLength(start);
+  return `${start}\n[Cut here. Read on in SKILL.md with the tool read_file and offset ${next}.]`;
+}

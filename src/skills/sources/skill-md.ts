@@ -1,0 +1,187 @@
+/**
+ * Reads a SKILL.md and holds it to the Agent Skills standard (agentskills.io). Promises that what
+ * the standard allows is taken as it is, and that anything else stops the load with one sentence
+ * that names the file and the rule it breaks. Where the standard is silent it is lenient: fields
+ * that it does not know are passed over, metadata may hold any value, `allowed-tools` may be a list.
+ */
+import { readFileSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { SkillLoadError } from './load-error.ts';
+import {
+  type FrontMatter,
+  FrontMatterError,
+  type FrontMatterValue,
+  splitFrontMatter,
+} from './skill-md-front-matter.ts';
+
+/** What a SKILL.md says. Texts are trimmed. */
+export interface SkillMd {
+  readonly name: string;
+  readonly description: string;
+  readonly compatibility: string | undefined;
+  /** The entries that are a text; others are passed over. */
+  readonly metadata: ReadonlyMap<string, string>;
+  readonly allowedTools: readonly string[];
+  /** The instructions; may be empty. */
+  readonly body: string;
+  /** Bytes of the file that come before the body. */
+  readonly bodyOffset: number;
+}
+
+const FILE_BYTES_MAX = 1_048_576;
+const NAME_CHARS_MAX = 64;
+const DESCRIPTION_CHARS_MAX = 1_024;
+const COMPATIBILITY_CHARS_MAX = 500;
+
+/** Reads and checks `file`, a SKILL.md at its place in its folder. Throws SkillLoadError. */
+export function readSkillMd(file: string): SkillMd {
+  const text = readText(file);
+  try {
+    const { fields, bodyAt } = splitFrontMatter(text.slice(bomLength(text)));
+    const body = text.slice(bomLength(text) + bodyAt);
+    const start = body.length - body.trimStart().length;
+    return {
+      name: nameOf(fields, file),
+      ...optionalFields(fields),
+      description: descriptionOf(fields),
+      body: body.trim(),
+      bodyOffset: Buffer.byteLength(text.slice(0, bomLength(text) + bodyAt + start)),
+    };
+  } catch (error) {
+    if (error instanceof FrontMatterError) throw new SkillLoadError(file, error.message);
+    throw error;
+  }
+}
+
+function readText(file: string): string {
+  if (statSync(file).size > FILE_BYTES_MAX) {
+    throw new SkillLoadError(file, `must have at most ${FILE_BYTES_MAX} bytes`);
+  }
+  const text = decode(readFileSync(file));
+  if (text === undefined) throw new SkillLoadError(file, 'must be valid UTF-8');
+  if (text.includes('\0')) throw new SkillLoadError(file, 'must not contain a NUL character');
+  return text;
+}
+
+function decode(bytes: Buffer): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function bomLength(text: string): number {
+  return text.startsWith('\ufeff') ? 1 : 0;
+}
+
+function nameOf(fields: FrontMatter, file: string): string {
+  const name = requiredText(fields, 'name');
+  const fault = nameFault(name) ?? folderFault(name, dirname(file));
+  if (fault !== undefined) throw new FrontMatterError(`name ${fault}`);
+  return name;
+}
+
+function nameFault(name: string): string | undefined {
+  const got = JSON.stringify(name.slice(0, 80));
+  if (lengthOf(name) > NAME_CHARS_MAX) {
+    return `must have at most ${NAME_CHARS_MAX} characters, has ${lengthOf(name)}`;
+  }
+  if (/[^a-z0-9-]/.test(name)) {
+    return `must have only lower-case letters a-z, digits and hyphens, got ${got}`;
+  }
+  if (name.startsWith('-') || name.endsWith('-')) {
+    return `must not begin or end with a hyphen, got ${got}`;
+  }
+  return name.includes('--') ? `must not have two hyphens in a row, got ${got}` : undefined;
+}
+
+/** A link to the folder may be called otherwise: one that a deployment switches, for example. */
+function folderFault(name: string, folder: string): string | undefined {
+  if (name === basename(folder) || name === basename(realpathSync(folder))) return undefined;
+  return `must be the name of its folder, ${JSON.stringify(basename(folder))}, got ${JSON.stringify(name)}`;
+}
+
+function descriptionOf(fields: FrontMatter): string {
+  const description = requiredText(fields, 'description');
+  checkLength('description', description, DESCRIPTION_CHARS_MAX);
+  return description;
+}
+
+function optionalFields(fields: FrontMatter) {
+  textField(fields, 'license');
+  const compatibility = textField(fields, 'compatibility');
+  if (compatibility === '') throw new FrontMatterError('compatibility must not be empty');
+  checkLength('compatibility', compatibility ?? '', COMPATIBILITY_CHARS_MAX);
+  return {
+    compatibility,
+    metadata: metadataOf(fields.get('metadata')),
+    allowedTools: toolsOf(fields.get('allowed-tools')),
+  };
+}
+
+function requiredText(fields: FrontMatter, field: string): string {
+  if (!fields.has(field)) throw new FrontMatterError(`has no ${field} in its front matter`);
+  const text = textField(fields, field);
+  if (text === undefined || text === '') throw new FrontMatterError(`${field} must not be empty`);
+  return text;
+}
+
+/** Undefined where the field is absent or has no value. */
+function textField(fields: FrontMatter, field: string): string | undefined {
+  const value = fields.get(field) ?? undefined;
+  if (value === undefined || typeof value === 'string') return value?.trim();
+  throw new FrontMatterError(`${field} must be a text, got ${kindOf(value)}`);
+}
+
+function checkLength(field: string, text: string, max: number): void {
+  const length = lengthOf(text);
+  if (length <= max) return;
+  throw new FrontMatterError(`${field} must have at most ${max} characters, has ${length}`);
+}
+
+function metadataOf(value: FrontMatterValue | undefined): ReadonlyMap<string, string> {
+  const texts = new Map<string, string>();
+  if (value === undefined || value === null) return texts;
+  if (!(value instanceof Map)) {
+    throw new FrontMatterError(`metadata must be a map from keys to values, got ${kindOf(value)}`);
+  }
+  for (const [key, item] of value as FrontMatter) {
+    if (typeof item === 'string') texts.set(key, item.trim());
+  }
+  return texts;
+}
+
+function toolsOf(value: FrontMatterValue | undefined): string[] {
+  if (value === undefined || value === null) return [];
+  if (typeof value === 'string') return splitTools(value);
+  if (value instanceof Map || !Array.isArray(value) || !value.every(isText)) {
+    throw new FrontMatterError('allowed-tools must be a text or a list of texts');
+  }
+  return value.map((tool) => tool.trim());
+}
+
+/** At spaces and commas that are in no parentheses: `Bash(git add:*, git commit:*), Read`. */
+function splitTools(text: string): string[] {
+  const tools = [''];
+  let depth = 0;
+  for (const c of text) {
+    if (c === '(') depth++;
+    if (c === ')') depth = Math.max(0, depth - 1);
+    if (depth === 0 && /[\s,]/.test(c)) tools.push('');
+    else tools.push(`${tools.pop()}${c}`);
+  }
+  return tools.filter((tool) => tool !== '');
+}
+
+const isText = (value: unknown) => typeof value === 'string';
+
+/** Characters as the standard counts them, which are Unicode's. */
+function lengthOf(text: string): number {
+  return Array.from(text).length;
+}
+
+function kindOf(value: FrontMatterValue): string {
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, 80));
+  return value instanceof Map ? 'a map' : 'a list';
+}

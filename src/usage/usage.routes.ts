@@ -1,0 +1,217 @@
+/**
+ * What agents, scheduled jobs and API keys have used, `…/usage`, and what they may use, `…/budget`;
+ * and `/admin/usage`, the ledger of all.
+ */
+import type { FastifyRequest } from 'fastify';
+import { type TSchema, Type } from 'typebox';
+import { callerOf } from '../http/authenticate.ts';
+import { pageParameters, type Query, textParameter, wordParameter } from '../http/query.ts';
+import { adminRefusals, apiRefusals, bodyRefusals } from '../http/refusals.ts';
+import { Id, Nothing } from '../http/schemas.ts';
+import type { Server } from '../http/server.ts';
+import type { Budgets } from './budgets.ts';
+import type { NamedOwner } from './owners.ts';
+import {
+  BudgetFields,
+  BudgetOf,
+  DaysAsked,
+  ownerKinds,
+  type ShownOwner,
+  shownAgent,
+  shownApiKey,
+  shownScheduledJob,
+  UsageFilters,
+  UsageOf,
+  UsagePage,
+} from './usage.schemas.ts';
+import type { Usage } from './usage.ts';
+
+const tags = ['Usage'];
+const apiSecurity = [{ apiKey: [] }];
+const adminSecurity: Subject['security'] = [{ adminBearer: [] }, { adminHeader: [] }];
+
+interface Parts {
+  readonly usage: Usage;
+  readonly budgets: Budgets;
+}
+
+/** What tokens are counted for, where its routes are, and how it is named there. */
+interface Subject {
+  readonly path: string;
+  readonly params: TSchema;
+  readonly noun: string;
+  readonly shown: ShownOwner;
+  readonly security: readonly Record<string, string[]>[];
+  readonly refusals: typeof apiRefusals;
+  named(request: FastifyRequest): NamedOwner;
+}
+
+const parameter = (request: FastifyRequest, name: string) =>
+  (request.params as Record<string, string>)[name] ?? '';
+
+const agents: Subject = {
+  path: '/api/agents/:agentId',
+  params: Type.Object({ agentId: Type.String() }),
+  noun: 'an agent',
+  shown: shownAgent,
+  security: apiSecurity,
+  refusals: apiRefusals,
+  named: (request) => ({
+    kind: 'agent',
+    organizationId: callerOf(request).organizationId,
+    id: parameter(request, 'agentId'),
+  }),
+};
+const scheduledJobs: Subject = {
+  path: '/api/scheduled-jobs/:jobId',
+  params: Type.Object({ jobId: Id }),
+  noun: 'a scheduled job',
+  shown: shownScheduledJob,
+  security: apiSecurity,
+  refusals: apiRefusals,
+  named: (request) => ({
+    kind: 'scheduled_job',
+    organizationId: callerOf(request).organizationId,
+    id: parameter(request, 'jobId'),
+  }),
+};
+const apiKeys: Subject = {
+  path: '/admin/api-keys/:id',
+  params: Type.Object({ id: Id }),
+  noun: 'an API key',
+  shown: shownApiKey,
+  security: adminSecurity,
+  refusals: adminRefusals,
+  named: (request) => ({ kind: 'api_key', id: parameter(request, 'id') }),
+};
+
+/** Below `/api`. */
+export function usageRoutes(server: Server, parts: Parts) {
+  for (const subject of [agents, scheduledJobs]) {
+    usageOfRoute(server, parts, subject);
+    budgetRoutes(server, parts, subject);
+  }
+}
+
+/** Below `/admin`. */
+export function usageAdminRoutes(server: Server, parts: Parts) {
+  usageOfRoute(server, parts, apiKeys);
+  budgetRoutes(server, parts, apiKeys);
+
+  server.get(
+    '/admin/usage',
+    {
+      schema: {
+        tags,
+        security: adminSecurity,
+        operationId: 'listUsage',
+        summary: 'List what was used, by day and by whom',
+        description:
+          'Newest first, at most 400 days; the last 30 when from and to are left out. A call is ' +
+          'counted for its agent, its key and its scheduled job, so sum up one owner_kind alone.',
+        querystring: UsageFilters,
+        response: { 200: UsagePage, ...adminRefusals() },
+      },
+    },
+    async (request) => {
+      const query = request.query as Query;
+      const filters = {
+        organization_id: textParameter(query, 'organization_id'),
+        owner_kind: wordParameter(query, 'owner_kind', ownerKinds),
+      };
+      const page = pageParameters(query);
+      const { data, total } = await parts.usage.list(filters, daysAsked(query), page);
+      return { data, total, ...page };
+    },
+  );
+}
+
+function usageOfRoute(server: Server, { usage }: Parts, subject: Subject) {
+  const { path, params, noun, shown, security, refusals, named } = subject;
+  server.get(
+    `${path}/usage`,
+    {
+      onRequest: (request) => usage.find(named(request)),
+      schema: {
+        tags,
+        security,
+        operationId: `get${shown.title}Usage`,
+        summary: `Get the tokens that ${noun} has used, by day`,
+        description:
+          'At most 400 days; the last 30 when from and to are left out. Days are in UTC.',
+        params,
+        querystring: Type.Object(DaysAsked),
+        response: { 200: UsageOf(shown), ...refusals('not_found') },
+      },
+    },
+    (request) => usage.ofOwner(named(request), daysAsked(request.query as Query)),
+  );
+}
+
+function budgetRoutes(server: Server, { usage, budgets }: Parts, subject: Subject) {
+  const { path, params, noun, shown, security, refusals, named } = subject;
+  /** Unknown ones are 404 before the body is judged (decisions 3). */
+  const onRequest = (request: FastifyRequest) => usage.find(named(request));
+  const budget = BudgetOf(shown);
+
+  server.get(
+    `${path}/budget`,
+    {
+      onRequest,
+      schema: {
+        tags,
+        security,
+        operationId: `get${shown.title}Budget`,
+        summary: `Get the budget of ${noun}`,
+        params,
+        response: { 200: budget, ...refusals('not_found') },
+      },
+    },
+    (request) => budgets.get(named(request)),
+  );
+
+  server.put(
+    `${path}/budget`,
+    {
+      onRequest,
+      schema: {
+        tags,
+        security,
+        operationId: `set${shown.title}Budget`,
+        summary: `Set the budget of ${noun}`,
+        description:
+          'Replaces the one that is there; what is null or left out is no limit. It counts from ' +
+          'the next call of a model on.',
+        params,
+        body: BudgetFields,
+        response: { 200: budget, ...refusals('not_found', ...bodyRefusals) },
+      },
+    },
+    (request) => budgets.put(named(request), request.body),
+  );
+
+  server.delete(
+    `${path}/budget`,
+    {
+      onRequest,
+      schema: {
+        tags,
+        security,
+        operationId: `delete${shown.title}Budget`,
+        summary: `Delete the budget of ${noun}`,
+        description: 'Also when there is none.',
+        params,
+        response: { 204: Nothing, ...refusals('not_found') },
+      },
+    },
+    async (request, reply) => {
+      await budgets.remove(named(request));
+      return reply.status(204).send(null);
+    },
+  );
+}
+
+const daysAsked = (query: Query) => ({
+  from: textParameter(query, 'from'),
+  to: textParameter(query, 'to'),
+});

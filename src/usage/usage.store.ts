@@ -1,0 +1,346 @@
+/**
+ * Every query on the tokens that were used, and on the budgets that limit them; in one file, for both
+ * find their owners by the same condition.
+ */
+import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
+import type { Dialect, Handle, Transaction } from '../database/database.ts';
+import { statement } from '../database/statement.ts';
+import type { TokenBudgetsTable, TokenUsageTable, UsageOwnerKind } from '../database/tables.ts';
+
+export type BudgetRow = Selectable<TokenBudgetsTable>;
+
+/** Which owner of an organization. */
+export type OwnerKey = Pick<BudgetRow, 'owner_kind' | 'owner_id'>;
+
+/** Both days included. */
+interface Days {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Rows of arrays, given as one parameter. */
+const unfolded = (dialect: Dialect, rows: RawBuilder<string>) =>
+  dialect === 'sqlite'
+    ? sql`json_each(${rows})`
+    : sql`json_array_elements(${rows}::json) as t(value)`;
+
+/** The condition that a row is of one of the owners that `ownersParam` wrote. */
+const isOneOf = (dialect: Dialect, owners: RawBuilder<string>) =>
+  sql<SqlBool>`(owner_kind, owner_id) in (select value->>0, value->>1 from ${unfolded(dialect, owners)})`;
+
+const ownersParam = (owners: readonly OwnerKey[]) =>
+  JSON.stringify(owners.map(({ owner_kind, owner_id }) => [owner_kind, owner_id]));
+
+/** What is added to an owner's day; what is given back is below zero. */
+export interface UsageChange {
+  readonly organization_id: string;
+  readonly owner_kind: UsageOwnerKind;
+  readonly owner_id: string;
+  readonly day: string;
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly estimated_tokens: number;
+  readonly reserved_tokens: number;
+  readonly calls: number;
+  readonly unreported_calls: number;
+}
+
+const keyColumns = ['organization_id', 'owner_kind', 'owner_id', 'day'] as const;
+const sumColumns = [
+  'prompt_tokens',
+  'completion_tokens',
+  'estimated_tokens',
+  'reserved_tokens',
+  'calls',
+  'unreported_calls',
+] as const;
+
+const add = statement<{ rows: string }>()((db, p, dialect) => {
+  const keys = keyColumns.map((_, i) => sql`value->>${sql.lit(i)}`);
+  const sums = sumColumns.map((_, i) => sql`cast(value->>${sql.lit(keys.length + i)} as bigint)`);
+  return db
+    .insertInto('token_usage')
+    .columns([...keyColumns, ...sumColumns])
+    .expression(
+      // One order for all, so that two transactions never wait for each other.
+      sql`select ${sql.join([...keys, ...sums])} from ${unfolded(dialect, p('rows'))} where true order by 1, 2, 3, 4`,
+    )
+    .onConflict((conflict) =>
+      conflict
+        .columns([...keyColumns])
+        .doUpdateSet((eb) =>
+          Object.fromEntries(
+            sumColumns.map((column) => [
+              column,
+              eb(`token_usage.${column}`, '+', eb.ref(`excluded.${column}`)),
+            ]),
+          ),
+        ),
+    );
+});
+
+/**
+ * Adds to days, a row each; no two changes may be of the same day of an owner. On PostgreSQL these
+ * rows are then locked until the transaction ends.
+ */
+export async function addUsage(tx: Transaction, changes: readonly UsageChange[]): Promise<void> {
+  if (changes.length === 0) return;
+  const columns = [...keyColumns, ...sumColumns];
+  const rows = changes.map((change) => columns.map((column) => change[column]));
+  await tx.all(add, { rows: JSON.stringify(rows) });
+}
+
+const removeUnused = statement<{ organization_id: string; owners: string; day: string }>()(
+  (db, p, dialect) =>
+    db
+      .deleteFrom('token_usage')
+      .where('organization_id', '=', p('organization_id'))
+      .where(isOneOf(dialect, p('owners')))
+      .where('day', '=', p('day'))
+      .where('calls', '=', sql.lit(0)),
+);
+
+/** Deletes the rows of a day that stand for no call. */
+export async function deleteUnused(
+  tx: Transaction,
+  organizationId: string,
+  owners: readonly OwnerKey[],
+  day: string,
+): Promise<void> {
+  const params = { organization_id: organizationId, owners: ownersParam(owners), day };
+  await tx.all(removeUnused, params);
+}
+
+/** What an owner has used and holds back, in tokens. */
+export interface UseRow {
+  readonly owner_kind: UsageOwnerKind;
+  readonly owner_id: string;
+  readonly day_used: number;
+  readonly day_held: number;
+  readonly month_used: number;
+  readonly month_held: number;
+}
+
+interface UseParams {
+  readonly organization_id: string;
+  readonly owners: string;
+  readonly day: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+const use = statement<UseParams>()((db, p, dialect) => {
+  const used = sql`prompt_tokens + completion_tokens + estimated_tokens`;
+  const ofDay = (tokens: typeof used) => sql`case when day = ${p('day')} then ${tokens} else 0 end`;
+  // In PostgreSQL the sum is a numeric, which the driver reads as a number all the same.
+  const sum = (tokens: typeof used) => sql<number>`sum(${tokens})`;
+  const held = sql`reserved_tokens`;
+  return db
+    .selectFrom('token_usage')
+    .select([
+      'owner_kind',
+      'owner_id',
+      sum(ofDay(used)).as('day_used'),
+      sum(ofDay(held)).as('day_held'),
+      sum(used).as('month_used'),
+      sum(held).as('month_held'),
+    ])
+    .where('organization_id', '=', p('organization_id'))
+    .where(isOneOf(dialect, p('owners')))
+    .where('day', '>=', p('from'))
+    .where('day', '<=', p('to'))
+    .groupBy(['owner_kind', 'owner_id']);
+});
+
+/** What owners have used and hold back on a day and in its month; those without any are left out. */
+export function readUse(
+  db: Handle,
+  organizationId: string,
+  owners: readonly OwnerKey[],
+  day: string,
+  month: Days,
+): Promise<UseRow[]> {
+  const params = { organization_id: organizationId, owners: ownersParam(owners), day, ...month };
+  return db.all(use, params);
+}
+
+const shownColumns = [
+  'day',
+  'prompt_tokens',
+  'completion_tokens',
+  'estimated_tokens',
+  'calls',
+  'unreported_calls',
+] as const;
+
+/** A day of an owner as it is read to be shown. */
+export type DayRow = {
+  readonly [C in (typeof shownColumns)[number]]: C extends 'day' ? string : number;
+};
+
+/** An owner's days, newest first. */
+export function listDays(
+  db: Handle,
+  organizationId: string,
+  { owner_kind, owner_id }: OwnerKey,
+  { from, to }: Days,
+): Promise<DayRow[]> {
+  return db.kysely
+    .selectFrom('token_usage')
+    .select([...shownColumns])
+    .where('organization_id', '=', organizationId)
+    .where('owner_kind', '=', owner_kind)
+    .where('owner_id', '=', owner_id)
+    .where('day', '>=', from)
+    .where('day', '<=', to)
+    .orderBy('day', 'desc')
+    .execute();
+}
+
+export interface UsageFilters {
+  organization_id?: string | undefined;
+  owner_kind?: UsageOwnerKind | undefined;
+}
+
+/** A page of days of all owners, newest first, with the limits of each, and how many there are in all. */
+export async function listUsage(
+  db: Handle,
+  filters: UsageFilters,
+  { from, to }: Days,
+  page: { limit: number; offset: number },
+) {
+  let query = db.kysely.selectFrom('token_usage').where('day', '>=', from).where('day', '<=', to);
+  for (const column of ['organization_id', 'owner_kind'] as const) {
+    const value = filters[column];
+    if (value !== undefined) query = query.where(`token_usage.${column}`, '=', value);
+  }
+  const count = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
+  const rows = await query
+    .leftJoin('token_budgets', (join) =>
+      join
+        .onRef('token_budgets.organization_id', '=', 'token_usage.organization_id')
+        .onRef('token_budgets.owner_kind', '=', 'token_usage.owner_kind')
+        .onRef('token_budgets.owner_id', '=', 'token_usage.owner_id'),
+    )
+    .select([
+      'token_usage.organization_id',
+      'token_usage.owner_kind',
+      'token_usage.owner_id',
+      ...shownColumns,
+      'tokens_per_day',
+      'tokens_per_month',
+    ])
+    .orderBy('day', 'desc')
+    .orderBy('token_usage.organization_id')
+    .orderBy('token_usage.owner_kind')
+    .orderBy('token_usage.owner_id')
+    .limit(page.limit)
+    .offset(page.offset)
+    .execute();
+  return { rows, total: Number(count?.n ?? 0) };
+}
+
+type KeyRow = Pick<TokenUsageTable, (typeof keyColumns)[number]>;
+
+const old = statement<{ before: string; limit: number }>()((db, p) =>
+  db
+    .selectFrom('token_usage')
+    .select([...keyColumns])
+    .where('day', '<', p('before'))
+    .orderBy('day')
+    .orderBy('organization_id')
+    .orderBy('owner_kind')
+    .orderBy('owner_id')
+    .limit(p('limit')),
+);
+const remove = statement<KeyRow>()((db, p) =>
+  db
+    .deleteFrom('token_usage')
+    .where('organization_id', '=', p('organization_id'))
+    .where('owner_kind', '=', p('owner_kind'))
+    .where('owner_id', '=', p('owner_id'))
+    .where('day', '=', p('day')),
+);
+
+/** Deletes at most `limit` days that lie before `before`; how many were found. */
+export async function deleteUsageBefore(
+  tx: Transaction,
+  before: string,
+  limit: number,
+): Promise<number> {
+  const rows = await tx.all(old, { before, limit });
+  await tx.each(remove, rows);
+  return rows.length;
+}
+
+const ownerColumns = ['organization_id', 'owner_kind', 'owner_id'] as const;
+const budgetColumns = [
+  ...ownerColumns,
+  'tokens_per_day',
+  'tokens_per_month',
+  'updated_at',
+] as const;
+
+const ofOwners = statement<{ organization_id: string; owners: string }>()((db, p, dialect) => {
+  const query = db
+    .selectFrom('token_budgets')
+    .select([...budgetColumns])
+    .where('organization_id', '=', p('organization_id'))
+    .where(isOneOf(dialect, p('owners')));
+  // SQLite has one writer at a time anyhow; elsewhere in one order, so that none wait in a circle.
+  if (dialect === 'sqlite') return query;
+  return query.orderBy('owner_kind').orderBy('owner_id').forUpdate();
+});
+
+/** The budgets of owners; they do not change before the transaction ends. */
+export function lockBudgets(
+  tx: Transaction,
+  organizationId: string,
+  owners: readonly OwnerKey[],
+): Promise<BudgetRow[]> {
+  return tx.all(ofOwners, { organization_id: organizationId, owners: ownersParam(owners) });
+}
+
+const ofOwner = statement<Pick<BudgetRow, (typeof ownerColumns)[number]>>()((db, p) =>
+  db
+    .selectFrom('token_budgets')
+    .select([...budgetColumns])
+    .where('organization_id', '=', p('organization_id'))
+    .where('owner_kind', '=', p('owner_kind'))
+    .where('owner_id', '=', p('owner_id')),
+);
+
+export function findBudget(
+  db: Handle,
+  organizationId: string,
+  owner: OwnerKey,
+): Promise<BudgetRow | undefined> {
+  return db.first(ofOwner, { organization_id: organizationId, ...owner });
+}
+
+/** Puts it in the place of the one that is there. */
+export async function replaceBudget(tx: Transaction, row: BudgetRow): Promise<void> {
+  const { tokens_per_day, tokens_per_month, updated_at } = row;
+  await tx.kysely
+    .insertInto('token_budgets')
+    .values(row)
+    .onConflict((conflict) =>
+      conflict
+        .columns([...ownerColumns])
+        .doUpdateSet({ tokens_per_day, tokens_per_month, updated_at }),
+    )
+    .execute();
+}
+
+export async function deleteBudget(
+  tx: Transaction,
+  organizationId: string,
+  { owner_kind, owner_id }: OwnerKey,
+): Promise<void> {
+  await tx.kysely
+    .deleteFrom('token_budgets')
+    .where('organization_id', '=', organizationId)
+    .where('owner_kind', '=', owner_kind)
+    .where('owner_id', '=', owner_id)
+    .execute();
+}

@@ -1,0 +1,360 @@
+/** Budgets when many run at once: exact, and nobody waits for what nobody gives back. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { startProcess } from '../support/process.ts';
+import { answering, type Reply, type ScriptedRequest } from '../support/scripted-provider.ts';
+import { freshDatabase, isInstalled } from '../support/shared-servers.ts';
+import { newTenant } from '../support/tenant.ts';
+import {
+  asks,
+  environmentOf,
+  newThinker,
+  runTask,
+  startThinkers,
+  type Thinker,
+  type Thinkers,
+} from '../support/thinkers.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const hasPostgres = await isInstalled('PostgreSQL');
+const databases = [
+  ['SQLite', async () => ({})],
+  ...(hasPostgres
+    ? [['PostgreSQL', async () => ({ DATABASE_URL: await freshDatabase() })] as const]
+    : []),
+] as readonly (readonly [string, () => Promise<Record<string, string>>])[];
+
+/** Stopped when the test ends. */
+async function startWorld(environment: Record<string, string> = {}): Promise<Thinkers> {
+  const world = await startThinkers({ environment });
+  onTestFinished(() => world.stop());
+  return world;
+}
+
+/** Gone when the test ends. */
+function directory(): string {
+  const path = mkdtempSync(join(tmpdir(), 'skillwright-budgets-'));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+const ended = ['completed', 'failed'];
+
+/** Most tokens that the answer may have. */
+const outputOf = ({ body }: ScriptedRequest): number =>
+  body.max_tokens ?? body.max_completion_tokens;
+
+const todayOf = async (thinker: Thinker, agent = 'thinker') =>
+  (await thinker.get(`/api/agents/${agent}/usage`)).body.today;
+
+function setBudget(thinker: Thinker, tokens: number, agent = 'thinker') {
+  return thinker.put(`/api/agents/${agent}/budget`, { tokens_per_day: tokens });
+}
+
+const costOf = ({ provider }: Thinkers) =>
+  provider.requests.reduce(
+    (sum, { cost }) => sum + (cost === null ? 0 : cost.prompt + cost.completion),
+    0,
+  );
+
+/** Accepts a run of `thinking/asks` with one request; its job's id. */
+const ask = (thinker: Thinker, prompt: string, maxOutputTokens: number, agent = 'thinker') =>
+  thinker.start(asks, { requests: [{ prompt, maxOutputTokens }] }, { 'x-agent-id': agent });
+
+describe.each(databases)('on %s', (_, environment) => {
+  test('30 jobs at once never use more than their budgets, and leave less than a call', async () => {
+    const shared = await environment();
+    const world = await startWorld(shared);
+    // Where several processes may share the database, they do.
+    const second = 'DATABASE_URL' in shared ? await startWorld(elsewhere(world, shared)) : world;
+    const thinker = await newThinker(world.platform);
+    const agents = ['thinker', 'one', 'two'];
+    for (const id of agents.slice(1)) await thinker.post('/api/agents', { id });
+    for (const id of agents) await setBudget(thinker, 400, id);
+    await world.platform.admin('PUT', `/admin/api-keys/${thinker.keyId}/budget`, {
+      tokens_per_month: 1_000,
+    });
+    world.provider.script(costly);
+
+    const ids = await Promise.all(
+      Array.from({ length: 30 }, async (__, i) => {
+        const { platform } = i % 2 === 0 ? world : second;
+        const requests = [{ prompt: `Job ${i}`, maxOutputTokens: 100 }];
+        const headers = { 'x-agent-id': agents[i % 3] as string };
+        const answer = await platform.request('POST', `/api/${asks}`, {
+          key: thinker.key,
+          body: { requests },
+          headers,
+        });
+        return answer.body.job_id as string;
+      }),
+    );
+    const jobs = await Promise.all(ids.map((id) => thinker.jobIn(id, ...ended)));
+
+    const codes = jobs.map(({ body }) => body.error?.code ?? body.status);
+    expect(new Set(codes)).toEqual(new Set(['completed', 'budget_exceeded']));
+    expect(new Set(jobs.map(({ body }) => body.attempt))).toEqual(new Set([1]));
+    const cost = costOf(world);
+    expect(cost).toBeLessThanOrEqual(1_000);
+    const ofAgents = await Promise.all(agents.map((id) => todayOf(thinker, id)));
+    for (const { used, reserved } of ofAgents) {
+      expect(used).toBeLessThanOrEqual(400);
+      expect(reserved).toBe(0);
+    }
+    const path = `/admin/api-keys/${thinker.keyId}/usage`;
+    const { month, days } = (await world.platform.admin('GET', path)).body;
+    expect(month).toMatchObject({ reserved: 0, limit: 1_000 });
+    expect(month.used).toBe(ofAgents.reduce((sum, { used }) => sum + used, 0));
+    expect(days[0].total_tokens + days[0].estimated_tokens).toBe(month.used);
+    expect(month.used).toBeGreaterThanOrEqual(cost);
+    // Of each agent or of the key: some job was refused for it.
+    const left = [month.left, ...ofAgents.map((today) => today.left)];
+    expect(Math.min(...left)).toBeLessThan(shortestCall);
+    expect(days[0].calls).toBe(world.provider.requests.length);
+  });
+
+  test.each([
+    ['answers', { text: 'Yes.', usage: { prompt: 10, completion: 5 } }],
+    ['is refused', { fault: { status: 400 } }],
+    ['breaks off', { text: 'a long answer, half of which is said', fault: 'cut' }],
+  ] as [string, Reply][])(
+    'a call waits for tokens that another one holds back, until that one %s',
+    async (__, reply) => {
+      const world = await startWorld(await environment());
+      const thinker = await newThinker(world.platform);
+      await setBudget(thinker, 500);
+      const until = Promise.withResolvers<void>();
+      world.provider.script(({ index }) =>
+        index === 0 ? { ...reply, until: until.promise } : usual,
+      );
+
+      const first = await ask(thinker, 'first', 400);
+      await world.provider.received(1);
+      const waiting = await ask(thinker, 'second', 400);
+      await thinker.jobIn(waiting, 'active');
+      expect(world.provider.requests).toHaveLength(1);
+      until.resolve();
+      await thinker.jobIn(first, ...ended);
+      const { body } = await thinker.jobIn(waiting, ...ended);
+
+      expect(body).toMatchObject({ status: 'completed', attempt: 1 });
+      const [one, other] = world.provider.requests;
+      expect((await world.provider.ended(0)).endedBy).not.toBeNull();
+      expect(other?.at).toBeGreaterThan(one?.at as number);
+      expect((await todayOf(thinker)).reserved).toBe(0);
+    },
+  );
+
+  test('a call waits no longer when the one that holds back its tokens is cancelled', async () => {
+    const world = await startWorld(await environment());
+    const thinker = await newThinker(world.platform);
+    await setBudget(thinker, 500);
+    world.provider.script(({ index }) =>
+      index === 0 ? { text: 'never', until: new Promise(() => {}) } : usual,
+    );
+    const first = await ask(thinker, 'first', 400);
+    await world.provider.received(1);
+    const waiting = await ask(thinker, 'second', 400);
+    await thinker.jobIn(waiting, 'active');
+
+    await thinker.post(`/api/jobs/${first}/cancel`);
+
+    expect((await thinker.jobIn(waiting, ...ended)).body.status).toBe('completed');
+    expect((await thinker.jobIn(first, 'cancelled')).body.attempt).toBe(1);
+    expect((await todayOf(thinker)).reserved).toBe(0);
+  });
+});
+
+describe('a call that waits for tokens', () => {
+  test('is cancelled at once, and its job has no step', async () => {
+    const world = await startWorld();
+    const thinker = await newThinker(world.platform);
+    await setBudget(thinker, 500);
+    const until = Promise.withResolvers<void>();
+    world.provider.script(answering('Yes.', { until: until.promise }));
+    const first = await ask(thinker, 'first', 400);
+    await world.provider.received(1);
+    const waiting = await ask(thinker, 'second', 400);
+    await thinker.jobIn(waiting, 'active');
+
+    await thinker.post(`/api/jobs/${waiting}/cancel`);
+    await thinker.jobIn(waiting, 'cancelled');
+
+    expect(await thinker.steps(waiting)).toEqual([]);
+    until.resolve();
+    await thinker.jobIn(first, 'completed');
+    const { days } = (await thinker.get('/api/agents/thinker/usage')).body;
+    expect(days).toMatchObject([{ calls: 1 }]);
+  });
+
+  test('begins its steps with 1 all the same', async () => {
+    const world = await startWorld();
+    const thinker = await newThinker(world.platform);
+    await setBudget(thinker, 500);
+    const looks = lookingAt(world);
+    const until = Promise.withResolvers<void>();
+    world.provider.script(({ index }) =>
+      index === 0 ? { ...usual, until: until.promise } : usual,
+    );
+    const first = await ask(thinker, 'first', 400);
+    await world.provider.received(1);
+    const waiting = await ask(thinker, 'second', 400);
+    await thinker.jobIn(waiting, 'active');
+    await looks(3);
+    until.resolve();
+    await thinker.jobIn(first, 'completed');
+    await thinker.jobIn(waiting, 'completed');
+
+    expect((await thinker.steps(waiting)).map(({ step }) => step)).toEqual([1]);
+  });
+
+  test('takes no place of those who have tokens', async () => {
+    const world = await startWorld({ WORKER_CONCURRENCY: '2' });
+    const [poor, rich] = [await newThinker(world.platform), await newThinker(world.platform)];
+    await setBudget(poor, 500);
+    const until = Promise.withResolvers<void>();
+    world.provider.script(({ index }) =>
+      index === 0 ? { ...usual, until: until.promise } : usual,
+    );
+    const first = await ask(poor, 'first', 400);
+    await world.provider.received(1);
+    const waiting = await Promise.all([1, 2, 3, 4].map((i) => ask(poor, `waits ${i}`, 400)));
+
+    const job = await rich.asking([{ prompt: 'meanwhile' }]);
+
+    expect(job.status).toBe('completed');
+    until.resolve();
+    for (const id of [first, ...waiting]) await poor.jobIn(id, 'completed');
+  });
+
+  test('goes on after a crash of its own process, as do those that held the tokens back', async () => {
+    const { provider } = await startWorld();
+    const dataDir = directory();
+    const environment = {
+      ...environmentOf(provider),
+      MODEL_OUTPUT_TOKENS: '30000',
+      EXECUTORS: '1',
+      RETRY_BACKOFF_MS: '10',
+    };
+    provider.script(answering('never', { until: new Promise(() => {}) }));
+    const first = await startProcess(dataDir, environment);
+    onTestFinished(() => first.signal('SIGKILL'));
+    const tenant = await newTenant(first);
+    await tenant.post('/api/agents', { id: 'thinker' });
+    await tenant.put('/api/agents/thinker/budget', { tokens_per_day: 100_000 });
+    const named = { 'x-agent-id': 'thinker' };
+    const ids = await Promise.all(
+      Array.from({ length: 5 }, (_, i) => tenant.start(runTask, { task: `Task ${i}` }, named)),
+    );
+    await provider.received(3);
+    for (const id of ids) await tenant.jobIn(id, 'active');
+    const usage = '/api/agents/thinker/usage';
+    const { reserved } = (await tenant.get(usage)).body.today;
+
+    first.signal('SIGKILL');
+    await first.exit;
+    provider.script(() => usual);
+    const second = await startProcess(dataDir, environment);
+    onTestFinished(() => second.stop());
+    const jobs = await Promise.all(ids.map((id) => second.jobIn(tenant.key, id, ...ended)));
+
+    expect(new Set(jobs.map(({ body }) => body.status))).toEqual(new Set(['completed']));
+    // What was under way is charged as it was held back.
+    const { today, days } = (await second.request('GET', usage, { key: tenant.key })).body;
+    expect(reserved).toBeGreaterThan(90_000);
+    expect(today).toMatchObject({ reserved: 0, used: reserved + 5 * 15 });
+    expect(days).toMatchObject([
+      { total_tokens: 5 * 15, estimated_tokens: reserved, calls: 8, unreported_calls: 3 },
+    ]);
+  });
+
+  test.skipIf(!hasPostgres)(
+    'goes on when the process of the one that held them back has died',
+    async () => {
+      const database = { DATABASE_URL: await freshDatabase(), JOB_LEASE_MS: '1000' };
+      const context = { MODEL_CONTEXT_TOKENS: '1000000' };
+      const world = await startWorld({ ...database, ...context, MODEL_OUTPUT_TOKENS: '80000' });
+      const thinker = await newThinker(world.platform);
+      await setBudget(thinker, 100_000);
+      world.provider.script(({ index }) =>
+        index === 0 ? { text: 'never', until: new Promise(() => {}) } : usual,
+      );
+      const other = await startProcess(directory(), {
+        ...environmentOf(world.provider),
+        ...database,
+        ...context,
+        MODEL_OUTPUT_TOKENS: '30000',
+        EXECUTORS: '1',
+        RETRY_BACKOFF_MS: '10',
+      });
+      onTestFinished(() => other.signal('SIGKILL'));
+      const { body } = await other.request('POST', '/api/agent/v1.0/run-task', {
+        key: thinker.key,
+        body: { task: 'first' },
+        headers: thinker.named,
+      });
+      const [held] = await world.provider.received(1);
+      expect(outputOf(held as ScriptedRequest)).toBe(30_000);
+      const { reserved } = await todayOf(thinker);
+      const waiting = await thinker.begin('second');
+      await thinker.jobIn(waiting, 'active');
+
+      other.signal('SIGKILL');
+      await other.exit;
+      const jobs = await Promise.all(
+        [body.job_id, waiting].map((id) => thinker.jobIn(id, ...ended)),
+      );
+
+      expect(jobs.map((job) => job.body.status)).toEqual(['completed', 'completed']);
+      // All that was held back for the call of the dead process is charged.
+      const { today, days } = (await thinker.get('/api/agents/thinker/usage')).body;
+      expect(today).toMatchObject({ reserved: 0, used: reserved + 2 * 15 });
+      expect(days).toMatchObject([
+        { total_tokens: 30, estimated_tokens: reserved, calls: 3, unreported_calls: 1 },
+      ]);
+    },
+  );
+});
+
+const usual: Reply = { text: 'Yes.', usage: { prompt: 10, completion: 5 } };
+
+/** A prompt of these tests with the shortest answer, in tokens. */
+const shortestCall = 40;
+
+/** Every answer is as long as it may be, or half as long; some calls fail, some are not reported. */
+function costly(request: ScriptedRequest): Reply {
+  const output = outputOf(request);
+  switch (request.index % 5) {
+    case 0:
+      return { text: 'All.', usage: { prompt: 12, completion: output } };
+    case 1:
+      return { text: 'x'.repeat(4 * output), usage: null };
+    case 2:
+      return { fault: { status: 500, headers: { 'retry-after-ms': '1' } } };
+    default:
+      return { text: 'Half.', usage: { prompt: 5, completion: Math.ceil(output / 2) }, everyMs: 1 };
+  }
+}
+
+/** What a second platform needs to share a database and a provider with the first. */
+const elsewhere = ({ provider }: Thinkers, shared: Record<string, string>) => ({
+  ...environmentOf(provider),
+  ...shared,
+});
+
+/** Waits until the ledger was looked at so many times from now on. */
+function lookingAt({ platform }: Thinkers) {
+  let looks = 0;
+  const { write } = platform.database;
+  // biome-ignore lint/suspicious/noExplicitAny: passed on as it is
+  (platform.database as any).write = (unit: any) => {
+    looks++;
+    return write(unit);
+  };
+  return (n: number) => {
+    const from = looks;
+    return waitFor(() => looks - from >= n, { describe: `${n} looks at the ledger` });
+  };
+}

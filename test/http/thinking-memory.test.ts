@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callingTools, inTurn, type Reply } from '../support/scripted-provider.ts';
+import { newThinker, startThinkers, type Thinkers } from '../support/thinkers.ts';
+
+let world: Thinkers;
+beforeAll(async () => {
+  world = await startThinkers();
+});
+afterAll(() => world.stop());
+
+const since = (before: number) => world.provider.requests.slice(before);
+const soFar = () => world.provider.requests.length;
+const call = (name: string, input: unknown): Reply => ({ toolCalls: [{ name, input }] });
+const contentsOf = (memories: { content: string }[]) =>
+  memories.map(({ content }) => content).sort();
+
+describe.each(['openai/test', 'anthropic/test'])(
+  'the memory of an agent that thinks with %s',
+  (model) => {
+    const thinker = () => newThinker(world.platform, { model });
+
+    test('is seen by the model at once, and kept when the job completes', async () => {
+      const { task, memories } = await thinker();
+      const before = soFar();
+      world.provider.script(
+        inTurn(
+          call('remember', { content: 'Ada likes tea', tag: 'taste', metadata: { since: 2026 } }),
+          call('recall', { query: 'tea' }),
+          { text: 'Noted.' },
+        ),
+      );
+
+      const job = await task('Remember that Ada likes tea');
+
+      expect(job.status).toBe('completed');
+      const [recalled] = since(before)[2]?.toolResults ?? [];
+      expect(JSON.parse(recalled as string)).toMatchObject([{ content: 'Ada likes tea' }]);
+      expect(await memories()).toMatchObject([
+        { content: 'Ada likes tea', tag: 'taste', metadata: { since: 2026 } },
+      ]);
+    });
+
+    test('is found by later runs, and what they forget is gone', async () => {
+      const { task, memories, post } = await thinker();
+      const { body: old } = await post('/api/agents/thinker/memories', { content: 'an old habit' });
+      await post('/api/agents/thinker/memories', { content: 'a good one' });
+      const before = soFar();
+      world.provider.script(
+        inTurn(
+          call('recall', {}),
+          call('forget', { id: old.id }),
+          call('recall', { query: 'habit' }),
+          call('forget', { id: old.id }),
+          { text: 'Gone.' },
+        ),
+      );
+
+      const job = await task('Forget the old habit');
+
+      expect(job.status).toBe('completed');
+      const told = since(before).map(({ toolResults }) => toolResults[0] as string);
+      expect(contentsOf(JSON.parse(told[1] as string))).toEqual(['a good one', 'an old habit']);
+      expect(told.slice(2)).toEqual(['true', '[]', 'false']);
+      expect(contentsOf(await memories())).toEqual(['a good one']);
+    });
+
+    test('is as it was when the job fails', async () => {
+      const { task, memories, post } = await thinker();
+      const { body: kept } = await post('/api/agents/thinker/memories', { content: 'kept' });
+      world.provider.script(
+        inTurn(call('remember', { content: 'lost' }), call('forget', { id: kept.id }), {
+          fault: { status: 400 },
+        }),
+      );
+
+      expect(await task('Fail')).toMatchObject({ status: 'failed' });
+
+      expect(contentsOf(await memories())).toEqual(['kept']);
+    });
+
+    test('is changed once by a job that is run again', async () => {
+      const { asking, memories, post } = await thinker();
+      const { body: old } = await post('/api/agents/thinker/memories', { content: 'old' });
+      const before = soFar();
+      world.provider.script(
+        inTurn(call('remember', { content: 'new' }), call('forget', { id: old.id }), {
+          text: 'Done.',
+        }),
+      );
+
+      const job = await asking([{ prompt: 'Change', tools: true }], { failures: 2 });
+
+      expect(job).toMatchObject({ status: 'completed', attempt: 3 });
+      expect(since(before)).toHaveLength(3);
+      expect(contentsOf(await memories())).toEqual(['new']);
+    });
+
+    test.each([
+      ['remember', {}, /content/],
+      ['remember', { content: 7 }, /content/],
+      ['remember', { content: 'x', tag: '' }, /tag/],
+      ['remember', { content: 'x'.repeat(70_000) }, /content/],
+      ['remember', { content: 'x', colour: 'red' }, /colour/],
+      ['recall', { limit: 100_000 }, /limit/],
+      ['recall', 'no JSON', /JSON/],
+      ['forget', {}, /id/],
+    ])('keeps its rules, which the model is told: %s %j', async (name, input, said) => {
+      const { task, memories } = await thinker();
+      const before = soFar();
+      world.provider.script(callingTools([{ name, input }], 'I see.'));
+
+      const job = await task('Try');
+
+      expect(job).toMatchObject({ status: 'completed' });
+      expect(since(before)[1]?.toolResults).toEqual([expect.stringMatching(said)]);
+      expect(await memories()).toEqual([]);
+    });
+  },
+);
+
+test('what many calls at once remember is all kept', async () => {
+  const { task, memories } = await newThinker(world.platform);
+  const contents = Array.from({ length: 30 }, (_, n) => `fact ${n}`);
+  world.provider.script(
+    callingTools(
+      contents.map((content) => ({ name: 'remember', input: { content } })),
+      'All of it.',
+    ),
+  );
+
+  await task('Remember all of it');
+
+  expect(contentsOf(await memories())).toEqual([...contents].sort());
+});
+
+test('a request that wants no tools is offered no memory', async () => {
+  const { asking, memories } = await newThinker(world.platform);
+  const before = soFar();
+  world.provider.script(
+    inTurn(call('remember', { content: 'sneaked in' }), { text: 'It did not work.' }),
+  );
+
+  const job = await asking([{ prompt: 'Say something' }]);
+
+  expect(job).toMatchObject({ status: 'completed' });
+  expect(since(before)[0]?.tools).toEqual([]);
+  expect(since(before)[1]?.toolResults).toEqual([expect.stringMatching(/There is no tool/)]);
+  expect(await memories()).toEqual([]);
+});

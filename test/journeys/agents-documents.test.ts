@@ -1,0 +1,155 @@
+/**
+ * The pages on agents that think say what is so: their commands are run as they are written, against
+ * a platform whose provider is scripted, and the skill that they show is loaded and run.
+ */
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Platform, startPlatform } from '../support/platform.ts';
+import {
+  type Reply,
+  type ScriptedProvider,
+  type ScriptedRequest,
+  startScriptedProvider,
+} from '../support/scripted-provider.ts';
+import { newTenant, type Tenant } from '../support/tenant.ts';
+import { environmentOf } from '../support/thinkers.ts';
+
+const page = (name: string) =>
+  readFileSync(join(import.meta.dirname, '../../docs', `${name}.md`), 'utf8');
+
+/** The blocks of a language in a section, or in the whole page. */
+function blocksOf(text: string, language: string, title?: string): string[] {
+  const part =
+    title === undefined
+      ? text
+      : text.split(/^## /m).find((section) => section.startsWith(`${title}\n`));
+  const blocks = part?.matchAll(/^```(\w*)\n(.*?)^```$/gms) ?? [];
+  return [...blocks].flatMap(([, name, code]) => (name === language ? [code as string] : []));
+}
+
+/** A model that counts words with a tool, sorts tickets, and remembers events. */
+function answer({ system, messages, toolResults, tools }: ScriptedRequest): Reply {
+  const isToAnswer = toolResults.length > 0;
+  const said = String(messages.at(-1)?.content ?? '');
+  if (system.includes('Sort the ticket')) return { text: '{"team": "billing", "urgent": true}' };
+  if (system.includes('An event has arrived')) {
+    return isToAnswer
+      ? { text: 'Remembered.' }
+      : { toolCalls: [{ name: 'remember', input: { content: 'The ship Ada has moored.' } }] };
+  }
+  if (isToAnswer)
+    return { text: system.includes('"words"') ? '{"words": 6}' : 'It has six words.' };
+  if (!tools.includes('text__word-count__v1_0')) return { text: 'Your money is on its way.' };
+  return { toolCalls: [{ name: 'text__word-count__v1_0', input: { text: said } }] };
+}
+
+let directory: string;
+let provider: ScriptedProvider;
+let platform: Platform;
+let tenant: Tenant;
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'skillwright-documents-'));
+  mkdirSync(join(directory, 'skills'));
+  const [module = ''] = blocksOf(page('skills'), 'ts', 'Asking a model');
+  writeFileSync(join(directory, 'skills/triage.ts'), module);
+  provider = await startScriptedProvider({ script: answer });
+  platform = await startPlatform({
+    environment: { ...environmentOf(provider), SKILLS_DIR: join(directory, 'skills') },
+  });
+  tenant = await newTenant(platform);
+});
+afterAll(async () => {
+  await platform.stop();
+  await provider.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** What shell code prints, with the platform's address and a key; each block after a line of its own. */
+async function printedBy(blocks: readonly string[]): Promise<string[]> {
+  const code = blocks
+    .map((block) => `echo; echo 'block'\n${block}`)
+    .join('\n')
+    .replaceAll('http://127.0.0.1:3000', platform.url);
+  const { stdout, stderr } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', code], {
+    env: { ...process.env, KEY: tenant.key },
+  });
+  expect(stderr).toBe('');
+  return stdout
+    .split(/^block$/m)
+    .slice(1)
+    .map((text) => text.trim());
+}
+
+test('the commands of the page on agents make one, give it tasks, follow it and go on', async () => {
+  const commands = blocksOf(page('agents'), 'sh').filter((block) => !block.includes('npm start'));
+
+  const [agent, task, withSchema, stream = '', goneOn] = await printedBy(commands);
+
+  expect(JSON.parse(agent ?? '')).toMatchObject({ id: 'harbour', model: null });
+  expect(JSON.parse(task ?? '')).toMatchObject({
+    status: 'completed',
+    output: { answer: 'It has six words.' },
+  });
+  expect(JSON.parse(withSchema ?? '')).toMatchObject({
+    status: 'completed',
+    output: { answer: '{"words": 6}', output: { words: 6 } },
+  });
+  for (const type of ['status', 'tool_call', 'tool_result', 'token', 'message']) {
+    expect(stream).toContain(`\nevent: ${type}\n`);
+  }
+  expect(stream).toContain('"output":{"words":');
+  const job = JSON.parse(goneOn ?? '');
+  expect(job).toMatchObject({
+    status: 'completed',
+    input: { task: expect.stringMatching(/^And/) },
+  });
+  const messages = await tenant.get(`/api/conversations/${job.conversation_id}/messages`);
+  expect(messages.body).toHaveLength(8);
+});
+
+describe('the stream that the page on agents shows', () => {
+  test('has the events of a real one, in their order and with their fields', async () => {
+    const [shown = ''] = blocksOf(page('agents'), '', 'While it happens');
+    await tenant.post('/api/agents', { id: 'counter', skills: ['text/*'] });
+    const named = { 'x-agent-id': 'counter' };
+    const id = await tenant.start('agent/v1.0/run-task', { task: 'Count.' }, named);
+    await tenant.jobIn(id, 'completed');
+    const real = (await tenant.get(`/api/jobs/${id}/events`)).text;
+    expect(shapesIn(shown)).toEqual(shapesIn(real).slice(1));
+  });
+});
+
+/** Of each event its type and the names in its data, several pieces in a row as one. */
+function shapesIn(stream: string): string[] {
+  const events = [...stream.matchAll(/^event: (\w+)\ndata: (.*)$/gm)];
+  const shapes = events.map(([, type, data]) => `${type} ${Object.keys(JSON.parse(data ?? ''))}`);
+  return shapes.filter((shape, i) => shape !== shapes[i - 1]);
+}
+
+test('the trigger without a skill has its agent handle the event', async () => {
+  const printed = await printedBy(blocksOf(page('triggers'), 'sh', 'Events that an agent handles'));
+
+  const id = /"job_id":"([^"]+)"/.exec(printed.join())?.[1] ?? '';
+  const { body: job } = await tenant.jobIn(id, 'completed', 'failed');
+  expect(job).toMatchObject({
+    status: 'completed',
+    skill_name: 'handle-event',
+    trigger_type: 'webhook',
+    output: { answer: 'Remembered.' },
+  });
+  const memories = (await tenant.get('/api/agents/lookout/memories')).body;
+  expect(memories.data).toMatchObject([{ content: 'The ship Ada has moored.' }]);
+});
+
+test('the skill that asks a model sorts a ticket and drafts an answer', async () => {
+  const { body } = await tenant.run('tickets/v1.0/triage', { ticket: 'I paid twice.' });
+
+  expect(body).toMatchObject({
+    status: 'completed',
+    output: { team: 'billing', urgent: true, draft: 'Your money is on its way.' },
+  });
+});
