@@ -1,29 +1,25 @@
 /**
- * The composition root: builds the platform from its parts, starts it, stops it in the mirrored
- * order. Nothing else in the program knows all parts. Tests start it through the same door.
+ * Builds the platform from its parts, starts it, stops it in the mirrored order. What it is made of is
+ * put together in composition/. Tests start it through the same door.
  */
 
 import { setTimeout as elapsed } from 'node:timers/promises';
 import { startBackground } from './composition/background.ts';
 import { metricsSource } from './composition/metrics-source.ts';
+import type { Parts } from './composition/parts.ts';
 import { registerRoutes } from './composition/routes.ts';
 import { composeSlices } from './composition/slices.ts';
 import type { Config } from './config.ts';
-import type { Database } from './database/database.ts';
-import type { ExecutorPool } from './executors/pool.ts';
 import { prepareDrain } from './http/drain.ts';
 import { refuseUnknown } from './http/guarded.ts';
 import { startHealth } from './http/health.ts';
 import { createOpenApi } from './http/openapi.ts';
-import { createMemoryRateLimiter, type RateLimiter } from './http/rate-limit.ts';
+import { createMemoryRateLimiter } from './http/rate-limit.ts';
 import { rememberRoutes } from './http/routes-known.ts';
 import { createServer, type Server } from './http/server.ts';
 import { jobQueues } from './jobs/recover.ts';
-import { type Clock, systemClock } from './kernel/clock.ts';
-import type { Logger } from './kernel/log.ts';
-import type { Queue } from './queue/queue.ts';
+import { systemClock } from './kernel/clock.ts';
 import { reservedCategories } from './skills/sources/skill-shape.ts';
-import type { WebhookEgress } from './webhooks/outgoing.ts';
 
 /** Hints that are looked up at a time; what is sent at a time is the deliverer's own business. */
 const deliveriesLookedUp = 1_000;
@@ -31,22 +27,6 @@ const deliveriesLookedUp = 1_000;
 const abortedRunsMs = 1_000;
 /** For what is still to be recorded then. */
 const lastWritesMs = 2_000;
-
-/** What the platform stands on; chosen by the configuration, or by a test. */
-export interface Parts {
-  readonly config: Config;
-  readonly version: string;
-  readonly adminSecret: string;
-  /** Null in a cluster that was given none: API keys of providers cannot be stored then. */
-  readonly encryptionKey: Buffer | null;
-  readonly database: Database;
-  readonly queue: Queue;
-  readonly executors: ExecutorPool;
-  readonly log: Logger;
-  readonly clock?: Clock;
-  readonly limiter?: RateLimiter;
-  readonly webhookEgress?: WebhookEgress;
-}
 
 export interface App {
   readonly server: Server;

@@ -5,7 +5,7 @@
 import { availableParallelism } from 'node:os';
 import { parseAllowList } from './egress/allow-list.ts';
 import { readEncryptionKey } from './encryption-key.ts';
-import { type ProviderSettings, providersFrom } from './models/providers.ts';
+import { type ProviderSettings, providerPattern, providersFrom } from './models/providers.ts';
 
 /** One environment variable: what it is for, its default as text, and how to read it. */
 interface Variable<T> {
@@ -53,7 +53,7 @@ const addressRanges: Variable<string>['read'] = (value) => {
 };
 
 const model: Variable<string>['read'] = (value) =>
-  /^[a-z][a-z0-9-]*\/\S+$/.test(value) && value.length <= 200
+  new RegExp(`^${providerPattern}/\\S+$`).test(value) && value.length <= 200
     ? { value }
     : { expected: 'provider/model, such as openai/gpt-5' };
 
@@ -77,7 +77,7 @@ export const variables = {
   host: { name: 'HOST', about: 'Address to listen on.', default: '127.0.0.1', read: text },
   dataDir: {
     name: 'DATA_DIR',
-    about: 'Directory of the embedded database and the generated secret.',
+    about: 'Directory of the embedded database and the generated secrets.',
     default: './data',
     read: text,
   },
@@ -198,7 +198,7 @@ export const variables = {
   },
   agentTokensMax: {
     name: 'AGENT_TOKENS_MAX',
-    about: 'Tokens that one request of a run may use over all its turns.',
+    about: 'Tokens that one attempt of a job may use over all its calls of models.',
     default: '1000000',
     read: integer(1, 1_000_000_000),
   },

@@ -22,17 +22,21 @@ export function readEncryptionKey(text: string): { value: Buffer } | { expected:
 
 /**
  * The given key, or where the platform is embedded the one kept in `dataDir`, or a new one that is
- * kept there with mode 0600. Null in a cluster that was given none: its processes could not agree.
+ * kept there with mode 0600, of which `onMade` hears. Null in a cluster that was given none: its
+ * processes could not agree.
  */
 export function encryptionKeyOf(
   given: Buffer | null,
   dataDir: string,
   isEmbedded: boolean,
+  onMade: (file: string) => void = () => {},
 ): Buffer | null {
   if (given !== null) return given;
   if (!isEmbedded) return null;
   const file = join(dataDir, 'encryption-key');
-  const { value: text } = keptSecret(file, () => randomBytes(encryptionKeyBytes).toString('hex'));
+  const make = () => randomBytes(encryptionKeyBytes).toString('hex');
+  const { value: text, isNew } = keptSecret(file, make);
+  if (isNew) onMade(file);
   const read = readEncryptionKey(text);
   if ('value' in read) return read.value;
   throw new Error(

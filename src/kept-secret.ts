@@ -29,8 +29,9 @@ function readIfThere(file: string): string | null {
   try {
     text = readFileSync(file, 'utf8').trim();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return null;
+    throw new Error(`${file} cannot be read: ${message}`, { cause: error });
   }
   if (text === '') throw new Error(`${file} is empty: delete it, and a new secret is made`);
   return text;

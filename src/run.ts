@@ -67,7 +67,9 @@ async function start(config: Config, compileCache: string | undefined): Promise<
     config,
     version,
     adminSecret: adminSecret.value,
-    encryptionKey: encryptionKeyOf(encryptionKey, dataDir, isEmbedded),
+    encryptionKey: encryptionKeyOf(encryptionKey, dataDir, isEmbedded, (file) =>
+      log.info({ file }, 'made the key that stored credentials are encrypted with: keep a copy'),
+    ),
     database,
     queue: createMemoryQueue(log),
     executors: await executors,

@@ -15,10 +15,15 @@ import {
   type Usage,
 } from '../models/model.ts';
 import { cleanText, createDeltas } from './deltas.ts';
-import { fitDialogue, tokensOfMessages } from './dialogue.ts';
-import type { BegunCall, CallCost, CallEnd, Journal, PlannedTool } from './journal.ts';
+import { cutText, fitDialogue, tokensOfMessages } from './dialogue.ts';
+import type { Estimates } from './estimates.ts';
+import type { BegunCall, CallEnd, Journal } from './journal.ts';
+import type { CallCost, PlannedTool } from './recorded.ts';
+import type { RunBounds } from './run-bounds.ts';
 import { ThinkingError } from './thinking-error.ts';
 
+/** Characters of an answer that its event carries; its pieces carry all of it. */
+const messageShownMax = 60_000;
 /** Tries of one turn. */
 const triesMax = 3;
 const backoff = { baseMs: 500, maxMs: 10_000 };
@@ -47,7 +52,10 @@ export type ThinkingReport =
         | { error: { code: string; message: string } }
       );
     }
-  | { readonly type: 'message'; readonly data: { role: 'assistant'; content: string } }
+  | {
+      readonly type: 'message';
+      readonly data: { role: 'assistant'; content: string; step: number };
+    }
   | { readonly type: 'log'; readonly data: { message: string } };
 
 /** What all turns of a generation have in common. */
@@ -89,8 +97,10 @@ export function createCalls(parts: {
   onRetryAfter(ms: number): void;
   /** Lets another run go on while this one waits for a model, until the function is called. */
   lend(): () => void;
+  bounds: RunBounds;
+  estimates: Estimates;
 }) {
-  const { models, journal, say, onRetryAfter, lend } = parts;
+  const { models, journal, say, onRetryAfter, lend, bounds, estimates } = parts;
 
   return {
     /**
@@ -103,11 +113,17 @@ export function createCalls(parts: {
       turn: number,
       ready: Promise<unknown>,
     ): Promise<Turn> {
-      const giveBack = lend();
+      const shown = fitted(generation, messages, say);
+      const takeBack = lend();
       try {
-        return await askPatiently(generation, fitted(generation, messages, say), turn, ready);
+        const giveBack = await bounds.place(generation.signal);
+        try {
+          return await askPatiently(generation, shown, turn, ready);
+        } finally {
+          giveBack();
+        }
       } finally {
-        giveBack();
+        takeBack();
       }
     },
   };
@@ -140,7 +156,8 @@ export function createCalls(parts: {
     ready: Promise<unknown>,
   ): Promise<BegunCall> {
     const { id, model, output, signal } = generation;
-    const prompt = generation.around + tokensOfMessages(messages);
+    const size = generation.around + tokensOfMessages(messages);
+    const prompt = estimates.tokens(model, size);
     for (let looks = 1; ; looks++) {
       if (signal.aborted) throw stopped();
       const beginning = journal.beginCall({ generation: id, turn, model, prompt, output });
@@ -165,7 +182,8 @@ export function createCalls(parts: {
     call: BegunCall,
   ): Promise<Turn> {
     const { model, organizationId, system, offers: tools, schema, temperature } = generation;
-    const prompt = () => generation.around + tokensOfMessages(messages);
+    const size = generation.around + tokensOfMessages(messages);
+    const prompt = () => estimates.tokens(model, size);
     const deltas = createDeltas((text) => say({ type: 'token', data: { step: call.n, text } }));
     const place = { generation: generation.id, turn, isDialogue: generation.isDialogue };
     try {
@@ -183,24 +201,31 @@ export function createCalls(parts: {
       });
       deltas.end();
       const { usage, finish } = answer;
+      if (usage.prompt !== null) estimates.learn(model, size, usage.prompt);
       const isCut = finish === 'length';
       const message = { ...normal(answer.message, call.n, messages), ...(isCut ? { isCut } : {}) };
       if (finish === 'content-filter')
         throw new ModelError('refused', withheld, { text: message.text, usage });
       const estimated = estimateOf(usage, prompt, () => lengthOf(answer.message, call));
-      generation.onCost({ usage, estimated });
+      spend(generation, { usage, estimated });
+      // What a budget cut short is no answer that anybody asked for.
+      const isShort = isCut && call.output < generation.output;
       const planned = await journal.endCall(call, {
         ...place,
-        status: 'completed',
-        error: null,
+        status: isShort ? 'failed' : 'completed',
+        error: isShort ? { code: 'budget_exceeded', message: cutByBudget(call) } : null,
         message,
         usage,
         estimated,
-        tools: message.toolCalls.map((one) => ({ call: one, name: generation.nameOf(one) })),
+        tools: isShort
+          ? []
+          : message.toolCalls.map((one) => ({ call: one, name: generation.nameOf(one) })),
       });
       if (message.text !== '') {
-        say({ type: 'message', data: { role: 'assistant', content: message.text } });
+        const content = cutText(message.text, messageShownMax);
+        say({ type: 'message', data: { role: 'assistant', content, step: call.n } });
       }
+      if (isShort) throw new ThinkingError('budget_exceeded', cutByBudget(call));
       if (isCut)
         say({ type: 'log', data: { message: `The answer was cut at ${call.output} tokens` } });
       return { message, tools: planned };
@@ -208,11 +233,16 @@ export function createCalls(parts: {
       deltas.end();
       if (error instanceof ModelError) {
         const end = failedEnd(error, prompt, call);
-        generation.onCost(end);
+        spend(generation, end);
         await journal.endCall(call, { ...place, ...end });
       }
       throw error;
     }
+  }
+
+  function spend({ onCost }: Generation, cost: CallCost): void {
+    bounds.count(cost);
+    onCost(cost);
   }
 
   /** Milliseconds until the next try, null when there is none. */
@@ -235,6 +265,10 @@ export function createCalls(parts: {
         return stopped();
     }
   }
+}
+
+function cutByBudget({ output }: BegunCall): string {
+  return `The answer was cut at ${output} tokens, which is what a budget had left`;
 }
 
 /** A call that was begun and not made. */
@@ -340,7 +374,7 @@ function failedEnd(
   const wasStopped = fault === 'aborted';
   return {
     status: wasStopped ? 'interrupted' : 'failed',
-    error: { code: wasStopped ? 'cancelled' : codes[fault], message: error.message },
+    error: { code: wasStopped ? 'interrupted' : codes[fault], message: error.message },
     message: costNothing && message.text === '' ? null : message,
     usage,
     // What came tells little of what it cost: the model may have thought, or written on.

@@ -14,21 +14,23 @@ import { PlatformError } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import { lazily } from '../kernel/lazy.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
+import type { DialogueMessage, ToolCall, Usage } from '../models/model.ts';
+import type { Reservations, UsageOwner } from '../usage/reservations.ts';
+import { createLeftovers, type EndLeftovers } from './leftovers.ts';
 import {
-  type DialogueMessage,
-  nothingReported,
-  type ToolCall,
-  type Usage,
-} from '../models/model.ts';
-import type { Charge, Reservations, UsageOwner } from '../usage/reservations.ts';
+  nothingRecorded,
+  type PlannedTool,
+  type RecordedGeneration,
+  readRecord,
+} from './recorded.ts';
+import { activeStep, endedStep, type StepError, type ThinkingJob } from './step-rows.ts';
 import {
   endSteps,
   findActiveStep,
   insertSteps,
-  listActiveSteps,
-  listStepsOfJob,
+  lastStepNumber,
+  listStepsOfGeneration,
   restartStep,
-  type StepRow,
 } from './steps.store.ts';
 
 /** Between two tries to record what has happened while the database cannot be used, and how many. */
@@ -39,23 +41,6 @@ const contentMax = 65_536;
 
 type AssistantMessage = Extract<DialogueMessage, { role: 'assistant' }>;
 type ToolMessage = Extract<DialogueMessage, { role: 'tool' }>;
-
-/** The job that thinks, as one claim holds it. */
-export interface ThinkingJob {
-  readonly id: string;
-  readonly epoch: number;
-  readonly organization_id: string;
-  readonly agent_id: string;
-  readonly api_key_id: string;
-  readonly conversation_id: string;
-  readonly trigger_type: string;
-}
-
-/** Why a step has no answer. */
-export interface StepError {
-  readonly code: string;
-  readonly message: string;
-}
 
 /** A call of a model that has begun. */
 export interface BegunCall {
@@ -70,14 +55,6 @@ export type Beginning =
   | { readonly kind: 'begun'; readonly call: BegunCall }
   | { readonly kind: 'wait' }
   | { readonly kind: 'exceeded'; readonly message: string };
-
-/** A tool that is about to run. */
-export interface PlannedTool {
-  readonly n: number;
-  readonly call: ToolCall;
-  /** What it is called on record. */
-  readonly name: string;
-}
 
 /** How a call of a model ended. */
 export interface CallEnd {
@@ -114,24 +91,6 @@ export interface ToolEnd {
   readonly said: readonly SaidMessage[];
 }
 
-/** What a call cost; `estimated` tokens stand in for what was not reported. */
-export interface CallCost {
-  readonly usage: Usage;
-  readonly estimated: number;
-}
-
-/** What is on record of a generation. */
-export interface RecordedGeneration {
-  readonly messages: readonly DialogueMessage[];
-  readonly turns: number;
-  /** Of all its calls, also of those that gave no answer. */
-  readonly costs: readonly CallCost[];
-  /** Tools that were called and have not answered, by the call's id. */
-  readonly open: ReadonlyMap<string, PlannedTool>;
-  /** What its tools did to the agent's memory, in order. */
-  readonly memory: readonly MemoryChange[];
-}
-
 /** The run no longer holds its job: nothing that it does counts any more. */
 export class LeaseLostError extends Error {
   constructor() {
@@ -142,10 +101,10 @@ export class LeaseLostError extends Error {
 
 export interface Journal {
   /**
-   * What earlier claims recorded of a generation; with `isOwn`, or when it is asked for again (a tool
-   * began again), what this one did too.
+   * What is on record of a generation: what earlier claims did, and this one where it is asked again
+   * (an answer was corrected, a tool began again). `model` is the one that goes on.
    */
-  recorded(generation: string, model: string, isOwn: boolean): Promise<RecordedGeneration>;
+  recorded(generation: string, model: string): Promise<RecordedGeneration>;
   beginCall(wanted: {
     generation: string;
     turn: number;
@@ -163,16 +122,12 @@ export interface Journal {
 export interface Journals {
   /** The journal of one claim of a job. */
   open(job: ThinkingJob): Journal;
-  /**
-   * Ends the steps that claims have left behind, in the transaction that ends the claims: nobody knows
-   * what a call that was under way cost, and all that was held back for it is charged.
-   */
-  endLeftovers(tx: Transaction, jobs: readonly ThinkingJob[]): Promise<void>;
+  endLeftovers: EndLeftovers;
 }
 
 export function createJournals(parts: {
   database: Database;
-  conversations: Pick<Conversations, 'dataOfJob'>;
+  conversations: Pick<Conversations, 'dataOf'>;
   reservations: Reservations;
   clock: Clock;
   /** Whether the claim still holds its job; it does until the transaction ends then. */
@@ -217,14 +172,11 @@ export function createJournals(parts: {
 
   function open(job: ThinkingJob): Journal {
     const usageOwners = lazily(() => ownersOf(database.read, job));
-    /** The first claim of a job finds nothing. */
-    const earlierRows = lazily(async () =>
-      job.epoch === 1 ? [] : await listStepsOfJob(database.read, job.id),
-    );
-    const earlierData = lazily(() => conversations.dataOfJob(job.conversation_id, job.id));
     /** Generations that this claim was asked for. */
     const opened = new Set<string>();
-    const numbers = lazily(async () => ({ next: ((await earlierRows()).at(-1)?.n ?? 0) + 1 }));
+    const numbers = lazily(async () => ({
+      next: 1 + (job.epoch === 1 ? 0 : await lastStepNumber(database.read, job.id)),
+    }));
 
     async function nextNumber(): Promise<number> {
       const counter = await numbers();
@@ -239,16 +191,14 @@ export function createJournals(parts: {
     });
 
     return {
-      async recorded(generation, model, isOwn) {
-        const isLater = isOwn || opened.has(generation);
+      async recorded(generation, model) {
+        const isNew = job.epoch === 1 && !opened.has(generation);
         opened.add(generation);
-        const rows = isLater ? await listStepsOfJob(database.read, job.id) : await earlierRows();
-        const own = rows.filter((row) => row.generation === generation);
-        if (own.length === 0) return nothingRecorded;
-        const data = isLater
-          ? await conversations.dataOfJob(job.conversation_id, job.id)
-          : await earlierData();
-        return readRecord(own, data, model);
+        if (isNew) return nothingRecorded;
+        const rows = await listStepsOfGeneration(database.read, job.id, generation);
+        const ids = rows.flatMap(({ message_id }) => message_id ?? []);
+        if (ids.length === 0 && rows.length === 0) return nothingRecorded;
+        return readRecord(rows, await conversations.dataOf(job.conversation_id, ids), model);
       },
 
       async beginCall({ generation, turn, model, prompt, output }) {
@@ -360,154 +310,8 @@ export function createJournals(parts: {
 
   return {
     open,
-
-    async endLeftovers(tx, jobs) {
-      const charges: Charge[] = [];
-      for (const job of jobs) charges.push(...(await endLeftoversOf(tx, job)));
-      // All at once, for whoever charges holds what it has charged: in one order, nobody waits in a ring.
-      await reservations.charge(tx, charges);
-    },
+    endLeftovers: createLeftovers({ reservations, clock, ownersOf }),
   };
-
-  /** Ends what a claim has left behind; what is to be charged for it. */
-  async function endLeftoversOf(tx: Transaction, job: ThinkingJob): Promise<Charge[]> {
-    const steps = await listActiveSteps(tx, job.id);
-    if (steps.length === 0) return [];
-    const now = clock.now();
-    const calls = steps.filter(({ kind }) => kind === 'model');
-    const ids = new Map(calls.map(({ n }) => [n, newId()]));
-    await addDialogue(
-      tx,
-      calls.map(({ n }) => ({
-        id: ids.get(n) as string,
-        conversation_id: job.conversation_id,
-        job_id: job.id,
-        at: now,
-        role: 'assistant' as const,
-        content: '',
-        tokens: nothingReported,
-        data: null,
-        isDialogue: false,
-      })),
-    );
-    await endSteps(
-      tx,
-      steps.map(({ n, kind, reserved }) => ({
-        ...endedStep(job, n, interrupted, ids.get(n) ?? null, now),
-        estimated: kind === 'model' ? reserved : 0,
-      })),
-    );
-    const owning = { organizationId: job.organization_id, owners: await ownersOf(tx, job) };
-    return calls.map(({ started_at, reserved }) => ({
-      ...owning,
-      reservedAt: started_at,
-      reserved,
-      usage: nothingReported,
-      estimated: reserved,
-    }));
-  }
-}
-
-const interrupted = {
-  status: 'interrupted',
-  error: { code: 'worker_lost', message: 'The run ended while this was under way' },
-} as const;
-
-const nothingRecorded: RecordedGeneration = {
-  messages: [],
-  turns: 0,
-  costs: [],
-  open: new Map(),
-  memory: [],
-};
-
-function activeStep(
-  job: ThinkingJob,
-  n: number,
-  { generation, turn, name, now }: { generation: string; turn: number; name: string; now: number },
-) {
-  return {
-    job_id: job.id,
-    n,
-    epoch: job.epoch,
-    generation,
-    turn,
-    name,
-    status: 'active' as const,
-    error: null,
-    message_id: null,
-    memory: null,
-    prompt_tokens: null,
-    completion_tokens: null,
-    started_at: now,
-    finished_at: null,
-  };
-}
-
-function endedStep(
-  job: ThinkingJob,
-  n: number,
-  { status, error }: Pick<CallEnd, 'status' | 'error'>,
-  messageId: string | null,
-  now: number,
-) {
-  return {
-    job_id: job.id,
-    n,
-    status,
-    error: error === null ? null : JSON.stringify(error),
-    message_id: messageId,
-    memory: null,
-    prompt_tokens: null,
-    completion_tokens: null,
-    estimated: 0,
-    finished_at: now,
-  };
-}
-
-/** The dialogue of a generation from its steps, each turn's answers after its calls. */
-function readRecord(
-  rows: readonly StepRow[],
-  data: ReadonlyMap<string, string>,
-  model: string,
-): RecordedGeneration {
-  const messages: DialogueMessage[] = [];
-  const costs: CallCost[] = [];
-  const open = new Map<string, PlannedTool>();
-  const memory: MemoryChange[] = [];
-  let turns = 0;
-  const messageOf = <M extends DialogueMessage>({ message_id }: StepRow): M | undefined => {
-    const json = message_id === null ? undefined : data.get(message_id);
-    return json === undefined ? undefined : (JSON.parse(json) as M);
-  };
-  const calls = rows.filter(({ kind }) => kind === 'model').sort((a, b) => a.turn - b.turn);
-  for (const call of calls) {
-    const usage = { prompt: call.prompt_tokens, completion: call.completion_tokens };
-    costs.push({ usage, estimated: call.estimated });
-    if (call.status !== 'completed') continue;
-    const answer = messageOf<AssistantMessage>(call);
-    if (answer === undefined) continue;
-    turns = call.turn;
-    const { opaque: _, ...plain } = answer;
-    messages.push(call.name === model ? answer : plain);
-    const tools = new Map(
-      rows
-        .filter(({ kind, turn }) => kind === 'tool' && turn === call.turn)
-        .map((row) => [row.call_id, row]),
-    );
-    for (const asked of answer.toolCalls) {
-      const tool = tools.get(asked.id);
-      if (tool === undefined) continue;
-      const said = messageOf<ToolMessage>(tool);
-      if (said === undefined) {
-        open.set(asked.id, { n: tool.n, call: asked, name: tool.name });
-        continue;
-      }
-      messages.push(said);
-      if (tool.memory !== null) memory.push(...(JSON.parse(tool.memory) as MemoryChange[]));
-    }
-  }
-  return { messages, turns, costs, open, memory };
 }
 
 /** A message's content may have 64 KiB (decisions 2). */

@@ -72,13 +72,36 @@ export async function restartStep(
   await tx.each(again, [step]);
 }
 
-const ofJob = statement<{ job_id: string }>()((db, p) =>
-  db.selectFrom('job_steps').selectAll().where('job_id', '=', p('job_id')).orderBy('n'),
+const ofGeneration = statement<{ job_id: string; generation: string }>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .selectAll()
+    .where('job_id', '=', p('job_id'))
+    .where('generation', '=', p('generation'))
+    .orderBy('n'),
 );
 
-/** All steps of a job, in order. */
-export function listStepsOfJob(db: Handle, jobId: string): Promise<StepRow[]> {
-  return db.all(ofJob, { job_id: jobId });
+/** The steps of a generation, in order. */
+export function listStepsOfGeneration(
+  db: Handle,
+  jobId: string,
+  generation: string,
+): Promise<StepRow[]> {
+  return db.all(ofGeneration, { job_id: jobId, generation });
+}
+
+const last = statement<{ job_id: string }>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .select('n')
+    .where('job_id', '=', p('job_id'))
+    .orderBy('n', 'desc')
+    .limit(1),
+);
+
+/** The number of a job's last step, 0 when it has none. */
+export async function lastStepNumber(db: Handle, jobId: string): Promise<number> {
+  return (await db.first(last, { job_id: jobId }))?.n ?? 0;
 }
 
 /** A page of the steps of a job, in order, and how many there are in all. */

@@ -11,16 +11,14 @@ import type { SkillRegistry } from '../skills/registry.ts';
 import type { AgentRow } from './agents.store.ts';
 import { createCalls, type Generation, type ThinkingReport } from './calls.ts';
 import { asHistory, tokensOfText } from './dialogue.ts';
+import { createEstimates } from './estimates.ts';
 import { type Asked, generationOf, type ReadRequest, readAsked } from './generate-request.ts';
-import type {
-  CallCost,
-  Journals,
-  PlannedTool,
-  RecordedGeneration,
-  ThinkingJob,
-} from './journal.ts';
+import type { Journals } from './journal.ts';
 import { LoopError, runLoop } from './loop.ts';
+import type { CallCost, PlannedTool, RecordedGeneration } from './recorded.ts';
+import { createRunBounds } from './run-bounds.ts';
 import type { Scope } from './scope.ts';
+import type { ThinkingJob } from './step-rows.ts';
 import { ThinkingError } from './thinking-error.ts';
 import { createToolRuns, type ToolSurroundings } from './tool-runs.ts';
 import { toolBox } from './tools.ts';
@@ -33,7 +31,7 @@ const historyMax = 400;
 /** The bounds of a generation; see the configuration. */
 export interface ThinkingLimits {
   readonly turnsMax: number;
-  /** Tokens, reported or estimated, after which it is asked no further. */
+  /** Tokens of a whole attempt, reported or estimated, after which no model is asked any more. */
   readonly tokensMax: number;
   readonly outputTokens: number;
   readonly contextTokens: number;
@@ -105,6 +103,8 @@ export function createThinking(parts: {
     );
   }
 
+  const estimates = createEstimates();
+
   return (surroundings) => {
     const { job, say } = surroundings;
     const journal = journals.open(job);
@@ -114,11 +114,14 @@ export function createThinking(parts: {
       answer: null as string | null,
       retryAfterMs: null as number | null,
     };
+    const bounds = createRunBounds(limits.tokensMax);
     const calls = createCalls({
       models,
       journal,
       say,
       lend: surroundings.lend,
+      bounds,
+      estimates,
       onRetryAfter(ms) {
         state.retryAfterMs = ms;
       },
@@ -141,16 +144,15 @@ export function createThinking(parts: {
         say({ type: 'log', data: { message } });
       }
       const isDialogue = request.continues && scope.depth === 0;
-      const history = isDialogue ? await historyOf(job) : [];
+      const history = isDialogue ? withoutRepeat(await historyOf(job), request.prompt) : [];
       const id = generationOf(scope.path, asked);
-      // A tool whose executor died is run again by the same claim.
-      const isOwn = corrections.length > 0 || scope.depth > 0;
-      const recorded = await journal.recorded(id, model, isOwn);
+      const recorded = await journal.recorded(id, model);
       if (recorded.memory.length > 0 && corrections.length === 0) {
         await surroundings.memory().restore(recorded.memory);
         for (const change of recorded.memory) scope.note(change);
       }
       const costs = [...recorded.costs];
+      if (corrections.length === 0) recorded.costs.forEach(bounds.count);
       const system = systemOf(agent, request);
       const generation: Generation = {
         id,
@@ -183,7 +185,7 @@ export function createThinking(parts: {
         say,
       });
       const planned = new Map<string, PlannedTool>();
-      const result = await loop({ generation, history, recorded, costs, planned, tools, asked });
+      const result = await loop({ generation, history, recorded, planned, tools, asked });
       if (isDialogue) state.answer = result.text;
       return { ...result, usage: shownUsage(costs) };
     }
@@ -192,12 +194,11 @@ export function createThinking(parts: {
       generation: Generation;
       history: readonly DialogueMessage[];
       recorded: RecordedGeneration;
-      costs: readonly CallCost[];
       planned: Map<string, PlannedTool>;
       tools: ReturnType<typeof createToolRuns>;
       asked: Asked;
     }) {
-      const { generation, history, recorded, costs, planned, tools, asked } = of;
+      const { generation, history, recorded, planned, tools, asked } = of;
       const { request, corrections } = asked;
       const task: DialogueMessage = { role: 'user', text: request.prompt };
       /** What tools gave, being recorded. */
@@ -215,7 +216,6 @@ export function createThinking(parts: {
         return await runLoop(
           {
             async ask(messages, turn) {
-              refuseSpent(costs, limits.tokensMax);
               const answer = await calls.ask(
                 generation,
                 messages,
@@ -291,16 +291,10 @@ function systemOf({ instructions }: AgentRow, { system, schema }: ReadRequest): 
   return [instructions, system, form].filter((part) => part !== '').join('\n\n');
 }
 
-function refuseSpent(costs: readonly CallCost[], max: number): void {
-  const spent = costs.reduce(
-    (sum, { usage, estimated }) => sum + (usage.prompt ?? 0) + (usage.completion ?? 0) + estimated,
-    0,
-  );
-  if (spent < max) return;
-  throw new ThinkingError(
-    'skill_execution_failed',
-    `The model has used ${spent} tokens for this, of at most ${max}`,
-  );
+/** A task that was asked before and never answered, as by the job that this one repeats, is asked once. */
+function withoutRepeat(history: DialogueMessage[], task: string): DialogueMessage[] {
+  const end = history.findLastIndex(({ role, text }) => role !== 'user' || text !== task);
+  return history.slice(0, end + 1);
 }
 
 /** As a skill sees what its request cost; null where something was not reported. */

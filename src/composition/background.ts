@@ -1,10 +1,11 @@
 /** What the platform does without being asked, and how often. */
-import type { Parts } from '../app.ts';
+
 import { deleteExpired } from '../jobs/retention.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { type Repeated, repeat } from '../kernel/repeat.ts';
 import { deleteExpiredRuns } from '../schedules/retention.ts';
 import { deleteOldUsage } from '../usage/retention.ts';
+import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
 
 const sweepEveryMs = 1_000;

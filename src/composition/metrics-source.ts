@@ -1,10 +1,11 @@
 /** What /metrics reads when it is asked. */
-import type { Parts } from '../app.ts';
+
 import type { MetricsSource } from '../http/metrics.ts';
 import { queueOf } from '../jobs/accept.ts';
 import { countByStatus } from '../jobs/job-lists.store.ts';
 import { type QueueName, queueNames } from '../kernel/queues.ts';
 import { countDeliveries } from '../webhooks/delivery-log.store.ts';
+import type { Parts } from './parts.ts';
 
 export function metricsSource({
   database,

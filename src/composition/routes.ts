@@ -2,7 +2,6 @@
 
 import { agentRoutes } from '../agents/agents.routes.ts';
 import { apiKeyRoutes } from '../api-keys/api-keys.routes.ts';
-import type { Parts } from '../app.ts';
 import { conversationRoutes } from '../conversations/conversations.routes.ts';
 import { credentialRoutes } from '../credentials/credentials.routes.ts';
 import { adminHook, apiKeyHook } from '../http/authenticate.ts';
@@ -26,6 +25,7 @@ import { triggerRoutes } from '../triggers/triggers.routes.ts';
 import { webhookTriggerRoutes } from '../triggers/webhook-trigger.routes.ts';
 import { usageAdminRoutes, usageRoutes } from '../usage/usage.routes.ts';
 import { webhookRoutes } from '../webhooks/webhooks.routes.ts';
+import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
 
 /** What the routes of a server need beside the slices. */

@@ -5,7 +5,6 @@
 
 import { createAgents, insertDefaultAgent } from '../agents/agents.ts';
 import { createApiKeys } from '../api-keys/api-keys.ts';
-import type { Parts } from '../app.ts';
 import { createConversations } from '../conversations/conversations.ts';
 import { createCredentials } from '../credentials/credentials.ts';
 import { createMetrics } from '../http/metrics.ts';
@@ -37,6 +36,7 @@ import { createTriggers } from '../triggers/triggers.ts';
 import { createBudgets } from '../usage/budgets.ts';
 import { createUsage } from '../usage/usage.ts';
 import { createOutgoingWebhooks } from '../webhooks/outgoing.ts';
+import type { Parts } from './parts.ts';
 import { composeThinking } from './thinking.ts';
 
 /** Longest wait between retries of one job. */
@@ -69,10 +69,18 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     clock,
     cipher: parts.encryptionKey === null ? null : createCipher(parts.encryptionKey),
   });
+  const unusable = await credentials.countUnusable();
+  if (unusable > 0) {
+    log.warn(
+      { credentials: unusable },
+      'stored API keys of providers cannot be decrypted: put the encryption key back that they were stored under, or store them again',
+    );
+  }
   await skills.register(executors.definitions);
 
   const { journals, thinking } = composeThinking({
     config,
+    log,
     database,
     clock,
     metrics,

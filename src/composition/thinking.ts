@@ -10,20 +10,20 @@ import type { Database } from '../database/database.ts';
 import type { Metrics } from '../http/metrics.ts';
 import { isHeld } from '../jobs/jobs.store.ts';
 import type { Clock } from '../kernel/clock.ts';
+import type { Logger } from '../kernel/log.ts';
 import { ModelError } from '../models/model.ts';
 import { createModels } from '../models/models.ts';
 import { observed } from '../models/observed.ts';
+import { accessTo, partsOfModel } from '../models/providers.ts';
 import { scheduledRuns } from '../schedules/run-ends.ts';
 import { type SkillRegistry, skillKey } from '../skills/registry.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { readSkillFile } from '../skills/sources/skill-folder.ts';
 import { createReservations } from '../usage/reservations.ts';
 
-/** Bytes of a skill's file that a model is shown at a time. */
-const fileBytesMax = 48_000;
-
 export function composeThinking(parts: {
   config: Config;
+  log: Logger;
   database: Database;
   clock: Clock;
   metrics: Pick<Metrics, 'modelCalled'>;
@@ -53,9 +53,10 @@ export function composeThinking(parts: {
       // The platform's address serves an organization's key; its key serves no other address.
       const baseUrl = own.baseUrl ?? platform?.baseUrl ?? null;
       // Whoever stores an address without a key says that none is asked for there.
-      return { apiKey: own.apiKey, baseUrl, isOpen: own.apiKey === null };
+      return { ...own, baseUrl, isOpen: own.apiKey === null };
     },
   });
+  warnOfDefault(config, parts.log);
   const folders = new Map(
     parts.definitions.flatMap(({ category, version, name, folder }) =>
       folder === null ? [] : [[skillKey(category, version, name), folder]],
@@ -71,7 +72,7 @@ export function composeThinking(parts: {
     async readFile(skill, path, offset) {
       const folder = folders.get(skill);
       if (folder === undefined) return { error: `There is no folder of ${skill}.` };
-      return readSkillFile(folder, path, { offset: offset ?? 0, limit: fileBytesMax });
+      return readSkillFile(folder, path, { offset: offset ?? 0 });
     },
     defaultModel: config.defaultModel,
     limits: {
@@ -82,4 +83,16 @@ export function composeThinking(parts: {
     },
   });
   return { journals, thinking };
+}
+
+/** Not the end of a start: organizations may have accounts of their own. */
+function warnOfDefault({ defaultModel, providers }: Config, log: Logger): void {
+  if (defaultModel === null) return;
+  try {
+    const { provider } = partsOfModel(defaultModel);
+    accessTo(provider, providers.get(provider));
+  } catch (error) {
+    const reason = (error as Error).message;
+    log.warn({ default_model: defaultModel, reason }, 'DEFAULT_MODEL cannot be used as it is');
+  }
 }

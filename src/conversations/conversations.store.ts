@@ -143,18 +143,18 @@ export function listDialogue(
   return db.all(dialogue, { conversation_id: conversationId, job_id: exceptJobId, limit });
 }
 
-const dataOfJob = statement<{ conversation_id: string; job_id: string }>()((db, p) =>
+const dataOf = statement<{ conversation_id: string; ids: string }>()((db, p, dialect) =>
   db
     .selectFrom('messages')
     .select(['id', 'data'])
     .where('conversation_id', '=', p('conversation_id'))
-    .where('job_id', '=', p('job_id'))
+    .where(idIn(dialect, p('ids')))
     .where('data', 'is not', null),
 );
 
-/** The messages of a job as models take them. */
-export function listDataOfJob(db: Handle, conversationId: string, jobId: string) {
-  return db.all(dataOfJob, { conversation_id: conversationId, job_id: jobId });
+/** Messages of a conversation as models take them. */
+export function listData(db: Handle, conversationId: string, ids: readonly string[]) {
+  return db.all(dataOf, { conversation_id: conversationId, ids: idsParam(ids) });
 }
 
 export interface ConversationFilters {

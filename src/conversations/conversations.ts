@@ -9,7 +9,7 @@ import {
   type ConversationRow,
   findConversation,
   listConversations,
-  listDataOfJob,
+  listData,
   listDialogue,
   listMessages,
   listMessageTokens,
@@ -126,9 +126,12 @@ export function createConversations(database: Database) {
       return (await listDialogue(db, conversationId, exceptJobId, limit)).reverse();
     },
 
-    /** The messages of a job as models take them, by their id. */
-    async dataOfJob(conversationId: string, jobId: string): Promise<ReadonlyMap<string, string>> {
-      const rows = await listDataOfJob(db, conversationId, jobId);
+    /** Those of the messages that models said or were told, as they take them, by their id. */
+    async dataOf(
+      conversationId: string,
+      ids: readonly string[],
+    ): Promise<ReadonlyMap<string, string>> {
+      const rows = await listData(db, conversationId, ids);
       return new Map(rows.flatMap(({ id, data }) => (data === null ? [] : [[id, data]])));
     },
 

@@ -49,6 +49,17 @@ export async function listCredentials(
   return { credentials, total: Number(row?.n ?? 0) };
 }
 
+/** Credentials with an API key, of all organizations: the `limit` oldest. */
+export function listKeys(db: Handle, limit: number): Promise<CredentialRow[]> {
+  return db.kysely
+    .selectFrom('credentials')
+    .selectAll()
+    .where('api_key', 'is not', null)
+    .orderBy('created_at')
+    .limit(limit)
+    .execute();
+}
+
 /** Adds the row, or puts it in the place of the one that is there, whose `created_at` stays. */
 export function replaceCredential(tx: Transaction, row: CredentialRow): Promise<CredentialRow> {
   const { api_key, base_url, updated_at } = row;

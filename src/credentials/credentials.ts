@@ -4,19 +4,24 @@
  * once by this process and within a second by every other one.
  */
 import type { Database } from '../database/database.ts';
+import { baseUrlFault } from '../kernel/base-url.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { type Cipher, DecryptionError } from '../kernel/encryption.ts';
-import { notFound, PlatformError } from '../kernel/errors.ts';
+import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
 import { createShortCache } from '../kernel/short-cache.ts';
+import { type ProviderSettings, providerPattern } from '../models/providers.ts';
 import {
   type CredentialRow,
   deleteCredential,
   findCredential,
   isOrganization,
   listCredentials,
+  listKeys,
   replaceCredential,
 } from './credentials.store.ts';
 
+/** API keys that are looked at when the platform starts. */
+const checkedMax = 1_000;
 /** How long credentials are believed without asking the database again. */
 const believedMs = 1_000;
 /** Records kept in memory, encrypted as they are stored; the oldest goes first. */
@@ -26,12 +31,6 @@ const rememberedMax = 1_000;
 export interface CredentialFields {
   api_key?: string | null;
   base_url?: string | null;
-}
-
-/** An organization's own way to a provider; null for what it leaves open. */
-export interface ProviderSettings {
-  readonly apiKey: string | null;
-  readonly baseUrl: string | null;
 }
 
 /** Credentials that are there and cannot be used: a sentence for the operator, without secrets. */
@@ -61,11 +60,12 @@ export function createCredentials(parts: {
   }
 
   function settingsIn(row: CredentialRow): ProviderSettings | UnusableCredentials {
-    if (row.api_key === null) return { apiKey: null, baseUrl: row.base_url };
+    const own = { baseUrl: row.base_url, source: 'organization' } as const;
+    if (row.api_key === null) return { ...own, apiKey: null };
     const stored = `The stored API key for ${row.provider} cannot be decrypted`;
     if (cipher === null) return { fault: `${stored}: ENCRYPTION_KEY is not set` };
     try {
-      return { apiKey: cipher.decrypt(row.api_key, contextOf(row)), baseUrl: row.base_url };
+      return { ...own, apiKey: cipher.decrypt(row.api_key, contextOf(row)) };
     } catch (error) {
       if (!(error instanceof DecryptionError)) throw error;
       return { fault: `${stored}: it was stored under another ENCRYPTION_KEY; store it again` };
@@ -84,6 +84,12 @@ export function createCredentials(parts: {
       if (!(await isOrganization(database.read, organizationId))) throw notFound('Organization');
     },
 
+    /** How many of the stored API keys (of the first 1,000) cannot be decrypted. */
+    async countUnusable(): Promise<number> {
+      const rows = await listKeys(database.read, checkedMax);
+      return rows.filter((row) => 'fault' in settingsIn(row)).length;
+    },
+
     /** `404` when the organization has no credentials for the provider. */
     find,
 
@@ -94,9 +100,11 @@ export function createCredentials(parts: {
 
     /**
      * Stores the credentials of an organization that is there, in the place of those that it has for
-     * the provider: what `fields` leaves out is gone. `409` for an API key without a cipher.
+     * the provider: what `fields` leaves out is gone. `400` for a name that no provider has and for
+     * fields that say nothing, `409` for an API key without a cipher.
      */
     async replace(organizationId: string, provider: string, fields: CredentialFields) {
+      refuseMalformed(provider, fields);
       const now = clock.now();
       const { api_key = null, base_url = null } = fields;
       const named = { organization_id: organizationId, provider, base_url };
@@ -138,6 +146,23 @@ export function createCredentials(parts: {
       return row === null ? undefined : settingsIn(row);
     },
   };
+}
+
+const wellFormedProvider = new RegExp(`^${providerPattern}$`);
+
+/** What a JSON Schema cannot say. */
+function refuseMalformed(provider: string, { api_key, base_url }: CredentialFields): void {
+  if (!wellFormedProvider.test(provider)) {
+    throw invalid(
+      'provider',
+      'must be a lower-case name of letters, digits and hyphens that begins with a letter',
+    );
+  }
+  if (api_key == null && base_url == null) {
+    throw invalid('api_key', 'is required where there is no base_url');
+  }
+  const fault = base_url == null ? null : baseUrlFault(base_url);
+  if (fault !== null) throw invalid('base_url', fault);
 }
 
 const credentialsNotFound = () => notFound('Credentials');

@@ -204,6 +204,8 @@ export function createFlights(parts: {
       // that kept the child from listening, all alone, was late by its own doing.
       const wasTold = heartbeat.hasAnswered(ending.ping);
       if (!wasTold && !(ending.isOnly && ending.cause === 'timeout')) remove(flight, outcome);
+      // What it did is done, whether or not somebody still wanted it.
+      else if (ending.cause === 'abort' && outcome.kind === 'completed') remove(flight, outcome);
       else if (ending.cause === 'abort') remove(flight, { kind: 'aborted' });
       else remove(flight, { kind: 'timeout', message: timeoutMessage(flight.order.request) });
     },

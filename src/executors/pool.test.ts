@@ -298,6 +298,12 @@ describe('abort', () => {
     expect(pool.stats().inFlight).toBe(0);
   });
 
+  test('of a run that completes all the same leaves what it did', async () => {
+    const handle = pool.run(request('good/stubborn', { ms: 50 }), silentHandlers);
+    handle.abort('enough');
+    expect(await handle.outcome).toEqual({ kind: 'completed', output: '{"done":true}' });
+  });
+
   test('of a run that has ended already changes nothing', async () => {
     const handle = pool.run(request('good/echo', { a: 1 }), silentHandlers);
     const outcome = await handle.outcome;

@@ -47,7 +47,7 @@ export type RunOutcome =
   | { kind: 'failed'; code: FailureCode; message: string; retryable: boolean }
   /** It passed its deadline, and ended within the grace or was killed for it. */
   | { kind: 'timeout'; message: string }
-  /** It ended because `abort()` was called, or the pool stopped. */
+  /** It ended without a result because `abort()` was called, or the pool stopped. */
   | { kind: 'aborted' }
   /** Its executor died, and this run alone can have been the cause. */
   | { kind: 'lost'; message: string }

@@ -19,6 +19,8 @@ import { findByIdempotencyKey } from './idempotency.store.ts';
 export interface Target {
   readonly skill: Skill;
   readonly agentId: string;
+  /** The conversation to go on with. */
+  readonly conversationId?: string | undefined;
   readonly isPaused: boolean;
 }
 
@@ -26,8 +28,6 @@ export interface Target {
 export interface ExecutionOptions {
   readonly userId: string;
   readonly triggerType: TriggerType;
-  /** The conversation to go on with, as it was looked up. */
-  readonly conversationId?: string | undefined;
   /** Makes repeats of the request one job. */
   readonly idempotency?:
     | {
@@ -54,44 +54,40 @@ export function createExecute(parts: {
 
   return {
     /**
-     * Finds what a request is aimed at, or refuses with 404 or 403; `agentOf` is asked once there is
-     * a skill. A promise only when the database is asked.
+     * Finds what a request is aimed at, or refuses with 404 or 403; `asked` is asked once there is a
+     * skill. A promise only when the database is asked.
      */
     target(
       caller: Caller,
       path: { category: string; version: string; skillName: string },
-      agentOf: () => string | undefined,
+      asked: () => { agentId?: string | undefined; conversationId?: string | undefined },
     ): Target | Promise<Target> {
       const skill = skills.active(path.category, path.version, path.skillName);
-      const agentId = agentOf() ?? defaultAgentId;
+      const { agentId = defaultAgentId, conversationId } = asked();
       const judge = (status: 'active' | 'paused'): Target => {
         requireScopes(caller.scopes, skill.requiredScopes);
-        return { skill, agentId, isPaused: status === 'paused' };
+        return { skill, agentId, conversationId, isPaused: status === 'paused' };
       };
       const status = agents.statusOf(caller.organizationId, agentId);
-      return status instanceof Promise ? status.then(judge) : judge(status);
-    },
-
-    /** The agent's conversation of this id, or `404 not_found`. */
-    async conversation({ organizationId }: Caller, { agentId }: Target, id: string) {
-      const found = await conversations.find(organizationId, id);
-      if (found.agent_id !== agentId) throw notFound('Conversation');
-      return found.id;
+      if (conversationId === undefined) {
+        return status instanceof Promise ? status.then(judge) : judge(status);
+      }
+      return findConversation(caller, agentId, conversationId, status).then(judge);
     },
 
     /** Accepts a run of the target with this input; whether it is an earlier one again. */
     async run(
       caller: Caller,
-      { skill, agentId, isPaused }: Target,
+      { skill, agentId, conversationId, isPaused }: Target,
       input: unknown,
       options: ExecutionOptions,
     ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
       refuseInvalid(skill, input);
-      if (options.conversationId !== undefined && !skill.continuesConversations) {
+      if (conversationId !== undefined && !skill.continuesConversations) {
         throw invalid('x-conversation-id', `is not for ${skill.name}, which begins its own`);
       }
       const idempotency = options.idempotency && {
-        fingerprint: fingerprintOf(skill, agentId, input, options.conversationId),
+        fingerprint: fingerprintOf(skill, agentId, input, conversationId),
         ...options.idempotency,
       };
       if (isPaused) {
@@ -110,15 +106,28 @@ export function createExecute(parts: {
         maxAttempts: skill.maxAttempts,
         input: JSON.stringify(input),
         retryOf: null,
-        ...(options.conversationId ? { conversationId: options.conversationId } : {}),
+        ...(conversationId === undefined ? {} : { conversationId }),
         ...(idempotency ? { idempotency } : {}),
       });
       if (acceptance.kind === 'conversation_active') {
-        throw conversationActive(options.conversationId ?? '');
+        throw conversationActive(conversationId ?? '');
       }
       return answer(acceptance);
     },
   };
+
+  /** `404` unless it is the agent's; the agent's status. */
+  async function findConversation(
+    { organizationId }: Caller,
+    agentId: string,
+    id: string,
+    status: 'active' | 'paused' | Promise<'active' | 'paused'>,
+  ): Promise<'active' | 'paused'> {
+    const known = await status;
+    const found = await conversations.find(organizationId, id);
+    if (found.agent_id !== agentId) throw notFound('Conversation');
+    return known;
+  }
 
   async function replayOf({
     owner,

@@ -20,7 +20,7 @@ interface ExecutionPath {
   skillName: string;
 }
 
-type Targeted = FastifyRequest & { target: Target; conversationId: string | undefined };
+type Targeted = FastifyRequest & { target: Target };
 
 /** Characters of a user's name. */
 const nameMax = 200;
@@ -44,7 +44,6 @@ export function executionRoutes(
   },
 ) {
   server.decorateRequest('target', null);
-  server.decorateRequest('conversationId', undefined);
 
   /** Skill, agent and scope are judged before the body is even read (decisions 3). */
   const aim = (
@@ -56,10 +55,15 @@ export function executionRoutes(
     try {
       // /api/jobs/x/y is a path of jobs that does not exist, not a skill.
       if (reserved.has(path.category)) throw unmatched('POST', request.url);
-      const target = execute.target(callerOf(request), path, () => agentOf(request));
-      const conversation = onceGiven(request, 'x-conversation-id');
-      if (target instanceof Promise || conversation !== undefined) {
-        aimAt(request as Targeted, target, conversation).then(() => done(), done);
+      const target = execute.target(callerOf(request), path, () => ({
+        agentId: onceGiven(request, 'x-agent-id'),
+        conversationId: onceGiven(request, 'x-conversation-id'),
+      }));
+      if (target instanceof Promise) {
+        target.then((found) => {
+          (request as Targeted).target = found;
+          done();
+        }, done);
         return;
       }
       (request as Targeted).target = target;
@@ -68,20 +72,6 @@ export function executionRoutes(
       done(error as Error);
     }
   };
-
-  async function aimAt(
-    request: Targeted,
-    target: Target | Promise<Target>,
-    conversation: string | undefined,
-  ): Promise<void> {
-    request.target = await target;
-    if (conversation === undefined) return;
-    request.conversationId = await execute.conversation(
-      callerOf(request),
-      request.target,
-      conversation,
-    );
-  }
 
   server.post(
     '/api/:category/:version/:skillName',
@@ -151,7 +141,6 @@ export function executionRoutes(
         {
           userId: userOf(request) ?? caller.clientName,
           triggerType: 'api',
-          conversationId: (request as unknown as Targeted).conversationId,
           idempotency: key === undefined ? undefined : { owner: caller.keyId, key },
         },
       );
@@ -170,8 +159,6 @@ export function executionRoutes(
     },
   );
 }
-
-const agentOf = (request: FastifyRequest) => onceGiven(request, 'x-agent-id');
 
 /** A header that may come once. */
 function onceGiven(request: FastifyRequest, name: string): string | undefined {

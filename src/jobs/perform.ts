@@ -235,7 +235,9 @@ function endingOf(
         kind: 'failed',
         error: { code: outcome.code, message: outcome.message },
         retryable: outcome.retryable,
-        ...(retryAfterMs === null ? {} : { retryAfterMs }),
+        ...(retryAfterMs === null || outcome.code !== 'upstream_unavailable'
+          ? {}
+          : { retryAfterMs }),
       };
     case 'timeout':
       return {

@@ -2,10 +2,13 @@
  * What runs say while they run: recorded in the job's event stream in the order in which it was
  * said, published once it is recorded. Grouped across runs, so that chatty skills cost few commits.
  */
+
+import { setTimeout as elapsed } from 'node:timers/promises';
 import type { ThinkingReport } from '../agents/calls.ts';
 import { createBatch } from '../database/batch.ts';
 import type { Database } from '../database/database.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
+import { PlatformError } from '../kernel/errors.ts';
 import type { JobEvent, JobFeed } from './feed.ts';
 import { insertJobEvents } from './job-events.store.ts';
 import { type ClaimedJob, setJobProgress } from './jobs.store.ts';
@@ -15,6 +18,10 @@ const eventsPerAttemptMax = 5_000;
 
 /** Of these, pieces of what a model says; it is told whole, too, once it has been said. */
 const piecesPerAttemptMax = 3_000;
+
+/** Between two tries to record while the database cannot be used, and how many. */
+const againMs = 500;
+const failuresMax = 60;
 
 /** One thing that a run said. */
 export type Report =
@@ -65,7 +72,33 @@ export function createReports(parts: {
   return (job) => {
     let n = 0;
     let pieces = 0;
-    let last: Promise<void> = Promise.resolve();
+    let waiting: JobEvent[] = [];
+    let recording: Promise<void> | null = null;
+
+    /** Records what waits, in order; waits for a database that cannot be used. */
+    async function recordAll(): Promise<void> {
+      // What is said in one breath goes together.
+      await Promise.resolve();
+      for (let failures = 0; waiting.length > 0 && failures < failuresMax; ) {
+        const events = waiting;
+        waiting = [];
+        const results = await Promise.allSettled(events.map((event) => record({ job, event })));
+        const failed = events.filter((_, i) => results[i]?.status === 'rejected');
+        if (failed.length === 0) continue;
+        failures += 1;
+        const { reason } = results.find(
+          ({ status }) => status === 'rejected',
+        ) as PromiseRejectedResult;
+        if (failures === failuresMax || !isPassing(reason)) {
+          onError(reason);
+          continue;
+        }
+        waiting = [...failed, ...waiting];
+        await elapsed(againMs);
+      }
+      recording = null;
+    }
+
     return {
       add({ type, data }) {
         if (n >= eventsPerAttemptMax) return;
@@ -76,11 +109,16 @@ export function createReports(parts: {
           type,
           data: { ...data, at: timestamp(clock.now()) },
         };
-        last = record({ job, event }).catch(onError);
+        waiting.push(event);
+        recording ??= recordAll();
       },
-      flushed: () => last,
+      flushed: () => recording ?? Promise.resolve(),
     };
   };
+}
+
+function isPassing(error: unknown): boolean {
+  return error instanceof PlatformError && error.code === 'service_unavailable';
 }
 
 /** Of each job the progress reported last. */

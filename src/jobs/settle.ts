@@ -91,7 +91,7 @@ export function createSettle(parts: {
     if (counted.some(hasMemory)) await memories.keep(tx, counted.flatMap(memoryOf));
     // Before the messages of the ending: what was under way was said before.
     const thinking = counted.filter(hasThought).sort(byJobId);
-    await journals.endLeftovers(tx, thinking.map(jobOf));
+    await journals.endLeftovers(tx, thinking.map(endedClaim));
     await record(tx, counted, now, writer);
     await scheduled.ended(
       tx,
@@ -165,7 +165,10 @@ function isOfSchedule({ job }: { job: ClaimedJob }): boolean {
   return job.trigger_type === 'scheduled';
 }
 
-const jobOf = ({ job }: Settlement) => job;
+const endedClaim = ({ job, verdict }: Judged) => ({
+  job,
+  isCancelled: verdict.status === 'cancelled',
+});
 const idOf = ({ job }: Settlement) => job.id;
 
 const hasThought = (settlement: Settlement) => settlement.hasThought === true;

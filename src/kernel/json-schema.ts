@@ -172,14 +172,37 @@ function areUnique(items: readonly unknown[]): boolean {
   return true;
 }
 
-function describeErrors(errors: readonly ErrorObject[]): Issue[] {
+function describeErrors(all: readonly ErrorObject[]): Issue[] {
   const issues = new Map<string, Issue>();
-  for (const error of errors) {
+  for (const error of withoutNoise(all)) {
     const issue = describeError(error);
     issues.set(`${issue.field}\n${issue.issue}`, issue);
     if (issues.size === ISSUES_MAX) break;
   }
   return [...issues.values()];
+}
+
+/**
+ * Of `X or null`, for a value that is of X's type and breaks one of its rules, that rule alone: not
+ * that it is no null either.
+ */
+function withoutNoise(errors: readonly ErrorObject[]): readonly ErrorObject[] {
+  const noise = new Set<ErrorObject>();
+  for (const whole of errors.filter(({ keyword }) => keyword === 'anyOf')) {
+    const branches = errors.filter(({ schemaPath }) =>
+      schemaPath.startsWith(`${whole.schemaPath}/`),
+    );
+    const noNull = branches.filter(
+      ({ keyword, params, instancePath }) =>
+        keyword === 'type' && params['type'] === 'null' && instancePath === whole.instancePath,
+    );
+    const rules = branches.filter(
+      ({ keyword, instancePath }) => keyword !== 'type' || instancePath !== whole.instancePath,
+    );
+    if (noNull.length !== 1 || rules.length === 0) continue;
+    for (const error of [whole, ...noNull]) noise.add(error);
+  }
+  return noise.size === 0 ? errors : errors.filter((error) => !noise.has(error));
 }
 
 function describeError(error: ErrorObject): Issue {

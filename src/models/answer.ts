@@ -3,8 +3,10 @@
  * the call, except the arguments of a single call of a tool. They are cut, are no JSON then, and
  * whoever judges them tells the model so.
  */
+import { createThoughtFilter } from './leading-thought.ts';
 import type { ModelAnswer, ToolCall } from './model.ts';
 import type { Opaque, OpaquePart, ProviderOptions, SdkModel } from './prompt.ts';
+import type { Protocol } from './providers.ts';
 
 export const answerBounds = {
   /** Characters. */
@@ -38,7 +40,8 @@ export interface AnswerSoFar {
   whole(model: string): Omit<ModelAnswer, 'usage'> | null;
 }
 
-export function createAnswer(onText: (delta: string) => void): AnswerSoFar {
+export function createAnswer(protocol: Protocol, onText: (delta: string) => void): AnswerSoFar {
+  const thought = protocol === 'chat' ? createThoughtFilter() : null;
   const texts: string[] = [];
   const calls: ToolCall[] = [];
   const order: OpaquePart[] = [];
@@ -54,8 +57,12 @@ export function createAnswer(onText: (delta: string) => void): AnswerSoFar {
   }
 
   function takeText(delta: string): void {
-    if (delta === '') return;
     spend('text', delta.length);
+    addText(thought?.push(delta) ?? delta);
+  }
+
+  function addText(delta: string): void {
+    if (delta === '') return;
     texts.push(delta);
     const last = order.at(-1);
     if (last?.type === 'text') order.pop();
@@ -95,6 +102,8 @@ export function createAnswer(onText: (delta: string) => void): AnswerSoFar {
       switch (part.type) {
         case 'text-delta':
           return takeText(part.delta);
+        case 'text-end':
+          return addText(thought?.end() ?? '');
         case 'reasoning-start':
         case 'reasoning-delta':
         case 'reasoning-end':

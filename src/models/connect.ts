@@ -7,7 +7,7 @@ import { lazily } from '../kernel/lazy.ts';
 import type { ModelCall } from './model.ts';
 import { promptOf, type SdkModel, type SdkOptions } from './prompt.ts';
 import type { Access } from './providers.ts';
-import { isStrictSchema } from './strict-schema.ts';
+import { isObjectSchema, isStrictSchema } from './strict-schema.ts';
 
 const openai = lazily(() => import('@ai-sdk/openai'));
 const anthropic = lazily(() => import('@ai-sdk/anthropic'));
@@ -56,7 +56,8 @@ export function optionsOf(protocol: Access['protocol'], call: ModelCall): SdkOpt
     maxOutputTokens: call.maxOutputTokens,
     ...(call.temperature === undefined ? {} : { temperature: call.temperature }),
     ...(call.tools.length === 0 ? {} : { tools: call.tools.map(toolOf) }),
-    ...(schema === undefined
+    // Any other schema stands in the system text alone.
+    ...(schema === undefined || !isObjectSchema(schema)
       ? {}
       : { responseFormat: { type: 'json', schema, name: 'answer' } as const }),
     providerOptions: {

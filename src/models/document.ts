@@ -24,8 +24,18 @@ function choiceOf(choice: unknown): unknown {
   const { tool_calls: calls } = delta;
   const numbered = Array.isArray(calls) ? { tool_calls: calls.map(numberedCall) } : {};
   // Whether or not it says why it ended, a document that can be read is whole.
-  const finish = rest['finish_reason'] ?? 'unknown';
+  const finish = finishReasonIn(rest) ?? unsaidFinish;
   return { ...rest, finish_reason: finish, delta: { ...delta, ...numbered } };
+}
+
+/** Of an answer that is whole and does not say why it ended. */
+export const unsaidFinish = 'unknown';
+
+/** Why a choice ended; null for one that goes on, which some servers say in words. */
+export function finishReasonIn(choice: Json): string | null {
+  const reason = choice['finish_reason'];
+  const isSaid = typeof reason === 'string' && reason.trim() !== '' && reason !== 'null';
+  return isSaid ? reason : null;
 }
 
 /** In a stream its number says to which call a piece belongs; here each call is one piece. */
@@ -49,61 +59,18 @@ function messageEventsOf(document: Json): Json[] {
   ];
 }
 
+/** What a block has already when it begins is heard there. */
 function blockEventsOf(content: unknown, index: number): Json[] {
-  const { start, deltas } = partsOfBlock(objectOf(content) ?? {});
+  const block = objectOf(content);
+  const stop = { type: 'content_block_stop', index };
+  if (block?.['type'] !== 'tool_use') {
+    return [{ type: 'content_block_start', index, content_block: content }, stop];
+  }
+  const { input } = block;
+  const json = typeof input === 'string' ? input : JSON.stringify(input ?? {});
   return [
-    { type: 'content_block_start', index, content_block: start },
-    ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
-    { type: 'content_block_stop', index },
+    { type: 'content_block_start', index, content_block: { ...block, input: {} } },
+    { type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json: json } },
+    stop,
   ];
-}
-
-/** A block as it begins, and what is added to it. */
-function partsOfBlock(block: Json): { start: Json; deltas: Json[] } {
-  const { type, text, thinking, signature, input } = block;
-  switch (type) {
-    case 'text':
-      return { start: { type, text: '' }, deltas: [{ type: 'text_delta', text }] };
-    case 'thinking':
-      return {
-        start: { type, thinking: '' },
-        deltas: [
-          { type: 'thinking_delta', thinking },
-          ...(signature === undefined ? [] : [{ type: 'signature_delta', signature }]),
-        ],
-      };
-    case 'tool_use': {
-      const json = typeof input === 'string' ? input : JSON.stringify(input ?? {});
-      return {
-        start: { ...block, input: {} },
-        deltas: [{ type: 'input_json_delta', partial_json: json }],
-      };
-    }
-    default:
-      return { start: block, deltas: [] };
-  }
-}
-
-/** What the providers' documentation has for the kinds of errors. */
-const statusOfKind: ReadonlyMap<unknown, number> = new Map([
-  ['invalid_request_error', 400],
-  ['authentication_error', 401],
-  ['invalid_api_key', 401],
-  ['permission_error', 403],
-  ['not_found_error', 404],
-  ['model_not_found', 404],
-  ['request_too_large', 413],
-  ['rate_limit_error', 429],
-  ['rate_limit_exceeded', 429],
-  ['insufficient_quota', 429],
-]);
-
-/** The HTTP status that an error says it has, or should have come with; null when it says none. */
-export function statusIn(document: Json): number | null {
-  const error = objectOf(document['error']) ?? document;
-  for (const value of [error['status'], error['code'], error['type']]) {
-    const status = statusOfKind.get(value) ?? Number(value);
-    if (Number.isInteger(status) && status >= 400 && status <= 599) return status;
-  }
-  return null;
 }

@@ -27,10 +27,11 @@ export function createEventDataReader(): EventDataReader {
   }
 
   function takeEvent(): string | null {
-    const whole = data.length === 0 ? null : data.join('\n');
+    const whole = data.join('\n');
     data = [];
     characters = 0;
-    return whole;
+    // Without data it is no event, only a sign of life.
+    return whole.trim() === '' ? null : whole;
   }
 
   return {

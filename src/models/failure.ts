@@ -1,6 +1,6 @@
 /** What a call that failed is told as: which fault, a sentence for the operator, and what it cost. */
 import type { Clock } from '../kernel/clock.ts';
-import { ModelError, nothingSpent, type Usage } from './model.ts';
+import { ModelError, nothingReported, nothingSpent, type Usage } from './model.ts';
 import { type Access, howToSetKey } from './providers.ts';
 import type { WireFault } from './wire.ts';
 
@@ -62,7 +62,10 @@ export function failureOf(fault: WireFault, call: FailedCall, clock: Clock): Mod
   }
 }
 
-/** Nothing was spent: the provider answered that it did nothing. */
+/** Statuses of an answer that took too long, of which nobody knows what was done for it. */
+const lateStatuses: ReadonlySet<number> = new Set([408, 504]);
+
+/** Nothing was spent where the provider answered that it did nothing. */
 function failureOfStatus(
   { status, headers, message }: Extract<WireFault, { kind: 'status' }>,
   { access, name }: FailedCall,
@@ -72,11 +75,10 @@ function failureOfStatus(
   const says = message.trim() === '' ? '' : `: ${safe(message, access)}`;
   const model = JSON.stringify(name.slice(0, 200));
   if (status === 401 || status === 403) {
-    // What is said of a key that is wrong shows some of it.
-    const why = status === 401 ? '' : says;
+    // What is said of a key that is wrong may show some of it.
     return new ModelError(
       'credentials',
-      `The provider ${provider} does not accept the credentials (${status})${why}; ${howToSetKey(provider)}`,
+      `The provider ${provider} does not accept the credentials (${status}); ${howToSetKey(access)}`,
     );
   }
   if (status < 400) {
@@ -94,6 +96,7 @@ function failureOfStatus(
   if (status === 408 || status === 409 || status === 429 || status >= 500) {
     return new ModelError('unavailable', `The provider ${provider} answered ${status}${says}`, {
       retryAfterMs: retryAfterOf(headers, clock.now()),
+      usage: lateStatuses.has(status) ? nothingReported : nothingSpent,
     });
   }
   return new ModelError(
@@ -118,7 +121,16 @@ function isNumber(text: string): boolean {
 
 /** A text from outside, on one line, bounded, and never with the key that it may repeat. */
 function safe(text: string, { apiKey }: Access): string {
-  const plain = apiKey === null ? text : text.replaceAll(apiKey, '…');
+  const plain = formsOf(apiKey).reduce((rest, form) => rest.replaceAll(form, '…'), text);
   const line = plain.replaceAll(/[\p{Cc}\s]+/gu, ' ').trim();
   return line.length > messageMax ? `${line.slice(0, messageMax)}…` : line;
+}
+
+/** As it may stand in headers and addresses that are repeated. */
+function formsOf(key: string | null): string[] {
+  if (key === null) return [];
+  const bytes = Buffer.from(key);
+  const base64 = bytes.toString('base64');
+  const unpadded = base64.replace(/=+$/, '');
+  return [key, encodeURIComponent(key), base64, unpadded, bytes.toString('base64url')];
 }

@@ -14,8 +14,9 @@ import { createModels } from './models.ts';
 async function answerTo(
   model: string,
   answer: (response: ServerResponse) => void,
+  onText: (delta: string) => void = () => {},
 ): Promise<ModelAnswer> {
-  return (await serverOf(answer)).ask(model);
+  return (await serverOf(answer)).ask(model, onText);
 }
 
 async function serverOf(answer: (response: ServerResponse) => void) {
@@ -23,7 +24,8 @@ async function serverOf(answer: (response: ServerResponse) => void) {
     request.resume();
     request.on('end', () => {
       // Not to be relied on: it is the same for what streams and what does not.
-      response.writeHead(200, { 'content-type': 'application/json' });
+      const headers = { 'content-type': 'application/json', 'retry-after': '7' };
+      response.writeHead(200, headers);
       answer(response);
     });
   });
@@ -36,7 +38,7 @@ async function serverOf(answer: (response: ServerResponse) => void) {
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
   const models = createModels({ settingsOf: async () => ({ apiKey: 'key', baseUrl }) });
   return {
-    ask: (model: string) =>
+    ask: (model: string, onText: (delta: string) => void = () => {}) =>
       models.call({
         model,
         organizationId: 'default',
@@ -45,7 +47,7 @@ async function serverOf(answer: (response: ServerResponse) => void) {
         tools: [],
         maxOutputTokens: 100,
         signal: new AbortController().signal,
-        onText() {},
+        onText,
       }),
   };
 }
@@ -86,6 +88,248 @@ test.each(chats)('%s: pieces without numbers, roles, kinds and choices', async (
   ]);
   expect(finish).toBe('tool-calls');
   expect(usage).toEqual({ prompt: 7, completion: null });
+});
+
+const made = (call: object | null) => ({
+  choices: [{ index: 0, delta: { tool_calls: [call] }, finish_reason: null }],
+});
+const madeEnd = { choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] };
+
+/** The one call of `one` with `{"x":1}`, in pieces. */
+const piecesOfCall: [string, (object | null)[]][] = [
+  [
+    'blank ids and names with every piece',
+    [
+      { index: 0, id: 'a', type: 'function', function: { name: 'one', arguments: '' } },
+      { index: 0, id: '', type: 'function', function: { name: '', arguments: '{"x"' } },
+      { index: 0, id: '', type: 'function', function: { name: ' ', arguments: ':1}' } },
+    ],
+  ],
+  [
+    'its id with every piece, and blank names or none',
+    [
+      { index: 0, id: 'a', function: { name: 'one', arguments: '' } },
+      { index: 0, id: 'a', function: { name: '', arguments: '{"x"' } },
+      { index: 0, id: 'a', function: { name: null, arguments: ':1}' } },
+    ],
+  ],
+  [
+    'its id with every piece, and no number',
+    [
+      { id: 'a', function: { name: 'one', arguments: '' } },
+      { id: 'a', function: { name: '', arguments: '{"x":1}' } },
+    ],
+  ],
+  [
+    'a blank name before its name',
+    [
+      { index: 0, id: 'a', function: { name: '', arguments: '' } },
+      { index: 0, id: 'a', function: { name: 'one', arguments: '{"x":1}' } },
+    ],
+  ],
+  [
+    'its arguments before its name',
+    [
+      { index: 0, id: 'a', function: { arguments: '{"x"' } },
+      { index: 0, function: { name: 'one', arguments: ':1}' } },
+    ],
+  ],
+  [
+    'its id alone, then its name alone',
+    [
+      { index: 0, id: 'a', type: 'function' },
+      { index: 0, function: { arguments: '' } },
+      { index: 0, function: { name: 'one' } },
+      { index: 0, function: { arguments: '{"x":1}' } },
+    ],
+  ],
+  [
+    'nothings around it',
+    [null, { index: 0, id: 'a', function: { name: 'one', arguments: '{"x":1}' } }, null],
+  ],
+];
+
+test.each(chats.flatMap((model) => piecesOfCall.map((all) => [model, ...all] as const)))(
+  '%s: a call that comes with %s is one call',
+  async (model, _what, pieces) => {
+    const { message, finish } = await answerTo(model, (response) =>
+      response.end(sse(...pieces.map(made), madeEnd)),
+    );
+
+    expect(message.toolCalls).toEqual([{ id: 'a', name: 'one', input: '{"x":1}' }]);
+    expect(finish).toBe('tool-calls');
+  },
+);
+
+test.each(chats)('%s: calls whose names come late stay apart', async (model) => {
+  const { message } = await answerTo(model, (response) =>
+    response.end(
+      sse(
+        made({ index: 0, id: 'a', type: 'function' }),
+        made({ index: 1, id: 7, function: { name: '', arguments: '{"y"' } }),
+        made({ index: 2, id: 'c', function: { name: '', arguments: '{"z"' } }),
+        made({ index: 0, function: { name: 'one', arguments: '{}' } }),
+        made({ index: 1, function: { name: 'two', arguments: ':2}' } }),
+        made({ index: 2, id: 'c', function: { name: '', arguments: ':3}' } }),
+        made({ index: 3, type: 'function', function: { name: '', arguments: '' } }),
+        madeEnd,
+      ),
+    ),
+  );
+
+  expect(message.toolCalls).toEqual([
+    { id: 'a', name: 'one', input: '{}' },
+    { id: '7', name: 'two', input: '{"y":2}' },
+    { id: 'c', name: '_', input: '{"z":3}' },
+  ]);
+});
+
+test.each(chats)('%s: arguments that wait for a name without end are given up', async (model) => {
+  const piece = { index: 0, id: 'a', function: { arguments: 'x'.repeat(100_000) } };
+
+  const call = answerTo(model, (response) =>
+    response.end(sse(...Array.from({ length: 11 }, () => made(piece)))),
+  );
+
+  await expect(call).rejects.toMatchObject({
+    fault: 'unavailable',
+    message: expect.stringContaining('calls of tools without a name'),
+  });
+});
+
+test.each(chats)('%s: what is said beside the answer may have any form', async (model) => {
+  const beside = {
+    id: 7,
+    created: 'now',
+    model: {},
+    error: null,
+    choices: [
+      {
+        index: 0,
+        delta: { content: 'Hi.', annotations: [{}], reasoning: {} },
+        logprobs: { tokens: ['Hi.'] },
+        finish_reason: 'stop',
+      },
+    ],
+  };
+
+  const { message } = await answerTo(model, (response) => response.end(sse(beside)));
+
+  expect(message.text).toBe('Hi.');
+});
+
+test.each(
+  chats.flatMap((model) => ['', ' ', 'null', null, 7].map((reason) => [model, reason] as const)),
+)('%s: the finish_reason %j is none', async (model, finish_reason) => {
+  const piece = (content: string) => ({
+    choices: [{ index: 0, delta: { content }, finish_reason }],
+  });
+
+  const cut = answerTo(model, (response) => response.end(sse(piece('Hi '), piece('th'))));
+
+  await expect(cut).rejects.toMatchObject({ fault: 'unavailable', text: 'Hi th' });
+});
+
+test.each(chats)('%s: an answer that is done does not have to say why', async (model) => {
+  const said = { choices: [{ index: 0, delta: { content: 'Hi.' } }] };
+  const call = made({ index: 0, id: 'a', function: { name: '', arguments: '{}' } });
+  const done = (...events: object[]) =>
+    answerTo(model, (response) => response.end(`${sse(...events)}data:  [DONE] \n\n`));
+
+  expect(await done(said)).toMatchObject({ message: { text: 'Hi.' }, finish: 'other' });
+  expect(await done(said, call)).toMatchObject({
+    message: { text: 'Hi.', toolCalls: [{ id: 'a', name: '_', input: '{}' }] },
+    finish: 'tool-calls',
+  });
+  await expect(done({ choices: [] })).rejects.toMatchObject({ fault: 'unavailable' });
+});
+
+test.each(chats)('%s: events without data are signs of life', async (model) => {
+  const said = { choices: [{ index: 0, delta: { content: 'Hi.' }, finish_reason: 'stop' }] };
+
+  const { message } = await answerTo(model, (response) =>
+    response.end(`data:\n\ndata: \n\n${sse(said)}`),
+  );
+
+  expect(message.text).toBe('Hi.');
+});
+
+test.each<[string, object[]]>([
+  ['x_groq', [{ choices: [], x_groq: { usage: { prompt_tokens: 5, completion_tokens: 2 } } }]],
+  [
+    'a choice',
+    [{ choices: [{ index: 0, delta: {}, usage: { prompt_tokens: 5, completion_tokens: 2 } }] }],
+  ],
+  [
+    'a piece before zeros',
+    [
+      { choices: [], usage: { prompt_tokens: 5, completion_tokens: 2 } },
+      { choices: [], usage: { prompt_tokens: 0, completion_tokens: 0 } },
+    ],
+  ],
+])('usage may come in %s', async (_what, events) => {
+  const said = { choices: [{ index: 0, delta: { content: 'Hi.' }, finish_reason: 'stop' }] };
+
+  const { usage } = await answerTo('ollama/m', (response) => response.end(sse(said, ...events)));
+
+  expect(usage).toEqual({ prompt: 5, completion: 2 });
+});
+
+test.each(chats)('%s: a thought before the answer is no part of it', async (model) => {
+  const deltas: string[] = [];
+  const whole = '\n<think>\nHm. {"a":1}\n</think>\n\n{"words": "<think>"}';
+  const pieces = [...whole].map((content) => ({ choices: [{ index: 0, delta: { content } }] }));
+  const end = { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] };
+
+  const { message } = await answerTo(
+    model,
+    (response) => response.end(sse(...pieces, end)),
+    (delta) => deltas.push(delta),
+  );
+
+  expect(message.text).toBe('{"words": "<think>"}');
+  expect(deltas.join('')).toBe(message.text);
+});
+
+test('a thought that an answer is cut in is what had come', async () => {
+  const thought = { choices: [{ index: 0, delta: { content: '<think>Hm' } }] };
+
+  const cut = answerTo('ollama/m', (response) => response.end(sse(thought)));
+
+  await expect(cut).rejects.toMatchObject({ text: '<think>Hm' });
+});
+
+test.each<[object, object]>([
+  [{ code: 401 }, { fault: 'credentials' }],
+  [{ code: 429 }, { fault: 'unavailable', retryAfterMs: 7_000 }],
+  [{ type: 'overloaded_error' }, { fault: 'unavailable', retryAfterMs: 7_000 }],
+  [{ type: 'invalid_request_error' }, { fault: 'refused' }],
+])('an error %j in place of a stream is what it says', async (error, expected) => {
+  for (const model of ['openai/m', 'ollama/m', 'anthropic/m']) {
+    const failed = answerTo(model, (response) => {
+      response.end(sse({ error: { message: 'no', ...error } }));
+    });
+
+    const usage = { prompt: 0, completion: 0 };
+    await expect(failed).rejects.toMatchObject({ ...expected, usage });
+  }
+});
+
+test.each([
+  ['openai/m', { choices: [{ index: 0, delta: { content: 42 } }] }],
+  ['ollama/m', { choices: [{ index: 0, delta: { content: 42 } }] }],
+  [
+    'anthropic/m',
+    { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 7 } },
+  ],
+])('%s: an event that is not what the protocol says is called that', async (model, event) => {
+  const begin = { type: 'message_start', message: {}, choices: [] };
+  const failed = answerTo(model, (response) => response.end(sse(begin, event)));
+
+  await expect(failed).rejects.toMatchObject({
+    fault: 'unavailable',
+    message: expect.stringMatching(/makes no sense: an event is not what the protocol says$/),
+  });
 });
 
 test.each(chats)('%s: usage with every piece is the last one', async (model) => {
@@ -283,6 +527,65 @@ test('messages: unknown events are passed by, and missing counts are null', asyn
 
   expect(message.text).toBe('Hi.');
   expect(usage).toEqual({ prompt: null, completion: null });
+});
+
+test('messages: blocks and deltas of unknown kinds are passed by', async () => {
+  const [start, ...text] = hello;
+  const fact = { type: 'content_block_delta', index: 0, delta: { type: 'fact_delta', fact: 1 } };
+
+  const { message } = await answerTo('anthropic/m', (response) =>
+    response.end(
+      sse(
+        start as object,
+        { type: 'content_block_start', index: 0, content_block: { type: 'facts', facts: [] } },
+        fact,
+        { ...fact, delta: { type: 'text_delta', text: 'A fact.' } },
+        { type: 'content_block_stop', index: 0 },
+        { ...text[0], index: 1 },
+        { ...fact, index: 1 },
+        { ...text[1], index: 1 },
+        { ...text[2], index: 1 },
+        end,
+        { type: 'message_stop' },
+      ),
+    ),
+  );
+
+  expect(message.text).toBe('Hi.');
+});
+
+test('messages: a block may have text when it begins', async () => {
+  const thinking = { type: 'thinking', thinking: 'Hm.', signature: 'c2ln' };
+  const text = { type: 'text', text: 'Oh. ' };
+
+  const { message } = await answerTo('anthropic/m', (response) =>
+    response.end(
+      sse(
+        hello[0] as object,
+        { type: 'content_block_start', index: 0, content_block: thinking },
+        { type: 'content_block_stop', index: 0 },
+        { type: 'content_block_start', index: 1, content_block: text },
+        { ...hello[2], index: 1 },
+        { ...hello[3], index: 1 },
+        end,
+        { type: 'message_stop' },
+      ),
+    ),
+  );
+
+  expect(message.text).toBe('Oh. Hi.');
+  expect(message.opaque).toMatchObject({ parts: [{ type: 'reasoning', text: 'Hm.' }, {}] });
+});
+
+test('messages: a zero at the end takes back no count', async () => {
+  const start = { type: 'message_start', message: { usage: { input_tokens: 10 } } };
+  const cost = { input_tokens: 0, output_tokens: 9 };
+
+  const { usage } = await answerTo('anthropic/m', (response) =>
+    response.end(sse(start, ...hello.slice(1), { ...end, usage: cost }, { type: 'message_stop' })),
+  );
+
+  expect(usage).toEqual({ prompt: 10, completion: 9 });
 });
 
 test('messages: what a cache held counts as prompt', async () => {

@@ -3,10 +3,11 @@
  * events. Some servers and gateways do not stream, whatever they are asked, and answer with one JSON
  * document; it is told by how it begins, because what they call it is not to be relied on.
  */
-import { eventsOf, statusIn } from './document.ts';
+import { eventsOf } from './document.ts';
+import { statusIn } from './error-body.ts';
 import { createEventDataReader } from './event-data.ts';
 import type { Hearing } from './hearing.ts';
-import { objectOf, parsed } from './json.ts';
+import { type Json, objectOf, parsed } from './json.ts';
 import type { Protocol } from './providers.ts';
 import type { WireFault } from './wire.ts';
 
@@ -40,6 +41,8 @@ export function createListener(parts: {
   /** The pieces of a document; null when events come. */
   let document: string[] | null = null;
   let isBegun = false;
+  /** Whether the SDK was given anything. */
+  let isAnswered = false;
   let bytes = 0;
   let isOver = false;
 
@@ -49,28 +52,33 @@ export function createListener(parts: {
     return '';
   }
 
-  /** A document that is an error says what a status would have; a stream has begun to answer. */
-  function faultOf(message: string, document: unknown): WireFault {
-    const status = statusIn(objectOf(document) ?? {});
+  /** An error in place of an answer says what a status would have. */
+  function faultOf(message: string, event: unknown): WireFault {
+    const status = isAnswered ? null : statusIn(objectOf(event) ?? {});
     if (status === null) return { kind: 'failed', message };
     return { kind: 'status', status, headers, message };
   }
 
-  /** `data` is the event as it came, null when it did not come like this. */
-  function passedOf(event: unknown, data: string | null): string {
+  function written(events: readonly Json[]): string {
+    if (events.length > 0) isAnswered = true;
+    return events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('');
+  }
+
+  function passedOf(event: unknown): string {
     const heard = hearing.hear(event);
-    if ('error' in heard) return fail(faultOf(heard.error, data === null ? event : null));
+    if ('error' in heard) return fail(faultOf(heard.error, event));
     isOver = hearing.isOver();
-    if (!heard.pass) return '';
-    const isAsItCame = data !== null && !heard.isMended && !data.includes('\n');
-    return `data: ${isAsItCame ? data : JSON.stringify(event)}\n\n`;
+    return written(heard.events);
   }
 
   function passedOfData(data: string): string {
-    if (data === '[DONE]') isOver = true;
     if (isOver) return '';
+    if (data.trim() === '[DONE]') {
+      isOver = true;
+      return written(hearing.done());
+    }
     const event = parsed(data);
-    if (event !== undefined) return passedOf(event, data);
+    if (event !== undefined) return passedOf(event);
     return fail({ kind: 'malformed', detail: 'an event is not JSON' });
   }
 
@@ -78,7 +86,7 @@ export function createListener(parts: {
     const whole = objectOf(parsed(text));
     if (whole === null) return fail({ kind: 'malformed', detail: 'it is not JSON' });
     let passed = '';
-    for (const event of eventsOf(protocol, whole)) passed += isOver ? '' : passedOf(event, null);
+    for (const event of eventsOf(protocol, whole)) passed += isOver ? '' : passedOf(event);
     return passed;
   }
 

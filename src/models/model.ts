@@ -64,7 +64,10 @@ export interface ModelCall {
   /** Ends with a message of the user or of tools. */
   readonly messages: readonly DialogueMessage[];
   readonly tools: readonly ToolOffer[];
-  /** Asks for JSON of this schema; what comes back is judged by whoever asked. */
+  /**
+   * Asks for JSON of this schema where providers take it, which they do of an object's alone: `system`
+   * has to say it, too. What comes back is judged by whoever asked.
+   */
   readonly schema?: Readonly<Record<string, unknown>> | undefined;
   readonly maxOutputTokens: number;
   readonly temperature?: number | undefined;
@@ -102,7 +105,7 @@ export class ModelError extends Error {
   readonly text: string;
   /**
    * What the call cost all the same: zeros where the provider did no work (it answered with an error
-   * status), null where nobody knows.
+   * status other than 408 and 504), null where nobody knows.
    */
   readonly usage: Usage;
 

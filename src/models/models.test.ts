@@ -212,13 +212,17 @@ describe.each(kinds)('%s', (kind) => {
 
   test.each<[Fault, Partial<ModelError>, string]>([
     [{ status: 401 }, { fault: 'credentials' }, 'does not accept the credentials'],
-    [{ status: 403 }, { fault: 'credentials' }, 'scripted 403'],
+    [{ status: 403 }, { fault: 'credentials' }, 'does not accept the credentials (403)'],
     [{ status: 404 }, { fault: 'refused' }, '"some-model"'],
     [{ status: 400 }, { fault: 'refused' }, 'scripted 400'],
     [{ status: 413, body: 'too\nlong' }, { fault: 'refused' }, 'too long'],
     [{ status: 422, body: { detail: 'no' } }, { fault: 'refused' }, 'no'],
     [{ status: 302, headers: { location: '/' } }, { fault: 'refused' }, 'redirects'],
-    [{ status: 408 }, { fault: 'unavailable', retryAfterMs: null }, '408'],
+    [
+      { status: 400, body: [{ error: { code: 400, message: 'API key not valid' } }] },
+      { fault: 'refused' },
+      'API key not valid',
+    ],
     [{ status: 409 }, { fault: 'unavailable', retryAfterMs: null }, '409'],
     [{ status: 500 }, { fault: 'unavailable', retryAfterMs: null }, 'scripted 500'],
     [{ status: 529, body: '' }, { fault: 'unavailable', retryAfterMs: null }, '529'],
@@ -251,6 +255,44 @@ describe.each(kinds)('%s', (kind) => {
     expect(failure).toMatchObject({ ...expected, usage: { prompt: 0, completion: 0 } });
     expect(failure.message).toContain(words);
     expect(provider.requests.length).toBe(before + 1);
+  });
+
+  test.each([408, 504])('nobody knows what was done before a %i', async (status) => {
+    provider.script(() => ({ fault: { status } }));
+
+    const failure = await failureOf(ask(kind));
+
+    expect(failure).toMatchObject({
+      fault: 'unavailable',
+      usage: { prompt: null, completion: null },
+    });
+  });
+
+  test.each([401, 403])(
+    'nothing that is said of credentials with a %i is shown',
+    async (status) => {
+      provider.script(() => ({ fault: { status, body: { error: { message: 'sk-ver…key' } } } }));
+
+      expect((await failureOf(ask(kind))).message).not.toContain('sk-');
+    },
+  );
+
+  test('an error shows no form of the key', async () => {
+    const apiKey = 'sk/very+secret/key?';
+    const bytes = Buffer.from(apiKey);
+    const forms = [
+      apiKey,
+      encodeURIComponent(apiKey),
+      bytes.toString('base64'),
+      bytes.toString('base64').replace(/=+$/, ''),
+      bytes.toString('base64url'),
+    ];
+    const body = { error: { message: `bad: ${forms.join(' ')}` } };
+    provider.script(() => ({ fault: { status: 400, body } }));
+
+    const { message } = await failureOf(modelsFor({ apiKey }).call(callOf(kind)));
+
+    expect(message).toContain('bad: … … … … …');
   });
 
   test('an error never shows the key, and not all of a long message', async () => {
@@ -452,6 +494,24 @@ test('messages are told that a result is an error, and the results of a turn are
   ]);
 });
 
+test.each<[string, Record<string, unknown>]>([
+  ['an array', { type: 'array', items: { type: 'string' } }],
+  ['a choice', { anyOf: [{ type: 'object' }, { type: 'null' }] }],
+  ['a choice of objects', { type: 'object', oneOf: [{ required: ['a'] }, { required: ['b'] }] }],
+  ['a reference', { $ref: '#/$defs/a', $defs: { a: { type: 'object' } } }],
+  ['values', { enum: ['a', 'b'] }],
+  ['several types', { type: ['object', 'null'] }],
+  ['anything', {}],
+])('a schema of %s is not asked for, because providers refuse it', async (_what, schema) => {
+  for (const kind of kinds) {
+    await ask(kind, { schema });
+
+    expect(lastRequest().body).not.toHaveProperty('response_format');
+    expect(lastRequest().body).not.toHaveProperty('output_config');
+    expect(lastRequest().tools).toEqual([]);
+  }
+});
+
 test('a schema that strict mode takes is asked for strictly', async () => {
   const schema = {
     type: 'object',
@@ -487,10 +547,19 @@ describe('credentials', () => {
   const failWith = (settings: ProviderSettings | undefined, model: string) =>
     failureOf(createModels({ settingsOf: async () => settings }).call(callOf('openai', { model })));
 
-  test.each([
+  test.each<[string, ProviderSettings | undefined, string]>([
     ['openai/gpt', undefined, 'set OPENAI_API_KEY, or store credentials for the organization'],
     ['anthropic/claude', undefined, 'set ANTHROPIC_API_KEY'],
-    ['anthropic/claude', { apiKey: null, baseUrl: 'http://127.0.0.1:1/v1' }, 'ANTHROPIC_API_KEY'],
+    [
+      'anthropic/claude',
+      { apiKey: null, baseUrl: 'http://127.0.0.1:1/v1' },
+      'set ANTHROPIC_API_KEY (any value where the server asks for none)',
+    ],
+    [
+      'my-gateway/x',
+      { apiKey: 'k', baseUrl: null, source: 'organization' },
+      'The credentials stored for the organization do not say where the provider my-gateway is',
+    ],
     ['my-gateway/x', undefined, 'set MY_GATEWAY_BASE_URL'],
     ['my-gateway/x', { apiKey: 'k', baseUrl: null }, 'set MY_GATEWAY_BASE_URL'],
     ['toString/x', undefined, 'is not written as provider/model'],
@@ -505,6 +574,21 @@ describe('credentials', () => {
     expect(failure.message).toContain(words);
     expect(failure.message).not.toContain('two');
   });
+
+  test.each([401, 403])(
+    'that an organization stored and a %i refuses are its own',
+    async (status) => {
+      provider.script(() => ({ fault: { status } }));
+
+      const { message } = await failureOf(
+        modelsFor({ source: 'organization' }).call(callOf('openai')),
+      );
+
+      expect(message).toBe(
+        `The provider openai does not accept the credentials (${status}); replace the credentials stored for the organization`,
+      );
+    },
+  );
 
   test('settings that cannot be read may be read later, and say nothing of why', async () => {
     const models = createModels({

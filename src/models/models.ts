@@ -10,8 +10,8 @@
 import { type Clock, systemClock } from '../kernel/clock.ts';
 import { type AnswerSoFar, createAnswer, ExcessError } from './answer.ts';
 import { connect, optionsOf } from './connect.ts';
+import { messageIn } from './error-body.ts';
 import { failureOf } from './failure.ts';
-import { messageIn } from './hearing.ts';
 import { type ModelCall, ModelError, type Models, nothingSpent } from './model.ts';
 import { type Access, accessTo, type ProviderSettings, partsOfModel } from './providers.ts';
 import { openWire, type Wire } from './wire.ts';
@@ -47,7 +47,7 @@ export function createModels(parts: {
       const { provider, name } = partsOfModel(call.model);
       const access = await accessOf(call.organizationId, provider);
       const wire = openWire({ protocol: access.protocol, signal: call.signal, idleMs });
-      const answer = createAnswer(call.onText);
+      const answer = createAnswer(access.protocol, call.onText);
       try {
         await exchange(access, name, call, wire, answer);
       } finally {
@@ -79,10 +79,18 @@ async function exchange(
     const { stream } = await model.doStream(optionsOf(access.protocol, call));
     for await (const part of stream) answer.take(part);
   } catch (error) {
-    const detail = error instanceof Error ? error.message : messageIn(error);
+    const detail = detailOf(error);
     if (error instanceof ExcessError) wire.fail({ kind: 'excessive', detail });
     else wire.fail({ kind: wire.isBegun() ? 'malformed' : 'impossible', detail });
   }
+}
+
+function detailOf(error: unknown): string {
+  if (!(error instanceof Error)) return messageIn(error);
+  // What the SDK's validator says is the whole event, and JSON about it.
+  return error.name === 'AI_TypeValidationError'
+    ? 'an event is not what the protocol says'
+    : error.message;
 }
 
 /** A connection that is lost after the answer's last word has lost its usage, not the answer. */

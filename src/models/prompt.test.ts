@@ -30,13 +30,17 @@ test('a dialogue keeps its order, and the results of a turn are one message', ()
   ]);
 });
 
+const deep = `${'{"a":'.repeat(30_000)}1${'}'.repeat(30_000)}`;
+
 test.each([
   ['{"a": 1}', '{"a": 1}', { a: 1 }],
-  ['', { invalid_json: '' }, { invalid_json: '' }],
+  ['', '{}', {}],
+  [' \n', '{}', {}],
   ['{"a": ', { invalid_json: '{"a": ' }, { invalid_json: '{"a": ' }],
   ['[1]', { invalid_json: '[1]' }, { invalid_json: '[1]' }],
   ['null', { invalid_json: 'null' }, { invalid_json: 'null' }],
   ['x'.repeat(2_000), { invalid_json: 'x'.repeat(1_000) }, { invalid_json: 'x'.repeat(1_000) }],
+  [deep, { invalid_json: deep.slice(0, 1_000) }, { invalid_json: deep.slice(0, 1_000) }],
 ])('arguments %s are shown again as something that is accepted', (input, chat, messages) => {
   const message = { role: 'assistant', text: '', toolCalls: [{ ...call, input }] } as const;
 

@@ -3,7 +3,9 @@
  * Pure. What a model wrote is shown to it again only in a form that providers accept: a call's name,
  * id and arguments are whatever the model made up, and one that is refused would end the dialogue.
  */
+
 import type { LanguageModel } from 'ai';
+import { jsonTextFault } from '../kernel/text.ts';
 import type { DialogueMessage, ModelCall, ToolCall } from './model.ts';
 import type { Protocol } from './providers.ts';
 
@@ -129,16 +131,20 @@ function resultOf(protocol: Protocol, message: Tool): ToolPart {
 
 /** Messages take an object; a chat takes text, which stays as the model wrote it. */
 function acceptableInput(protocol: Protocol, input: string): unknown {
+  // A tool without parameters is often called with nothing.
+  const json = input.trim() === '' ? '{}' : input;
   let value: unknown;
   try {
-    value = JSON.parse(input);
+    value = JSON.parse(json);
   } catch {
     value = null;
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  // What is nested without end cannot be written again by everybody.
+  if (!isObject || jsonTextFault(json) !== null) {
     return { invalid_json: input.slice(0, invalidShownMax) };
   }
-  return protocol === 'chat' ? input : value;
+  return protocol === 'chat' ? json : value;
 }
 
 /** Of a call that some other provider's model may have made. */

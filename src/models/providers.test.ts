@@ -126,5 +126,18 @@ test.each([
     protocol,
     baseUrl,
     apiKey: 'k',
+    source: 'platform',
   });
+});
+
+test.each(['a'.repeat(63), 'a-1'])('a provider may be called %s', (provider) => {
+  expect(partsOfModel(`${provider}/x`).provider).toBe(provider);
+  const variable = `${provider.toUpperCase().replace('-', '_')}_BASE_URL`;
+  expect(Object.keys(read({ [variable]: 'http://host/v1' }).settings)).toEqual([provider]);
+});
+
+test.each(['a'.repeat(64), '1a', '-a', 'A'])('no provider is called %s', (provider) => {
+  expect(failureOf(() => partsOfModel(`${provider}/x`))).toMatchObject({ fault: 'credentials' });
+  const variable = `${provider.toUpperCase().replace('-', '_')}_BASE_URL`;
+  if (provider !== 'A') expect(read({ [variable]: 'http://host/v1' }).settings).toEqual({});
 });

@@ -14,7 +14,12 @@ export interface ProviderSettings {
   readonly baseUrl: string | null;
   /** Whether it is known to ask for no key, whatever its name is. */
   readonly isOpen?: boolean;
+  /** Who set it, and has to mend it; the platform's operator where nothing is said. */
+  readonly source?: SettingsSource;
 }
+
+/** The environment, or what is stored for an organization. */
+export type SettingsSource = 'platform' | 'organization';
 
 /** Chat completions (OpenAI's) or messages (Anthropic's). */
 export type Protocol = 'chat' | 'messages';
@@ -25,6 +30,7 @@ export interface Access {
   readonly protocol: Protocol;
   readonly baseUrl: string;
   readonly apiKey: string | null;
+  readonly source: SettingsSource;
 }
 
 /** What the environment says of providers. */
@@ -39,8 +45,10 @@ const known: Readonly<Record<string, { protocol: Protocol; baseUrl: string }>> =
   openai: { protocol: 'chat', baseUrl: 'https://api.openai.com/v1' },
   anthropic: { protocol: 'messages', baseUrl: 'https://api.anthropic.com/v1' },
 };
-const namedAddress = /^([A-Z][A-Z0-9_]*)_BASE_URL$/;
-const wellFormedModel = /^([a-z][a-z0-9-]*)\/(\S.*)$/;
+/** The name of a provider, as a model and the path of its credentials have it; a regular expression. */
+export const providerPattern = '[a-z][a-z0-9-]{0,62}';
+const namedAddress = /^([A-Z][A-Z0-9_]{0,62})_BASE_URL$/;
+const wellFormedModel = new RegExp(`^(${providerPattern})/(\\S.*)$`);
 
 /**
  * Reads `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`, and
@@ -85,11 +93,14 @@ export function partsOfModel(model: string): { provider: string; name: string } 
 /** What a call needs, from what is set. Throws a ModelError that says what to set. */
 export function accessTo(provider: string, settings: ProviderSettings | undefined): Access {
   const own = Object.hasOwn(known, provider) ? known[provider] : undefined;
+  const source = settings?.source ?? 'platform';
   const baseUrl = settings?.baseUrl ?? own?.baseUrl;
   if (baseUrl === undefined) {
     throw new ModelError(
       'credentials',
-      `No provider ${provider} is known: set ${variable(provider, 'BASE_URL')}, or store credentials for the organization`,
+      source === 'organization'
+        ? `The credentials stored for the organization do not say where the provider ${provider} is: store them with a base_url`
+        : `No provider ${provider} is known: set ${variable(provider, 'BASE_URL')}, or store credentials for the organization`,
     );
   }
   const urlFault = baseUrlFault(baseUrl);
@@ -103,21 +114,24 @@ export function accessTo(provider: string, settings: ProviderSettings | undefine
   if (apiKey === null && own !== undefined && settings?.isOpen !== true) {
     throw new ModelError(
       'credentials',
-      `There are no credentials for the provider ${provider}: ${howToSetKey(provider)}`,
+      settings?.baseUrl == null
+        ? `There are no credentials for the provider ${provider}: ${howToSetKey({ provider, source })}`
+        : `There is no key for the provider ${provider}: set ${variable(provider, 'API_KEY')} (any value where the server asks for none), or store credentials for the organization`,
     );
   }
   if (apiKey !== null && !fitsHeader(apiKey)) {
     throw new ModelError(
       'credentials',
-      `The credentials for the provider ${provider} are no key of visible ASCII characters: ${howToSetKey(provider)}`,
+      `The credentials for the provider ${provider} are no key of visible ASCII characters: ${howToSetKey({ provider, source })}`,
     );
   }
   const protocol = own?.protocol ?? 'chat';
-  return { provider, protocol, apiKey, baseUrl: addressOf(protocol, baseUrl) };
+  return { provider, protocol, apiKey, baseUrl: addressOf(protocol, baseUrl), source };
 }
 
 /** The end of a sentence. */
-export function howToSetKey(provider: string): string {
+export function howToSetKey({ provider, source }: Pick<Access, 'provider' | 'source'>): string {
+  if (source === 'organization') return 'replace the credentials stored for the organization';
   return `set ${variable(provider, 'API_KEY')}, or store credentials for the organization`;
 }
 

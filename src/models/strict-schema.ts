@@ -12,6 +12,14 @@ const keywords = new Set([
   'anyOf',
 ]);
 
+/** What makes of an object's schema something that providers do not take for one. */
+const combinators = ['$ref', 'anyOf', 'oneOf', 'allOf', 'not', 'if', 'enum', 'const'];
+
+/** Whether an answer can be asked for with a schema: providers refuse one of anything but an object. */
+export function isObjectSchema(schema: Readonly<Record<string, unknown>>): boolean {
+  return schema['type'] === 'object' && combinators.every((name) => !Object.hasOwn(schema, name));
+}
+
 /**
  * Whether a schema may be asked for strictly. In strict mode every property has to be required and
  * nothing else allowed, and a schema that says otherwise is refused; without it the schema is a wish.

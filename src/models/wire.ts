@@ -4,7 +4,8 @@
  * request at once and is kept for the caller; what the SDK reads from then on is a stream that ends
  * in order, so that all text before the fault still arrives and nothing is left to reject later.
  */
-import { createHearing, type Hearing, messageIn } from './hearing.ts';
+import { messageIn } from './error-body.ts';
+import { createHearing, type Hearing } from './hearing.ts';
 import { parsed } from './json.ts';
 import { type AnswerBytes, createListener, type Listener } from './listener.ts';
 import type { Protocol } from './providers.ts';

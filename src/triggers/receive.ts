@@ -102,7 +102,9 @@ export function createReceive(parts: {
     const { skill_category: category, skill_version: version, skill_name: skillName } = trigger;
     const name = `${category}/${version}/${skillName}`;
     try {
-      return await execute.target(caller, { category, version, skillName }, () => trigger.agent_id);
+      return await execute.target(caller, { category, version, skillName }, () => ({
+        agentId: trigger.agent_id,
+      }));
     } catch (error) {
       const code = error instanceof PlatformError ? error.code : undefined;
       if (code === 'skill_not_found') await tell(trigger, code, `no active skill matches ${name}`);

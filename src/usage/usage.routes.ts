@@ -2,6 +2,7 @@
  * What agents, scheduled jobs and API keys have used, `…/usage`, and what they may use, `…/budget`;
  * and `/admin/usage`, the ledger of all.
  */
+
 import type { FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
@@ -9,6 +10,7 @@ import { pageParameters, type Query, textParameter, wordParameter } from '../htt
 import { adminRefusals, apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { Id, Nothing } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
+import { invalid } from '../kernel/errors.ts';
 import type { Budgets } from './budgets.ts';
 import type { NamedOwner } from './owners.ts';
 import {
@@ -116,7 +118,7 @@ export function usageAdminRoutes(server: Server, parts: Parts) {
     async (request) => {
       const query = request.query as Query;
       const filters = {
-        organization_id: textParameter(query, 'organization_id'),
+        organization_id: organizationAsked(query),
         owner_kind: wordParameter(query, 'owner_kind', ownerKinds),
       };
       const page = pageParameters(query);
@@ -215,3 +217,9 @@ const daysAsked = (query: Query) => ({
   from: textParameter(query, 'from'),
   to: textParameter(query, 'to'),
 });
+
+function organizationAsked(query: Query): string | undefined {
+  const id = textParameter(query, 'organization_id');
+  if (id === undefined || /^[a-z0-9][a-z0-9-]{0,62}$/.test(id)) return id;
+  throw invalid('organization_id', 'must be a slug such as acme-labs');
+}

@@ -12,6 +12,7 @@ import { manualClock } from '../support/manual-clock.ts';
 const second = 1_000;
 const page = { limit: 50, offset: 0 };
 const apiKey = 'sk-of-the-provider-0123456789';
+const source = 'organization';
 const baseUrl = 'https://gateway.example/v1';
 
 /** All that the table holds, as text. */
@@ -83,8 +84,8 @@ describe.each(await engines())('on $name', (engine) => {
       updated_at: now,
     });
     expect(await credentials.list('acme', page)).toEqual({ credentials: [stored], total: 1 });
-    expect(await credentials.settingsOf('acme', 'openai')).toEqual({ apiKey, baseUrl });
-    expect(await elsewhere.settingsOf('acme', 'openai')).toEqual({ apiKey, baseUrl });
+    expect(await credentials.settingsOf('acme', 'openai')).toEqual({ apiKey, baseUrl, source });
+    expect(await elsewhere.settingsOf('acme', 'openai')).toEqual({ apiKey, baseUrl, source });
   });
 
   test('the key is in no row, in no encoding, and two that are equal look different', async () => {
@@ -121,10 +122,15 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await credentials.settingsOf('acme', 'openai')).toEqual({
       apiKey: 'another',
       baseUrl: null,
+      source,
     });
     const withoutKey = await credentials.replace('acme', 'openai', { base_url: baseUrl });
     expect(withoutKey.has_api_key).toBe(false);
-    expect(await credentials.settingsOf('acme', 'openai')).toEqual({ apiKey: null, baseUrl });
+    expect(await credentials.settingsOf('acme', 'openai')).toEqual({
+      apiKey: null,
+      baseUrl,
+      source,
+    });
     expect((await credentials.list('acme', page)).total).toBe(1);
   });
 
@@ -141,6 +147,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await credentials.settingsOf('acme', 'openai')).toEqual({
       apiKey: expect.stringMatching(/^key-\d+$/),
       baseUrl: null,
+      source,
     });
   });
 
@@ -171,7 +178,11 @@ describe.each(await engines())('on $name', (engine) => {
       code: 'not_found',
     });
     await expect(credentials.find('globex', 'openai')).rejects.toMatchObject({ code: 'not_found' });
-    expect(await credentials.settingsOf('acme', 'openai')).toEqual({ apiKey, baseUrl: null });
+    expect(await credentials.settingsOf('acme', 'openai')).toEqual({
+      apiKey,
+      baseUrl: null,
+      source,
+    });
   });
 
   test('an unknown organization is not found', async () => {
@@ -238,9 +249,14 @@ describe.each(await engines())('on $name', (engine) => {
         'The stored API key for openai cannot be decrypted: it was stored under another ENCRYPTION_KEY; store it again',
     });
     expect((await after.list('acme', page)).credentials).toMatchObject([{ has_api_key: true }]);
+    expect(await after.countUnusable()).toBe(1);
 
     await after.replace('acme', 'openai', { api_key: 'again' });
-    expect(await after.settingsOf('acme', 'openai')).toEqual({ apiKey: 'again', baseUrl: null });
+    expect(await after.settingsOf('acme', 'openai')).toEqual({
+      apiKey: 'again',
+      baseUrl: null,
+      source,
+    });
   });
 
   test('without an encryption key no API key is stored or used: 409 conflict; all else works', async () => {
@@ -259,7 +275,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     await keyless.replace('acme', 'ollama', { base_url: baseUrl });
-    expect(await keyless.settingsOf('acme', 'ollama')).toEqual({ apiKey: null, baseUrl });
+    expect(await keyless.settingsOf('acme', 'ollama')).toEqual({ apiKey: null, baseUrl, source });
     expect((await keyless.list('acme', page)).total).toBe(2);
     await keyless.remove('acme', 'openai');
     expect(await keyless.settingsOf('acme', 'openai')).toBeUndefined();
@@ -286,7 +302,7 @@ describe.each(await engines())('on $name', (engine) => {
     }
     await tamper(database, 'acme', { base_url: baseUrl });
     clock.advance(second);
-    expect(await credentials.settingsOf('acme', 'openai')).toEqual({ apiKey, baseUrl });
+    expect(await credentials.settingsOf('acme', 'openai')).toEqual({ apiKey, baseUrl, source });
   });
 
   test('a key that was changed in the database cannot be decrypted', async () => {

@@ -296,7 +296,7 @@ describe.each(await engines())('on $name', (engine) => {
         const { caller = world.caller, agent = 'default', key } = more;
         const input = 'input' in more ? more.input : {};
         const path = { category: 'test', version: 'v1.0', skillName: 'echo' };
-        const target = await execute.target(caller, path, () => agent);
+        const target = await execute.target(caller, path, () => ({ agentId: agent }));
         const idempotency = key === undefined ? undefined : { owner: caller.keyId, key };
         return execute.run(caller, target, input, {
           userId: 'ann',

@@ -1,6 +1,8 @@
 /** A job's event stream: once each, in order, from any point on (decisions 6). */
 import { describe, expect, test } from 'vitest';
+import type { Transaction } from '../../src/database/database.ts';
 import type { JobEvent, Position } from '../../src/jobs/feed.ts';
+import { serviceUnavailable } from '../support/broken-database.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
 import type { ScriptedRun } from '../support/scripted-pool.ts';
@@ -45,6 +47,36 @@ async function expectResumable(world: JobsWorld, id: string, told: readonly JobE
 }
 
 describe.each(await engines())('on $name', (engine) => {
+  test('what is said while the database cannot be used is told when it can be', async () => {
+    const stored = await engine.fresh();
+    let isDown = false;
+    const database = {
+      ...stored,
+      write: <T>(unit: (tx: Transaction) => Promise<T>) =>
+        isDown ? Promise.reject(serviceUnavailable()) : stored.write(unit),
+    };
+    const world = await jobsWorld(engine, { database });
+    const job = await world.submit();
+    const { heard, all } = listen(world, job.id);
+
+    await world.attempt(job.id, completed(), async (run) => {
+      isDown = true;
+      say(3)(run);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(heard.map(({ type }) => type)).not.toContain('log');
+      isDown = false;
+    });
+
+    expect(words(await all)).toEqual([
+      'queued',
+      'active 1',
+      'log line 1',
+      'log line 2',
+      'log line 3',
+      'completed 1',
+    ]);
+  });
+
   test('the stream tells a job from its acceptance to its end, in order', async () => {
     const world = await jobsWorld(engine);
     const job = await world.submit();

@@ -7,9 +7,9 @@ import {
   createJournals,
   type Journal,
   LeaseLostError,
-  type PlannedTool,
   type ToolEnd,
 } from '../../src/agents/journal.ts';
+import type { PlannedTool } from '../../src/agents/recorded.ts';
 import type { Database } from '../../src/database/database.ts';
 import { type ClaimedJob, changeJobCounts, claimJobs, isHeld } from '../../src/jobs/jobs.store.ts';
 import type { DialogueMessage, Usage } from '../../src/models/model.ts';
@@ -319,7 +319,7 @@ describe.each(await engines())('on $name', (engine) => {
         dialogue: 0,
         unreported: 3,
       });
-      expect(await journal.recorded('g', model, true)).toMatchObject({ messages: [], turns: 0 });
+      expect(await journal.recorded('g', model)).toMatchObject({ messages: [], turns: 0 });
       await expectLedger(world);
     });
 
@@ -398,6 +398,7 @@ describe.each(await engines())('on $name', (engine) => {
       const world = await thinkingWorld(engine);
       const job = await world.claimed();
       const journal = world.journalOf(job);
+      await journal.recorded('g', model);
       const [tool] = await journal.endCall(await begun(journal), said(saying('', 'a')));
       const memory = [{ forgotten: 'm' }];
 
@@ -418,7 +419,7 @@ describe.each(await engines())('on $name', (engine) => {
         memory: JSON.stringify(memory),
         finished_at: world.clock.now(),
       });
-      expect(await journal.recorded('g', model, true)).toMatchObject({ memory });
+      expect(await journal.recorded('g', model)).toMatchObject({ memory });
       await expectLedger(world);
     });
 
@@ -436,7 +437,7 @@ describe.each(await engines())('on $name', (engine) => {
         error: JSON.stringify(error),
       });
       const again = await world.lose(job);
-      const recorded = await world.journalOf(again).recorded('g', model, false);
+      const recorded = await world.journalOf(again).recorded('g', model);
       expect(recorded.open.size).toBe(0);
       expect(recorded.messages).toHaveLength(2);
     });
@@ -454,7 +455,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     /** Does what is not on record yet, as the loop does; at most so many things. */
     async function goOn(journal: Journal, most = Number.POSITIVE_INFINITY): Promise<string[]> {
-      const { messages, open, turns } = await journal.recorded('g', model, false);
+      const { messages, open, turns } = await journal.recorded('g', model);
       const done: string[] = [];
       const isLeft = () => done.length < most;
       let turn = turns;
@@ -498,9 +499,7 @@ describe.each(await engines())('on $name', (engine) => {
         // A call that was under way is made again: nobody knows what it gave.
         const isOpen = before.at(-1)?.startsWith('begin') === true;
         expect(after).toEqual(actions.slice(isOpen ? most - 1 : most));
-        const { messages, turns, open, costs } = await world
-          .journalOf(again)
-          .recorded('g', model, true);
+        const { messages, turns, open, costs } = await world.journalOf(again).recorded('g', model);
         expect(messages).toEqual([
           saying('first', 'a', 'b'),
           gave('a').message,
@@ -566,11 +565,11 @@ describe.each(await engines())('on $name', (engine) => {
       const again = world.journalOf(await world.lose(job));
 
       for (const generation of ['one', 'two']) {
-        const recorded = await again.recorded(generation, model, false);
+        const recorded = await again.recorded(generation, model);
         expect(recorded.messages).toEqual([saying(generation, 'a')]);
         expect([...recorded.open.keys()]).toEqual(['a']);
       }
-      expect((await again.recorded('three', model, false)).messages).toEqual([]);
+      expect((await again.recorded('three', model)).messages).toEqual([]);
     });
 
     test('shows what is opaque to the model that said it, and to no other', async () => {
@@ -582,7 +581,7 @@ describe.each(await engines())('on $name', (engine) => {
 
       const again = world.journalOf(await world.lose(job));
 
-      const shownTo = async (name: string) => (await again.recorded('g', name, false)).messages;
+      const shownTo = async (name: string) => (await again.recorded('g', name)).messages;
       expect(await shownTo(model)).toEqual([opaque]);
       expect(await shownTo('anthropic/other')).toEqual([saying('x', 'a')]);
     });
@@ -593,8 +592,8 @@ describe.each(await engines())('on $name', (engine) => {
       const journal = world.journalOf(job);
       await journal.endCall(await begun(journal), said(saying('wrong')));
 
-      expect((await journal.recorded('g', model, false)).messages).toEqual([]);
-      expect((await journal.recorded('g', model, true)).messages).toEqual([saying('wrong')]);
+      expect((await journal.recorded('g', model)).messages).toEqual([]);
+      expect((await journal.recorded('g', model)).messages).toEqual([saying('wrong')]);
     });
 
     test('has what its tools did to the memory, in the order of its calls', async () => {
@@ -607,7 +606,7 @@ describe.each(await engines())('on $name', (engine) => {
 
       const again = world.journalOf(await world.lose(job));
 
-      const { memory } = await again.recorded('g', model, false);
+      const { memory } = await again.recorded('g', model);
       expect(memory).toEqual([{ forgotten: '1' }, { forgotten: '2' }]);
     });
   });
@@ -820,7 +819,12 @@ describe.each(await engines())('on $name', (engine) => {
         },
       });
 
-      const ended = world.database.write((tx) => ending.endLeftovers(tx, [first, second]));
+      const ended = world.database.write((tx) =>
+        ending.endLeftovers(
+          tx,
+          [first, second].map((job) => ({ job, isCancelled: false })),
+        ),
+      );
       await reached.promise;
       let isOver = false;
       const recorded = journal.endCall(call, said(saying('x'))).finally(() => {

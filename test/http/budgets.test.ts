@@ -194,23 +194,55 @@ describe.each(subjects)('the budget of %s', (_, make) => {
       return { text: 'Yes.', usage: { prompt: 5, completion: 5 } };
     });
     const held = async () => (await send('GET', 'usage')).body.today.reserved as number;
+    // Later calls are estimated by what was reported for this one.
+    const before = ask();
+    until.resolve();
+    await before;
+    const next = Promise.withResolvers<void>();
+    world.provider.script(async () => {
+      await next.promise;
+      return { text: 'Yes.', usage: { prompt: 5, completion: 5 } };
+    });
     const at = world.provider.requests.length;
     const first = ask();
     await world.provider.received(at + 1);
     const whole = await held();
-    until.resolve();
+    next.resolve();
     await first;
     expect(outputOf(world.provider.requests[at]?.body)).toBe(40);
 
-    // 10 are used; of the answer's 40 tokens the last 20 are missing.
-    await send('PUT', 'budget', { tokens_per_day: 10 + whole - 20 });
+    // 20 are used; of the answer's 40 tokens the last 20 are missing.
+    await send('PUT', 'budget', { tokens_per_day: 20 + whole - 20 });
     const job = await ask();
 
     expect(job).toMatchObject({ status: 'completed' });
     expect(outputOf(world.provider.requests[at + 1]?.body)).toBe(20);
     expect(await thinker.steps(job.job_id)).toHaveLength(1);
     const { today } = (await send('GET', 'usage')).body;
-    expect(today).toMatchObject({ used: 20, reserved: 0, left: whole - 30 });
+    expect(today).toMatchObject({ used: 30, reserved: 0, left: whole - 30 });
+  });
+
+  test('that cut an answer short is used up: what was said and cost is recorded, the job fails', async () => {
+    const { thinker, send, ask } = await make();
+    world.provider.script(costing100);
+    await ask();
+    const at = world.provider.requests.length;
+    await send('PUT', 'budget', { tokens_per_day: 180 });
+    world.provider.script(({ body }) => ({
+      text: 'One, two,',
+      finish: 'length',
+      usage: { prompt: 60, completion: Number(outputOf(body)) },
+    }));
+
+    const job = await ask();
+    expect(job).toMatchObject({ status: 'failed', attempt: 1, error: { code: 'budget_exceeded' } });
+    expect(job.error.message).toMatch(
+      /^The answer was cut at \d+ tokens, which is what a budget had left$/,
+    );
+    expect(world.provider.requests.length).toBe(at + 1);
+    const messages = await thinker.messages(job.conversation_id);
+    expect(messages.at(-1)).toMatchObject({ role: 'assistant', content: 'One, two,' });
+    expect((await send('GET', 'usage')).body.today).toMatchObject({ reserved: 0 });
   });
 
   test('that leaves less than a short answer needs refuses it, and says what is left', async () => {

@@ -130,6 +130,18 @@ describe('x-conversation-id', () => {
     expect(await thinker.messages(id)).toHaveLength(2);
   });
 
+  test('harms nothing when it is given twice beside an agent that nobody knows', async () => {
+    const { key } = await newThinker(world.platform);
+    const headers = ['x-agent-id: nobody', 'x-conversation-id: a', 'x-conversation-id: b'];
+    const request = [`POST /api/${runTask} HTTP/1.1`, 'host: localhost', `x-api-key: ${key}`];
+    const body = 'content-type: application/json\r\ncontent-length: 2\r\n\r\n{}';
+
+    const answer = await sendRaw(world.platform.url, [...request, ...headers, body].join('\r\n'));
+
+    expectRefusal(answer, 400, 'validation_error');
+    expect((await world.platform.request('GET', '/health')).status).toBe(200);
+  });
+
   test('with an Idempotency-Key answers a repeat with the first job, active or ended', async () => {
     const thinker = await newThinker(world.platform);
     world.provider.script(answering('Yes.'));

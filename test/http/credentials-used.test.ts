@@ -171,8 +171,8 @@ describe.each([
 
       expect(failed.own).toHaveLength(1);
       expect(failed.platform).toHaveLength(0);
-      expect(failed.message).toContain(
-        `The provider ${provider} does not accept the credentials (${status})`,
+      expect(failed.message).toBe(
+        `The provider ${provider} does not accept the credentials (${status}); replace the credentials stored for the organization`,
       );
       expect(failed.message).not.toContain(ownKey);
       const { today, days } = (await thinker.get('/api/agents/thinker/usage')).body;

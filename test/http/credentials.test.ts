@@ -146,12 +146,18 @@ describe('PUT /admin/organizations/:organizationId/credentials/:provider', () =>
     expectRefusal(answers[1]!, 413, 'payload_too_large');
   });
 
-  test.each(['OpenAI', 'open_ai', '-openai', 'open%20ai', '%C3%A9', 'a%2Fb', 'a'.repeat(64)])(
-    'a provider that is no lower-case name is refused: %s',
-    async (provider) => {
-      expectInvalid(await put({ api_key: apiKey }, provider), 'provider');
-    },
-  );
+  test.each([
+    'OpenAI',
+    'open_ai',
+    '-openai',
+    '1openai',
+    'open%20ai',
+    '%C3%A9',
+    'a%2Fb',
+    'a'.repeat(64),
+  ])('a provider that is no lower-case name is refused: %s', async (provider) => {
+    expectInvalid(await put({ api_key: apiKey }, provider), 'provider');
+  });
 
   test('50 at once for one provider leave one', async () => {
     const answers = await Promise.all(

@@ -97,7 +97,7 @@ describe('POST /api/scheduled-jobs', () => {
   const wrong: [string, unknown[]][] = [
     ['agent_id', ['', 1, null, ['default'], {}, 'x'.repeat(201), 'x'.repeat(900_000)]],
     ['skill_category', ['', 'Util', 'a b', 1, null, [], 'x'.repeat(64)]],
-    ['skill_name', ['', 'Echo', 'echo_two', '-echo', 'a--b', 1, null, 'x'.repeat(64)]],
+    ['skill_name', ['', 'Echo', 'echo_two', '-echo', 'a--b', 1, null, 'x'.repeat(65)]],
     [
       'skill_version',
       ['', '1.0', 'v1', 'V1.0', 'v01.0', 'v1.0.0', 1, null, `v1.${'1'.repeat(40)}`],

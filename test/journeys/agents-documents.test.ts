@@ -1,14 +1,15 @@
 /**
- * The pages on agents that think say what is so: their commands are run as they are written, against
- * a platform whose provider is scripted, and the skill that they show is loaded and run.
+ * The pages on agents that think, on what they use and remember, say what is so: their commands are
+ * run as they are written, against a platform whose provider is scripted, and the skill that they
+ * show is loaded and run.
  */
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Platform, startPlatform } from '../support/platform.ts';
+import { adminSecret, type Platform, startPlatform } from '../support/platform.ts';
 import {
   type Reply,
   type ScriptedProvider,
@@ -18,8 +19,8 @@ import {
 import { newTenant, type Tenant } from '../support/tenant.ts';
 import { environmentOf } from '../support/thinkers.ts';
 
-const page = (name: string) =>
-  readFileSync(join(import.meta.dirname, '../../docs', `${name}.md`), 'utf8');
+const docs = join(import.meta.dirname, '../../docs');
+const page = (name: string) => readFileSync(join(docs, `${name}.md`), 'utf8');
 
 /** The blocks of a language in a section, or in the whole page. */
 function blocksOf(text: string, language: string, title?: string): string[] {
@@ -31,10 +32,13 @@ function blocksOf(text: string, language: string, title?: string): string[] {
   return [...blocks].flatMap(([, name, code]) => (name === language ? [code as string] : []));
 }
 
-/** A model that counts words with a tool, sorts tickets, and remembers events. */
+/** A model that counts words with a tool, sorts tickets and texts, and remembers events. */
 function answer({ system, messages, toolResults, tools }: ScriptedRequest): Reply {
   const isToAnswer = toolResults.length > 0;
   const said = String(messages.at(-1)?.content ?? '');
+  if (system.includes('"rivers"')) return { text: '{"rivers": ["Seine", "Loire", "Rhône"]}' };
+  if (system.includes('You classify a text'))
+    return { text: '{"reason": "It asks for money back.", "label": "refund"}' };
   if (system.includes('Sort the ticket')) return { text: '{"team": "billing", "urgent": true}' };
   if (system.includes('An event has arrived')) {
     return isToAnswer
@@ -68,14 +72,14 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** What shell code prints, with the platform's address and a key; each block after a line of its own. */
+/** What shell code prints, with the platform's address and secrets, for each block. */
 async function printedBy(blocks: readonly string[]): Promise<string[]> {
   const code = blocks
     .map((block) => `echo; echo 'block'\n${block}`)
     .join('\n')
     .replaceAll('http://127.0.0.1:3000', platform.url);
   const { stdout, stderr } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', code], {
-    env: { ...process.env, KEY: tenant.key },
+    env: { ...process.env, KEY: tenant.key, ADMIN_SECRET: adminSecret },
   });
   expect(stderr).toBe('');
   return stdout
@@ -119,7 +123,7 @@ describe('the stream that the page on agents shows', () => {
     const id = await tenant.start('agent/v1.0/run-task', { task: 'Count.' }, named);
     await tenant.jobIn(id, 'completed');
     const real = (await tenant.get(`/api/jobs/${id}/events`)).text;
-    expect(shapesIn(shown)).toEqual(shapesIn(real).slice(1));
+    expect(shapesIn(shown)).toEqual(shapesIn(real));
   });
 });
 
@@ -143,6 +147,85 @@ test('the trigger without a skill has its agent handle the event', async () => {
   });
   const memories = (await tenant.get('/api/agents/lookout/memories')).body;
   expect(memories.data).toMatchObject([{ content: 'The ship Ada has moored.' }]);
+});
+
+test('the commands of the page on usage make an agent and limit it', async () => {
+  const [shown = ''] = blocksOf(page('usage'), 'json');
+
+  const [agent, usage, budget] = await printedBy(blocksOf(page('usage'), 'sh'));
+
+  expect(JSON.parse(agent ?? '')).toMatchObject({ id: 'support' });
+  const { days: _, ...asked } = JSON.parse(usage ?? '');
+  const { days: __, ...expected } = JSON.parse(shown);
+  expect(namesIn(asked)).toEqual(namesIn(expected));
+  expect(asked).toMatchObject({ agent_id: 'support', from: expected.from, to: expected.to });
+  expect(JSON.parse(budget ?? '')).toMatchObject({
+    tokens_per_day: 50_000,
+    tokens_per_month: 1_000_000,
+  });
+});
+
+test('the days that the page on usage shows have the fields of real ones', async () => {
+  const [shown = ''] = blocksOf(page('usage'), 'json');
+  await tenant.post('/api/agents', { id: 'busy' });
+  await tenant.run('agent/v1.0/run-task', { task: 'Hello.' }, { 'x-agent-id': 'busy' });
+
+  const { body } = await tenant.get('/api/agents/busy/usage');
+
+  expect(body.days).toHaveLength(1);
+  for (const day of JSON.parse(shown).days) expect(namesIn(day)).toEqual(namesIn(body.days[0]));
+});
+
+/** The names of all fields, inner ones too. */
+function namesIn(value: object): string[] {
+  return Object.entries(value).flatMap(([name, inner]) =>
+    typeof inner === 'object' && inner !== null
+      ? [name, ...namesIn(inner).map((one) => `${name}.${one}`)]
+      : [name],
+  );
+}
+
+test('the commands of the page on credentials store a key and an address', async () => {
+  // The page stores them for the organization of keys that name none.
+  await platform.key();
+
+  const [key, address] = await printedBy(blocksOf(page('credentials'), 'sh'));
+
+  expect(JSON.parse(key ?? '')).toMatchObject({ provider: 'openai', has_api_key: true });
+  expect(JSON.parse(address ?? '')).toMatchObject({
+    provider: 'ollama',
+    base_url: 'http://127.0.0.1:11434/v1',
+    has_api_key: false,
+  });
+});
+
+test('the commands of the page on memories add one and find it', async () => {
+  const [added, found] = await printedBy(blocksOf(page('memories'), 'sh'));
+
+  const memory = JSON.parse(added ?? '');
+  expect(memory).toMatchObject({ tag: 'preference', metadata: { customer: 'ada' } });
+  expect(JSON.parse(found ?? '')).toMatchObject({ data: [{ id: memory.id }], total: 1 });
+});
+
+test('the commands of the page on skills run those of the catalog that think', async () => {
+  const commands = blocksOf(page('skills'), 'sh', 'Skills of the catalog that think');
+
+  const [task, choice] = await printedBy(commands);
+
+  expect(JSON.parse(task ?? '')).toMatchObject({
+    status: 'completed',
+    output: { output: { rivers: ['Seine', 'Loire', 'Rhône'] } },
+  });
+  expect(JSON.parse(choice ?? '')).toMatchObject({
+    status: 'completed',
+    output: { label: 'refund' },
+  });
+});
+
+test('no page names the platform by a variable that it does not define', () => {
+  const names = globSync('*.md', { cwd: docs }).map((file) => basename(file, '.md'));
+  expect(names).toContain('usage');
+  for (const name of names) expect(page(name), name).not.toContain('$URL');
 });
 
 test('the skill that asks a model sorts a ticket and drafts an answer', async () => {

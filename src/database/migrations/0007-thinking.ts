@@ -1,5 +1,5 @@
 /** What agents that think leave behind: steps of jobs, tokens used, budgets, credentials of providers. */
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { Dialect } from '../database.ts';
 import { clusteredIn } from './clustered.ts';
 
@@ -44,6 +44,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       .addColumn('finished_at', moment)
       .addPrimaryKeyConstraint('job_steps_pk', ['job_id', 'n']),
   ).execute();
+  await sql`create index job_steps_generation on job_steps (job_id, generation, n)`.execute(db);
 
   await clustered(
     db.schema

@@ -1,11 +1,11 @@
 /**
  * Which files a skill written as prose has: the regular files below its folder, without hidden names
- * and `node_modules`. Symbolic links are followed inside the folder only. Promises that a list is
- * bounded, however many files there are and however deep they lie.
+ * and `node_modules`. Symbolic links are followed inside the folder only, and to nothing hidden. Promises
+ * that a list is bounded, however many files there are and however deep they lie.
  */
 import type { Dirent, Stats } from 'node:fs';
 import { opendir, realpath, stat } from 'node:fs/promises';
-import { join, sep } from 'node:path';
+import { join, relative, sep } from 'node:path';
 
 /** A file of a skill's folder. */
 export interface SkillFile {
@@ -29,6 +29,11 @@ const LISTED_MAX = 200;
 const ENTRIES_MAX = 10_000;
 /** How many folders deep files are listed. */
 const DEPTH_MAX = 16;
+/**
+ * Kubernetes keeps the files of a mounted ConfigMap in a folder of such a name (`..2026_03_01_10_00_00.`
+ * and a number), and links to them where they are seen.
+ */
+const MOUNTED = /^\.\.\d{4}_\d\d_\d\d_/;
 
 /** The files of `folder`, without hidden ones and `node_modules`; none when it cannot be read. */
 export async function listSkillFiles(folder: string): Promise<SkillFiles> {
@@ -79,7 +84,7 @@ export async function findSkillPaths(
 
 type Kind = 'file' | 'folder' | 'link' | 'other';
 
-/** What a link is that stays inside `root`; every other entry is what it is. */
+/** What a link leads to that stays inside `root` and is not hidden; every other entry is what it is. */
 async function resolve(
   root: string,
   path: string,
@@ -87,8 +92,9 @@ async function resolve(
 ): Promise<{ kind: Kind; real: string }> {
   if (kind !== 'link') return { kind, real: path };
   const target = await targetOf(path);
-  if (target === undefined || !isWithin(root, target.real)) return { kind: 'other', real: path };
-  return target;
+  const isOpen =
+    target !== undefined && isWithin(root, target.real) && isVisible(root, target.real);
+  return isOpen ? target : { kind: 'other', real: path };
 }
 
 /** Undefined where a path leads nowhere, or in a circle. */
@@ -129,6 +135,15 @@ export function isListed(name: string): boolean {
 /** Both without symbolic links. */
 export function isWithin(root: string, path: string): boolean {
   return path === root || path.startsWith(root.endsWith(sep) ? root : root + sep);
+}
+
+/**
+ * Whether no name below `root` is hidden on the way to `path`, which lies in it, but for the folder that
+ * a mount has made. Both without symbolic links.
+ */
+export function isVisible(root: string, path: string): boolean {
+  const [first = '', ...names] = relative(root, path).split(sep);
+  return (isListed(first) || MOUNTED.test(first)) && names.every(isListed);
 }
 
 async function sizeOf(path: string): Promise<number | undefined> {

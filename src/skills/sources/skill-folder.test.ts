@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
@@ -58,14 +58,25 @@ describe('what is read', () => {
   });
 
   test('a mounted ConfigMap is read', async () => {
-    write('..2026/faq.md', 'The answers.');
-    symlinkSync('..2026', join(folder, '..data'));
-    symlinkSync('..data/faq.md', join(folder, 'faq.md'));
+    const made = '..2026_03_01_10_00_00.1234567890';
+    write(`${made}/faq.md`, 'The answers.');
+    write(`${made}/forms/order.md`, 'The form.');
+    write(`${made}/.env`, secret);
+    symlinkSync(made, join(folder, '..data'));
+    for (const name of ['faq.md', 'forms']) symlinkSync(`..data/${name}`, join(folder, name));
+    symlinkSync('..data/.env', join(folder, 'env'));
     expect(await textOf('faq.md')).toBe('The answers.');
-    expect((await listSkillFiles(folder)).files).toContainEqual({ path: 'faq.md', size: 12 });
+    expect(await textOf('forms/order.md')).toBe('The form.');
+    expect(await errorOf('env')).toMatch(/^"env" is hidden/);
+    expect((await listSkillFiles(folder)).files).toEqual([
+      { path: 'SKILL.md', size: 18 },
+      { path: 'faq.md', size: 12 },
+      { path: 'forms/order.md', size: 9 },
+      { path: 'references/guide.md', size: 10 },
+    ]);
   });
 
-  test('of 5 MB at most 256 KiB come, with the place where to read on', async () => {
+  test('of 5 MB at most 48,000 bytes come, with the place where to read on', async () => {
     const content = 'é€😀a'.repeat(500_000);
     write('references/all.md', content);
     const note = /\n\n\[Part of "references\/all.md": bytes (\d+) to (\d+) of 5000000(.*)\.]$/;
@@ -76,12 +87,22 @@ describe('what is read', () => {
       const [all = '', from, to, advice] = note.exec(text) ?? [];
       const part = text.slice(0, text.length - all.length);
       expect(Number(from)).toBe(offset);
-      expect(Buffer.byteLength(part)).toBeLessThanOrEqual(262_144);
+      expect(Buffer.byteLength(part)).toBeLessThanOrEqual(48_000);
       whole += part;
       offset = Number(to);
       expect(advice).toBe(offset < 5_000_000 ? `; read on with offset ${to}` : '');
     }
     expect(whole === content).toBe(true);
+  });
+
+  test('as many bytes as docs/skill-md.md says, whatever is asked for', async () => {
+    const page = readFileSync(join(import.meta.dirname, '../../../docs/skill-md.md'), 'utf8');
+    const [, most = ''] = /one file, at most ([\d,]+) bytes at once/.exec(page) ?? [];
+    write('a.md', 'a'.repeat(300_000));
+    for (const range of [{}, { limit: 300_000 }]) {
+      const [part = ''] = (await textOf('a.md', range)).split('\n');
+      expect(part.length.toLocaleString('en')).toBe(most);
+    }
   });
 
   test('any offset and limit give whole characters, and get on', async () => {
@@ -137,6 +158,31 @@ describe('what is refused, in a sentence', () => {
     for (const path of ['passwd', 'up/outside.md', 'twice.md', 'up']) {
       expect(await errorOf(path)).toBe(`"${path}" leads out of the skill's folder.`);
     }
+  });
+
+  test('hidden files that a link leads to, by whatever name', async () => {
+    for (const path of ['.env', '.git/config', '..old/a.md', 'node_modules/a/a.md']) {
+      write(path, secret);
+    }
+    symlinkSync('.env', join(folder, 'env.md'));
+    symlinkSync('env.md', join(folder, 'twice.md'));
+    symlinkSync('.git', join(folder, 'git'));
+    symlinkSync('..old', join(folder, 'old'));
+    symlinkSync('../node_modules/a', join(folder, 'references/a'));
+    for (const path of [
+      'env.md',
+      'twice.md',
+      'git/config',
+      'git',
+      'old/a.md',
+      'references/a/a.md',
+    ]) {
+      expect(await errorOf(path)).toBe(
+        `"${path}" is hidden; hidden files are no part of the skill.`,
+      );
+    }
+    const { files } = await listSkillFiles(folder);
+    expect(files.map(({ path }) => path)).toEqual(['SKILL.md', 'references/guide.md']);
   });
 
   test('a folder beside it of which the name begins alike', async () => {
@@ -249,14 +295,16 @@ describe('the list of files', () => {
   });
 });
 
-test('no path leads out of the folder', async () => {
+test('no path leads out of the folder or to a hidden file', async () => {
   write('.env', secret);
   symlinkSync(dir, join(folder, 'up'));
   symlinkSync('../outside.md', join(folder, 'out.md'));
   symlinkSync('../../outside.md', join(folder, 'references/out.md'));
   symlinkSync('references', join(folder, 'in'));
+  symlinkSync('.env', join(folder, 'env'));
   const part = fc.oneof(
-    fc.constantFrom('..', '.', '', 'up', 'out.md', 'in', 'references', 'outside.md', 'pdf', '.env'),
+    fc.constantFrom('..', '.', '', 'up', 'out.md', 'in', 'references', 'outside.md', 'pdf'),
+    fc.constantFrom('.env', 'env'),
     fc.constantFrom('...', '%2e%2e', '..\\', '~', dir, folder, 'file:', 'guide.md', 'SKILL.md'),
     fc.string({ maxLength: 4 }),
   );

@@ -1,14 +1,14 @@
 /**
  * Reads the files of a skill written as prose, for a model. Promises that no path leads out of the
- * folder, whatever `..`, absolute paths and symbolic links say; that nothing but regular files is
- * opened, so no read can block; and that every text is bounded. What cannot be read is told in a
- * sentence. Changes nothing and executes nothing.
+ * folder or to a hidden file, whatever `..`, absolute paths and symbolic links say; that nothing but
+ * regular files is opened, so no read can block; and that every text is bounded. What cannot be read
+ * is told in a sentence. Changes nothing and executes nothing.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
 import { isAbsolute, join, normalize } from 'node:path';
 import { isCleanText } from '../../kernel/text.ts';
-import { findSkillPaths, isListed, isWithin } from './skill-folder-files.ts';
+import { findSkillPaths, isListed, isVisible, isWithin } from './skill-folder-files.ts';
 import { describeBytes } from './skill-folder-kinds.ts';
 import { likest } from './skill-folder-names.ts';
 
@@ -16,8 +16,8 @@ import { likest } from './skill-folder-names.ts';
 export type SkillFileRead = { readonly text: string } | { readonly error: string };
 
 const PATH_BYTES_MAX = 1_024;
-/** Bytes that one call reads at most. */
-const READ_BYTES_MAX = 262_144;
+/** Bytes that one call reads at most; with the note on what is left, all of it is shown to a model. */
+const READ_BYTES_MAX = 48_000;
 /** The longest character of UTF-8, so that every read gets on. */
 const READ_BYTES_MIN = 4;
 /** Paths that an error proposes. */
@@ -26,7 +26,7 @@ const PROPOSALS_MAX = 10;
 const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 
 /**
- * Reads a file of `folder` for a model, which said `path`, `offset` and `limit` (bytes; 0 and 262,144
+ * Reads a file of `folder` for a model, which said `path`, `offset` and `limit` (bytes; 0 and 48,000
  * when left out), so they may be anything. What is cut says so and how to read on; of a file that is
  * no text the kind and the size are told.
  */
@@ -67,7 +67,7 @@ function pathOf(path: unknown): { path: string } | { error: string } {
   const names = relative.split('/');
   if (names[0] === '..') return { error: leadsOut(path) };
   if (relative !== '.' && !names.every(isListed)) {
-    return { error: `${show(path)} is hidden; hidden files are no part of the skill.` };
+    return { error: isHidden(path) };
   }
   return { path: relative };
 }
@@ -77,11 +77,13 @@ function wholeNumber(field: string, value: unknown): number | { error: string } 
   return { error: `${field} must be a whole number of bytes from 0.` };
 }
 
-/** The file behind the path, when it lies in the folder and is a regular one. */
+/** The file behind the path, when it lies in the folder, is not hidden and is a regular one. */
 async function locate(folder: string, path: string): Promise<{ file: string } | { error: string }> {
   const file = await realpathOf(join(folder, path));
   if (file === undefined) return { error: await notThere(folder, path) };
-  if (!isWithin(await realpath(folder), file)) return { error: leadsOut(path) };
+  const root = await realpath(folder);
+  if (!isWithin(root, file)) return { error: leadsOut(path) };
+  if (!isVisible(root, file)) return { error: isHidden(path) };
   const stats = await stat(file);
   if (stats.isDirectory()) return { error: await isFolder(folder, path) };
   if (!stats.isFile()) return { error: `${show(path)} is no regular file.` };
@@ -172,6 +174,8 @@ async function isFolder(folder: string, path: string): Promise<string> {
 }
 
 const leadsOut = (path: string) => `${show(path)} leads out of the skill's folder.`;
+const isHidden = (path: string) =>
+  `${show(path)} is hidden; hidden files are no part of the skill.`;
 const listed = (paths: readonly string[]) => paths.map(show).join(', ');
 
 function show(path: string): string {

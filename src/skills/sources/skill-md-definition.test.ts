@@ -31,10 +31,11 @@ async function load(frontMatter = '', body = 'Read it.'): Promise<SkillModule> {
   return module as SkillModule;
 }
 
+const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+
 /** What the skill asks its agent's model. */
 async function requestOf({ run }: SkillModule, task = 'Read a.pdf'): Promise<GenerateRequest> {
   const requests: GenerateRequest[] = [];
-  const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
   const generate: SkillContext['generate'] = async (request) => {
     requests.push(request);
     return { text: 'Done.', isCut: false, turns: 1, usage };
@@ -137,9 +138,20 @@ describe('what the model is asked', () => {
     ['[Read, text/*]', ['text/*']],
     ['"*"', true],
     ['text/* *', true],
+    ['"*/*/summarize"', ['*/*/summarize']],
+    ['Read text/v1.0 */v1.0', ['text/v1.0', '*/v1.0']],
+    ['text read', true],
     ['Bash(npm/*) mcp__a/b Edit/*', true],
   ])('allowed-tools: %s gives the model %j', async (said, tools) => {
     expect((await requestOf(await load(`allowed-tools: ${said}`))).tools).toEqual(tools);
+  });
+
+  test('an answer that breaks off says so', async () => {
+    const { run, skill } = await load();
+    const generate = async () => ({ text: 'Do', isCut: true, turns: 1, usage });
+    const given = await run({ task: 'Read a.pdf' }, { generate } as unknown as SkillContext);
+    expect(given).toEqual({ answer: 'Do', is_cut: true });
+    expect(compileSchema(skill.output)(given)).toBeNull();
   });
 
   test('files are named with their sizes, never shown', async () => {
@@ -174,14 +186,14 @@ describe('what the model is asked', () => {
   });
 
   test('instructions that are too long are cut, and the rest is where it says', async () => {
-    const module = await load('', `${'é'.repeat(150_000)} The end.`);
+    const module = await load('', `${'é'.repeat(120_000)} The end.`);
     const system = await systemOf(module);
     const [, offset] = /read_file and offset (\d+)\./.exec(system) ?? [];
     const [, shown = ''] = /<skill_instructions name="pdf">\n(é+)\n/.exec(system) ?? [];
     const rest = await readSkillFile(join(dir, 'pdf'), 'SKILL.md', { offset: Number(offset) });
     const text = 'text' in rest ? rest.text : rest.error;
     const [tail = ''] = text.split(' The end.');
-    expect(shown.length + tail.length).toBe(150_000);
+    expect(shown.length + tail.length).toBe(120_000);
   });
 
   test('a run that is repeated asks the same, also when a file has come in since', async () => {

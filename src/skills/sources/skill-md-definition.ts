@@ -16,6 +16,8 @@ export interface ProseInput {
 
 export interface ProseOutput {
   readonly answer: string;
+  /** There when the answer breaks off. */
+  readonly is_cut?: true;
 }
 
 const CATEGORY_DEFAULT = 'agent-skills';
@@ -43,7 +45,13 @@ const output = {
   type: 'object',
   required: ['answer'],
   additionalProperties: false,
-  properties: { answer: { type: 'string', description: 'What the agent answered.' } },
+  properties: {
+    answer: { type: 'string', description: 'What the agent answered.' },
+    is_cut: {
+      const: true,
+      description: 'There when the answer breaks off, because it had reached MODEL_OUTPUT_TOKENS.',
+    },
+  },
 };
 
 /** The skill of `file`, a SKILL.md. Throws SkillLoadError. */
@@ -66,14 +74,14 @@ export function proseSkill(file: string): SkillDefinition<ProseInput, ProseOutpu
     async run(input, ctx) {
       // Once: a repeated run must ask the same, or finished turns would be paid for again.
       instructions ??= readInstructions(skill, dirname(file));
-      const { text } = await ctx.generate({
+      const { text, isCut } = await ctx.generate({
         prompt: input.task,
         system: await instructions,
         tools: toolsOf(skill.allowedTools),
         files: `${category}/${version}/${skill.name}`,
         continues: true,
       });
-      return { answer: text };
+      return isCut ? { answer: text, is_cut: true } : { answer: text };
     },
   };
 }
@@ -109,7 +117,9 @@ function titleOf(name: string): string {
   );
 }
 
-const OWN_TOOL = /^(?:\*|[a-z0-9][a-z0-9-]*\/(?:\*|v\d+\.\d+(?:\/(?:\*|[a-z0-9][a-z0-9-]*))?))$/;
+/** An agent's pattern of skills with a slash in it, or `*`: a bare word could be anybody's tool. */
+const OWN_TOOL =
+  /^(?:\*|(?:\*|[a-z0-9][a-z0-9-]*)\/(?:\*|v\d+\.\d+)(?:\/(?:\*|[a-z0-9][a-z0-9-]*))?)$/;
 
 /**
  * What of the agent's tools the model may call: all, or those that entries of our own form name.

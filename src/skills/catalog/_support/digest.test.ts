@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { digestOf } from './digest.ts';
-import { type FakeModel, fakeModel, textIn } from './fake-model.ts';
+import { cutShort, type FakeModel, fakeModel, textIn } from './fake-model.ts';
 import { pieceLengthMax } from './splitting.ts';
 import { contextOf, type Trial } from './try-skill.ts';
 
@@ -75,6 +75,28 @@ test('it ends, however much the model writes', async () => {
 
   expect(text.length).toBeLessThanOrEqual(pieceLengthMax);
   expect(model.requests.length).toBeLessThan(70);
+});
+
+describe('a note that breaks off', () => {
+  const breakingOff = (note: string) =>
+    cutShort(
+      fakeModel((_request, number) => (number === 2 ? note : 'note')),
+      ({ prompt }) => prompt.includes('part 2 of 3'),
+    );
+
+  test('is used as far as it goes', async () => {
+    expect((await digest(paragraphs(60), breakingOff('half a'))).text).toBe(
+      'note\n\nhalf a\n\nnote',
+    );
+  });
+
+  test('before its first word leaves a part unread, which ends the run', async () => {
+    await expect(digest(paragraphs(60), breakingOff(' \n'))).rejects.toMatchObject({
+      retryable: false,
+      message:
+        'The model broke off before its first note on part 2 of 3: raise MODEL_OUTPUT_TOKENS',
+    });
+  });
 });
 
 describe('white space', () => {

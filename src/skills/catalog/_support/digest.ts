@@ -4,7 +4,7 @@
  * piece, whatever the model writes. A text of one piece is its own digest and costs nothing.
  */
 
-import type { SkillContext } from '../../definition.ts';
+import { type SkillContext, SkillError } from '../../definition.ts';
 import { inParallel } from './in-parallel.ts';
 import { quote } from './quoting.ts';
 import { pieceLengthMax, splitText } from './splitting.ts';
@@ -57,9 +57,16 @@ async function notesOn(
       task: `Take your notes on this text, which is part ${i + 1} of ${pieces.length}.`,
       text: piece,
     });
-    const { text } = await ctx.generate({ ...asked.request, temperature: 0 });
+    const { text, isCut } = await ctx.generate({ ...asked.request, temperature: 0 });
+    const note = asked.bare(text);
+    // One that breaks off is used, as one that is too long is cut; without a word the part is not read.
+    if (isCut && note.trim() === '') {
+      const place = `part ${i + 1} of ${pieces.length}`;
+      const message = `The model broke off before its first note on ${place}: raise MODEL_OUTPUT_TOKENS`;
+      throw new SkillError(message, { retryable: false });
+    }
     noteRead();
-    return splitText(asked.bare(text), notesLengthMax)[0] ?? '';
+    return splitText(note, notesLengthMax)[0] ?? '';
   });
   return notes.filter((note) => note.trim() !== '').join('\n\n');
 }

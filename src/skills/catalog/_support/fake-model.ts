@@ -42,6 +42,19 @@ export function fakeModel(
   };
 }
 
+/** The model, of which the answers to requests of `which` break off; all of them when it is left out. */
+export function cutShort(
+  model: FakeModel,
+  which: (request: GenerateRequest) => boolean = () => true,
+): FakeModel {
+  return {
+    ...model,
+    async generate(request) {
+      return { ...(await model.generate(request)), isCut: which(request) };
+    },
+  };
+}
+
 /** Runs the skill as `trySkill` does, with the model. */
 export function tryThinking<Input, Output>(
   skill: SkillDefinition<Input, Output>,

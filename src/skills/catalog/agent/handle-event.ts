@@ -8,6 +8,8 @@ import { quote } from '../_support/quoting.ts';
 
 interface Output {
   readonly answer: string;
+  /** There when the answer breaks off. */
+  readonly is_cut?: true;
 }
 
 const instructions = [
@@ -31,7 +33,14 @@ export default defineSkill<Readonly<Record<string, unknown>>, Output>({
     type: 'object',
     required: ['answer'],
     additionalProperties: false,
-    properties: { answer: { type: 'string', description: 'What the agent did, in its words.' } },
+    properties: {
+      answer: { type: 'string', description: 'What the agent did, in its words.' },
+      is_cut: {
+        const: true,
+        description:
+          'There when the answer breaks off, because it had reached MODEL_OUTPUT_TOKENS.',
+      },
+    },
   },
   timeoutMs: 600_000,
   examples: [{ input: { event: { type: 'invoice.paid', number: 'A-17', amount: 120 } } }],
@@ -44,7 +53,7 @@ export default defineSkill<Readonly<Record<string, unknown>>, Output>({
       text: JSON.stringify(event),
       kind: 'event',
     });
-    const { text } = await ctx.generate({ ...request, tools: true });
-    return { answer: text };
+    const { text, isCut } = await ctx.generate({ ...request, tools: true });
+    return isCut ? { answer: text, is_cut: true } : { answer: text };
   },
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { fakeModel, tryThinking } from '../_support/fake-model.ts';
+import { cutShort, fakeModel, tryThinking } from '../_support/fake-model.ts';
 import { allows } from '../_support/try-skill.ts';
 import runTask from './run-task.ts';
 
@@ -23,6 +23,21 @@ test('with a schema the answer comes as data too', async () => {
 
   expect(given).toEqual({ answer: '{"chairs":3}', output: { chairs: 3 } });
   expect(model.requests[0]).toMatchObject({ schema, maxTurns: 7 });
+});
+
+test('an answer that breaks off says so, with a schema as well', async () => {
+  const task = 'Count.';
+  const cut = (answer: string | object) => cutShort(fakeModel(() => answer));
+
+  expect(await tryThinking(runTask, { task }, cut('Three ch'))).toEqual({
+    answer: 'Three ch',
+    is_cut: true,
+  });
+  expect(await tryThinking(runTask, { task, schema: {} }, cut({ chairs: 3 }))).toEqual({
+    answer: '{"chairs":3}',
+    output: { chairs: 3 },
+    is_cut: true,
+  });
 });
 
 test('what goes wrong with the model ends the run as it is', async () => {

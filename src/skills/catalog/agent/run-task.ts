@@ -9,6 +9,8 @@ interface Input {
 interface Output {
   readonly answer: string;
   readonly output?: unknown;
+  /** There when the answer breaks off. */
+  readonly is_cut?: true;
 }
 
 export default defineSkill<Input, Output>({
@@ -49,6 +51,11 @@ export default defineSkill<Input, Output>({
     properties: {
       answer: { type: 'string', description: 'What the agent says in the end.' },
       output: { description: 'The answer as the schema wants it; absent without a schema.' },
+      is_cut: {
+        const: true,
+        description:
+          'There when the answer breaks off, because it had reached MODEL_OUTPUT_TOKENS.',
+      },
     },
   },
   timeoutMs: 600_000,
@@ -70,13 +77,17 @@ export default defineSkill<Input, Output>({
   ],
 
   async run({ task, schema, max_turns: maxTurns }, ctx) {
-    const { text, output } = await ctx.generate({
+    const { text, output, isCut } = await ctx.generate({
       prompt: task,
       tools: true,
       continues: true,
       schema,
       maxTurns,
     });
-    return schema === undefined ? { answer: text } : { answer: text, output };
+    return {
+      answer: text,
+      ...(schema === undefined ? {} : { output }),
+      ...(isCut ? { is_cut: true } : {}),
+    };
   },
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { fakeModel, textIn, tryThinking } from '../_support/fake-model.ts';
+import { cutShort, fakeModel, textIn, tryThinking } from '../_support/fake-model.ts';
 import { pieceLengthMax } from '../_support/splitting.ts';
 import { allows } from '../_support/try-skill.ts';
 import summarize from './summarize.ts';
@@ -77,6 +77,32 @@ test('an empty answer is no summary, and asking again would bring the same', asy
   );
 
   await expect(running).rejects.toMatchObject({ retryable: false });
+});
+
+test('a summary that breaks off is none, and the error says what to do', async () => {
+  const running = tryThinking(
+    summarize,
+    { text: 'Text.' },
+    cutShort(fakeModel(() => 'It rose by')),
+  );
+
+  await expect(running).rejects.toMatchObject({
+    retryable: false,
+    message:
+      'The model answered with a summary that breaks off: ask for fewer words (max_words) or raise MODEL_OUTPUT_TOKENS',
+  });
+});
+
+test('notes that break off are notes', async () => {
+  const model = cutShort(
+    fakeModel(({ prompt }) => (writesNotes(prompt) ? 'It rose by' : 'It rose.')),
+    ({ prompt }) => writesNotes(prompt),
+  );
+
+  expect(await tryThinking(summarize, { text: long }, model)).toEqual({
+    summary: 'It rose.',
+    parts: 3,
+  });
 });
 
 test('what goes wrong with a part ends the run as it is', async () => {

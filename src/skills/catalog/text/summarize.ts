@@ -1,8 +1,9 @@
 /** A summary by the agent's model. A long text is read in pieces; the summary is made of the notes. */
 
-import { defineSkill, SkillError } from '../../definition.ts';
+import { defineSkill } from '../../definition.ts';
 import { digestOf } from '../_support/digest.ts';
 import { quote } from '../_support/quoting.ts';
+import { wholeAnswer } from '../_support/whole-answer.ts';
 
 interface Input {
   readonly text: string;
@@ -106,10 +107,12 @@ export default defineSkill<Input, Output>({
       task: 'Summarize this text.',
       text: digest.text,
     });
-    const summary = asked.bare((await ctx.generate(asked.request)).text);
-    if (summary === '') {
-      throw new SkillError('The model answered with an empty summary', { retryable: false });
-    }
+    const { text: said, isCut } = await ctx.generate(asked.request);
+    const summary = wholeAnswer(asked.bare(said), {
+      isCut,
+      kind: 'summary',
+      remedy: 'ask for fewer words (max_words) or raise MODEL_OUTPUT_TOKENS',
+    });
     return { summary, parts: digest.parts };
   },
 });

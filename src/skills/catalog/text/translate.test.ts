@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { fakeModel, textIn, tryThinking } from '../_support/fake-model.ts';
+import { cutShort, fakeModel, textIn, tryThinking } from '../_support/fake-model.ts';
 import { allows } from '../_support/try-skill.ts';
 import translate, { pieceLengthMax } from './translate.ts';
 
@@ -130,6 +130,15 @@ test('an empty answer is no translation, and asking again would bring the same',
   );
 
   await expect(running).rejects.toMatchObject({ retryable: false });
+});
+
+test('a translation that breaks off is none, and the error says what to do', async () => {
+  const running = tryThinking(translate, { text: 'one two', to }, cutShort(shouting()));
+
+  await expect(running).rejects.toMatchObject({
+    retryable: false,
+    message: 'The model answered with a translation that breaks off: raise MODEL_OUTPUT_TOKENS',
+  });
 });
 
 test('a cancelled run ends with its reason', async () => {

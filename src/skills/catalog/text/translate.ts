@@ -3,10 +3,11 @@
  * joined with exactly the white space that stood between them.
  */
 
-import { defineSkill, SkillError } from '../../definition.ts';
+import { defineSkill } from '../../definition.ts';
 import { inParallel } from '../_support/in-parallel.ts';
 import { quote } from '../_support/quoting.ts';
 import { splitText } from '../_support/splitting.ts';
+import { wholeAnswer } from '../_support/whole-answer.ts';
 
 interface Input {
   readonly text: string;
@@ -94,12 +95,12 @@ export default defineSkill<Input, Output>({
       const [before, core, after] = withoutSurroundings(piece);
       if (core === '') return piece;
       const asked = quote({ instructions, task: 'Translate this text.', text: core });
-      const said = await ctx.generate(asked.request);
-      const translation = asked.bare(said.text);
-      if (said.isCut || translation === '') {
-        const fault = said.isCut ? 'a translation that breaks off' : 'an empty translation';
-        throw new SkillError(`The model answered with ${fault}`, { retryable: false });
-      }
+      const { text, isCut } = await ctx.generate(asked.request);
+      const translation = wholeAnswer(asked.bare(text), {
+        isCut,
+        kind: 'translation',
+        remedy: 'raise MODEL_OUTPUT_TOKENS',
+      });
       done += 1;
       if (pieces.length > 1) {
         ctx.progress(done / pieces.length, `translated ${done} of ${pieces.length} parts`);

@@ -1,0 +1,65 @@
+/** Steps as rows: what they begin as, and what an end makes of them. */
+import type { StepStatus } from '../database/tables.ts';
+
+/** The job that thinks, as one claim holds it. */
+export interface ThinkingJob {
+  readonly id: string;
+  readonly epoch: number;
+  readonly organization_id: string;
+  readonly agent_id: string;
+  readonly api_key_id: string;
+  readonly conversation_id: string;
+  readonly trigger_type: string;
+}
+
+/** Why a step has no answer. */
+export interface StepError {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** A step that begins. */
+export function activeStep(
+  job: ThinkingJob,
+  n: number,
+  { generation, turn, name, now }: { generation: string; turn: number; name: string; now: number },
+) {
+  return {
+    job_id: job.id,
+    n,
+    epoch: job.epoch,
+    generation,
+    turn,
+    name,
+    status: 'active' as const,
+    error: null,
+    message_id: null,
+    memory: null,
+    prompt_tokens: null,
+    completion_tokens: null,
+    started_at: now,
+    finished_at: null,
+  };
+}
+
+/** What a step is changed to when it ends. */
+export function endedStep(
+  job: ThinkingJob,
+  n: number,
+  { status, error }: { status: Exclude<StepStatus, 'active'>; error: StepError | null },
+  messageId: string | null,
+  now: number,
+) {
+  return {
+    job_id: job.id,
+    n,
+    status,
+    error: error === null ? null : JSON.stringify(error),
+    message_id: messageId,
+    memory: null,
+    prompt_tokens: null,
+    completion_tokens: null,
+    estimated: 0,
+    finished_at: now,
+  };
+}
