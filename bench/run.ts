@@ -21,6 +21,7 @@ import {
   type Subject,
   startServer,
   temporaryDirectory,
+  withServer,
 } from './server.ts';
 import { storeJobs } from './stored-jobs.ts';
 import { measureThinking } from './thinking.ts';
@@ -102,24 +103,6 @@ function echo(server: Server, more: Record<string, string> = {}): Request {
     headers: { ...server.headers, ...more },
     body: JSON.stringify({ text: 'The quick brown fox jumps over the lazy dog.' }),
   };
-}
-
-/** Runs `measure` against a server on an empty store. */
-async function withServer<T>(
-  subject: Subject,
-  measure: (server: Server) => Promise<T>,
-): Promise<T> {
-  const dataDir = temporaryDirectory();
-  try {
-    const server = await startServer(subject, dataDir);
-    try {
-      return await measure(server);
-    } finally {
-      await server.stop();
-    }
-  } finally {
-    rmSync(dataDir, { recursive: true, force: true });
-  }
 }
 
 interface Turn {

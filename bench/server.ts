@@ -224,3 +224,22 @@ export function residentMiB(pid: number): number {
   }
   return kib / 1024;
 }
+
+/** Runs `measure` against a server on an empty store. */
+export async function withServer<T>(
+  subject: Subject,
+  measure: (server: Server) => Promise<T>,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<T> {
+  const dataDir = temporaryDirectory();
+  try {
+    const server = await startServer(subject, dataDir, environment);
+    try {
+      return await measure(server);
+    } finally {
+      await server.stop();
+    }
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}

@@ -5,14 +5,14 @@
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { waitFor } from '../test/support/wait-for.ts';
 import { type Figure, round } from './figures.ts';
 import { median, pace, percentile, type Request } from './load.ts';
 import type { ProviderOrder, ProviderReport } from './model-provider.ts';
-import { cpuMs, residentMiB, type Server, startServer, temporaryDirectory } from './server.ts';
+import { cpuMs, residentMiB, type Server, withServer } from './server.ts';
 
 /** Turns of a run; all but the last call a tool. */
 const turns = 30;
@@ -54,7 +54,7 @@ async function turnFigures(provider: Provider): Promise<Figure[]> {
   const names = { bare: `calls-${turns}-bare`, ours: `calls-${turns}-ours` };
   const bare = await startBareLoop(provider.url);
   try {
-    const gaps = await withServer(provider, async (server) => {
+    const gaps = await withAgents(provider, async (server) => {
       await createAgent(server, 'ours', `openai/${names.ours}`);
       const bareRun = async () => expectTurns(await bare.ask(names.bare));
       const ourRun = () => runTask(server, 'ours');
@@ -112,7 +112,7 @@ async function waitingFigures(
   model: 'holds' | 'drips',
   count: number,
 ): Promise<Figure[]> {
-  const all = await withServer(provider, async (server) => {
+  const all = await withAgents(provider, async (server) => {
     await createAgent(server, 'waiting', `openai/${model}`);
     await askApi(server, 3);
     const done: WaitTurn[] = [];
@@ -284,24 +284,11 @@ async function post(
 }
 
 /** Runs `measure` against a server on an empty store whose agents ask this provider. */
-async function withServer<T>(
-  provider: Provider,
-  measure: (server: Server) => Promise<T>,
-): Promise<T> {
-  const dataDir = temporaryDirectory();
-  try {
-    const server = await startServer('ours', dataDir, {
-      OPENAI_API_KEY: 'bench',
-      OPENAI_BASE_URL: provider.url,
-    });
-    try {
-      return await measure(server);
-    } finally {
-      await server.stop();
-    }
-  } finally {
-    rmSync(dataDir, { recursive: true, force: true });
-  }
+function withAgents<T>(provider: Provider, measure: (server: Server) => Promise<T>): Promise<T> {
+  return withServer('ours', measure, {
+    OPENAI_API_KEY: 'bench',
+    OPENAI_BASE_URL: provider.url,
+  });
 }
 
 interface Provider {

@@ -5,6 +5,7 @@
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
 import { delayAfter } from '../kernel/backoff.ts';
+import { cleanText } from '../kernel/text.ts';
 import {
   type DialogueMessage,
   ModelError,
@@ -14,7 +15,7 @@ import {
   type ToolOffer,
   type Usage,
 } from '../models/model.ts';
-import { cleanText, createDeltas } from './deltas.ts';
+import { createDeltas } from './deltas.ts';
 import { cutText, fitDialogue, tokensOfMessages } from './dialogue.ts';
 import type { Estimates } from './estimates.ts';
 import type { BegunCall, CallEnd, Journal } from './journal.ts';
@@ -83,6 +84,15 @@ export interface Generation {
   onCost(cost: CallCost): void;
 }
 
+/** A turn that is asked for, as the model is shown it. */
+interface AskedTurn {
+  readonly generation: Generation;
+  readonly turn: number;
+  readonly messages: readonly DialogueMessage[];
+  /** Of the whole request, in tokens as `tokensOfText` counts them. */
+  readonly size: number;
+}
+
 export interface Turn {
   readonly message: AssistantMessage;
   /** The tools that it called, by the call's id. */
@@ -113,12 +123,12 @@ export function createCalls(parts: {
       turn: number,
       ready: Promise<unknown>,
     ): Promise<Turn> {
-      const shown = fitted(generation, messages, say);
+      const asked = { generation, turn, ...fitted(generation, messages, say) };
       const takeBack = lend();
       try {
         const giveBack = await bounds.place(generation.signal);
         try {
-          return await askPatiently(generation, shown, turn, ready);
+          return await askPatiently(asked, ready);
         } finally {
           giveBack();
         }
@@ -128,35 +138,27 @@ export function createCalls(parts: {
     },
   };
 
-  async function askPatiently(
-    generation: Generation,
-    messages: readonly DialogueMessage[],
-    turn: number,
-    ready: Promise<unknown>,
-  ): Promise<Turn> {
+  async function askPatiently(asked: AskedTurn, ready: Promise<unknown>): Promise<Turn> {
     for (let tries = 1; ; tries++) {
-      const call = await begin(generation, messages, turn, ready);
+      const call = await begin(asked, ready);
       try {
-        return await callOnce(generation, messages, turn, call);
+        return await callOnce(asked, call);
       } catch (error) {
         if (!(error instanceof ModelError)) throw error;
         const delayMs = tries < triesMax ? delayBefore(error, tries) : null;
         if (delayMs === null) throw asThinkingError(error);
         say({ type: 'log', data: { message: `${error.message}; asking again` } });
-        await wait(delayMs, generation.signal);
+        await wait(delayMs, asked.generation.signal);
       }
     }
   }
 
   /** Holds back what the call may cost; waits while other calls hold back what it needs. */
   async function begin(
-    generation: Generation,
-    messages: readonly DialogueMessage[],
-    turn: number,
+    { generation, turn, size }: AskedTurn,
     ready: Promise<unknown>,
   ): Promise<BegunCall> {
     const { id, model, output, signal } = generation;
-    const size = generation.around + tokensOfMessages(messages);
     const prompt = estimates.tokens(model, size);
     for (let looks = 1; ; looks++) {
       if (signal.aborted) throw stopped();
@@ -175,14 +177,9 @@ export function createCalls(parts: {
     }
   }
 
-  async function callOnce(
-    generation: Generation,
-    messages: readonly DialogueMessage[],
-    turn: number,
-    call: BegunCall,
-  ): Promise<Turn> {
+  async function callOnce(asked: AskedTurn, call: BegunCall): Promise<Turn> {
+    const { generation, messages, turn, size } = asked;
     const { model, organizationId, system, offers: tools, schema, temperature } = generation;
-    const size = generation.around + tokensOfMessages(messages);
     const prompt = () => estimates.tokens(model, size);
     const deltas = createDeltas((text) => say({ type: 'token', data: { step: call.n, text } }));
     const place = { generation: generation.id, turn, isDialogue: generation.isDialogue };
@@ -300,7 +297,7 @@ function fitted(
   generation: Generation,
   messages: readonly DialogueMessage[],
   say: (report: ThinkingReport) => void,
-): readonly DialogueMessage[] {
+): Pick<AskedTurn, 'messages' | 'size'> {
   const room = generation.window - generation.output - generation.around;
   const result = fitDialogue(messages, generation.task, room);
   if (!result.fits) {
@@ -313,7 +310,8 @@ function fitted(
     const message = `${result.leftOut} older messages were left out, to fit the model's window`;
     say({ type: 'log', data: { message } });
   }
-  return result.messages;
+  const size = generation.around + tokensOfMessages(result.messages);
+  return { messages: result.messages, size };
 }
 
 /** As it can be kept and shown again: clean texts, arguments of bounded size, ids that occur once. */

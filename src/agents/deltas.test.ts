@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { cleanText, createDeltas } from './deltas.ts';
+import { cleanText } from '../kernel/text.ts';
+import { createDeltas } from './deltas.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();

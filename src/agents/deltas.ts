@@ -2,6 +2,7 @@
  * A model's words as they come, gathered into pieces worth an event each: the first at once, then one
  * at most every tenth of a second. A piece never ends inside a character.
  */
+import { cleanText } from '../kernel/text.ts';
 
 /** Milliseconds between two pieces. */
 const everyMs = 100;
@@ -55,9 +56,4 @@ export function createDeltas(pass: (text: string) => void): Deltas {
 export function endsInside(text: string): boolean {
   const last = text.charCodeAt(text.length - 1);
   return last >= 0xd800 && last <= 0xdbff;
-}
-
-/** As both databases take it. */
-export function cleanText(text: string): string {
-  return text.replaceAll('\0', '\ufffd').toWellFormed();
 }

@@ -10,7 +10,7 @@ import { addDialogue, addMessages } from '../conversations/record.ts';
 import type { Database, Handle, Transaction } from '../database/database.ts';
 import type { MessageRole } from '../database/tables.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { PlatformError } from '../kernel/errors.ts';
+import { isUnavailable } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import { lazily } from '../kernel/lazy.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
@@ -163,8 +163,7 @@ export function createJournals(parts: {
         if (result === null) throw new LeaseLostError();
         return result.value;
       } catch (error) {
-        const isPassing = error instanceof PlatformError && error.code === 'service_unavailable';
-        if (!isPassing || tries >= triesMax) throw error;
+        if (!isUnavailable(error) || tries >= triesMax) throw error;
         await elapsed(againMs);
       }
     }
@@ -196,8 +195,8 @@ export function createJournals(parts: {
         opened.add(generation);
         if (isNew) return nothingRecorded;
         const rows = await listStepsOfGeneration(database.read, job.id, generation);
+        if (rows.length === 0) return nothingRecorded;
         const ids = rows.flatMap(({ message_id }) => message_id ?? []);
-        if (ids.length === 0 && rows.length === 0) return nothingRecorded;
         return readRecord(rows, await conversations.dataOf(job.conversation_id, ids), model);
       },
 

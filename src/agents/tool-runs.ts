@@ -2,10 +2,10 @@
  * A tool that a model called: understood, run, recorded, told. Whatever goes wrong in it is told to
  * the model as its answer; only a run that is being stopped ends without one.
  */
+import { cleanText } from '../kernel/text.ts';
 import type { MemoryChange, RunMemory } from '../memories/run-memory.ts';
 import type { DialogueMessage, ToolCall } from '../models/model.ts';
 import { excessOf, type ThinkingReport } from './calls.ts';
-import { cleanText } from './deltas.ts';
 import { cutText } from './dialogue.ts';
 import type { Journal, SaidMessage } from './journal.ts';
 import type { PlannedTool } from './recorded.ts';

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { hasScopes } from '../kernel/caller.ts';
-import { jsonTextFault } from '../kernel/text.ts';
+import { cleanText, jsonTextFault } from '../kernel/text.ts';
 import type { ToolCall, ToolOffer } from '../models/model.ts';
 import { type Skill, skillKey } from '../skills/registry.ts';
 
@@ -200,7 +200,7 @@ function unknownTool(name: string, offers: readonly ToolOffer[]): string {
 
 /** The message may quote what the model wrote, and need not end where a character does. */
 function refused(message: string): ToolUse {
-  const text = message.slice(0, complaintMax).replaceAll('\0', '\ufffd').toWellFormed();
+  const text = cleanText(message.slice(0, complaintMax));
   return { kind: 'refused', message: text };
 }
 

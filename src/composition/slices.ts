@@ -28,7 +28,7 @@ import { scheduledRuns } from '../schedules/run-ends.ts';
 import { isAgentScheduled } from '../schedules/schedules.store.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { createTick } from '../schedules/tick.ts';
-import { createSkillRegistry } from '../skills/registry.ts';
+import { createSkillRegistry, skillKeyParts } from '../skills/registry.ts';
 import { createMappings } from '../triggers/mapping.ts';
 import { createReceive } from '../triggers/receive.ts';
 import { isAgentTriggered } from '../triggers/triggers.store.ts';
@@ -136,8 +136,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     lend: createLending(workers, config.modelWaitsMax),
     clock,
     async mayCall(job, name) {
-      const [category = '', version = '', skillName = ''] = name.split('/');
-      const skill = skills.findActive(category, version, skillName);
+      const skill = skills.findActive(...skillKeyParts(name));
       const caller = await apiKeys.callerById(job.api_key_id);
       return (
         skill !== undefined &&

@@ -4,7 +4,7 @@
  * answered only after its commit; one that makes its batch fail is tried again alone, so it harms
  * no neighbour.
  */
-import { PlatformError } from '../kernel/errors.ts';
+import { isUnavailable, PlatformError } from '../kernel/errors.ts';
 import { type Database, refuseNesting, type Transaction } from './database.ts';
 
 /** Handles all items in one transaction; the result's i-th entry answers the i-th item. */
@@ -72,8 +72,7 @@ export function createBatch<I, O>(
   }
 
   async function afterFailure(taken: Waiting<I, O>[], error: unknown): Promise<void> {
-    const unavailable = error instanceof PlatformError && error.code === 'service_unavailable';
-    if (taken.length === 1 || unavailable) {
+    if (taken.length === 1 || isUnavailable(error)) {
       for (const one of taken) one.reject(error);
       return;
     }

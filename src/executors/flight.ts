@@ -3,7 +3,7 @@
  * to say. Promises that its outcome is settled once, and that what is passed on is within the caps
  * whatever the child sent.
  */
-import { isCleanText } from '../kernel/text.ts';
+import { cleanText } from '../kernel/text.ts';
 import type { LogFields } from '../skills/definition.ts';
 import {
   ASKS_MAX,
@@ -123,13 +123,8 @@ function readFields(json: string | null): { fields?: LogFields } {
   }
 }
 
-/** Well-formed Unicode without NUL, as both databases take it. */
-export function cleanText(text: string): string {
-  return isCleanText(text) ? text : text.replaceAll('\0', '\ufffd').toWellFormed();
-}
-
 /**
- * The same for JSON text that `JSON.stringify` wrote: only escapes can stand for such characters.
+ * As `cleanText`, for JSON text that `JSON.stringify` wrote: only escapes can stand for such characters.
  * Skills cut texts in the middle of an emoji every day; that must not cost them their output.
  */
 export function cleanJson(json: string): string {

@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto';
 import { compileSchema, type Validate } from '../kernel/json-schema.ts';
 import { refusal } from '../kernel/refusal.ts';
 import { SchemaError } from '../kernel/schema-rules.ts';
-import { canonicalJson, jsonTextFault } from '../kernel/text.ts';
+import { canonicalJson, cleanText, jsonTextFault } from '../kernel/text.ts';
 import type { Generated, GenerateRequest } from '../skills/definition.ts';
 
 /** Answers that may be wrong before the request has failed. */
@@ -90,7 +90,7 @@ function readAnswer(
 
 /** It quotes the answer, and need not end where a character does. */
 function complaint(text: string): string {
-  return text.slice(0, complaintMax).replaceAll('\0', '\ufffd').toWellFormed();
+  return cleanText(text.slice(0, complaintMax));
 }
 
 const fence = '```';

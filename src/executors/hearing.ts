@@ -4,7 +4,8 @@
  */
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
-import { cleanJson, cleanText, countAsk, type Flight, readReport } from './flight.ts';
+import { cleanText } from '../kernel/text.ts';
+import { cleanJson, countAsk, type Flight, readReport } from './flight.ts';
 import type { Channel, Flights } from './flights.ts';
 import { createRate, ERROR_CHARS_MAX, OUTPUT_BYTES_MAX, STRAYS_PER_SECOND } from './limits.ts';
 import type { ChildMessage } from './protocol.ts';

@@ -3,7 +3,8 @@ import { type TSchema, Type } from 'typebox';
 
 /** Text of 1 to `max` characters. */
 export const Name = (max = 200) => Type.String({ minLength: 1, maxLength: max });
-export const Slug = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' });
+export const slugPattern = '^[a-z0-9][a-z0-9-]{0,62}$';
+export const Slug = Type.String({ pattern: slugPattern });
 export const Id = Type.String({ format: 'uuid' });
 export const Timestamp = Type.String({ format: 'date-time' });
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);

@@ -10,7 +10,7 @@ import type { Database } from '../database/database.ts';
 import type { JobStatus } from '../database/tables.ts';
 import type { RunHandle, RunOutcome } from '../executors/run.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { PlatformError } from '../kernel/errors.ts';
+import { isUnavailable } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import { type SkillRegistry, skillKey } from '../skills/registry.ts';
 import type { JobFeed } from './feed.ts';
@@ -154,8 +154,7 @@ export function createPerformer(parts: {
       try {
         return await settle(settlement);
       } catch (error) {
-        const isPassing = error instanceof PlatformError && error.code === 'service_unavailable';
-        if (!isPassing) throw error;
+        if (!isUnavailable(error)) throw error;
         if (isClosed) return undefined;
         log.warn({ job_id: settlement.job.id }, 'a result waits: the database cannot be used');
         await elapsed(settleAgainMs);

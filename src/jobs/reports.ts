@@ -8,7 +8,7 @@ import type { ThinkingReport } from '../agents/calls.ts';
 import { createBatch } from '../database/batch.ts';
 import type { Database } from '../database/database.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
-import { PlatformError } from '../kernel/errors.ts';
+import { isUnavailable } from '../kernel/errors.ts';
 import type { JobEvent, JobFeed } from './feed.ts';
 import { insertJobEvents } from './job-events.store.ts';
 import { type ClaimedJob, setJobProgress } from './jobs.store.ts';
@@ -89,7 +89,7 @@ export function createReports(parts: {
         const { reason } = results.find(
           ({ status }) => status === 'rejected',
         ) as PromiseRejectedResult;
-        if (failures === failuresMax || !isPassing(reason)) {
+        if (failures === failuresMax || !isUnavailable(reason)) {
           onError(reason);
           continue;
         }
@@ -115,10 +115,6 @@ export function createReports(parts: {
       flushed: () => recording ?? Promise.resolve(),
     };
   };
-}
-
-function isPassing(error: unknown): boolean {
-  return error instanceof PlatformError && error.code === 'service_unavailable';
 }
 
 /** Of each job the progress reported last. */

@@ -17,7 +17,7 @@ import {
   type RunMemory,
   type StartRunMemory,
 } from '../memories/run-memory.ts';
-import { type SkillRegistry, skillKey } from '../skills/registry.ts';
+import { type SkillRegistry, skillKey, skillKeyParts } from '../skills/registry.ts';
 import { queueOf } from './accept.ts';
 import type { ClaimedJob } from './jobs.store.ts';
 import type { createReports, ReportStream } from './reports.ts';
@@ -160,8 +160,7 @@ export function createRuns(parts: {
       scope: Scope,
       signal: AbortSignal,
     ): Promise<SkillResult> {
-      const [category = '', version = '', skillName = ''] = name.split('/');
-      const skill = skills.definition(category, version, skillName);
+      const skill = skills.definition(...skillKeyParts(name));
       if (skill === undefined) return failed(`No definition of the skill ${name} is loaded here`);
       for (let runs = 1; ; runs++) {
         if (signal.aborted) return { kind: 'stopped' };

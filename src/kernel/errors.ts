@@ -76,6 +76,11 @@ export class PlatformError extends Error {
   }
 }
 
+/** Whether something failed only because the database could not be used just then. */
+export function isUnavailable(error: unknown): boolean {
+  return error instanceof PlatformError && error.code === 'service_unavailable';
+}
+
 /** `400 validation_error` about one field. */
 export function invalid(field: string, issue: string): PlatformError {
   return new PlatformError('validation_error', `${field} ${issue}`, {

@@ -10,6 +10,11 @@ export function isCleanText(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
+/** As both databases take it: what they cannot hold is replaced. */
+export function cleanText(text: string): string {
+  return isCleanText(text) ? text : text.replaceAll('\0', '\ufffd').toWellFormed();
+}
+
 /** Why a JSON text cannot be taken, or null. Assumes that it parses. Linear in its length. */
 export function jsonTextFault(text: string): string | null {
   const { depth, mayOverflow } = scan(text);

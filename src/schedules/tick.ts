@@ -13,7 +13,7 @@ import { appendEvents } from '../events/outbox.ts';
 import type { Accept } from '../jobs/accept.ts';
 import { type Caller, hasScopes } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { PlatformError } from '../kernel/errors.ts';
+import { isUnavailable } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import { type Skill, type SkillRegistry, skillKey } from '../skills/registry.ts';
 import { type Cron, CronError, nextMatch, parseCron } from './cron.ts';
@@ -147,8 +147,7 @@ export function createTick(parts: {
     try {
       return await deal(batch);
     } catch (error) {
-      const isPassing = error instanceof PlatformError && error.code === 'service_unavailable';
-      if (isPassing || batch.length === 1) throw error;
+      if (isUnavailable(error) || batch.length === 1) throw error;
     }
     let done = 0;
     for (const job of batch) {

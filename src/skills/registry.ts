@@ -160,6 +160,12 @@ export function skillKey(category: string, version: string, name: string): strin
   return `${category}/${version}/${name}`;
 }
 
+/** Category, version and name of a key that `skillKey` made. */
+export function skillKeyParts(key: string): [category: string, version: string, name: string] {
+  const [category = '', version = '', name = ''] = key.split('/');
+  return [category, version, name];
+}
+
 function factKey(fact: SkillFacts): string {
   return skillKey(fact.category, fact.version, fact.name);
 }

@@ -8,7 +8,7 @@ import { type TSchema, Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
 import { pageParameters, type Query, textParameter, wordParameter } from '../http/query.ts';
 import { adminRefusals, apiRefusals, bodyRefusals } from '../http/refusals.ts';
-import { Id, Nothing } from '../http/schemas.ts';
+import { Id, Nothing, slugPattern } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { invalid } from '../kernel/errors.ts';
 import type { Budgets } from './budgets.ts';
@@ -218,8 +218,10 @@ const daysAsked = (query: Query) => ({
   to: textParameter(query, 'to'),
 });
 
+const slug = new RegExp(slugPattern);
+
 function organizationAsked(query: Query): string | undefined {
   const id = textParameter(query, 'organization_id');
-  if (id === undefined || /^[a-z0-9][a-z0-9-]{0,62}$/.test(id)) return id;
+  if (id === undefined || slug.test(id)) return id;
   throw invalid('organization_id', 'must be a slug such as acme-labs');
 }

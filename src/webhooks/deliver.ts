@@ -9,7 +9,7 @@ import type { Writer } from '../database/counts.ts';
 import type { Database } from '../database/database.ts';
 import type { DeliveryStatus } from '../database/tables.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { PlatformError } from '../kernel/errors.ts';
+import { isUnavailable } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import {
   type ClaimedDelivery,
@@ -143,8 +143,7 @@ export function createDeliverer(parts: {
       try {
         return await settle(settlement);
       } catch (error) {
-        const isPassing = error instanceof PlatformError && error.code === 'service_unavailable';
-        if (!isPassing || stopping.signal.aborted) throw error;
+        if (!isUnavailable(error) || stopping.signal.aborted) throw error;
         log.warn({ delivery_id: settlement.delivery.id }, 'an attempt waits to be recorded');
         await elapsed(settleAgainMs);
       }
