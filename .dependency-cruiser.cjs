@@ -10,8 +10,9 @@ const ground = ['kernel', 'database', 'http', 'queue', 'events'];
 const mayUse = {
   kernel: [],
   database: ['kernel'],
-  http: ['kernel'],
-  queue: ['kernel'],
+  redis: ['kernel'],
+  http: ['kernel', 'redis'],
+  queue: ['kernel', 'redis'],
   egress: ['kernel'],
   events: ['kernel', 'database'],
   'api-keys': ground,
@@ -22,6 +23,7 @@ const mayUse = {
   credentials: [...ground, 'models'],
   usage: [...ground, 'models'],
   executors: ['kernel', 'skills'],
+  processes: ['kernel', 'database'],
   agents: [...ground, 'skills', 'memories', 'conversations', 'models', 'usage'],
   jobs: [...ground, 'skills', 'executors', 'agents', 'conversations', 'memories'],
   schedules: [...ground, 'api-keys', 'skills', 'agents', 'jobs'],
@@ -129,10 +131,9 @@ module.exports = {
     },
     {
       name: 'redis-drivers',
-      comment:
-        'BullMQ lives in queue/; ioredis also in the rate limiter that several processes share.',
+      comment: 'BullMQ lives in queue/, ioredis in redis/, which opens every connection.',
       severity: 'error',
-      from: { ...product, pathNot: `${product.pathNot}|^src/(queue/|http/rate-limit)` },
+      from: { ...product, pathNot: `${product.pathNot}|^src/(queue|redis)/` },
       to: { path: 'node_modules/(bullmq|ioredis)/' },
     },
     {
@@ -140,6 +141,12 @@ module.exports = {
       severity: 'error',
       from: { ...product, pathNot: `${product.pathNot}|^src/queue/` },
       to: { path: 'node_modules/bullmq/' },
+    },
+    {
+      name: 'ioredis-in-redis',
+      severity: 'error',
+      from: { ...product, pathNot: `${product.pathNot}|^src/redis/` },
+      to: { path: 'node_modules/ioredis/' },
     },
     {
       name: 'fastify-at-the-edge',

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import closeWithGrace from 'close-with-grace';
 import { type AdminSecret, adminSecretOf } from './admin-secret.ts';
 import type { App } from './app.ts';
+import { openStores } from './composition/stores.ts';
 import { type Config, readConfig } from './config.ts';
 import { encryptionKeyOf } from './encryption-key.ts';
 import { type ExecutorPool, startExecutorPool } from './executors/pool.ts';
 import { createLogger, type Logger } from './kernel/log.ts';
-import { createMemoryQueue } from './queue/memory.ts';
 
 /** After the runs' grace: time for their end, the last writes, the connections. */
 const stopMarginMs = 4_000;
@@ -53,15 +53,13 @@ async function start(config: Config, compileCache: string | undefined): Promise<
       await app?.stop();
     },
   );
-  const executors = startExecutors(config, compileCache, log);
+  const runsSkills = config.roles.has('worker');
+  const executors = runsSkills ? startExecutors(config, compileCache, log) : Promise.resolve(null);
   // Whoever fails first ends the process; the other's failure is then of no interest.
   executors.catch(() => {});
   const adminSecret = adminSecretOf(config.adminSecret, config.dataDir);
   const { encryptionKey, dataDir, isEmbedded } = config;
-  const [{ startApp }, database] = await Promise.all([
-    import('./app.ts'),
-    openDatabase(config, log),
-  ]);
+  const [{ startApp }, stores] = await Promise.all([import('./app.ts'), openStores(config, log)]);
   const version = packageVersion();
   app = await startApp({
     config,
@@ -70,8 +68,7 @@ async function start(config: Config, compileCache: string | undefined): Promise<
     encryptionKey: encryptionKeyOf(encryptionKey, dataDir, isEmbedded, (file) =>
       log.info({ file }, 'made the key that stored credentials are encrypted with: keep a copy'),
     ),
-    database,
-    queue: createMemoryQueue(log),
+    ...stores,
     executors: await executors,
     log,
   });
@@ -101,15 +98,6 @@ function startExecutors(
     },
     log,
   });
-}
-
-async function openDatabase(config: Config, log: Logger) {
-  if (config.databaseUrl === null) {
-    const { openSqlite } = await import('./database/sqlite.ts');
-    return openSqlite(config.dataDir);
-  }
-  const { openPostgres } = await import('./database/postgres.ts');
-  return openPostgres(config.databaseUrl, log);
 }
 
 function packageVersion(): string {

@@ -20,7 +20,6 @@ import { migrate } from './migrate.ts';
 import { type CompiledStatement, compile, type Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
-const connectionsMax = 10;
 const connectTimeoutMs = 5_000;
 const statementTimeoutMs = 30_000;
 /** Values in one statement; the protocol counts them in 16 bits. */
@@ -34,7 +33,11 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 pg.types.setTypeParser(pg.types.builtins.NUMERIC, Number);
 
 /** Connects to `url` and migrates under Kysely's advisory lock, so that processes may start together. */
-export async function openPostgres(url: string, log: Logger): Promise<Database> {
+export async function openPostgres(
+  url: string,
+  log: Logger,
+  { connectionsMax = 10 }: { connectionsMax?: number } = {},
+): Promise<Database> {
   const pool = new pg.Pool({
     connectionString: url,
     max: connectionsMax,
