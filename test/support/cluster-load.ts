@@ -1,0 +1,88 @@
+/** A cluster under constant load: what every test of faults begins with and counts at the end. */
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import type { EffectInput } from '../fixtures/skills/staged/effect.ts';
+import { type Account, account, nothingAmiss, readEffects, readJobs } from './accounts.ts';
+import type { Cluster } from './cluster.ts';
+import { expectConsistent } from './consistency.ts';
+import { type Load, type LoadOptions, outcomesOf, startLoad } from './load.ts';
+import { dataDirectory } from './staged.ts';
+import { newTenant, type Tenant } from './tenant.ts';
+
+const effect = 'staged/v1.0/effect';
+
+export interface ClusterLoad extends Load {
+  readonly tenant: Tenant;
+  /**
+   * Begins no more, waits until everything has ended, and holds what was accepted against what is
+   * recorded: nothing may be amiss. The account, for what a test wants to know beside that.
+   */
+  settle(deadlineMs?: number): Promise<Account>;
+}
+
+export type ClusterLoadOptions = Partial<
+  Pick<LoadOptions, 'perSecond' | 'patienceMs' | 'requestTimeoutMs' | 'urls'>
+> & {
+  /** What the n-th execution does. */
+  input?(n: number): Omit<EffectInput, 'log'>;
+};
+
+/** Begins load in the name of an organization of its own, on all api processes that have not ended. */
+export async function loadCluster(
+  cluster: Cluster,
+  options: ClusterLoadOptions = {},
+): Promise<ClusterLoad> {
+  const { input = ordinary, ...more } = options;
+  const tenant = await newTenant(apiOf(cluster).client);
+  const log = join(dataDirectory(), 'effects');
+  const load = startLoad({
+    perSecond: 20,
+    urls: () =>
+      cluster
+        .of('api')
+        .filter((process) => !process.hasExited())
+        .map(({ url }) => url),
+    key: tenant.key,
+    skill: effect,
+    input: (n) => ({ log, ...input(n) }) satisfies EffectInput,
+    ...more,
+  });
+  return {
+    ...load,
+    tenant,
+    async settle(deadlineMs) {
+      await load.stop();
+      await cluster.untilIdle(deadlineMs);
+      const made = account({
+        accepted: load.accepted.keys(),
+        jobs: await readJobs(cluster.sql, tenant.organization),
+        effects: readEffects(log),
+      });
+      const about = `requests ${outcomesOf(load.attempts)}`;
+      expect(load.unexpected, about).toEqual([]);
+      expect(made, about).toMatchObject({ ...nothingAmiss, recorded: made.accepted });
+      expect(made.accepted, about).toBeGreaterThan(0);
+      const database = await cluster.openDatabase();
+      try {
+        await expectConsistent(database);
+      } finally {
+        await database.close();
+      }
+      return made;
+    },
+  };
+}
+
+/** The first api process; there has to be one. */
+function apiOf(cluster: Cluster, i = 0) {
+  const api = cluster.of('api')[i];
+  if (api === undefined) throw new Error(`There is no api process ${i}.`);
+  return api;
+}
+
+/** Mostly short, some that take a while, some that fail before they succeed. */
+function ordinary(n: number): Omit<EffectInput, 'log'> {
+  if (n % 10 === 3) return { waitMs: 1_000 };
+  if (n % 10 === 7) return { failures: 1 };
+  return { waitMs: 20 };
+}
