@@ -25,6 +25,8 @@ export interface RecordedJob {
 export interface Effect {
   readonly word: string;
   readonly jobId: string;
+  /** The process whose executor ran it. */
+  readonly pid?: number;
 }
 
 /** What became of everything that was accepted. Whatever is a list names jobs, and should be empty. */
@@ -154,9 +156,34 @@ export async function readJobs(sql: Sql, organization: string): Promise<Recorded
 export function readEffects(file: string): Effect[] {
   const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
   return lines.map((line) => {
-    const [word = '', jobId = ''] = line.split(' ');
-    return { word, jobId };
+    const [word = '', jobId = '', , pid] = line.split(' ');
+    return { word, jobId, pid: Number(pid) };
   });
+}
+
+/** One run for each minute: which scheduled jobs have a minute twice, or one between two others missing. */
+export async function minutesAmiss(sql: Sql): Promise<string[]> {
+  const rows = await sql(
+    `SELECT scheduled_job_id AS id, slot::float8 AS slot, job_id FROM scheduled_runs
+     WHERE slot IS NOT NULL ORDER BY scheduled_job_id, slot`,
+  );
+  const amiss: string[] = [];
+  for (const [id, runs] of Map.groupBy(rows, (row) => String(row['id']))) {
+    const slots = runs.map(({ slot }) => Number(slot));
+    slots.forEach((slot, i) => {
+      const before = slots[i - 1];
+      if (before !== undefined && slot - before !== 60_000) {
+        amiss.push(
+          `${id}: ${new Date(before).toISOString()}, then ${new Date(slot).toISOString()}`,
+        );
+      }
+    });
+  }
+  const jobs = await sql(
+    `SELECT id FROM jobs WHERE trigger_type = 'scheduled'
+     AND id NOT IN (SELECT job_id FROM scheduled_runs WHERE job_id IS NOT NULL)`,
+  );
+  return [...amiss, ...jobs.map(({ id }) => `job ${id} belongs to no slot`)];
 }
 
 /** Holds what a receiver got of `skill.completed` against the jobs that completed: ids that are amiss. */

@@ -6,13 +6,28 @@ import { type Account, account, nothingAmiss, readEffects, readJobs } from './ac
 import type { Cluster } from './cluster.ts';
 import { expectConsistent } from './consistency.ts';
 import { type Load, type LoadOptions, outcomesOf, startLoad } from './load.ts';
+import { isInstalled } from './shared-servers.ts';
 import { dataDirectory } from './staged.ts';
 import { newTenant, type Tenant } from './tenant.ts';
+import { waitFor } from './wait-for.ts';
 
-const effect = 'staged/v1.0/effect';
+/** SKILLS_DIR with `effect` and `play`. */
+export const stagedSkillsDir = join(import.meta.dirname, '../fixtures/skills/staged');
+
+export const effect = 'staged/v1.0/effect';
+
+/** Whether this machine has what a cluster stands on. */
+export async function canRunClusters(): Promise<boolean> {
+  const found = [await isInstalled('PostgreSQL'), await isInstalled('Redis')];
+  return found.every(Boolean);
+}
 
 export interface ClusterLoad extends Load {
   readonly tenant: Tenant;
+  /** The file that the effects are written to. */
+  readonly log: string;
+  /** Waits until so many more have been accepted: a moment of everything that goes on beside them. */
+  acceptedMore(n: number): Promise<void>;
   /**
    * Begins no more, waits until everything has ended, and holds what was accepted against what is
    * recorded: nothing may be amiss. The account, for what a test wants to know beside that.
@@ -50,6 +65,15 @@ export async function loadCluster(
   return {
     ...load,
     tenant,
+    log,
+    async acceptedMore(n) {
+      const target = load.accepted.size + n;
+      await waitFor(() => load.accepted.size >= target, {
+        describe: () =>
+          `${n} more are accepted; ${load.accepted.size - target + n} were: ${outcomesOf(load.attempts.slice(-100))}`,
+        deadlineMs: 60_000,
+      });
+    },
     async settle(deadlineMs) {
       await load.stop();
       await cluster.untilIdle(deadlineMs);
@@ -74,10 +98,15 @@ export async function loadCluster(
 }
 
 /** The first api process; there has to be one. */
-function apiOf(cluster: Cluster, i = 0) {
+export function apiOf(cluster: Cluster, i = 0) {
   const api = cluster.of('api')[i];
   if (api === undefined) throw new Error(`There is no api process ${i}.`);
   return api;
+}
+
+/** From `from` to `to`, both included. */
+export function randomInteger(from: number, to: number): number {
+  return from + Math.floor(Math.random() * (to - from + 1));
 }
 
 /** Mostly short, some that take a while, some that fail before they succeed. */

@@ -66,6 +66,8 @@ export interface ClusterOptions {
   readonly skillsDir?: string;
   /** Whether Redis keeps each write on disk. */
   readonly persistRedis?: boolean;
+  /** An empty directory of the database server's account that is to hold the database. */
+  readonly tablespace?: string;
   /** Whether all processes reach the stores through proxies. */
   readonly proxied?: boolean;
 }
@@ -118,7 +120,7 @@ async function open(
   closers.push(() => postgres.close());
   const redis = await startRedis({ persist: options.persistRedis ?? false });
   closers.push(() => redis.close());
-  const databaseUrl = await postgres.createDatabase();
+  const databaseUrl = await postgres.createDatabase(options.tablespace);
   const proxies = options.proxied
     ? {
         postgres: await startTcpProxy(() => postgres.port),
@@ -265,6 +267,9 @@ function managedProcess(
       ROLES: role,
       DATA_DIR: directory,
       ...environment,
+      ...(process.env['SOLO']
+        ? { ROLES: undefined, REDIS_URL: undefined, DATA_DIR: directory }
+        : {}),
     };
     const command = ['env', '-i', ...assignments(variables), process.execPath, program];
     const starting = await supervise(directory, null, 'KILL', command);
