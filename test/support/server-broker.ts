@@ -1,6 +1,6 @@
 /**
- * Runs beside the tests, once for all of them, and shares one PostgreSQL among those that only
- * want a database: started for the first that asks, stopped at the end. The other side of its
+ * Runs beside the tests, once for all of them, and shares one PostgreSQL and one Redis among those
+ * that only want a database: started for the first that asks, stopped at the end. The other side of its
  * Unix socket is `shared-servers.ts`.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { findChromium } from './chromium.ts';
 import { findPostgres, type PostgresServer, startPostgres } from './postgres.ts';
-import { findRedis } from './redis.ts';
+import { findRedis, type RedisServer, startRedis } from './redis.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -28,6 +28,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const directory = mkdtempSync(join(tmpdir(), 'skillwright-broker-'));
   const socket = join(directory, 'socket');
   let postgres: Promise<PostgresServer> | undefined;
+  let redis: Promise<RedisServer> | undefined;
+  /** Those of Redis have numbers; each is given to one test. */
+  let redisDatabases = 0;
   const reported = new Set<string>();
 
   function isInstalled(name: string): boolean {
@@ -47,6 +50,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
       postgres ??= startPostgres();
       return await (await postgres).createDatabase();
     }
+    if (path === '/redis') {
+      redis ??= startRedis();
+      return `${(await redis).url}/${redisDatabases++}`;
+    }
     return isInstalled(path.slice(1));
   }
 
@@ -63,6 +70,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     server.close();
     server.closeAllConnections();
     await (await postgres)?.close();
+    await (await redis)?.close();
     rmSync(directory, { recursive: true, force: true });
   };
 }
