@@ -10,6 +10,7 @@ import { type Config, readConfig } from './config.ts';
 import { encryptionKeyOf } from './encryption-key.ts';
 import { type ExecutorPool, startExecutorPool } from './executors/pool.ts';
 import { createLogger, type Logger } from './kernel/log.ts';
+import { sentenceOf } from './sentence-of.ts';
 
 /** After the runs' grace: time for their end, the last writes, the connections. */
 const stopMarginMs = 4_000;
@@ -154,21 +155,4 @@ function greeting({
     `      -H 'content-type: application/json' -d '{"client_name":"me","scopes":["*"]}'`,
     '',
   ].join('\n');
-}
-
-/** Which setting to look at, by the system call that failed. */
-const settingsBehind: Readonly<Record<string, string>> = {
-  getaddrinfo: 'HOST',
-  listen: 'HOST and PORT',
-  mkdir: 'DATA_DIR',
-  open: 'DATA_DIR',
-};
-
-function sentenceOf(error: unknown): string {
-  const { message, code, syscall, cause } = error as NodeJS.ErrnoException;
-  if (code === 'EADDRINUSE') return `${message}: set PORT to a free port (0 takes any)`;
-  if (code === 'service_unavailable') return `${message}: ${(cause as Error).message}`;
-  if (code === 'ERR_SQLITE_ERROR') return `DATA_DIR: ${message}`;
-  const setting = settingsBehind[syscall ?? ''];
-  return setting === undefined ? (message ?? String(error)) : `${setting}: ${message}`;
 }

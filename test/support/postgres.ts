@@ -28,8 +28,11 @@ export interface PostgresServer {
   readonly socketDirectory: string;
   /** Connection URL of one of its databases; of the maintenance database when left out. */
   url(database?: string): string;
-  /** Makes an empty database of a name not used before and returns its URL. */
-  createDatabase(): Promise<string>;
+  /**
+   * Makes an empty database of a name not used before and returns its URL; its data is in the
+   * directory `tablespace`, where that is given.
+   */
+  createDatabase(tablespace?: string): Promise<string>;
   start(): Promise<void>;
   /** `fast` ends sessions and checkpoints, `immediate` stops as a crash would. */
   stop(mode: 'fast' | 'immediate'): Promise<void>;
@@ -124,7 +127,7 @@ export async function startPostgres(
     },
     socketDirectory: directory,
     url,
-    createDatabase: () => createDatabase(url),
+    createDatabase: (tablespace) => createDatabase(url, tablespace),
     start,
     stop,
     async restart(mode) {
@@ -194,12 +197,19 @@ function neverRan(directory: string, port: number): boolean {
   return log.includes('could not bind') && log.includes(String(port));
 }
 
-async function createDatabase(url: (database?: string) => string): Promise<string> {
+async function createDatabase(
+  url: (database?: string) => string,
+  tablespace: string | undefined,
+): Promise<string> {
   const name = `test_${randomBytes(6).toString('hex')}`;
   const client = new pg.Client({ connectionString: url() });
   await client.connect();
   try {
-    await client.query(`CREATE DATABASE ${name} TEMPLATE template0`);
+    if (tablespace !== undefined) {
+      await client.query(`CREATE TABLESPACE ${name} LOCATION '${tablespace}'`);
+    }
+    const place = tablespace === undefined ? '' : `TABLESPACE ${name}`;
+    await client.query(`CREATE DATABASE ${name} TEMPLATE template0 ${place}`);
   } finally {
     await client.end();
   }
