@@ -17,12 +17,13 @@ import {
   type Transaction,
 } from './database.ts';
 import { migrate } from './migrate.ts';
+import { adoptRestored } from './restored.ts';
 import { type CompiledStatement, compile, type Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
-const connectionsMax = 10;
 const connectTimeoutMs = 5_000;
-const statementTimeoutMs = 30_000;
+const usualStatementTimeoutMs = 30_000;
+const idleTimeoutMs = 30_000;
 /** Values in one statement; the protocol counts them in 16 bits. */
 const valuesMax = 65_535;
 /** Times that a transaction is run which PostgreSQL gives up for another one. */
@@ -33,14 +34,21 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 // SUM over bigint is numeric.
 pg.types.setTypeParser(pg.types.builtins.NUMERIC, Number);
 
-/** Connects to `url` and migrates under Kysely's advisory lock, so that processes may start together. */
-export async function openPostgres(url: string, log: Logger): Promise<Database> {
+/**
+ * Connects to `url` and migrates under Kysely's advisory lock, so that processes may start together.
+ * No statement takes longer than `statementTimeoutMs`.
+ */
+export async function openPostgres(
+  url: string,
+  log: Logger,
+  { connectionsMax = 10, statementTimeoutMs = usualStatementTimeoutMs } = {},
+): Promise<Database> {
   const pool = new pg.Pool({
     connectionString: url,
     max: connectionsMax,
     connectionTimeoutMillis: connectTimeoutMs,
     statement_timeout: statementTimeoutMs,
-    idle_in_transaction_session_timeout: statementTimeoutMs,
+    idle_in_transaction_session_timeout: idleTimeoutMs,
     // A host that is gone without a word would otherwise hold a query for as long as TCP hopes.
     query_timeout: statementTimeoutMs + 5_000,
     keepAlive: true,
@@ -55,6 +63,9 @@ export async function openPostgres(url: string, log: Logger): Promise<Database> 
   const compiled = compiledStatements(kysely);
   try {
     await migrate(kysely, 'postgres');
+    if (await adoptRestored(kysely)) {
+      log.info('the database was restored from another server: its events are numbered anew');
+    }
   } catch (error) {
     await pool.end();
     throw error;

@@ -6,17 +6,23 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chownSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 /** The account a server runs as; null is the one that the tests run as. */
 export type Account = { readonly uid: number; readonly gid: number } | null;
 
+/** How a server ended: one of the two is null. */
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
 export interface Supervised {
   /** Of the server itself. */
   readonly pid: number;
-  readonly exited: Promise<void>;
+  readonly exited: Promise<Exit>;
   /** Whether it has ended, by itself or by a signal. */
   hasExited(): boolean;
   signal(name: NodeJS.Signals): void;
@@ -33,9 +39,10 @@ const supervisor = `
   "$@" 3<&- </dev/null >&2 & server=$!
   echo "$server"
   { read -r _ <&3; touch "$directory/ended"; kill -s "$signal" "$server"; } 2>/dev/null & reader=$!
-  wait "$server"
+  wait "$server"; status=$?
   kill "$reader" 2>/dev/null
   if [ -e "$directory/ended" ]; then rm -rf "$directory"; fi
+  exit "$status"
 `;
 
 /**
@@ -54,7 +61,9 @@ export async function supervise(
     cwd: directory,
     ...(account ?? {}),
   });
-  const exited = new Promise<void>((resolve) => shell.once('exit', () => resolve()));
+  const exited = new Promise<Exit>((resolve) => {
+    shell.once('exit', (status, signal) => resolve(exitOf(status, signal)));
+  });
   const pid = await firstNumber(shell);
   return {
     pid,
@@ -69,6 +78,15 @@ export async function supervise(
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** What the shell's own status says of the server: a shell adds 128 to the number of a signal. */
+function exitOf(status: number | null, signal: NodeJS.Signals | null): Exit {
+  if (status === null || status <= 128) return { code: status, signal };
+  const named = Object.entries(constants.signals).find(([, number]) => number === status - 128);
+  return named === undefined
+    ? { code: status, signal: null }
+    : { code: null, signal: named[0] as NodeJS.Signals };
 }
 
 async function firstNumber(shell: ChildProcess): Promise<number> {

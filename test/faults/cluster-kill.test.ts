@@ -1,0 +1,147 @@
+/** kill -9 and SIGSTOP of the processes of a cluster: what they held is taken over, once. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { readEffects } from '../support/accounts.ts';
+import { type Cluster, type ClusterProcess, startCluster } from '../support/cluster.ts';
+import {
+  apiOf,
+  canRunClusters,
+  effect,
+  loadCluster,
+  randomInteger,
+  stagedSkillsDir,
+} from '../support/cluster-load.ts';
+import { dataDirectory, gate } from '../support/staged.ts';
+import { newTenant } from '../support/tenant.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const leaseMs = 3_000;
+const kills = 9;
+
+describe.skipIf(!(await canRunClusters()))('a cluster', () => {
+  let cluster: Cluster;
+  beforeAll(async () => {
+    cluster = await startCluster({
+      api: 2,
+      workers: 2,
+      skillsDir: stagedSkillsDir,
+      environment: { JOB_LEASE_MS: String(leaseMs) },
+    });
+  });
+  afterEach(async () => {
+    for (const process of cluster.processes) {
+      if (process.hasExited()) await process.start();
+      else process.signal('SIGCONT');
+    }
+  });
+  afterAll(() => cluster?.close());
+
+  /** Runs that are held open, and the worker that has each. */
+  async function runsHeldOpen(count: number) {
+    const tenant = await newTenant(apiOf(cluster).client);
+    const log = `${dataDirectory()}/effects`;
+    const end = gate();
+    const jobIds = await Promise.all(
+      Array.from({ length: count }, () => tenant.start(effect, { log, until: end.path })),
+    );
+    const begins = await waitFor(
+      () => {
+        const lines = readEffects(log);
+        return lines.length >= count ? lines : null;
+      },
+      { describe: 'all of them run' },
+    );
+    const holderOf = (jobId: string): ClusterProcess => {
+      const pid = begins.findLast((line) => line.jobId === jobId)?.pid;
+      const holder = cluster.processes.find((process) => process.pid === pid);
+      if (holder === undefined) throw new Error(`No process has the pid ${pid}.`);
+      return holder;
+    };
+    return { tenant, log, end, jobIds, holderOf };
+  }
+
+  test(`whose processes are killed ${kills} times at random moments loses and doubles nothing`, {
+    timeout: 180_000,
+  }, async () => {
+    const load = await loadCluster(cluster, { perSecond: 40 });
+
+    for (let kill = 0; kill < kills; kill++) {
+      await load.acceptedMore(randomInteger(1, 40));
+      // Each role in turn, and a random one of its processes.
+      const role = (['worker', 'api', 'scheduler'] as const)[kill % 3] ?? 'worker';
+      const those = cluster.of(role);
+      const victim = those[randomInteger(0, those.length - 1)] as ClusterProcess;
+      await victim.kill();
+      await victim.start();
+    }
+
+    await load.settle();
+  });
+
+  test('has the runs of a killed worker claimed again within the lease and 5 s', async () => {
+    const { tenant, log, end, jobIds, holderOf } = await runsHeldOpen(10);
+    const victim = holderOf(jobIds[0] as string);
+    const held = jobIds.filter((jobId) => holderOf(jobId) === victim);
+
+    const began = performance.now();
+    await victim.kill();
+
+    await waitFor(
+      () => {
+        const lines = readEffects(log);
+        return held.every((id) => lines.filter(({ jobId }) => jobId === id).length === 2);
+      },
+      { describe: 'they run again', deadlineMs: leaseMs + 10_000 },
+    );
+    expect(performance.now() - began).toBeLessThan(leaseMs + 5_000);
+    end.open();
+    for (const jobId of jobIds) {
+      const { body } = await tenant.jobIn(jobId, 'completed', 'failed');
+      const attempt = held.includes(jobId) ? 2 : 1;
+      expect(body).toMatchObject({ status: 'completed', attempt, output: { attempt } });
+    }
+  });
+
+  test('drops the late results of a worker that stood still past its lease', async () => {
+    const { tenant, end, jobIds, holderOf } = await runsHeldOpen(10);
+    const victim = holderOf(jobIds[0] as string);
+    const held = jobIds.filter((jobId) => holderOf(jobId) === victim);
+    victim.signal('SIGSTOP');
+    for (const jobId of held) {
+      await waitFor(async () => (await tenant.get(`/api/jobs/${jobId}`)).body.attempt === 2, {
+        describe: 'another has claimed it',
+        deadlineMs: leaseMs + 10_000,
+      });
+    }
+    // The executors of the one that stands still go on, and their results wait for it.
+    end.open();
+    for (const jobId of jobIds) await tenant.jobIn(jobId, 'completed');
+    const before = await Promise.all(jobIds.map((jobId) => tenant.get(`/api/jobs/${jobId}`)));
+
+    victim.signal('SIGCONT');
+
+    await waitFor(() => victim.log().includes('a late result was dropped'), {
+      describe: 'the late results arrive',
+    });
+    const fresh = await tenant.run(effect, { log: `${dataDirectory()}/effects` });
+    expect(fresh.body.status).toBe('completed');
+    const after = await Promise.all(jobIds.map((jobId) => tenant.get(`/api/jobs/${jobId}`)));
+    expect(after.map(({ body }) => body)).toEqual(before.map(({ body }) => body));
+    expect(after.filter(({ body }) => body.attempt === 2)).toHaveLength(held.length);
+  });
+
+  test('that is stopped and continued at random moments loses and doubles nothing', {
+    timeout: 120_000,
+  }, async () => {
+    const load = await loadCluster(cluster, { perSecond: 40 });
+
+    for (let round = 0; round < 3; round++) {
+      await load.acceptedMore(randomInteger(1, 40));
+      const victim = cluster.of('worker')[round % 2] as ClusterProcess;
+      victim.signal('SIGSTOP');
+      await load.acceptedMore(Math.ceil(((leaseMs + randomInteger(500, 2_500)) / 1000) * 40));
+      victim.signal('SIGCONT');
+    }
+
+    await load.settle();
+  });
+});

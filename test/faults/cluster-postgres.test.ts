@@ -1,0 +1,201 @@
+/**
+ * PostgreSQL stopped, restarted, locked, exhausted, read-only, under load: what needs it is answered
+ * 503 meanwhile, no process ends, all recover by themselves, and nothing is lost or doubled.
+ */
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Cluster, startCluster } from '../support/cluster.ts';
+import {
+  apiOf,
+  canRunClusters,
+  loadCluster,
+  randomInteger,
+  stagedSkillsDir,
+} from '../support/cluster-load.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+/** From the end of a fault to a cluster that accepts and runs again. */
+const recoveryMs = 10_000;
+
+describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
+  let cluster: Cluster;
+  let pids: number[];
+  beforeAll(async () => {
+    cluster = await startCluster({
+      api: 2,
+      workers: 2,
+      skillsDir: stagedSkillsDir,
+      environment: { JOB_LEASE_MS: '5000' },
+    });
+    pids = cluster.processes.map(({ pid }) => pid);
+  });
+  afterEach(() => {
+    expect(cluster.processes.filter((process) => process.hasExited())).toEqual([]);
+    expect(cluster.processes.map(({ pid }) => pid)).toEqual(pids);
+  });
+  afterAll(() => cluster?.close());
+
+  const load = () => loadCluster(cluster, { perSecond: 30 });
+  const healthOf = async (i: number) =>
+    (await apiOf(cluster, i).client.request('GET', '/health')).status;
+
+  /** Waits until every api process says so. */
+  async function untilHealth(status: number): Promise<void> {
+    for (const i of [0, 1]) {
+      await waitFor(async () => (await healthOf(i)) === status, {
+        describe: `/health of api ${i} is ${status}`,
+        deadlineMs: recoveryMs,
+      });
+    }
+  }
+
+  test('is stopped as by a crash and comes back loses and doubles nothing', async () => {
+    const running = await load();
+    for (let round = 0; round < 3; round++) {
+      await running.acceptedMore(randomInteger(10, 60));
+      await cluster.postgres.stop('immediate');
+      // The longest of them outlives the leases.
+      if (round === 2) await untilHealth(503);
+      const refused = running.attempts.length;
+      await waitFor(() => running.attempts.slice(refused).some(({ outcome }) => outcome === 503), {
+        describe: 'requests are answered 503',
+      });
+      const down = running.attempts.length;
+      await cluster.postgres.start();
+      await waitFor(() => running.attempts.slice(down).some(({ outcome }) => outcome === 202), {
+        describe: 'requests are accepted again',
+        deadlineMs: recoveryMs,
+      });
+    }
+    await untilHealth(200);
+
+    await running.settle();
+  });
+
+  test('has a backend killed, and so restarts by itself, loses and doubles nothing', async () => {
+    const running = await load();
+    for (let round = 0; round < 2; round++) {
+      await running.acceptedMore(randomInteger(10, 60));
+      const [backend] = await cluster.sql(
+        `SELECT pid FROM pg_stat_activity
+         WHERE datname = current_database() AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1`,
+      );
+      process.kill(backend.pid, 'SIGKILL');
+      await running.acceptedMore(30);
+    }
+
+    await running.settle();
+  });
+
+  test('has all its backends terminated again and again loses and doubles nothing', async () => {
+    const running = await load();
+    for (let round = 0; round < 10; round++) {
+      await running.acceptedMore(randomInteger(1, 20));
+      const ended = await cluster.sql(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+      );
+      expect(ended.length).toBeGreaterThan(0);
+    }
+
+    await running.settle();
+  });
+
+  test('has no connection left for the platform is answered 503 for, and recovers', async () => {
+    const running = await load();
+    await running.acceptedMore(20);
+    const taken: pg.Client[] = [];
+    try {
+      // Whatever the platform lets go of is taken too.
+      await waitFor(
+        async () => {
+          await cluster
+            .sql(
+              `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+               WHERE datname = current_database() AND application_name = 'skillwright'`,
+            )
+            .catch(() => {});
+          for (;;) {
+            const client = new pg.Client({ connectionString: cluster.postgres.url() });
+            client.on('error', () => {});
+            try {
+              await client.connect();
+              taken.push(client);
+            } catch {
+              return running.attempts.slice(-5).every(({ outcome }) => outcome === 503);
+            }
+          }
+        },
+        { describe: 'requests are answered 503', deadlineMs: 20_000, everyMs: 100 },
+      );
+    } finally {
+      await Promise.all(taken.map((client) => client.end()));
+    }
+    const full = running.attempts.length;
+    await waitFor(() => running.attempts.slice(full).some(({ outcome }) => outcome === 202), {
+      describe: 'requests are accepted again',
+      deadlineMs: recoveryMs,
+    });
+
+    await running.settle();
+  });
+
+  test('takes no writes answers reads, 503 to writes, and recovers', async () => {
+    const running = await load();
+    await running.acceptedMore(20);
+    const [known] = running.accepted.keys();
+    await readOnly(true);
+    try {
+      const before = running.attempts.length;
+      await waitFor(() => running.attempts.slice(before).filter(is503).length >= 20, {
+        describe: 'requests are answered 503',
+      });
+      const read = await running.tenant.get(`/api/jobs/${known}`);
+      expect(read.status).toBe(200);
+    } finally {
+      await readOnly(false);
+    }
+    await running.acceptedMore(20);
+
+    await running.settle();
+  });
+
+  test.each(['jobs', 'events', 'job_counts'])(
+    'has its table %s locked waits, and goes on',
+    async (table) => {
+      const running = await load();
+      await running.acceptedMore(20);
+      const client = new pg.Client({ connectionString: cluster.databaseUrl });
+      await client.connect();
+      try {
+        await client.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
+        const locked = performance.now();
+        await waitFor(() => performance.now() - locked > 6_000, {
+          describe: 'the leases have passed',
+        });
+      } finally {
+        await client.end();
+      }
+      await running.acceptedMore(20);
+
+      await running.settle();
+    },
+  );
+
+  async function readOnly(isReadOnly: boolean): Promise<void> {
+    // On the maintenance database: a connection to ours may not be writable itself.
+    const client = new pg.Client({ connectionString: cluster.postgres.url() });
+    await client.connect();
+    try {
+      await client.query('SET default_transaction_read_only = off');
+      await client.query(
+        `ALTER SYSTEM SET default_transaction_read_only = ${isReadOnly ? 'on' : 'off'}`,
+      );
+      await client.query('SELECT pg_reload_conf()');
+    } finally {
+      await client.end();
+    }
+  }
+});
+
+const is503 = ({ outcome }: { outcome: unknown }) => outcome === 503;

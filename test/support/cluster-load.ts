@@ -1,0 +1,117 @@
+/** A cluster under constant load: what every test of faults begins with and counts at the end. */
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import type { EffectInput } from '../fixtures/skills/staged/effect.ts';
+import { type Account, account, nothingAmiss, readEffects, readJobs } from './accounts.ts';
+import type { Cluster } from './cluster.ts';
+import { expectConsistent } from './consistency.ts';
+import { type Load, type LoadOptions, outcomesOf, startLoad } from './load.ts';
+import { isInstalled } from './shared-servers.ts';
+import { dataDirectory } from './staged.ts';
+import { newTenant, type Tenant } from './tenant.ts';
+import { waitFor } from './wait-for.ts';
+
+/** SKILLS_DIR with `effect` and `play`. */
+export const stagedSkillsDir = join(import.meta.dirname, '../fixtures/skills/staged');
+
+export const effect = 'staged/v1.0/effect';
+
+/** Whether this machine has what a cluster stands on. */
+export async function canRunClusters(): Promise<boolean> {
+  const found = [await isInstalled('PostgreSQL'), await isInstalled('Redis')];
+  return found.every(Boolean);
+}
+
+export interface ClusterLoad extends Load {
+  readonly tenant: Tenant;
+  /** The file that the effects are written to. */
+  readonly log: string;
+  /** Waits until so many more have been accepted: a moment of everything that goes on beside them. */
+  acceptedMore(n: number): Promise<void>;
+  /**
+   * Begins no more, waits until everything has ended, and holds what was accepted against what is
+   * recorded: nothing may be amiss. The account, for what a test wants to know beside that.
+   */
+  settle(deadlineMs?: number): Promise<Account>;
+}
+
+export type ClusterLoadOptions = Partial<
+  Pick<LoadOptions, 'perSecond' | 'patienceMs' | 'requestTimeoutMs' | 'urls'>
+> & {
+  /** What the n-th execution does. */
+  input?(n: number): Omit<EffectInput, 'log'>;
+};
+
+/** Begins load in the name of an organization of its own, on all api processes that have not ended. */
+export async function loadCluster(
+  cluster: Cluster,
+  options: ClusterLoadOptions = {},
+): Promise<ClusterLoad> {
+  const { input = ordinary, ...more } = options;
+  const tenant = await newTenant(apiOf(cluster).client);
+  const log = join(dataDirectory(), 'effects');
+  const load = startLoad({
+    perSecond: 20,
+    urls: () =>
+      cluster
+        .of('api')
+        .filter((process) => !process.hasExited())
+        .map(({ url }) => url),
+    key: tenant.key,
+    skill: effect,
+    input: (n) => ({ log, ...input(n) }) satisfies EffectInput,
+    ...more,
+  });
+  return {
+    ...load,
+    tenant,
+    log,
+    async acceptedMore(n) {
+      const target = load.accepted.size + n;
+      await waitFor(() => load.accepted.size >= target, {
+        describe: () =>
+          `${n} more are accepted; ${load.accepted.size - target + n} were: ${outcomesOf(load.attempts.slice(-100))}`,
+        deadlineMs: 60_000,
+      });
+    },
+    async settle(deadlineMs) {
+      await load.stop();
+      await cluster.untilIdle(deadlineMs);
+      const made = account({
+        accepted: load.accepted.keys(),
+        jobs: await readJobs(cluster.sql, tenant.organization),
+        effects: readEffects(log),
+      });
+      const about = `requests ${outcomesOf(load.attempts)}`;
+      expect(load.unexpected, about).toEqual([]);
+      expect(made, about).toMatchObject({ ...nothingAmiss, recorded: made.accepted });
+      expect(made.accepted, about).toBeGreaterThan(0);
+      const database = await cluster.openDatabase();
+      try {
+        await expectConsistent(database);
+      } finally {
+        await database.close();
+      }
+      return made;
+    },
+  };
+}
+
+/** The first api process; there has to be one. */
+export function apiOf(cluster: Cluster, i = 0) {
+  const api = cluster.of('api')[i];
+  if (api === undefined) throw new Error(`There is no api process ${i}.`);
+  return api;
+}
+
+/** From `from` to `to`, both included. */
+export function randomInteger(from: number, to: number): number {
+  return from + Math.floor(Math.random() * (to - from + 1));
+}
+
+/** Mostly short, some that take a while, some that fail before they succeed. */
+function ordinary(n: number): Omit<EffectInput, 'log'> {
+  if (n % 10 === 3) return { waitMs: 1_000 };
+  if (n % 10 === 7) return { failures: 1 };
+  return { waitMs: 20 };
+}
