@@ -198,10 +198,11 @@ describe('the ports', () => {
     const addresses = (chosen: typeof processes) =>
       chosen.map(([name, { environment }]) => `${name}:${environment?.['PORT']}`);
     const apis = processes.filter(([, { environment }]) => environment?.['ROLES'] === 'api');
-    const [, upstreams = ''] = /reverse_proxy (.*) \{/.exec(read('deploy/Caddyfile')) ?? [];
+    const balancer = read('deploy/haproxy.cfg');
+    const upstreams = [...balancer.matchAll(/^ {2}server \S+ (\S+)$/gm)].map(([, at]) => at);
     const [job] = parse(read('deploy/prometheus/prometheus.yml')).scrape_configs;
 
-    expect(upstreams.split(' ')).toEqual(addresses(apis));
+    expect(upstreams).toEqual(addresses(apis));
     expect(job.static_configs[0].targets.toSorted()).toEqual(addresses(processes).sort());
   });
 
@@ -209,7 +210,7 @@ describe('the ports', () => {
     const [published = ''] = compose.services['balancer']?.ports ?? [];
 
     expect(interpolated(published, {})).toBe('127.0.0.1:8080:8080');
-    expect(read('deploy/Caddyfile')).toMatch(/^:8080 \{$/m);
+    expect(read('deploy/haproxy.cfg')).toMatch(/^ {2}bind :8080$/m);
   });
 });
 

@@ -37,6 +37,8 @@ export interface Prometheus {
   targets(): Promise<Target[]>;
   /** Those that are pending or firing. */
   alerts(): Promise<Alert[]>;
+  /** When the first group of rules was last evaluated; the others are as often. */
+  evaluatedAt(): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -126,6 +128,10 @@ export async function startPrometheus(options: {
       const { alerts } = await ask('alerts');
       return alerts.map((one: Omit<Alert, 'name'>) => ({ ...one, name: one.labels['alertname'] }));
     },
+    async evaluatedAt() {
+      const { groups } = await ask('rules');
+      return groups[0].lastEvaluation;
+    },
     close: () => server.end(),
   };
 }
@@ -139,8 +145,8 @@ function configFor(targets: readonly string[]): string {
   }
   job.static_configs = [{ targets }];
   Object.assign(config.global, {
-    scrape_interval: '500ms',
-    scrape_timeout: '500ms',
+    scrape_interval: '1s',
+    scrape_timeout: '1s',
     evaluation_interval: '500ms',
   });
   return stringify(config);
