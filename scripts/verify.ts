@@ -17,7 +17,7 @@ interface Step {
 
 const root = join(import.meta.dirname, '..');
 const sourceFolders = [
-  ...['src', 'test', 'bench', 'scripts', 'examples', 'console', 'sdk', 'cli'],
+  ...['src', 'test', 'bench', 'scripts', 'deploy', 'examples', 'console', 'sdk', 'cli'],
 ].filter((folder) => existsSync(join(root, folder)));
 
 const checks: readonly Step[] = [

@@ -36,6 +36,9 @@ const sourceDeadlineMs = 2_000;
 
 const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
+/** How a call of a model may end. */
+const callOutcomes = ['answered', 'credentials', 'unavailable', 'refused', 'aborted'] as const;
+
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /** `self` is what this process says of itself in `service_process_info`. */
@@ -174,6 +177,9 @@ export function createMetrics(self: { version: string; roles: string }) {
     completedJobs.inc({ queue }, 0);
     failedJobs.inc({ queue }, 0);
   }
+  // A series that began with 1 would show no increase, and nobody would hear of the first call.
+  for (const outcome of callOutcomes) modelCalls.inc({ outcome }, 0);
+  for (const type of ['prompt', 'completion']) modelTokens.inc({ type }, 0);
 
   // One series for each route, method and status is looked up once, then only counted.
   const requestCounters = new Map<string, ReturnType<typeof httpRequests.labels>>();
@@ -217,7 +223,7 @@ export function createMetrics(self: { version: string; roles: string }) {
 
     /** A call of a model has ended; tokens that were not reported are null. */
     modelCalled(call: {
-      outcome: string;
+      outcome: (typeof callOutcomes)[number];
       tookMs: number;
       tokens: { prompt: number | null; completion: number | null };
     }): void {

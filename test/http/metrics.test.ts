@@ -62,6 +62,14 @@ describe('GET /metrics', () => {
     ['service_model_calls_total', 'counter'],
     ['service_model_tokens_total', 'counter'],
     ['service_model_call_duration_seconds', 'histogram'],
+    ['service_oldest_due_job_age_seconds', 'gauge'],
+    ['service_lease_expiries_total', 'counter'],
+    ['service_outbox_lag_seconds', 'gauge'],
+    ['service_webhook_backlog', 'gauge'],
+    ['service_executor_deaths_total', 'counter'],
+    ['service_event_loop_lag_seconds', 'gauge'],
+    ['service_live_processes', 'gauge'],
+    ['service_process_info', 'gauge'],
   ])('has the family %s, a %s', async (name, type) => {
     const text = await scrape();
 
@@ -72,7 +80,7 @@ describe('GET /metrics', () => {
   test('has no other family of the service', async () => {
     const families = (await scrape()).match(/^# TYPE service_\w+/gm);
 
-    expect(families).toHaveLength(14);
+    expect(families).toHaveLength(22);
   });
 
   test.each([
@@ -83,6 +91,16 @@ describe('GET /metrics', () => {
 
     expect(seriesOf(text, name)).toHaveLength(3);
     for (const queue of queues) expect(text).toContain(`${name}{queue="${queue}"} `);
+  });
+
+  test('calls of models have a series for each way to end, before there is a call', async () => {
+    const series = seriesOf(await scrape(), 'service_model_calls_total');
+
+    expect(series.sort()).toEqual(
+      ['aborted', 'answered', 'credentials', 'refused', 'unavailable'].map(
+        (outcome) => `service_model_calls_total{outcome="${outcome}"} 0`,
+      ),
+    );
   });
 
   test('the histograms have buckets labelled le', async () => {

@@ -10,7 +10,8 @@ import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { findChromium } from './chromium.ts';
 import { findPostgres, type PostgresServer, startPostgres } from './postgres.ts';
-import { findRedis, type RedisServer, startRedis } from './redis.ts';
+import { findPrometheus } from './prometheus.ts';
+import { findRedis, findRedis, type RedisServer, startRedis } from './redis.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -22,6 +23,7 @@ const programs = {
   PostgreSQL: { find: findPostgres, packageName: 'postgresql' },
   Redis: { find: findRedis, packageName: 'redis-server' },
   Chromium: { find: findChromium, packageName: 'chromium' },
+  Prometheus: { find: findPrometheus, packageName: 'prometheus' },
 };
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {

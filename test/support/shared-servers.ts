@@ -12,7 +12,9 @@ import { inject } from 'vitest';
  * Whether this machine has the server's program. Where it has not, the run says so once and the
  * caller skips its tests; with `CI=true` this throws instead, since there it must not be missing.
  */
-export async function isInstalled(name: 'PostgreSQL' | 'Redis' | 'Chromium'): Promise<boolean> {
+export async function isInstalled(
+  name: 'PostgreSQL' | 'Redis' | 'Chromium' | 'Prometheus',
+): Promise<boolean> {
   const here = (await ask(`/${name}`)) === true;
   if (!here && process.env['CI'] === 'true') {
     throw new Error(`${name} is not installed, and with CI=true nothing is skipped.`);

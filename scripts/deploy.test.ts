@@ -1,0 +1,406 @@
+/**
+ * deploy/ against the program: the environment that it gives each process starts one, the ports and probes
+ * agree, and nothing is cut off before its time. What needs Docker or Kubernetes is not run anywhere here.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { readConfig, variables } from '../src/config.ts';
+import { MEMORY_ALLOWANCE_MB } from '../src/executors/memory-limit.ts';
+
+const root = join(import.meta.dirname, '..');
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+/** After SHUTDOWN_GRACE_MS: `stopMarginMs` in src/run.ts. */
+const stopMarginMs = 4_000;
+const graceMs = Number(variables.shutdownGraceMs.default);
+
+type Environment = Record<string, string>;
+
+interface Service {
+  readonly image: string;
+  readonly build?: unknown;
+  readonly command?: readonly string[];
+  readonly environment?: Environment;
+  readonly depends_on?: Record<string, { condition: string }>;
+  readonly healthcheck?: { test: readonly string[] };
+  readonly ports?: readonly string[];
+  readonly stop_grace_period?: string;
+}
+
+const compose = parse(read('deploy/compose.yaml'), { merge: true }) as {
+  services: Record<string, Service>;
+  configs: Record<string, { content: string }>;
+};
+const services = Object.entries(compose.services);
+/** Those that run the platform. */
+const processes = services.filter(([, { build }]) => build !== undefined);
+const secrets = { ADMIN_SECRET: 'a', POSTGRES_PASSWORD: 'b', VALKEY_PASSWORD: 'c' };
+const encryptionKey = 'ab'.repeat(32);
+
+/** A text as Compose makes it of the variables in deploy/.env; throws where it would refuse to start. */
+function interpolated(text: string, given: Environment): string {
+  return text.replace(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_all, name, kind, rest) => {
+    const value = given[name] ?? '';
+    if (value !== '') return value;
+    if (kind === '?') throw new Error(`${name}: ${rest}`);
+    return kind === '-' ? rest : '';
+  });
+}
+
+const environmentOf = ({ environment = {} }: Service, given: Environment): Environment =>
+  Object.fromEntries(
+    Object.entries(environment).map(([name, value]) => [name, interpolated(value, given)]),
+  );
+
+const filledIn = { ...secrets, ENCRYPTION_KEY: encryptionKey };
+
+describe('Compose', () => {
+  test('runs 2 api, 2 workers and 1 scheduler', () => {
+    const roles = processes.map(([, service]) => service.environment?.['ROLES']).sort();
+
+    expect(roles).toEqual(['api', 'api', 'scheduler', 'worker', 'worker']);
+  });
+
+  test.each(processes)('gives %s an environment that starts it', (_name, service) => {
+    const config = readConfig(environmentOf(service, filledIn));
+
+    expect([...config.roles]).toEqual([service.environment?.['ROLES']]);
+    expect(config).toMatchObject({
+      isClustered: true,
+      host: '0.0.0.0',
+      databaseUrl: 'postgres://skillwright:b@postgres:5432/skillwright',
+      redisUrl: 'redis://:c@valkey:6379',
+    });
+  });
+
+  test.each(processes)('gives %s no variable that the program does not know', (_name, service) => {
+    expect(unknownIn(Object.keys(service.environment ?? {}))).toEqual([]);
+  });
+
+  test.each(Object.keys(filledIn))('refuses to start while %s is empty', (name) => {
+    const given = { ...filledIn, [name]: '' };
+    const start = () => {
+      for (const [, service] of services) environmentOf(service, given);
+      for (const { content } of Object.values(compose.configs)) interpolated(content, given);
+    };
+
+    expect(start).toThrow(`${name}: set it in deploy/.env`);
+  });
+
+  test('has an example of its variables, with no secret in it', () => {
+    const lines = read('deploy/env.example').match(/^#?[A-Z_]+=.*$/gm) ?? [];
+    const names = lines.map((line) => line.replace(/^#/, '').split('=')[0] as string);
+
+    expect(lines.filter((line) => !line.startsWith('#')).sort()).toEqual(
+      Object.keys(filledIn)
+        .map((name) => `${name}=`)
+        .sort(),
+    );
+    const ofCompose = ['PUBLISHED_PORT', 'POSTGRES_PASSWORD', 'VALKEY_PASSWORD'];
+    expect(unknownIn(names).filter((name) => !ofCompose.includes(name))).toEqual([]);
+  });
+
+  test('starts processes when both stores are healthy, which they can tell', () => {
+    for (const [, { depends_on }] of processes) {
+      expect(depends_on).toEqual({
+        postgres: { condition: 'service_healthy' },
+        valkey: { condition: 'service_healthy' },
+      });
+    }
+    expect(compose.services['postgres']?.healthcheck?.test.join(' ')).toContain('pg_isready');
+    expect(compose.services['valkey']?.healthcheck?.test.join(' ')).toContain('valkey-cli ping');
+  });
+
+  test('stops no process before its runs have had their time', () => {
+    for (const [, { stop_grace_period = '10s' }] of processes) {
+      expect(Number.parseInt(stop_grace_period, 10) * 1000).toBeGreaterThan(graceMs + stopMarginMs);
+    }
+  });
+
+  test('publishes nothing beyond this machine', () => {
+    for (const [, { ports = [] }] of services) {
+      for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);
+    }
+  });
+
+  test('lets PostgreSQL have the connections of all processes, twice while they are replaced', () => {
+    const [, most] = /max_connections=(\d+)/.exec(
+      compose.services['postgres']?.command?.join(' ') ?? '',
+    ) as RegExpExecArray;
+
+    const wanted = processes.length * Number(variables.databasePoolMax.default);
+    expect(Number(most)).toBeGreaterThanOrEqual(2 * wanted);
+  });
+});
+
+describe('the image', () => {
+  const dockerfile = read('deploy/Dockerfile').replace(/\\\n/g, ' ');
+  const instruction = (name: string) =>
+    [...dockerfile.matchAll(new RegExp(`^${name}\\s+(.*)$`, 'gm'))].map(([, text = '']) => text);
+  const environment: Environment = Object.fromEntries(
+    instruction('ENV').flatMap((text) =>
+      text
+        .trim()
+        .split(/\s+/)
+        .map((pair) => pair.split('=')),
+    ),
+  );
+
+  test('starts the program with the words of npm start, and nothing between it and a signal', () => {
+    const { scripts } = JSON.parse(read('package.json'));
+
+    expect(JSON.parse(instruction('ENTRYPOINT')[0] as string)).toEqual([
+      ...['tini', '--'],
+      ...scripts.start.split(' '),
+    ]);
+  });
+
+  test('runs as somebody who is not root', () => {
+    expect(instruction('USER')).toEqual(['10001:10001']);
+    expect(dockerfile).toContain('useradd --uid 10001');
+  });
+
+  test('has no variable that the program does not know', () => {
+    const others = ['PATH', 'NODE_COMPILE_CACHE'];
+
+    expect(unknownIn(Object.keys(environment)).filter((name) => !others.includes(name))).toEqual(
+      [],
+    );
+  });
+
+  test('copies only what there is and what its context lets through', () => {
+    const allowed = read('.dockerignore')
+      .split('\n')
+      .filter((line) => line.startsWith('!'))
+      .map((line) => line.slice(1));
+    const copied = instruction('COPY')
+      .filter((text) => !text.startsWith('--from'))
+      .flatMap((text) => text.split(' ').slice(0, -1));
+
+    expect(copied.sort()).toEqual(allowed.sort());
+    expect(copied.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+  });
+
+  test('is asked on the port that it listens on', () => {
+    expect(environment['PORT']).toBe(variables.port.default);
+    expect(instruction('EXPOSE')).toEqual([environment['PORT']]);
+    expect(instruction('HEALTHCHECK')[0]).toContain('CMD ["node", "deploy/probe.ts"]');
+  });
+});
+
+describe('the ports', () => {
+  test('that the balancer and Prometheus look for are those of the processes', () => {
+    const addresses = (chosen: typeof processes) =>
+      chosen.map(([name, { environment }]) => `${name}:${environment?.['PORT']}`);
+    const apis = processes.filter(([, { environment }]) => environment?.['ROLES'] === 'api');
+    const balancer = read('deploy/haproxy.cfg');
+    const upstreams = [...balancer.matchAll(/^ {2}server \S+ (\S+)$/gm)].map(([, at]) => at);
+    const [job] = parse(read('deploy/prometheus/prometheus.yml')).scrape_configs;
+
+    expect(upstreams).toEqual(addresses(apis));
+    expect(job.static_configs[0].targets.toSorted()).toEqual(addresses(processes).sort());
+  });
+
+  test('that the balancer listens on is the one that is published', () => {
+    const [published = ''] = compose.services['balancer']?.ports ?? [];
+
+    expect(interpolated(published, {})).toBe('127.0.0.1:8080:8080');
+    expect(read('deploy/haproxy.cfg')).toMatch(/^ {2}bind :8080$/m);
+  });
+});
+
+describe('Kubernetes', () => {
+  interface Container {
+    readonly env: readonly { name: string; value: string }[];
+    readonly envFrom: unknown;
+    readonly ports: readonly { name: string; containerPort: number }[];
+    readonly livenessProbe: { exec: { command: readonly string[] }; timeoutSeconds: number };
+    readonly readinessProbe?: { tcpSocket: { port: string } };
+    readonly lifecycle: { preStop: { exec: { command: readonly string[] } } };
+    readonly resources: { limits: { memory: string } };
+  }
+  interface Manifest {
+    readonly kind: string;
+    readonly metadata: { name: string };
+    readonly data?: Environment;
+    readonly stringData?: Environment;
+    // biome-ignore lint/suspicious/noExplicitAny: as many shapes as kinds
+    readonly spec: any;
+  }
+
+  const folder = join(root, 'deploy/kubernetes');
+  const manifestsIn = (file: string) =>
+    parseAllDocuments(readFileSync(join(folder, file), 'utf8')).map(
+      (document) => document.toJS() as Manifest,
+    );
+  const resources: string[] = parse(read('deploy/kubernetes/kustomization.yaml')).resources;
+  const manifests = resources.flatMap(manifestsIn);
+  const [secret] = manifestsIn('secret.example.yaml') as [Manifest];
+  const config = manifests.find(({ kind }) => kind === 'ConfigMap')?.data as Environment;
+  const deployments = manifests
+    .filter(({ kind }) => kind === 'Deployment')
+    .map((one) => {
+      const pod = one.spec.template;
+      return { name: one.metadata.name, one, pod, container: pod.spec.containers[0] as Container };
+    });
+  const environmentIn = (container: Container, stringData: Environment): Environment => ({
+    ...config,
+    ...stringData,
+    ...Object.fromEntries(container.env.map(({ name, value }) => [name, value])),
+  });
+  const stores = {
+    DATABASE_URL: 'postgres://u:p@db.example:5432/skillwright',
+    REDIS_URL: 'redis://:p@queue.example:6379',
+    ADMIN_SECRET: 'a',
+    ENCRYPTION_KEY: encryptionKey,
+  };
+
+  test('applies every file there is, but for the example of a secret', () => {
+    const files = globSync('*.yaml', { cwd: folder });
+
+    expect([...resources, 'kustomization.yaml', 'secret.example.yaml'].sort()).toEqual(
+      files.sort(),
+    );
+  });
+
+  test('has a Deployment for each role', () => {
+    const roles = deployments.map(({ container }) => environmentIn(container, stores)['ROLES']);
+
+    expect(roles.sort()).toEqual(['api', 'scheduler', 'worker']);
+  });
+
+  test('asks for exactly the secrets that there is an example of, all of them empty', () => {
+    expect(secret.stringData).toEqual(
+      Object.fromEntries(Object.keys(stores).map((name) => [name, ''])),
+    );
+  });
+
+  test.each(deployments)('gives $name an environment that starts it', ({ container }) => {
+    const environment = environmentIn(container, stores);
+
+    expect(container.envFrom).toEqual([
+      { configMapRef: { name: 'skillwright' } },
+      { secretRef: { name: 'skillwright' } },
+    ]);
+    expect(unknownIn(Object.keys(environment))).toEqual([]);
+    expect(readConfig(environment)).toMatchObject({ isClustered: true, host: '0.0.0.0' });
+  });
+
+  test.each(deployments)('starts no $name with a secret left empty', ({ container }) => {
+    const start = () => readConfig(environmentIn(container, secret.stringData ?? {}));
+
+    for (const name of Object.keys(stores)) expect(start).toThrow(name);
+  });
+
+  test.each(deployments)('asks $name where it listens', ({ container }) => {
+    expect(container.ports).toEqual([{ name: 'http', containerPort: Number(config['PORT']) }]);
+    expect(container.readinessProbe?.tcpSocket.port ?? 'http').toBe('http');
+  });
+
+  test.each(deployments)('restarts no $name because a store is away', ({ container }) => {
+    const [program, file, ...flags] = container.livenessProbe.exec.command;
+
+    expect(program).toBe('node');
+    expect(existsSync(join(root, file as string))).toBe(true);
+    expect(flags).toEqual(['--answers']);
+  });
+
+  test.each(deployments)('stops no $name before its runs have had their time', (deployment) => {
+    const { pod, container } = deployment;
+    const [program, seconds] = container.lifecycle.preStop.exec.command;
+
+    expect(program).toBe('sleep');
+    expect(config['SHUTDOWN_GRACE_MS']).toBe(String(graceMs));
+    expect(pod.spec.terminationGracePeriodSeconds * 1000).toBeGreaterThan(
+      Number(seconds) * 1000 + graceMs + stopMarginMs,
+    );
+  });
+
+  test.each(deployments)('finds the Pods of $name, and no others', ({ one, pod }) => {
+    expect(pod.metadata.labels).toEqual(one.spec.selector.matchLabels);
+    expect(Object.keys(pod.metadata.labels)).toContain('app.kubernetes.io/component');
+  });
+
+  test.each([
+    ['Service', 'api'],
+    ['PodDisruptionBudget', 'api'],
+    ['PodDisruptionBudget', 'worker'],
+  ])('has a %s of %s that finds its Pods', (kind, role) => {
+    const labels = {
+      'app.kubernetes.io/name': 'skillwright',
+      'app.kubernetes.io/component': role,
+    };
+    const found = manifests
+      .filter((one) => one.kind === kind)
+      .map(({ spec }) => spec.selector.matchLabels ?? spec.selector);
+
+    expect(found).toContainEqual(labels);
+  });
+
+  test('scales the workers that there are', () => {
+    const { spec } = manifests.find(({ kind }) => kind === 'HorizontalPodAutoscaler') as Manifest;
+    const worker = deployments.find(({ name }) => name === spec.scaleTargetRef.name);
+
+    // Replicas of its own would undo, at every apply, what the autoscaler has decided.
+    expect(worker?.one.spec).not.toHaveProperty('replicas');
+  });
+
+  test('lets a worker have the memory that the platform lets its executors have', () => {
+    const { container } = deployments.find(({ name }) => name === 'skillwright-worker')!;
+    const { EXECUTORS, EXECUTOR_MEMORY_MB } = environmentIn(container, stores);
+    const executors = Number(EXECUTORS) + 1;
+    const limit = Number.parseInt(container.resources.limits.memory, 10);
+
+    expect(container.resources.limits.memory).toMatch(/Mi$/);
+    expect(limit).toBeGreaterThan(executors * (Number(EXECUTOR_MEMORY_MB) + MEMORY_ALLOWANCE_MB));
+  });
+});
+
+describe('the probe', () => {
+  async function ask(listener: RequestListener | null, ...flags: string[]) {
+    const server = createServer(listener ?? (() => {}));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    if (listener === null) server.close();
+    onTestFinished(() => {
+      server.close();
+      server.closeAllConnections();
+    });
+    const probe = spawn(process.execPath, [join(root, 'deploy/probe.ts'), ...flags], {
+      env: { PORT: String(port) },
+      stdio: 'ignore',
+    });
+    const [code] = await once(probe, 'exit');
+    return code;
+  }
+  const answering =
+    (status: number): RequestListener =>
+    (request, response) =>
+      response.writeHead(request.url === '/health' ? status : 404).end('{}');
+
+  test.each([
+    ['of use when /health is 200', answering(200), [], 0],
+    ['of no use when /health is 503', answering(503), [], 1],
+    ['of no use when nobody listens', null, [], 1],
+    ['alive when /health is 200', answering(200), ['--answers'], 0],
+    ['alive when /health is 503', answering(503), ['--answers'], 0],
+    ['dead when nobody listens', null, ['--answers'], 1],
+    ['dead when nobody answers', () => {}, ['--answers'], 1],
+  ] as const)('says that a process is %s', async (_is, listener, flags, code) => {
+    expect(await ask(listener, ...flags)).toBe(code);
+  });
+});
+
+/** Names that neither the table of variables has nor a provider of models could have. */
+function unknownIn(names: readonly string[]): string[] {
+  const known = new Set<string>(Object.values(variables).map(({ name }) => name));
+  return names.filter(
+    (name) => !known.has(name) && !/^[A-Z][A-Z0-9_]*_(API_KEY|BASE_URL)$/.test(name),
+  );
+}
