@@ -22,7 +22,16 @@ import type { Tables } from './tables.ts';
 
 const connectionsMax = 10;
 const connectTimeoutMs = 5_000;
-const statementTimeoutMs = 30_000;
+/** No statement of ours takes as long by itself: what waits longer waits for somebody else. */
+const statementTimeoutMs = 10_000;
+/**
+ * For the answer to a statement. A network that has forgotten a connection does not say so, and TCP
+ * would go on hoping for a quarter of an hour: whatever is silent for longer than the server may take
+ * is dead.
+ */
+const answerTimeoutMs = statementTimeoutMs + 2_000;
+/** For a connection that has failed to show that it is still good. */
+const rollbackTimeoutMs = 1_000;
 /** Values in one statement; the protocol counts them in 16 bits. */
 const valuesMax = 65_535;
 /** Times that a transaction is run which PostgreSQL gives up for another one. */
@@ -41,8 +50,7 @@ export async function openPostgres(url: string, log: Logger): Promise<Database> 
     connectionTimeoutMillis: connectTimeoutMs,
     statement_timeout: statementTimeoutMs,
     idle_in_transaction_session_timeout: statementTimeoutMs,
-    // A host that is gone without a word would otherwise hold a query for as long as TCP hopes.
-    query_timeout: statementTimeoutMs + 5_000,
+    query_timeout: answerTimeoutMs,
     keepAlive: true,
     application_name: 'skillwright',
   });
@@ -53,12 +61,7 @@ export async function openPostgres(url: string, log: Logger): Promise<Database> 
 
   const kysely = kyselyOver(async () => await pool.connect());
   const compiled = compiledStatements(kysely);
-  try {
-    await migrate(kysely, 'postgres');
-  } catch (error) {
-    await pool.end();
-    throw error;
-  }
+  await migrateAlone(url);
 
   async function transact<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
     for (let runs = 1; ; runs++) {
@@ -89,7 +92,7 @@ export async function openPostgres(url: string, log: Logger): Promise<Database> 
       return value;
     } catch (error) {
       // A connection that cannot even roll back is not given to anybody else.
-      await client.query('ROLLBACK').catch((cause: Error) => {
+      await client.query(rollback).catch((cause: Error) => {
         broken = cause;
       });
       throw error;
@@ -123,6 +126,27 @@ export async function openPostgres(url: string, log: Logger): Promise<Database> 
       await pool.end();
     },
   };
+}
+
+const rollback = { text: 'ROLLBACK', query_timeout: rollbackTimeoutMs };
+
+/** Migrates on connections of its own: a migration may take longer, and wait longer for another process. */
+async function migrateAlone(url: string): Promise<void> {
+  const pool = new pg.Pool({
+    connectionString: url,
+    connectionTimeoutMillis: connectTimeoutMs,
+    keepAlive: true,
+    application_name: 'skillwright migration',
+  });
+  pool.on('error', () => {});
+  try {
+    await migrate(
+      kyselyOver(async () => await pool.connect()),
+      'postgres',
+    );
+  } finally {
+    await pool.end();
+  }
 }
 
 type Queryable = Pick<pg.PoolClient, 'query'>;
@@ -191,10 +215,18 @@ function kyselyOver(connect: () => Promise<Connection>): Kysely<Tables> {
         async end() {},
         async connect() {
           const client = await translated(connect());
+          let isDoubtful = false;
           return {
-            query: (...args: unknown[]) =>
-              translated(client.query(...(args as Parameters<pg.PoolClient['query']>)) as never),
-            release: (destroy?: boolean) => client.release(destroy),
+            async query(...args: unknown[]) {
+              try {
+                return await client.query(...(args as Parameters<pg.PoolClient['query']>));
+              } catch (error) {
+                isDoubtful ||= isUnavailable(error);
+                throw translatedError(error);
+              }
+            },
+            // One that gave no answer would give none to the next who gets it either.
+            release: (destroy?: boolean) => client.release(destroy || isDoubtful),
           } as never;
         },
       },
@@ -211,8 +243,12 @@ async function translated<T>(query: Promise<T>): Promise<T> {
   try {
     return await query;
   } catch (error) {
-    throw isUnavailable(error) ? unavailable(error) : error;
+    throw translatedError(error);
   }
+}
+
+function translatedError(error: unknown): unknown {
+  return isUnavailable(error) ? unavailable(error) : error;
 }
 
 function unavailable(cause?: unknown): PlatformError {
