@@ -39,6 +39,15 @@ export function table(figures: readonly Figure[]): string {
   return [line(head), rule, ...body.map(line)].join('\n');
 }
 
+/** A figure of which less is better. */
+export function lessIsBetter(
+  name: string,
+  value: number,
+  bounds: { floor: number; goal: number; unit: string },
+): Figure {
+  return { name, value, shown: `${round(value)} ${bounds.unit}`, ...bounds, better: 'less' };
+}
+
 /** Few digits for large numbers, some for small ones. */
 export function round(value: number): number {
   return value >= 100 ? Math.round(value) : Number(value.toPrecision(3));

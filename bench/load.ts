@@ -1,4 +1,4 @@
-/** Two kinds of load: as much as 32 connections can ask for, and a steady pace. */
+/** Two kinds of load: as much as some connections can ask for, and a steady pace. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
@@ -9,7 +9,6 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-const connections = 32;
 
 export interface Request {
   readonly method: 'GET' | 'POST';
@@ -26,9 +25,10 @@ export interface Flood {
   readonly generator: 'wrk' | 'autocannon';
 }
 
-/** Sends as fast as 32 keep-alive connections are answered. */
-export async function flood(target: Request, seconds: number): Promise<Flood> {
-  return (await hasWrk()) ? wrk(target, seconds) : autocannon(target, seconds);
+/** Sends as fast as `connections` that are kept alive are answered. */
+export async function flood(target: Request, seconds: number, connections = 32): Promise<Flood> {
+  const load = (await hasWrk()) ? wrk : autocannon;
+  return await load(target, seconds, connections);
 }
 
 async function hasWrk(): Promise<boolean> {
@@ -41,7 +41,7 @@ async function hasWrk(): Promise<boolean> {
   }
 }
 
-async function wrk(target: Request, seconds: number): Promise<Flood> {
+async function wrk(target: Request, seconds: number, connections: number): Promise<Flood> {
   const directory = mkdtempSync(join(tmpdir(), 'skillwright-wrk-'));
   try {
     const script = join(directory, 'request.lua');
@@ -75,7 +75,7 @@ async function wrk(target: Request, seconds: number): Promise<Flood> {
   }
 }
 
-async function autocannon(target: Request, seconds: number): Promise<Flood> {
+async function autocannon(target: Request, seconds: number, connections: number): Promise<Flood> {
   const { stdout } = await run(
     process.execPath,
     [

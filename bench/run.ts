@@ -9,15 +9,15 @@ import { availableParallelism, cpus, release, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { type Figure, round, table } from './figures.ts';
-import { flood, median, pace, percentile, type Request } from './load.ts';
+import { clusterParts, measureCluster } from './cluster.ts';
+import { type Figure, lessIsBetter, round, table } from './figures.ts';
+import { median, pace, percentile } from './load.ts';
 import { measureMemories } from './memories.ts';
 import { measureTicks } from './schedules.ts';
 import {
   cpuMs,
   measureColdStart,
   residentMiB,
-  type Server,
   type Subject,
   startServer,
   temporaryDirectory,
@@ -25,6 +25,7 @@ import {
 } from './server.ts';
 import { storeJobs } from './stored-jobs.ts';
 import { measureThinking } from './thinking.ts';
+import { echo, measureTurn, type Turn } from './throughput.ts';
 import { webhookFigures } from './webhooks.ts';
 
 const everyPart = 'throughput,latency,idle,start,stored,webhooks,ticks,memories,thinking';
@@ -33,6 +34,10 @@ const help = `npm run bench -- [options]
 
   --only <parts>   of: throughput, latency, idle, start, stored, webhooks, ticks, memories,
                    thinking (comma-separated; default all)
+  --cluster        an api, a worker and a scheduler process on PostgreSQL and Redis, which it
+                   starts, beside the ceiling of that shape; --only then knows throughput,
+                   latency, workers, queued
+  --queued <n>     jobs that wait in the cluster's long queue (default 1000000)
   --rounds <n>     turns of ceiling and product (default 3)
   --seconds <n>    of load in each turn (default 10)
   --stored <n>     jobs in the full store (default 1000000)
@@ -45,7 +50,9 @@ const help = `npm run bench -- [options]
 
 const { values: options } = parseArgs({
   options: {
-    only: { type: 'string', default: everyPart },
+    only: { type: 'string' },
+    cluster: { type: 'boolean', default: false },
+    queued: { type: 'string', default: '1000000' },
     rounds: { type: 'string', default: '3' },
     seconds: { type: 'string', default: '10' },
     stored: { type: 'string', default: '1000000' },
@@ -68,88 +75,58 @@ setTimeout(() => {
   process.exit(1);
 }, wholeRunDeadlineMs).unref();
 
-const parts = new Set(options.only.split(','));
+const parts = new Set((options.only ?? (options.cluster ? clusterParts : everyPart)).split(','));
 const rounds = Number(options.rounds);
 const loadSeconds = Number(options.seconds);
-const warmUpSeconds = 3;
 const settleMs = 5_000;
 const idleSeconds = 20;
-const drainDeadlineMs = 60_000;
 /** Of each kind of question. */
 const memorySeconds = 4;
 
 const figures: Figure[] = [];
 const notes: string[] = [];
 await noteOtherPrograms();
-if (parts.has('throughput')) await throughput();
-if (!options.ceiling) {
-  if (parts.has('latency')) await latency();
-  if (parts.has('idle')) await idle();
-  if (parts.has('start')) await coldStart();
-  if (parts.has('stored')) await stored(Number(options.stored));
-  if (parts.has('webhooks')) figures.push(...(await webhookFigures()));
-  if (parts.has('ticks')) figures.push(...(await measureTicks(Number(options.schedules))));
-  if (parts.has('memories')) {
-    figures.push(...(await measureMemories(Number(options.memories), memorySeconds)));
-  }
-  if (parts.has('thinking')) figures.push(...(await measureThinking(Number(options.waiting))));
-}
+if (options.cluster) {
+  const measured = await measureCluster({
+    parts,
+    rounds,
+    seconds: loadSeconds,
+    queued: Number(options.queued),
+    isCeilingAlone: options.ceiling,
+  });
+  figures.push(...measured.figures);
+  notes.push(...measured.notes);
+} else await measureOneProcess();
 report();
 
-function echo(server: Server, more: Record<string, string> = {}): Request {
-  return {
-    method: 'POST',
-    url: `${server.url}/api/util/v1.0/echo`,
-    headers: { ...server.headers, ...more },
-    body: JSON.stringify({ text: 'The quick brown fox jumps over the lazy dog.' }),
-  };
-}
-
-interface Turn {
-  /** Accepted and completed, from the first request to the last completion. */
-  readonly perSecond: number;
-  readonly cpuMicroseconds: number;
-  readonly peakMiB: number;
+async function measureOneProcess(): Promise<void> {
+  if (parts.has('throughput')) await throughput();
+  if (!options.ceiling) {
+    if (parts.has('latency')) await latency();
+    if (parts.has('idle')) await idle();
+    if (parts.has('start')) await coldStart();
+    if (parts.has('stored')) await stored(Number(options.stored));
+    if (parts.has('webhooks')) figures.push(...(await webhookFigures()));
+    if (parts.has('ticks')) figures.push(...(await measureTicks(Number(options.schedules))));
+    if (parts.has('memories')) {
+      figures.push(...(await measureMemories(Number(options.memories), memorySeconds)));
+    }
+    if (parts.has('thinking')) figures.push(...(await measureThinking(Number(options.waiting))));
+  }
 }
 
 async function turn(subject: Subject): Promise<Turn> {
-  return await withServer(subject, async (server) => {
-    const warmUp = await flood(echo(server), warmUpSeconds);
-    const before = await drained(server, warmUp.accepted);
-    const cpuBefore = cpuMs(server.pid);
-    const begun = performance.now();
-    let peakMiB = 0;
-    const watch = setInterval(() => {
-      peakMiB = Math.max(peakMiB, residentMiB(server.pid));
-    }, 250);
-    const load = await flood(echo(server), loadSeconds);
-    // The generator may hang up on the last answers, whose jobs are nevertheless done.
-    const jobs = (await drained(server, before + load.accepted)) - before;
-    clearInterval(watch);
-    const seconds = (performance.now() - begun) / 1000;
-    const cpuMicroseconds = ((cpuMs(server.pid) - cpuBefore) * 1000) / jobs;
-    const result = { perSecond: jobs / seconds, cpuMicroseconds, peakMiB };
-    console.log(
-      `${subject.padEnd(8)} ${round(result.perSecond)} jobs/s  ${round(cpuMicroseconds)} µs CPU a job  ` +
-        `${round(peakMiB)} MiB  (${load.generator}: ${load.accepted} accepted, ${load.refused} refused)`,
-    );
-    return result;
-  });
-}
-
-/** Waits until at least `count` jobs have completed and no more do; how many they are. */
-async function drained(server: Server, count: number): Promise<number> {
-  const end = performance.now() + drainDeadlineMs;
-  let last = -1;
-  for (;;) {
-    const completed = await server.completed();
-    if (completed >= count && completed === last) return completed;
-    if (performance.now() > end) {
-      throw new Error(`Of ${count} accepted jobs ${completed} completed in time.`);
-    }
-    last = completed;
-    await pause(20);
-  }
+  return await withServer(subject, (server) =>
+    measureTurn(
+      subject,
+      {
+        ...server,
+        cpuMs: () => cpuMs(server.pid),
+        residentMiB: () => residentMiB(server.pid),
+      },
+      loadSeconds,
+    ),
+  );
 }
 
 async function throughput(): Promise<void> {
@@ -306,14 +283,6 @@ function comparison(name: string, p99: Record<Store, number[]>): Figure {
     // "The same" leaves room for what two runs of one program differ by.
     ...{ floor: 2, goal: 1.15, unit: '×', better: 'less' },
   };
-}
-
-function lessIsBetter(
-  name: string,
-  value: number,
-  bounds: { floor: number; goal: number; unit: string },
-): Figure {
-  return { name, value, shown: `${round(value)} ${bounds.unit}`, ...bounds, better: 'less' };
 }
 
 /** Figures taken while others use the machine mislead, so the record says how much they did. */

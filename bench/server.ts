@@ -18,14 +18,18 @@ const msPerTick = 10;
 /** Which program: ours, or the ceiling it is compared with. */
 export type Subject = 'ours' | 'ceiling';
 
-export interface Server {
+/** One process of a program, with what it has started. */
+export interface Program {
   readonly url: string;
   readonly pid: number;
+  stop(): Promise<void>;
+}
+
+export interface Server extends Program {
   /** Headers that a request of the load carries. */
   readonly headers: Readonly<Record<string, string>>;
   /** Jobs that have completed since the start. */
   completed(): Promise<number>;
-  stop(): Promise<void>;
 }
 
 const adminSecret = 'bench-admin-secret-0123456789abcdef';
@@ -41,7 +45,7 @@ export function temporaryDirectory(): string {
 }
 
 /** What `npm start` gives to Node: its options and the program. */
-function startWords(): string[] {
+export function startWords(): string[] {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     scripts: { start: string };
   };
@@ -54,8 +58,22 @@ export async function startServer(
   dataDir: string,
   environment: Readonly<Record<string, string>> = {},
 ): Promise<Server> {
-  const port = await freePort();
   const words = subject === 'ours' ? startWords() : ['bench/ceiling.ts'];
+  const program = await startProgram(words, dataDir, environment);
+  return {
+    ...program,
+    headers: await headersFor(subject, program.url),
+    completed: () => completedJobs(program.url),
+  };
+}
+
+/** Starts a program, Node's options before its file in `words`, and waits until it is healthy. */
+export async function startProgram(
+  words: readonly string[],
+  dataDir: string,
+  environment: Readonly<Record<string, string>>,
+): Promise<Program> {
+  const port = await freePort();
   const file = words.at(-1);
   const child = launch([process.execPath, ...words], port, dataDir, environment);
   const url = `http://127.0.0.1:${port}`;
@@ -66,15 +84,14 @@ export async function startServer(
     },
     { describe: () => `${file} starts: ${logOf(dataDir)}`, deadlineMs: startDeadlineMs },
   );
+  return { url, pid: child.pid ?? 0, stop: () => stop(child) };
+}
+
+/** What a request of the load carries; ours wants a key, which is made for it. */
+export async function headersFor(subject: Subject, url: string): Promise<Record<string, string>> {
   return {
-    url,
-    pid: child.pid ?? 0,
-    headers: {
-      'content-type': 'application/json',
-      ...(subject === 'ours' ? { 'x-api-key': await createKey(url) } : {}),
-    },
-    completed: () => completedJobs(url),
-    stop: () => stop(child),
+    'content-type': 'application/json',
+    ...(subject === 'ours' ? { 'x-api-key': await createKey(url) } : {}),
   };
 }
 
@@ -166,7 +183,8 @@ async function createKey(url: string): Promise<string> {
   return key.plaintext_key;
 }
 
-async function completedJobs(url: string): Promise<number> {
+/** Jobs that the process has completed since its start. */
+export async function completedJobs(url: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const line = /^service_completed_jobs_total\{[^}]*queue="skill-execution"[^}]*\} (\S+)/m;
   return Number(line.exec(text)?.[1] ?? 0);
@@ -206,23 +224,29 @@ function processOf(pid: number): Process[] {
   }
 }
 
-/** Processor time that the server's processes have used so far. */
+/** Processor time that the process and its descendants have used so far. */
 export function cpuMs(pid: number): number {
   return processTree(pid).reduce((sum, one) => sum + one.cpuMs, 0);
 }
 
-/** Resident memory of all the server's processes, shared pages counted in each. */
+/** Resident memory of the process and its descendants, shared pages counted in each. */
 export function residentMiB(pid: number): number {
-  let kib = 0;
-  for (const one of processTree(pid)) {
-    try {
-      const status = readFileSync(`/proc/${one.pid}/status`, 'utf8');
-      kib += Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0);
-    } catch {
-      // It has ended between the two looks.
-    }
+  return processTree(pid).reduce((sum, one) => sum + residentMiBOf(one.pid), 0);
+}
+
+/** Resident memory of each of them alone, the process itself first. */
+export function residentMiBEach(pid: number): number[] {
+  return processTree(pid).map((one) => residentMiBOf(one.pid));
+}
+
+function residentMiBOf(pid: number): number {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) / 1024;
+  } catch {
+    // It has ended between the two looks.
+    return 0;
   }
-  return kib / 1024;
 }
 
 /** Runs `measure` against a server on an empty store. */

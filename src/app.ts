@@ -7,22 +7,23 @@ import { setTimeout as elapsed } from 'node:timers/promises';
 import { startBackground } from './composition/background.ts';
 import { metricsSource } from './composition/metrics-source.ts';
 import type { Parts } from './composition/parts.ts';
+import { probesOf } from './composition/probes.ts';
 import { registerRoutes } from './composition/routes.ts';
 import { composeSlices } from './composition/slices.ts';
-import type { Config } from './config.ts';
+import { startWorker } from './composition/worker.ts';
+import type { Config, Role } from './config.ts';
 import { prepareDrain } from './http/drain.ts';
 import { refuseUnknown } from './http/guarded.ts';
 import { startHealth } from './http/health.ts';
 import { createOpenApi } from './http/openapi.ts';
-import { createMemoryRateLimiter } from './http/rate-limit.ts';
+import { createMemoryRateLimiter, type RateLimiter } from './http/rate-limit.ts';
+import { createRedisRateLimiter } from './http/rate-limit-redis.ts';
 import { rememberRoutes } from './http/routes-known.ts';
 import { createServer, type Server } from './http/server.ts';
-import { jobQueues } from './jobs/recover.ts';
-import { systemClock } from './kernel/clock.ts';
+import { type Clock, systemClock } from './kernel/clock.ts';
+import { newId, setIdClock } from './kernel/ids.ts';
 import { reservedCategories } from './skills/sources/skill-shape.ts';
 
-/** Hints that are looked up at a time; what is sent at a time is the deliverer's own business. */
-const deliveriesLookedUp = 1_000;
 /** After the runs' grace: for those that were told to stop, before they are killed. */
 const abortedRunsMs = 1_000;
 /** For what is still to be recorded then. */
@@ -37,31 +38,23 @@ export interface App {
 }
 
 export async function startApp(parts: Parts): Promise<App> {
-  const { config, version, database, queue, executors, log, clock = systemClock } = parts;
-  const limiter = parts.limiter ?? createMemoryRateLimiter(clock);
+  const { config, version, database, queue, executors, cluster, log } = parts;
+  const clock = parts.clock ?? cluster?.clock ?? systemClock;
+  if (cluster !== null) setIdClock(() => clock.now());
   // One process writes to an embedded database; in a shared one each has counts of its own.
-  const writer = config.isEmbedded ? 'embedded' : `${process.pid}-${clock.now().toString(36)}`;
+  const writer = config.isEmbedded ? 'embedded' : newId();
 
   const slices = await composeSlices(parts, clock, writer);
-  const { metrics, workers, performer, recovery, mappings, outgoing } = slices;
-  const health = startHealth(
-    [
-      { name: 'database', isCritical: true, check: () => database.ping() },
-      { name: 'queue', isCritical: true, check: async () => assertTrue(queue.isConnected()) },
-      {
-        name: 'executors',
-        isCritical: false,
-        check: async () => assertTrue(executors.stats().executors > 0),
-      },
-    ],
-    clock,
-  );
+  const { metrics, processes, recovery, mappings, outgoing } = slices;
+  const liveOf = (role: Role) => processes?.live(role) ?? 1;
+  const limiter = parts.limiter ?? limiterOf(parts, clock, () => liveOf('api'));
+  const health = startHealth(probesOf(parts, slices, clock), clock);
 
   const stopping = new AbortController();
   const server = createServer(log, metrics.http);
   const drain = prepareDrain(server);
   const unmatched = rememberRoutes(server, reservedCategories);
-  const source = metricsSource(parts);
+  const source = metricsSource(parts, clock, outgoing.dispatcher, liveOf);
 
   /** Registered again on a server that never listens, to document them. */
   const routes = (target: Server): void =>
@@ -87,17 +80,7 @@ export async function startApp(parts: Parts): Promise<App> {
   }
   // Listening first: a port that is taken ends the start before any work was begun.
   const address = await listen(server, config);
-  for (const name of jobQueues) {
-    workers.set(
-      name,
-      queue.consume(name, config.workerConcurrency, (id) => performer.perform(id)),
-    );
-  }
-  const consumers = [
-    ...workers.values(),
-    queue.consume('webhooks', deliveriesLookedUp, (id) => outgoing.deliverer.take(id)),
-    outgoing.deliverer,
-  ];
+  const worker = config.roles.has('worker') ? startWorker(parts, slices) : null;
   const tasks = startBackground(parts, slices, clock, writer);
 
   return {
@@ -105,26 +88,29 @@ export async function startApp(parts: Parts): Promise<App> {
     address,
     async stop() {
       const graceEnds = clock.monotonic() + config.shutdownGraceMs;
-      const idle = Promise.all(consumers.map((consumer) => consumer.stop()));
+      const idle = worker?.stop();
       stopping.abort();
       await drain(config.shutdownGraceMs);
       await mappings.stop();
       await Promise.race([idle, elapsed(Math.max(0, graceEnds - clock.monotonic()))]);
-      performer.handBack();
-      outgoing.deliverer.breakOff();
-      await executors.stop(abortedRunsMs);
+      worker?.breakOff();
+      await executors?.stop(abortedRunsMs);
       await Promise.race([idle, elapsed(lastWritesMs)]);
       await Promise.all(tasks.map((task) => task.stop()));
       await outgoing.close();
       health.stop();
       await queue.close();
+      // Without it the others only believe for a little longer that this one is there.
+      await processes?.leave().catch(() => {});
       await database.close();
+      await cluster?.redis.close();
     },
   };
 }
 
-function assertTrue(holds: boolean): void {
-  if (!holds) throw new Error('The probe found it down');
+function limiterOf({ cluster, log }: Parts, clock: Clock, processes: () => number): RateLimiter {
+  const local = createMemoryRateLimiter(clock);
+  return cluster === null ? local : createRedisRateLimiter(cluster.redis, local, processes, log);
 }
 
 /** Listens; whoever started the platform says where, so Fastify need not. */

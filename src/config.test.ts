@@ -48,8 +48,12 @@ describe('the environment', () => {
       agentTokensMax: 1_000_000,
       retentionDays: 30,
       shutdownGraceMs: 25_000,
+      databasePoolMax: 10,
+      redisUrl: null,
+      roles: new Set(['api', 'worker', 'scheduler']),
       providers: new Map(),
       isEmbedded: true,
+      isClustered: false,
     });
   });
 
@@ -61,6 +65,9 @@ describe('the environment', () => {
       ADMIN_SECRET: ' kept as it is ',
       ENCRYPTION_KEY: '0f'.repeat(32),
       DATABASE_URL: 'postgresql://db:5432/skillwright?sslmode=require',
+      DATABASE_POOL_MAX: '2',
+      REDIS_URL: 'rediss://user:hunter2@cache:6380/1',
+      ROLES: 'scheduler,api',
       SKILLS_DIR: '/skills',
       LOG_LEVEL: 'debug',
       EXECUTORS: '4',
@@ -90,6 +97,9 @@ describe('the environment', () => {
       adminSecret: ' kept as it is ',
       encryptionKey: Buffer.alloc(32, 0x0f),
       databaseUrl: 'postgresql://db:5432/skillwright?sslmode=require',
+      databasePoolMax: 2,
+      redisUrl: 'rediss://user:hunter2@cache:6380/1',
+      roles: new Set(['api', 'scheduler']),
       skillsDir: '/skills',
       logLevel: 'debug',
       executors: 4,
@@ -111,6 +121,7 @@ describe('the environment', () => {
       shutdownGraceMs: 0,
       providers: new Map([['ollama', { apiKey: null, baseUrl: 'http://127.0.0.1:11434/v1' }]]),
       isEmbedded: false,
+      isClustered: true,
     });
   });
 
@@ -129,6 +140,9 @@ describe('a bad value stops the start and is named', () => {
     ['ADMIN_SECRET', ['', '   ']],
     ['ENCRYPTION_KEY', ['', '0f', '0f'.repeat(31), '0g'.repeat(32), `${'0f'.repeat(32)}\n`]],
     ['DATABASE_URL', ['', 'db', 'mysql://db/x', 'postgres:', 'postgres://[', 'POSTGRES://db/x']],
+    ['DATABASE_POOL_MAX', ['1', '1001']],
+    ['REDIS_URL', ['', 'cache', 'http://cache', 'redis:']],
+    ['ROLES', ['', 'none', 'api,', 'api;worker', 'API', 'all,api']],
     ['SKILLS_DIR', ['']],
     ['LOG_LEVEL', ['', 'INFO', 'verbose']],
     ['EXECUTORS', ['0', '257', 'two']],
@@ -163,10 +177,10 @@ describe('a bad value stops the start and is named', () => {
   test('all at once, each in a line of its own', () => {
     const everything = Object.fromEntries(table.map(({ name }) => [name, ' ']));
 
-    const faults = faultsOf({ ...everything, REDIS_URL: 'redis://cache', ROLES: 'api' });
+    const faults = faultsOf(everything);
 
     const named = faults.map((fault) => /^\w+/.exec(fault)?.[0]);
-    expect(named).toEqual([...table.map(({ name }) => name), 'REDIS_URL', 'ROLES']);
+    expect(named).toEqual(table.map(({ name }) => name));
   });
 
   test('with the value, so that it is found, and with what was expected', () => {
@@ -206,10 +220,35 @@ describe('a combination that cannot work is refused with a sentence that says wh
     expect(faults).toEqual([expect.stringMatching(/^MODEL_OUTPUT_TOKENS is more than half/)]);
   });
 
-  test.each(['REDIS_URL', 'ROLES'])('%s, which this version does not know', (name) => {
-    expect(faultsOf({ ...cluster, [name]: 'all' })).toEqual([
-      expect.stringMatching(new RegExp(`^${name} is set: .*unset it$`)),
+  test('REDIS_URL without DATABASE_URL', () => {
+    expect(faultsOf({ REDIS_URL: 'redis://cache' })).toEqual([
+      expect.stringMatching(/^DATABASE_URL is not set: with REDIS_URL/),
     ]);
+  });
+
+  test.each(['api', 'worker,scheduler'])('ROLES=%s without REDIS_URL', (ROLES) => {
+    expect(faultsOf({ ...cluster, ROLES })).toEqual([
+      expect.stringMatching(/^REDIS_URL is not set: with ROLES/),
+    ]);
+    expect(faultsOf({ ROLES: 'api,scheduler,worker' })).toEqual([]);
+  });
+});
+
+describe('a process of a cluster', () => {
+  const shared = { ...cluster, REDIS_URL: 'redis://cache' };
+
+  test('does everything when ROLES says nothing else', () => {
+    const all = new Set(['api', 'worker', 'scheduler']);
+
+    expect(readConfig(shared)).toMatchObject({ isClustered: true, isEmbedded: false, roles: all });
+    expect(readConfig({ ...shared, ROLES: 'all' }).roles).toEqual(all);
+    expect(readConfig(cluster)).toMatchObject({ isClustered: false, roles: all });
+  });
+
+  test('does what ROLES says, with spaces or without', () => {
+    expect(readConfig({ ...shared, ROLES: 'api, scheduler' }).roles).toEqual(
+      new Set(['api', 'scheduler']),
+    );
   });
 });
 

@@ -57,6 +57,17 @@ const model: Variable<string>['read'] = (value) =>
     ? { value }
     : { expected: 'provider/model, such as openai/gpt-5' };
 
+/** What a process does (design: Out of one machine). */
+export const roles = ['api', 'worker', 'scheduler'] as const;
+export type Role = (typeof roles)[number];
+
+const roleList: Variable<ReadonlySet<Role>>['read'] = (value) => {
+  const given = value === 'all' ? roles : value.split(',').map((one) => one.trim());
+  return given.every((one) => (roles as readonly string[]).includes(one))
+    ? { value: new Set(given as readonly Role[]) }
+    : { expected: `all, or some of ${roles.join(', ')}, comma-separated` };
+};
+
 /** Seconds, comma-separated; as milliseconds. */
 const delays: Variable<readonly number[]>['read'] = (value) => {
   const seconds = value.split(',').map((one) => one.trim());
@@ -99,6 +110,24 @@ export const variables = {
     about: 'PostgreSQL to use instead of the embedded database.',
     default: null,
     read: url('postgres', 'postgresql'),
+  },
+  databasePoolMax: {
+    name: 'DATABASE_POOL_MAX',
+    about: 'Most connections to PostgreSQL of this process.',
+    default: '10',
+    read: integer(2, 1_000),
+  },
+  redisUrl: {
+    name: 'REDIS_URL',
+    about: 'Redis or Valkey that the processes of a cluster share; needs DATABASE_URL.',
+    default: null,
+    read: url('redis', 'rediss'),
+  },
+  roles: {
+    name: 'ROLES',
+    about: 'What this process does: all, or some of api, worker and scheduler, comma-separated.',
+    default: 'all',
+    read: roleList,
   },
   skillsDir: {
     name: 'SKILLS_DIR',
@@ -233,6 +262,8 @@ export interface Config extends Omit<Settings, 'executors'> {
   readonly providers: ReadonlyMap<string, ProviderSettings>;
   /** Whether the platform runs in one process on its own database. */
   readonly isEmbedded: boolean;
+  /** Whether other processes work on the same database. */
+  readonly isClustered: boolean;
 }
 
 /** Everything that is wrong with the environment, a line each. */
@@ -264,12 +295,16 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
       'ADMIN_SECRET is not set: with DATABASE_URL it has to be, so that every process agrees',
     );
   }
-  for (const name of ['REDIS_URL', 'ROLES']) {
-    if (environment[name] !== undefined) {
-      faults.push(
-        `${name} is set: this version runs in one process and does not know it; unset it`,
-      );
-    }
+  const { redisUrl, databaseUrl } = read;
+  if (redisUrl && databaseUrl === null) {
+    faults.push(
+      'DATABASE_URL is not set: with REDIS_URL it has to be, for processes that share a queue share a database',
+    );
+  }
+  if (read.roles?.size < roles.length && redisUrl === null) {
+    faults.push(
+      'REDIS_URL is not set: with ROLES it has to be, for what this process does not do others have to',
+    );
   }
   const providers = providersFrom(environment);
   faults.push(...providers.faults);
@@ -282,6 +317,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     providers: providers.settings,
     executors: read.executors ?? availableParallelism(),
     isEmbedded: read.databaseUrl === null,
+    isClustered: read.redisUrl !== null,
   };
 }
 

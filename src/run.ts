@@ -5,11 +5,12 @@ import { join } from 'node:path';
 import closeWithGrace from 'close-with-grace';
 import { type AdminSecret, adminSecretOf } from './admin-secret.ts';
 import type { App } from './app.ts';
+import { openStores } from './composition/stores.ts';
 import { type Config, readConfig } from './config.ts';
 import { encryptionKeyOf } from './encryption-key.ts';
 import { type ExecutorPool, startExecutorPool } from './executors/pool.ts';
 import { createLogger, type Logger } from './kernel/log.ts';
-import { createMemoryQueue } from './queue/memory.ts';
+import { sentenceOf } from './sentence-of.ts';
 
 /** After the runs' grace: time for their end, the last writes, the connections. */
 const stopMarginMs = 4_000;
@@ -53,15 +54,13 @@ async function start(config: Config, compileCache: string | undefined): Promise<
       await app?.stop();
     },
   );
-  const executors = startExecutors(config, compileCache, log);
+  const runsSkills = config.roles.has('worker');
+  const executors = runsSkills ? startExecutors(config, compileCache, log) : Promise.resolve(null);
   // Whoever fails first ends the process; the other's failure is then of no interest.
   executors.catch(() => {});
   const adminSecret = adminSecretOf(config.adminSecret, config.dataDir);
   const { encryptionKey, dataDir, isEmbedded } = config;
-  const [{ startApp }, database] = await Promise.all([
-    import('./app.ts'),
-    openDatabase(config, log),
-  ]);
+  const [{ startApp }, stores] = await Promise.all([import('./app.ts'), openStores(config, log)]);
   const version = packageVersion();
   app = await startApp({
     config,
@@ -70,8 +69,7 @@ async function start(config: Config, compileCache: string | undefined): Promise<
     encryptionKey: encryptionKeyOf(encryptionKey, dataDir, isEmbedded, (file) =>
       log.info({ file }, 'made the key that stored credentials are encrypted with: keep a copy'),
     ),
-    database,
-    queue: createMemoryQueue(log),
+    ...stores,
     executors: await executors,
     log,
   });
@@ -101,15 +99,6 @@ function startExecutors(
     },
     log,
   });
-}
-
-async function openDatabase(config: Config, log: Logger) {
-  if (config.databaseUrl === null) {
-    const { openSqlite } = await import('./database/sqlite.ts');
-    return openSqlite(config.dataDir);
-  }
-  const { openPostgres } = await import('./database/postgres.ts');
-  return openPostgres(config.databaseUrl, log);
 }
 
 function packageVersion(): string {
@@ -166,21 +155,4 @@ function greeting({
     `      -H 'content-type: application/json' -d '{"client_name":"me","scopes":["*"]}'`,
     '',
   ].join('\n');
-}
-
-/** Which setting to look at, by the system call that failed. */
-const settingsBehind: Readonly<Record<string, string>> = {
-  getaddrinfo: 'HOST',
-  listen: 'HOST and PORT',
-  mkdir: 'DATA_DIR',
-  open: 'DATA_DIR',
-};
-
-function sentenceOf(error: unknown): string {
-  const { message, code, syscall, cause } = error as NodeJS.ErrnoException;
-  if (code === 'EADDRINUSE') return `${message}: set PORT to a free port (0 takes any)`;
-  if (code === 'service_unavailable') return `${message}: ${(cause as Error).message}`;
-  if (code === 'ERR_SQLITE_ERROR') return `DATA_DIR: ${message}`;
-  const setting = settingsBehind[syscall ?? ''];
-  return setting === undefined ? (message ?? String(error)) : `${setting}: ${message}`;
 }

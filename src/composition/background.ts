@@ -2,7 +2,9 @@
 
 import { deleteExpired } from '../jobs/retention.ts';
 import type { Clock } from '../kernel/clock.ts';
+import { isUnavailable } from '../kernel/errors.ts';
 import { type Repeated, repeat } from '../kernel/repeat.ts';
+import { beatEveryMs } from '../processes/processes.ts';
 import { deleteExpiredRuns } from '../schedules/retention.ts';
 import { deleteOldUsage } from '../usage/retention.ts';
 import type { Parts } from './parts.ts';
@@ -16,34 +18,65 @@ const retentionEveryMs = 60 * 60 * 1000;
 /** Between two looks for memories of deleted agents. */
 const purgeEveryMs = 10_000;
 
-/** Begins everything that is done again and again; each is to be stopped. */
+/** Between two looks for runs that another process wants stopped, should nobody have told this one. */
+const cancelledEveryMs = 1_000;
+/** Between two looks at what others have changed about skills. */
+const refreshEveryMs = 500;
+/** Between two measurements of the time that processes share. */
+const measureEveryMs = 5_000;
+
+/** Begins everything that is done again and again in a process of these roles; each is to be stopped. */
 export function startBackground(
-  { config, database, log }: Pick<Parts, 'config' | 'database' | 'log'>,
+  parts: Parts,
   slices: Slices,
   clock: Clock,
   writer: string,
 ): Repeated[] {
-  const { recovery, performer, memories, tick, outgoing } = slices;
+  const { config, database, cluster, log } = parts;
+  const { recovery, performer, memories, tick, outgoing, processes, skills } = slices;
   const onTaskError = (err: unknown) =>
-    log.error({ err }, 'a background task failed; it will be tried again');
+    isUnavailable(err)
+      ? log.warn({ err }, 'the database cannot be used; a background task waits for it')
+      : log.error({ err }, 'a background task failed; it will be tried again');
   const background = (everyMs: number, task: () => Promise<unknown>) =>
     repeat(everyMs, task, onTaskError);
-  return [
-    background(sweepEveryMs, () => recovery.sweep()),
-    background(config.jobLeaseMs / 3, () => performer.renew()),
-    background(purgeEveryMs, () => memories.purge()),
-    background(tickEveryMs, tick),
-    background(dispatchEveryMs, () => outgoing.dispatcher.dispatch()),
-    background(sweepEveryMs, () => outgoing.recovery.sweep()),
-    background(retentionEveryMs, async () => {
-      // After a long standstill, what is old may not have been read.
-      await outgoing.dispatcher.dispatch();
-      await deleteExpired({ database, clock, writer }, config.retentionDays);
-    }),
-    background(retentionEveryMs, () =>
-      deleteExpiredRuns({ database, clock }, config.retentionDays),
-    ),
-    background(retentionEveryMs, () => outgoing.recovery.deleteExpired(config.retentionDays)),
-    background(retentionEveryMs, () => deleteOldUsage({ database, clock })),
-  ];
+
+  const tasks: Repeated[] = [];
+  if (config.roles.has('worker')) {
+    tasks.push(background(config.jobLeaseMs / 3, () => performer.renew()));
+  }
+  if (config.roles.has('scheduler')) {
+    tasks.push(
+      background(sweepEveryMs, () => recovery.sweep()),
+      background(purgeEveryMs, () => memories.purge()),
+      background(tickEveryMs, tick),
+      background(dispatchEveryMs, () => outgoing.dispatcher.dispatch()),
+      background(sweepEveryMs, () => outgoing.recovery.sweep()),
+      background(retentionEveryMs, async () => {
+        // After a long standstill, what is old may not have been read.
+        await outgoing.dispatcher.dispatch();
+        await deleteExpired({ database, clock, writer }, config.retentionDays);
+      }),
+      background(retentionEveryMs, () =>
+        deleteExpiredRuns({ database, clock }, config.retentionDays),
+      ),
+      background(retentionEveryMs, () => outgoing.recovery.deleteExpired(config.retentionDays)),
+      background(retentionEveryMs, () => deleteOldUsage({ database, clock })),
+    );
+  }
+  if (cluster !== null && processes !== null) {
+    tasks.push(
+      background(measureEveryMs, () => cluster.clock.measure()),
+      background(refreshEveryMs, () => skills.refresh()),
+      background(beatEveryMs, async () => {
+        await processes.beat();
+        const { executors } = parts;
+        if (executors !== null) await skills.confirm(executors.definitions, processes.skills());
+      }),
+    );
+    if (config.roles.has('worker')) {
+      tasks.push(background(cancelledEveryMs, () => performer.findCancelled()));
+    }
+  }
+  return tasks;
 }

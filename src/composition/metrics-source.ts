@@ -1,17 +1,47 @@
 /** What /metrics reads when it is asked. */
 
+import { type Role, roles } from '../config.ts';
 import type { MetricsSource } from '../http/metrics.ts';
 import { queueOf } from '../jobs/accept.ts';
 import { countByStatus } from '../jobs/job-lists.store.ts';
+import { findOldestDue } from '../jobs/jobs.store.ts';
+import type { Clock } from '../kernel/clock.ts';
 import { type QueueName, queueNames } from '../kernel/queues.ts';
 import { countDeliveries } from '../webhooks/delivery-log.store.ts';
+import type { Dispatcher } from '../webhooks/dispatch.ts';
+import { findOverdue } from '../webhooks/recovery.store.ts';
 import type { Parts } from './parts.ts';
 
-export function metricsSource({
-  database,
-  queue,
-}: Pick<Parts, 'database' | 'queue'>): MetricsSource {
+/** `liveOf` tells how many processes of a role there are. */
+export function metricsSource(
+  { database, queue, executors }: Pick<Parts, 'database' | 'queue' | 'executors'>,
+  clock: Clock,
+  dispatcher: Pick<Dispatcher, 'lagMs'>,
+  liveOf: (role: Role) => number,
+): MetricsSource {
+  const ageOf = (dueAt: number | undefined) =>
+    dueAt === undefined ? 0 : Math.max(0, clock.now() - dueAt);
   return {
+    async waiting() {
+      const now = clock.now();
+      const [skills, scheduled, overdue, lagMs] = await Promise.all([
+        findOldestDue(database.read, 'skill-execution', now),
+        findOldestDue(database.read, 'scheduled-jobs', now),
+        findOverdue(database.read, now),
+        dispatcher.lagMs(),
+      ]);
+      return {
+        oldestDueMs: {
+          'skill-execution': ageOf(skills),
+          'scheduled-jobs': ageOf(scheduled),
+          webhooks: ageOf(overdue.oldest),
+        },
+        webhookBacklog: overdue.n,
+        outboxLagMs: lagMs,
+      };
+    },
+    liveProcesses: () => Object.fromEntries(roles.map((role) => [role, liveOf(role)])),
+    executorDeaths: () => executors?.stats().deaths ?? 0,
     databaseConnections: () => database.connections(),
     isQueueConnected: () => queue.isConnected(),
     async jobsByQueue() {

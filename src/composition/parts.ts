@@ -1,11 +1,22 @@
 import type { Config } from '../config.ts';
+import type { DatabaseClock } from '../database/clock.ts';
 import type { Database } from '../database/database.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import type { RateLimiter } from '../http/rate-limit.ts';
+import type { Bus } from '../kernel/bus.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import type { Queue } from '../queue/queue.ts';
+import type { Redis } from '../redis/redis.ts';
 import type { WebhookEgress } from '../webhooks/outgoing.ts';
+
+/** What processes share beside the database and the queue. */
+export interface ClusterParts {
+  readonly redis: Redis;
+  readonly bus: Bus;
+  /** The database's. */
+  readonly clock: DatabaseClock;
+}
 
 /** What the platform stands on; chosen by the configuration, or by a test. */
 export interface Parts {
@@ -16,7 +27,10 @@ export interface Parts {
   readonly encryptionKey: Buffer | null;
   readonly database: Database;
   readonly queue: Queue;
-  readonly executors: ExecutorPool;
+  /** Null in a process that runs no skills. */
+  readonly executors: ExecutorPool | null;
+  /** What it shares with other processes; null where there are none. */
+  readonly cluster: ClusterParts | null;
   readonly log: Logger;
   readonly clock?: Clock;
   readonly limiter?: RateLimiter;

@@ -30,7 +30,7 @@ import type { Slices } from './slices.ts';
 
 /** What the routes of a server need beside the slices. */
 interface Surroundings {
-  readonly parts: Pick<Parts, 'adminSecret' | 'version' | 'database'>;
+  readonly parts: Pick<Parts, 'adminSecret' | 'config' | 'version' | 'database'>;
   readonly slices: Slices;
   readonly clock: Clock;
   readonly limiter: RateLimiter;
@@ -51,6 +51,7 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
   const { jobs, schedules, usage, budgets, execute, triggers, receive, outgoing } = slices;
   healthRoutes(target, { health, version });
   metricsRoutes(target, { metrics, source });
+  if (!parts.config.roles.has('api')) return;
   openApiRoutes(target, { document });
   docsRoutes(target);
   guarded(target, '/admin', adminHook(parts.adminSecret), unmatched, (scope) => {

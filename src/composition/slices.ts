@@ -7,10 +7,11 @@ import { createAgents, insertDefaultAgent } from '../agents/agents.ts';
 import { createApiKeys } from '../api-keys/api-keys.ts';
 import { createConversations } from '../conversations/conversations.ts';
 import { createCredentials } from '../credentials/credentials.ts';
+import type { ExecutorPool } from '../executors/pool.ts';
 import { createMetrics } from '../http/metrics.ts';
 import { createAccept, type LocalWorker, queueOf } from '../jobs/accept.ts';
 import { createExecute } from '../jobs/execute.ts';
-import { createJobFeed } from '../jobs/feed.ts';
+import { createJobFeed, createSharedJobFeed } from '../jobs/feed.ts';
 import { createJobs } from '../jobs/jobs.ts';
 import { createPerformer } from '../jobs/perform.ts';
 import { createRecovery } from '../jobs/recover.ts';
@@ -23,12 +24,13 @@ import { createCipher } from '../kernel/encryption.ts';
 import type { QueueName } from '../kernel/queues.ts';
 import { createMemories } from '../memories/memories.ts';
 import { createRunMemories } from '../memories/run-memory.ts';
+import { createProcesses } from '../processes/processes.ts';
 import type { Consumer } from '../queue/queue.ts';
 import { scheduledRuns } from '../schedules/run-ends.ts';
 import { isAgentScheduled } from '../schedules/schedules.store.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { createTick } from '../schedules/tick.ts';
-import { createSkillRegistry, skillKeyParts } from '../skills/registry.ts';
+import { createSkillRegistry, skillKey, skillKeyParts } from '../skills/registry.ts';
 import { createMappings } from '../triggers/mapping.ts';
 import { createReceive } from '../triggers/receive.ts';
 import { isAgentTriggered } from '../triggers/triggers.store.ts';
@@ -42,14 +44,25 @@ import { composeThinking } from './thinking.ts';
 /** Longest wait between retries of one job. */
 const backoffMaxMs = 60 * 60 * 1000;
 
+/** How long what is due is left to its first announcement where processes share a queue. */
+const sharedPatienceMs = 2_000;
+/** What processes may take for the same moment: each has measured the database's clock for itself. */
+const sharedEarlyMs = 100;
+
 /** The verbs of all slices, each with what it needs of the others. */
 export type Slices = Awaited<ReturnType<typeof composeSlices>>;
 
 /** `writer` tells this process's counts from those of others. */
 export async function composeSlices(parts: Parts, clock: Clock, writer: string) {
-  const { config, database, queue, executors, log } = parts;
-  const feed = createJobFeed();
-  const metrics = createMetrics();
+  const { config, database, queue, executors, cluster, log } = parts;
+  const feed = cluster === null ? createJobFeed() : createSharedJobFeed(cluster.bus);
+  /** Announcements in a cluster are taken by any process, and take their time. */
+  const patience = cluster === null ? {} : { patienceMs: sharedPatienceMs };
+  const early = cluster === null ? {} : { earlyMs: sharedEarlyMs };
+  const metrics = createMetrics({
+    version: parts.version,
+    roles: [...config.roles].sort().join(','),
+  });
   const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
   const agents = createAgents(database, clock, {
     areThere: async (tx, organizationId, agentId) =>
@@ -76,7 +89,23 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
       'stored API keys of providers cannot be decrypted: put the encryption key back that they were stored under, or store them again',
     );
   }
-  await skills.register(executors.definitions);
+  const definitions = executors?.definitions ?? [];
+  const loaded = new Set(
+    definitions.map(({ category, version, name }) => skillKey(category, version, name)),
+  );
+  const processes =
+    cluster === null
+      ? null
+      : createProcesses({
+          database,
+          clock,
+          roles: [...config.roles],
+          version: parts.version,
+          skills: [...loaded],
+        });
+  await processes?.beat();
+  if (executors === null) await skills.refresh();
+  else await skills.register(definitions, processes?.skills());
 
   const { journals, thinking } = composeThinking({
     config,
@@ -89,7 +118,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     conversations,
     credentials,
     skills,
-    definitions: executors.definitions,
+    definitions,
   });
 
   /** Whoever runs the jobs of a queue here, once the platform takes work. */
@@ -128,7 +157,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     onError: (err) => log.error({ err }, 'what a run said could not be recorded'),
   });
   const startRun = createRuns({
-    executors,
+    executors: executors ?? noExecutors,
     skills,
     reports,
     startMemory: createRunMemories(database, clock),
@@ -155,6 +184,9 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     log,
     leaseMs: config.jobLeaseMs,
     writer,
+    isLoaded: (skill) => loaded.has(skill),
+    ...early,
+    onClaim: () => processes?.claimed(),
   });
   const recovery = createRecovery({
     database,
@@ -163,6 +195,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     renewOwn: () => performer.renew(),
     clock,
     log,
+    ...patience,
+    onLost: (attempts) => metrics.leasesExpired(attempts),
   });
   const jobs = createJobs({
     database,
@@ -173,7 +207,10 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     feed,
     clock,
     writer,
-    stopRun: (jobId) => performer.cancel(jobId),
+    stopRun(jobId) {
+      performer.cancel(jobId);
+      cluster?.bus.send('cancellations', jobId);
+    },
     scheduled: scheduledRuns,
   });
   const schedules = createSchedules({
@@ -206,6 +243,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     timeoutMs: config.webhookTimeoutMs,
     allowCidrs: config.webhookAllowCidrs,
     egress: parts.webhookEgress,
+    ...patience,
+    ...early,
     observe({ status, isTaken, tookMs }) {
       metrics.attemptEnded('webhooks', tookMs, isTaken ? null : 'upstream_unavailable');
       if (status === 'delivered') metrics.jobEnded('webhooks', 'completed');
@@ -216,6 +255,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   return {
     feed,
     metrics,
+    processes,
     apiKeys,
     agents,
     memories,
@@ -237,6 +277,13 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     outgoing,
   };
 }
+
+/** Stands where a process takes no jobs, and so never runs any. */
+const noExecutors: Pick<ExecutorPool, 'run'> = {
+  run() {
+    throw new Error('This process runs no skills: its ROLES have no worker');
+  },
+};
 
 /** Lends the places of runs that wait for a model, `max` at a time; the others keep theirs. */
 function createLending(workers: ReadonlyMap<QueueName, Consumer>, max: number) {

@@ -17,19 +17,20 @@ import {
   type Transaction,
 } from './database.ts';
 import { migrate } from './migrate.ts';
+import { adoptRestored } from './restored.ts';
 import { type CompiledStatement, compile, type Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
-const connectionsMax = 10;
 const connectTimeoutMs = 5_000;
-/** No statement of ours takes as long by itself: what waits longer waits for somebody else. */
-const statementTimeoutMs = 10_000;
+/** No statement of the platform takes as long by itself: what waits longer waits for somebody else. */
+const usualStatementTimeoutMs = 10_000;
 /**
- * For the answer to a statement. A network that has forgotten a connection does not say so, and TCP
- * would go on hoping for a quarter of an hour: whatever is silent for longer than the server may take
- * is dead.
+ * Until an answer is there, beyond what the server may take. A network that has forgotten a connection
+ * does not say so, and TCP would go on hoping for a quarter of an hour.
  */
-const answerTimeoutMs = statementTimeoutMs + 2_000;
+const answerMarginMs = 2_000;
+/** A process that stands still in a transaction holds rows that others wait for. */
+const idleTimeoutMs = 10_000;
 /** For a connection that has failed to show that it is still good. */
 const rollbackTimeoutMs = 1_000;
 /** Values in one statement; the protocol counts them in 16 bits. */
@@ -42,15 +43,22 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 // SUM over bigint is numeric.
 pg.types.setTypeParser(pg.types.builtins.NUMERIC, Number);
 
-/** Connects to `url` and migrates under Kysely's advisory lock, so that processes may start together. */
-export async function openPostgres(url: string, log: Logger): Promise<Database> {
+/**
+ * Connects to `url` and migrates under Kysely's advisory lock, so that processes may start together.
+ * No statement takes longer than `statementTimeoutMs`.
+ */
+export async function openPostgres(
+  url: string,
+  log: Logger,
+  { connectionsMax = 10, statementTimeoutMs = usualStatementTimeoutMs } = {},
+): Promise<Database> {
   const pool = new pg.Pool({
     connectionString: url,
     max: connectionsMax,
     connectionTimeoutMillis: connectTimeoutMs,
     statement_timeout: statementTimeoutMs,
-    idle_in_transaction_session_timeout: statementTimeoutMs,
-    query_timeout: answerTimeoutMs,
+    idle_in_transaction_session_timeout: idleTimeoutMs,
+    query_timeout: statementTimeoutMs + answerMarginMs,
     keepAlive: true,
     application_name: 'skillwright',
   });
@@ -61,7 +69,12 @@ export async function openPostgres(url: string, log: Logger): Promise<Database> 
 
   const kysely = kyselyOver(async () => await pool.connect());
   const compiled = compiledStatements(kysely);
-  await migrateAlone(url);
+  try {
+    await prepare(url, log);
+  } catch (error) {
+    await pool.end();
+    throw error;
+  }
 
   async function transact<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
     for (let runs = 1; ; runs++) {
@@ -130,20 +143,25 @@ export async function openPostgres(url: string, log: Logger): Promise<Database> 
 
 const rollback = { text: 'ROLLBACK', query_timeout: rollbackTimeoutMs };
 
-/** Migrates on connections of its own: a migration may take longer, and wait longer for another process. */
-async function migrateAlone(url: string): Promise<void> {
+/**
+ * Brings the database up to date, on connections of its own: that may take longer than a statement may,
+ * and wait longer for another process that does the same.
+ */
+async function prepare(url: string, log: Logger): Promise<void> {
   const pool = new pg.Pool({
     connectionString: url,
     connectionTimeoutMillis: connectTimeoutMs,
     keepAlive: true,
-    application_name: 'skillwright migration',
+    application_name: 'skillwright start',
   });
   pool.on('error', () => {});
+  pool.on('connect', (client) => client.on('error', () => {}));
+  const kysely = kyselyOver(async () => await pool.connect());
   try {
-    await migrate(
-      kyselyOver(async () => await pool.connect()),
-      'postgres',
-    );
+    await migrate(kysely, 'postgres');
+    if (await adoptRestored(kysely)) {
+      log.info('the database was restored from another server: its events are numbered anew');
+    }
   } finally {
     await pool.end();
   }

@@ -18,8 +18,12 @@ import {
   type Transaction,
 } from './database.ts';
 import { migrate } from './migrate.ts';
+import { refuseMoved } from './moved.ts';
 import { type CompiledStatement, compile, type Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
+
+/** The database in a data directory. */
+export const sqliteFile = (dataDir: string): string => join(dataDir, 'skillwright.db');
 
 /** Units that may wait for the writer; beyond that the service answers that it is overloaded. */
 const waitingMax = 10_000;
@@ -36,12 +40,12 @@ interface Waiting {
 
 /**
  * Opens (and migrates) the database in `dataDir`. Throws a sentence for the operator when another
- * process uses the directory.
+ * process uses the directory, or when its content was moved into PostgreSQL, unless `evenIfMoved`.
  */
-export async function openSqlite(dataDir: string): Promise<Database> {
+export async function openSqlite(dataDir: string, { evenIfMoved = false } = {}): Promise<Database> {
   const opened = [lockDirectory(dataDir)];
   const open = () => {
-    const connection = new DatabaseSync(join(dataDir, 'skillwright.db'));
+    const connection = new DatabaseSync(sqliteFile(dataDir));
     opened.push(connection);
     return connection;
   };
@@ -49,6 +53,7 @@ export async function openSqlite(dataDir: string): Promise<Database> {
     for (const connection of opened.splice(0).reverse()) connection.close();
   };
   try {
+    if (!evenIfMoved) refuseMoved(dataDir);
     const writer = open();
     writer.exec(
       'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;',

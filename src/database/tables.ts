@@ -53,6 +53,20 @@ export interface SkillsTable {
   updated_at: number;
 }
 
+/** A process of a cluster, as it last said of itself. */
+export interface ProcessesTable {
+  id: string;
+  /** JSON array of strings. */
+  roles: string;
+  version: string;
+  /** JSON array of the skills that it has loaded, as `category/version/name`. */
+  skills: string;
+  started_at: number;
+  seen_at: number;
+  /** When it last claimed a job; 0 before the first. */
+  last_claim_at: number;
+}
+
 export interface AgentsTable {
   organization_id: string;
   id: string;
@@ -499,6 +513,7 @@ export interface Tables {
   organizations: OrganizationsTable;
   api_keys: ApiKeysTable;
   skills: SkillsTable;
+  processes: ProcessesTable;
   agents: AgentsTable;
   jobs: JobsTable;
   job_counts: JobCountsTable;

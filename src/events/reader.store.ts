@@ -93,6 +93,20 @@ export function findEventsAfter(
   return db.all(eventsAfter, { txid, seq, limit });
 }
 
+const firstAfter = statement<Cursor>()((db, p, dialect) => {
+  const events = db.selectFrom('events').select('created_at').limit(sql.lit(1));
+  if (dialect === 'sqlite') return events.where('seq', '>', p('seq')).orderBy('seq');
+  return events
+    .where(sql<SqlBool>`(txid, seq) > (${p('txid')}::text::xid8, ${p('seq')}::bigint)`)
+    .orderBy(sql`events.txid`)
+    .orderBy('seq');
+});
+
+/** When the first event after a cursor was recorded, whether it can be read yet or not. */
+export async function findFirstAfter(db: Handle, cursor: Cursor): Promise<number | undefined> {
+  return (await db.first(firstAfter, cursor))?.created_at;
+}
+
 /** The end of the outbox, as a cursor: on PostgreSQL, before the oldest transaction under way. */
 export async function endOfEvents(tx: Transaction): Promise<Cursor> {
   if (tx.dialect === 'sqlite') return { txid: '0', seq: await lastSeq(tx) };

@@ -8,6 +8,7 @@ import {
   endOfEvents,
   findCursor,
   findEventsAfter,
+  findFirstAfter,
   holdCursor,
   presentPlace,
   type RecordedEvent,
@@ -24,6 +25,12 @@ export type Place = string;
 export async function hasNews(db: Handle, reader: string): Promise<boolean> {
   const cursor = await findCursor(db, reader);
   return cursor !== undefined && (await findEventsAfter(db, cursor, 1)).length > 0;
+}
+
+/** When the oldest event that a reader has not read was recorded; undefined when it has read all. */
+export async function oldestUnread(db: Handle, reader: string): Promise<number | undefined> {
+  const cursor = await findCursor(db, reader);
+  return cursor === undefined ? undefined : await findFirstAfter(db, cursor);
 }
 
 /**

@@ -21,7 +21,7 @@ export function apiKeyHook(
 ) {
   function admit(request: FastifyRequest, reply: FastifyReply, caller: Caller) {
     (request as unknown as { caller: Caller }).caller = caller;
-    const decision = limiter.hit(caller.keyId, caller.rateLimit);
+    const decision = limiter.hit(caller.keyId, caller.rateLimit, acceptsWork(request));
     return decision instanceof Promise
       ? decision.then((late) => enforce(reply, late))
       : enforce(reply, decision);
@@ -40,6 +40,19 @@ export function apiKeyHook(
       done(error as Error);
     }
   };
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    acceptsWork?: boolean;
+  }
+}
+
+/** What a route says of itself in its `config`: that it records work, which no lost counter may refuse. */
+export const acceptingWork = { acceptsWork: true };
+
+function acceptsWork({ routeOptions }: FastifyRequest): boolean {
+  return routeOptions.config.acceptsWork === true;
 }
 
 function keyOf(request: FastifyRequest): string {

@@ -1,9 +1,10 @@
 /**
- * `/metrics` (specification: Health and metrics): its eleven families and three of ours about calls of
- * models, in the text format. Counters
+ * `/metrics` (specification: Health and metrics): its eleven families, and ours about calls of models
+ * and for whoever operates the platform, in the text format. Counters
  * count what this process did since it started; gauges are read when they are asked for. Label
  * values are bounded: route patterns, queue names, codes of the error table.
  */
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { type QueueName, queueNames } from '../kernel/queues.ts';
 import { refusals } from './refusals.ts';
@@ -12,9 +13,23 @@ import type { HttpObserver, Server } from './server.ts';
 /** What the gauges show, read at each scrape. */
 export interface MetricsSource {
   jobsByQueue(): Promise<Record<QueueName, { waiting: number; active: number }>>;
+  /** How long what is due has waited, and how much of it there is. */
+  waiting(): Promise<{
+    oldestDueMs: Record<QueueName, number>;
+    /** Deliveries that are due and not under way; 10,000 stands for more, too. */
+    webhookBacklog: number;
+    outboxLagMs: number;
+  }>;
+  /** Processes by role. */
+  liveProcesses(): Record<string, number>;
+  /** Children of this process that were lost to a fault. */
+  executorDeaths(): number;
   databaseConnections(): { active: number; idle: number };
   isQueueConnected(): boolean;
 }
+
+/** Between two looks at how late the event loop is: often enough, and not felt. */
+const loopResolutionMs = 20;
 
 /** A scrape waits no longer for the database; what it did not tell is left out. */
 const sourceDeadlineMs = 2_000;
@@ -23,7 +38,8 @@ const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-export function createMetrics() {
+/** `self` is what this process says of itself in `service_process_info`. */
+export function createMetrics(self: { version: string; roles: string }) {
   const registers = [new Registry()];
   const [registry] = registers as [Registry];
   const httpRequests = new Counter({
@@ -108,6 +124,52 @@ export function createMetrics() {
     buckets: seconds,
     registers,
   });
+  const oldestDue = new Gauge({
+    name: 'service_oldest_due_job_age_seconds',
+    help: 'How long the longest waiting job that is due has waited',
+    labelNames: ['queue'],
+    registers,
+  });
+  const leaseExpiries = new Counter({
+    name: 'service_lease_expiries_total',
+    help: 'Attempts that were lost with the process that ran them',
+    registers,
+  });
+  const outboxLag = new Gauge({
+    name: 'service_outbox_lag_seconds',
+    help: 'How long the oldest event that webhooks have not heard of has waited',
+    registers,
+  });
+  const webhookBacklog = new Gauge({
+    name: 'service_webhook_backlog',
+    help: 'Webhook deliveries that are due and not under way; 10000 stands for more, too',
+    registers,
+  });
+  const executorDeaths = new Counter({
+    name: 'service_executor_deaths_total',
+    help: 'Child processes that were lost to a fault of what ran in them',
+    registers,
+  });
+  const loopLag = new Gauge({
+    name: 'service_event_loop_lag_seconds',
+    help: 'Delay of the event loop since the last scrape, 99th percentile',
+    registers,
+  });
+  const liveProcesses = new Gauge({
+    name: 'service_live_processes',
+    help: 'Processes heard of within the last 15 seconds',
+    labelNames: ['role'],
+    registers,
+  });
+  new Gauge({
+    name: 'service_process_info',
+    help: 'What this process is; always 1',
+    labelNames: ['version', 'roles'],
+    registers,
+  }).set(self, 1);
+  const delays = monitorEventLoopDelay({ resolution: loopResolutionMs });
+  delays.enable();
+  let deathsCounted = 0;
   for (const queue of queueNames) {
     completedJobs.inc({ queue }, 0);
     failedJobs.inc({ queue }, 0);
@@ -148,6 +210,11 @@ export function createMetrics() {
       else failedJobs.inc({ queue });
     },
 
+    /** Attempts were lost with their processes. */
+    leasesExpired(attempts: number): void {
+      leaseExpiries.inc(attempts);
+    },
+
     /** A call of a model has ended; tokens that were not reported are null. */
     modelCalled(call: {
       outcome: string;
@@ -162,7 +229,10 @@ export function createMetrics() {
 
     /** The text of all families. */
     async render(source: MetricsSource): Promise<string> {
-      const byQueue = await orNull(source.jobsByQueue(), sourceDeadlineMs);
+      const [byQueue, waiting] = await Promise.all([
+        orNull(source.jobsByQueue(), sourceDeadlineMs),
+        orNull(source.waiting(), sourceDeadlineMs),
+      ]);
       for (const queue of queueNames) {
         if (byQueue === null) {
           queueDepth.remove({ queue });
@@ -172,6 +242,23 @@ export function createMetrics() {
           activeJobs.set({ queue }, byQueue[queue].active);
         }
       }
+      for (const queue of queueNames) {
+        if (waiting === null) oldestDue.remove({ queue });
+        else oldestDue.set({ queue }, waiting.oldestDueMs[queue] / 1000);
+      }
+      // Better than a number that is no longer true.
+      outboxLag.set(waiting === null ? Number.NaN : waiting.outboxLagMs / 1000);
+      webhookBacklog.set(waiting === null ? Number.NaN : waiting.webhookBacklog);
+      for (const [role, count] of Object.entries(source.liveProcesses())) {
+        liveProcesses.set({ role }, count);
+      }
+      const deaths = source.executorDeaths();
+      executorDeaths.inc(deaths - deathsCounted);
+      deathsCounted = deaths;
+      // It measures whole periods: what lies beyond one is the delay.
+      const p99 = delays.percentile(99) / 1e9 - loopResolutionMs / 1000;
+      loopLag.set(delays.count === 0 ? 0 : Math.max(0, p99));
+      delays.reset();
       const { active, idle } = source.databaseConnections();
       poolActive.set(active);
       poolIdle.set(idle);

@@ -21,8 +21,11 @@ export interface RateDecision {
 }
 
 export interface RateLimiter {
-  /** Counts a hit of `key`, if it is allowed. */
-  hit(key: string, limit: number): RateDecision | Promise<RateDecision>;
+  /**
+   * Counts a hit of `key`, if it is allowed. Rejects with `service_unavailable` when that cannot be
+   * told, but for a hit of which `isNeeded` says that it has to be judged all the same.
+   */
+  hit(key: string, limit: number, isNeeded?: boolean): RateDecision | Promise<RateDecision>;
 }
 
 /** The limiter of one process: the moments of the allowed hits of each key, in a ring. */

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { callerOf, isRepeated } from '../http/authenticate.ts';
+import { acceptingWork, callerOf, isRepeated } from '../http/authenticate.ts';
 import { goneSignal, waitSeconds } from '../http/prefer.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
@@ -76,6 +76,7 @@ export function executionRoutes(
   server.post(
     '/api/:category/:version/:skillName',
     {
+      config: acceptingWork,
       onRequest: aim,
       // The skill's own schema judges the body, once everything before it has been judged.
       validatorCompiler: () => () => true,

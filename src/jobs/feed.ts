@@ -1,8 +1,10 @@
 /**
- * What happens to jobs, live and inside this process: whoever waits for a job or streams it listens
- * here. Only what is committed is published. Nothing is kept: a listener that comes late reads the
- * database first.
+ * What happens to jobs, live: whoever waits for a job or streams it listens here. Only what is
+ * committed is published. Nothing is kept: a listener that comes late reads the database first. The
+ * feed of one process misses nothing. One that processes share may, and says so to its listeners.
  */
+
+import type { Bus, Listening } from '../kernel/bus.ts';
 
 /** Orders the events of one job: claim by claim, and inside a claim by number. */
 export interface Position {
@@ -21,30 +23,149 @@ export interface JobEvent extends Position {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-export type JobListener = (event: JobEvent) => void;
+/** Told null when something may have been missed: the database knows. */
+export type JobListener = (event: JobEvent | null) => void;
 
-export interface JobFeed {
-  publish(jobId: string, event: JobEvent): void;
-  /** Whether anybody listens; saves making events that nobody would hear. */
-  isHeard(jobId: string): boolean;
-  /** Listens until the returned function is called. */
-  subscribe(jobId: string, listener: JobListener): () => void;
+export interface Subscription {
+  /** To be awaited, where there is one, before the database is read. */
+  readonly ready: Promise<void> | null;
+  stop(): void;
 }
 
-export function createJobFeed(): JobFeed {
-  const listeners = new Map<string, Set<JobListener>>();
+export interface JobFeed {
+  /** Whether events may be missed, so that a gap between two of them has to be looked up. */
+  readonly isShared: boolean;
+  publish(jobId: string, event: JobEvent): void;
+  /** Whether anybody may be listening; saves making events that nobody would hear. */
+  isHeard(jobId: string): boolean;
+  subscribe(jobId: string, listener: JobListener): Subscription;
+}
+
+/** Those who listen in this process. */
+interface Listeners {
+  readonly size: number;
+  has(jobId: string): boolean;
+  add(jobId: string, listener: JobListener): () => void;
+  tell(jobId: string, event: JobEvent | null): void;
+  jobs(): Iterable<string>;
+}
+
+function createListeners(): Listeners {
+  const byJob = new Map<string, Set<JobListener>>();
   return {
-    publish(jobId, event) {
-      for (const listener of listeners.get(jobId) ?? []) listener(event);
+    get size() {
+      return byJob.size;
     },
-    isHeard: (jobId) => listeners.has(jobId),
-    subscribe(jobId, listener) {
-      const own = listeners.get(jobId) ?? new Set();
+    has: (jobId) => byJob.has(jobId),
+    add(jobId, listener) {
+      const own = byJob.get(jobId) ?? new Set();
       own.add(listener);
-      listeners.set(jobId, own);
+      byJob.set(jobId, own);
       return () => {
         own.delete(listener);
-        if (own.size === 0) listeners.delete(jobId);
+        if (own.size === 0) byJob.delete(jobId);
+      };
+    },
+    tell(jobId, event) {
+      for (const listener of byJob.get(jobId) ?? []) listener(event);
+    },
+    jobs: () => byJob.keys(),
+  };
+}
+
+/** The feed of a process that runs everything itself. */
+export function createJobFeed(): JobFeed {
+  const listeners = createListeners();
+  return {
+    isShared: false,
+    publish: listeners.tell,
+    isHeard: listeners.has,
+    subscribe: (jobId, listener) => ({ ready: null, stop: listeners.add(jobId, listener) }),
+  };
+}
+
+/** Between two looks whether messages arrive at all; while they do not, each listener looks each time. */
+const lookEveryMs = 500;
+/** While they do, each listener looks at every so many-th of these, for a sender may be cut off. */
+const looksApart = 6;
+/** How long messages are still heard when nobody listens any more. */
+const idleMs = 5_000;
+
+/** The feed that processes share. What is published in one turn of the event loop is sent together. */
+export function createSharedJobFeed(bus: Bus): JobFeed {
+  const listeners = createListeners();
+  let outgoing: [jobId: string, event: JobEvent][] = [];
+  let listening: Listening | null = null;
+  let looking: NodeJS.Timeout | undefined;
+  let looks = 0;
+  let idleSince = Number.POSITIVE_INFINITY;
+
+  const lookAll = () => {
+    for (const jobId of [...listeners.jobs()]) listeners.tell(jobId, null);
+  };
+  bus.onMissed(lookAll);
+
+  function send(): void {
+    const events = outgoing;
+    outgoing = [];
+    bus.send('jobs', JSON.stringify(events));
+  }
+
+  function hear(message: string): void {
+    for (const [jobId, event] of JSON.parse(message) as typeof outgoing) {
+      listeners.tell(jobId, event);
+    }
+  }
+
+  function look(): void {
+    looks++;
+    if (listeners.size === 0) {
+      if (performance.now() - idleSince > idleMs) stopListening();
+      return;
+    }
+    if (!bus.isConnected()) {
+      lookAll();
+      return;
+    }
+    // A part of them at each look, so that they do not all read at once.
+    let i = 0;
+    for (const jobId of [...listeners.jobs()]) {
+      if (i++ % looksApart === looks % looksApart) listeners.tell(jobId, null);
+    }
+  }
+
+  function listen(): Promise<void> {
+    idleSince = Number.POSITIVE_INFINITY;
+    if (listening === null) {
+      listening = bus.listen('jobs', hear);
+      looking = setInterval(look, lookEveryMs).unref();
+    }
+    return listening.ready;
+  }
+
+  function stopListening(): void {
+    listening?.stop();
+    listening = null;
+    clearInterval(looking);
+  }
+
+  return {
+    isShared: true,
+    publish(jobId, event) {
+      listeners.tell(jobId, event);
+      if (outgoing.length === 0) setImmediate(send);
+      outgoing.push([jobId, event]);
+    },
+    isHeard: () => true,
+    subscribe(jobId, listener) {
+      const ready = listen();
+      const remove = listeners.add(jobId, listener);
+      return {
+        ready,
+        stop() {
+          remove();
+          if (listeners.size === 0) idleSince = performance.now();
+        },
       };
     },
   };

@@ -1,7 +1,7 @@
 /** `/api/jobs` (decisions 6). */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { callerOf } from '../http/authenticate.ts';
+import { acceptingWork, callerOf } from '../http/authenticate.ts';
 import { sendEvents } from '../http/event-stream.ts';
 import { goneSignal, waitSeconds } from '../http/prefer.ts';
 import { pageParameters, type Query, textParameter, wordParameter } from '../http/query.ts';
@@ -145,6 +145,7 @@ export function jobRoutes(
   server.post(
     '/api/jobs/:jobId/retry',
     {
+      config: acceptingWork,
       onRequest: lookUp,
       schema: {
         tags,

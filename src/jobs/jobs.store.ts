@@ -82,14 +82,22 @@ export async function insertJobs(
   );
 }
 
-const claim = statement<{ ids: string; now: number; lease_until: number }>()((db, p, dialect) =>
+const claim = statement<{
+  ids: string;
+  now: number;
+  due_by: number;
+  lease_until: number;
+}>()((db, p, dialect) =>
   db
     .updateTable('jobs')
     .set((eb) => ({
       status: 'active',
       attempt: eb('attempt', '+', 1),
       epoch: eb('epoch', '+', 1),
-      started_at: p('now'),
+      started_at:
+        dialect === 'sqlite'
+          ? sql<number>`max(${p('now')}, run_at)`
+          : sql<number>`greatest(${p('now')}::bigint, run_at)`,
       due_at: p('lease_until'),
       error: null,
       progress: null,
@@ -99,21 +107,25 @@ const claim = statement<{ ids: string; now: number; lease_until: number }>()((db
         dialect,
         p('ids'),
         'jobs',
-        sql<SqlBool>`status = 'queued' and run_at <= ${p('now')}`,
+        sql<SqlBool>`status = 'queued' and run_at <= ${p('due_by')}`,
         true,
       ),
     )
     .returning([...claimedColumns]),
 );
 
-/** Takes those of `ids` that are queued, due and free; the others are simply not among the rows. */
+/**
+ * Takes those of `ids` that are queued, due by `dueBy` and free; the others are simply not among the
+ * rows.
+ */
 export function claimJobs(
   tx: Transaction,
   ids: readonly string[],
   now: number,
   leaseUntil: number,
+  dueBy = now,
 ): Promise<ClaimedJob[]> {
-  return tx.all(claim, { ids: idsParam(ids), now, lease_until: leaseUntil });
+  return tx.all(claim, { ids: idsParam(ids), now, due_by: dueBy, lease_until: leaseUntil });
 }
 
 const renew = statement<{ ids: string; lease_until: number }>()((db, p, dialect) =>
@@ -236,6 +248,20 @@ export function requestCancellation(tx: Transaction, id: string, now: number) {
   return tx.first(requestCancel, { id, now });
 }
 
+const cancelling = statement<{ limit: number }>()((db, p) =>
+  db
+    .selectFrom('jobs')
+    .select('id')
+    .where('status', '=', sql.lit('active'))
+    .where('cancel_requested_at', 'is not', null)
+    .limit(p('limit')),
+);
+
+/** Active jobs whose cancellation was asked for: few at any moment, and not more than 1,000 of them. */
+export function findCancelling(db: Handle) {
+  return db.all(cancelling, { limit: 1_000 });
+}
+
 const setProgress = statement<{ id: string; epoch: number; progress: string }>()((db, p) =>
   db
     .updateTable('jobs')
@@ -289,13 +315,29 @@ const dueQueued = (isScheduled: '=' | '<>') =>
     db
       .selectFrom('jobs')
       .select(['id', 'epoch'])
-      .where('status', '=', 'queued')
-      .where('trigger_type', isScheduled, 'scheduled')
+      .where('status', '=', sql.lit('queued'))
+      .where('trigger_type', isScheduled, sql.lit('scheduled'))
       .where('due_at', '<=', p('now'))
       .orderBy('due_at')
       .limit(p('limit')),
   );
 
+const oldestQueued = (isScheduled: '=' | '<>') =>
+  statement<{ now: number }>()((db, p) =>
+    db
+      .selectFrom('jobs')
+      .select('due_at')
+      .where('status', '=', sql.lit('queued'))
+      .where('trigger_type', isScheduled, sql.lit('scheduled'))
+      .where('due_at', '<=', p('now'))
+      .orderBy('due_at')
+      .limit(sql.lit(1)),
+  );
+
+const oldestInQueue = {
+  'scheduled-jobs': oldestQueued('='),
+  'skill-execution': oldestQueued('<>'),
+};
 const dueInQueue = { 'scheduled-jobs': dueQueued('='), 'skill-execution': dueQueued('<>') };
 
 /** Queued jobs of one queue that are due, the longest waiting first. */
@@ -306,6 +348,15 @@ export function findDueJobs(
   limit: number,
 ) {
   return db.all(dueInQueue[queue], { now, limit });
+}
+
+/** When the longest waiting job of a queue fell due, undefined when none is due. */
+export async function findOldestDue(
+  db: Handle,
+  queue: keyof typeof dueInQueue,
+  now: number,
+): Promise<number | undefined> {
+  return (await db.first(oldestInQueue[queue], { now }))?.due_at ?? undefined;
 }
 
 const expired = statement<{ now: number; limit: number }>()((db, p) =>

@@ -116,23 +116,34 @@ export function createJobs(parts: {
 
     /** The job once it has ended, or null after `ms` milliseconds, or when `signal` aborts. */
     async awaitEnd(organizationId: string, id: string, ms: number, signal: AbortSignal) {
-      const ended = Promise.withResolvers<void>();
+      let told = Promise.withResolvers<void>();
+      let isOver = signal.aborted || ms <= 0;
       // Listening first, so that an end between the look and the wait is not missed.
-      const unsubscribe = feed.subscribe(id, ({ type, data }) => {
-        if (type === 'status' && isFinal(data.status as JobRow['status'])) ended.resolve();
+      const subscription = feed.subscribe(id, (event) => {
+        const isEnd = event?.type === 'status' && isFinal(event.data['status'] as JobRow['status']);
+        if (event === null || isEnd) told.resolve();
       });
-      const timer = setTimeout(ended.resolve, ms);
-      signal.addEventListener('abort', () => ended.resolve(), { once: true });
-      if (signal.aborted) ended.resolve();
+      const end = () => {
+        isOver = true;
+        told.resolve();
+      };
+      const timer = setTimeout(end, ms);
+      signal.addEventListener('abort', end, { once: true });
       try {
-        const before = await find(organizationId, id);
-        if (isFinal(before.status)) return await show(before);
-        if (ms > 0) await ended.promise;
-        const after = await find(organizationId, id);
-        return isFinal(after.status) ? await show(after) : null;
+        await subscription.ready;
+        for (;;) {
+          const isLast = isOver;
+          const job = await find(organizationId, id);
+          if (isFinal(job.status)) return await show(job);
+          if (isLast) return null;
+          await told.promise;
+          told = Promise.withResolvers();
+          if (isOver) told.resolve();
+        }
       } finally {
         clearTimeout(timer);
-        unsubscribe();
+        signal.removeEventListener('abort', end);
+        subscription.stop();
       }
     },
 

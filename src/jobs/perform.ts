@@ -14,7 +14,13 @@ import { isUnavailable } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import { type SkillRegistry, skillKey } from '../skills/registry.ts';
 import type { JobFeed } from './feed.ts';
-import { type ClaimedJob, changeJobCounts, claimJobs, renewLeases } from './jobs.store.ts';
+import {
+  type ClaimedJob,
+  changeJobCounts,
+  claimJobs,
+  findCancelling,
+  renewLeases,
+} from './jobs.store.ts';
 import type { StartRun } from './run.ts';
 import type { Settle, Settlement } from './settle.ts';
 import type { Ending } from './states.ts';
@@ -22,6 +28,8 @@ import { activeEvent } from './status-events.ts';
 
 /** Unattributed executor deaths after which a job runs with no neighbour. */
 const deathsBeforeAlone = 2;
+/** Wait before another process is asked to run what this one has not loaded. */
+const elsewhereMs = 2_000;
 /** Wait before a result that could not be recorded is tried again. */
 const settleAgainMs = 500;
 
@@ -41,6 +49,8 @@ export interface Performer {
   cancel(jobId: string): void;
   /** Renews all leases; aborts what has lost its own or is to be cancelled. */
   renew(): Promise<void>;
+  /** Aborts what is to be cancelled: for requests of other processes that told nobody. */
+  findCancelled(): Promise<void>;
   running(): number;
   /** Aborts whatever still runs; each job goes back to the queue at no cost. */
   handBack(): void;
@@ -49,6 +59,8 @@ export interface Performer {
 export function createPerformer(parts: {
   database: Database;
   skills: Pick<SkillRegistry, 'definition'>;
+  /** Whether this process can run a skill, named `category/version/name`. */
+  isLoaded?: (skill: string) => boolean;
   startRun: StartRun;
   settle: Settle;
   feed: JobFeed;
@@ -56,8 +68,24 @@ export function createPerformer(parts: {
   log: Logger;
   leaseMs: number;
   writer: string;
+  /** What the clocks of processes may differ by: what is due so soon is due. */
+  earlyMs?: number;
+  /** Told of each claim. */
+  onClaim?: () => void;
 }): Performer {
-  const { database, skills, startRun, settle, feed, clock, log, leaseMs, writer } = parts;
+  const {
+    database,
+    skills,
+    isLoaded = () => true,
+    startRun,
+    settle,
+    feed,
+    clock,
+    log,
+    leaseMs,
+    writer,
+  } = parts;
+  const { earlyMs = 0, onClaim } = parts;
   const running = new Map<string, Running>();
   /** Jobs being claimed, and whether they are to be cancelled as soon as they run. */
   const starting = new Map<string, { isCancelled: boolean }>();
@@ -65,7 +93,7 @@ export function createPerformer(parts: {
 
   const claim = createBatch<string, ClaimedJob | null>(database, async (tx, ids) => {
     const now = clock.now();
-    const claimed = await claimJobs(tx, ids, now, now + leaseMs);
+    const claimed = await claimJobs(tx, ids, now, now + leaseMs, now + earlyMs);
     await changeJobCounts(
       tx,
       writer,
@@ -87,6 +115,12 @@ export function createPerformer(parts: {
 
   async function run(job: ClaimedJob): Promise<void> {
     const skill = skills.definition(job.skill_category, job.skill_version, job.skill_name);
+    if (skill !== undefined && !isLoaded(nameOf(job))) {
+      // While versions are exchanged, some workers know skills that others do not.
+      const ending = { kind: 'returned', death: false, afterMs: elsewhereMs } as const;
+      await finish({ job, stopped: null }, ending, { messages: [] });
+      return;
+    }
     if (skill === undefined) {
       await finish(
         { job, stopped: null },
@@ -167,7 +201,9 @@ export function createPerformer(parts: {
       starting.set(jobId, { isCancelled: false });
       try {
         const job = await claim(jobId);
-        if (job !== null) await begin(job);
+        if (job === null) return;
+        onClaim?.();
+        await begin(job);
       } finally {
         starting.delete(jobId);
       }
@@ -194,6 +230,14 @@ export function createPerformer(parts: {
         const row = held.get(id);
         if (row === undefined || row.epoch !== entry.job.epoch) stop(entry, 'lease lost');
         else if (row.cancel_requested_at !== null) stop(entry, 'cancelled');
+      }
+    },
+
+    async findCancelled() {
+      if (running.size === 0) return;
+      for (const { id } of await findCancelling(database.read)) {
+        const entry = running.get(id);
+        if (entry !== undefined) stop(entry, 'cancelled');
       }
     },
 

@@ -15,6 +15,8 @@ import type { Ending } from './states.ts';
 export const jobQueues = ['skill-execution', 'scheduled-jobs'] as const;
 /** Due jobs that one sweep announces. */
 const dueMax = 20_000;
+/** Announcements of one job within this time are one, whoever makes them. */
+const sameAnnouncementMs = 5_000;
 /** Lost attempts that are ended together. */
 const expiredMax = 500;
 
@@ -42,8 +44,15 @@ export function createRecovery(parts: {
   renewOwn(): Promise<void>;
   clock: Clock;
   log: Logger;
+  /**
+   * How long a due job is left to its first announcement. Announcements of what has been due for
+   * longer are new ones every few seconds, since one that was taken may have been lost with its taker.
+   */
+  patienceMs?: number;
+  /** Told how many attempts were lost with their processes. */
+  onLost?: (attempts: number) => void;
 }): Recovery {
-  const { database, queue, settle, renewOwn, clock, log } = parts;
+  const { database, queue, settle, renewOwn, clock, log, patienceMs = 0, onLost } = parts;
 
   async function endExpired(now: number): Promise<number> {
     let ended = 0;
@@ -64,6 +73,7 @@ export function createRecovery(parts: {
       for (const job of lost) {
         log.warn({ job_id: job.id, attempt: job.attempt }, 'an attempt was lost with its process');
       }
+      if (lost.length > 0) onLost?.(lost.length);
       ended += lost.length;
       if (lost.length < expiredMax) return ended;
     }
@@ -80,9 +90,17 @@ export function createRecovery(parts: {
       for (const name of jobQueues) {
         // While hints enough are waiting, reading more of them would be work for nothing.
         if (!queue.isHungry(name)) continue;
-        const jobs = await findDueJobs(database.read, name, clock.now(), dueMax);
-        const hints = jobs.map(({ id, epoch }) => ({ id, generation: epoch, delayMs: 0 }));
-        queue.announce(name, hints);
+        const now = clock.now();
+        const jobs = await findDueJobs(database.read, name, now - patienceMs, dueMax);
+        const round = Math.floor(now / sameAnnouncementMs);
+        queue.announce(
+          name,
+          jobs.map(({ id, epoch }) => ({
+            id,
+            generation: patienceMs === 0 ? epoch : `${epoch}-${round}`,
+            delayMs: 0,
+          })),
+        );
       }
     },
 

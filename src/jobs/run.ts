@@ -43,7 +43,7 @@ export interface Run {
 export type StartRun = (job: ClaimedJob, options: { timeoutMs: number; alone: boolean }) => Run;
 
 export function createRuns(parts: {
-  executors: ExecutorPool;
+  executors: Pick<ExecutorPool, 'run'>;
   skills: Pick<SkillRegistry, 'definition'>;
   reports: ReturnType<typeof createReports>;
   mayCall(job: ClaimedJob, skill: string): Promise<boolean>;

@@ -36,8 +36,11 @@ export type Ending =
       readonly retryAfterMs?: number;
     }
   | { readonly kind: 'cancelled' }
-  /** Given back untouched: the attempt is not charged. `death` when an executor died around it. */
-  | { readonly kind: 'returned'; readonly death: boolean };
+  /**
+   * Given back untouched: the attempt is not charged. `death` when an executor died around it;
+   * `afterMs` when nobody is to take it up at once.
+   */
+  | { readonly kind: 'returned'; readonly death: boolean; readonly afterMs?: number };
 
 /** What becomes of the job. */
 export type Verdict =
@@ -68,7 +71,13 @@ export function verdictOn(
     case 'cancelled':
       return { status: 'cancelled', error: cancelledError };
     case 'returned':
-      return { status: 'queued', runAt: now, error: null, refund: 1, deaths: ending.death ? 1 : 0 };
+      return {
+        status: 'queued',
+        runAt: now + (ending.afterMs ?? 0),
+        error: null,
+        refund: 1,
+        deaths: ending.death ? 1 : 0,
+      };
     case 'failed':
       if (!ending.retryable || job.attempt >= job.max_attempts) {
         return { status: 'failed', error: ending.error };

@@ -31,27 +31,40 @@ export async function* jobStream(
   position: Position,
   signal: AbortSignal,
 ): AsyncGenerator<JobEvent> {
-  const live = liveEvents(parts.feed, jobId, signal);
+  const { database, feed } = parts;
+  const live = liveEvents(feed, jobId, signal);
   let at = position;
   try {
-    for await (const event of recordedEvents(parts.database, organizationId, jobId, at)) {
-      yield event;
-      at = event;
-      if (isEnd(event)) return;
-    }
-    // Whoever has had the last event already, and comes again, has nothing to wait for.
-    const job = await findJob(parts.database.read, organizationId, jobId);
-    if (job === undefined || (isFinal(job.status) && !isAfter(endOfJob(job), at))) return;
-    for await (const event of live.events()) {
-      if (isAfter(event, at)) {
+    await live.ready;
+    for (;;) {
+      for await (const event of recordedEvents(database, organizationId, jobId, at)) {
         yield event;
         at = event;
+        if (isEnd(event)) return;
       }
-      if (isEnd(event)) return;
+      // Whoever has had the last event already, and comes again, has nothing to wait for.
+      const job = await findJob(database.read, organizationId, jobId);
+      if (job === undefined || (isFinal(job.status) && !isAfter(endOfJob(job), at))) return;
+      let hasMissed = false;
+      for await (const event of live.events()) {
+        hasMissed = event === null || (feed.isShared && isAfter(event, at) && !follows(event, at));
+        if (hasMissed || event === null) break;
+        if (isAfter(event, at)) {
+          yield event;
+          at = event;
+        }
+        if (isEnd(event)) return;
+      }
+      if (!hasMissed) return;
     }
   } finally {
     live.stop();
   }
+}
+
+/** Whether nothing can have happened between two events of a job. */
+function follows(event: Position, at: Position): boolean {
+  return event.epoch === at.epoch && event.n === at.n + 1;
 }
 
 function isEnd({ type, data }: JobEvent): boolean {
@@ -137,23 +150,26 @@ function beginningOf(job: JobRow, epoch: number, ending: ClaimEnding | undefined
 }
 
 function liveEvents(feed: JobFeed, jobId: string, signal: AbortSignal) {
-  const backlog: JobEvent[] = [];
+  const backlog: (JobEvent | null)[] = [];
   let wake: (() => void) | null = null;
   let stopped = signal.aborted;
   const stop = () => {
     stopped = true;
-    unsubscribe();
+    subscription.stop();
     wake?.();
   };
-  const unsubscribe = feed.subscribe(jobId, (event) => {
+  const subscription = feed.subscribe(jobId, (event) => {
+    // One look at the database finds whatever was missed so far.
+    if (event === null && backlog.at(-1) === null) return;
     backlog.push(event);
     if (backlog.length > backlogMax) stop();
     wake?.();
   });
   signal.addEventListener('abort', stop, { once: true });
   return {
+    ready: subscription.ready,
     stop,
-    async *events(): AsyncGenerator<JobEvent> {
+    async *events(): AsyncGenerator<JobEvent | null> {
       for (;;) {
         const event = backlog.shift();
         if (event !== undefined) yield event;

@@ -4,6 +4,15 @@ let lastMs = 0;
 let sequence = 0;
 /** The time of `lastMs` as an id begins with it. */
 let prefix = '';
+let clockOfIds: () => number = () => Date.now();
+
+/**
+ * Ids begin with the time of this clock from now on. Where processes share a database they share a
+ * clock, too; ids made by their machines' own would not sort by creation.
+ */
+export function setIdClock(now: () => number): void {
+  clockOfIds = now;
+}
 
 /**
  * A UUIDv7 that sorts by creation (decisions 2), within one process also inside a millisecond: the
@@ -11,7 +20,7 @@ let prefix = '';
  * own randomUUIDv7 leaves random.
  */
 export function newId(): string {
-  const now = Date.now();
+  const now = clockOfIds();
   if (now > lastMs) begin(now);
   else if (++sequence > 0xfff) begin(lastMs + 1);
   const counter = sequence.toString(16).padStart(3, '0');

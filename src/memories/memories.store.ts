@@ -228,6 +228,35 @@ export async function insertMemories(
 /** A memory, and what it is found by. */
 export type LockedRow = ShownRow & Pick<MemoryRow, 'seq' | 'words'>;
 
+/** Up to `max` memories of whomever that were recorded after `seq`, in that order. */
+export async function memoriesAfter(
+  tx: Transaction,
+  seq: number,
+  max: number,
+): Promise<Pick<MemoryRow, 'seq' | 'owner' | 'tag' | 'words'>[]> {
+  return await tx.kysely
+    .selectFrom('memories')
+    .select(['seq', 'owner', 'tag', 'words'])
+    .where('seq', '>', seq)
+    .orderBy('seq')
+    .limit(max)
+    .execute();
+}
+
+/** Adds memories to the index that are in no index yet. */
+export async function indexMemories(
+  tx: Transaction,
+  memories: readonly (Indexed & { readonly owner: number })[],
+): Promise<void> {
+  await tx.insert(
+    'memory_index',
+    memories.map(({ seq, owner, terms }) => ({
+      rowid: seq,
+      tokens: tokensText(tx.dialect, owner, terms),
+    })),
+  );
+}
+
 /** A memory that is about to be changed or deleted, locked where several could be at it. */
 export function lockMemory(
   tx: Transaction,

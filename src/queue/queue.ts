@@ -9,8 +9,8 @@ import type { QueueName } from '../kernel/queues.ts';
 /** A row worth looking at. */
 export interface Hint {
   readonly id: string;
-  /** Tells announcements of one row apart: a job's claims so far. */
-  readonly generation: number;
+  /** Tells announcements of one row apart, such as by a job's claims so far; no colon. */
+  readonly generation: number | string;
   /** Milliseconds from now before which there is nothing to do. */
   readonly delayMs: number;
 }

@@ -1,7 +1,7 @@
 /** `/api/scheduled-jobs` (specification: Scheduled jobs; decisions 9). */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { callerOf } from '../http/authenticate.ts';
+import { acceptingWork, callerOf } from '../http/authenticate.ts';
 import { pageParameters, type Query } from '../http/query.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
@@ -152,6 +152,7 @@ export function scheduledJobRoutes(server: Server, { schedules }: { schedules: S
   server.post(
     '/api/scheduled-jobs/:jobId/run',
     {
+      config: acceptingWork,
       onRequest: lookUp,
       schema: {
         tags,

@@ -9,7 +9,13 @@ import { type Issue, PlatformError } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import { compileSchema } from '../kernel/json-schema.ts';
 import type { JsonSchema } from './definition.ts';
-import { insertSkill, listSkillRows, type SkillRow, updateSkill } from './skills.store.ts';
+import {
+  insertSkill,
+  listSkillRows,
+  type SkillRow,
+  stateOfSkills,
+  updateSkill,
+} from './skills.store.ts';
 
 /** The part of a definition that can be told to another process. */
 export interface SkillFacts {
@@ -51,8 +57,18 @@ export interface Skill {
 const defaults = { timeoutMs: 60_000, maxAttempts: 3 };
 
 export interface SkillRegistry {
-  /** Makes the stored skills those of `facts`: new ones added, changed ones updated, absent ones inactive. */
-  register(facts: readonly SkillFacts[]): Promise<void>;
+  /**
+   * Makes the stored skills those of `facts`: new ones added, changed ones updated, absent ones
+   * inactive, but for those that other processes have loaded (`elsewhere`, by key).
+   */
+  register(facts: readonly SkillFacts[], elsewhere?: ReadonlySet<string>): Promise<void>;
+  /**
+   * As `register`, for a process that has registered `facts` already: what another one has made of
+   * them since is left as it is, for it may be newer.
+   */
+  confirm(facts: readonly SkillFacts[], elsewhere: ReadonlySet<string>): Promise<void>;
+  /** Reads again what other processes have changed. */
+  refresh(): Promise<void>;
   /** The active skill of that tuple, or `404 skill_not_found`. */
   active(category: string, version: string, name: string): Skill;
   /** As `active`, undefined when there is none. */
@@ -73,6 +89,8 @@ export interface SkillRegistry {
 export function createSkillRegistry(database: Database, clock: Clock): SkillRegistry {
   let rows = new Map<string, SkillRow>();
   let skills = new Map<string, Skill>();
+  /** What `refresh` found last. */
+  let known = '';
 
   async function reload(): Promise<void> {
     const stored = await listSkillRows(database.read);
@@ -95,28 +113,48 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
     return skill?.isActive ? skill : undefined;
   }
 
+  async function record(
+    facts: readonly SkillFacts[],
+    elsewhere: ReadonlySet<string>,
+    isUpToDate: (row: SkillRow | undefined, fact: SkillFacts) => boolean,
+  ): Promise<void> {
+    const now = clock.now();
+    const defined = new Set(facts.map(factKey));
+    const changed = facts.filter((fact) => !isUpToDate(rows.get(factKey(fact)), fact));
+    const vanished = [...rows].filter(
+      ([key, row]) => row.defined === 1 && !defined.has(key) && !elsewhere.has(key),
+    );
+    if (changed.length === 0 && vanished.length === 0) return;
+    await database.write(async (tx) => {
+      for (const fact of changed) {
+        const row = rows.get(factKey(fact));
+        const columns = { ...columnsOf(fact), defined: 1, updated_at: now };
+        if (row !== undefined) await updateSkill(tx, row.id, columns);
+        else await insertSkill(tx, { id: newId(), ...columns, deprecated: 0, created_at: now });
+      }
+      for (const [, row] of vanished) {
+        await updateSkill(tx, row.id, { defined: 0, updated_at: now });
+      }
+    });
+    await reload();
+  }
+
   return {
-    async register(facts) {
+    async register(facts, elsewhere = new Set()) {
       await reload();
-      const now = clock.now();
-      const defined = new Set(
-        facts.map((fact) => skillKey(fact.category, fact.version, fact.name)),
-      );
-      const changed = facts.filter((fact) => !isStored(rows.get(factKey(fact)), fact));
-      const vanished = [...rows].filter(([key, row]) => row.defined === 1 && !defined.has(key));
-      if (changed.length === 0 && vanished.length === 0) return;
-      await database.write(async (tx) => {
-        for (const fact of changed) {
-          const row = rows.get(factKey(fact));
-          const columns = { ...columnsOf(fact), defined: 1, updated_at: now };
-          if (row !== undefined) await updateSkill(tx, row.id, columns);
-          else await insertSkill(tx, { id: newId(), ...columns, deprecated: 0, created_at: now });
-        }
-        for (const [, row] of vanished) {
-          await updateSkill(tx, row.id, { defined: 0, updated_at: now });
-        }
-      });
+      await record(facts, elsewhere, isStored);
+    },
+
+    async confirm(facts, elsewhere) {
       await reload();
+      await record(facts, elsewhere, (row) => row?.defined === 1);
+    },
+
+    async refresh() {
+      const state = await stateOfSkills(database.read);
+      if (state === known) return;
+      await reload();
+      known = state;
     },
 
     active(category, version, name) {

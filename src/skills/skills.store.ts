@@ -9,6 +9,20 @@ export function listSkillRows(db: Handle): Promise<SkillRow[]> {
   return db.kysely.selectFrom('skills').selectAll().execute();
 }
 
+/** A text that is another one after every change of a skill. */
+export async function stateOfSkills(db: Handle): Promise<string> {
+  const row = await db.kysely
+    .selectFrom('skills')
+    .select((eb) => [
+      eb.fn.countAll<number>().as('n'),
+      eb.fn.max<number | null>('updated_at').as('latest'),
+      eb.fn.sum<number | null>('defined').as('defined'),
+      eb.fn.sum<number | null>('deprecated').as('deprecated'),
+    ])
+    .executeTakeFirst();
+  return JSON.stringify(row);
+}
+
 /** Inserts a skill version; whoever inserted the same tuple first keeps its id. */
 export async function insertSkill(tx: Transaction, row: SkillRow): Promise<void> {
   await tx.kysely

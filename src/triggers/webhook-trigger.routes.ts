@@ -75,7 +75,7 @@ export function webhookTriggerRoutes(
 
   /** The trigger's own limit, whoever calls it. */
   async function limit(reply: FastifyReply, { id, rate_limit }: ActiveTrigger): Promise<void> {
-    const decision = await limiter.hit(`trigger:${id}`, rate_limit);
+    const decision = await limiter.hit(`trigger:${id}`, rate_limit, true);
     reply.headers({
       'x-ratelimit-limit': decision.limit,
       'x-ratelimit-remaining': decision.remaining,

@@ -56,19 +56,21 @@ export function createDeliverer(parts: {
   writer: Writer;
   /** How long an attempt is waited for when its process no longer answers. */
   leaseMs: number;
+  /** What the clocks of processes may differ by: what is due so soon is due. */
+  earlyMs?: number;
 }): Deliverer {
-  const { database, send, settle, clock, log, writer, leaseMs } = parts;
+  const { database, send, settle, clock, log, writer, leaseMs, earlyMs = 0 } = parts;
   const stopping = new AbortController();
   const lanes = createLanes(deliver);
 
   const lookUp = together(lookedUpMax, async (ids: readonly string[]) => {
-    const found = await findWaiting(database.read, ids, clock.now());
+    const found = await findWaiting(database.read, ids, clock.now() + earlyMs);
     for (const { id, host } of found) lanes.add(host, id);
   });
 
   const claim = createBatch<string, Claim | null>(database, async (tx, ids) => {
     const now = clock.now();
-    const claimed = await claimDeliveries(tx, ids, now, now + leaseMs);
+    const claimed = await claimDeliveries(tx, ids, now, now + leaseMs, now + earlyMs);
     const webhookIds = new Set(claimed.map(({ webhook_id }) => webhook_id));
     const found = await findTargets(tx, [...webhookIds]);
     await changeDeliveryCounts(

@@ -90,37 +90,42 @@ const claimedColumns = [
 ] as const;
 export type ClaimedDelivery = Pick<DeliveryRow, (typeof claimedColumns)[number]>;
 
-const claim = statement<{ ids: string; now: number; lease_until: number }>()((db, p, dialect) =>
-  db
-    .updateTable('webhook_deliveries')
-    .set((eb) => ({
-      status: 'delivering',
-      attempts: eb('attempts', '+', 1),
-      epoch: eb('epoch', '+', 1),
-      started_at: p('now'),
-      due_at: p('lease_until'),
-    }))
-    .where(
-      idInLocked(
-        dialect,
-        p('ids'),
-        'webhook_deliveries',
-        sql<SqlBool>`status = 'pending' and due_at <= ${p('now')}
+const claim = statement<{ ids: string; now: number; due_by: number; lease_until: number }>()(
+  (db, p, dialect) =>
+    db
+      .updateTable('webhook_deliveries')
+      .set((eb) => ({
+        status: 'delivering',
+        attempts: eb('attempts', '+', 1),
+        epoch: eb('epoch', '+', 1),
+        started_at: p('now'),
+        due_at: p('lease_until'),
+      }))
+      .where(
+        idInLocked(
+          dialect,
+          p('ids'),
+          'webhook_deliveries',
+          sql<SqlBool>`status = 'pending' and due_at <= ${p('due_by')}
           and webhook_id in (select id from webhooks where active = 1)`,
-        true,
-      ),
-    )
-    .returning([...claimedColumns]),
+          true,
+        ),
+      )
+      .returning([...claimedColumns]),
 );
 
-/** Takes those of `ids` that are pending, due, free and of an active webhook; the others are simply not among the rows. */
+/**
+ * Takes those of `ids` that are pending, due by `dueBy`, free and of an active webhook; the others
+ * are simply not among the rows.
+ */
 export function claimDeliveries(
   tx: Transaction,
   ids: readonly string[],
   now: number,
   leaseUntil: number,
+  dueBy = now,
 ): Promise<ClaimedDelivery[]> {
-  return tx.all(claim, { ids: idsParam(ids), now, lease_until: leaseUntil });
+  return tx.all(claim, { ids: idsParam(ids), now, due_by: dueBy, lease_until: leaseUntil });
 }
 
 const held = statement<{ ids: string }>()((db, p, dialect) => {

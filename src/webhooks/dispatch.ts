@@ -5,7 +5,14 @@
  */
 import type { Writer } from '../database/counts.ts';
 import type { Database, Transaction } from '../database/database.ts';
-import { hasNews, isAfter, joinReader, type OutboxEvent, readEvents } from '../events/reader.ts';
+import {
+  hasNews,
+  isAfter,
+  joinReader,
+  type OutboxEvent,
+  oldestUnread,
+  readEvents,
+} from '../events/reader.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { newId } from '../kernel/ids.ts';
 import type { Queue } from '../queue/queue.ts';
@@ -28,6 +35,8 @@ export interface Dispatcher {
   dispatch(): Promise<void>;
   /** To be called once a webhook became active. */
   wake(): void;
+  /** How long the oldest event that is to become deliveries has waited for that, in milliseconds. */
+  lagMs(): Promise<number>;
 }
 
 export function createDispatcher(parts: {
@@ -81,6 +90,13 @@ export function createDispatcher(parts: {
 
     wake() {
       passesToSkip = 0;
+    },
+
+    async lagMs() {
+      // Where nobody listens, nothing waits.
+      if (!(await areAnyActive(database.read))) return 0;
+      const recordedAt = await oldestUnread(database.read, reader);
+      return recordedAt === undefined ? 0 : Math.max(0, clock.now() - recordedAt);
     },
   };
 }

@@ -33,6 +33,10 @@ export interface OutgoingOptions {
   readonly writer: Writer;
   readonly delaysMs: readonly number[];
   readonly timeoutMs: number;
+  /** See `createDeliveryRecovery`. */
+  readonly patienceMs?: number;
+  /** See `createDeliverer`. */
+  readonly earlyMs?: number;
   /** Private address ranges that may be delivered to, comma-separated. */
   readonly allowCidrs: string | null;
   readonly egress?: WebhookEgress | undefined;
@@ -62,11 +66,13 @@ export function createOutgoingWebhooks(options: OutgoingOptions) {
     send: sender.send,
     settle,
     leaseMs: timeoutMs + leaseMarginMs,
+    ...(options.earlyMs === undefined ? {} : { earlyMs: options.earlyMs }),
   });
   const recovery = createDeliveryRecovery({
     ...common,
     settle,
     fullHosts: () => deliverer.fullHosts(),
+    ...(options.patienceMs === undefined ? {} : { patienceMs: options.patienceMs }),
   });
   const onActive = () => dispatcher.wake();
   return {

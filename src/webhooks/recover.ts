@@ -47,8 +47,14 @@ export function createDeliveryRecovery(parts: {
   clock: Clock;
   log: Logger;
   writer: Writer;
+  /**
+   * How long a due delivery is left to its first announcement, and to each later one: whoever has
+   * taken it may be another process, in which it waits for its host.
+   */
+  patienceMs?: number;
 }): DeliveryRecovery {
-  const { database, queue, settle, fullHosts, clock, log, writer } = parts;
+  const { database, queue, settle, fullHosts, clock, log, writer, patienceMs = 0 } = parts;
+  let announcedAt = Number.NEGATIVE_INFINITY;
   /** The webhook that the last sweep ended with. */
   let after = '';
 
@@ -76,7 +82,9 @@ export function createDeliveryRecovery(parts: {
   }
 
   async function announceDue(): Promise<void> {
-    const now = clock.now();
+    if (clock.monotonic() - announcedAt < patienceMs) return;
+    announcedAt = clock.monotonic();
+    const now = clock.now() - patienceMs;
     const full = fullHosts();
     const webhooks = await findWaitingWebhooks(database.read, {
       after,

@@ -145,3 +145,33 @@ export async function deleteDeliveries(tx: Transaction, ids: readonly string[]) 
   await tx.all(removeAttempts, { ids: idsParam(deleted.map(({ id }) => id)) });
   return deleted;
 }
+
+/** More deliveries than this are not counted. */
+const overdueMax = 10_000;
+
+const overdue = statement<{ now: number }>()((db, p) =>
+  db
+    .selectFrom((eb) =>
+      eb
+        .selectFrom('webhook_deliveries')
+        .select('due_at')
+        .where('status', '=', sql.lit('pending'))
+        .where('due_at', '<=', p('now'))
+        .orderBy('due_at')
+        .limit(sql.lit(overdueMax))
+        .as('overdue'),
+    )
+    .select((eb) => [
+      eb.fn.countAll<number>().as('n'),
+      eb.fn.min<number | null>('due_at').as('oldest'),
+    ]),
+);
+
+/** How many deliveries are due and not under way, up to 10,000, and since when the oldest of them is. */
+export async function findOverdue(
+  db: Handle,
+  now: number,
+): Promise<{ n: number; oldest: number | undefined }> {
+  const row = await db.first(overdue, { now });
+  return { n: Number(row?.n ?? 0), oldest: row?.oldest ?? undefined };
+}

@@ -8,15 +8,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type App, startApp } from '../../src/app.ts';
 import type { Parts } from '../../src/composition/parts.ts';
-import { type Config, readConfig } from '../../src/config.ts';
+import { openStores } from '../../src/composition/stores.ts';
+import { readConfig } from '../../src/config.ts';
 import type { Database } from '../../src/database/database.ts';
-import { openPostgres } from '../../src/database/postgres.ts';
-import { openSqlite } from '../../src/database/sqlite.ts';
 import { encryptionKeyOf } from '../../src/encryption-key.ts';
 import { startExecutorPool } from '../../src/executors/pool.ts';
 import type { Clock } from '../../src/kernel/clock.ts';
 import { createLogger, type Logger } from '../../src/kernel/log.ts';
-import { createMemoryQueue } from '../../src/queue/memory.ts';
 import { waitFor } from './wait-for.ts';
 
 export const adminSecret = 'the-admin-secret-of-the-tests';
@@ -97,13 +95,14 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
       env: { SKILLS_ALLOW_CIDRS: config.skillsAllowCidrs ?? '' },
       log,
     }));
-  const database = options.parts?.database ?? (await openDatabase(config, log));
+  const stores = await openStores(config, log, options.parts?.database);
+  const { database } = stores;
   const app = await startApp({
     config,
     version: '0.0.0-test',
     adminSecret,
     encryptionKey: encryptionKeyOf(config.encryptionKey, config.dataDir, config.isEmbedded),
-    queue: createMemoryQueue(log),
+    ...stores,
     log,
     ...(options.clock === undefined ? {} : { clock: options.clock }),
     ...options.parts,
@@ -121,12 +120,6 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
       rmSync(dataDir, { recursive: true, force: true });
     },
   };
-}
-
-function openDatabase(config: Config, log: Logger): Promise<Database> {
-  return config.databaseUrl === null
-    ? openSqlite(config.dataDir)
-    : openPostgres(config.databaseUrl, log);
 }
 
 /** What a test asks of a platform at `url`, in whichever process it runs. */

@@ -22,6 +22,8 @@ const startDeadlineMs = 20_000;
 
 export interface PostgresServer {
   readonly port: number;
+  /** Of the postmaster, the parent of all its processes. */
+  readonly pid: number;
   /** Where its Unix socket is, for what should not depend on TCP. */
   readonly socketDirectory: string;
   /** Connection URL of one of its databases; of the maintenance database when left out. */
@@ -65,9 +67,11 @@ function configuredDirectory(): string {
 
 /**
  * Starts a server. `durable` turns fsync on, for tests that count what survives; killing
- * processes alone loses nothing without it, only a power cut would.
+ * processes alone loses nothing without it, only a power cut would. `settings` go over its own.
  */
-export async function startPostgres(options: { durable?: boolean } = {}): Promise<PostgresServer> {
+export async function startPostgres(
+  options: { durable?: boolean; settings?: Readonly<Record<string, string>> } = {},
+): Promise<PostgresServer> {
   const binaries = findPostgres();
   if (binaries === undefined) throw new Error('PostgreSQL is not installed.');
   // PostgreSQL refuses to run as root.
@@ -84,7 +88,12 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
       async () => {
         server = await supervise(directory, account, 'QUIT', [
           join(binaries ?? '', 'postgres'),
-          ...settings(data, directory, port, options.durable ?? false),
+          '-D',
+          data,
+          ...switches({
+            ...settings(directory, port, options.durable ?? false),
+            ...options.settings,
+          }),
         ]);
         if (await ready(server, data)) return true;
         // Another program took the port, or the processes of a killed server are still ending.
@@ -112,6 +121,9 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
   return {
     get port() {
       return port;
+    },
+    get pid() {
+      return server?.pid ?? 0;
     },
     socketDirectory: directory,
     url,
@@ -147,8 +159,8 @@ function initialize(initdb: string, data: string, account: Account): void {
   );
 }
 
-function settings(data: string, directory: string, port: number, durable: boolean): string[] {
-  const switches = {
+function settings(directory: string, port: number, durable: boolean): Record<string, string> {
+  return {
     listen_addresses: '127.0.0.1',
     unix_socket_directories: directory,
     port: String(port),
@@ -161,11 +173,10 @@ function settings(data: string, directory: string, port: number, durable: boolea
     autovacuum_naptime: '10s',
     timezone: 'UTC',
   };
-  return [
-    '-D',
-    data,
-    ...Object.entries(switches).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
-  ];
+}
+
+function switches(settings: Readonly<Record<string, string>>): string[] {
+  return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 }
 
 /** Waits until the server says so in its lock file; false when it ended instead. */

@@ -14,6 +14,7 @@ const commandTimeoutMs = 5_000;
 
 export interface RedisServer {
   readonly port: number;
+  readonly pid: number;
   readonly url: string;
   /** Sends one inline command, such as `FLUSHALL`, and returns the first line of the answer. */
   command(line: string): Promise<string>;
@@ -38,8 +39,16 @@ export function findRedis(): string | undefined {
   return undefined;
 }
 
-/** Starts a server. With `persist` each write is on disk before it is answered. */
-export async function startRedis(options: { persist?: boolean } = {}): Promise<RedisServer> {
+/** When what is written goes to disk. */
+type Fsync = 'always' | 'everysec';
+
+/**
+ * Starts a server. With `persist` each write is on disk before it is answered, or, as is usual
+ * where Redis serves a queue, within a second (`everysec`).
+ */
+export async function startRedis(
+  options: { persist?: boolean; fsync?: Fsync } = {},
+): Promise<RedisServer> {
   const program = findRedis();
   if (program === undefined) throw new Error('Redis is not installed.');
   const directory = serverDirectory('redis', null);
@@ -53,7 +62,7 @@ export async function startRedis(options: { persist?: boolean } = {}): Promise<R
       async () => {
         server = await supervise(directory, null, 'KILL', [
           program ?? '',
-          ...settings(directory, port, options.persist ?? false),
+          ...settings(directory, port, options.persist ?? false, options.fsync ?? 'always'),
         ]);
         if (await answers(server, command)) return true;
         port = await freePort();
@@ -78,6 +87,9 @@ export async function startRedis(options: { persist?: boolean } = {}): Promise<R
     get port() {
       return port;
     },
+    get pid() {
+      return server?.pid ?? 0;
+    },
     get url() {
       return `redis://127.0.0.1:${port}`;
     },
@@ -93,7 +105,7 @@ export async function startRedis(options: { persist?: boolean } = {}): Promise<R
   };
 }
 
-function settings(directory: string, port: number, persist: boolean): string[] {
+function settings(directory: string, port: number, persist: boolean, fsync: Fsync): string[] {
   return [
     '--bind',
     '127.0.0.1',
@@ -106,7 +118,7 @@ function settings(directory: string, port: number, persist: boolean): string[] {
     '--appendonly',
     persist ? 'yes' : 'no',
     '--appendfsync',
-    'always',
+    fsync,
     '--maxmemory-policy',
     'noeviction',
   ];

@@ -1,0 +1,24 @@
+/**
+ * Asks the process in this container how it is, for Docker's HEALTHCHECK and Kubernetes' probes.
+ * Exit code 0 is yes.
+ *
+ *     node deploy/probe.ts            is it of use? /health says ok or degraded
+ *     node deploy/probe.ts --answers  does it live? /health answers, whatever it says
+ *
+ * Whoever restarts processes has to ask the second: while PostgreSQL or Redis is away /health is 503,
+ * and a restart would bring neither back, only break off what runs.
+ */
+
+/** Well above the 100 ms in which /health answers, and below the timeouts of those who ask. */
+const deadlineMs = 4_000;
+
+const url = `http://127.0.0.1:${process.env['PORT'] ?? '3000'}/health`;
+try {
+  const answer = await fetch(url, { signal: AbortSignal.timeout(deadlineMs) });
+  console.log(await answer.text());
+  process.exit(answer.ok || process.argv.includes('--answers') ? 0 : 1);
+} catch (error) {
+  const { message, cause } = error as Error;
+  console.log(`${url}: ${cause instanceof Error ? cause.message : message}`);
+  process.exit(1);
+}

@@ -1,0 +1,38 @@
+/** What the commands beside the platform share: their settings, and how they end. */
+import { variables } from './config.ts';
+import { sentenceOf } from './sentence-of.ts';
+
+export interface CommandSettings {
+  readonly dataDir: string;
+  readonly databaseUrl: string | null;
+}
+
+/** Runs a command with its settings; ends with code 1 and one sentence when it cannot. */
+export async function runCommand(
+  environment: Readonly<Record<string, string | undefined>>,
+  command: (settings: CommandSettings) => Promise<void>,
+): Promise<void> {
+  try {
+    await command({
+      dataDir: setting(environment, variables.dataDir) ?? '',
+      databaseUrl: setting(environment, variables.databaseUrl),
+    });
+  } catch (error) {
+    process.stderr.write(`${sentenceOf(error)}\n`);
+    process.exitCode = 1;
+  }
+}
+
+type TextVariable = (typeof variables)['dataDir'] | (typeof variables)['databaseUrl'];
+
+function setting(
+  environment: Readonly<Record<string, string | undefined>>,
+  variable: TextVariable,
+): string | null {
+  const given = environment[variable.name] ?? variable.default;
+  if (given === null) return null;
+  const result = variable.read(given);
+  if ('value' in result) return result.value;
+  // Not the value itself: there may be a password in it.
+  throw new Error(`${variable.name}: expected ${result.expected}`);
+}

@@ -1,0 +1,54 @@
+/** What /health watches (specification: Health and metrics). */
+import type { Probe } from '../http/health.ts';
+import { findOldestDue } from '../jobs/jobs.store.ts';
+import { jobQueues } from '../jobs/recover.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { Parts } from './parts.ts';
+import type { Slices } from './slices.ts';
+
+/** A due job that nobody has claimed for so long, while nobody claims anything, waits in vain. */
+const stuckMs = 30_000;
+
+export function probesOf(
+  { database, queue, executors }: Parts,
+  { processes }: Slices,
+  clock: Clock,
+): Probe[] {
+  const probes: Probe[] = [
+    { name: 'database', isCritical: true, check: () => database.ping() },
+    { name: 'queue', isCritical: true, check: async () => assertTrue(queue.isConnected()) },
+  ];
+  if (executors !== null) {
+    probes.push({
+      name: 'executors',
+      isCritical: false,
+      check: async () => assertTrue(executors.stats().executors > 0),
+    });
+  }
+  if (processes !== null) {
+    probes.push(
+      {
+        name: 'workers',
+        isCritical: false,
+        async check() {
+          assertTrue(processes.live('worker') > 0);
+          const since = clock.now() - stuckMs;
+          if (processes.lastClaimAt() > since) return;
+          for (const name of jobQueues) {
+            assertTrue((await findOldestDue(database.read, name, since)) === undefined);
+          }
+        },
+      },
+      {
+        name: 'schedulers',
+        isCritical: false,
+        check: async () => assertTrue(processes.live('scheduler') > 0),
+      },
+    );
+  }
+  return probes;
+}
+
+function assertTrue(holds: boolean): void {
+  if (!holds) throw new Error('The probe found it down');
+}

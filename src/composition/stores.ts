@@ -1,0 +1,47 @@
+/** The stores that a configuration asks for: what a platform keeps things in, and hears of work by. */
+import type { Config } from '../config.ts';
+import type { Database } from '../database/database.ts';
+import type { Logger } from '../kernel/log.ts';
+import { createMemoryQueue } from '../queue/memory.ts';
+import type { Queue } from '../queue/queue.ts';
+import type { ClusterParts } from './parts.ts';
+
+export interface Stores {
+  readonly database: Database;
+  readonly queue: Queue;
+  readonly cluster: ClusterParts | null;
+}
+
+/** Opens them; a database that is handed in is used instead of the configured one. */
+export async function openStores(
+  config: Config,
+  log: Logger,
+  given?: Database | undefined,
+): Promise<Stores> {
+  const database = given ?? (await openDatabase(config, log));
+  if (config.redisUrl === null) return { database, queue: createMemoryQueue(log), cluster: null };
+  // Loaded only where they are used: they are a good part of what there is to load.
+  const [{ openRedis }, { createRedisBus }, { createDatabaseClock }, { createBullmqQueue }] =
+    await Promise.all([
+      import('../redis/redis.ts'),
+      import('../redis/bus.ts'),
+      import('../database/clock.ts'),
+      import('../queue/bullmq.ts'),
+    ]);
+  const clock = await createDatabaseClock(database);
+  const redis = openRedis(config.redisUrl, log);
+  return {
+    database,
+    queue: createBullmqQueue(redis, log),
+    cluster: { redis, bus: createRedisBus(redis), clock },
+  };
+}
+
+async function openDatabase(config: Config, log: Logger): Promise<Database> {
+  if (config.databaseUrl === null) {
+    const { openSqlite } = await import('../database/sqlite.ts');
+    return openSqlite(config.dataDir);
+  }
+  const { openPostgres } = await import('../database/postgres.ts');
+  return openPostgres(config.databaseUrl, log, { connectionsMax: config.databasePoolMax });
+}

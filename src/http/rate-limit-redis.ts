@@ -1,0 +1,134 @@
+/**
+ * The exact sliding minute over many processes: the moments of a key's allowed hits are a sorted set
+ * in Redis, by Redis's own clock, and one script judges whatever hits arrive together. While Redis
+ * cannot be used, requests are refused rather than let through without a limit; those that record
+ * work are judged by each process for its share of the limit, so that work is accepted as long as
+ * the database can record it.
+ */
+import { PlatformError } from '../kernel/errors.ts';
+import type { Logger } from '../kernel/log.ts';
+import type { Redis } from '../redis/redis.ts';
+import { type RateDecision, type RateLimiter, windowMs } from './rate-limit.ts';
+
+/** Hits judged by one call of the script. */
+const togetherMax = 200;
+const prefix = 'rate-limit:';
+
+/**
+ * For each key and limit: [allowed, hits in the window, ms until the oldest leaves, ms until one more
+ * hit is allowed]; before them Redis's time in milliseconds. Refused hits are not recorded. A moment
+ * is recorded in microseconds; two hits in one are told apart by a counter.
+ */
+const script = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local window = ${windowMs} * 1000
+local answer = { string.format('%.0f', now / 1000) }
+for i, key in ipairs(KEYS) do
+  local limit = tonumber(ARGV[i])
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', now - window))
+  local hits = redis.call('ZCARD', key)
+  local allowed = hits < limit and 1 or 0
+  if allowed == 1 then
+    redis.call('ZADD', key, string.format('%.0f', now), string.format('%.0f', now) .. '-' .. hits .. '-' .. i)
+    redis.call('PEXPIRE', key, ${windowMs})
+    hits = hits + 1
+  end
+  local function left(n)
+    local entry = redis.call('ZRANGE', key, n, n, 'WITHSCORES')
+    return math.ceil((entry[2] + window - now) / 1000)
+  end
+  table.insert(answer, allowed)
+  table.insert(answer, hits)
+  table.insert(answer, left(0))
+  table.insert(answer, allowed == 1 and 0 or left(hits - limit))
+end
+return answer
+`;
+
+interface Hit {
+  readonly key: string;
+  readonly limit: number;
+  resolve(decision: RateDecision): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * `local` judges in this process alone; `processes` tells among how many a limit is shared while
+ * Redis cannot be used.
+ */
+export function createRedisRateLimiter(
+  redis: Redis,
+  local: RateLimiter,
+  processes: () => number,
+  log: Logger,
+): RateLimiter {
+  const { commands } = redis;
+  commands.defineCommand('judgeHits', { lua: script });
+  const judgeHits = (keys: string[], limits: number[]) =>
+    (
+      commands as unknown as {
+        judgeHits(...args: (string | number)[]): Promise<(string | number)[]>;
+      }
+    ).judgeHits(keys.length, ...keys, ...limits);
+  let waiting: Hit[] = [];
+
+  /** Judges what has arrived in this turn of the event loop. */
+  function judgeAll(): void {
+    const hits = waiting;
+    waiting = [];
+    for (let from = 0; from < hits.length; from += togetherMax) {
+      void judge(hits.slice(from, from + togetherMax));
+    }
+  }
+
+  async function judge(hits: readonly Hit[]): Promise<void> {
+    try {
+      const answer = await judgeHits(
+        hits.map(({ key }) => prefix + key),
+        hits.map(({ limit }) => limit),
+      );
+      const now = Number(answer[0]);
+      hits.forEach(({ limit, resolve }, i) => {
+        const [allowed, count, untilLeaves, untilFree] = answer
+          .slice(1 + 4 * i, 5 + 4 * i)
+          .map(Number) as [number, number, number, number];
+        resolve({
+          allowed: allowed === 1,
+          limit,
+          remaining: Math.max(0, limit - count),
+          reset: Math.ceil((now + untilLeaves) / 1000),
+          retryAfter: Math.max(1, Math.ceil(untilFree / 1000)),
+        });
+      });
+    } catch (error) {
+      for (const { reject } of hits) reject(error);
+    }
+  }
+
+  function judged(key: string, limit: number): Promise<RateDecision> {
+    return new Promise((resolve, reject) => {
+      if (waiting.length === 0) setImmediate(judgeAll);
+      waiting.push({ key, limit, resolve, reject });
+    });
+  }
+
+  return {
+    async hit(key, limit, isNeeded = false) {
+      try {
+        if (redis.isConnected()) return await judged(key, limit);
+      } catch (err) {
+        log.debug({ err }, 'Redis judged no hit');
+      }
+      if (!isNeeded) {
+        throw new PlatformError(
+          'service_unavailable',
+          'The store that counts requests cannot be reached right now',
+          { retryAfter: 2 },
+        );
+      }
+      const share = Math.max(1, Math.floor(limit / Math.max(1, processes())));
+      return { ...(await local.hit(key, share)), limit };
+    },
+  };
+}

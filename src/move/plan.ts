@@ -1,0 +1,107 @@
+/**
+ * What there is to move, as the databases themselves tell it: a table that a later migration makes
+ * is moved without a word here. Whatever could not be moved as it is stops the move before its first row.
+ */
+import { sql, type TableMetadata } from 'kysely';
+import type { Handle, Transaction } from '../database/database.ts';
+import { indexAllMemories } from '../memories/index-all.ts';
+
+/** A table that is copied row by row. */
+export interface CopiedTable {
+  readonly name: string;
+  /** Those that both databases have, with PostgreSQL's name of their type. */
+  readonly columns: readonly { readonly name: string; readonly type: string }[];
+  /** Columns that only PostgreSQL has, with what the rows that come from SQLite have in them. */
+  readonly constants: Readonly<Record<string, string>>;
+  /** Columns that PostgreSQL numbers by itself. */
+  readonly numbered: readonly string[];
+}
+
+/** A table that is made from what was copied, since the two databases keep it differently. */
+export interface DerivedTable {
+  readonly name: string;
+  make(tx: Transaction): Promise<void>;
+}
+
+export interface MovePlan {
+  readonly copied: readonly CopiedTable[];
+  readonly derived: readonly DerivedTable[];
+}
+
+const derivedTables: Readonly<Record<string, DerivedTable['make']>> = {
+  memory_index: indexAllMemories,
+};
+
+const constants: Readonly<Record<string, CopiedTable['constants']>> = {
+  // Cursors of SQLite stand at this transaction, and PostgreSQL's own are all greater: so the events
+  // that were not read there are read here, in their order and before all new ones.
+  events: { txid: '0' },
+};
+
+/** Holds the two schemas together. Throws a sentence that names what it does not know how to move. */
+export async function planMove(source: Handle, target: Handle): Promise<MovePlan> {
+  const [kinds, from, into] = await Promise.all([
+    kindsOfTables(source),
+    source.kysely.introspection.getTables(),
+    tablesOf(target),
+  ]);
+  const copied: CopiedTable[] = [];
+  const derived: DerivedTable[] = [];
+  for (const { name, columns } of from) {
+    const kind = kinds.get(name);
+    // What SQLite keeps for itself behind a virtual table.
+    if (kind === 'shadow') continue;
+    const twin = into.get(name);
+    if (twin === undefined) throw unknown(`PostgreSQL has no table ${name}`);
+    const make = derivedTables[name];
+    if (make !== undefined) derived.push({ name, make });
+    else if (kind === 'table') {
+      const names = columns.map((column) => column.name);
+      copied.push(copiedTable(names, twin));
+    } else throw unknown(`it does not know what makes up the ${kind} table ${name}`);
+  }
+  return { copied, derived };
+}
+
+function copiedTable(columns: readonly string[], twin: TableMetadata): CopiedTable {
+  const there = new Set(twin.columns.map((column) => column.name));
+  const missing = columns.find((column) => !there.has(column));
+  if (missing !== undefined)
+    throw unknown(`PostgreSQL's table ${twin.name} has no column ${missing}`);
+  const filled = constants[twin.name] ?? {};
+  const known = new Set([...columns, ...Object.keys(filled)]);
+  const extra = twin.columns.find((column) => !known.has(column.name));
+  if (extra !== undefined) {
+    throw unknown(`it does not know what to put in the column ${extra.name} of ${twin.name}`);
+  }
+  return {
+    name: twin.name,
+    columns: twin.columns
+      .filter(({ name }) => columns.includes(name))
+      .map(({ name, dataType }) => ({ name, type: dataType })),
+    constants: filled,
+    numbered: twin.columns.filter((column) => column.isAutoIncrementing).map(({ name }) => name),
+  };
+}
+
+/** `table`, `virtual`, `view`, or `shadow` for what is behind a virtual one. */
+async function kindsOfTables(source: Handle): Promise<Map<string, string>> {
+  const { rows } = await sql<{ name: string; type: string }>`
+    select name, type from pragma_table_list where schema = 'main'`.execute(source.kysely);
+  return new Map(rows.map(({ name, type }) => [name, type]));
+}
+
+/** The tables in the schema that unqualified names mean; another program's may be beside it. */
+async function tablesOf(target: Handle): Promise<Map<string, TableMetadata>> {
+  const { rows } = await sql<{ schema: string }>`select current_schema() as schema`.execute(
+    target.kysely,
+  );
+  const tables = await target.kysely.introspection.getTables();
+  return new Map(
+    tables.filter(({ schema }) => schema === rows[0]?.schema).map((table) => [table.name, table]),
+  );
+}
+
+function unknown(what: string): Error {
+  return new Error(`This version cannot move the data: ${what}`);
+}

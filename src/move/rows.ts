@@ -1,0 +1,90 @@
+/** Rows on their way from SQLite to PostgreSQL, in batches, so that memory does not grow with them. */
+import { type Kysely, sql } from 'kysely';
+import type { Handle, Transaction } from '../database/database.ts';
+import type { CopiedTable } from './plan.ts';
+
+/** Rows of one statement, and characters, of which a single row may have more. */
+const batchRowsMax = 2_000;
+const batchCharactersMax = 2_000_000;
+
+type Value = string | number | null;
+type Row = Record<string, Value>;
+
+/** Copies all rows; how many there were. */
+export async function copyRows(
+  source: Handle,
+  tx: Transaction,
+  table: CopiedTable,
+): Promise<number> {
+  // As any table: which one it is, is known when it runs.
+  const anyTable = source.kysely as unknown as Kysely<Record<string, Row>>;
+  const names = table.columns.map(({ name }) => name);
+  const insert = insertInto(tx, table);
+  let batch = emptyBatch(table);
+  let copied = 0;
+  let under: Promise<unknown> = Promise.resolve();
+  // The next batch is read while PostgreSQL works on the last one.
+  const flush = async () => {
+    await under;
+    copied += batch.rows;
+    under = insert(batch);
+    // Whoever waits for it hears of its failure.
+    under.catch(() => {});
+    batch = emptyBatch(table);
+  };
+  for await (const row of anyTable.selectFrom(table.name).select(names).stream()) {
+    add(batch, table, row);
+    if (batch.rows >= batchRowsMax || batch.characters >= batchCharactersMax) await flush();
+  }
+  if (batch.rows > 0) await flush();
+  await under;
+  return copied;
+}
+
+/** For each column its values, as they stand in the text of a PostgreSQL array. */
+interface Batch {
+  readonly columns: readonly string[][];
+  rows: number;
+  characters: number;
+}
+
+function emptyBatch({ columns }: CopiedTable): Batch {
+  return { columns: columns.map(() => []), rows: 0, characters: 0 };
+}
+
+function add(batch: Batch, { name: table, columns }: CopiedTable, row: Row): void {
+  batch.rows += 1;
+  for (const [i, { name }] of columns.entries()) {
+    const element = elementOf(row[name]);
+    if (element === null) {
+      throw new Error(`The column ${name} of ${table} holds what is neither text nor a number`);
+    }
+    batch.characters += element.length;
+    batch.columns[i]?.push(element);
+  }
+}
+
+const special = /["\\]/g;
+
+/** A value as an element of an array's text; null for one that has no such form. */
+function elementOf(value: unknown): string | null {
+  if (value === null) return 'NULL';
+  if (typeof value === 'string') return `"${value.replace(special, '\\$&')}"`;
+  return Number.isFinite(value) ? String(value) : null;
+}
+
+/** One array for each column: as parameters of their own the values would cost more than their insertion. */
+function insertInto(tx: Transaction, { name, columns, constants }: CopiedTable) {
+  const into = [...columns.map((column) => column.name), ...Object.keys(constants)];
+  const refs = sql.join(into.map((column) => sql.ref(column)));
+  const more = Object.values(constants).map((value) => sql`, ${sql.lit(value)}`);
+  return (batch: Batch) => {
+    const arrays = columns.map(
+      ({ type }, i) => sql`${`{${batch.columns[i]?.join()}}`}::${sql.id(type)}[]`,
+    );
+    return sql`insert into ${sql.table(name)} (${refs})
+      select rows.* ${sql.join(more, sql``)} from unnest(${sql.join(arrays)}) as rows`.execute(
+      tx.kysely,
+    );
+  };
+}

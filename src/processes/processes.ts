@@ -1,0 +1,76 @@
+/**
+ * The processes of a cluster, of each other: every one says every few seconds that it is there, what
+ * it does and which skills it has loaded. Who has not been heard of for a while counts as gone.
+ */
+import type { Database } from '../database/database.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { newId } from '../kernel/ids.ts';
+import { findProcesses, forgetProcesses, recordProcess } from './processes.store.ts';
+
+/** Between two beats. */
+export const beatEveryMs = 3_000;
+/** Silence after which a process counts as gone: a few beats, and room for a slow database. */
+const goneAfterMs = 15_000;
+/** Rows of processes that ended without a word are kept for so long. */
+const forgottenAfterMs = 60 * 60 * 1000;
+
+export interface Processes {
+  /** Says that this process is there, and learns who else is. */
+  beat(): Promise<void>;
+  /** Notes that this process has claimed work. */
+  claimed(): void;
+  /** How many processes of a role there were at the last beat. */
+  live(role: string): number;
+  /** Skills that any of them has loaded. */
+  skills(): ReadonlySet<string>;
+  /** When any of them last claimed a job, as far as is known. */
+  lastClaimAt(): number;
+  /** Says that this process is about to end. */
+  leave(): Promise<void>;
+}
+
+export function createProcesses(parts: {
+  database: Database;
+  clock: Clock;
+  roles: readonly string[];
+  version: string;
+  skills: readonly string[];
+}): Processes {
+  const { database, clock, roles, version, skills } = parts;
+  const id = newId();
+  const startedAt = clock.now();
+  let lastClaimAt = 0;
+  let live: { roles: readonly string[]; skills: readonly string[]; lastClaimAt: number }[] = [];
+
+  return {
+    async beat() {
+      const now = clock.now();
+      await database.write((tx) =>
+        recordProcess(tx, {
+          id,
+          roles: JSON.stringify(roles),
+          version,
+          skills: JSON.stringify(skills),
+          started_at: startedAt,
+          seen_at: now,
+          last_claim_at: lastClaimAt,
+        }),
+      );
+      const rows = await findProcesses(database.read, now - goneAfterMs);
+      live = rows.map((row) => ({
+        roles: JSON.parse(row.roles) as string[],
+        skills: JSON.parse(row.skills) as string[],
+        lastClaimAt: row.last_claim_at,
+      }));
+    },
+    claimed() {
+      lastClaimAt = clock.now();
+    },
+    live: (role) => live.filter((one) => one.roles.includes(role)).length,
+    skills: () => new Set(live.flatMap((one) => one.skills)),
+    lastClaimAt: () => Math.max(lastClaimAt, ...live.map((one) => one.lastClaimAt)),
+    async leave() {
+      await database.write((tx) => forgetProcesses(tx, id, clock.now() - forgottenAfterMs));
+    },
+  };
+}

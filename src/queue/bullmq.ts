@@ -1,0 +1,322 @@
+/**
+ * The queue that processes share: hints as BullMQ jobs in Redis, whose ids name the rows. A hint is
+ * gone from Redis as soon as a worker has taken it, since the claim in the database is what counts;
+ * so nothing of BullMQ's own (locks, stalled jobs, retries) decides about work. Everything in here
+ * may be lost, and the sweep brings it back.
+ */
+import { setTimeout as elapsed } from 'node:timers/promises';
+import { Job, Queue as Lane, Worker } from 'bullmq';
+import type { Logger } from '../kernel/log.ts';
+import { type QueueName, queueNames } from '../kernel/queues.ts';
+import type { Redis } from '../redis/redis.ts';
+import { createPlaces, type Places } from './places.ts';
+import type { Consumer, Hint, HintHandler, Queue } from './queue.ts';
+
+/** Hints kept in Redis for each queue, due ones and delayed ones each. */
+const hintsMax = 20_000;
+/** Below this many due hints the queue asks for more: enough for a second of the fastest workers. */
+const hungryBelow = 4_000;
+/** Hints of this process that may be on their way to Redis; more are dropped. */
+const underWayMax = 20_000;
+/** Hints sent together. */
+const bulkMax = 500;
+/** Between two looks at how many hints there are. */
+const lookEveryMs = 500;
+/** Hints taken from one queue at a time; each is on its way for a round trip or two. */
+const takersMax = 8;
+/** A worker that has a place free, but takes nothing of what waits for so long, is made anew. */
+const stuckMs = 4_000;
+/** Longest wait for the next hint: a wake-up that got lost holds a hint up for that long. */
+const blockSeconds = 1;
+const againMs = 200;
+const closeMs = 1_500;
+
+interface Depth {
+  waiting: number;
+  delayed: number;
+}
+
+interface SharedLane {
+  readonly name: QueueName;
+  readonly lane: Lane;
+  /** What the last look found, and what this process has announced since. */
+  readonly depth: Depth;
+  outgoing: Hint[];
+  underWay: number;
+  consumer: LaneConsumer | null;
+}
+
+/** Where hints are taken from, until it is given up. */
+interface Source {
+  readonly worker: Worker;
+  readonly gone: PromiseWithResolvers<null>;
+}
+
+interface LaneConsumer extends Consumer {
+  /** Looks whether it is stuck. */
+  watch(waiting: number): void;
+  /** Takes nothing more and lets go of its connections. */
+  close(): Promise<void>;
+}
+
+export function createBullmqQueue(redis: Redis, log: Logger): Queue {
+  const lanes = new Map(queueNames.map((name) => [name, openLane(name, redis)]));
+  const laneOf = (name: QueueName) => lanes.get(name) as SharedLane;
+  let isClosed = false;
+
+  async function look(one: SharedLane): Promise<void> {
+    if (!redis.isConnected()) return;
+    const counts = await one.lane.getJobCounts('waiting', 'delayed');
+    one.depth.waiting = counts['waiting'] ?? 0;
+    one.depth.delayed = counts['delayed'] ?? 0;
+    one.consumer?.watch(one.depth.waiting);
+  }
+
+  const lookAll = () => {
+    // A look that fails says what `isConnected` says anyhow.
+    for (const one of lanes.values()) look(one).catch(() => {});
+  };
+  lookAll();
+  const looking = setInterval(lookAll, lookEveryMs).unref();
+
+  /** Sends what was announced in this turn of the event loop, all of it together. */
+  async function send(one: SharedLane): Promise<void> {
+    const hints = one.outgoing;
+    one.outgoing = [];
+    try {
+      for (let from = 0; from < hints.length && !isClosed; from += bulkMax) {
+        await one.lane.addBulk(hints.slice(from, from + bulkMax).map(asJob));
+      }
+    } catch (error) {
+      log.debug({ err: error, queue: one.name }, 'hints got lost; the sweep announces them again');
+    }
+    one.underWay -= hints.length;
+  }
+
+  return {
+    announce(name, hints) {
+      if (isClosed || !redis.isConnected()) return;
+      const one = laneOf(name);
+      const wasEmpty = one.outgoing.length === 0;
+      for (const hint of hints) {
+        const kind = hint.delayMs > 0 ? 'delayed' : 'waiting';
+        if (one.depth[kind] >= hintsMax || one.underWay >= underWayMax) continue;
+        one.depth[kind]++;
+        one.underWay++;
+        one.outgoing.push(hint);
+      }
+      if (wasEmpty && one.outgoing.length > 0) setImmediate(() => void send(one));
+    },
+
+    consume(name, concurrency, handler) {
+      const one = laneOf(name);
+      if (one.consumer !== null) throw new Error(`Queue ${name} has a consumer already.`);
+      const consumer = consumerOf(name, redis, log, createPlaces(concurrency), handler);
+      one.consumer = consumer;
+      return {
+        ...consumer,
+        stop() {
+          if (one.consumer === consumer) one.consumer = null;
+          return consumer.stop();
+        },
+      };
+    },
+
+    isHungry: (name) => laneOf(name).depth.waiting < hungryBelow,
+    isConnected: () => !isClosed && redis.isConnected(),
+
+    async close() {
+      if (isClosed) return;
+      isClosed = true;
+      clearInterval(looking);
+      await Promise.all(
+        [...lanes.values()].map(async (one) => {
+          one.outgoing = [];
+          await one.consumer?.close();
+          await inTime(one.lane.close());
+        }),
+      );
+    },
+  };
+}
+
+function openLane(name: QueueName, redis: Redis): SharedLane {
+  const lane = new Lane(name, {
+    connection: redis.commands,
+    skipVersionCheck: true,
+    defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: true },
+    // A log of everything that happens, which nobody reads.
+    streams: { events: { maxLen: 1 } },
+  });
+  // What goes wrong is told to whoever asked for it.
+  lane.on('error', () => {});
+  const depth = { waiting: 0, delayed: 0 };
+  return { name, lane, depth, outgoing: [], underWay: 0, consumer: null };
+}
+
+/** The id tells announcements of one row apart, and makes one of two that say the same. */
+function asJob({ id, generation, delayMs }: Hint) {
+  return {
+    name: 'look',
+    data: null,
+    opts: { jobId: `${id}_${generation}`, ...(delayMs > 0 ? { delay: delayMs } : {}) },
+  };
+}
+
+function rowOf(job: Job): string {
+  const id = job.id ?? '';
+  return id.slice(0, id.lastIndexOf('_'));
+}
+
+function consumerOf(
+  name: QueueName,
+  redis: Redis,
+  log: Logger,
+  places: Places,
+  handler: HintHandler,
+): LaneConsumer {
+  const underWay = new Set<Promise<void>>();
+  let isStopped = false;
+  let source = openSource();
+  let tokens = 0;
+  let takers = 0;
+  let takerFree = Promise.withResolvers<void>();
+  let lastTaken = performance.now();
+
+  function openSource(): Source {
+    const worker = new Worker(name, null, {
+      connection: redis.connection({ blocking: true }),
+      drainDelay: blockSeconds,
+    });
+    worker.on('error', (err) => log.debug({ err, queue: name }, 'a connection of a worker failed'));
+    // Hints that a worker had taken when it died are in nobody's way, but they take room.
+    worker.startStalledCheckTimer().catch(() => {});
+    return { worker, gone: Promise.withResolvers<null>() };
+  }
+
+  /** Takes hints one after the other as long as there is a place for what they ask for. */
+  async function take(): Promise<void> {
+    while (!isStopped) {
+      if (takers >= takersMax) await takerFree.promise;
+      if (!(await places.reserve())) return;
+      const from = source;
+      const token = `${from.worker.id}:${tokens++}`;
+      const job = await Promise.race([nextJob(from, token), from.gone.promise]);
+      if (job === null || isStopped) places.release();
+      else void follow(job, token, from);
+    }
+  }
+
+  async function nextJob({ worker }: Source, token: string): Promise<Job | null> {
+    try {
+      return ((await worker.getNextJob(token)) as Job | undefined) ?? null;
+    } catch (err) {
+      log.debug({ err, queue: name }, 'no hint could be taken');
+      await elapsed(againMs);
+      return null;
+    }
+  }
+
+  /** Begins with a hint, and with what is got for it in return while places last. */
+  async function follow(first: Job, token: string, from: Source): Promise<void> {
+    takers++;
+    for (let job: Job | null = first; job !== null; ) {
+      lastTaken = performance.now();
+      begin(rowOf(job));
+      const goesOn = !isStopped && places.reserveNow();
+      const next = await done(job, token, goesOn, from);
+      if (goesOn && next === null) places.release();
+      job = next;
+    }
+    takers--;
+    takerFree.resolve();
+    takerFree = Promise.withResolvers();
+  }
+
+  /** Takes a hint out of Redis and, with `goesOn`, the next one for it. */
+  async function done(
+    job: Job,
+    token: string,
+    goesOn: boolean,
+    { worker, gone }: Source,
+  ): Promise<Job | null> {
+    try {
+      const next = await Promise.race([job.moveToCompleted(null, token, goesOn), gone.promise]);
+      if (!goesOn || !Array.isArray(next)) return null;
+      const [data, id] = next as [Parameters<typeof Job.fromJSON>[1] | null, string];
+      return data ? Job.fromJSON(worker, data, id) : null;
+    } catch (err) {
+      // After a FLUSHALL, for one, there is nothing left to take out.
+      log.debug({ err, queue: name }, 'a hint could not be taken out');
+      return null;
+    }
+  }
+
+  /** Handles a row in the place that is reserved for it. */
+  function begin(id: string): void {
+    if (!places.occupy(id)) return;
+    const work = handle(id, handler).finally(() => {
+      underWay.delete(work);
+      const again = places.leave(id);
+      if (again && !isStopped && places.reserveNow()) begin(id);
+    });
+    underWay.add(work);
+  }
+
+  async function handle(id: string, run: HintHandler): Promise<void> {
+    try {
+      await run(id);
+    } catch (error) {
+      log.error({ err: error, id }, 'a queue handler failed');
+    }
+  }
+
+  function beginAnew(): void {
+    const old = source;
+    source = openSource();
+    lastTaken = performance.now();
+    old.gone.resolve(null);
+    old.worker.close(true).catch(() => {});
+  }
+
+  const taking = take();
+
+  async function stopTaking(): Promise<void> {
+    if (isStopped) return;
+    isStopped = true;
+    places.close();
+    takerFree.resolve();
+    // Ends the wait for a hint.
+    await inTime(source.worker.close(true));
+    source.gone.resolve(null);
+    await taking;
+  }
+
+  return {
+    places: () => 0,
+    lend: () => places.lend(),
+    run(_id, work) {
+      const doing = work().catch((error: unknown) => {
+        log.error({ err: error }, 'work without a hint failed');
+      });
+      underWay.add(doing);
+      void doing.then(() => underWay.delete(doing));
+    },
+    async stop() {
+      await stopTaking();
+      while (underWay.size > 0) await Promise.all(underWay);
+    },
+    watch(waiting) {
+      if (waiting === 0 || !places.isFree()) lastTaken = performance.now();
+      if (performance.now() - lastTaken < stuckMs || isStopped) return;
+      log.warn({ queue: name, waiting }, 'a worker took nothing of what waits; it begins anew');
+      beginAnew();
+    },
+    close: stopTaking,
+  };
+}
+
+/** Waits for something that Redis may never answer. */
+async function inTime(done: Promise<unknown>): Promise<void> {
+  await Promise.race([done.catch(() => {}), elapsed(closeMs, undefined, { ref: false })]);
+}
