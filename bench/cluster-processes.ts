@@ -5,6 +5,7 @@
 import { rmSync } from 'node:fs';
 import { startPostgres } from '../test/support/postgres.ts';
 import { startRedis } from '../test/support/redis.ts';
+import { waitFor } from '../test/support/wait-for.ts';
 import {
   completedJobs,
   cpuMs,
@@ -88,11 +89,21 @@ export async function withCluster<T>(
       });
       members.push({ ...program, role });
     }
-    return await measure(await clusterOf(subject, stores, members));
+    const cluster = await clusterOf(subject, stores, members);
+    if (subject === 'ours') await skillsKnown(cluster);
+    return await measure(cluster);
   } finally {
     await Promise.all(members.map((member) => member.stop()));
     for (const directory of directories) rmSync(directory, { recursive: true, force: true });
   }
+}
+
+/** An API process hears of skills from a worker, by the database. */
+async function skillsKnown({ url, headers }: Cluster): Promise<void> {
+  await waitFor(async () => (await fetch(`${url}/api/skills/util/v1.0/echo`, { headers })).ok, {
+    describe: 'the API process knows the skills',
+    everyMs: 100,
+  });
 }
 
 async function clusterOf(

@@ -187,7 +187,7 @@ async function queued(count: number): Promise<Figure[]> {
   });
 }
 
-/** A job that nobody works on. */
+/** A job that nobody works on; before it a worker was there and made the skills known. */
 async function acceptOne(stores: Stores): Promise<Pattern> {
   const accept = async (cluster: Cluster) => {
     const { url, headers, body } = echo(cluster);
@@ -196,6 +196,7 @@ async function acceptOne(stores: Stores): Promise<Pattern> {
     if (response.status !== 202) throw new Error(`No pattern to copy: ${JSON.stringify(job)}`);
     return { jobId: job.job_id, conversationId: job.conversation_id };
   };
+  await withCluster('ours', stores, async () => {});
   return await withCluster('ours', stores, accept, { roles: ['api'] });
 }
 
