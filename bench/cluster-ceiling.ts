@@ -27,7 +27,7 @@ const pool = new pg.Pool({
   max: 1,
   // A statement is planned once, while the tables are empty: scanning them would look cheap then,
   // and soon cost three times what the rest of the statement does.
-  options: '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off',
+  options: '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off',
 });
 const server = fastify();
 const isApi = process.env['ROLES'] === 'api';

@@ -8,6 +8,7 @@ import { startRedis } from '../test/support/redis.ts';
 import {
   completedJobs,
   cpuMs,
+  cpuMsAlone,
   headersFor,
   type Program,
   residentMiB,
@@ -102,7 +103,6 @@ async function clusterOf(
   const url = members.find(({ role }) => role === 'api')?.url ?? '';
   const workers = members.filter(({ role }) => role === 'worker');
   const pids = [...members.map(({ pid }) => pid), ...Object.values(stores.pids)];
-  const sum = (of: (pid: number) => number) => pids.reduce((total, pid) => total + of(pid), 0);
   return {
     members,
     url,
@@ -111,7 +111,19 @@ async function clusterOf(
       const counts = await Promise.all(workers.map((worker) => completedJobs(worker.url)));
       return counts.reduce((total, count) => total + count, 0);
     },
-    cpuMs: () => sum(cpuMs),
-    residentMiB: () => sum(residentMiB),
+    cpuMs() {
+      const parts: Record<string, number> = {};
+      const add = (part: string, ms: number) => {
+        parts[part] = (parts[part] ?? 0) + ms;
+      };
+      for (const { role, pid } of members) {
+        const own = cpuMsAlone(pid);
+        add(role, own);
+        if (role === 'worker' && subject === 'ours') add('executors', cpuMs(pid) - own);
+      }
+      for (const [store, pid] of Object.entries(stores.pids)) add(store, cpuMs(pid));
+      return parts;
+    },
+    residentMiB: () => pids.reduce((sum, pid) => sum + residentMiB(pid), 0),
   };
 }

@@ -121,7 +121,7 @@ async function turn(subject: Subject): Promise<Turn> {
       subject,
       {
         ...server,
-        cpuMs: () => cpuMs(server.pid),
+        cpuMs: () => ({ server: cpuMs(server.pid) }),
         residentMiB: () => residentMiB(server.pid),
       },
       loadSeconds,

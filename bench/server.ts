@@ -229,6 +229,11 @@ export function cpuMs(pid: number): number {
   return processTree(pid).reduce((sum, one) => sum + one.cpuMs, 0);
 }
 
+/** What the process alone has used of that; children that have ended count as its own. */
+export function cpuMsAlone(pid: number): number {
+  return processOf(pid)[0]?.cpuMs ?? 0;
+}
+
 /** Resident memory of the process and its descendants, shared pages counted in each. */
 export function residentMiB(pid: number): number {
   return processTree(pid).reduce((sum, one) => sum + residentMiBOf(one.pid), 0);

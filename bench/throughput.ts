@@ -13,8 +13,8 @@ export interface UnderLoad {
   readonly headers: Readonly<Record<string, string>>;
   /** Jobs that have completed since the start. */
   completed(): Promise<number>;
-  /** Processor time that all its processes have used so far. */
-  cpuMs(): number;
+  /** Processor time that its processes have used so far, by what they are. */
+  cpuMs(): Readonly<Record<string, number>>;
   /** Resident memory of all its processes. */
   residentMiB(): number;
 }
@@ -54,9 +54,14 @@ export async function measureTurn(name: string, server: UnderLoad, seconds: numb
   const jobs = (await drained(server, before + load.accepted)) - before;
   clearInterval(watch);
   const perSecond = jobs / ((performance.now() - begun) / 1000);
-  const cpuMicroseconds = ((server.cpuMs() - cpuBefore) * 1000) / jobs;
+  const cpu = Object.entries(server.cpuMs()).map(
+    ([part, ms]) => [part, ((ms - (cpuBefore[part] ?? 0)) * 1000) / jobs] as const,
+  );
+  const cpuMicroseconds = cpu.reduce((sum, [, each]) => sum + each, 0);
+  const parts = cpu.map(([part, each]) => `${part} ${round(each)}`).join(', ');
   console.log(
-    `${name.padEnd(8)} ${round(perSecond)} jobs/s  ${round(cpuMicroseconds)} µs CPU a job  ` +
+    `${name.padEnd(8)} ${round(perSecond)} jobs/s  ${round(cpuMicroseconds)} µs CPU a job` +
+      `${cpu.length > 1 ? ` (${parts})` : ''}  ` +
       `${round(peakMiB)} MiB  (${load.generator}: ${load.accepted} accepted, ${load.refused} refused)`,
   );
   return { perSecond, cpuMicroseconds, peakMiB };

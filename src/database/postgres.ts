@@ -22,8 +22,17 @@ import { type CompiledStatement, compile, type Statement } from './statement.ts'
 import type { Tables } from './tables.ts';
 
 const connectTimeoutMs = 5_000;
-const usualStatementTimeoutMs = 30_000;
-const idleTimeoutMs = 30_000;
+/** No statement of the platform takes as long by itself: what waits longer waits for somebody else. */
+const usualStatementTimeoutMs = 10_000;
+/**
+ * Until an answer is there, beyond what the server may take. A network that has forgotten a connection
+ * does not say so, and TCP would go on hoping for a quarter of an hour.
+ */
+const answerMarginMs = 2_000;
+/** A process that stands still in a transaction holds rows that others wait for. */
+const idleTimeoutMs = 10_000;
+/** For a connection that has failed to show that it is still good. */
+const rollbackTimeoutMs = 1_000;
 /** Values in one statement; the protocol counts them in 16 bits. */
 const valuesMax = 65_535;
 /** Times that a transaction is run which PostgreSQL gives up for another one. */
@@ -49,8 +58,7 @@ export async function openPostgres(
     connectionTimeoutMillis: connectTimeoutMs,
     statement_timeout: statementTimeoutMs,
     idle_in_transaction_session_timeout: idleTimeoutMs,
-    // A host that is gone without a word would otherwise hold a query for as long as TCP hopes.
-    query_timeout: statementTimeoutMs + 5_000,
+    query_timeout: statementTimeoutMs + answerMarginMs,
     keepAlive: true,
     application_name: 'skillwright',
   });
@@ -62,10 +70,7 @@ export async function openPostgres(
   const kysely = kyselyOver(async () => await pool.connect());
   const compiled = compiledStatements(kysely);
   try {
-    await migrate(kysely, 'postgres');
-    if (await adoptRestored(kysely)) {
-      log.info('the database was restored from another server: its events are numbered anew');
-    }
+    await prepare(url, log);
   } catch (error) {
     await pool.end();
     throw error;
@@ -100,7 +105,7 @@ export async function openPostgres(
       return value;
     } catch (error) {
       // A connection that cannot even roll back is not given to anybody else.
-      await client.query('ROLLBACK').catch((cause: Error) => {
+      await client.query(rollback).catch((cause: Error) => {
         broken = cause;
       });
       throw error;
@@ -134,6 +139,32 @@ export async function openPostgres(
       await pool.end();
     },
   };
+}
+
+const rollback = { text: 'ROLLBACK', query_timeout: rollbackTimeoutMs };
+
+/**
+ * Brings the database up to date, on connections of its own: that may take longer than a statement may,
+ * and wait longer for another process that does the same.
+ */
+async function prepare(url: string, log: Logger): Promise<void> {
+  const pool = new pg.Pool({
+    connectionString: url,
+    connectionTimeoutMillis: connectTimeoutMs,
+    keepAlive: true,
+    application_name: 'skillwright start',
+  });
+  pool.on('error', () => {});
+  pool.on('connect', (client) => client.on('error', () => {}));
+  const kysely = kyselyOver(async () => await pool.connect());
+  try {
+    await migrate(kysely, 'postgres');
+    if (await adoptRestored(kysely)) {
+      log.info('the database was restored from another server: its events are numbered anew');
+    }
+  } finally {
+    await pool.end();
+  }
 }
 
 type Queryable = Pick<pg.PoolClient, 'query'>;
@@ -202,10 +233,18 @@ function kyselyOver(connect: () => Promise<Connection>): Kysely<Tables> {
         async end() {},
         async connect() {
           const client = await translated(connect());
+          let isDoubtful = false;
           return {
-            query: (...args: unknown[]) =>
-              translated(client.query(...(args as Parameters<pg.PoolClient['query']>)) as never),
-            release: (destroy?: boolean) => client.release(destroy),
+            async query(...args: unknown[]) {
+              try {
+                return await client.query(...(args as Parameters<pg.PoolClient['query']>));
+              } catch (error) {
+                isDoubtful ||= isUnavailable(error);
+                throw translatedError(error);
+              }
+            },
+            // One that gave no answer would give none to the next who gets it either.
+            release: (destroy?: boolean) => client.release(destroy || isDoubtful),
           } as never;
         },
       },
@@ -222,8 +261,12 @@ async function translated<T>(query: Promise<T>): Promise<T> {
   try {
     return await query;
   } catch (error) {
-    throw isUnavailable(error) ? unavailable(error) : error;
+    throw translatedError(error);
   }
+}
+
+function translatedError(error: unknown): unknown {
+  return isUnavailable(error) ? unavailable(error) : error;
 }
 
 function unavailable(cause?: unknown): PlatformError {

@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import type { CopiedTable } from './plan.ts';
 
-const lockTimeoutMs = 10_000;
+const lockTimeoutMs = 5_000;
 
 /** Keeps everybody else from these tables until the transaction ends. */
 export async function holdTables(tx: Transaction, names: readonly string[]): Promise<void> {

@@ -10,6 +10,7 @@ import { openPostgres } from '../../src/database/postgres.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { engines } from '../support/databases.ts';
 import { startPostgres } from '../support/postgres.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const unavailable = { code: 'service_unavailable', extras: { retryAfter: expect.any(Number) } };
@@ -321,6 +322,32 @@ describe.skipIf(postgres === undefined)('a lost connection', () => {
     await waitFor(() => database.write((tx) => insert(tx, 'c')).then(() => true), {
       describe: 'writes work again',
     });
+    expect(await idsIn(database)).toEqual(['a', 'c']);
+  });
+
+  test('that the network has forgotten is given up after the first that gets no answer', async () => {
+    const place = await postgres!.place();
+    const { port } = new URL(place.at);
+    const proxy = await startTcpProxy(() => Number(port));
+    onTestFinished(() => proxy.close());
+    const through = place.at.replace(`:${port}/`, `:${proxy.port}/`);
+    const database = await openPostgres(through, createLogger('silent'));
+    onTestFinished(() => database.close());
+    // Two connections, one for each of the two ways in which they are used below.
+    await Promise.all([database.write((tx) => insert(tx, 'a')), idsIn(database)]);
+    expect(proxy.connections()).toBe(2);
+    proxy.swallow();
+
+    const refused = await Promise.allSettled([
+      database.write((tx) => insert(tx, 'b')),
+      idsIn(database),
+    ]);
+    await proxy.heal();
+
+    expect(refused).toMatchObject(Array(2).fill({ status: 'rejected', reason: unavailable }));
+    const began = performance.now();
+    await Promise.all([database.write((tx) => insert(tx, 'c')), idsIn(database)]);
+    expect(performance.now() - began).toBeLessThan(1_000);
     expect(await idsIn(database)).toEqual(['a', 'c']);
   });
 

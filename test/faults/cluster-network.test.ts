@@ -11,8 +11,8 @@ import {
 import type { TcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** From the end of a fault to a cluster that accepts and runs again. */
-const recoveryMs = 10_000;
+/** From the end of a fault to a cluster that accepts and runs again, dead connections found out. */
+const recoveryMs = 12_000;
 const faultMs = 4_000;
 
 describe.skipIf(!(await canRunClusters()))('a cluster whose network', () => {

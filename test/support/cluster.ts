@@ -4,6 +4,7 @@
  * by whatever means that ends, and with `close`.
  */
 import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { Database } from '../../src/database/database.ts';
@@ -178,8 +179,15 @@ async function open(
     ...Array<Role>(workers).fill('worker'),
     ...Array<Role>(schedulers).fill('scheduler'),
   ];
+  // Side by side, but no more than there are cores: a start has deadlines of its own.
+  const waiting = [...roles];
+  const startSome = async () => {
+    for (let role = waiting.shift(); role !== undefined; role = waiting.shift()) await add(role);
+  };
   // All have ended or begun before a failure is told, so that none is begun after the end.
-  const started = await Promise.allSettled(roles.map((role) => add(role)));
+  const started = await Promise.allSettled(
+    Array.from({ length: availableParallelism() }, startSome),
+  );
   for (const one of started) if (one.status === 'rejected') throw one.reason;
 
   return {

@@ -15,6 +15,7 @@ import { encryptionKeyOf } from '../../src/encryption-key.ts';
 import { startExecutorPool } from '../../src/executors/pool.ts';
 import type { Clock } from '../../src/kernel/clock.ts';
 import { createLogger, type Logger } from '../../src/kernel/log.ts';
+import { freshDatabase, freshRedis } from './shared-servers.ts';
 import { waitFor } from './wait-for.ts';
 
 export const adminSecret = 'the-admin-secret-of-the-tests';
@@ -73,7 +74,9 @@ export interface Platform {
 /** Starts a platform; to be stopped by whoever started it. */
 export async function startPlatform(options: PlatformOptions = {}): Promise<Platform> {
   const dataDir = mkdtempSync(join(tmpdir(), 'skillwright-test-'));
+  const shared = isClusterWanted(options) ? await clusterAt(options.environment?.['DATA_DIR']) : {};
   const config = readConfig({
+    ...shared,
     PORT: '0',
     DATA_DIR: dataDir,
     ADMIN_SECRET: adminSecret,
@@ -120,6 +123,31 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
       rmSync(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+/** Whether the suite is run on the stores of a cluster; a test that brings its own keeps them. */
+function isClusterWanted({ parts, environment }: PlatformOptions): boolean {
+  return (
+    process.env['TEST_STORES'] === 'cluster' &&
+    parts?.database === undefined &&
+    environment?.['DATABASE_URL'] === undefined
+  );
+}
+
+/** Stores by the directory of data that they stand for, so that a platform finds them at its next start. */
+const clusters = new Map<string, Promise<Record<string, string>>>();
+
+function clusterAt(dataDir: string | undefined): Promise<Record<string, string>> {
+  const known = dataDir === undefined ? undefined : clusters.get(dataDir);
+  if (known !== undefined) return known;
+  const made = Promise.all([freshDatabase(), freshRedis()]).then(([DATABASE_URL, REDIS_URL]) => ({
+    DATABASE_URL,
+    REDIS_URL,
+    // What the directory keeps for an embedded platform.
+    ENCRYPTION_KEY: '5a'.repeat(32),
+  }));
+  if (dataDir !== undefined) clusters.set(dataDir, made);
+  return made;
 }
 
 /** What a test asks of a platform at `url`, in whichever process it runs. */

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { adminSecret, clientOf, type Platform } from './platform.ts';
 import { waitFor } from './wait-for.ts';
 
-const main = join(import.meta.dirname, '../../src/main.ts');
+const source = join(import.meta.dirname, '../../src');
 
 export interface PlatformProcess
   extends Pick<Platform, 'request' | 'admin' | 'key' | 'run' | 'jobIn'> {
@@ -28,8 +28,21 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Starts a process that may fail to start: what it printed, and how it ended if it did. */
 export function spawnPlatform(environment: Environment) {
-  const child: ChildProcess = spawn(process.execPath, [main], {
-    env: { PATH: process.env['PATH'], PORT: '0', ADMIN_SECRET: adminSecret, ...environment },
+  return spawnSource(['main.ts'], { PORT: '0', ADMIN_SECRET: adminSecret, ...environment });
+}
+
+/** Starts one of the commands beside the platform, as its script in package.json does. */
+export function spawnCommand(
+  name: 'backup' | 'migrate-to-cluster',
+  environment: Environment,
+  args: readonly string[] = [],
+) {
+  return spawnSource([`${name}.ts`, ...args], environment);
+}
+
+function spawnSource([file = '', ...args]: readonly string[], environment: Environment) {
+  const child: ChildProcess = spawn(process.execPath, [join(source, file), ...args], {
+    env: { PATH: process.env['PATH'], ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let text = '';

@@ -121,6 +121,8 @@ function settings(directory: string, port: number, persist: boolean, fsync: Fsyn
     fsync,
     '--maxmemory-policy',
     'noeviction',
+    '--databases',
+    '10000',
   ];
 }
 

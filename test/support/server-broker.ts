@@ -1,6 +1,6 @@
 /**
- * Runs beside the tests, once for all of them, and shares one PostgreSQL among those that only
- * want a database: started for the first that asks, stopped at the end. The other side of its
+ * Runs beside the tests, once for all of them, and shares one PostgreSQL and one Redis among those
+ * that only want a database: started for the first that asks, stopped at the end. The other side of its
  * Unix socket is `shared-servers.ts`.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -11,7 +11,7 @@ import type { TestProject } from 'vitest/node';
 import { findChromium } from './chromium.ts';
 import { findPostgres, type PostgresServer, startPostgres } from './postgres.ts';
 import { findPrometheus } from './prometheus.ts';
-import { findRedis } from './redis.ts';
+import { findRedis, findRedis, type RedisServer, startRedis } from './redis.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -30,6 +30,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const directory = mkdtempSync(join(tmpdir(), 'skillwright-broker-'));
   const socket = join(directory, 'socket');
   let postgres: Promise<PostgresServer> | undefined;
+  let redis: Promise<RedisServer> | undefined;
+  /** Those of Redis have numbers; each is given to one test. */
+  let redisDatabases = 0;
   const reported = new Set<string>();
 
   function isInstalled(name: string): boolean {
@@ -49,6 +52,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
       postgres ??= startPostgres();
       return await (await postgres).createDatabase();
     }
+    if (path === '/redis') {
+      redis ??= startRedis();
+      return `${(await redis).url}/${redisDatabases++}`;
+    }
     return isInstalled(path.slice(1));
   }
 
@@ -65,6 +72,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     server.close();
     server.closeAllConnections();
     await (await postgres)?.close();
+    await (await redis)?.close();
     rmSync(directory, { recursive: true, force: true });
   };
 }

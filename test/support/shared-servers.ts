@@ -27,6 +27,11 @@ export async function freshDatabase(): Promise<string> {
   return String(await ask('/database'));
 }
 
+/** The URL of an empty Redis database that nobody else uses. */
+export async function freshRedis(): Promise<string> {
+  return String(await ask('/redis'));
+}
+
 function ask(path: string): Promise<unknown> {
   return new Promise((resolve, reject) => {
     request({ socketPath: inject('serverBroker'), path }, (response) => {

@@ -1,0 +1,106 @@
+/** What processes tell each other while it happens, through a real Redis, and what they do when it is gone. */
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createSharedJobFeed, type JobEvent } from '../../src/jobs/feed.ts';
+import type { Bus } from '../../src/kernel/bus.ts';
+import { createLogger } from '../../src/kernel/log.ts';
+import { createRedisBus } from '../../src/redis/bus.ts';
+import { openRedis } from '../../src/redis/redis.ts';
+import { findRedis, type RedisServer, startRedis } from '../support/redis.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const event = (n: number): JobEvent => ({ epoch: 1, n, type: 'log', data: { message: `${n}` } });
+
+describe.skipIf(findRedis() === undefined)('between processes', () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await startRedis();
+  });
+  afterAll(() => server.close());
+
+  async function bus(): Promise<Bus> {
+    const redis = openRedis(server.url, createLogger('silent'));
+    onTestFinished(() => redis.close());
+    const made = createRedisBus(redis);
+    await waitFor(() => redis.isConnected() && made.isConnected(), { describe: 'it is connected' });
+    return made;
+  }
+
+  test('a message reaches all that listen but its sender', async () => {
+    const [sender, one, other] = await Promise.all([bus(), bus(), bus()]);
+    const heard: string[] = [];
+    for (const [name, hearing] of Object.entries({ sender, one, other })) {
+      await hearing.listen('cancellations', (message) => heard.push(`${name}: ${message}`)).ready;
+    }
+
+    sender.send('cancellations', 'job-1');
+    sender.send('jobs', 'nobody listens to this');
+    one.send('cancellations', 'job-2');
+    await waitFor(() => heard.length === 4, { describe: 'all have heard' });
+
+    expect(heard.toSorted()).toEqual([
+      'one: job-1',
+      'other: job-1',
+      'other: job-2',
+      'sender: job-2',
+    ]);
+  });
+
+  test('what happens to a job in one process is heard in another, in its order', async () => {
+    const worker = createSharedJobFeed(await bus());
+    const api = createSharedJobFeed(await bus());
+    const heard: (number | undefined)[] = [];
+    const subscription = api.subscribe('job', (one) => heard.push(one?.n));
+    await subscription.ready;
+
+    for (let n = 1; n <= 100; n++) worker.publish('job', event(n));
+    worker.publish('another job', event(1));
+    await waitFor(() => heard.filter((n) => n !== undefined).length === 100, {
+      describe: 'all of it is heard',
+    });
+
+    expect(heard.filter((n) => n !== undefined)).toEqual(
+      Array.from({ length: 100 }, (_, i) => i + 1),
+    );
+    subscription.stop();
+  });
+
+  test('listeners are told to look when Redis was away, while it is, and when it is back', async () => {
+    const api = createSharedJobFeed(await bus());
+    let looks = 0;
+    const subscription = api.subscribe('job', (one) => {
+      if (one === null) looks++;
+    });
+    await subscription.ready;
+
+    await server.kill();
+    const before = looks;
+    await waitFor(() => looks >= before + 3, { describe: 'they look while it is away' });
+    await server.start();
+    const away = looks;
+    await waitFor(() => looks > away, { describe: 'they look once it is back' });
+
+    expect(looks).toBeGreaterThan(away);
+    subscription.stop();
+  });
+
+  test('whoever begins to listen without Redis does not wait for it', async () => {
+    const api = createSharedJobFeed(await bus());
+    await server.kill();
+    onTestFinished(() => server.start());
+    const begun = performance.now();
+
+    const subscription = api.subscribe('job', () => {});
+    await subscription.ready;
+
+    expect(performance.now() - begun).toBeLessThan(2_000);
+    subscription.stop();
+  });
+
+  test('a process that nobody hears sends without an error and goes on', async () => {
+    const lonely = await bus();
+    await server.kill();
+    onTestFinished(() => server.start());
+
+    expect(() => lonely.send('jobs', 'into the dark')).not.toThrow();
+  });
+});

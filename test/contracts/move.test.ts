@@ -1,0 +1,387 @@
+/** What the move of an embedded installation into PostgreSQL promises, table by table. */
+import { existsSync, writeFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { sql } from 'kysely';
+import pg from 'pg';
+import { describe, expect, test } from 'vitest';
+import type { Database } from '../../src/database/database.ts';
+import { moveFile, readMove, writeMove } from '../../src/database/moved.ts';
+import { openSqlite, sqliteFile } from '../../src/database/sqlite.ts';
+import { appendEvents } from '../../src/events/outbox.ts';
+import { isAfter, joinReader, type OutboxEvent, readEvents } from '../../src/events/reader.ts';
+import { systemClock } from '../../src/kernel/clock.ts';
+import { newId } from '../../src/kernel/ids.ts';
+import { createLogger } from '../../src/kernel/log.ts';
+import { moveToPostgres } from '../../src/move/move.ts';
+import { planMove } from '../../src/move/plan.ts';
+import { engines, type Place } from '../support/databases.ts';
+import { untilReadable } from '../support/outbox.ts';
+
+const log = createLogger('silent');
+const all = await engines();
+const [sqlite] = all.filter(({ name }) => name === 'SQLite');
+const servers = all.filter(({ name }) => name === 'PostgreSQL');
+
+/** A data directory as a platform leaves it that has stopped. */
+async function directory(fill: (database: Database) => Promise<void> = async () => {}) {
+  const place = (await sqlite?.place()) as Place;
+  const database = await openSqlite(place.at);
+  await fill(database);
+  await database.close();
+  return place.at;
+}
+
+async function move(dataDir: string, url: string) {
+  const tables = new Map<string, number>();
+  const onTable = (name: string, rows: number) => void tables.set(name, rows);
+  const moved = await moveToPostgres({ dataDir, url, clock: systemClock, log, onTable });
+  return { ...moved, tables };
+}
+
+/** Values that a text may have to be written and read with care. */
+const texts = [
+  'plain',
+  '',
+  'NULL',
+  ' ',
+  '{"a":"b\\"c","d":[1,2]}',
+  'back\\slash\\',
+  '"quoted", {braced}, (round)',
+  'line\nbreak\r\ttab',
+  "O'Hara; -- \\N \\.",
+  '日本語 🦊 é\u0301 \u2028 \ufeff \u0001',
+];
+const integers = [0, 1, -1, 2_147_483_647];
+const bigints = [...integers, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
+
+type Row = Record<string, string | number | null>;
+
+/** Texts of a form that the database itself reads. */
+const formedValues: Record<string, string> = {
+  'memories.words': ' quick brown fox ',
+  'event_cursors.txid': '0',
+  'webhooks.active_since': '0',
+};
+
+const uniqueColumns = `SELECT name FROM pragma_table_info(?) WHERE pk > 0 UNION
+  SELECT c.name FROM pragma_index_list(?) AS i JOIN pragma_index_info(i.name) AS c WHERE i."unique" = 1`;
+
+/** Some rows in every table, with every kind of value in every column that may have it. */
+function fillEveryTable(dataDir: string): Map<string, Row[]> {
+  const store = new DatabaseSync(sqliteFile(dataDir));
+  const filled = new Map<string, Row[]>();
+  const tables = store
+    .prepare(`SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'`)
+    .all()
+    .map((row) => String(row['name']))
+    .filter((name) => !/^(sqlite|kysely)_/.test(name));
+  for (const table of tables) {
+    const columns = store.prepare('SELECT * FROM pragma_table_info(?)').all(table);
+    const unique = new Set(
+      store
+        .prepare(uniqueColumns)
+        .all(table, table)
+        .map((row) => row['name']),
+    );
+    const rows = Array.from({ length: 25 }, (_, i) => {
+      const fields = columns.map((column, c) => {
+        const { name = '', notnull } = column as Record<string, string | number>;
+        const type = String(column['type']).toLowerCase();
+        const isText = type === 'text';
+        const formed = formedValues[`${table}.${name}`];
+        if (formed !== undefined) return [name, formed];
+        if (unique.has(name)) {
+          return [name, isText ? `${texts[i % texts.length]} ${i}` : i + 1];
+        }
+        if (notnull === 0 && (i + c) % 3 === 0) return [name, null];
+        const values = isText ? texts : type === 'integer' ? integers : bigints;
+        return [name, values[(i + c) % values.length]];
+      });
+      return Object.fromEntries(fields) as Row;
+    });
+    filled.set(table, rows);
+    const names = Object.keys(rows[0] as Row);
+    const insert = store.prepare(
+      `INSERT INTO ${table} (${names.map((name) => `"${name}"`).join()}) VALUES (${names.map(() => '?').join()})`,
+    );
+    for (const row of rows) insert.run(...Object.values(row));
+  }
+  for (const { seq } of filled.get('memories') as Row[]) {
+    store.prepare('INSERT INTO memory_index (rowid, tokens) VALUES (?, ?)').run(seq as number, 'x');
+  }
+  store.close();
+  return filled;
+}
+
+const inOrder = (rows: readonly Row[]) => rows.map((row) => JSON.stringify(row)).toSorted();
+
+describe.each(servers)('a move into PostgreSQL', (engine) => {
+  test('knows every table and column that there is in either database', async () => {
+    const source = (await sqlite?.fresh()) as Database;
+    const target = await engine.fresh();
+
+    const { copied, derived } = await planMove(source.read, target.read);
+
+    const planned = [...copied, ...derived].map(({ name }) => name).toSorted();
+    const tables = await target.read.kysely.introspection.getTables();
+    expect(planned).toEqual(tables.map(({ name }) => name).toSorted());
+  });
+
+  test('brings every value of every row of every table', async () => {
+    const dataDir = await directory();
+    const filled = fillEveryTable(dataDir);
+    const place = await engine.place();
+
+    const { tables } = await move(dataDir, place.at);
+
+    const target = await place.open();
+    expect(filled.size).toBeGreaterThan(25);
+    for (const [table, rows] of filled) {
+      const columns = sql.join(Object.keys(rows[0] as Row).map((name) => sql.ref(name)));
+      const found = await sql<Row>`select ${columns} from ${sql.table(table)}`.execute(
+        target.read.kysely,
+      );
+      expect(inOrder(found.rows), table).toEqual(inOrder(rows));
+      expect(tables.get(table), table).toBe(rows.length);
+    }
+    expect(tables.get('memory_index')).toBe(filled.get('memories')?.length);
+    expect(tables.size).toBe(filled.size + 1);
+  });
+
+  test('leaves the indexes that a fresh database has', async () => {
+    const indexes = async (database: Database) => {
+      const { rows } = await sql<{ definition: string }>`
+        select indexdef as definition from pg_indexes where schemaname = current_schema()
+        order by 1`.execute(database.read.kysely);
+      return rows;
+    };
+    const place = await engine.place();
+    await move(await directory(), place.at);
+
+    expect(await indexes(await place.open())).toEqual(await indexes(await engine.fresh()));
+  });
+
+  test('numbers go on after those that were moved', async () => {
+    const dataDir = await directory();
+    fillEveryTable(dataDir);
+    const place = await engine.place();
+    await move(dataDir, place.at);
+    const target = await place.open();
+
+    await target.write((tx) => appendEvents(tx, [anEvent('new')], 0));
+    const { id } = await target.read.kysely
+      .insertInto('memory_owners')
+      .values({ organization_id: 'o', agent_id: 'a' })
+      .returning('id')
+      .executeTakeFirstOrThrow();
+
+    const { seq } = await target.read.kysely
+      .selectFrom('events')
+      .select((eb) => eb.fn.max('seq').as('seq'))
+      .executeTakeFirstOrThrow();
+    expect({ seq, id }).toEqual({ seq: 26, id: 26 });
+  });
+
+  test('events that were read are not read again, the others once, new ones after them', async () => {
+    const place = await engine.place();
+    let activeSince = '';
+    const dataDir = await directory(async (source) => {
+      await source.write((tx) => appendEvents(tx, [anEvent('before')], 0));
+      activeSince = await source.write((tx) => joinReader(tx, 'webhooks', async () => true));
+      const events = ['a', 'b', 'c', 'd'].map(anEvent);
+      await source.write((tx) => appendEvents(tx, events, 0));
+      expect(await read(source, 2)).toMatchObject(['a', 'b']);
+    });
+
+    await move(dataDir, place.at);
+    const target = await place.open();
+    await target.write((tx) => appendEvents(tx, [anEvent('e')], 0));
+
+    const heard: boolean[] = [];
+    expect(await read(target, 2, heard, activeSince)).toEqual(['c', 'd']);
+    expect(await read(target, 9, heard, activeSince)).toEqual(['e']);
+    expect(await read(target, 9)).toEqual([]);
+    expect(heard).toEqual([true, true, true]);
+  });
+
+  test('the directory is not used any more, neither embedded nor for another move', async () => {
+    const dataDir = await directory();
+    const [place, other] = [await engine.place(), await engine.place()];
+    const { into, wasThere } = await move(dataDir, place.at);
+
+    expect(wasThere).toBe(false);
+    expect(readMove(dataDir)).toMatchObject({ into, finished_at: expect.any(String) });
+    await expect(openSqlite(dataDir)).rejects.toThrow(
+      /was moved into PostgreSQL .*: start with DATABASE_URL/,
+    );
+    for (const { at } of [place, other]) {
+      await expect(move(dataDir, at)).rejects.toThrow(/was moved into .* already/);
+    }
+  });
+
+  test('one that had arrived and was killed before it said so is found to have arrived', async () => {
+    const dataDir = await directory(addOrganization);
+    const place = await engine.place();
+    await move(dataDir, place.at);
+    const mark = readMove(dataDir);
+    if (mark === null) throw new Error('There is no mark.');
+    writeMove(dataDir, { ...mark, finished_at: null });
+    await expect(openSqlite(dataDir)).rejects.toThrow(/begun and not finished/);
+
+    const again = await move(dataDir, place.at);
+
+    expect(again).toMatchObject({ wasThere: true });
+    expect(again.tables.size).toBe(0);
+    expect(readMove(dataDir)?.finished_at).not.toBeNull();
+  });
+
+  test('one that was killed before it arrived is begun again, into the same database alone', async () => {
+    const dataDir = await directory(addOrganization);
+    const [place, other] = [await engine.place(), await engine.place()];
+    const into = `${new URL(place.at).host}${new URL(place.at).pathname}`;
+    writeMove(dataDir, { id: newId(), into, begun_at: '2026-01-01', finished_at: null });
+
+    await expect(move(dataDir, other.at)).rejects.toThrow(/was begun and may have arrived/);
+    await move(dataDir, place.at);
+
+    expect(await organizations(await place.open())).toBe(1);
+  });
+
+  test('a mark that cannot be read keeps the embedded platform from starting too', async () => {
+    const dataDir = await directory();
+    writeFileSync(moveFile(dataDir), '');
+
+    await expect(openSqlite(dataDir)).rejects.toThrow(/was moved into PostgreSQL/);
+  });
+
+  describe('is refused, and leaves everything as it was,', () => {
+    async function refused(dataDir: string, url: string, sentence: RegExp): Promise<void> {
+      const hadMark = existsSync(moveFile(dataDir));
+      await expect(move(dataDir, url)).rejects.toThrow(sentence);
+      expect(existsSync(moveFile(dataDir))).toBe(hadMark);
+    }
+
+    test('where there is no embedded database', async () => {
+      const place = (await sqlite?.place()) as Place;
+      await refused(place.at, (await engine.place()).at, /DATA_DIR: there is no embedded database/);
+      expect(existsSync(sqliteFile(place.at))).toBe(false);
+    });
+
+    test('while somebody uses the data directory', async () => {
+      const place = (await sqlite?.place()) as Place;
+      await place.open();
+      await refused(place.at, (await engine.place()).at, /is in use by another/);
+    });
+
+    test('where the PostgreSQL database has data', async () => {
+      const dataDir = await directory(addOrganization);
+      const place = await engine.place();
+      const target = await place.open();
+      await addOrganization(target);
+
+      await refused(dataDir, place.at, /has data already \(rows in organizations\)/);
+
+      expect(await organizations(target)).toBe(1);
+      await (await openSqlite(dataDir)).close();
+    });
+
+    test('where somebody holds its tables', async () => {
+      const place = await engine.place();
+      const target = await place.open();
+      const release = Promise.withResolvers<void>();
+      const held = Promise.withResolvers<void>();
+      const holding = target.write(async (tx) => {
+        await addOrganization({ ...target, write: (unit) => unit(tx) });
+        held.resolve();
+        await release.promise;
+        throw new Error('taken back');
+      });
+      await held.promise;
+
+      await refused(await directory(), place.at, /The PostgreSQL database is in use/);
+
+      release.resolve();
+      await expect(holding).rejects.toThrow('taken back');
+    });
+
+    test('where either database is from a newer version', async () => {
+      const future = `INSERT INTO kysely_migration VALUES ('9999-future', '2030-01-01')`;
+      const newer = await directory();
+      const store = new DatabaseSync(sqliteFile(newer));
+      store.exec(future);
+      store.close();
+      const place = await engine.place();
+      await (await place.open()).close();
+      await refused(newer, place.at, /newer Skillwright.*9999-future/);
+
+      const client = new pg.Client({ connectionString: place.at });
+      await client.connect();
+      await client.query(future);
+      await client.end();
+      await refused(await directory(), place.at, /newer Skillwright.*9999-future/);
+    });
+
+    test('where not all rows arrive', async () => {
+      const dataDir = await directory(addOrganization);
+      const place = await engine.place();
+      const target = await place.open();
+      await sql`create function lose() returns trigger language plpgsql
+        as 'begin return null; end'`.execute(target.read.kysely);
+      await sql`create trigger lose before insert on organizations
+        for each row execute function lose()`.execute(target.read.kysely);
+
+      await refused(dataDir, place.at, /Of 1 rows of organizations, 0 arrived/);
+    });
+
+    test('where a table has what it does not know how to move', async () => {
+      const dataDir = await directory();
+      const store = new DatabaseSync(sqliteFile(dataDir));
+      store.exec('CREATE TABLE novelties (id text)');
+      store.close();
+      await refused(dataDir, (await engine.place()).at, /PostgreSQL has no table novelties/);
+
+      const place = await engine.place();
+      const target = await place.open();
+      await sql`alter table jobs add column novelty text`.execute(target.read.kysely);
+      await refused(
+        await directory(),
+        place.at,
+        /does not know what to put in the column novelty of jobs/,
+      );
+    });
+  });
+});
+
+const anEvent = (code: string) => ({
+  type: 'agent.error' as const,
+  organizationId: 'default',
+  agentId: 'default',
+  data: { code, message: '', job_id: null },
+});
+
+/** What can be read next; and into `heard`, whether it came after `place`. */
+async function read(
+  database: Database,
+  limit: number,
+  heard: boolean[] = [],
+  place = '0',
+): Promise<string[]> {
+  await untilReadable(database);
+  return database.write(async (tx) => {
+    let found: readonly OutboxEvent[] = [];
+    await readEvents(tx, 'webhooks', limit, async (events) => {
+      found = events;
+      return events.length;
+    });
+    heard.push(...found.map((event) => isAfter(event, place)));
+    return found.map(({ data }) => JSON.parse(data).code as string);
+  });
+}
+
+async function addOrganization(database: Pick<Database, 'write'>): Promise<void> {
+  await database.write((tx) => tx.insert('organizations', [{ id: newId(), created_at: 0 }]));
+}
+
+async function organizations(database: Database): Promise<number> {
+  return (await database.read.kysely.selectFrom('organizations').select('id').execute()).length;
+}

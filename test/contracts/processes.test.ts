@@ -1,0 +1,141 @@
+/** What the processes of a cluster know of each other and of the time, on both databases. */
+import { describe, expect, test } from 'vitest';
+import { createDatabaseClock } from '../../src/database/clock.ts';
+import type { Database } from '../../src/database/database.ts';
+import { createProcesses } from '../../src/processes/processes.ts';
+import { createSkillRegistry } from '../../src/skills/registry.ts';
+import { engines } from '../support/databases.ts';
+import { manualClock, type ManualClock } from '../support/manual-clock.ts';
+
+const fact = (name: string, description = 'does it') => ({
+  category: 'util',
+  name,
+  version: 'v1.0',
+  displayName: name,
+  description,
+  parameters: {},
+  output: {},
+});
+
+describe.each(await engines())('on $name', (engine) => {
+  function process(database: Database, clock: ManualClock, roles: string[], skills: string[] = []) {
+    return createProcesses({ database, clock, roles, version: '1.0.0', skills });
+  }
+
+  test('each knows how many there are of each role, itself among them', async () => {
+    const [database, clock] = [await engine.fresh(), manualClock()];
+    const api = process(database, clock, ['api']);
+    const worker = process(database, clock, ['worker'], ['util/v1.0/echo']);
+
+    await worker.beat();
+    await api.beat();
+
+    expect([api.live('api'), api.live('worker'), api.live('scheduler')]).toEqual([1, 1, 0]);
+    expect(api.skills()).toEqual(new Set(['util/v1.0/echo']));
+  });
+
+  test('one that says nothing for 15 seconds counts as gone, and is back with its next word', async () => {
+    const [database, clock] = [await engine.fresh(), manualClock()];
+    const api = process(database, clock, ['api']);
+    const worker = process(database, clock, ['worker']);
+    await worker.beat();
+
+    clock.advance(14_999);
+    await api.beat();
+    expect(api.live('worker')).toBe(1);
+    clock.advance(1);
+    await api.beat();
+    expect(api.live('worker')).toBe(0);
+
+    await worker.beat();
+    await api.beat();
+    expect(api.live('worker')).toBe(1);
+  });
+
+  test('one that leaves is gone at once', async () => {
+    const [database, clock] = [await engine.fresh(), manualClock()];
+    const api = process(database, clock, ['api']);
+    const worker = process(database, clock, ['worker']);
+    await worker.beat();
+
+    await worker.leave();
+    await api.beat();
+
+    expect(api.live('worker')).toBe(0);
+  });
+
+  test('all know when one of them last claimed a job', async () => {
+    const [database, clock] = [await engine.fresh(), manualClock()];
+    const api = process(database, clock, ['api']);
+    const worker = process(database, clock, ['worker']);
+    await worker.beat();
+    await api.beat();
+    expect(api.lastClaimAt()).toBe(0);
+
+    worker.claimed();
+    const claimedAt = clock.now();
+    clock.advance(5_000);
+    await worker.beat();
+    await api.beat();
+
+    expect(api.lastClaimAt()).toBe(claimedAt);
+  });
+
+  describe('a skill of several processes', () => {
+    test('is inactive only when none of them has it any more', async () => {
+      const [database, clock] = [await engine.fresh(), manualClock()];
+      const old = createSkillRegistry(database, clock);
+      await old.register([fact('old'), fact('both')]);
+      const next = createSkillRegistry(database, clock);
+
+      await next.register(
+        [fact('both'), fact('new')],
+        new Set(['util/v1.0/old', 'util/v1.0/both']),
+      );
+      expect(next.list().map(({ name }) => name)).toEqual(['both', 'new', 'old']);
+      await next.confirm([fact('both'), fact('new')], new Set());
+
+      expect(next.list().map(({ name }) => name)).toEqual(['both', 'new']);
+    });
+
+    test('is what the one that was started last says, which the others do not take back', async () => {
+      const [database, clock] = [await engine.fresh(), manualClock()];
+      const old = createSkillRegistry(database, clock);
+      await old.register([fact('echo', 'as it was')]);
+      await createSkillRegistry(database, clock).register([fact('echo', 'as it is')]);
+
+      await old.confirm([fact('echo', 'as it was')], new Set());
+
+      expect(old.list()[0]?.description).toBe('as it is');
+    });
+
+    test('is changed for all of them within a look', async () => {
+      const [database, clock] = [await engine.fresh(), manualClock()];
+      const [one, other] = [
+        createSkillRegistry(database, clock),
+        createSkillRegistry(database, clock),
+      ];
+      await one.register([fact('echo')]);
+      await other.refresh();
+      expect(other.findActive('util', 'v1.0', 'echo')).toBeDefined();
+
+      clock.advance(1);
+      await one.setDeprecated('util', 'v1.0', 'echo', true);
+      await other.refresh();
+
+      expect(other.findActive('util', 'v1.0', 'echo')).toBeUndefined();
+      expect(other.definition('util', 'v1.0', 'echo')).toBeDefined();
+    });
+  });
+
+  test.runIf(engine.name === 'PostgreSQL')('the time is that of the database', async () => {
+    const clock = await createDatabaseClock(await engine.fresh());
+
+    // Both run on one machine here, so they have one clock to measure.
+    expect(Math.abs(clock.now() - Date.now())).toBeLessThan(500);
+    await clock.measure();
+    const [before, monotonic] = [clock.now(), clock.monotonic()];
+    expect(clock.now()).toBeGreaterThanOrEqual(before);
+    expect(clock.monotonic()).toBeGreaterThanOrEqual(monotonic);
+  });
+});
