@@ -11,7 +11,7 @@ import type { TestProject } from 'vitest/node';
 import { findChromium } from './chromium.ts';
 import { findPostgres, type PostgresServer, startPostgres } from './postgres.ts';
 import { findPrometheus } from './prometheus.ts';
-import { findRedis, findRedis, type RedisServer, startRedis } from './redis.ts';
+import { findRedis, type RedisServer, startRedis } from './redis.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
