@@ -30,11 +30,10 @@ export async function openStores(
     ]);
   const clock = await createDatabaseClock(database);
   const redis = openRedis(config.redisUrl, log);
-  return {
-    database,
-    queue: createBullmqQueue(redis, log),
-    cluster: { redis, bus: createRedisBus(redis), clock },
-  };
+  const bus = createRedisBus(redis);
+  // A platform starts without Redis, too, but need not begin by saying that it is missing.
+  await redis.opened;
+  return { database, queue: createBullmqQueue(redis, log), cluster: { redis, bus, clock } };
 }
 
 async function openDatabase(config: Config, log: Logger): Promise<Database> {

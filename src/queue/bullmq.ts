@@ -1,8 +1,11 @@
 /**
- * The queue that processes share: hints as BullMQ jobs in Redis, whose ids name the rows. A hint is
+ * The queue that processes share: hints as BullMQ jobs in Redis, which carry ids of rows. A job is
  * gone from Redis as soon as a worker has taken it, since the claim in the database is what counts;
  * so nothing of BullMQ's own (locks, stalled jobs, retries) decides about work. Everything in here
  * may be lost, and the sweep brings it back.
+ *
+ * What is announced in one breath travels in few BullMQ jobs, several ids in each: a job of its own
+ * for every hint costs four times as much in the processes and in Redis together.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
 import { Job, Queue as Lane, Worker } from 'bullmq';
@@ -18,8 +21,12 @@ const hintsMax = 20_000;
 const hungryBelow = 4_000;
 /** Hints of this process that may be on their way to Redis; more are dropped. */
 const underWayMax = 20_000;
-/** Hints sent together. */
-const bulkMax = 500;
+/** Ids in one BullMQ job: few enough that several workers get some of what comes at once. */
+const idsMax = 16;
+/** BullMQ jobs sent together. */
+const bulkMax = 250;
+/** What a worker has taken and finds no place for is put back after so long, for the others. */
+const inHandMs = 20;
 /** Between two looks at how many hints there are. */
 const lookEveryMs = 500;
 /** Hints taken from one queue at a time; each is on its way for a round trip or two. */
@@ -39,7 +46,7 @@ interface Depth {
 interface SharedLane {
   readonly name: QueueName;
   readonly lane: Lane;
-  /** What the last look found, and what this process has announced since. */
+  /** Hints, as many as there may be: what the last look found, and what was announced here since. */
   readonly depth: Depth;
   outgoing: Hint[];
   underWay: number;
@@ -67,7 +74,7 @@ export function createBullmqQueue(redis: Redis, log: Logger): Queue {
   async function look(one: SharedLane): Promise<void> {
     if (!redis.isConnected()) return;
     const counts = await one.lane.getJobCounts('waiting', 'delayed');
-    one.depth.waiting = counts['waiting'] ?? 0;
+    one.depth.waiting = (counts['waiting'] ?? 0) * idsMax;
     one.depth.delayed = counts['delayed'] ?? 0;
     one.consumer?.watch(one.depth.waiting);
   }
@@ -84,8 +91,9 @@ export function createBullmqQueue(redis: Redis, log: Logger): Queue {
     const hints = one.outgoing;
     one.outgoing = [];
     try {
-      for (let from = 0; from < hints.length && !isClosed; from += bulkMax) {
-        await one.lane.addBulk(hints.slice(from, from + bulkMax).map(asJob));
+      const jobs = jobsOf(hints);
+      for (let from = 0; from < jobs.length && !isClosed; from += bulkMax) {
+        await one.lane.addBulk(jobs.slice(from, from + bulkMax));
       }
     } catch (error) {
       log.debug({ err: error, queue: one.name }, 'hints got lost; the sweep announces them again');
@@ -111,7 +119,7 @@ export function createBullmqQueue(redis: Redis, log: Logger): Queue {
     consume(name, concurrency, handler) {
       const one = laneOf(name);
       if (one.consumer !== null) throw new Error(`Queue ${name} has a consumer already.`);
-      const consumer = consumerOf(name, redis, log, createPlaces(concurrency), handler);
+      const consumer = consumerOf(one, redis, log, createPlaces(concurrency), handler);
       one.consumer = consumer;
       return {
         ...consumer,
@@ -154,22 +162,41 @@ function openLane(name: QueueName, redis: Redis): SharedLane {
   return { name, lane, depth, outgoing: [], underWay: 0, consumer: null };
 }
 
-/** The id tells announcements of one row apart, and makes one of two that say the same. */
-function asJob({ id, generation, delayMs }: Hint) {
+interface NewJob {
+  readonly name: string;
+  /** Ids of rows. */
+  readonly data: readonly string[];
+  readonly opts: { jobId: string; delay?: number; lifo?: boolean };
+}
+
+/** Those that are due together, those that wait each for its own time; each row once. */
+function jobsOf(hints: readonly Hint[]): NewJob[] {
+  const jobs: NewJob[] = [];
+  const due = new Map<string, Hint>();
+  for (const hint of hints) {
+    if (hint.delayMs <= 0) due.set(hint.id, hint);
+    else jobs.push(jobOf([hint], { delay: hint.delayMs }));
+  }
+  const together = [...due.values()];
+  for (let from = 0; from < together.length; from += idsMax) {
+    jobs.push(jobOf(together.slice(from, from + idsMax)));
+  }
+  return jobs;
+}
+
+/** Its id is that of what it says, so that one that is added twice is there once. */
+function jobOf(hints: readonly Hint[], opts: { delay?: number } = {}): NewJob {
+  const [first] = hints as [Hint];
+  const others = hints.length === 1 ? '' : `_${hints.length}_${hints.at(-1)?.id}`;
   return {
     name: 'look',
-    data: null,
-    opts: { jobId: `${id}_${generation}`, ...(delayMs > 0 ? { delay: delayMs } : {}) },
+    data: hints.map(({ id }) => id),
+    opts: { jobId: `${first.id}_${first.generation}${others}`, ...opts },
   };
 }
 
-function rowOf(job: Job): string {
-  const id = job.id ?? '';
-  return id.slice(0, id.lastIndexOf('_'));
-}
-
 function consumerOf(
-  name: QueueName,
+  { name, lane }: SharedLane,
   redis: Redis,
   log: Logger,
   places: Places,
@@ -182,6 +209,11 @@ function consumerOf(
   let takers = 0;
   let takerFree = Promise.withResolvers<void>();
   let lastTaken = performance.now();
+  /** Taken, and waiting for a place here. */
+  let inHand: string[] = [];
+  let handEmpty = Promise.withResolvers<void>();
+  let puttingBack: NodeJS.Timeout | undefined;
+  let timesPutBack = 0;
 
   function openSource(): Source {
     const worker = new Worker(name, null, {
@@ -197,6 +229,7 @@ function consumerOf(
   /** Takes hints one after the other as long as there is a place for what they ask for. */
   async function take(): Promise<void> {
     while (!isStopped) {
+      if (inHand.length > 0) await handEmpty.promise;
       if (takers >= takersMax) await takerFree.promise;
       if (!(await places.reserve())) return;
       const from = source;
@@ -217,13 +250,15 @@ function consumerOf(
     }
   }
 
-  /** Begins with a hint, and with what is got for it in return while places last. */
+  /** Begins with what was taken, and with what is got for it in return while places last. */
   async function follow(first: Job, token: string, from: Source): Promise<void> {
     takers++;
     for (let job: Job | null = first; job !== null; ) {
       lastTaken = performance.now();
-      begin(rowOf(job));
-      const goesOn = !isStopped && places.reserveNow();
+      const [id = '', ...others] = job.data as string[];
+      begin(id);
+      keepInHand(others);
+      const goesOn = !isStopped && inHand.length === 0 && places.reserveNow();
       const next = await done(job, token, goesOn, from);
       if (goesOn && next === null) places.release();
       job = next;
@@ -252,6 +287,40 @@ function consumerOf(
     }
   }
 
+  /** Begins as many as there are places for; the others are waiting here for a moment. */
+  function keepInHand(ids: readonly string[]): void {
+    inHand.push(...ids);
+    serveHand();
+    if (inHand.length > 0) puttingBack ??= setTimeout(putBack, inHandMs);
+  }
+
+  function serveHand(): void {
+    while (inHand.length > 0 && !isStopped && places.reserveNow()) begin(inHand.shift() as string);
+    if (inHand.length === 0) emptyHand();
+  }
+
+  function emptyHand(): string[] {
+    const ids = inHand;
+    inHand = [];
+    clearTimeout(puttingBack);
+    puttingBack = undefined;
+    handEmpty.resolve();
+    handEmpty = Promise.withResolvers();
+    return ids;
+  }
+
+  /** Leaves to others what waits here in vain; they are the next to be taken. */
+  async function putBack(): Promise<void> {
+    const data = emptyHand();
+    if (data.length === 0) return;
+    const jobId = `${data[0]}_back_${source.worker.id}_${timesPutBack++}`;
+    try {
+      await lane.add('look', data, { jobId, lifo: true });
+    } catch (err) {
+      log.debug({ err, queue: name }, 'hints got lost; the sweep announces them again');
+    }
+  }
+
   /** Handles a row in the place that is reserved for it. */
   function begin(id: string): void {
     if (!places.occupy(id)) return;
@@ -259,6 +328,7 @@ function consumerOf(
       underWay.delete(work);
       const again = places.leave(id);
       if (again && !isStopped && places.reserveNow()) begin(id);
+      if (inHand.length > 0) serveHand();
     });
     underWay.add(work);
   }
@@ -286,6 +356,7 @@ function consumerOf(
     isStopped = true;
     places.close();
     takerFree.resolve();
+    await inTime(putBack());
     // Ends the wait for a hint.
     await inTime(source.worker.close(true));
     source.gone.resolve(null);
@@ -294,7 +365,11 @@ function consumerOf(
 
   return {
     places: () => 0,
-    lend: () => places.lend(),
+    lend() {
+      const giveBack = places.lend();
+      serveHand();
+      return giveBack;
+    },
     run(_id, work) {
       const doing = work().catch((error: unknown) => {
         log.error({ err: error }, 'work without a hint failed');

@@ -23,6 +23,8 @@ const silenceMs = 5_000;
 const reconnectMaxMs = 1_000;
 /** Between two looks whether the server answers. */
 const lookEveryMs = 500;
+/** How long a start waits for the first connection. */
+const firstMs = 2_000;
 /** For the connections' orderly end. */
 const closeMs = 1_000;
 
@@ -31,6 +33,8 @@ export interface Redis {
   readonly commands: Client;
   /** Whether the server has answered just now. */
   isConnected(): boolean;
+  /** Resolves with the first connection, or when that takes too long to wait for. */
+  readonly opened: Promise<void>;
   /** Calls `listener` each time that the server can be used again. */
   onReconnect(listener: () => void): void;
   /** A further connection, which waits for the server instead of failing; closed with the others. */
@@ -44,6 +48,8 @@ export function openRedis(url: string, log: Logger): Redis {
   const listeners = new Set<() => void>();
   let isConnected = false;
   let isClosed = false;
+  const opened = Promise.withResolvers<void>();
+  setTimeout(opened.resolve, firstMs).unref();
 
   const commands = connect({
     enableOfflineQueue: false,
@@ -80,6 +86,7 @@ export function openRedis(url: string, log: Logger): Redis {
       return;
     }
     log.info('Redis can be reached');
+    opened.resolve();
     for (const listener of listeners) listener();
   }
 
@@ -90,6 +97,7 @@ export function openRedis(url: string, log: Logger): Redis {
   return {
     commands,
     isConnected: () => isConnected,
+    opened: opened.promise,
     onReconnect: (listener) => void listeners.add(listener),
     connection: ({ blocking = false } = {}) =>
       connect({

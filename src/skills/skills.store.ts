@@ -1,6 +1,7 @@
 /** Every query on skills. */
 import type { Selectable, Updateable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
+import { statement } from '../database/statement.ts';
 import type { SkillsTable } from '../database/tables.ts';
 
 export type SkillRow = Selectable<SkillsTable>;
@@ -9,18 +10,20 @@ export function listSkillRows(db: Handle): Promise<SkillRow[]> {
   return db.kysely.selectFrom('skills').selectAll().execute();
 }
 
-/** A text that is another one after every change of a skill. */
-export async function stateOfSkills(db: Handle): Promise<string> {
-  const row = await db.kysely
+const state = statement<Record<never, never>>()((db) =>
+  db
     .selectFrom('skills')
     .select((eb) => [
       eb.fn.countAll<number>().as('n'),
       eb.fn.max<number | null>('updated_at').as('latest'),
       eb.fn.sum<number | null>('defined').as('defined'),
       eb.fn.sum<number | null>('deprecated').as('deprecated'),
-    ])
-    .executeTakeFirst();
-  return JSON.stringify(row);
+    ]),
+);
+
+/** A text that is another one after every change of a skill. */
+export async function stateOfSkills(db: Handle): Promise<string> {
+  return JSON.stringify(await db.first(state, {}));
 }
 
 /** Inserts a skill version; whoever inserted the same tuple first keeps its id. */

@@ -111,7 +111,10 @@ export function createDeliveries(parts: {
   };
 }
 
-function shown(row: Omit<DeliveryRow, 'body'>, attempts: readonly AttemptRow[]) {
+function shown(row: Omit<DeliveryRow, 'body'>, recorded: readonly AttemptRow[]) {
+  // They were read after the delivery: what has ended since is not told of one that was under way.
+  const ended = row.status === 'delivering' ? row.attempts - 1 : row.attempts;
+  const attempts = recorded.filter(({ attempt }) => attempt <= ended);
   return {
     id: row.id,
     event_id: row.event_id,

@@ -355,7 +355,7 @@ describe('the gauges of what the platform stands on', () => {
   });
 
   test('nor does a database that hangs hold them up', async () => {
-    const other = await startStaged();
+    const other = await startStaged({ stores: 'embedded' });
     const { kysely } = other.database.read;
     const { selectFrom } = kysely;
     const hanging = new Proxy(

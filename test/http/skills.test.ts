@@ -57,6 +57,7 @@ describe('GET /api/skills', () => {
 
     expect(body.map(nameOf)).toEqual([
       'staged/v1.0/any',
+      'staged/v1.0/effect',
       'staged/v1.0/hasty',
       'staged/v1.0/memory',
       'staged/v1.0/order',
@@ -99,7 +100,7 @@ describe('GET /api/skills', () => {
 
     const { body } = await tenant.get('/api/skills?limit=1&offset=1');
 
-    expect(body).toHaveLength(15);
+    expect(body).toHaveLength(16);
   });
 });
 

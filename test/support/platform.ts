@@ -30,6 +30,8 @@ export interface PlatformOptions {
   /** Directories of skills; the catalog when left out. */
   readonly skillsDirs?: readonly string[];
   readonly log?: Logger;
+  /** For what is about the directory of data, or takes the database apart. */
+  readonly stores?: 'embedded';
 }
 
 /** An answer, its body parsed when it is JSON. */
@@ -125,10 +127,15 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
   };
 }
 
-/** Whether the suite is run on the stores of a cluster; a test that brings its own keeps them. */
-function isClusterWanted({ parts, environment }: PlatformOptions): boolean {
+/**
+ * Whether the suite is run on the stores of a cluster; a test that brings its own keeps them, and one
+ * that moves time cannot move that of Redis.
+ */
+function isClusterWanted({ parts, environment, clock, stores }: PlatformOptions): boolean {
   return (
     process.env['TEST_STORES'] === 'cluster' &&
+    stores === undefined &&
+    clock === undefined &&
     parts?.database === undefined &&
     environment?.['DATABASE_URL'] === undefined
   );
