@@ -6,6 +6,8 @@ import { defineConfig } from 'vitest/config';
  * else and one file at a time.
  */
 const seconds = 1000;
+/** The same suites on PostgreSQL, Redis and BullMQ (test/support/platform.ts). */
+const onCluster = { TEST_STORES: 'cluster' };
 /** Beside what it tests, but in need of servers. */
 const serverTests = 'test/support/servers.test.ts';
 /** These kill processes and measure time as well, so they are fault tests beside their file. */
@@ -43,8 +45,26 @@ export default defineConfig({
       },
       {
         test: {
+          name: 'http-cluster',
+          include: ['test/http/**/*.test.ts'],
+          env: onCluster,
+          testTimeout: 60 * seconds,
+          hookTimeout: 60 * seconds,
+        },
+      },
+      {
+        test: {
           name: 'journeys',
           include: ['test/journeys/**/*.test.ts'],
+          testTimeout: 120 * seconds,
+          hookTimeout: 60 * seconds,
+        },
+      },
+      {
+        test: {
+          name: 'journeys-cluster',
+          include: ['test/journeys/agents-documents.test.ts'],
+          env: onCluster,
           testTimeout: 120 * seconds,
           hookTimeout: 60 * seconds,
         },

@@ -5,7 +5,7 @@ import type { Database } from '../../src/database/database.ts';
 import { createProcesses } from '../../src/processes/processes.ts';
 import { createSkillRegistry } from '../../src/skills/registry.ts';
 import { engines } from '../support/databases.ts';
-import { manualClock, type ManualClock } from '../support/manual-clock.ts';
+import { type ManualClock, manualClock } from '../support/manual-clock.ts';
 
 const fact = (name: string, description = 'does it') => ({
   category: 'util',

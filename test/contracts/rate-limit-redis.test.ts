@@ -1,6 +1,10 @@
 /** The limit that processes share (specification: Limits), on a real Redis by its own clock. */
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { createMemoryRateLimiter, type RateLimiter } from '../../src/http/rate-limit.ts';
+import {
+  createMemoryRateLimiter,
+  type RateDecision,
+  type RateLimiter,
+} from '../../src/http/rate-limit.ts';
 import { createRedisRateLimiter } from '../../src/http/rate-limit-redis.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { createLogger } from '../../src/kernel/log.ts';
@@ -137,7 +141,7 @@ describe.skipIf(findRedis() === undefined)('the limit over processes', () => {
       const { hit, redis } = await limiter(4);
       await loseRedis(redis);
 
-      const decisions = [];
+      const decisions: RateDecision[] = [];
       for (let i = 0; i < 30; i++) decisions.push(await hit('key', 100, true));
 
       expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(25);
