@@ -1,6 +1,6 @@
 /** A cluster under constant load: what every test of faults begins with and counts at the end. */
 import { join } from 'node:path';
-import { expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import type { EffectInput } from '../fixtures/skills/staged/effect.ts';
 import { type Account, account, nothingAmiss, readEffects, readJobs } from './accounts.ts';
 import type { Cluster } from './cluster.ts';
@@ -62,6 +62,8 @@ export async function loadCluster(
     input: (n) => ({ log, ...input(n) }) satisfies EffectInput,
     ...more,
   });
+  // A test that has failed leaves nothing behind that makes the next one fail.
+  onTestFinished(load.abandon);
   return {
     ...load,
     tenant,
