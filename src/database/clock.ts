@@ -6,7 +6,7 @@ import { sql } from 'kysely';
 import type { Clock } from '../kernel/clock.ts';
 import type { Database } from './database.ts';
 
-/** Looks at one measurement: the quickest answer tells most. */
+/** The more questions, the narrower what their answers leave open. */
 const tries = 3;
 
 export interface DatabaseClock extends Clock {
@@ -16,23 +16,21 @@ export interface DatabaseClock extends Clock {
 
 /** Measures once; from then on `measure` is to be called every few seconds, for clocks drift. */
 export async function createDatabaseClock(database: Database): Promise<DatabaseClock> {
-  /** What to add to this process's monotonic time. */
-  let offset = 0;
+  /** What to add to this process's monotonic time; NaN before the first answer. */
+  let offset = Number.NaN;
 
   async function measure(): Promise<void> {
-    let best = { tookMs: Number.POSITIVE_INFINITY, offset: 0 };
     for (let i = 0; i < tries; i++) {
       const before = performance.now();
       const { rows } = await sql<{ ms: number }>`
         select extract(epoch from clock_timestamp()) * 1000 as ms`.execute(database.read.kysely);
       const after = performance.now();
-      const tookMs = after - before;
-      // The answer was true somewhere between the two; in the middle, most likely.
-      if (tookMs < best.tookMs) {
-        best = { tookMs, offset: Number(rows[0]?.ms) - (before + after) / 2 };
-      }
+      // It was that time at some moment between the two. Which one, a slow answer does not tell: so the
+      // offset is only moved as far as it must be, and what a quick answer told is not made worse.
+      const most = Number(rows[0]?.ms) - before;
+      const least = Number(rows[0]?.ms) - after;
+      offset = Number.isNaN(offset) ? (least + most) / 2 : Math.min(Math.max(offset, least), most);
     }
-    offset = best.offset;
   }
 
   await measure();

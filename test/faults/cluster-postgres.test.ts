@@ -2,6 +2,7 @@
  * PostgreSQL stopped, restarted, locked, exhausted, read-only, under load: what needs it is answered
  * 503 meanwhile, no process ends, all recover by themselves, and nothing is lost or doubled.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Cluster, startCluster } from '../support/cluster.ts';
@@ -104,32 +105,14 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
   test('has no connection left for the platform is answered 503 for, and recovers', async () => {
     const running = await load();
     await running.acceptedMore(20);
-    const taken: pg.Client[] = [];
+    const release = await takeAllConnections();
     try {
-      // Whatever the platform lets go of is taken too.
-      await waitFor(
-        async () => {
-          await cluster
-            .sql(
-              `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-               WHERE datname = current_database() AND application_name = 'skillwright'`,
-            )
-            .catch(() => {});
-          for (;;) {
-            const client = new pg.Client({ connectionString: cluster.postgres.url() });
-            client.on('error', () => {});
-            try {
-              await client.connect();
-              taken.push(client);
-            } catch {
-              return running.attempts.slice(-5).every(({ outcome }) => outcome === 503);
-            }
-          }
-        },
-        { describe: 'requests are answered 503', deadlineMs: 20_000, everyMs: 100 },
-      );
+      await waitFor(() => running.attempts.slice(-10).every(is503), {
+        describe: 'requests are answered 503',
+        deadlineMs: 20_000,
+      });
     } finally {
-      await Promise.all(taken.map((client) => client.end()));
+      await release();
     }
     const full = running.attempts.length;
     await waitFor(() => running.attempts.slice(full).some(({ outcome }) => outcome === 202), {
@@ -181,6 +164,45 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
       await running.settle();
     },
   );
+
+  /** Takes every connection that there is, those of the platform too; what is returned gives them back. */
+  async function takeAllConnections(): Promise<() => Promise<void>> {
+    const url = cluster.postgres.url();
+    const connected = async () => {
+      const client = new pg.Client({ connectionString: url });
+      client.on('error', () => {});
+      await client.connect();
+      return client;
+    };
+    const administrator = await connected();
+    const taken: pg.Client[] = [administrator];
+    let isOver = false;
+    const take = async () => {
+      while (!isOver) {
+        try {
+          taken.push(await connected());
+        } catch {
+          await pause(5);
+        }
+      }
+    };
+    const taking = Array.from({ length: 20 }, take);
+    const left = async () => {
+      const { rows } = await administrator.query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'skillwright'`,
+      );
+      return rows.length;
+    };
+    await waitFor(async () => (await left()) === 0, {
+      describe: 'the platform has none',
+      everyMs: 50,
+    });
+    return async () => {
+      isOver = true;
+      await Promise.all(taking);
+      await Promise.all(taken.map((client) => client.end()));
+    };
+  }
 
   async function readOnly(isReadOnly: boolean): Promise<void> {
     // On the maintenance database: a connection to ours may not be writable itself.

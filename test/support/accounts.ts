@@ -2,7 +2,7 @@
  * Accepted = recorded, each once: holds what clients were told against what the database, the outside
  * effects of skills and a receiver of webhooks show of it. Judging is pure; reading is beside it.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 
 /** What the database has of one job. */
 export interface RecordedJob {
@@ -152,9 +152,9 @@ export async function readJobs(sql: Sql, organization: string): Promise<Recorded
   return rows as unknown as RecordedJob[];
 }
 
-/** What the skill `staged/effect` has written to its file. */
+/** What the skill `staged/effect` has written to its file so far. */
 export function readEffects(file: string): Effect[] {
-  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
+  const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(0, -1) : [];
   return lines.map((line) => {
     const [word = '', jobId = '', , pid] = line.split(' ');
     return { word, jobId, pid: Number(pid) };

@@ -1,11 +1,11 @@
 /** A cluster under constant load: what every test of faults begins with and counts at the end. */
 import { join } from 'node:path';
-import { expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import type { EffectInput } from '../fixtures/skills/staged/effect.ts';
 import { type Account, account, nothingAmiss, readEffects, readJobs } from './accounts.ts';
 import type { Cluster } from './cluster.ts';
 import { expectConsistent } from './consistency.ts';
-import { type Load, type LoadOptions, outcomesOf, startLoad } from './load.ts';
+import { type Attempt, type Load, type LoadOptions, outcomesOf, startLoad } from './load.ts';
 import { isInstalled } from './shared-servers.ts';
 import { dataDirectory } from './staged.ts';
 import { newTenant, type Tenant } from './tenant.ts';
@@ -28,6 +28,8 @@ export interface ClusterLoad extends Load {
   readonly log: string;
   /** Waits until so many more have been accepted: a moment of everything that goes on beside them. */
   acceptedMore(n: number): Promise<void>;
+  /** Waits until so many more have begun to run. */
+  begunMore(n: number, deadlineMs: number): Promise<void>;
   /**
    * Begins no more, waits until everything has ended, and holds what was accepted against what is
    * recorded: nothing may be amiss. The account, for what a test wants to know beside that.
@@ -62,6 +64,8 @@ export async function loadCluster(
     input: (n) => ({ log, ...input(n) }) satisfies EffectInput,
     ...more,
   });
+  // A test that has failed leaves nothing behind that makes the next one fail.
+  onTestFinished(load.abandon);
   return {
     ...load,
     tenant,
@@ -72,6 +76,15 @@ export async function loadCluster(
         describe: () =>
           `${n} more are accepted; ${load.accepted.size - target + n} were: ${outcomesOf(load.attempts.slice(-100))}`,
         deadlineMs: 60_000,
+      });
+    },
+    async begunMore(n, deadlineMs) {
+      const begun = () => readEffects(log).filter(({ word }) => word === 'begin').length;
+      const target = begun() + n;
+      await waitFor(() => begun() >= target, {
+        describe: () => `${n} more run; ${begun() - target + n} did`,
+        deadlineMs,
+        everyMs: 50,
       });
     },
     async settle(deadlineMs) {
@@ -95,6 +108,11 @@ export async function loadCluster(
       return made;
     },
   };
+}
+
+/** Whether it was accepted, and soon enough that nobody would call it held up. */
+export function isAcceptedSoon({ outcome, ms }: Attempt): boolean {
+  return outcome === 202 && ms < 3_000;
 }
 
 /** The first api process; there has to be one. */

@@ -48,6 +48,8 @@ export interface Load {
   readonly unexpected: readonly string[];
   /** Begins no more; resolves when each has been accepted, or its patience is over. */
   stop(): Promise<void>;
+  /** Begins no more, and asks for nothing again. */
+  abandon(): void;
 }
 
 /** Begins at once; ends with `stop`. */
@@ -60,13 +62,14 @@ export function startLoad(options: LoadOptions): Load {
   const underWay = new Set<Promise<void>>();
   const began = performance.now();
   let begun = 0;
+  let isAbandoned = false;
   let turn = 0;
 
   async function execute(n: number): Promise<void> {
     const idempotencyKey = `load-${n}-${randomUUID()}`;
     const giveUpAt = performance.now() + patienceMs;
     const body = JSON.stringify(input(n));
-    while (performance.now() < giveUpAt) {
+    while (performance.now() < giveUpAt && !isAbandoned) {
       const targets = urls();
       const target = targets[turn++ % targets.length];
       // Nobody is there to ask: as a load balancer without a backend.
@@ -109,6 +112,10 @@ export function startLoad(options: LoadOptions): Load {
     async stop() {
       clearInterval(timer);
       await Promise.all(underWay);
+    },
+    abandon() {
+      isAbandoned = true;
+      clearInterval(timer);
     },
   };
 }

@@ -144,6 +144,17 @@ describe('a disorder', () => {
     expect(client.heard()).toBe('onetwo');
   });
 
+  test('delays one way alone', async () => {
+    const client = await open();
+    proxy.delay(200, 'answers');
+
+    client.says('one');
+    const answered = client.hears('one');
+    await waitFor(() => got === 'one', { describe: 'it is half way', deadlineMs: 150 });
+
+    expect(await answered).toBeGreaterThanOrEqual(190);
+  });
+
   test('throttles', async () => {
     const client = await open();
     proxy.throttle(100_000);

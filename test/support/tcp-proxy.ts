@@ -12,12 +12,14 @@ import { waitFor } from './wait-for.ts';
 const underWayMax = 1024 * 1024;
 const lookEveryMs = 5;
 
+type Way = 'requests' | 'answers' | 'both';
+
 export interface TcpProxy {
   readonly port: number;
   /** Client connections that are open through it. */
   connections(): number;
-  /** Every byte arrives this much later, in both directions. */
-  delay(ms: number): void;
+  /** Every byte arrives this much later: of what the client sends, of what it is answered, or of both. */
+  delay(ms: number, of?: Way): void;
   /** At most so many bytes a second of each connection in each direction. */
   throttle(bytesPerSecond: number): void;
   /** Nothing gets through until `heal`, and then everything does: a network that was away. */
@@ -40,6 +42,7 @@ export interface TcpProxy {
 
 interface Disorder {
   delayMs: number;
+  delayed: Way;
   bytesPerSecond: number;
   isHeld: boolean;
   isSwallowing: boolean;
@@ -47,6 +50,7 @@ interface Disorder {
 
 const order: Readonly<Disorder> = {
   delayMs: 0,
+  delayed: 'both',
   bytesPerSecond: Number.POSITIVE_INFINITY,
   isHeld: false,
   isSwallowing: false,
@@ -70,8 +74,9 @@ export async function startTcpProxy(target: () => number): Promise<TcpProxy> {
   return {
     port,
     connections: () => [...pairs].filter((pair) => pair.isOpen()).length,
-    delay(ms) {
+    delay(ms, of = 'both') {
       disorder.delayMs = ms;
+      disorder.delayed = of;
     },
     throttle(bytesPerSecond) {
       disorder.bytesPerSecond = bytesPerSecond;
@@ -118,12 +123,13 @@ interface Pair {
 function joined(client: Socket, port: number, disorder: Disorder, onGone: () => void): Pair {
   const store = connect({ port, host: '127.0.0.1', noDelay: true, allowHalfOpen: true });
   const fate = { isDead: false };
-  for (const [from, to] of [
-    [client, store],
-    [store, client],
+  for (const [from, to, way] of [
+    [client, store, 'requests'],
+    [store, client, 'answers'],
   ] as const) {
     from.on('error', () => {});
-    carry(from, to, disorder, fate).catch(() => {});
+    const delayMs = () => ([way, 'both'].includes(disorder.delayed) ? disorder.delayMs : 0);
+    carry(from, to, disorder, delayMs, fate).catch(() => {});
     from.on('close', () => {
       fate.isDead ||= disorder.isSwallowing;
       if (!fate.isDead) to.resetAndDestroy();
@@ -144,8 +150,14 @@ interface Fate {
   isDead: boolean;
 }
 
-/** Carries what one side sends to the other, in order, as late as the disorder wants. */
-async function carry(from: Socket, to: Socket, disorder: Disorder, fate: Fate): Promise<void> {
+/** Carries what one side sends to the other, in order, as late as the disorder wants, its delay of this way being `delayMs`. */
+async function carry(
+  from: Socket,
+  to: Socket,
+  disorder: Disorder,
+  delayMs: () => number,
+  fate: Fate,
+): Promise<void> {
   const underWay: { readonly bytes: Buffer; readonly arrived: number }[] = [];
   let size = 0;
   let hasEnded = false;
@@ -173,7 +185,7 @@ async function carry(from: Socket, to: Socket, disorder: Disorder, fate: Fate): 
       });
       continue;
     }
-    await until(() => performance.now() >= next.arrived + disorder.delayMs && !disorder.isHeld, to);
+    await until(() => performance.now() >= next.arrived + delayMs() && !disorder.isHeld, to);
     await write(next.bytes, to, disorder);
     size -= next.bytes.length;
     if (size <= underWayMax) from.resume();

@@ -1,0 +1,134 @@
+/**
+ * Redis stopped, killed, emptied, frozen, out of memory, under load: what is accepted goes on being
+ * accepted, workers go on by themselves when it is back, and nothing is lost or doubled.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Cluster, startCluster } from '../support/cluster.ts';
+import {
+  apiOf,
+  type ClusterLoad,
+  canRunClusters,
+  isAcceptedSoon,
+  loadCluster,
+  randomInteger,
+  stagedSkillsDir,
+} from '../support/cluster-load.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+/** From the return of Redis to workers that run what waited. */
+const resumeMs = 10_000;
+
+describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
+  let cluster: Cluster;
+  let pids: number[];
+  beforeAll(async () => {
+    cluster = await startCluster({
+      api: 2,
+      workers: 2,
+      skillsDir: stagedSkillsDir,
+      environment: { JOB_LEASE_MS: '5000' },
+    });
+    pids = cluster.processes.map(({ pid }) => pid);
+  });
+  afterEach(() => {
+    expect(cluster.processes.filter((process) => process.hasExited())).toEqual([]);
+    expect(cluster.processes.map(({ pid }) => pid)).toEqual(pids);
+  });
+  afterAll(() => cluster?.close());
+
+  const load = () => loadCluster(cluster, { perSecond: 30 });
+
+  /** Waits until every api process says so. */
+  async function untilHealth(status: number): Promise<void> {
+    for (const { client } of cluster.of('api')) {
+      await waitFor(async () => (await client.request('GET', '/health')).status === status, {
+        describe: `/health is ${status}`,
+        deadlineMs: resumeMs,
+      });
+    }
+  }
+
+  /** What was accepted is there, and all that was asked for was accepted without being held up. */
+  async function expectNothingFelt(running: ClusterLoad): Promise<void> {
+    await running.settle();
+    expect(running.attempts.filter((attempt) => !isAcceptedSoon(attempt))).toEqual([]);
+  }
+
+  test.each([
+    ['is stopped and comes back empty', () => cluster.redis.stop()],
+    ['is killed and comes back empty', () => cluster.redis.kill()],
+  ])('%s is missed by nobody who has work accepted', async (_what, end) => {
+    const running = await load();
+    for (const downMs of [randomInteger(0, 500), randomInteger(3_000, 5_000)]) {
+      await running.acceptedMore(randomInteger(10, 60));
+      await end();
+      await pause(downMs);
+      if (downMs > 2_000) {
+        await untilHealth(503);
+        const { text } = await apiOf(cluster).client.request('GET', '/metrics');
+        expect(text).toMatch(/^service_redis_connected 0$/m);
+      }
+      await cluster.redis.start();
+      await running.begunMore(30, resumeMs);
+    }
+    await untilHealth(200);
+
+    await expectNothingFelt(running);
+  });
+
+  test('loses everything that is in it, again and again, is missed by nobody', async () => {
+    const running = await load();
+    for (let round = 0; round < 10; round++) {
+      await running.acceptedMore(randomInteger(1, 20));
+      expect(await cluster.redis.command('FLUSHALL')).toBe('+OK');
+    }
+    await running.begunMore(30, resumeMs);
+
+    await expectNothingFelt(running);
+  });
+
+  test('drops its clients again and again is missed by nobody', async () => {
+    const running = await load();
+    for (let round = 0; round < 10; round++) {
+      await running.acceptedMore(randomInteger(1, 20));
+      await cluster.redis.command('CLIENT KILL TYPE normal');
+      await cluster.redis.command('CLIENT KILL TYPE pubsub');
+    }
+    await running.begunMore(30, resumeMs);
+
+    await expectNothingFelt(running);
+  });
+
+  test('stands still for 15 s is missed by nobody who has work accepted', async () => {
+    const running = await load();
+    await running.acceptedMore(30);
+    cluster.redis.freeze();
+    await untilHealth(503);
+    await pause(15_000);
+    cluster.redis.thaw();
+    await running.begunMore(30, resumeMs);
+    await untilHealth(200);
+
+    await expectNothingFelt(running);
+  });
+
+  test.each(['noeviction', 'allkeys-lru'])(
+    'has no memory left (%s) is missed by nobody who has work accepted',
+    async (policy) => {
+      const running = await load();
+      await running.acceptedMore(30);
+      await cluster.redis.command(`CONFIG SET maxmemory-policy ${policy}`);
+      await cluster.redis.command('CONFIG SET maxmemory 1mb');
+      if (policy === 'noeviction') {
+        expect(await cluster.redis.command('SET probe 1')).toMatch(/^-OOM/);
+      }
+      await running.acceptedMore(150);
+      await cluster.redis.command('CONFIG SET maxmemory 0');
+      await cluster.redis.command('CONFIG SET maxmemory-policy noeviction');
+      await running.begunMore(30, resumeMs);
+
+      await expectNothingFelt(running);
+    },
+  );
+});
