@@ -67,8 +67,7 @@ export function createLeftovers(parts: {
   }
 
   return async (tx, claims) => {
-    const charges: Charge[] = [];
-    for (const claim of claims) charges.push(...(await endOf(tx, claim)));
+    const charges = (await Promise.all(claims.map((claim) => endOf(tx, claim)))).flat();
     // All at once, for whoever charges holds what it has charged: in one order, nobody waits in a ring.
     await reservations.charge(tx, charges);
   };

@@ -47,7 +47,7 @@ const end = statement<Ended>()((db, p) =>
 
 /** Ends active steps; 1 for each that was one, 0 for each that was not. */
 export function endSteps(tx: Transaction, steps: readonly Ended[]): Promise<number[]> {
-  return tx.each(end, steps);
+  return tx.changes(end, steps);
 }
 
 const again = statement<{ job_id: string; n: number; epoch: number; now: number }>()((db, p) =>

@@ -49,6 +49,11 @@ export function setConversationStatus(
   return tx.all(setStatus, { ids: idsParam(ids), status, now });
 }
 
+/** Makes a conversation that is held active again. */
+export function reopenConversation(tx: Transaction, id: string, now: number): Promise<void> {
+  return tx.each(setStatus, [{ ids: idsParam([id]), status: 'active', now }]);
+}
+
 export const { change: changeConversationCounts, fold: foldConversationCounts } = createCounts(
   'conversation_counts',
   ['organization_id', 'agent_id', 'trigger_type'],
@@ -72,19 +77,27 @@ export async function deleteMessages(
   );
 }
 
-const holdAll = statement<{ ids: string }>()((db, p, dialect) =>
-  db
+const byIdsLocked = statement<{ ids: string }>()((db, p, dialect) => {
+  const query = db
     .selectFrom('conversations')
-    .select('id')
+    .selectAll()
     .where(idIn(dialect, p('ids')))
-    .orderBy('id')
-    .forUpdate(),
-);
-
-/** Holds conversations until the transaction ends, in the order in which all do. */
-export async function lockConversations(tx: Transaction, ids: readonly string[]): Promise<void> {
+    .orderBy('id');
   // SQLite has one writer at a time anyhow.
-  if (tx.dialect !== 'sqlite') await tx.all(holdAll, { ids: idsParam(ids) });
+  return dialect === 'sqlite' ? query : query.forUpdate();
+});
+
+/** The conversations that there are of these, held until the transaction ends, in the order in which all do. */
+export function lockConversations(
+  tx: Transaction,
+  ids: readonly string[],
+): Promise<ConversationRow[]> {
+  return tx.all(byIdsLocked, { ids: idsParam(ids) });
+}
+
+/** As `lockConversations`, where nobody has to know them. */
+export async function holdConversations(tx: Transaction, ids: readonly string[]): Promise<void> {
+  if (tx.dialect !== 'sqlite') await tx.each(byIdsLocked, [{ ids: idsParam(ids) }]);
 }
 
 const removeEmpty = statement<{ ids: string }>()((db, p, dialect) =>
@@ -106,20 +119,6 @@ const removeEmpty = statement<{ ids: string }>()((db, p, dialect) =>
 /** Deletes those of the conversations that have no message; what they were. */
 export function deleteEmptyConversations(tx: Transaction, ids: readonly string[]) {
   return tx.all(removeEmpty, { ids: idsParam(ids) });
-}
-
-const byIdLocked = statement<{ id: string }>()((db, p, dialect) => {
-  const query = db.selectFrom('conversations').selectAll().where('id', '=', p('id'));
-  // SQLite has one writer at a time anyhow.
-  return dialect === 'sqlite' ? query : query.forUpdate();
-});
-
-/** The conversation; nobody else changes it before the transaction ends. */
-export function lockConversation(
-  tx: Transaction,
-  id: string,
-): Promise<ConversationRow | undefined> {
-  return tx.first(byIdLocked, { id });
 }
 
 const dialogue = statement<{ conversation_id: string; job_id: string; limit: number }>()((db, p) =>

@@ -13,10 +13,11 @@ import {
   deleteEmptyConversations,
   deleteMessages,
   foldConversationCounts as foldCounts,
+  holdConversations,
   insertConversations,
   insertMessages,
-  lockConversation,
   lockConversations,
+  reopenConversation,
   setConversationStatus,
 } from './conversations.store.ts';
 
@@ -106,16 +107,14 @@ function plainRow({ id = newId(), conversation_id, job_id, role, content, at }: 
   return { conversation_id, id, job_id, role, content, created_at: at };
 }
 
-/** The conversation, held until the transaction ends; undefined when it is gone. */
-export function holdConversation(
+/**
+ * Those of the conversations that there are, held until the transaction ends, before anything is
+ * counted of any of them.
+ */
+export function conversationsHeld(
   tx: Transaction,
-  id: string,
-): Promise<ConversationRow | undefined> {
-  return lockConversation(tx, id);
-}
-
-/** Holds conversations until the transaction ends, before anything is counted of any of them. */
-export function holdConversations(tx: Transaction, ids: readonly string[]): Promise<void> {
+  ids: readonly string[],
+): Promise<ConversationRow[]> {
   return lockConversations(tx, ids);
 }
 
@@ -127,7 +126,7 @@ export async function continueConversation(
   writer: Writer,
 ): Promise<void> {
   const { id, status } = conversation;
-  await setConversationStatus(tx, [id], 'active', now);
+  await reopenConversation(tx, id, now);
   await changeConversationCounts(tx, writer, [{ kind: conversation, from: status, to: 'active' }]);
 }
 
@@ -138,24 +137,24 @@ export async function endConversations(
   now: number,
   writer: Writer,
 ): Promise<void> {
-  const statuses = new Set(endings.map(({ status }) => status));
+  const idsOf = (status: ConversationStatus) =>
+    endings.filter((ending) => ending.status === status).map(({ id }) => id);
+  const statuses = (['completed', 'failed'] as const).filter((status) => idsOf(status).length > 0);
   // Whoever continues conversations holds all of them before it counts any: so does this.
-  if (statuses.size > 1)
-    await lockConversations(
+  if (statuses.length > 1) {
+    await holdConversations(
       tx,
       endings.map(({ id }) => id),
     );
-  for (const status of ['completed', 'failed'] as const) {
-    const ids = endings.filter((ending) => ending.status === status).map(({ id }) => id);
-    if (ids.length === 0) continue;
-    // One that was continued is of the kind that it began as, whatever its last job is.
-    const kinds = await setConversationStatus(tx, ids, status, now);
-    await changeConversationCounts(
-      tx,
-      writer,
-      kinds.map((kind) => ({ kind, from: 'active', to: status })),
-    );
   }
+  const changes = await Promise.all(
+    statuses.map(async (status) => {
+      // One that was continued is of the kind that it began as, whatever its last job is.
+      const kinds = await setConversationStatus(tx, idsOf(status), status, now);
+      return kinds.map((kind) => ({ kind, from: 'active' as const, to: status }));
+    }),
+  );
+  await changeConversationCounts(tx, writer, changes.flat());
 }
 
 /**
@@ -170,7 +169,7 @@ export async function forgetJobs(
   const ids = jobs.map((job) => job.conversation_id);
   // Held before it is looked whether one is empty: what continues it has then either been recorded
   // with its messages, or finds it gone.
-  await lockConversations(tx, ids);
+  await holdConversations(tx, ids);
   await deleteMessages(tx, jobs);
   const deleted = await deleteEmptyConversations(tx, ids);
   await changeConversationCounts(

@@ -3,8 +3,9 @@
  * process adds to rows of its own (`writer`), so that processes never wait for one another here;
  * a count is the sum over the writers.
  */
-import { type SqlBool, sql } from 'kysely';
+import { type InsertQueryBuilder, type InsertResult, type SqlBool, sql } from 'kysely';
 import type { Transaction } from './database.ts';
+import { type Lists, listsOf, rowsIn, type Types } from './rows-in.ts';
 import { statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
@@ -42,19 +43,41 @@ export function createCounts<T extends CountsTable>(
   columns: readonly (keyof Kind<T> & string)[],
 ): Counts<T> {
   const names = [...columns, 'status', 'writer', 'count'];
-  const add = statement<Row>()((db, p) =>
-    db
-      .insertInto(table as never)
-      .values(Object.fromEntries(names.map((name) => [name, p(name)])) as never)
-      .onConflict((conflict) =>
-        conflict.columns([...columns, 'status', 'writer'] as never).doUpdateSet(
-          (eb) =>
-            ({
-              count: eb(`${table}.count` as never, '+', eb.ref('excluded.count' as never)),
-            }) as never,
-        ),
-      ),
+  const types: Types<Row> = Object.fromEntries(
+    names.map((name) => [name, name === 'count' ? 'bigint' : 'text']),
   );
+  const added = (insert: InsertQueryBuilder<Tables, never, InsertResult>) =>
+    insert.onConflict((conflict) =>
+      conflict.columns([...columns, 'status', 'writer'] as never).doUpdateSet(
+        (eb) =>
+          ({
+            count: eb(`${table}.count` as never, '+', eb.ref('excluded.count' as never)),
+          }) as never,
+      ),
+    );
+  const addOne = statement<Row>()((db, p) =>
+    added(
+      db
+        .insertInto(table as never)
+        .values(Object.fromEntries(names.map((name) => [name, p(name)])) as never),
+    ),
+  );
+  const addMany = statement<Lists<Row>>()((db, p) =>
+    added(
+      db
+        .insertInto(table as never)
+        .columns(names as never)
+        .expression(db.selectFrom(rowsIn<Row>(p, types)).selectAll()),
+    ),
+  );
+  /** In one order, so that two transactions of a process never wait for each other. */
+  const add = (tx: Transaction, rows: readonly Row[]) => {
+    if (rows.length === 0) return;
+    const ordered = inOrder(rows);
+    return tx.dialect === 'sqlite'
+      ? tx.each(addOne, ordered)
+      : tx.each(addMany, [listsOf(ordered, types)]);
+  };
   const takeOthers = statement<{ writer: string }>()((db, p, dialect) => {
     const others = sql<SqlBool>`writer <> ${p('writer')}`;
     const free = sql<SqlBool>`ctid in (select ctid from ${sql.table(table)} where ${others}
@@ -64,7 +87,6 @@ export function createCounts<T extends CountsTable>(
       .where(dialect === 'sqlite' ? others : free)
       .returningAll();
   });
-  /** Always in one order, so that two transactions of a process never wait for each other. */
   const inOrder = (rows: readonly Row[]) => {
     const keyed = rows.map((row) => ({ key: names.map((name) => row[name]).join('\n'), row }));
     return keyed.sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ row }) => row);
@@ -75,28 +97,38 @@ export function createCounts<T extends CountsTable>(
     writer: Writer,
     changes: readonly CountChange<T>[],
   ): Promise<void> {
-    // Added up first: a batch of like rows then writes one count or two.
-    const sums = new Map<string, Row>();
-    const move = (kind: Kind<T>, status: string, by: number) => {
-      let key = status;
-      for (const column of columns) key += `\n${kind[column]}`;
-      const row = sums.get(key);
-      if (row !== undefined) row.count = (row.count as number) + by;
-      else {
-        const fields = columns.map((column) => [column, kind[column]]);
-        sums.set(key, { ...Object.fromEntries(fields), status, writer, count: by });
-      }
-    };
+    const sums = createSums();
     for (const { kind, from, to } of changes) {
-      if (from !== null) move(kind, from, -1);
-      if (to !== null) move(kind, to, 1);
+      if (from !== null) sums.add(kind, from, writer, -1);
+      if (to !== null) sums.add(kind, to, writer, 1);
     }
-    await tx.each(add, inOrder([...sums.values()].filter((row) => row.count !== 0)));
+    await add(tx, sums.rows());
   }
 
   async function fold(tx: Transaction, writer: Writer): Promise<void> {
-    const rows = (await tx.all(takeOthers, { writer })) as Row[];
-    await tx.each(add, inOrder(rows.map((row) => ({ ...row, writer }))));
+    const sums = createSums();
+    for (const row of (await tx.all(takeOthers, { writer })) as Tables[T][]) {
+      sums.add(row, row.status, writer, row.count);
+    }
+    await add(tx, sums.rows());
+  }
+
+  /** What is to be added to each row: a batch of like changes is one or two. */
+  function createSums() {
+    const sums = new Map<string, Row>();
+    return {
+      add(kind: Kind<T>, status: string, writer: Writer, by: number): void {
+        let key = status;
+        for (const column of columns) key += `\n${kind[column]}`;
+        const row = sums.get(key);
+        if (row !== undefined) row['count'] = (row['count'] as number) + by;
+        else {
+          const fields = columns.map((column) => [column, kind[column]]);
+          sums.set(key, { ...Object.fromEntries(fields), status, writer, count: by });
+        }
+      },
+      rows: () => [...sums.values()].filter((row) => row['count'] !== 0),
+    };
   }
 
   return { change, fold };

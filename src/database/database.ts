@@ -21,11 +21,18 @@ export interface Handle {
   /** Runs a statement; its first row. */
   first<P, R>(statement: Statement<P, R>, params: P): Promise<R | undefined>;
   /** Runs one statement for each of `params`, in order; how many rows each of them changed. */
-  each<P>(statement: Statement<P, unknown>, params: readonly P[]): Promise<number[]>;
+  changes<P>(statement: Statement<P, unknown>, params: readonly P[]): Promise<number[]>;
+  /** As `changes`, where nobody has to know. */
+  each<P>(statement: Statement<P, unknown>, params: readonly P[]): Promise<void>;
   /** Inserts rows that all have the same columns; a column left out takes its default. */
   insert<T extends keyof Tables>(table: T, rows: readonly Insertable<Tables[T]>[]): Promise<void>;
 }
 
+/**
+ * On PostgreSQL, `each` and `insert` have no answer and cause no round trip: they are sent, in their
+ * order, with the next statement that has one, or with the commit. What goes wrong with them is
+ * thrown there; it fails the transaction like anything else.
+ */
 export interface Transaction extends Handle {
   /** Runs after the commit and before the write's promise resolves; must not throw. */
   afterCommit(hook: () => void): void;

@@ -11,7 +11,15 @@ export function idsParam(ids: readonly string[]): string {
 export function idIn(dialect: Dialect, ids: RawBuilder<string>): RawBuilder<SqlBool> {
   return dialect === 'sqlite'
     ? sql<SqlBool>`id in (select value from json_each(${ids}))`
-    : sql<SqlBool>`id in (select json_array_elements_text(${ids}::json))`;
+    : sql<SqlBool>`id = ${anyOf(ids)}`;
+}
+
+/**
+ * PostgreSQL's `any (…)` of a JSON array. Ids in an array are looked up in an index one by one,
+ * whatever the planner believes of the table; ids in a subquery are joined, which may be a scan.
+ */
+export function anyOf(ids: RawBuilder<string>): RawBuilder<string> {
+  return sql<string>`any (array(select json_array_elements_text(${ids}::json)))`;
 }
 
 /**
@@ -29,5 +37,5 @@ export function idInLocked(
   const found = sql<SqlBool>`${idIn(dialect, ids)} and ${condition}`;
   if (dialect === 'sqlite') return found;
   const wait = sql.raw(skip ? 'skip locked' : '');
-  return sql<SqlBool>`id in (select id from ${sql.table(table)} where ${found} order by id for update ${wait})`;
+  return sql<SqlBool>`id = any (array(select id from ${sql.table(table)} where ${found} order by id for update ${wait}))`;
 }

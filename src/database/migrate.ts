@@ -10,6 +10,7 @@ import { up as webhooks } from './migrations/0005-webhooks.ts';
 import { up as triggers } from './migrations/0006-triggers.ts';
 import { up as thinking } from './migrations/0007-thinking.ts';
 import { up as cluster } from './migrations/0008-cluster.ts';
+import { up as roomForUpdates } from './migrations/0009-room-for-updates.ts';
 import type { Tables } from './tables.ts';
 
 /** In order; a migration that has been released is never changed. */
@@ -22,6 +23,7 @@ const migrations: Record<string, (db: Kysely<unknown>, dialect: Dialect) => Prom
   '0006-triggers': triggers,
   '0007-thinking': thinking,
   '0008-cluster': cluster,
+  '0009-room-for-updates': roomForUpdates,
 };
 
 /** Runs what is missing. Throws a sentence for the operator when the schema is from the future. */

@@ -4,21 +4,24 @@
  * connection never ends the process: what it hit is answered `service_unavailable`, and the pool
  * connects anew.
  */
-import { type Insertable, Kysely, PostgresDialect } from 'kysely';
+import { setTimeout as elapsed } from 'node:timers/promises';
+import { Kysely, PostgresDialect, sql } from 'kysely';
 import pg from 'pg';
 import { PlatformError } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import {
   asUnit,
   type Database,
-  type Handle,
   refuseNesting,
   runAfterCommit,
   type Transaction,
 } from './database.ts';
 import { migrate } from './migrate.ts';
+import { type Answer, forgetPrepared, runTogether, type Step } from './pipeline.ts';
+import { createStatements, handleOver, type Runner } from './postgres-handle.ts';
+import { openSession, type Session } from './postgres-session.ts';
+import { toValue } from './postgres-values.ts';
 import { adoptRestored } from './restored.ts';
-import { type CompiledStatement, compile, type Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
 const connectTimeoutMs = 5_000;
@@ -31,12 +34,15 @@ const usualStatementTimeoutMs = 10_000;
 const answerMarginMs = 2_000;
 /** A process that stands still in a transaction holds rows that others wait for. */
 const idleTimeoutMs = 10_000;
-/** For a connection that has failed to show that it is still good. */
-const rollbackTimeoutMs = 1_000;
-/** Values in one statement; the protocol counts them in 16 bits. */
-const valuesMax = 65_535;
+/**
+ * A plan is made once and kept, and while a table is small a scan of it looks cheap: every query of
+ * ours has an index that serves it. Nor is any of them so long that compiling it would pay.
+ */
+const plannerSettings = 'set enable_seqscan = off; set jit = off';
 /** Times that a transaction is run which PostgreSQL gives up for another one. */
 const runsMax = 5;
+/** Between two runs, the longer the more there were. */
+const pauseMs = 50;
 
 // Every bigint of ours is a moment or a count, far below 2^53.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
@@ -61,6 +67,9 @@ export async function openPostgres(
     query_timeout: statementTimeoutMs + answerMarginMs,
     keepAlive: true,
     application_name: 'skillwright',
+    async onConnect(client) {
+      await client.query(plannerSettings);
+    },
   });
   // Without a listener an idle connection that breaks would end the process.
   pool.on('error', (error) => log.warn({ err: error }, 'a PostgreSQL connection was lost'));
@@ -68,9 +77,10 @@ export async function openPostgres(
   pool.on('connect', (client) => client.on('error', () => {}));
 
   const kysely = kyselyOver(async () => await pool.connect());
-  const compiled = compiledStatements(kysely);
+  let statements: ReturnType<typeof createStatements>;
   try {
     await prepare(url, log);
+    statements = createStatements(kysely, await columnTypes(kysely));
   } catch (error) {
     await pool.end();
     throw error;
@@ -82,30 +92,34 @@ export async function openPostgres(
         return await transactOnce(run);
       } catch (error) {
         if (!isGivenUp(error) || runs === runsMax) throw error;
+        // At once, it would take what the other one is only being woken for.
+        await elapsed(runs * pauseMs * (1 + Math.random()));
       }
     }
   }
 
   async function transactOnce<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
     const client = await translated(pool.connect());
+    const session = openSession(client);
     const hooks: (() => void)[] = [];
     let broken: Error | undefined;
     try {
       const handle = handleOver(
-        client,
-        kyselyOver(async () => borrowed(client)),
-        compiled,
+        runnerOf(session),
+        () => kyselyOver(async () => borrowed(session)),
+        statements,
       );
-      await translated(client.query('BEGIN'));
-      const value = await asUnit(() =>
-        run({ ...handle, afterCommit: (hook) => void hooks.push(hook) }),
-      );
-      await translated(client.query('COMMIT'));
+      const tx = Object.assign(handle, {
+        afterCommit: (hook: () => void) => void hooks.push(hook),
+      });
+      const value = await asUnit(() => run(tx));
+      await translated(session.commit());
       runAfterCommit(hooks);
       return value;
     } catch (error) {
+      if (isOutdated(error)) forgetPrepared(client);
       // A connection that cannot even roll back is not given to anybody else.
-      await client.query(rollback).catch((cause: Error) => {
+      await session.rollBack().catch((cause: Error) => {
         broken = cause;
       });
       throw error;
@@ -114,10 +128,36 @@ export async function openPostgres(
     }
   }
 
+  async function read(steps: readonly Step[]): Promise<Answer[]> {
+    for (let runs = 1; ; runs++) {
+      try {
+        return await readOnce(steps);
+      } catch (error) {
+        if (!isOutdated(error) || runs === runsMax) throw error;
+      }
+    }
+  }
+
+  async function readOnce(steps: readonly Step[]): Promise<Answer[]> {
+    const client = await translated(pool.connect());
+    const { answers, error } = await runTogether(client, steps);
+    if (isOutdated(error)) forgetPrepared(client);
+    client.release(error !== undefined && isUnavailable(error) ? error : undefined);
+    if (error !== undefined) throw inOurTerms(error);
+    return [...answers];
+  }
+
+  const reader: Runner = {
+    ask: read,
+    async tell(steps) {
+      await read(steps);
+    },
+  };
+
   const writes = new Set<Promise<unknown>>();
   let closing = false;
   return {
-    read: handleOver(pool, kysely, compiled),
+    read: handleOver(reader, () => kysely, statements),
     async write<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
       refuseNesting();
       if (closing) throw unavailable();
@@ -140,8 +180,6 @@ export async function openPostgres(
     },
   };
 }
-
-const rollback = { text: 'ROLLBACK', query_timeout: rollbackTimeoutMs };
 
 /**
  * Brings the database up to date, on connections of its own: that may take longer than a statement may,
@@ -167,59 +205,30 @@ async function prepare(url: string, log: Logger): Promise<void> {
   }
 }
 
-type Queryable = Pick<pg.PoolClient, 'query'>;
 type Connection = Pick<pg.PoolClient, 'query' | 'release'>;
 
-interface NamedStatement extends CompiledStatement {
-  readonly name: string;
-}
-
-/** Compiles each statement once and names it, so that the server keeps its plan. */
-function compiledStatements(kysely: Kysely<Tables>) {
-  const known = new Map<object, NamedStatement>();
-  return <P, R>(source: Statement<P, R>): NamedStatement => {
-    let found = known.get(source);
-    if (found === undefined) {
-      found = { ...compile(kysely, source, 'postgres'), name: `s${known.size}` };
-      known.set(source, found);
-    }
-    return found;
+/** The type of each column of each table, as the database calls it. */
+async function columnTypes(
+  kysely: Kysely<Tables>,
+): Promise<(table: string, column: string) => string> {
+  const { rows } = await sql<{ table: string; column: string; type: string }>`
+    select relname as table, attname as column, format_type(atttypid, atttypmod) as type
+    from pg_attribute join pg_class on pg_class.oid = attrelid
+    where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p')
+      and attnum > 0 and not attisdropped`.execute(kysely);
+  const types = new Map(rows.map(({ table, column, type }) => [`${table}.${column}`, type]));
+  return (table, column) => {
+    const type = types.get(`${table}.${column}`);
+    if (type === undefined) throw new Error(`There is no column ${column} in the table ${table}.`);
+    return type;
   };
 }
 
-function handleOver(
-  on: Queryable,
-  kysely: Kysely<Tables>,
-  compiled: ReturnType<typeof compiledStatements>,
-): Handle {
-  function query<P, R>(source: Statement<P, R>, params: P): Promise<pg.QueryResult> {
-    const { name, text, bind } = compiled(source);
-    return translated(on.query({ name, text, values: bind(params) }));
-  }
-  async function all<P, R>(source: Statement<P, R>, params: P): Promise<R[]> {
-    return (await query(source, params)).rows as R[];
-  }
+function runnerOf(session: Session): Runner {
   return {
-    dialect: 'postgres',
-    kysely,
-    all,
-    async first<P, R>(source: Statement<P, R>, params: P) {
-      const [row] = await all(source, params);
-      return row;
-    },
-    async each<P>(source: Statement<P, unknown>, params: readonly P[]) {
-      const changes: number[] = [];
-      for (const one of params) changes.push((await query(source, one)).rowCount ?? 0);
-      return changes;
-    },
-    async insert<T extends keyof Tables>(table: T, rows: readonly Insertable<Tables[T]>[]) {
-      const [row] = rows;
-      if (row === undefined) return;
-      const rowsMax = Math.floor(valuesMax / Object.keys(row).length);
-      for (let from = 0; from < rows.length; from += rowsMax) {
-        const some = rows.slice(from, from + rowsMax);
-        await translated(kysely.insertInto(table).values(some).execute());
-      }
+    ask: (steps) => translated(Promise.all(steps.map(session.ask))),
+    async tell(steps) {
+      for (const step of steps) session.tell(step);
     },
   };
 }
@@ -240,7 +249,7 @@ function kyselyOver(connect: () => Promise<Connection>): Kysely<Tables> {
                 return await client.query(...(args as Parameters<pg.PoolClient['query']>));
               } catch (error) {
                 isDoubtful ||= isUnavailable(error);
-                throw translatedError(error);
+                throw inOurTerms(error);
               }
             },
             // One that gave no answer would give none to the next who gets it either.
@@ -252,20 +261,22 @@ function kyselyOver(connect: () => Promise<Connection>): Kysely<Tables> {
   });
 }
 
-/** The connection of a transaction, lent to Kysely: giving it back does nothing. */
-function borrowed(client: pg.PoolClient): Connection {
-  return { query: client.query.bind(client), release() {} };
+/** A transaction, lent to Kysely as a connection: giving it back does nothing. */
+function borrowed(session: Session): Connection {
+  const query = (text: string, values: readonly unknown[]) =>
+    session.ask({ name: '', text, values: values.map(toValue), givesRows: true });
+  return { query: query as never, release() {} };
 }
 
 async function translated<T>(query: Promise<T>): Promise<T> {
   try {
     return await query;
   } catch (error) {
-    throw translatedError(error);
+    throw inOurTerms(error);
   }
 }
 
-function translatedError(error: unknown): unknown {
+function inOurTerms(error: unknown): unknown {
   return isUnavailable(error) ? unavailable(error) : error;
 }
 
@@ -286,8 +297,14 @@ function isUnavailable(error: unknown): boolean {
   return /^(08|53|57)/.test(code) || code === '25006' || /^E[A-Z]+$/.test(code);
 }
 
-/** Whether the transaction was rolled back only because it stood in the way of another one. */
+/** Whether the transaction was rolled back for a reason that is none when it is run again. */
 function isGivenUp(error: unknown): boolean {
   const { code } = error as { code?: unknown };
-  return code === '40P01' || code === '40001';
+  return code === '40P01' || code === '40001' || isOutdated(error);
+}
+
+/** Whether a prepared statement gives other columns since a newer version has changed the schema. */
+function isOutdated(error: unknown): boolean {
+  const { code, routine } = (error ?? {}) as { code?: unknown; routine?: unknown };
+  return code === '0A000' && routine === 'RevalidateCachedQuery';
 }

@@ -235,6 +235,12 @@ function handleOver(connection: DatabaseSync): Handle {
     },
     async each<P>(source: Statement<P, unknown>, params: readonly P[]) {
       const { statement, bind } = preparedFor(source);
+      translated(() => {
+        for (const one of params) statement.run(...(bind(one) as SQLInputValue[]));
+      });
+    },
+    async changes<P>(source: Statement<P, unknown>, params: readonly P[]) {
+      const { statement, bind } = preparedFor(source);
       return translated(() =>
         params.map((one) => Number(statement.run(...(bind(one) as SQLInputValue[])).changes)),
       );

@@ -9,8 +9,7 @@ import {
   addMessages,
   beginConversations,
   continueConversation,
-  holdConversation,
-  holdConversations,
+  conversationsHeld,
 } from '../conversations/record.ts';
 import { createBatch } from '../database/batch.ts';
 import type { Database, Transaction } from '../database/database.ts';
@@ -22,7 +21,7 @@ import { newId } from '../kernel/ids.ts';
 import type { QueueName } from '../kernel/queues.ts';
 import type { Queue } from '../queue/queue.ts';
 import type { JobFeed } from './feed.ts';
-import { findByIdempotencyKey, takeIdempotencyKey } from './idempotency.store.ts';
+import { type Candidate, type Holder, type IdempotencyKey, takeKeys } from './idempotency.ts';
 import {
   type ClaimedJob,
   changeJobCounts,
@@ -31,9 +30,6 @@ import {
   type NewJob,
 } from './jobs.store.ts';
 import { queuedEvent } from './status-events.ts';
-
-/** How long an Idempotency-Key is remembered (decisions 6). */
-export const idempotencyMs = 24 * 60 * 60 * 1000;
 
 /** Work to be accepted, judged already. */
 export interface WorkRequest {
@@ -50,13 +46,7 @@ export interface WorkRequest {
   readonly retryOf: string | null;
   /** The conversation of the same agent that it goes on with; one of its own when left out. */
   readonly conversationId?: string;
-  readonly idempotency?: {
-    /** Whose key it is: the API key's id, or the trigger's. */
-    readonly owner: string;
-    readonly key: string;
-    /** Equal for requests that ask for the same thing. */
-    readonly fingerprint: string;
-  };
+  readonly idempotency?: IdempotencyKey;
 }
 
 /** A job as it was when it was accepted. */
@@ -114,25 +104,36 @@ export function createAccept(parts: {
     const now = clock.now();
     const acceptances: Acceptance[] = [];
     const jobs: NewJob[] = [];
-    const keys: KeysOfBatch = new Map();
-    // All of them first, in the one order in which whoever ends them holds them, too.
-    const wanted = requests.flatMap(({ conversationId }) => conversationId ?? []);
-    if (wanted.length > 0) await holdConversations(tx, wanted);
-    for (const request of requests) {
+    const keyed: Candidate<NewJob>[] = [];
+    const made = requests.map((request) => {
       const job = newJob(request, now);
-      const conversation = await heldConversation(tx, request);
-      if (conversation?.status === 'active') {
-        // A refused request takes no key, but one that repeats an earlier request is answered.
-        const earlier = request.idempotency && (await knownAcceptance(tx, request, job, keys));
-        acceptances.push(earlier ?? { kind: 'conversation_active' });
-        continue;
+      if (request.idempotency) keyed.push({ idempotency: request.idempotency, job });
+      return job;
+    });
+    // All of them first, in the one order in which whoever ends them holds them, too.
+    const held = await heldConversations(tx, requests);
+    const keys = await takeKeys(tx, keyed, now);
+    for (const [i, job] of made.entries()) {
+      const { conversationId, idempotency } = requests[i] as WorkRequest;
+      const conversation = conversationId === undefined ? undefined : held.get(conversationId);
+      if (conversationId !== undefined && !conversation) throw notFound('Conversation');
+      const earlier = idempotency && keys.holder(idempotency);
+      if (idempotency && earlier) acceptances.push(repeated(earlier, idempotency));
+      // A refused request takes no key.
+      else if (conversation?.status === 'active') acceptances.push({ kind: 'conversation_active' });
+      // The job of the earlier request is gone.
+      else if (idempotency && !keys.isFree(idempotency)) acceptances.push({ kind: 'key_reused' });
+      else {
+        acceptances.push({ kind: 'accepted', job });
+        jobs.push(job);
+        if (idempotency) keys.give({ idempotency, job });
+        if (conversation) {
+          await continueConversation(tx, conversation, now, writer);
+          held.set(conversation.id, { ...conversation, status: 'active' });
+        }
       }
-      const earlier = request.idempotency && (await earlierAcceptance(tx, request, job, keys));
-      acceptances.push(earlier ?? { kind: 'accepted', job });
-      if (earlier) continue;
-      jobs.push(job);
-      if (conversation) await continueConversation(tx, conversation, now, writer);
     }
+    await keys.record(tx);
     const claimed = claimHere(jobs);
     const continued = new Set(requests.map(({ conversationId }) => conversationId));
     const begun = jobs.filter((job) => !continued.has(job.conversation_id));
@@ -191,73 +192,17 @@ function firstClaim(job: NewJob): ClaimedJob {
   return { ...job, attempt: 1, epoch: 1, deaths: 0, started_at: job.created_at };
 }
 
-/** Idempotency keys taken by requests of one batch, whose jobs no query finds yet. */
-type KeysOfBatch = Map<string, { fingerprint: string; job: AcceptedJob }>;
-
-/** What an earlier request under the same Idempotency-Key got, or undefined when this is the first. */
-async function earlierAcceptance(
-  tx: Transaction,
-  request: WorkRequest,
-  job: NewJob,
-  keys: KeysOfBatch,
-): Promise<Acceptance | undefined> {
-  const { owner, key, fingerprint } = request.idempotency as NonNullable<
-    WorkRequest['idempotency']
-  >;
-  const name = `${owner} ${key}`;
-  let earlier = keys.get(name);
-  if (earlier === undefined) {
-    const isTaken = await takeIdempotencyKey(tx, {
-      owner,
-      idempotency_key: key,
-      fingerprint,
-      job_id: job.id,
-      created_at: job.created_at,
-      forgotten_before: job.created_at - idempotencyMs,
-    });
-    if (isTaken) {
-      keys.set(name, { fingerprint, job });
-      return undefined;
-    }
-    earlier = await takenKey(tx, { owner, key, job });
-  }
-  return repeated(earlier, fingerprint);
-}
-
-/** As `earlierAcceptance`, without taking the key when this is the first. */
-async function knownAcceptance(
-  tx: Transaction,
-  { idempotency }: WorkRequest,
-  job: NewJob,
-  keys: KeysOfBatch,
-): Promise<Acceptance | undefined> {
-  const { owner, key, fingerprint } = idempotency as NonNullable<WorkRequest['idempotency']>;
-  const earlier = keys.get(`${owner} ${key}`) ?? (await takenKey(tx, { owner, key, job }));
-  return earlier && repeated(earlier, fingerprint);
-}
-
-async function takenKey(
-  tx: Transaction,
-  { owner, key, job }: { owner: string; key: string; job: NewJob },
-) {
-  const row = await findByIdempotencyKey(tx, owner, key, job.created_at - idempotencyMs);
-  return row && { fingerprint: row.fingerprint, job: row };
-}
-
-function repeated(
-  earlier: { fingerprint: string; job: AcceptedJob } | undefined,
-  fingerprint: string,
-): Acceptance {
-  if (earlier?.fingerprint !== fingerprint) return { kind: 'key_reused' };
+/** What a request gets under whose key there was an earlier one. */
+function repeated(earlier: Holder<AcceptedJob>, { fingerprint }: IdempotencyKey): Acceptance {
+  if (earlier.fingerprint !== fingerprint) return { kind: 'key_reused' };
   return { kind: 'replayed', job: earlier.job };
 }
 
-/** The conversation that a request goes on with; undefined when it begins its own. */
-async function heldConversation(tx: Transaction, { conversationId }: WorkRequest) {
-  if (conversationId === undefined) return undefined;
-  const conversation = await holdConversation(tx, conversationId);
-  if (conversation === undefined) throw notFound('Conversation');
-  return conversation;
+/** The conversations that requests go on with, by their ids. */
+async function heldConversations(tx: Transaction, requests: readonly WorkRequest[]) {
+  const ids = requests.flatMap(({ conversationId }) => conversationId ?? []);
+  const rows = ids.length === 0 ? [] : await conversationsHeld(tx, ids);
+  return new Map(rows.map((row) => [row.id, row]));
 }
 
 async function record(

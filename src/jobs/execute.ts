@@ -12,8 +12,9 @@ import type { Clock } from '../kernel/clock.ts';
 import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
 import { canonicalJson } from '../kernel/text.ts';
 import type { Skill, SkillRegistry } from '../skills/registry.ts';
-import { type Accept, type Acceptance, type AcceptedJob, idempotencyMs } from './accept.ts';
+import type { Accept, Acceptance, AcceptedJob } from './accept.ts';
 import { findByIdempotencyKey } from './idempotency.store.ts';
+import { idempotencyMs } from './idempotency.ts';
 
 /** A skill and an agent that a caller may use. */
 export interface Target {

@@ -89,32 +89,3 @@ function firstIndex<T>(items: readonly T[], test: (item: T) => boolean): number 
   const index = items.findIndex(test);
   return index < 0 ? items.length : index;
 }
-
-const oldKeys = statement<{ before: number; limit: number }>()((db, p) =>
-  db
-    .selectFrom('idempotency_keys')
-    .select(['owner', 'idempotency_key'])
-    .where('created_at', '<', p('before'))
-    .limit(p('limit')),
-);
-const removeKey = statement<{ owner: string; idempotency_key: string; before: number }>()((db, p) =>
-  db
-    .deleteFrom('idempotency_keys')
-    .where('owner', '=', p('owner'))
-    .where('idempotency_key', '=', p('idempotency_key'))
-    .where('created_at', '<', p('before')),
-);
-
-/** Deletes at most `limit` idempotency keys that are older than `before`; how many. */
-export async function deleteOldKeys(
-  tx: Transaction,
-  before: number,
-  limit: number,
-): Promise<number> {
-  const keys = await tx.all(oldKeys, { before, limit });
-  await tx.each(
-    removeKey,
-    keys.map((key) => ({ ...key, before })),
-  );
-  return keys.length;
-}

@@ -9,9 +9,10 @@ import type { Database, Transaction } from '../database/database.ts';
 import { type DeletedBatch, deleteInBatches, foundAndDeleted } from '../database/in-batches.ts';
 import { type Clock, dayMs } from '../kernel/clock.ts';
 import { idFloor } from '../kernel/ids.ts';
-import { idempotencyMs } from './accept.ts';
+import { deleteOldKeys } from './idempotency.store.ts';
+import { idempotencyMs } from './idempotency.ts';
 import { changeJobCounts, foldJobCounts } from './jobs.store.ts';
-import { deleteJobs, deleteOldEvents, deleteOldKeys, findEndedJobs } from './retention.store.ts';
+import { deleteJobs, deleteOldEvents, findEndedJobs } from './retention.store.ts';
 
 /** Jobs deleted in one transaction, each with all that was said in it. */
 const jobsMax = 100;

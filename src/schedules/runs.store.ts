@@ -1,7 +1,7 @@
 /** Every query on what became of slots. */
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
-import { idIn, idsParam } from '../database/ids-in.ts';
+import { anyOf, idIn, idsParam } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
 import type { JobStatus, ScheduledRunsTable } from '../database/tables.ts';
 import { newId } from '../kernel/ids.ts';
@@ -68,7 +68,7 @@ export async function findTakenSlots(
 function jobIdIn(dialect: Dialect, ids: RawBuilder<string>): RawBuilder<SqlBool> {
   return dialect === 'sqlite'
     ? sql<SqlBool>`job_id is not null and job_id in (select value from json_each(${ids}))`
-    : sql<SqlBool>`job_id is not null and job_id in (select json_array_elements_text(${ids}::json))`;
+    : sql<SqlBool>`job_id is not null and job_id = ${anyOf(ids)}`;
 }
 
 // A literal, not a parameter: else the index of those that go on is not used.

@@ -259,7 +259,7 @@ export async function planScheduledJobs(
   tx: Transaction,
   rows: readonly Planned[],
 ): Promise<boolean[]> {
-  return (await tx.each(plan, rows)).map((changed) => changed > 0);
+  return (await tx.changes(plan, rows)).map((changed) => changed > 0);
 }
 
 /** The order in which many last runs are changed, so that two transactions never wait for each other. */

@@ -252,6 +252,36 @@ describe.each(await engines())('on $name', (engine) => {
     expect(token_stats).toEqual({ prompt_tokens: 9, completion_tokens: 12, total_tokens: 21 });
   });
 
+  test('a key of a refused request goes to the next one in the same write, or to nobody', async () => {
+    const world = await jobsWorld(engine);
+    const first = await ended(world);
+    await world.submit(goOn(first));
+    const elsewhere = await ended(world);
+
+    const [refused, next, again, lost] = await world.database.write((tx) =>
+      world.accept.within(tx, [
+        world.request(goOn(first, keyed('k', 'one'))),
+        world.request(goOn(elsewhere, keyed('k', 'two'))),
+        world.request(goOn(first, keyed('k', 'two'))),
+        world.request(goOn(first, keyed('other'))),
+      ]),
+    );
+
+    expect([refused?.kind, next?.kind, again?.kind, lost?.kind]).toEqual([
+      'conversation_active',
+      'accepted',
+      'replayed',
+      'conversation_active',
+    ]);
+    const keys = await world.database.read.kysely
+      .selectFrom('idempotency_keys')
+      .select(['idempotency_key', 'fingerprint', 'job_id'])
+      .execute();
+    const job = next?.kind === 'accepted' ? next.job.id : '';
+    expect(keys).toEqual([{ idempotency_key: 'k', fingerprint: 'two', job_id: job }]);
+    await expectCounts(world);
+  });
+
   test('many that go on and end at once wait for each other in no circle', async () => {
     const place = await engine.place();
     const world = await jobsWorld(engine, { database: await place.open() });

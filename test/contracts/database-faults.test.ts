@@ -190,7 +190,7 @@ describe.skipIf(postgres === undefined)('a lost connection', () => {
       // Until the end has reached this side of the connection.
       await waitFor(
         () =>
-          insert(tx, 'a').then(
+          pidOf(tx).then(
             () => false,
             () => true,
           ),
@@ -393,7 +393,8 @@ describe.skipIf(postgres === undefined)('a database that several processes share
 
     const rows = await database.read.kysely.selectFrom('organizations').selectAll().execute();
     expect(rows.map(({ created_at }) => created_at)).toEqual([2, 2]);
-    expect(begun).toBe(3);
+    // On a busy machine the one that was given up may be sooner at its row again than the other.
+    expect(begun).toBeGreaterThanOrEqual(3);
     expect(hooksRun).toBe(2);
   });
 

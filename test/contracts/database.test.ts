@@ -279,7 +279,7 @@ describe.each(await engines())('on $name', (engine) => {
       const wanted = ['org-1', 'nobody', 'org-2', 'org-1'];
 
       const rows = await database.write((tx) =>
-        tx.each(
+        tx.changes(
           rename,
           wanted.map((id, i) => ({ id, created_at: 1_000 + i })),
         ),
@@ -287,7 +287,50 @@ describe.each(await engines())('on $name', (engine) => {
 
       expect(rows).toEqual([1, 0, 1, 1]);
       expect(await database.read.first(bornAt, { id: 'org-1' })).toEqual({ created_at: 1_003 });
-      expect(await database.write((tx) => tx.each(rename, []))).toEqual([]);
+      expect(await database.write((tx) => tx.changes(rename, []))).toEqual([]);
+    });
+
+    test('runs for each of many parameters, in order, also where nobody has to know', async () => {
+      const database = await withRows();
+
+      const seen = await database.write(async (tx) => {
+        await tx.each(rename, [
+          { id: 'org-1', created_at: 1_000 },
+          { id: 'org-1', created_at: 1_001 },
+        ]);
+        const between = await tx.first(bornAt, { id: 'org-1' });
+        await tx.each(rename, [{ id: 'org-1', created_at: 1_002 }]);
+        await tx.each(rename, []);
+        return between;
+      });
+
+      expect(seen).toEqual({ created_at: 1_001 });
+      expect(await database.read.first(bornAt, { id: 'org-1' })).toEqual({ created_at: 1_002 });
+    });
+
+    test('is answered for itself where several are asked for at once', async () => {
+      const { read, write } = await withRows();
+      const ask = (handle: Handle) =>
+        Promise.all([
+          handle.first(bornAt, { id: 'org-3' }),
+          handle.first(bornAt, { id: 'nobody' }),
+          handle.all(between, { from: 10, to: 21, not: '' }),
+          idsIn(handle),
+          handle.first(bornAt, { id: 'org-4' }),
+        ]);
+      const expected = [
+        { created_at: 30 },
+        undefined,
+        [
+          { id: 'org-1', created_at: 10 },
+          { id: 'org-2', created_at: 20 },
+        ],
+        expect.arrayContaining(['org-1', 'org-9']),
+        { created_at: 40 },
+      ];
+
+      expect(await write(ask)).toEqual(expected);
+      expect(await ask(read)).toEqual(expected);
     });
 
     test.each([0, 1, 2, 5_000])('finds rows by %i ids with one parameter', async (n) => {
@@ -357,6 +400,38 @@ describe.each(await engines())('on $name', (engine) => {
         .orderBy('id', 'desc')
         .executeTakeFirst();
       expect(last).toEqual(message(19_999));
+    });
+
+    test('of rows of megabytes is one write like any other', async () => {
+      const database = await engine.fresh();
+      const rows = Array.from({ length: 5 }, (_, i) => ({
+        ...message(i),
+        content: `"\\${i}`.repeat(500_000),
+      }));
+
+      await database.write((tx) => tx.insert('messages', rows));
+
+      const read = await database.read.kysely.selectFrom('messages').selectAll().execute();
+      expect(read.toSorted((a, b) => (a.id < b.id ? -1 : 1))).toEqual(rows);
+    });
+
+    test('that fails fails its write, whatever is done after it', async () => {
+      const database = await engine.fresh();
+      let hookRan = false;
+      await database.write((tx) => insert(tx, 'taken'));
+
+      const write = database.write(async (tx) => {
+        tx.afterCommit(() => {
+          hookRan = true;
+        });
+        await insert(tx, 'before');
+        await insert(tx, 'taken');
+        await insert(tx, 'after');
+      });
+
+      await expect(write).rejects.toThrow(/unique/i);
+      expect(hookRan).toBe(false);
+      expect(await idsIn(database.read)).toEqual(['taken']);
     });
 
     test('of which one row cannot be leaves none', async () => {

@@ -1,4 +1,5 @@
 /** The outbox is read by cursor: nothing is lost, nothing doubled, whoever commits when. */
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database, Transaction } from '../../src/database/database.ts';
 import { appendEvents } from '../../src/events/outbox.ts';
@@ -160,6 +161,8 @@ describe.each(postgres)('on $name, where transactions overlap', (engine) => {
     const commit = Promise.withResolvers<void>();
     const committed = database.write(async (tx) => {
       await append(tx, name);
+      // What nobody waits for is sent with what somebody asks.
+      await sql`select`.execute(tx.kysely);
       appended.resolve();
       await commit.promise;
     });

@@ -4,6 +4,7 @@ import type { Database } from '../../src/database/database.ts';
 import { createExecute } from '../../src/jobs/execute.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
+import { deadlocksIn } from '../support/deadlocks.ts';
 import { completed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 
 const day = 24 * 60 * 60 * 1000;
@@ -275,6 +276,34 @@ describe.each(await engines())('on $name', (engine) => {
       expect(again.kind).toBe('accepted');
       expect((await request(world, keyed('k', 'other'))).kind).toBe('replayed');
       expect(await request(world)).toEqual({ kind: 'key_reused' });
+    });
+
+    test('of many requests of two processes, in any order, is taken in no circle', async () => {
+      const place = await engine.place();
+      const database = await place.open();
+      const other = engine.name === 'SQLite' ? database : await place.open();
+      const worlds = [
+        await jobsWorld(engine, { database }),
+        await jobsWorld(engine, { database: other }),
+      ];
+      const keys = Array.from({ length: 30 }, (_, i) => `key ${i}`);
+      let accepted = 0;
+
+      for (let round = 0; round < 6; round += 1) {
+        const answers = worlds.flatMap((world, i) =>
+          (i === 0 ? keys : keys.toReversed()).map((key) => request(world, keyed(key + round))),
+        );
+        const kinds = (await Promise.all(answers)).map(({ kind }) => kind);
+        accepted += kinds.filter((kind) => kind === 'accepted').length;
+        expect(kinds.filter((kind) => kind === 'replayed')).toHaveLength(keys.length);
+      }
+
+      expect(accepted).toBe(6 * keys.length);
+      expect(await sizes(database)).toMatchObject({ idempotency_keys: 6 * keys.length });
+      await expectConsistent(database);
+      await database.close();
+      await other.close();
+      if (engine.name === 'PostgreSQL') expect(await deadlocksIn(place.at)).toBe(0);
     });
 
     test('is not taken by a request that fails', async () => {

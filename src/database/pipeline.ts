@@ -1,0 +1,180 @@
+/**
+ * Statements that travel to PostgreSQL together and are answered together: one round trip however
+ * many they are. When one fails, the server skips those after it. node-postgres takes this for one
+ * query of its own (its `Submittable`); a query of its own for each statement costs a round trip,
+ * or four times the work.
+ */
+import pg from 'pg';
+import type { Value } from './postgres-values.ts';
+
+export interface Step {
+  /** Under which the server keeps the statement prepared; empty for one that is not kept. */
+  readonly name: string;
+  readonly text: string;
+  readonly values: readonly Value[];
+  /** Whether its rows are of interest. */
+  readonly givesRows: boolean;
+}
+
+export interface Answer {
+  readonly rows: Record<string, unknown>[];
+  /** The first word of what the server says that it has done. */
+  readonly command: string;
+  /** How many rows it gave or changed. */
+  readonly rowCount: number;
+}
+
+/** The answers of the statements that succeeded, and what went wrong with the one after them. */
+export interface Outcome {
+  readonly answers: readonly Answer[];
+  readonly error?: Error;
+}
+
+/** Runs statements in their order on a connection; never throws. */
+export function runTogether(
+  client: Pick<pg.ClientBase, 'query'>,
+  steps: readonly Step[],
+): Promise<Outcome> {
+  return new Promise((resolve) => {
+    client.query(new Pipeline(steps, resolve));
+  });
+}
+
+/** Prepares a connection's statements anew: what they give has changed. */
+export function forgetPrepared(client: Pick<pg.ClientBase, 'query'>): void {
+  const connection = (client as unknown as { connection?: Wire }).connection;
+  const known = connection && prepared.get(connection);
+  if (known === undefined) return;
+  for (const name of known.keys()) known.set(name, undefined);
+}
+
+/** What node-postgres lets a query of its own say on the wire. */
+interface Wire {
+  readonly stream: { cork(): void; uncork(): void; destroy(): void };
+  parse(message: { name: string; text: string }): void;
+  bind(message: { statement: string; values: readonly Value[] }): void;
+  describe(message: { type: 'P' | 'S'; name: string }): void;
+  execute(): void;
+  close(message: { type: 'P' | 'S'; name: string }): void;
+  sync(): void;
+}
+
+interface Column {
+  readonly name: string;
+  parse(text: string): unknown;
+}
+
+/**
+ * The statements that the server has prepared on a connection, with the columns of those that give
+ * rows; undefined for one of which it is not certain.
+ */
+const prepared = new WeakMap<Wire, Map<string, readonly Column[] | undefined>>();
+
+const noColumns: readonly Column[] = [];
+
+class Pipeline implements pg.Submittable {
+  readonly #steps: readonly Step[];
+  readonly #resolve: (outcome: Outcome) => void;
+  readonly #answers: Answer[] = [];
+  #known = new Map<string, readonly Column[] | undefined>();
+  /** Of the statement that is being answered. */
+  #columns: readonly Column[] | undefined;
+  #rows: Record<string, unknown>[] = [];
+  /** Why a row could not be read. */
+  #unreadable: Error | undefined;
+
+  /** node-postgres puts one in its place that ends the timer of the query. */
+  callback: (error?: Error) => void = () => {};
+
+  constructor(steps: readonly Step[], resolve: (outcome: Outcome) => void) {
+    this.#steps = steps;
+    this.#resolve = resolve;
+  }
+
+  submit(connection: pg.Connection): void {
+    const wire = connection as unknown as Wire;
+    const known = prepared.get(wire) ?? new Map<string, readonly Column[] | undefined>();
+    prepared.set(wire, known);
+    this.#known = known;
+    const sent = new Set<string>();
+    wire.stream.cork();
+    for (const { name, text, values, givesRows } of this.#steps) {
+      if (known.get(name) === undefined && !sent.has(name)) {
+        // One that may be there already could not be prepared again.
+        if (known.has(name)) wire.close({ type: 'S', name });
+        wire.parse({ name, text });
+        if (name !== '') {
+          known.set(name, undefined);
+          sent.add(name);
+        }
+      }
+      wire.bind({ statement: name, values });
+      if (givesRows && !known.get(name)?.length) wire.describe({ type: 'P', name: '' });
+      wire.execute();
+    }
+    wire.sync();
+    wire.stream.uncork();
+  }
+
+  handleRowDescription({ fields }: { fields: { name: string; dataTypeID: number }[] }): void {
+    this.#columns = fields.map(({ name, dataTypeID }) => ({
+      name,
+      parse: pg.types.getTypeParser(dataTypeID),
+    }));
+  }
+
+  handleDataRow({ fields }: { fields: (string | null)[] }): void {
+    this.#columns ??= this.#known.get(this.#step().name) ?? noColumns;
+    if (this.#columns.length === 0) return;
+    try {
+      const row: Record<string, unknown> = {};
+      for (let i = 0; i < this.#columns.length; i++) {
+        const { name, parse } = this.#columns[i] as Column;
+        const text = fields[i] ?? null;
+        row[name] = text === null ? null : parse(text);
+      }
+      this.#rows.push(row);
+    } catch (error) {
+      this.#unreadable ??= error as Error;
+    }
+  }
+
+  /** `INSERT 0 5`, `UPDATE 5`, `COMMIT`. */
+  handleCommandComplete({ text }: { text: string }): void {
+    const words = text.split(' ');
+    this.#answered(words[0] ?? '', Number(words.at(-1)) || 0);
+  }
+
+  handleEmptyQuery(): void {
+    this.#answered('', 0);
+  }
+
+  #step(): Step {
+    return this.#steps[this.#answers.length] as Step;
+  }
+
+  #answered(command: string, rowCount: number): void {
+    const { name } = this.#step();
+    if (name !== '') this.#known.set(name, this.#columns ?? this.#known.get(name) ?? noColumns);
+    this.#answers.push({ rows: this.#rows, command, rowCount });
+    this.#rows = [];
+    this.#columns = undefined;
+  }
+
+  handleReadyForQuery(): void {
+    this.#end(this.#unreadable);
+  }
+
+  handleError(error: Error, connection?: pg.Connection): void {
+    // Not the server's own word, so nobody knows what is still to come on this connection.
+    if (!(error instanceof pg.DatabaseError)) {
+      (connection as unknown as Wire | undefined)?.stream.destroy();
+    }
+    this.#end(error);
+  }
+
+  #end(error: Error | undefined): void {
+    this.callback(error);
+    this.#resolve({ answers: this.#answers, ...(error && { error }) });
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * One transaction on a connection. What nobody waits for is sent with what somebody does; BEGIN goes
+ * with the first statements and COMMIT with the last ones. So a transaction costs as many round trips
+ * as it has answers to wait for, and one that asks nothing costs none.
+ */
+import type pg from 'pg';
+import { type Answer, runTogether, type Step } from './pipeline.ts';
+
+type Client = Pick<pg.ClientBase, 'query'>;
+
+interface Waiting {
+  readonly step: Step;
+  /** Left out where nobody waits for the answer. */
+  readonly asked?: { resolve(answer: Answer): void; reject(error: unknown): void };
+}
+
+export interface Session {
+  /** Runs a statement; those that are asked for in one turn go together. */
+  ask(step: Step): Promise<Answer>;
+  /** Runs a statement with the next one that is asked for, at the latest with the commit. */
+  tell(step: Step): void;
+  /** Rejects unless everything that was asked or told has happened and is durable. */
+  commit(): Promise<void>;
+  /** Takes everything back; rejects when the connection is of no more use. */
+  rollBack(): Promise<void>;
+}
+
+const begin = plain('BEGIN');
+const commit = plain('COMMIT');
+const rollback = plain('ROLLBACK');
+
+export function openSession(client: Client): Session {
+  let waiting: Waiting[] = [{ step: begin }];
+  let hasBegun = false;
+  let isScheduled = false;
+  let underWay: Promise<void> | undefined;
+  /** What went wrong first: whatever comes after it would only hear that something did. */
+  let failure: Error | undefined;
+
+  function ask(step: Step): Promise<Answer> {
+    if (failure !== undefined) return Promise.reject(failure);
+    return new Promise((resolve, reject) => {
+      waiting.push({ step, asked: { resolve, reject } });
+      schedule();
+    });
+  }
+
+  function schedule(): void {
+    if (isScheduled || underWay !== undefined) return;
+    isScheduled = true;
+    queueMicrotask(() => {
+      isScheduled = false;
+      underWay = send();
+    });
+  }
+
+  async function send(): Promise<void> {
+    const sent = waiting;
+    waiting = [];
+    hasBegun = true;
+    const { answers, error } = await runTogether(
+      client,
+      sent.map(({ step }) => step),
+    );
+    underWay = undefined;
+    sent.forEach(({ asked }, i) => {
+      const answer = answers[i];
+      if (answer === undefined) asked?.reject(error);
+      else asked?.resolve(answer);
+    });
+    if (error !== undefined) {
+      failure = error;
+      for (const { asked } of waiting.splice(0)) asked?.reject(error);
+    } else if (waiting.some(({ asked }) => asked !== undefined)) schedule();
+  }
+
+  return {
+    ask,
+    tell(step) {
+      waiting.push({ step });
+    },
+    async commit() {
+      if (failure !== undefined) throw failure;
+      if (!hasBegun && waiting.length === 1) return;
+      const { command } = await ask(commit);
+      if (command !== 'COMMIT') throw new Error(`The transaction ended with ${command}.`);
+    },
+    async rollBack() {
+      while (underWay !== undefined) await underWay;
+      waiting = [];
+      if (!hasBegun) return;
+      const { error } = await runTogether(client, [rollback]);
+      if (error !== undefined) throw error;
+    },
+  };
+}
+
+function plain(text: string): Step {
+  return { name: text, text, values: [], givesRows: false };
+}

@@ -1,0 +1,30 @@
+/**
+ * Many rows in one statement for PostgreSQL: each column travels as one list, so that the statement
+ * stays the same however many rows there are. SQLite, which has no round trips, runs one for each.
+ */
+import { type AliasedRawBuilder, type RawBuilder, sql } from 'kysely';
+
+/** The values of each column, in the order of the rows. */
+export type Lists<Row> = { readonly [Column in keyof Row]: readonly Row[Column][] };
+
+type ColumnType = 'text' | 'integer' | 'bigint';
+
+/** The types of the columns. */
+export type Types<Row> = { readonly [Column in keyof Row]: ColumnType };
+
+export function listsOf<Row extends object>(rows: readonly Row[], types: Types<Row>): Lists<Row> {
+  const columns = Object.keys(types) as (keyof Row)[];
+  const lists = columns.map((column) => [column, rows.map((row) => row[column])]);
+  return Object.fromEntries(lists) as Lists<Row>;
+}
+
+/** The rows that the parameters are the lists of, in their order, to select from as `given`. */
+export function rowsIn<Row>(
+  param: (column: keyof Row & string) => RawBuilder<unknown>,
+  types: Types<Row>,
+): AliasedRawBuilder<Row, 'given'> {
+  const columns = Object.keys(types) as (keyof Row & string)[];
+  const lists = columns.map((column) => sql`${param(column)}::${sql.raw(types[column])}[]`);
+  const names = columns.map((column) => sql.ref(column));
+  return sql<Row>`unnest(${sql.join(lists)})`.as<'given'>(sql`given(${sql.join(names)})`);
+}
