@@ -7,9 +7,9 @@ import {
   canRunClusters,
   effect,
   loadCluster,
-  randomInteger,
   stagedSkillsDir,
 } from '../support/cluster-load.ts';
+import { randomInteger } from '../support/random.ts';
 import { dataDirectory, gate } from '../support/staged.ts';
 import { newTenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';

@@ -6,13 +6,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Cluster, startCluster } from '../support/cluster.ts';
-import {
-  apiOf,
-  canRunClusters,
-  loadCluster,
-  randomInteger,
-  stagedSkillsDir,
-} from '../support/cluster-load.ts';
+import { apiOf, canRunClusters, loadCluster, stagedSkillsDir } from '../support/cluster-load.ts';
+import { randomInteger } from '../support/random.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** From the end of a fault to a cluster that accepts and runs again. */

@@ -11,9 +11,9 @@ import {
   canRunClusters,
   isAcceptedSoon,
   loadCluster,
-  randomInteger,
   stagedSkillsDir,
 } from '../support/cluster-load.ts';
+import { randomInteger } from '../support/random.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** From the return of Redis to workers that run what waited. */

@@ -124,11 +124,6 @@ export function apiOf(cluster: Cluster, i = 0) {
   return api;
 }
 
-/** From `from` to `to`, both included. */
-export function randomInteger(from: number, to: number): number {
-  return from + Math.floor(Math.random() * (to - from + 1));
-}
-
 /** Mostly short, some that take a while, some that fail before they succeed. */
 function ordinary(n: number): Omit<EffectInput, 'log'> {
   if (n % 10 === 3) return { waitMs: 1_000 };
