@@ -26,16 +26,20 @@ const migrations: Record<string, (db: Kysely<unknown>, dialect: Dialect) => Prom
   '0009-room-for-updates': roomForUpdates,
 };
 
+/** Gives work that may take long a way to the database on which it may. */
+export type Patiently = <T>(work: (kysely: Kysely<Tables>) => Promise<T>) => Promise<T>;
+
 /** Runs what is missing. Throws a sentence for the operator when the schema is from the future. */
-export async function migrate(kysely: Kysely<Tables>, dialect: Dialect): Promise<void> {
+export async function migrate(
+  kysely: Kysely<Tables>,
+  dialect: Dialect,
+  patiently: Patiently = (work) => work(kysely),
+): Promise<void> {
   const provided = Object.entries(migrations).map(([name, migration]) => [
     name,
     { up: (db: Kysely<unknown>) => migration(db, dialect) },
   ]);
-  const migrator = new Migrator({
-    db: kysely,
-    provider: { getMigrations: async () => Object.fromEntries(provided) },
-  });
+  const provider = { getMigrations: async () => Object.fromEntries(provided) };
   const known = new Set(Object.keys(migrations));
   const applied = await appliedMigrations(kysely);
   const unknown = applied.filter((name) => !known.has(name));
@@ -45,7 +49,7 @@ export async function migrate(kysely: Kysely<Tables>, dialect: Dialect): Promise
     );
   }
   if (applied.length === known.size) return;
-  const { error } = await migrator.migrateToLatest();
+  const { error } = await patiently((db) => new Migrator({ db, provider }).migrateToLatest());
   if (error !== undefined) throw error;
 }
 

@@ -79,7 +79,10 @@ export async function openPostgres(
   const kysely = kyselyOver(async () => await pool.connect());
   let statements: ReturnType<typeof createStatements>;
   try {
-    await prepare(url, log);
+    await migrate(kysely, 'postgres', (work) => patiently(url, work));
+    if (await adoptRestored(kysely, (work) => patiently(url, work))) {
+      log.info('the database was restored from another server: its events are numbered anew');
+    }
     statements = createStatements(kysely, await columnTypes(kysely));
   } catch (error) {
     await pool.end();
@@ -182,10 +185,10 @@ export async function openPostgres(
 }
 
 /**
- * Brings the database up to date, on connections of its own: that may take longer than a statement may,
- * and wait longer for another process that does the same.
+ * Work that may take longer than a statement may, and wait longer for another process that does the
+ * same: on connections of its own.
  */
-async function prepare(url: string, log: Logger): Promise<void> {
+async function patiently<T>(url: string, work: (kysely: Kysely<Tables>) => Promise<T>): Promise<T> {
   const pool = new pg.Pool({
     connectionString: url,
     connectionTimeoutMillis: connectTimeoutMs,
@@ -194,12 +197,8 @@ async function prepare(url: string, log: Logger): Promise<void> {
   });
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
-  const kysely = kyselyOver(async () => await pool.connect());
   try {
-    await migrate(kysely, 'postgres');
-    if (await adoptRestored(kysely)) {
-      log.info('the database was restored from another server: its events are numbered anew');
-    }
+    return await work(kyselyOver(async () => await pool.connect()));
   } finally {
     await pool.end();
   }

@@ -5,6 +5,7 @@
  * numbers that are smaller than all that come.
  */
 import { type Kysely, sql } from 'kysely';
+import type { Patiently } from './migrate.ts';
 import type { Tables } from './tables.ts';
 
 /** Events that are renumbered in one transaction. */
@@ -15,20 +16,25 @@ const lockName = sql.lit('skillwright restored');
  * Renumbers the outbox where it is from another server; true when it was. To be called before
  * anything is written. Interrupted, it goes on at the next call.
  */
-export async function adoptRestored(kysely: Kysely<Tables>): Promise<boolean> {
+export async function adoptRestored(
+  kysely: Kysely<Tables>,
+  patiently: Patiently = (work) => work(kysely),
+): Promise<boolean> {
   if (!(await isFromElsewhere(kysely))) return false;
-  return await kysely.connection().execute(async (db) => {
-    await sql`select pg_advisory_lock(hashtext(${lockName}))`.execute(db);
-    try {
-      // Another process may have done it meanwhile.
-      if (!(await isFromElsewhere(db))) return false;
-      while ((await renumberRead(db)) === eventsMax);
-      await db.transaction().execute(renumberUnread);
-      return true;
-    } finally {
-      await sql`select pg_advisory_unlock(hashtext(${lockName}))`.execute(db);
-    }
-  });
+  return await patiently((patient) => patient.connection().execute(adopt));
+}
+
+async function adopt(db: Kysely<Tables>): Promise<boolean> {
+  await sql`select pg_advisory_lock(hashtext(${lockName}))`.execute(db);
+  try {
+    // Another process may have done it meanwhile.
+    if (!(await isFromElsewhere(db))) return false;
+    while ((await renumberRead(db)) === eventsMax);
+    await db.transaction().execute(renumberUnread);
+    return true;
+  } finally {
+    await sql`select pg_advisory_unlock(hashtext(${lockName}))`.execute(db);
+  }
 }
 
 /** Where webhooks stand that wait for events. Those that came by a move from SQLite count otherwise. */

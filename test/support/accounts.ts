@@ -25,6 +25,7 @@ export interface RecordedJob {
 export interface Effect {
   readonly word: string;
   readonly jobId: string;
+  readonly attempt?: number;
   /** The process whose executor ran it. */
   readonly pid?: number;
 }
@@ -156,8 +157,8 @@ export async function readJobs(sql: Sql, organization: string): Promise<Recorded
 export function readEffects(file: string): Effect[] {
   const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(0, -1) : [];
   return lines.map((line) => {
-    const [word = '', jobId = '', , pid] = line.split(' ');
-    return { word, jobId, pid: Number(pid) };
+    const [word = '', jobId = '', attempt, pid] = line.split(' ');
+    return { word, jobId, attempt: Number(attempt), pid: Number(pid) };
   });
 }
 

@@ -38,7 +38,7 @@ export interface ClusterLoad extends Load {
 }
 
 export type ClusterLoadOptions = Partial<
-  Pick<LoadOptions, 'perSecond' | 'patienceMs' | 'requestTimeoutMs' | 'urls'>
+  Pick<LoadOptions, 'perSecond' | 'patienceMs' | 'requestTimeoutMs' | 'urls' | 'headers'>
 > & {
   /** What the n-th execution does. */
   input?(n: number): Omit<EffectInput, 'log'>;
@@ -58,7 +58,9 @@ export async function loadCluster(
       cluster
         .of('api')
         .filter((process) => !process.hasExited())
-        .map(({ url }) => url),
+        .map(({ url }) => url)
+        // One that has never been ready has none.
+        .filter((url) => url !== ''),
     key: tenant.key,
     skill: effect,
     input: (n) => ({ log, ...input(n) }) satisfies EffectInput,

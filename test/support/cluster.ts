@@ -47,6 +47,7 @@ export interface ClusterProcess {
   stop(): Promise<Exit>;
   /** Starts it again once it has ended, with the same name and environment. */
   start(): Promise<void>;
+  /** Whether it has ended, or has not begun. */
   hasExited(): boolean;
   readonly exited: Promise<Exit>;
 }
@@ -327,7 +328,7 @@ function managedProcess(
       return await stopping.exited;
     },
     start,
-    hasExited: () => running().hasExited(),
+    hasExited: () => server?.hasExited() ?? true,
     get exited() {
       return running().exited;
     },

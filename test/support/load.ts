@@ -23,6 +23,8 @@ export interface LoadOptions {
   readonly skill: string;
   /** Input of the n-th execution, from 0. */
   input(n: number): unknown;
+  /** Further headers of the n-th. */
+  headers?(n: number): Record<string, string>;
   /** Whoever waits longer for an answer gives up and asks again. */
   readonly requestTimeoutMs?: number;
   /** How long one execution is asked for before it counts as refused. */
@@ -54,7 +56,7 @@ export interface Load {
 
 /** Begins at once; ends with `stop`. */
 export function startLoad(options: LoadOptions): Load {
-  const { perSecond, urls, key, skill, input } = options;
+  const { perSecond, urls, key, skill, input, headers = () => ({}) } = options;
   const { requestTimeoutMs = 10_000, patienceMs = 120_000 } = options;
   const accepted = new Map<string, number>();
   const attempts: Attempt[] = [];
@@ -76,9 +78,14 @@ export function startLoad(options: LoadOptions): Load {
       const { attempt, text, retryAfterMs } =
         target === undefined
           ? { attempt: lost('refused', performance.now()), text: '', retryAfterMs: retryMs }
-          : await ask(`${target}/api/${skill}`, { key, idempotencyKey, body, requestTimeoutMs });
+          : await ask(`${target}/api/${skill}`, body, requestTimeoutMs, {
+              'x-api-key': key,
+              'idempotency-key': idempotencyKey,
+              ...headers(n),
+            });
       attempts.push(attempt);
-      if (attempt.outcome === 202) {
+      // A 200 is the job that has ended, for who wanted to wait.
+      if (attempt.outcome === 202 || attempt.outcome === 200) {
         accepted.set(JSON.parse(text).job_id, n);
         return;
       }
@@ -122,19 +129,17 @@ export function startLoad(options: LoadOptions): Load {
 
 async function ask(
   url: string,
-  request: { key: string; idempotencyKey: string; body: string; requestTimeoutMs: number },
+  body: string,
+  timeoutMs: number,
+  headers: Record<string, string>,
 ): Promise<{ attempt: Attempt; text: string; retryAfterMs: number }> {
   const at = performance.now();
   try {
     const response = await fetch(url, {
       method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        'x-api-key': request.key,
-        'idempotency-key': request.idempotencyKey,
-      },
-      body: request.body,
-      signal: AbortSignal.timeout(request.requestTimeoutMs),
+      headers: { 'content-type': 'application/json', ...headers },
+      body,
+      signal: AbortSignal.timeout(timeoutMs),
     });
     const text = await response.text();
     const retryAfter = Number(response.headers.get('retry-after') ?? 0) * 1000;

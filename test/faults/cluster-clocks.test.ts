@@ -1,0 +1,120 @@
+/**
+ * Processes whose clocks are 90 s ahead and 90 s behind, and schedules among two, then five schedulers:
+ * no job is taken from a worker that lives, retries come in time, each minute has one run.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { minutesAmiss, readEffects } from '../support/accounts.ts';
+import { type AddOptions, type Cluster, startCluster } from '../support/cluster.ts';
+import { canRunClusters, loadCluster, stagedSkillsDir } from '../support/cluster-load.ts';
+import { findFaketime, skewedClock } from '../support/skewed-clock.ts';
+import { newTenant, type Tenant } from '../support/tenant.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const schedules = 20;
+const leaseMs = 3_000;
+/** Longer than a lease, so that it has to be kept. */
+const longRunMs = 5_000;
+const minuteMs = 60_000;
+
+const library = findFaketime();
+if (library === undefined) {
+  process.stderr.write(
+    '\nfaketime is not installed (Debian: apt-get install faketime): clocks stay right in its tests.\n',
+  );
+}
+/** A process whose clock is off, where that can be had. */
+const off = (seconds: number): AddOptions =>
+  library === undefined ? {} : { environment: skewedClock(library, seconds) };
+
+describe.skipIf(!(await canRunClusters()))('a cluster whose clocks differ', () => {
+  let cluster: Cluster;
+  let tenant: Tenant;
+  beforeAll(async () => {
+    cluster = await startCluster({
+      api: 0,
+      workers: 1,
+      schedulers: 0,
+      skillsDir: stagedSkillsDir,
+      environment: { JOB_LEASE_MS: String(leaseMs), RETRY_BACKOFF_MS: '500' },
+    });
+    const api = await cluster.add('api', off(-90));
+    await cluster.add('worker', off(90));
+    await cluster.add('scheduler', off(90));
+    await cluster.add('scheduler', off(-90));
+    tenant = await newTenant(api.client);
+  });
+  afterAll(() => cluster?.close());
+
+  test.skipIf(library === undefined)('has some that are wrong', async () => {
+    const stamps = cluster.processes.map((process) => {
+      const [, time] = /"time":(\d+)/.exec(process.log()) ?? [];
+      return Math.round((Number(time) - Date.now()) / 60_000);
+    });
+
+    expect(new Set(stamps).size).toBe(3);
+  });
+
+  test('takes no job from a worker that lives, and retries in time', async () => {
+    const load = await loadCluster(cluster, {
+      perSecond: 10,
+      input: (n) => (n % 10 === 0 ? { waitMs: longRunMs } : n % 10 === 1 ? { failures: 2 } : {}),
+    });
+    await load.acceptedMore(100);
+
+    const account = await load.settle();
+
+    expect(account.repeated).toBe(0);
+    const begins = readEffects(load.log).filter(({ word }) => word === 'begin');
+    const runs = [...Map.groupBy(begins, ({ jobId }) => jobId).values()].map(
+      ({ length }) => length,
+    );
+    // Every one ran once, but for the tenth that fails twice before it succeeds.
+    expect(new Set(runs)).toEqual(new Set([1, 3]));
+    // Two waits of 0.5 and 1 s with what chance adds, or one long run.
+    expect(account.longestDelayMs).toBeLessThan(longRunMs + 5_000);
+  });
+
+  test('has one run for each minute, with two schedulers and with five', {
+    timeout: 240_000,
+  }, async () => {
+    for (let i = 0; i < schedules; i++) {
+      const { status, text } = await tenant.post('/api/scheduled-jobs', {
+        agent_id: 'default',
+        skill_category: 'util',
+        skill_name: 'echo',
+        // Different texts that mean the same.
+        cron_expression: `*${',*'.repeat(i)} * * * *`,
+        input: { text: `schedule ${i}` },
+      });
+      expect(status, text).toBe(201);
+    }
+    const slots = async (): Promise<{ slot: number; n: number; late: number }[]> =>
+      await cluster.sql(
+        `SELECT slot::float8, count(*)::int AS n, max(jobs.created_at - slot)::float8 AS late
+         FROM scheduled_runs JOIN jobs ON jobs.id = job_id GROUP BY slot ORDER BY slot`,
+      );
+    const untilMinutes = (count: number) =>
+      waitFor(
+        async () => {
+          const found = await slots();
+          return found.length >= count && found.every(({ n }) => n >= schedules);
+        },
+        { describe: `${count} minutes have run`, deadlineMs: minuteMs + 10_000, everyMs: 200 },
+      );
+
+    await untilMinutes(1);
+    for (const seconds of [0, 45, -45]) await cluster.add('scheduler', off(seconds));
+    await untilMinutes(2);
+
+    const found = await slots();
+    expect(found.map(({ n }) => n)).toEqual([schedules, schedules]);
+    // By the database's clock, which is this machine's.
+    for (const { slot, late } of found) {
+      expect(slot % minuteMs).toBe(0);
+      expect(late).toBeGreaterThanOrEqual(0);
+      expect(late).toBeLessThan(3_000);
+    }
+    expect(await minutesAmiss(cluster.sql)).toEqual([]);
+    await cluster.untilIdle();
+  });
+});

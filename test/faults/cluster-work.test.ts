@@ -1,0 +1,256 @@
+/**
+ * Work that one process accepts, another runs and a third is asked about: waiting, following and
+ * cancelling go across processes, with Redis and, slower, without it.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Cluster, startCluster } from '../support/cluster.ts';
+import { apiOf, canRunClusters, effect, stagedSkillsDir } from '../support/cluster-load.ts';
+import { follow, type ReceivedEvent } from '../support/event-stream.ts';
+import { acting, dataDirectory, gate, play } from '../support/staged.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { newTenant, type Tenant } from '../support/tenant.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', () => {
+  let cluster: Cluster;
+  let tenant: Tenant;
+  beforeAll(async () => {
+    cluster = await startCluster({
+      api: 2,
+      workers: 3,
+      skillsDir: stagedSkillsDir,
+      environment: { JOB_LEASE_MS: '3000' },
+    });
+    tenant = await newTenant(apiOf(cluster).client);
+  });
+  afterEach(redisReturns);
+  afterAll(() => cluster?.close());
+
+  let isRedisDown = false;
+  async function redisReturns(): Promise<void> {
+    if (isRedisDown) await cluster.redis.start();
+    isRedisDown = false;
+  }
+  const redisEnds = async () => {
+    isRedisDown = true;
+    await cluster.redis.stop();
+    await waitFor(
+      async () => (await apiOf(cluster).client.request('GET', '/health')).status === 503,
+      {
+        describe: 'the loss of Redis is noticed',
+      },
+    );
+  };
+  const followAt = (api: number, jobId: string, lastEventId?: string) =>
+    follow(`${apiOf(cluster, api).url}/api/jobs/${jobId}/events`, {
+      'x-api-key': tenant.key,
+      ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
+    });
+  const ask = (api: number, method: string, path: string, headers: Record<string, string> = {}) =>
+    apiOf(cluster, api).client.request(method, path, { key: tenant.key, headers });
+  const inOrder = (events: readonly ReceivedEvent[]) =>
+    events.map(({ data }) => data.message ?? data.status);
+
+  test('a wait at either api is answered as soon as a worker has ended the job', async () => {
+    const end = gate();
+    const jobIds = await Promise.all(
+      Array.from({ length: 9 }, () =>
+        tenant.start(play, { ...acting({ until: end.path }), output: 1 }),
+      ),
+    );
+    for (const jobId of jobIds) await tenant.jobIn(jobId, 'active');
+    const waits = jobIds.map((jobId, i) =>
+      ask(i % 2, 'GET', `/api/jobs/${jobId}`, { prefer: 'wait=30' }),
+    );
+
+    const began = performance.now();
+    end.open();
+    const answers = await Promise.all(waits);
+
+    expect(answers.map(({ body }) => body.status)).toEqual(jobIds.map(() => 'completed'));
+    expect(performance.now() - began).toBeLessThan(2_000);
+  });
+
+  test('a job is followed at both apis, and a broken stream goes on at the other one', async () => {
+    const [first, second] = [gate(), gate()];
+    const jobId = await tenant.start(
+      play,
+      acting(
+        { log: 'one' },
+        { until: first.path },
+        { log: 'two' },
+        { until: second.path },
+        { log: 'three' },
+      ),
+    );
+    const atFirst = await followAt(0, jobId);
+    const atSecond = await followAt(1, jobId);
+    const one = await atFirst.event(({ data }) => data.message === 'one', 'the first line');
+    atFirst.leave();
+    first.open();
+    const two = await atSecond.event(({ data }) => data.message === 'two', 'the second line');
+
+    const resumed = await followAt(1, jobId, one.id);
+    await resumed.event(({ id }) => id === two.id, 'the second line again');
+    second.open();
+
+    expect(inOrder(await atSecond.ended)).toEqual([
+      ...['queued', 'active', 'one', 'two', 'three', 'completed'],
+    ]);
+    expect(inOrder(await resumed.ended)).toEqual(['two', 'three', 'completed']);
+    const ids = (events: readonly ReceivedEvent[]) => events.map(({ id }) => id);
+    expect(ids(atSecond.events).slice(-3)).toEqual(ids(resumed.events));
+  });
+
+  test('what happens while Redis is gone is told to whoever follows or waits, once and in order', async () => {
+    const [first, second] = [gate(), gate()];
+    const jobId = await tenant.start(
+      play,
+      acting(
+        { log: 'one' },
+        { until: first.path },
+        { log: 'two' },
+        { until: second.path },
+        { log: 'three' },
+      ),
+    );
+    const streams = [await followAt(0, jobId), await followAt(1, jobId)];
+    const wait = ask(1, 'GET', `/api/jobs/${jobId}`, { prefer: 'wait=60' });
+    for (const stream of streams) {
+      await stream.event(({ data }) => data.message === 'one', 'the first line');
+    }
+
+    await redisEnds();
+    first.open();
+    for (const stream of streams) {
+      await stream.event(({ data }) => data.message === 'two', 'the second line, without Redis');
+    }
+    await redisReturns();
+    second.open();
+
+    for (const stream of streams) {
+      expect(inOrder(await stream.ended)).toEqual([
+        ...['queued', 'active', 'one', 'two', 'three', 'completed'],
+      ]);
+    }
+    expect((await wait).body.status).toBe('completed');
+  });
+
+  test('the end of a job is told without Redis, too', async () => {
+    const end = gate();
+    const jobId = await tenant.start(play, acting({ until: end.path }));
+    await tenant.jobIn(jobId, 'active');
+    const stream = await followAt(0, jobId);
+    const wait = ask(1, 'GET', `/api/jobs/${jobId}`, { prefer: 'wait=60' });
+    await redisEnds();
+
+    const began = performance.now();
+    end.open();
+
+    expect((await wait).body.status).toBe('completed');
+    expect(inOrder(await stream.ended).at(-1)).toBe('completed');
+    expect(performance.now() - began).toBeLessThan(5_000);
+  });
+
+  test('a job is accepted without Redis, waited for, and run when it is back', async () => {
+    await redisEnds();
+
+    const accepted = await apiOf(cluster, 1).client.request('POST', '/api/util/v1.0/echo', {
+      key: tenant.key,
+      body: { text: 'x' },
+      headers: { prefer: 'wait=1' },
+    });
+    const refused = await ask(0, 'GET', '/api/jobs');
+    await redisReturns();
+
+    expect(accepted.status).toBe(202);
+    expect(refused.status).toBe(503);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    await waitFor(async () => (await ask(0, 'GET', '/api/jobs?limit=1')).status === 200, {
+      describe: 'requests are answered again',
+    });
+    await tenant.jobIn(accepted.body.job_id, 'completed');
+  });
+
+  test.each([
+    ['one that listens to its signal', 'until'],
+    ['one that listens to nothing', 'stubbornUntil'],
+  ] as const)('a cancellation at one api ends the run at a worker: %s', async (_what, how) => {
+    const end = gate();
+    const jobId = await tenant.start(play, acting({ [how]: end.path }));
+    await tenant.jobIn(jobId, 'active');
+
+    expect((await ask(1, 'POST', `/api/jobs/${jobId}/cancel`)).status).toBe(202);
+
+    const began = performance.now();
+    const { body } = await ask(0, 'GET', `/api/jobs/${jobId}`, { prefer: 'wait=30' });
+    expect(body).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } });
+    expect(performance.now() - began).toBeLessThan(how === 'until' ? 1_500 : 6_000);
+  });
+
+  test('a cancellation reaches a worker that Redis cannot tell of it', async () => {
+    const proxy = await startTcpProxy(() => cluster.redis.port);
+    for (const worker of cluster.of('worker')) worker.signal('SIGSTOP');
+    const cutOff = await cluster.add('worker', {
+      environment: { REDIS_URL: `redis://127.0.0.1:${proxy.port}` },
+    });
+    try {
+      const end = gate();
+      const jobId = await tenant.start(play, acting({ until: end.path }));
+      await tenant.jobIn(jobId, 'active');
+      proxy.refuse();
+      proxy.cut();
+
+      expect((await ask(1, 'POST', `/api/jobs/${jobId}/cancel`)).status).toBe(202);
+
+      const began = performance.now();
+      const { body } = await ask(0, 'GET', `/api/jobs/${jobId}`, { prefer: 'wait=30' });
+      expect(body).toMatchObject({ status: 'cancelled', attempt: 1 });
+      expect(performance.now() - began).toBeLessThan(5_000);
+    } finally {
+      for (const worker of cluster.of('worker')) worker.signal('SIGCONT');
+      await cluster.remove(cutOff);
+      proxy.close();
+    }
+  });
+
+  test('a worker that is cut off from PostgreSQL past its lease settles nothing', async () => {
+    const proxy = await startTcpProxy(() => cluster.postgres.port);
+    const url = new URL(cluster.databaseUrl);
+    url.port = String(proxy.port);
+    for (const worker of cluster.of('worker')) worker.signal('SIGSTOP');
+    const cutOff = await cluster.add('worker', { environment: { DATABASE_URL: url.href } });
+    try {
+      const end = gate();
+      const log = `${dataDirectory()}/effects`;
+      const jobId = await tenant.start(effect, { log, until: end.path });
+      await tenant.jobIn(jobId, 'active');
+      proxy.refuse();
+      proxy.cut();
+      for (const worker of cluster.of('worker')) worker.signal('SIGCONT');
+      await waitFor(async () => (await tenant.get(`/api/jobs/${jobId}`)).body.attempt === 2, {
+        describe: 'another has claimed it',
+        deadlineMs: 15_000,
+      });
+      // Both of them end, one of them late.
+      end.open();
+      const { body } = await tenant.jobIn(jobId, 'completed');
+      await waitFor(() => cutOff.log().includes('a result waits'), {
+        describe: 'the one that is cut off has a result',
+      });
+
+      await proxy.heal();
+
+      await waitFor(() => cutOff.log().includes('a late result was dropped'), {
+        describe: 'the late result is dropped',
+      });
+      expect((await tenant.get(`/api/jobs/${jobId}`)).body).toEqual(body);
+      expect(body).toMatchObject({ attempt: 2, output: { attempt: 2 } });
+    } finally {
+      for (const worker of cluster.of('worker')) worker.signal('SIGCONT');
+      await proxy.heal();
+      await cluster.remove(cutOff);
+      proxy.close();
+    }
+  });
+});
