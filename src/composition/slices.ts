@@ -128,7 +128,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     begin: (job) => workers.get(queueOf(job.trigger_type))?.run(job.id, () => performer.begin(job)),
     leaseMs: config.jobLeaseMs,
   };
-  const accept = createAccept({ database, queue, feed, clock, writer, worker });
+  const accept = createAccept({ database, queue, clock, writer, worker });
   const backoff = { baseMs: config.retryBackoffMs, maxMs: backoffMaxMs };
   const settle = createSettle({
     database,
@@ -183,7 +183,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     clock,
     log,
     leaseMs: config.jobLeaseMs,
-    writer,
+    // Claims and settlements would wait for each other at every count that both of them change.
+    writer: config.isEmbedded ? writer : `${writer}-claims`,
     isLoaded: (skill) => loaded.has(skill),
     ...early,
     onClaim: () => processes?.claimed(),

@@ -23,14 +23,16 @@ const script = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local window = ${windowMs} * 1000
+local present = string.format('%.0f', now)
+local past = string.format('%.0f', now - window)
 local answer = { string.format('%.0f', now / 1000) }
 for i, key in ipairs(KEYS) do
   local limit = tonumber(ARGV[i])
-  redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', now - window))
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', past)
   local hits = redis.call('ZCARD', key)
   local allowed = hits < limit and 1 or 0
   if allowed == 1 then
-    redis.call('ZADD', key, string.format('%.0f', now), string.format('%.0f', now) .. '-' .. hits .. '-' .. i)
+    redis.call('ZADD', key, present, present .. '-' .. hits .. '-' .. i)
     redis.call('PEXPIRE', key, ${windowMs})
     hits = hits + 1
   end

@@ -20,7 +20,6 @@ import { notFound } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import type { QueueName } from '../kernel/queues.ts';
 import type { Queue } from '../queue/queue.ts';
-import type { JobFeed } from './feed.ts';
 import { type Candidate, type Holder, type IdempotencyKey, takeKeys } from './idempotency.ts';
 import {
   type ClaimedJob,
@@ -29,7 +28,6 @@ import {
   type JobRow,
   type NewJob,
 } from './jobs.store.ts';
-import { queuedEvent } from './status-events.ts';
 
 /** Work to be accepted, judged already. */
 export interface WorkRequest {
@@ -92,13 +90,12 @@ export function queueOf(triggerType: TriggerType): QueueName {
 export function createAccept(parts: {
   database: Database;
   queue: Queue;
-  feed: JobFeed;
   clock: Clock;
   writer: string;
   /** Left out where nothing runs in this process. */
   worker?: LocalWorker;
 }): Accept {
-  const { database, queue, feed, clock, writer, worker } = parts;
+  const { database, queue, clock, writer, worker } = parts;
 
   async function within(tx: Transaction, requests: readonly WorkRequest[]): Promise<Acceptance[]> {
     const now = clock.now();
@@ -158,7 +155,6 @@ export function createAccept(parts: {
 
   function announce(jobs: readonly NewJob[], claimed: ReadonlySet<NewJob>): void {
     for (const job of jobs) {
-      if (feed.isHeard(job.id)) feed.publish(job.id, queuedEvent(job));
       if (claimed.has(job)) worker?.begin(firstClaim(job));
       else queue.announce(queueOf(job.trigger_type), [{ id: job.id, generation: 0, delayMs: 0 }]);
     }

@@ -292,6 +292,8 @@ describe.each(servers)('a move into PostgreSQL', (engine) => {
       const held = Promise.withResolvers<void>();
       const holding = target.write(async (tx) => {
         await addOrganization({ ...target, write: (unit) => unit(tx) });
+        // What is only told is sent with the first question.
+        await tx.kysely.selectFrom('organizations').select('id').execute();
         held.resolve();
         await release.promise;
         throw new Error('taken back');

@@ -8,7 +8,6 @@ import { createConversations } from '../../src/conversations/conversations.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createAccept } from '../../src/jobs/accept.ts';
 import { createExecute } from '../../src/jobs/execute.ts';
-import { createJobFeed } from '../../src/jobs/feed.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
@@ -55,7 +54,7 @@ async function processOn(database: Database, clock: ManualClock) {
     { ...skill('echo'), version: 'v2.0' },
   ]);
   const queue = createMemoryQueue(createLogger('silent'));
-  const accept = createAccept({ database, queue, feed: createJobFeed(), clock, writer: 'one' });
+  const accept = createAccept({ database, queue, clock, writer: 'one' });
   const conversations = createConversations(database);
   const execute = createExecute({ database, skills, agents, conversations, accept, clock });
   const mappings = createMappings();

@@ -1,0 +1,80 @@
+/** Which process of a cluster does what, and what each says of itself and the others (decisions 12 and 13). */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type Cluster, type ClusterProcess, startCluster } from '../support/cluster.ts';
+import { canRunClusters, stagedSkillsDir } from '../support/cluster-load.ts';
+import { acting, play } from '../support/staged.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+describe.skipIf(!(await canRunClusters()))('the processes of a cluster', () => {
+  let cluster: Cluster;
+  let one: ClusterProcess;
+  let other: ClusterProcess;
+  let key: string;
+  beforeAll(async () => {
+    cluster = await startCluster({ api: 3, workers: 3, skillsDir: stagedSkillsDir });
+    [one, other] = cluster.of('api') as [ClusterProcess, ClusterProcess];
+    key = await one.client.key();
+  });
+  beforeEach(async () => {
+    await waitFor(async () => (await one.client.request('GET', '/health')).body?.status === 'ok', {
+      describe: 'the cluster is well',
+      deadlineMs: 30_000,
+    });
+  });
+  afterAll(() => cluster?.close());
+
+  async function accepted(input: unknown): Promise<string> {
+    const answer = await one.client.request('POST', `/api/${play}`, { key, body: input });
+    expect(answer.status, answer.text).toBe(202);
+    return answer.body.job_id as string;
+  }
+
+  test('all know that a skill was deprecated at one of them', async () => {
+    await one.client.admin('POST', '/admin/skills/util/v1.0/echo/deprecate');
+
+    await waitFor(
+      async () =>
+        (await other.client.request('POST', '/api/util/v1.0/echo', { key, body: { text: 'x' } }))
+          .status === 404,
+      { describe: 'the other knows', deadlineMs: 5_000 },
+    );
+    await other.client.admin('POST', '/admin/skills/util/v1.0/echo/activate');
+    await waitFor(
+      async () =>
+        (await one.client.request('POST', '/api/util/v1.0/echo', { key, body: { text: 'x' } }))
+          .status === 202,
+      { describe: 'it is active again', deadlineMs: 5_000 },
+    );
+  });
+
+  test('only those that have the role api serve the API, and each says what it is', async () => {
+    for (const { client, role } of cluster.processes) {
+      const { status } = await client.request('GET', '/api/skills', { key });
+      const { text } = await client.request('GET', '/metrics');
+
+      expect(status).toBe(role === 'api' ? 200 : 404);
+      expect((await client.request('GET', '/health')).status).toBe(200);
+      expect(text).toMatch(new RegExp(`service_process_info{version="[^"]+",roles="${role}"} 1`));
+      expect(text).toContain('service_live_processes{role="api"} 3');
+      expect(text).toContain('service_live_processes{role="worker"} 3');
+      expect(text).toContain('service_live_processes{role="scheduler"} 1');
+    }
+  });
+
+  describe('/health tells the truth', () => {
+    test('degraded when the workers are dead while work waits, ok again when one is back', async () => {
+      const workers = cluster.of('worker');
+      await Promise.all(workers.map((worker) => worker.kill()));
+      const jobId = await accepted(acting());
+
+      await waitFor(
+        async () => (await one.client.request('GET', '/health')).body?.status === 'degraded',
+        { describe: 'it is degraded', deadlineMs: 30_000 },
+      );
+      expect((await one.client.request('GET', '/health')).status).toBe(200);
+      await Promise.all(workers.map((worker) => worker.start()));
+
+      await one.client.jobIn(key, jobId, 'completed');
+    });
+  });
+});
