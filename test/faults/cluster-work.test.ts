@@ -223,7 +223,7 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
     try {
       const end = gate();
       const log = `${dataDirectory()}/effects`;
-      const jobId = await tenant.start(effect, { log, until: end.path });
+      const jobId = await tenant.start(effect, { log, until: [end.path] });
       await tenant.jobIn(jobId, 'active');
       proxy.refuse();
       proxy.cut();
