@@ -9,7 +9,8 @@ import { up as memories } from './migrations/0004-memories.ts';
 import { up as webhooks } from './migrations/0005-webhooks.ts';
 import { up as triggers } from './migrations/0006-triggers.ts';
 import { up as thinking } from './migrations/0007-thinking.ts';
-import { up as roomForUpdates } from './migrations/0009-room-for-updates.ts';
+import { up as lists } from './migrations/0009-lists.ts';
+import { up as roomForUpdates } from './migrations/0010-room-for-updates.ts';
 import type { Tables } from './tables.ts';
 
 /** In order; a migration that has been released is never changed. */
@@ -21,7 +22,8 @@ const migrations: Record<string, (db: Kysely<unknown>, dialect: Dialect) => Prom
   '0005-webhooks': webhooks,
   '0006-triggers': triggers,
   '0007-thinking': thinking,
-  '0009-room-for-updates': roomForUpdates,
+  '0009-lists': lists,
+  '0010-room-for-updates': roomForUpdates,
 };
 
 /** Runs what is missing. Throws a sentence for the operator when the schema is from the future. */
