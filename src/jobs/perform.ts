@@ -219,16 +219,16 @@ export function createPerformer(parts: {
     },
 
     async renew() {
-      const ids = [...running.keys()];
-      if (ids.length === 0) return;
-      const leaseUntil = clock.now() + leaseMs;
-      const rows = await database.write((tx) => renewLeases(tx, ids, leaseUntil));
+      const entries = [...running.values()];
+      if (entries.length === 0) return;
+      const claims = entries.map(({ job }) => job);
+      const rows = await database.write((tx) => renewLeases(tx, claims, clock.now() + leaseMs));
       const held = new Map(rows.map((row) => [row.id, row]));
-      for (const id of ids) {
-        const entry = running.get(id);
-        if (entry === undefined) continue;
-        const row = held.get(id);
-        if (row === undefined || row.epoch !== entry.job.epoch) stop(entry, 'lease lost');
+      for (const entry of entries) {
+        // One that has ended meanwhile has no lease to lose.
+        if (running.get(entry.job.id) !== entry) continue;
+        const row = held.get(entry.job.id);
+        if (row === undefined) stop(entry, 'lease lost');
         else if (row.cancel_requested_at !== null) stop(entry, 'cancelled');
       }
     },

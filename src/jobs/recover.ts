@@ -6,6 +6,7 @@
 import type { Database } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
+import { createStandstills } from '../kernel/standstill.ts';
 import type { Queue } from '../queue/queue.ts';
 import { findDueJobs, findExpiredJobs } from './jobs.store.ts';
 import type { Settle } from './settle.ts';
@@ -49,10 +50,14 @@ export function createRecovery(parts: {
    * longer are new ones every few seconds, since one that was taken may have been lost with its taker.
    */
   patienceMs?: number;
+  /** How long leases that ended while the database was away are left to those who may renew them. */
+  graceMs?: number;
   /** Told how many attempts were lost with their processes. */
   onLost?: (attempts: number) => void;
 }): Recovery {
-  const { database, queue, settle, renewOwn, clock, log, patienceMs = 0, onLost } = parts;
+  const { database, queue, settle, renewOwn, clock, log, patienceMs = 0, graceMs = 0 } = parts;
+  const { onLost } = parts;
+  const isGrace = createStandstills(clock, graceMs);
 
   async function endExpired(now: number): Promise<number> {
     let ended = 0;
@@ -82,7 +87,7 @@ export function createRecovery(parts: {
   return {
     async sweep() {
       const expired = await findExpiredJobs(database.read, clock.now(), 1);
-      if (expired.length > 0) {
+      if (!isGrace() && expired.length > 0) {
         // After a sleep of the machine our own leases look as if nobody held them.
         await renewOwn();
         await endExpired(clock.now());
