@@ -7,7 +7,7 @@ import type { Database } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { createStandstills } from '../kernel/standstill.ts';
-import type { Queue } from '../queue/queue.ts';
+import { type Queue, roundOf } from '../queue/queue.ts';
 import { findDueJobs, findExpiredJobs } from './jobs.store.ts';
 import type { Settle } from './settle.ts';
 import type { Ending } from './states.ts';
@@ -16,8 +16,6 @@ import type { Ending } from './states.ts';
 export const jobQueues = ['skill-execution', 'scheduled-jobs'] as const;
 /** Due jobs that one sweep announces. */
 const dueMax = 20_000;
-/** Announcements of one job within this time are one, whoever makes them. */
-const sameAnnouncementMs = 5_000;
 /** Lost attempts that are ended together. */
 const expiredMax = 500;
 
@@ -97,7 +95,7 @@ export function createRecovery(parts: {
         if (!queue.isHungry(name)) continue;
         const now = clock.now();
         const jobs = await findDueJobs(database.read, name, now - patienceMs, dueMax);
-        const round = Math.floor(now / sameAnnouncementMs);
+        const round = roundOf(now);
         queue.announce(
           name,
           jobs.map(({ id, epoch }) => ({

@@ -10,7 +10,7 @@ import { type Clock, dayMs } from '../kernel/clock.ts';
 import { idFloor } from '../kernel/ids.ts';
 import type { Logger } from '../kernel/log.ts';
 import { createStandstills } from '../kernel/standstill.ts';
-import type { Queue } from '../queue/queue.ts';
+import { type Queue, roundOf } from '../queue/queue.ts';
 import { changeDeliveryCounts, findExpired, foldDeliveryCounts } from './deliveries.store.ts';
 import { deleteEmptyCounts } from './ending.store.ts';
 import { endLeftovers } from './ending.ts';
@@ -90,6 +90,7 @@ export function createDeliveryRecovery(parts: {
     if (clock.monotonic() - announcedAt < patienceMs) return;
     announcedAt = clock.monotonic();
     const now = clock.now() - patienceMs;
+    const generation = patienceMs === 0 ? 0 : `sweep-${roundOf(now)}`;
     const full = fullHosts();
     const webhooks = await findWaitingWebhooks(database.read, {
       after,
@@ -105,7 +106,7 @@ export function createDeliveryRecovery(parts: {
       const due = await findDue(database.read, id, now, limit);
       queue.announce(
         'webhooks',
-        due.map((deliveryId) => ({ id: deliveryId, generation: 0, delayMs: 0 })),
+        due.map((deliveryId) => ({ id: deliveryId, generation, delayMs: 0 })),
       );
     }
   }
