@@ -72,6 +72,17 @@ describe.skipIf(findRedis() === undefined)('on a Redis of its own', () => {
     expect(handled).toEqual(['ours']);
   });
 
+  test('a Redis that is full is as good as none', async () => {
+    const { queue } = await opened();
+    onTestFinished(async () => void (await server.command('CONFIG SET maxmemory 0')));
+
+    await server.command('CONFIG SET maxmemory 1');
+    await waitFor(() => !queue.isConnected(), { describe: 'that it takes nothing is noticed' });
+    await server.command('CONFIG SET maxmemory 0');
+
+    await waitFor(() => queue.isConnected(), { describe: 'that it does again is, too' });
+  });
+
   test('what a worker takes as it stops is left to the others', async () => {
     const [stopping, staying] = [await opened(), await opened()];
     const handled = new Set<string>();
