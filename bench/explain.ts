@@ -146,6 +146,7 @@ async function compose(database: Database, dataDir: string): Promise<Platform> {
       isConnected: () => true,
       async close() {},
     },
+    cluster: null,
     executors: { ...scriptedPool(), definitions: [] } as never,
     log,
   };
@@ -158,7 +159,7 @@ async function compose(database: Database, dataDir: string): Promise<Platform> {
     clock: systemClock,
     limiter: createMemoryRateLimiter(systemClock),
     health,
-    source: metricsSource(parts),
+    source: metricsSource(parts, systemClock, slices.outgoing.dispatcher, () => 1),
     document: async () => Buffer.alloc(0),
     unmatched: () => notFound('Route'),
     stopping: new AbortController().signal,
@@ -442,7 +443,13 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     task('tick of schedules', () => slices.tick()),
     task('memories of deleted agents', () => slices.memories.purge()),
     undone('claim of 50 jobs', (tx) => claimJobs(tx, queued, clock.now(), clock.now())),
-    undone('renewal of 50 leases', (tx) => renewLeases(tx, active, clock.now())),
+    undone('renewal of 50 leases', (tx) =>
+      renewLeases(
+        tx,
+        active.map((id) => ({ id, epoch: 1 })),
+        clock.now(),
+      ),
+    ),
     undone('settlement of 50 jobs', (tx) =>
       settleJobs(
         tx,
