@@ -152,7 +152,7 @@ async function compose(database: Database, dataDir: string): Promise<Platform> {
   };
   const slices = await composeSlices(parts, systemClock, 'explain');
   const server = createServer(log, slices.metrics.http);
-  const health = startHealth([], systemClock);
+  const health = startHealth([], systemClock, log);
   registerRoutes(server, {
     parts,
     slices,

@@ -48,7 +48,7 @@ export async function startApp(parts: Parts): Promise<App> {
   const { metrics, processes, recovery, mappings, outgoing } = slices;
   const liveOf = (role: Role) => processes?.live(role) ?? 1;
   const limiter = parts.limiter ?? limiterOf(parts, clock, () => liveOf('api'));
-  const health = startHealth(probesOf(parts, slices, clock), clock);
+  const health = startHealth(probesOf(parts, slices, clock), clock, log);
 
   const stopping = new AbortController();
   const server = createServer(log, metrics.http);

@@ -116,7 +116,8 @@ function announce(
     process.stdout.write(`${greeting(facts)}\n`);
     return;
   }
-  log.info({ address, version, data_dir: config.dataDir }, 'Skillwright is ready');
+  const where = config.isEmbedded ? { data_dir: config.dataDir } : { roles: [...config.roles] };
+  log.info({ address, version, ...where }, 'Skillwright is ready');
   if (adminSecret.isNew) {
     // Shown once, whatever the log level; the logger itself would censor it.
     const line = {

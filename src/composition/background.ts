@@ -38,7 +38,8 @@ export function startBackground(
   const { recovery, performer, memories, tick, outgoing, processes, skills } = slices;
   const onTaskError = (err: unknown) =>
     isUnavailable(err)
-      ? log.warn({ err }, 'the database cannot be used; a background task waits for it')
+      ? // A probe has said so already, once.
+        log.debug({ err }, 'the database cannot be used; a background task waits for it')
       : log.error({ err }, 'a background task failed; it will be tried again');
   const background = (everyMs: number, task: () => Promise<unknown>) =>
     repeat(everyMs, task, onTaskError);

@@ -16,13 +16,17 @@ export function probesOf(
 ): Probe[] {
   const probes: Probe[] = [
     { name: 'database', isCritical: true, check: () => database.ping() },
-    { name: 'queue', isCritical: true, check: async () => assertTrue(queue.isConnected()) },
+    {
+      name: 'queue',
+      isCritical: true,
+      check: async () => assertTrue(queue.isConnected(), 'the store of the queue cannot be used'),
+    },
   ];
   if (executors !== null) {
     probes.push({
       name: 'executors',
       isCritical: false,
-      check: async () => assertTrue(executors.stats().executors > 0),
+      check: async () => assertTrue(executors.stats().executors > 0, 'no executor is ready'),
     });
   }
   if (processes !== null) {
@@ -31,24 +35,31 @@ export function probesOf(
         name: 'workers',
         isCritical: false,
         async check() {
-          assertTrue(processes.live('worker') > 0);
+          assertTrue(processes.live('worker') > 0, 'no process with the role worker was heard of');
           const since = clock.now() - stuckMs;
           if (processes.lastClaimAt() > since) return;
           for (const name of jobQueues) {
-            assertTrue((await findOldestDue(database.read, name, since)) === undefined);
+            assertTrue(
+              (await findOldestDue(database.read, name, since)) === undefined,
+              'due jobs wait and no worker claims any',
+            );
           }
         },
       },
       {
         name: 'schedulers',
         isCritical: false,
-        check: async () => assertTrue(processes.live('scheduler') > 0),
+        check: async () =>
+          assertTrue(
+            processes.live('scheduler') > 0,
+            'no process with the role scheduler was heard of',
+          ),
       },
     );
   }
   return probes;
 }
 
-function assertTrue(holds: boolean): void {
-  if (!holds) throw new Error('The probe found it down');
+function assertTrue(holds: boolean, otherwise: string): void {
+  if (!holds) throw new Error(otherwise);
 }

@@ -72,7 +72,9 @@ export async function openPostgres(
     },
   });
   // Without a listener an idle connection that breaks would end the process.
-  pool.on('error', (error) => log.warn({ err: error }, 'a PostgreSQL connection was lost'));
+  pool.on('error', ({ message }) =>
+    log.warn({ reason: message }, 'a PostgreSQL connection was lost'),
+  );
   // Nor does the pool listen while a connection is lent: there the next query tells.
   pool.on('connect', (client) => client.on('error', () => {}));
 

@@ -5,6 +5,7 @@
  */
 import { Type } from 'typebox';
 import type { Clock } from '../kernel/clock.ts';
+import type { Logger } from '../kernel/log.ts';
 import { refusals } from './refusals.ts';
 import { Words } from './schemas.ts';
 import type { Server } from './server.ts';
@@ -29,8 +30,8 @@ export interface Health {
   stop(): void;
 }
 
-/** Starts probing at once and every second. */
-export function startHealth(probes: readonly Probe[], clock: Clock): Health {
+/** Starts probing at once and every second. What begins to fail, or to hold again, is logged once. */
+export function startHealth(probes: readonly Probe[], clock: Clock, log: Logger): Health {
   const startedAt = clock.monotonic();
   const failing = new Map<string, Probe>();
   const underWay = new Set<Probe>();
@@ -38,16 +39,24 @@ export function startHealth(probes: readonly Probe[], clock: Clock): Health {
   async function run(probe: Probe): Promise<void> {
     if (underWay.has(probe)) return;
     underWay.add(probe);
-    const timer = setTimeout(() => failing.set(probe.name, probe), deadlineMs);
+    const timer = setTimeout(() => fail(probe, 'it does not answer'), deadlineMs);
     try {
       await probe.check();
-      failing.delete(probe.name);
-    } catch {
-      failing.set(probe.name, probe);
+      if (failing.delete(probe.name)) log.info({ probe: probe.name }, 'a probe holds again');
+    } catch (error) {
+      fail(probe, (error as Error).message);
     } finally {
       clearTimeout(timer);
       underWay.delete(probe);
     }
+  }
+
+  function fail(probe: Probe, reason: string): void {
+    if (!failing.has(probe.name)) {
+      const means = probe.isCritical ? 'unhealthy' : 'degraded';
+      log.warn({ probe: probe.name, reason }, `a probe fails: /health is ${means}`);
+    }
+    failing.set(probe.name, probe);
   }
 
   const probeAll = () => {

@@ -124,7 +124,9 @@ export function createServer(log: Logger, observer: HttpObserver): Server {
   function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const refusal = asPlatformError(error);
     if (refusal.status >= 500) {
-      request.log.error({ err: refusal.cause ?? refusal, request_id: request.id }, refusal.message);
+      // What cannot be used a probe has said, once; it would be said again for every request.
+      const level = refusal.code === 'service_unavailable' ? 'debug' : 'error';
+      request.log[level]({ err: refusal.cause ?? refusal, request_id: request.id }, refusal.message);
     }
     observer.refused(refusal.code);
     return reply

@@ -19,7 +19,7 @@ export interface Processes {
   beat(): Promise<void>;
   /** Notes that this process has claimed work. */
   claimed(): void;
-  /** How many processes of a role there were at the last beat. */
+  /** How many processes of a role there are; none, when this one has long not been able to ask. */
   live(role: string): number;
   /** Skills that any of them has loaded. */
   skills(): ReadonlySet<string>;
@@ -40,6 +40,8 @@ export function createProcesses(parts: {
   const id = newId();
   const startedAt = clock.now();
   let lastClaimAt = 0;
+  /** Of this process, by its own clock: after it, what is known of the others has aged. */
+  let lastBeat = Number.NEGATIVE_INFINITY;
   let live: { roles: readonly string[]; skills: readonly string[]; lastClaimAt: number }[] = [];
 
   return {
@@ -57,6 +59,7 @@ export function createProcesses(parts: {
         }),
       );
       const rows = await findProcesses(database.read, now - goneAfterMs);
+      lastBeat = clock.monotonic();
       live = rows.map((row) => ({
         roles: JSON.parse(row.roles) as string[],
         skills: JSON.parse(row.skills) as string[],
@@ -66,7 +69,10 @@ export function createProcesses(parts: {
     claimed() {
       lastClaimAt = clock.now();
     },
-    live: (role) => live.filter((one) => one.roles.includes(role)).length,
+    live: (role) =>
+      clock.monotonic() - lastBeat < goneAfterMs
+        ? live.filter((one) => one.roles.includes(role)).length
+        : 0,
     skills: () => new Set(live.flatMap((one) => one.skills)),
     lastClaimAt: () => Math.max(lastClaimAt, ...live.map((one) => one.lastClaimAt)),
     async leave() {

@@ -51,8 +51,13 @@ export function openRedis(url: string, log: Logger): Redis {
   const listeners = new Set<() => void>();
   let isConnected = false;
   let isClosed = false;
+  let lastError = 'there is no connection yet';
   const opened = Promise.withResolvers<void>();
-  setTimeout(opened.resolve, firstMs).unref();
+  setTimeout(() => {
+    opened.resolve();
+    if (isConnected || isClosed) return;
+    log.warn({ reason: lastError }, 'Redis cannot be used yet: starting without it');
+  }, firstMs).unref();
 
   const commands = connect({
     enableOfflineQueue: false,
@@ -76,18 +81,27 @@ export function openRedis(url: string, log: Logger): Redis {
     return client;
   }
 
+  /** Why it cannot be used, or null. */
+  async function fault(): Promise<string | null> {
+    if (commands.status !== 'ready') return lastError;
+    try {
+      // Without a word, a database that is not there would be another one.
+      if (!isConnected) await commands.select(commands.options.db ?? 0);
+      // One that is full, or that another one has taken the place of, answers but takes nothing.
+      await commands.set(probe, '', 'PX', probeMs);
+      return null;
+    } catch (error) {
+      return (error as Error).message;
+    }
+  }
+
   async function look(): Promise<void> {
     const was = isConnected;
-    try {
-      // One that is full, or that another one has taken the place of, answers but takes nothing.
-      isConnected =
-        commands.status === 'ready' && (await commands.set(probe, '', 'PX', probeMs)) === 'OK';
-    } catch {
-      isConnected = false;
-    }
+    const reason = await fault();
+    isConnected = reason === null;
     if (isClosed || was === isConnected) return;
     if (!isConnected) {
-      log.warn('Redis cannot be used: hints wait in the database until it is back');
+      log.warn({ reason }, 'Redis cannot be used: hints wait in the database until it is back');
       return;
     }
     log.info('Redis can be used');
@@ -95,6 +109,9 @@ export function openRedis(url: string, log: Logger): Redis {
     for (const listener of listeners) listener();
   }
 
+  commands.on('error', ({ message }: Error) => {
+    lastError = message;
+  });
   commands.on('ready', () => void look());
   commands.on('close', () => void look());
   const looking = setInterval(() => void look(), lookEveryMs).unref();
