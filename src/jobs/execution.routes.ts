@@ -8,7 +8,7 @@ import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
 import { SkillPath } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
-import { invalid, type PlatformError } from '../kernel/errors.ts';
+import { invalid, isUnavailable, type PlatformError } from '../kernel/errors.ts';
 import { isCleanText } from '../kernel/text.ts';
 import type { Execute, Target } from './execute.ts';
 import { FullJob, ListedJob } from './jobs.schemas.ts';
@@ -151,12 +151,18 @@ export function executionRoutes(
       if (seconds === 0) return reply.status(202).send(listedJob({ ...job, status: 'queued' }));
       const signal = AbortSignal.any([goneSignal(reply), stopping]);
       const { organizationId } = caller;
-      const ended = await jobs.awaitEnd(organizationId, job.id, seconds * 1000, signal);
-      if (ended === null) {
-        const { status } = await jobs.find(organizationId, job.id);
-        return reply.status(202).send(listedJob({ ...job, status }));
+      let status: Parameters<typeof listedJob>[0]['status'] = 'queued';
+      try {
+        const ended = await jobs.awaitEnd(organizationId, job.id, seconds * 1000, signal);
+        if (ended !== null) {
+          return reply.header('preference-applied', `wait=${seconds}`).status(200).send(ended);
+        }
+        ({ status } = await jobs.find(organizationId, job.id));
+      } catch (error) {
+        // Accepted it is all the same; told otherwise, its client would send it again.
+        if (!isUnavailable(error)) throw error;
       }
-      return reply.header('preference-applied', `wait=${seconds}`).status(200).send(ended);
+      return reply.status(202).send(listedJob({ ...job, status }));
     },
   );
 }

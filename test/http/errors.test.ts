@@ -417,6 +417,29 @@ describe('a wrong method or route', () => {
 });
 
 describe('503 service_unavailable', () => {
+  test('is not the answer to work that was accepted before the wait for its end went wrong', async () => {
+    const broken = await startStaged();
+    const tenant = await newTenant(broken);
+    await tenant.post(any, '1');
+    const { read } = broken.database as { read: { first: unknown } };
+    const { first } = read;
+    const { write } = broken.database;
+    // From the commit on.
+    (broken.database as { write: unknown }).write = async (run: never) => {
+      const written = await write.call(broken.database, run);
+      read.first = () => Promise.reject(serviceUnavailable());
+      return written;
+    };
+
+    const answer = await tenant.post(any, '2', { prefer: 'wait=5' });
+
+    read.first = first;
+    (broken.database as { write: unknown }).write = write;
+    await broken.stop();
+    expect(answer.status).toBe(202);
+    expect(answer.body).toMatchObject({ job_id: expect.any(String), status: 'queued' });
+  });
+
   test('comes with Retry-After when the database cannot be used', async () => {
     const broken = await startStaged();
     const tenant = await newTenant(broken);
