@@ -28,6 +28,9 @@ import { reservedCategories } from './skills/sources/skill-shape.ts';
 const abortedRunsMs = 1_000;
 /** For what is still to be recorded then. */
 const lastWritesMs = 2_000;
+/** From the end of the runs' grace: when everything is to be closed, and the least time for each part. */
+const closingMs = 3_500;
+const leastMs = 200;
 
 export interface App {
   readonly server: Server;
@@ -96,13 +99,20 @@ export async function startApp(parts: Parts): Promise<App> {
       worker?.breakOff();
       await executors?.stop(abortedRunsMs);
       await Promise.race([idle, elapsed(lastWritesMs)]);
-      await Promise.all(tasks.map((task) => task.stop()));
+      // A store that hangs holds nobody up: what it was to be told it is told by whoever recovers it.
+      const endsBy = graceEnds + closingMs;
+      const inTime = (done: Promise<unknown>) =>
+        Promise.race([
+          done,
+          elapsed(Math.max(leastMs, endsBy - clock.monotonic()), null, { ref: false }),
+        ]);
+      await inTime(Promise.all(tasks.map((task) => task.stop())));
       await outgoing.close();
       health.stop();
       await queue.close();
       // Without it the others only believe for a little longer that this one is there.
-      await processes?.leave().catch(() => {});
-      await database.close();
+      await inTime(processes?.leave().catch(() => {}) ?? Promise.resolve());
+      await inTime(database.close());
       await cluster?.redis.close();
     },
   };

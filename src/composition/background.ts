@@ -24,6 +24,8 @@ const purgeEveryMs = 10_000;
 const cancelledEveryMs = 1_000;
 /** Between two looks at what others have changed about skills. */
 const refreshEveryMs = 500;
+/** What processes may take for the same moment, generously. */
+const clocksApartMs = 2_000;
 /** Between two measurements of the time that processes share. */
 const measureEveryMs = 5_000;
 
@@ -75,6 +77,7 @@ export function startBackground(
       ),
       background(retentionEveryMs, () => outgoing.recovery.deleteExpired(config.retentionDays)),
       background(retentionEveryMs, () => deleteOldUsage({ database, clock })),
+      background(retentionEveryMs, async () => processes?.forgetGone()),
     );
   }
   if (cluster !== null && processes !== null) {
@@ -82,9 +85,12 @@ export function startBackground(
       background(measureEveryMs, () => cluster.clock.measure()),
       background(refreshEveryMs, () => skills.refresh()),
       background(beatEveryMs, async () => {
+        const asOf = clock.now() - clocksApartMs;
         await processes.beat();
         const { executors } = parts;
-        if (executors !== null) await skills.confirm(executors.definitions, processes.skills());
+        if (executors !== null) {
+          await skills.confirm(executors.definitions, processes.skills(), asOf);
+        }
       }),
     );
     if (config.roles.has('worker')) {

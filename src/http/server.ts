@@ -126,7 +126,10 @@ export function createServer(log: Logger, observer: HttpObserver): Server {
     if (refusal.status >= 500) {
       // What cannot be used a probe has said, once; it would be said again for every request.
       const level = refusal.code === 'service_unavailable' ? 'debug' : 'error';
-      request.log[level]({ err: refusal.cause ?? refusal, request_id: request.id }, refusal.message);
+      request.log[level](
+        { err: refusal.cause ?? refusal, request_id: request.id },
+        refusal.message,
+      );
     }
     observer.refused(refusal.code);
     return reply

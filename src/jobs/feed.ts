@@ -112,9 +112,16 @@ export function createSharedJobFeed(bus: Bus): JobFeed {
   }
 
   function hear(message: string): void {
-    for (const [jobId, event] of JSON.parse(message) as typeof outgoing) {
-      listeners.tell(jobId, event);
+    let events: typeof outgoing;
+    try {
+      events = JSON.parse(message) as typeof outgoing;
+      if (!Array.isArray(events)) throw new Error('It is no list');
+    } catch {
+      // Of another version, perhaps: whatever it says is in the database.
+      lookAll();
+      return;
     }
+    for (const [jobId, event] of events) listeners.tell(jobId, event);
   }
 
   function look(): void {

@@ -61,7 +61,7 @@ export function createRecovery(parts: {
     let ended = 0;
     for (;;) {
       const jobs = await findExpiredJobs(database.read, now, expiredMax);
-      const settled = await Promise.all(
+      const settled = await Promise.allSettled(
         jobs.map((job) =>
           settle({
             job,
@@ -72,7 +72,15 @@ export function createRecovery(parts: {
           }),
         ),
       );
-      const lost = jobs.filter((_, i) => settled[i] !== null);
+      // One that cannot be ended is no reason to leave the others.
+      for (const one of settled) {
+        if (one.status === 'rejected')
+          log.error({ err: one.reason }, 'a lost attempt is not ended');
+      }
+      const lost = jobs.filter((_, i) => {
+        const one = settled[i];
+        return one?.status === 'fulfilled' && one.value !== null;
+      });
       for (const job of lost) {
         log.warn({ job_id: job.id, attempt: job.attempt }, 'an attempt was lost with its process');
       }
@@ -91,8 +99,8 @@ export function createRecovery(parts: {
         await endExpired(clock.now());
       }
       for (const name of jobQueues) {
-        // While hints enough are waiting, reading more of them would be work for nothing.
-        if (!queue.isHungry(name)) continue;
+        // While hints enough are waiting, or none can be, reading more would be work for nothing.
+        if (!queue.isConnected() || !queue.isHungry(name)) continue;
         const now = clock.now();
         const jobs = await findDueJobs(database.read, name, now - patienceMs, dueMax);
         const round = roundOf(now);

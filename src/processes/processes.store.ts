@@ -35,10 +35,11 @@ export function findProcesses(db: Handle, since: number): Promise<ProcessesTable
   return db.all(seenSince, { since });
 }
 
-/** Forgets a process that has ended in order, and those not seen since `before`. */
-export async function forgetProcesses(tx: Transaction, id: string, before: number): Promise<void> {
-  await tx.kysely
-    .deleteFrom('processes')
-    .where((eb) => eb.or([eb('id', '=', id), eb('seen_at', '<', before)]))
-    .execute();
+export async function forgetProcess(tx: Transaction, id: string): Promise<void> {
+  await tx.kysely.deleteFrom('processes').where('id', '=', id).execute();
+}
+
+/** Forgets those not seen since `before`. */
+export async function forgetProcessesBefore(tx: Transaction, before: number): Promise<void> {
+  await tx.kysely.deleteFrom('processes').where('seen_at', '<', before).execute();
 }

@@ -5,7 +5,12 @@
 import type { Database } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { newId } from '../kernel/ids.ts';
-import { findProcesses, forgetProcesses, recordProcess } from './processes.store.ts';
+import {
+  findProcesses,
+  forgetProcess,
+  forgetProcessesBefore,
+  recordProcess,
+} from './processes.store.ts';
 
 /** Between two beats. */
 export const beatEveryMs = 3_000;
@@ -27,6 +32,8 @@ export interface Processes {
   lastClaimAt(): number;
   /** Says that this process is about to end. */
   leave(): Promise<void>;
+  /** Deletes what is kept of those that ended without a word. */
+  forgetGone(): Promise<void>;
 }
 
 export function createProcesses(parts: {
@@ -76,7 +83,10 @@ export function createProcesses(parts: {
     skills: () => new Set(live.flatMap((one) => one.skills)),
     lastClaimAt: () => Math.max(lastClaimAt, ...live.map((one) => one.lastClaimAt)),
     async leave() {
-      await database.write((tx) => forgetProcesses(tx, id, clock.now() - forgottenAfterMs));
+      await database.write((tx) => forgetProcess(tx, id));
+    },
+    async forgetGone() {
+      await database.write((tx) => forgetProcessesBefore(tx, clock.now() - forgottenAfterMs));
     },
   };
 }

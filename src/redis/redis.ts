@@ -95,9 +95,15 @@ export function openRedis(url: string, log: Logger): Redis {
     }
   }
 
+  /** One at a time: what an earlier one finds late must not undo what a later one has found. */
+  let isLooking = false;
+
   async function look(): Promise<void> {
+    if (isLooking) return;
+    isLooking = true;
     const was = isConnected;
     const reason = await fault();
+    isLooking = false;
     isConnected = reason === null;
     if (isClosed || was === isConnected) return;
     if (!isConnected) {
@@ -113,7 +119,10 @@ export function openRedis(url: string, log: Logger): Redis {
     lastError = message;
   });
   commands.on('ready', () => void look());
-  commands.on('close', () => void look());
+  commands.on('close', () => {
+    // Known at once, whatever a look under way is still waiting for.
+    if (!isLooking) void look();
+  });
   const looking = setInterval(() => void look(), lookEveryMs).unref();
 
   return {

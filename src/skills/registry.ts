@@ -64,9 +64,14 @@ export interface SkillRegistry {
   register(facts: readonly SkillFacts[], elsewhere?: ReadonlySet<string>): Promise<void>;
   /**
    * As `register`, for a process that has registered `facts` already: what another one has made of
-   * them since is left as it is, for it may be newer.
+   * them since is left as it is, for it may be newer. `elsewhere` is what there was at `asOf`: what has
+   * been changed after that is not judged by it.
    */
-  confirm(facts: readonly SkillFacts[], elsewhere: ReadonlySet<string>): Promise<void>;
+  confirm(
+    facts: readonly SkillFacts[],
+    elsewhere: ReadonlySet<string>,
+    asOf: number,
+  ): Promise<void>;
   /** Reads again what other processes have changed. */
   refresh(): Promise<void>;
   /** The active skill of that tuple, or `404 skill_not_found`. */
@@ -119,12 +124,14 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
     facts: readonly SkillFacts[],
     elsewhere: ReadonlySet<string>,
     isUpToDate: (row: SkillRow | undefined, fact: SkillFacts) => boolean,
+    asOf = Number.POSITIVE_INFINITY,
   ): Promise<void> {
     const now = clock.now();
     const defined = new Set(facts.map(factKey));
     const changed = facts.filter((fact) => !isUpToDate(rows.get(factKey(fact)), fact));
     const vanished = [...rows].filter(
-      ([key, row]) => row.defined === 1 && !defined.has(key) && !elsewhere.has(key),
+      ([key, row]) =>
+        row.defined === 1 && row.updated_at < asOf && !defined.has(key) && !elsewhere.has(key),
     );
     if (changed.length === 0 && vanished.length === 0) return;
     await database.write(async (tx) => {
@@ -147,9 +154,9 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
       await record(facts, elsewhere, isStored);
     },
 
-    async confirm(facts, elsewhere) {
+    async confirm(facts, elsewhere, asOf) {
       await reload();
-      await record(facts, elsewhere, (row) => row?.defined === 1);
+      await record(facts, elsewhere, (row) => row?.defined === 1, asOf);
     },
 
     async refresh() {

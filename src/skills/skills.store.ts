@@ -11,14 +11,13 @@ export function listSkillRows(db: Handle): Promise<SkillRow[]> {
 }
 
 const state = statement<Record<never, never>>()((db) =>
-  db
-    .selectFrom('skills')
-    .select((eb) => [
-      eb.fn.countAll<number>().as('n'),
-      eb.fn.max<number | null>('updated_at').as('latest'),
-      eb.fn.sum<number | null>('defined').as('defined'),
-      eb.fn.sum<number | null>('deprecated').as('deprecated'),
-    ]),
+  db.selectFrom('skills').select((eb) => [
+    eb.fn.countAll<number>().as('n'),
+    // Not the latest alone: clocks of processes are some milliseconds apart.
+    eb.fn.sum<number | null>('updated_at').as('changes'),
+    eb.fn.sum<number | null>('defined').as('defined'),
+    eb.fn.sum<number | null>('deprecated').as('deprecated'),
+  ]),
 );
 
 /** A text that is another one after every change of a skill. */

@@ -116,8 +116,8 @@ export function createDeliveryRecovery(parts: {
       const expired = await findExpired(database.read, clock.now(), 1);
       if (!isGrace() && expired.length > 0) await endExpired(clock.now());
       await endLeftovers(database, clock.now(), writer);
-      // While hints enough are waiting, reading more of them would be work for nothing.
-      if (queue.isHungry('webhooks')) await announceDue();
+      // While hints enough are waiting, or none can be, reading more would be work for nothing.
+      if (queue.isConnected() && queue.isHungry('webhooks')) await announceDue();
     },
 
     endOrphans: () => endExpired(Number.MAX_SAFE_INTEGER),

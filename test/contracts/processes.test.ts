@@ -81,7 +81,37 @@ describe.each(await engines())('on $name', (engine) => {
     expect(api.lastClaimAt()).toBe(claimedAt);
   });
 
+  test('what is kept of one that ended without a word is deleted after an hour', async () => {
+    const [database, clock] = [await engine.fresh(), manualClock()];
+    const api = process(database, clock, ['api']);
+    await process(database, clock, ['worker']).beat();
+    const kept = () => database.read.kysely.selectFrom('processes').selectAll().execute();
+
+    clock.advance(60 * 60 * 1000);
+    await api.beat();
+    await api.forgetGone();
+    expect(await kept()).toHaveLength(2);
+    clock.advance(1);
+    await api.beat();
+    await api.forgetGone();
+
+    expect(await kept()).toHaveLength(1);
+  });
+
   describe('a skill of several processes', () => {
+    test('that has just been brought is not judged by what was known before', async () => {
+      const [database, clock] = [await engine.fresh(), manualClock()];
+      const old = createSkillRegistry(database, clock);
+      await old.register([]);
+      const asOf = clock.now();
+      clock.advance(1);
+      await createSkillRegistry(database, clock).register([fact('new')]);
+
+      await old.confirm([], new Set(), asOf);
+
+      expect(old.list().map(({ name }) => name)).toEqual(['new']);
+    });
+
     test('is inactive only when none of them has it any more', async () => {
       const [database, clock] = [await engine.fresh(), manualClock()];
       const old = createSkillRegistry(database, clock);
@@ -93,7 +123,8 @@ describe.each(await engines())('on $name', (engine) => {
         new Set(['util/v1.0/old', 'util/v1.0/both']),
       );
       expect(next.list().map(({ name }) => name)).toEqual(['both', 'new', 'old']);
-      await next.confirm([fact('both'), fact('new')], new Set());
+      clock.advance(1);
+      await next.confirm([fact('both'), fact('new')], new Set(), clock.now());
 
       expect(next.list().map(({ name }) => name)).toEqual(['both', 'new']);
     });
@@ -104,7 +135,7 @@ describe.each(await engines())('on $name', (engine) => {
       await old.register([fact('echo', 'as it was')]);
       await createSkillRegistry(database, clock).register([fact('echo', 'as it is')]);
 
-      await old.confirm([fact('echo', 'as it was')], new Set());
+      await old.confirm([fact('echo', 'as it was')], new Set(), clock.now());
 
       expect(old.list()[0]?.description).toBe('as it is');
     });
