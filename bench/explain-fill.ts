@@ -129,9 +129,9 @@ const messages: Fill = async (db) => {
 const counts: Fill = async (db) => {
   await db.query(`insert into job_counts
     select organization_id, agent_id, skill_category, skill_name, skill_version, trigger_type, status,
-      'filled', count(*) from jobs group by 1, 2, 3, 4, 5, 6, 7`);
+      'explain', count(*) from jobs group by 1, 2, 3, 4, 5, 6, 7`);
   await db.query(`insert into conversation_counts
-    select organization_id, agent_id, trigger_type, status, 'filled', count(*)
+    select organization_id, agent_id, trigger_type, status, 'explain', count(*)
     from conversations group by 1, 2, 3, 4`);
 };
 
@@ -162,7 +162,7 @@ const webhooks: Fill = async (db, { jobs: count }) => {
     select id, 1, created_at, 25, case when status = 'failed' then 500 else 200 end, null, 'ok'
     from webhook_deliveries`);
   await db.query(`insert into webhook_delivery_counts
-    select webhook_id, status, 'filled', count(*) from webhook_deliveries group by 1, 2`);
+    select webhook_id, status, 'explain', count(*) from webhook_deliveries group by 1, 2`);
 };
 
 /** Ten thousand schedules, of which one organization has five hundred and one has a long history. */

@@ -503,7 +503,7 @@ scans a table of more than ${bigTable} rows ends the command with an error, exce
 column says why it may.
 
 What is slow, and stays so: a page far back costs what lies before it, about 0.15 µs a row where an
-index alone tells it and 0.7 µs where a filter has to look at the rows. How many conversations a user
+index alone tells it and 0.6 µs where a filter has to look at the rows. How many conversations a user
 has is counted, 0.2 µs each. What was only used long ago and is spread over thousands of kinds of
 jobs (an agent, skill, version, trigger and status is one) is looked up kind by kind, 12 µs each.
 

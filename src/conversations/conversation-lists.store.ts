@@ -2,10 +2,9 @@
  * Lists of conversations and how many there are. How many is read off the rows kept for it; only those
  * of one user are counted.
  */
-import { type RawBuilder, type SqlBool, sql } from 'kysely';
+import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
 import type { Handle } from '../database/database.ts';
-import type { ConversationStatus, TriggerType } from '../database/tables.ts';
-import type { ConversationRow } from './conversations.store.ts';
+import type { ConversationStatus, ConversationsTable, TriggerType } from '../database/tables.ts';
 
 export interface ConversationFilters {
   agent_id?: string | undefined;
@@ -36,7 +35,7 @@ export async function listConversations(
   organizationId: string,
   filters: ConversationFilters,
   page: Page,
-): Promise<{ conversations: ConversationRow[]; total: number }> {
+): Promise<{ conversations: Selectable<ConversationsTable>[]; total: number }> {
   let query = db.kysely.selectFrom('conversations').where('organization_id', '=', organizationId);
   for (const column of ['agent_id', 'status', 'trigger_type', 'user_id'] as const) {
     const value = filters[column];

@@ -215,27 +215,29 @@ export async function listUsage(
     if (value !== undefined) query = query.where(`token_usage.${column}`, '=', value);
   }
   const count = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-  const rows = await query
+  const shown = query
+    .select(['organization_id', 'owner_kind', 'owner_id', ...shownColumns])
+    .orderBy('day', 'desc')
+    .orderBy('organization_id')
+    .orderBy('owner_kind')
+    .orderBy('owner_id')
+    .limit(page.limit)
+    .offset(page.offset);
+  // Joined with the page alone, not with what it skips.
+  const rows = await db.kysely
+    .selectFrom(shown.as('usage'))
     .leftJoin('token_budgets', (join) =>
       join
-        .onRef('token_budgets.organization_id', '=', 'token_usage.organization_id')
-        .onRef('token_budgets.owner_kind', '=', 'token_usage.owner_kind')
-        .onRef('token_budgets.owner_id', '=', 'token_usage.owner_id'),
+        .onRef('token_budgets.organization_id', '=', 'usage.organization_id')
+        .onRef('token_budgets.owner_kind', '=', 'usage.owner_kind')
+        .onRef('token_budgets.owner_id', '=', 'usage.owner_id'),
     )
-    .select([
-      'token_usage.organization_id',
-      'token_usage.owner_kind',
-      'token_usage.owner_id',
-      ...shownColumns,
-      'tokens_per_day',
-      'tokens_per_month',
-    ])
+    .selectAll('usage')
+    .select(['tokens_per_day', 'tokens_per_month'])
     .orderBy('day', 'desc')
-    .orderBy('token_usage.organization_id')
-    .orderBy('token_usage.owner_kind')
-    .orderBy('token_usage.owner_id')
-    .limit(page.limit)
-    .offset(page.offset)
+    .orderBy('usage.organization_id')
+    .orderBy('usage.owner_kind')
+    .orderBy('usage.owner_id')
     .execute();
   return { rows, total: Number(count?.n ?? 0) };
 }
