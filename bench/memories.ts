@@ -9,7 +9,7 @@ import { createAgents } from '../src/agents/agents.ts';
 import type { Database } from '../src/database/database.ts';
 import { openSqlite } from '../src/database/sqlite.ts';
 import { systemClock } from '../src/kernel/clock.ts';
-import { createMemories } from '../src/memories/memories.ts';
+import { createMemories, type Memories } from '../src/memories/memories.ts';
 import { newMemory, readyMemory } from '../src/memories/record.ts';
 import { type Figure, round } from './figures.ts';
 import { pace, percentile } from './load.ts';
@@ -88,6 +88,16 @@ async function fill(database: Database, count: number): Promise<void> {
   const none = { areThere: async () => false, async remove() {} };
   const agents = createAgents(database, systemClock, none);
   const memories = createMemories({ database, clock: systemClock, agents });
+  await rememberMany(database, memories, agent, count);
+}
+
+/** Gives an agent memories, many in a write. */
+export async function rememberMany(
+  database: Database,
+  memories: Pick<Memories, 'keep'>,
+  of: { organizationId: string; agentId: string },
+  count: number,
+): Promise<void> {
   const nothingElse = { forgotten: [], share: 0, acceptedAt: Date.now() };
   for (let from = 0; from < count; from += memoriesPerWrite) {
     const remembered = Array.from({ length: Math.min(memoriesPerWrite, count - from) }, (_, i) =>
@@ -95,7 +105,7 @@ async function fill(database: Database, count: number): Promise<void> {
         newMemory({ content: contentOf(from + i), tag: `tag-${(from + i) % 10}` }, Date.now()),
       ),
     );
-    await database.write((tx) => memories.keep(tx, [{ ...agent, remembered, ...nothingElse }]));
+    await database.write((tx) => memories.keep(tx, [{ ...of, remembered, ...nothingElse }]));
   }
 }
 

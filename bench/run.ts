@@ -45,7 +45,8 @@ const help = `npm run bench -- [options]
   --memories <n>   memories of one agent (default 100000)
   --waiting <n>    conversations that wait for a model at once (default 500)
   --ceiling        the ceiling alone
-  --record         append the table to bench/RESULTS.md
+  --explain        instead of all that: what PostgreSQL reads for each question, in a table
+  --record         append the table to bench/RESULTS.md; with --explain, write docs/queries.md
 `;
 
 const { values: options } = parseArgs({
@@ -60,6 +61,7 @@ const { values: options } = parseArgs({
     memories: { type: 'string', default: '100000' },
     waiting: { type: 'string', default: '500' },
     ceiling: { type: 'boolean', default: false },
+    explain: { type: 'boolean', default: false },
     record: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -74,6 +76,13 @@ setTimeout(() => {
   console.error('The bench took too long and was given up.');
   process.exit(1);
 }, wholeRunDeadlineMs).unref();
+
+if (options.explain) {
+  const { explain } = await import('./explain.ts');
+  const size = { jobs: Number(options.stored), memories: Number(options.memories) };
+  const file = join(import.meta.dirname, '../docs/queries.md');
+  process.exit((await explain(size, options.record ? file : null)) ? 0 : 1);
+}
 
 const parts = new Set((options.only ?? (options.cluster ? clusterParts : everyPart)).split(','));
 const rounds = Number(options.rounds);

@@ -11,6 +11,8 @@ import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
 
 const sweepEveryMs = 1_000;
+/** Between two tries to renew leases that could not be, so that they are before anybody ends them. */
+const renewAgainMs = 500;
 const tickEveryMs = 250;
 /** Between two looks at the outbox: most of what an event waits for its webhooks. */
 const dispatchEveryMs = 100;
@@ -43,7 +45,17 @@ export function startBackground(
 
   const tasks: Repeated[] = [];
   if (config.roles.has('worker')) {
-    tasks.push(background(config.jobLeaseMs / 3, () => performer.renew()));
+    const everyMs = config.jobLeaseMs / 3;
+    const lookEveryMs = Math.min(renewAgainMs, everyMs);
+    let renewedAt = Number.NEGATIVE_INFINITY;
+    tasks.push(
+      background(lookEveryMs, async () => {
+        const now = clock.monotonic();
+        if (now - renewedAt < everyMs - lookEveryMs / 2) return;
+        await performer.renew();
+        renewedAt = now;
+      }),
+    );
   }
   if (config.roles.has('scheduler')) {
     tasks.push(

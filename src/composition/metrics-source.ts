@@ -3,7 +3,7 @@
 import { type Role, roles } from '../config.ts';
 import type { MetricsSource } from '../http/metrics.ts';
 import { queueOf } from '../jobs/accept.ts';
-import { countByStatus } from '../jobs/job-lists.store.ts';
+import { countUnended } from '../jobs/job-lists.store.ts';
 import { findOldestDue } from '../jobs/jobs.store.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { type QueueName, queueNames } from '../kernel/queues.ts';
@@ -48,7 +48,7 @@ export function metricsSource(
       const counts = Object.fromEntries(
         queueNames.map((name) => [name, { waiting: 0, active: 0 }]),
       ) as Record<QueueName, { waiting: number; active: number }>;
-      for (const { trigger_type, status, n } of await countByStatus(database.read)) {
+      for (const { trigger_type, status, n } of await countUnended(database.read)) {
         const count = counts[queueOf(trigger_type)];
         if (status === 'queued') count.waiting += n;
         if (status === 'active') count.active += n;

@@ -46,6 +46,10 @@ const backoffMaxMs = 60 * 60 * 1000;
 
 /** How long what is due is left to its first announcement where processes share a queue. */
 const sharedPatienceMs = 2_000;
+/** For the workers to renew their leases once a database is back that was away. */
+const sharedGraceMs = 3_000;
+/** For the only worker that has loaded a skill to start again. */
+const sharedAbsentMs = 60_000;
 /** What processes may take for the same moment: each has measured the database's clock for itself. */
 const sharedEarlyMs = 100;
 
@@ -57,7 +61,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const { config, database, queue, executors, cluster, log } = parts;
   const feed = cluster === null ? createJobFeed() : createSharedJobFeed(cluster.bus);
   /** Announcements in a cluster are taken by any process, and take their time. */
-  const patience = cluster === null ? {} : { patienceMs: sharedPatienceMs };
+  const patience = cluster === null ? {} : { patienceMs: sharedPatienceMs, graceMs: sharedGraceMs };
   const early = cluster === null ? {} : { earlyMs: sharedEarlyMs };
   const metrics = createMetrics({
     version: parts.version,
@@ -187,6 +191,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     writer: config.isEmbedded ? writer : `${writer}-claims`,
     isLoaded: (skill) => loaded.has(skill),
     ...early,
+    ...(cluster === null ? {} : { absentMs: sharedAbsentMs }),
     onClaim: () => processes?.claimed(),
   });
   const recovery = createRecovery({

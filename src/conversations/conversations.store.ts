@@ -9,7 +9,6 @@ import type {
   ConversationsTable,
   MessageRole,
   MessagesTable,
-  TriggerType,
 } from '../database/tables.ts';
 
 export type ConversationRow = Selectable<ConversationsTable>;
@@ -156,57 +155,6 @@ export function listData(db: Handle, conversationId: string, ids: readonly strin
   return db.all(dataOf, { conversation_id: conversationId, ids: idsParam(ids) });
 }
 
-export interface ConversationFilters {
-  agent_id?: string | undefined;
-  user_id?: string | undefined;
-  status?: ConversationStatus | undefined;
-  trigger_type?: TriggerType | undefined;
-}
-
-interface Page {
-  limit: number;
-  offset: number;
-}
-
-/** A page of conversations, newest first, and how many there are in all. */
-export async function listConversations(
-  db: Handle,
-  organizationId: string,
-  filters: ConversationFilters,
-  page: Page,
-): Promise<{ conversations: ConversationRow[]; total: number }> {
-  let query = db.kysely.selectFrom('conversations').where('organization_id', '=', organizationId);
-  let counts = db.kysely
-    .selectFrom('conversation_counts')
-    .where('organization_id', '=', organizationId);
-  for (const column of ['agent_id', 'status', 'trigger_type'] as const) {
-    const value = filters[column];
-    if (value === undefined) continue;
-    query = query.where(column, '=', value);
-    counts = counts.where(column, '=', value);
-  }
-  let total: number;
-  if (filters.user_id === undefined) {
-    const row = await counts
-      .select((eb) => eb.fn.sum<number | null>('count').as('n'))
-      .executeTakeFirst();
-    total = Number(row?.n ?? 0);
-  } else {
-    query = query.where('user_id', '=', filters.user_id);
-    const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-    total = Number(row?.n ?? 0);
-  }
-  const rows = Math.min(page.limit, total - page.offset);
-  if (rows <= 0) return { conversations: [], total };
-  const conversations = await query
-    .selectAll()
-    .orderBy('id', 'desc')
-    .limit(rows)
-    .offset(page.offset)
-    .execute();
-  return { conversations, total };
-}
-
 const byId = statement<{ id: string; organization_id: string }>()((db, p) =>
   db
     .selectFrom('conversations')
@@ -228,7 +176,7 @@ export async function listMessages(
   db: Handle,
   conversationId: string,
   role: MessageRole | undefined,
-  page: Page,
+  page: { limit: number; offset: number },
 ): Promise<{ messages: MessageRow[]; total: number }> {
   let query = db.kysely.selectFrom('messages').where('conversation_id', '=', conversationId);
   if (role !== undefined) query = query.where('role', '=', role);

@@ -4,11 +4,10 @@ import type { MessageRole } from '../database/tables.ts';
 import { timestamp } from '../kernel/clock.ts';
 import { notFound } from '../kernel/errors.ts';
 import { isId } from '../kernel/ids.ts';
+import { type ConversationFilters, listConversations } from './conversation-lists.store.ts';
 import {
-  type ConversationFilters,
   type ConversationRow,
   findConversation,
-  listConversations,
   listData,
   listDialogue,
   listMessages,
@@ -16,7 +15,7 @@ import {
   sumTokensByJob,
 } from './conversations.store.ts';
 
-export type { ConversationFilters } from './conversations.store.ts';
+export type { ConversationFilters } from './conversation-lists.store.ts';
 
 /**
  * Tokens in the specification's words. Each is the sum of what providers reported, and the total the

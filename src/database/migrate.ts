@@ -10,7 +10,8 @@ import { up as webhooks } from './migrations/0005-webhooks.ts';
 import { up as triggers } from './migrations/0006-triggers.ts';
 import { up as thinking } from './migrations/0007-thinking.ts';
 import { up as cluster } from './migrations/0008-cluster.ts';
-import { up as roomForUpdates } from './migrations/0009-room-for-updates.ts';
+import { up as lists } from './migrations/0009-lists.ts';
+import { up as roomForUpdates } from './migrations/0010-room-for-updates.ts';
 import type { Tables } from './tables.ts';
 
 /** In order; a migration that has been released is never changed. */
@@ -23,7 +24,8 @@ const migrations: Record<string, (db: Kysely<unknown>, dialect: Dialect) => Prom
   '0006-triggers': triggers,
   '0007-thinking': thinking,
   '0008-cluster': cluster,
-  '0009-room-for-updates': roomForUpdates,
+  '0009-lists': lists,
+  '0010-room-for-updates': roomForUpdates,
 };
 
 /** Gives work that may take long a way to the database on which it may. */

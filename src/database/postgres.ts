@@ -125,6 +125,8 @@ export async function openPostgres(
       await session.rollBack().catch((cause: Error) => {
         broken = cause;
       });
+      // The server may have been demoted, and then it stays so for as long as this connection lives.
+      if (isReadOnly(error)) broken ??= error as Error;
       throw error;
     } finally {
       client.release(broken);
@@ -294,6 +296,12 @@ function isUnavailable(error: unknown): boolean {
   const code = (error as { code?: unknown }).code;
   if (typeof code !== 'string') return error instanceof Error && !(error instanceof TypeError);
   return /^(08|53|57)/.test(code) || code === '25006' || /^E[A-Z]+$/.test(code);
+}
+
+/** Whether the session takes no writes; `error` is in the platform's terms. */
+function isReadOnly(error: unknown): boolean {
+  const { cause } = (error ?? {}) as { cause?: { code?: unknown } };
+  return cause?.code === '25006';
 }
 
 /** Whether the transaction was rolled back for a reason that is none when it is run again. */

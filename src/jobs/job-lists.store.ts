@@ -1,5 +1,5 @@
 /** Lists of jobs and how many there are; counts are read off the rows kept for them, never counted. */
-import { type Selectable, sql } from 'kysely';
+import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
 import type { Handle } from '../database/database.ts';
 import type { JobStatus, JobsTable, TriggerType } from '../database/tables.ts';
 
@@ -26,17 +26,24 @@ const listedColumns = [
 ] as const;
 export type ListedJob = Pick<Selectable<JobsTable>, (typeof listedColumns)[number]>;
 
+type Counted = Omit<JobFilters, 'conversation_id'>;
+type Equal = readonly [keyof Counted, never][];
+
+interface Page {
+  readonly limit: number;
+  readonly offset: number;
+}
+
 /** A page of jobs, newest first, and how many there are in all. */
 export async function listJobs(
   db: Handle,
   organizationId: string,
   { conversation_id, ...counted }: JobFilters,
-  page: { limit: number; offset: number },
+  page: Page,
 ): Promise<{ jobs: ListedJob[]; total: number }> {
-  const equal = Object.entries(counted).filter(([, value]) => value !== undefined) as [
-    Exclude<keyof JobFilters, 'conversation_id'>,
-    never,
-  ][];
+  const equal = Object.entries(counted).filter(
+    ([, value]) => value !== undefined,
+  ) as Equal[number][];
   let query = db.kysely.selectFrom('jobs').where('organization_id', '=', organizationId);
   for (const [column, value] of equal) query = query.where(column, '=', value);
   if (counted.status === 'failed' || counted.status === 'cancelled') {
@@ -45,32 +52,51 @@ export async function listJobs(
   }
   if (counted.status === 'active') {
     // Few at any moment, and the index of due jobs knows them.
-    query = query.where('id', 'in', (eb) =>
-      eb
-        .selectFrom('jobs')
-        .select('id')
-        .where('status', '=', 'active')
-        .where('due_at', 'is not', null),
-    );
+    const active = sql<string>`select id from jobs where status = 'active' and due_at is not null`;
+    query = query.where(isAmong(db, active));
   }
   if (conversation_id !== undefined) {
-    query = query.where('id', 'in', (eb) =>
-      eb.selectFrom('messages').select('job_id').where('conversation_id', '=', conversation_id),
-    );
+    const spoken = sql<string>`select distinct job_id from messages where conversation_id = ${conversation_id}`;
+    query = query.where(isAmong(db, spoken));
   }
-  const total =
+  const { total, kinds } =
     conversation_id === undefined
       ? await countJobs(db, organizationId, equal)
-      : await countRows(query);
+      : { total: await countRows(query), kinds: 0 };
   const rows = Math.min(page.limit, total - page.offset);
   if (rows <= 0) return { jobs: [], total };
-  const jobs = await query
-    .select([...listedColumns])
-    .orderBy('id', 'desc')
-    .limit(rows)
-    .offset(page.offset)
-    .execute();
-  return { jobs, total };
+  const newest = query.orderBy('id', 'desc').limit(rows).offset(page.offset);
+  if (db.dialect === 'sqlite' || conversation_id !== undefined) {
+    return { jobs: await newest.select([...listedColumns]).execute(), total };
+  }
+  const shown = (ids: RawBuilder<string>) =>
+    db.kysely
+      .selectFrom('jobs')
+      .select([...listedColumns])
+      .where('organization_id', '=', organizationId)
+      .where(isAmong(db, ids))
+      .orderBy('id', 'desc')
+      .execute();
+  const within = { limit: rows, offset: page.offset };
+  const byKind = () => shown(newestOfKinds(db, organizationId, equal, within));
+  // What the page skips is skipped in the index: its rows are not looked at.
+  if (equal.length === 0) return { jobs: await shown(sql`${newest.select('id')}`), total };
+  if (kinds <= kindsMax && Math.min(total, kinds * (page.offset + rows)) <= readMax) {
+    return { jobs: await byKind(), total };
+  }
+  if (page.offset + rows > walkedMax) {
+    return { jobs: await newest.select([...listedColumns]).execute(), total };
+  }
+  // What there is much of is mostly met soon; where it is not, because it is long ago, by kind.
+  const met = await shown(newestMet(organizationId, equal, within));
+  return { jobs: met.length === rows ? met : await byKind(), total };
+}
+
+/** That a job is one of those of a query. PostgreSQL would rather join, and may then walk through all jobs. */
+function isAmong({ dialect }: Handle, ids: RawBuilder<string>): RawBuilder<SqlBool> {
+  return dialect === 'sqlite'
+    ? sql<SqlBool>`id in (${ids})`
+    : sql<SqlBool>`id = any (array(${ids}))`;
 }
 
 type JobsQuery = ReturnType<ReturnType<typeof jobsQuery>['where']>;
@@ -83,26 +109,93 @@ async function countRows(query: JobsQuery): Promise<number> {
   return Number(row?.n ?? 0);
 }
 
+/** What jobs are counted by: a kind is one of each. */
+const kindColumns = [
+  'agent_id',
+  'skill_category',
+  'skill_name',
+  'skill_version',
+  'trigger_type',
+  'status',
+] as const;
+/** Kinds whose newest jobs are looked up for a page at once, and ids that are read for it. */
+const kindsMax = 1_000;
+const readMax = 50_000;
+/** Jobs that are walked past to find a page. */
+const walkedMax = 10_000;
+
+/** The kinds of which an organization has jobs, with how many. */
+function kindsOf(db: Handle, organizationId: string, equal: Equal) {
+  let query = db.kysely.selectFrom('job_counts').where('organization_id', '=', organizationId);
+  for (const [column, value] of equal) query = query.where(column, '=', value);
+  return query
+    .select((eb) => [...kindColumns, eb.fn.sum<number>('count').as('n')])
+    .groupBy([...kindColumns])
+    .having((eb) => eb.fn.sum('count'), '>', 0);
+}
+
+/** How many jobs there are, and at most how many kinds: each process counts in rows of its own. */
 async function countJobs(
   db: Handle,
   organizationId: string,
-  equal: readonly [Exclude<keyof JobFilters, 'conversation_id'>, never][],
-): Promise<number> {
+  equal: Equal,
+): Promise<{ total: number; kinds: number }> {
   let query = db.kysely.selectFrom('job_counts').where('organization_id', '=', organizationId);
   for (const [column, value] of equal) query = query.where(column, '=', value);
   const row = await query
-    .select((eb) => eb.fn.sum<number | null>('count').as('n'))
+    .select((eb) => [
+      eb.fn.sum<number | null>('count').as('total'),
+      eb.fn.countAll<number>().as('kinds'),
+    ])
     .executeTakeFirst();
-  return Number(row?.n ?? 0);
+  return { total: Number(row?.total ?? 0), kinds: Number(row?.kinds ?? 0) };
 }
 
-/** Jobs of all organizations by status and trigger, for the metrics. */
-export async function countByStatus(
+/** The ids of a page, if it lies among the newest jobs of all. */
+function newestMet(
+  organizationId: string,
+  equal: Equal,
+  { limit, offset }: Page,
+): RawBuilder<string> {
+  const wanted = equal.map(([column, value]) => sql`${sql.ref(column)} = ${value}`);
+  return sql<string>`select id from (
+      select id, ${sql.join(kindColumns.map((column) => sql.ref(column)))} from jobs
+      where organization_id = ${organizationId} order by id desc limit ${walkedMax}
+    ) as newest
+    where ${sql.join(wanted, sql` and `)} order by id desc limit ${limit} offset ${offset}`;
+}
+
+/**
+ * The ids of a page, of the newest jobs of each kind: what is rare, or was long ago, is found without
+ * walking past everything else.
+ */
+function newestOfKinds(
+  db: Handle,
+  organizationId: string,
+  equal: Equal,
+  { limit, offset }: Page,
+): RawBuilder<string> {
+  const ofKind = sql.join(
+    kindColumns.map((column) => sql`jobs.${sql.ref(column)} = kinds.${sql.ref(column)}`),
+    sql` and `,
+  );
+  return sql<string>`select newest.id from (${kindsOf(db, organizationId, equal)}) as kinds
+    cross join lateral (
+      select jobs.id from jobs where jobs.organization_id = ${organizationId} and ${ofKind}
+      order by jobs.id desc limit ${offset + limit}
+    ) as newest
+    order by newest.id desc limit ${limit} offset ${offset}`;
+}
+
+/** Jobs of all organizations that have not ended, by status and trigger, for the metrics. */
+export async function countUnended(
   db: Handle,
 ): Promise<{ trigger_type: TriggerType; status: JobStatus; n: number }[]> {
   const rows = await db.kysely
     .selectFrom('job_counts')
     .select((eb) => ['trigger_type', 'status', eb.fn.sum<number>('count').as('n')])
+    // Literals, for the index of these two.
+    .where(sql<SqlBool>`status in ('queued', 'active')`)
     .groupBy(['trigger_type', 'status'])
     .execute();
   return rows.map((row) => ({ ...row, n: Number(row.n) }));

@@ -5,7 +5,7 @@
 import { type Selectable, type SqlBool, sql } from 'kysely';
 import { createCounts } from '../database/counts.ts';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idIn, idInLocked, idsParam } from '../database/ids-in.ts';
+import { anyOf, idIn, idInLocked, idsParam } from '../database/ids-in.ts';
 import { type Lists, listsOf, rowsIn, type Types } from '../database/rows-in.ts';
 import { statement } from '../database/statement.ts';
 import type { JobStatus, JobsTable } from '../database/tables.ts';
@@ -135,17 +135,36 @@ export function claimJobs(
   return tx.all(claim, { ids: idsParam(ids), now, due_by: dueBy, lease_until: leaseUntil });
 }
 
-const renew = statement<{ ids: string; lease_until: number }>()((db, p, dialect) =>
-  db
-    .updateTable('jobs')
-    .set({ due_at: p('lease_until') })
-    .where(idInLocked(dialect, p('ids'), 'jobs', sql<SqlBool>`status = 'active'`))
-    .returning(['id', 'epoch', 'cancel_requested_at']),
+/** What names a claim among all of them. */
+const claimOf = ({ id, epoch }: { readonly id: string; readonly epoch: number }) =>
+  `${id} ${epoch}`;
+
+const renew = statement<{ ids: string; claims: string; lease_until: number }>()(
+  (db, p, dialect) => {
+    const claims =
+      dialect === 'sqlite'
+        ? sql`in (select value from json_each(${p('claims')}))`
+        : sql`= ${anyOf(p('claims'))}`;
+    const isHeldBy = sql<SqlBool>`status = 'active' and id || ' ' || epoch ${claims}`;
+    return db
+      .updateTable('jobs')
+      .set({ due_at: p('lease_until') })
+      .where(idInLocked(dialect, p('ids'), 'jobs', isHeldBy))
+      .returning(['id', 'epoch', 'cancel_requested_at']);
+  },
 );
 
-/** Extends leases; tells which jobs are still active, at which epoch, and whether to cancel them. */
-export function renewLeases(tx: Transaction, ids: readonly string[], leaseUntil: number) {
-  return tx.all(renew, { ids: idsParam(ids), lease_until: leaseUntil });
+/** Extends the leases of claims; tells which of them still hold their jobs, and which are to be cancelled. */
+export function renewLeases(
+  tx: Transaction,
+  claims: readonly { readonly id: string; readonly epoch: number }[],
+  leaseUntil: number,
+) {
+  return tx.all(renew, {
+    ids: idsParam(claims.map(({ id }) => id)),
+    claims: idsParam(claims.map(claimOf)),
+    lease_until: leaseUntil,
+  });
 }
 
 const held = statement<{ id: string; epoch: number }>()((db, p, dialect) => {
@@ -251,8 +270,6 @@ const settleMany = statement<Lists<SettledRow>>()((db, p) =>
     )
     .returning(['jobs.id', 'jobs.epoch']),
 );
-
-const claimOf = ({ id, epoch }: { id: string; epoch: number }) => `${id} ${epoch}`;
 
 /** Settles attempts; the i-th answer is false where the job was no longer this attempt's to settle. */
 export async function settleJobs(tx: Transaction, settled: readonly Settled[]): Promise<boolean[]> {

@@ -30,6 +30,8 @@ import { activeEvent } from './status-events.ts';
 const deathsBeforeAlone = 2;
 /** Wait before another process is asked to run what this one has not loaded. */
 const elsewhereMs = 2_000;
+/** The same for what no process has loaded right now. */
+const absentAgainMs = 5_000;
 /** Wait before a result that could not be recorded is tried again. */
 const settleAgainMs = 500;
 
@@ -58,7 +60,7 @@ export interface Performer {
 
 export function createPerformer(parts: {
   database: Database;
-  skills: Pick<SkillRegistry, 'definition'>;
+  skills: Pick<SkillRegistry, 'definition' | 'goneSince' | 'refresh'>;
   /** Whether this process can run a skill, named `category/version/name`. */
   isLoaded?: (skill: string) => boolean;
   startRun: StartRun;
@@ -70,6 +72,8 @@ export function createPerformer(parts: {
   writer: string;
   /** What the clocks of processes may differ by: what is due so soon is due. */
   earlyMs?: number;
+  /** For how long a skill is waited for whose processes have gone: they may be starting again. */
+  absentMs?: number;
   /** Told of each claim. */
   onClaim?: () => void;
 }): Performer {
@@ -85,7 +89,7 @@ export function createPerformer(parts: {
     leaseMs,
     writer,
   } = parts;
-  const { earlyMs = 0, onClaim } = parts;
+  const { earlyMs = 0, absentMs = 0, onClaim } = parts;
   const running = new Map<string, Running>();
   /** Jobs being claimed, and whether they are to be cancelled as soon as they run. */
   const starting = new Map<string, { isCancelled: boolean }>();
@@ -114,19 +118,9 @@ export function createPerformer(parts: {
   }
 
   async function run(job: ClaimedJob): Promise<void> {
-    const skill = skills.definition(job.skill_category, job.skill_version, job.skill_name);
-    if (skill !== undefined && !isLoaded(nameOf(job))) {
-      // While versions are exchanged, some workers know skills that others do not.
-      const ending = { kind: 'returned', death: false, afterMs: elsewhereMs } as const;
-      await finish({ job, stopped: null }, ending, { messages: [] });
-      return;
-    }
-    if (skill === undefined) {
-      await finish(
-        { job, stopped: null },
-        failure(`No definition of the skill ${nameOf(job)} is loaded here`),
-        { messages: [] },
-      );
+    const skill = definitionOf(job);
+    if (skill === undefined || !isLoaded(nameOf(job))) {
+      await finish({ job, stopped: null }, await withoutSkill(job), { messages: [] });
       return;
     }
     const attempt = startRun(job, {
@@ -160,6 +154,30 @@ export function createPerformer(parts: {
       // Whatever went wrong: a lease that is renewed for nobody would keep the job for ever.
       if (running.get(job.id) === entry) running.delete(job.id);
     }
+  }
+
+  function definitionOf(job: ClaimedJob) {
+    return skills.definition(job.skill_category, job.skill_version, job.skill_name);
+  }
+
+  /** How the attempt ends of a job whose skill is not loaded here. */
+  async function withoutSkill(job: ClaimedJob): Promise<Ending> {
+    const returned = { kind: 'returned', death: false } as const;
+    if (absentMs > 0 && definitionOf(job) === undefined) {
+      try {
+        // Another process may have brought it just now.
+        await skills.refresh();
+      } catch {
+        return { ...returned, afterMs: elsewhereMs };
+      }
+    }
+    // While versions are exchanged, some workers know skills that others do not.
+    if (definitionOf(job) !== undefined) return { ...returned, afterMs: elsewhereMs };
+    const since = skills.goneSince(job.skill_category, job.skill_version, job.skill_name);
+    if (since !== undefined && clock.now() - since < absentMs) {
+      return { ...returned, afterMs: absentAgainMs };
+    }
+    return failure(`No definition of the skill ${nameOf(job)} is loaded here`);
   }
 
   async function finish(
@@ -219,16 +237,16 @@ export function createPerformer(parts: {
     },
 
     async renew() {
-      const ids = [...running.keys()];
-      if (ids.length === 0) return;
-      const leaseUntil = clock.now() + leaseMs;
-      const rows = await database.write((tx) => renewLeases(tx, ids, leaseUntil));
+      const entries = [...running.values()];
+      if (entries.length === 0) return;
+      const claims = entries.map(({ job }) => job);
+      const rows = await database.write((tx) => renewLeases(tx, claims, clock.now() + leaseMs));
       const held = new Map(rows.map((row) => [row.id, row]));
-      for (const id of ids) {
-        const entry = running.get(id);
-        if (entry === undefined) continue;
-        const row = held.get(id);
-        if (row === undefined || row.epoch !== entry.job.epoch) stop(entry, 'lease lost');
+      for (const entry of entries) {
+        // One that has ended meanwhile has no lease to lose.
+        if (running.get(entry.job.id) !== entry) continue;
+        const row = held.get(entry.job.id);
+        if (row === undefined) stop(entry, 'lease lost');
         else if (row.cancel_requested_at !== null) stop(entry, 'cancelled');
       }
     },

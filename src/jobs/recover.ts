@@ -6,7 +6,8 @@
 import type { Database } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
-import type { Queue } from '../queue/queue.ts';
+import { createStandstills } from '../kernel/standstill.ts';
+import { type Queue, roundOf } from '../queue/queue.ts';
 import { findDueJobs, findExpiredJobs } from './jobs.store.ts';
 import type { Settle } from './settle.ts';
 import type { Ending } from './states.ts';
@@ -15,8 +16,6 @@ import type { Ending } from './states.ts';
 export const jobQueues = ['skill-execution', 'scheduled-jobs'] as const;
 /** Due jobs that one sweep announces. */
 const dueMax = 20_000;
-/** Announcements of one job within this time are one, whoever makes them. */
-const sameAnnouncementMs = 5_000;
 /** Lost attempts that are ended together. */
 const expiredMax = 500;
 
@@ -49,10 +48,14 @@ export function createRecovery(parts: {
    * longer are new ones every few seconds, since one that was taken may have been lost with its taker.
    */
   patienceMs?: number;
+  /** How long leases that ended while the database was away are left to those who may renew them. */
+  graceMs?: number;
   /** Told how many attempts were lost with their processes. */
   onLost?: (attempts: number) => void;
 }): Recovery {
-  const { database, queue, settle, renewOwn, clock, log, patienceMs = 0, onLost } = parts;
+  const { database, queue, settle, renewOwn, clock, log, patienceMs = 0, graceMs = 0 } = parts;
+  const { onLost } = parts;
+  const isGrace = createStandstills(clock, graceMs);
 
   async function endExpired(now: number): Promise<number> {
     let ended = 0;
@@ -82,7 +85,7 @@ export function createRecovery(parts: {
   return {
     async sweep() {
       const expired = await findExpiredJobs(database.read, clock.now(), 1);
-      if (expired.length > 0) {
+      if (!isGrace() && expired.length > 0) {
         // After a sleep of the machine our own leases look as if nobody held them.
         await renewOwn();
         await endExpired(clock.now());
@@ -92,7 +95,7 @@ export function createRecovery(parts: {
         if (!queue.isHungry(name)) continue;
         const now = clock.now();
         const jobs = await findDueJobs(database.read, name, now - patienceMs, dueMax);
-        const round = Math.floor(now / sameAnnouncementMs);
+        const round = roundOf(now);
         queue.announce(
           name,
           jobs.map(({ id, epoch }) => ({

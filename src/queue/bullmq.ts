@@ -11,7 +11,7 @@ import { setTimeout as elapsed } from 'node:timers/promises';
 import { Job, Queue as Lane, Worker } from 'bullmq';
 import type { Logger } from '../kernel/log.ts';
 import { type QueueName, queueNames } from '../kernel/queues.ts';
-import type { Redis } from '../redis/redis.ts';
+import type { Client, Redis } from '../redis/redis.ts';
 import { createPlaces, type Places } from './places.ts';
 import type { Consumer, Hint, HintHandler, Queue } from './queue.ts';
 
@@ -56,6 +56,8 @@ interface SharedLane {
 /** Where hints are taken from, until it is given up. */
 interface Source {
   readonly worker: Worker;
+  /** BullMQ leaves it open: it was given it. */
+  readonly connection: Client;
   readonly gone: PromiseWithResolvers<null>;
 }
 
@@ -195,6 +197,11 @@ function jobOf(hints: readonly Hint[], opts: { delay?: number } = {}): NewJob {
   };
 }
 
+/** What a BullMQ job says; nothing where it is none of ours. */
+function idsOf({ data }: Job): string[] {
+  return Array.isArray(data) ? data.filter((id) => typeof id === 'string') : [];
+}
+
 function consumerOf(
   { name, lane }: SharedLane,
   redis: Redis,
@@ -203,6 +210,8 @@ function consumerOf(
   handler: HintHandler,
 ): LaneConsumer {
   const underWay = new Set<Promise<void>>();
+  /** What is being asked for in return for what was taken. */
+  const following = new Set<Promise<void>>();
   let isStopped = false;
   let source = openSource();
   let tokens = 0;
@@ -216,14 +225,12 @@ function consumerOf(
   let timesPutBack = 0;
 
   function openSource(): Source {
-    const worker = new Worker(name, null, {
-      connection: redis.connection({ blocking: true }),
-      drainDelay: blockSeconds,
-    });
+    const connection = redis.connection({ blocking: true });
+    const worker = new Worker(name, null, { connection, drainDelay: blockSeconds });
     worker.on('error', (err) => log.debug({ err, queue: name }, 'a connection of a worker failed'));
     // Hints that a worker had taken when it died are in nobody's way, but they take room.
     worker.startStalledCheckTimer().catch(() => {});
-    return { worker, gone: Promise.withResolvers<null>() };
+    return { worker, connection, gone: Promise.withResolvers<null>() };
   }
 
   /** Takes hints one after the other as long as there is a place for what they ask for. */
@@ -235,8 +242,11 @@ function consumerOf(
       const from = source;
       const token = `${from.worker.id}:${tokens++}`;
       const job = await Promise.race([nextJob(from, token), from.gone.promise]);
-      if (job === null || isStopped) places.release();
-      else void follow(job, token, from);
+      if (job === null) places.release();
+      else {
+        const one = follow(job, token, from).finally(() => following.delete(one));
+        following.add(one);
+      }
     }
   }
 
@@ -255,9 +265,14 @@ function consumerOf(
     takers++;
     for (let job: Job | null = first; job !== null; ) {
       lastTaken = performance.now();
-      const [id = '', ...others] = job.data as string[];
-      begin(id);
-      keepInHand(others);
+      const [id, ...others] = idsOf(job);
+      if (id === undefined || isStopped) {
+        places.release();
+        keepInHand(id === undefined ? [] : [id, ...others]);
+      } else {
+        begin(id);
+        keepInHand(others);
+      }
       const goesOn = !isStopped && inHand.length === 0 && places.reserveNow();
       const next = await done(job, token, goesOn, from);
       if (goesOn && next === null) places.release();
@@ -291,7 +306,9 @@ function consumerOf(
   function keepInHand(ids: readonly string[]): void {
     inHand.push(...ids);
     serveHand();
-    if (inHand.length > 0) puttingBack ??= setTimeout(putBack, inHandMs);
+    if (inHand.length === 0) return;
+    if (isStopped) void putBack();
+    else puttingBack ??= setTimeout(putBack, inHandMs);
   }
 
   function serveHand(): void {
@@ -346,7 +363,10 @@ function consumerOf(
     source = openSource();
     lastTaken = performance.now();
     old.gone.resolve(null);
-    old.worker.close(true).catch(() => {});
+    old.worker
+      .close(true)
+      .catch(() => {})
+      .finally(() => old.connection.disconnect());
   }
 
   const taking = take();
@@ -357,10 +377,13 @@ function consumerOf(
     places.close();
     takerFree.resolve();
     await inTime(putBack());
-    // Ends the wait for a hint.
+    await inTime(Promise.all(following));
+    // Ends the wait for a hint. One that was just being taken arrives all the same, and is put back.
     await inTime(source.worker.close(true));
+    await inTime(taking);
     source.gone.resolve(null);
     await taking;
+    await inTime(Promise.all(following));
   }
 
   return {

@@ -44,3 +44,14 @@ export interface Queue {
   /** Drops what waits and releases what it holds. */
   close(): Promise<void>;
 }
+
+/** Announcements of one row within this time are one, whoever makes them. */
+const sameAnnouncementMs = 5_000;
+
+/**
+ * What a sweep's announcements made about `now` have in their generation: the next ones are others,
+ * since one that was taken may have been lost with its taker.
+ */
+export function roundOf(now: number): number {
+  return Math.floor(now / sameAnnouncementMs);
+}

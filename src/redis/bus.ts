@@ -7,12 +7,13 @@ import type { Redis } from './redis.ts';
 const readyMs = 1_000;
 /** Between two looks whether a silent connection is still one. */
 const lookEveryMs = 2_000;
-const prefix = 'skillwright:';
 /** Tells that the sender may have failed to send something. */
 const missed = '';
 
 export function createRedisBus(redis: Redis): Bus {
   const self = randomUUID();
+  // Messages know no database numbers, by which the platforms are told apart that share a server.
+  const prefix = `skillwright:${redis.commands.options.db ?? 0}:`;
   const subscriber = redis.connection();
   const listeners = new Map<Channel, Set<(message: string) => void>>();
   const onMissed = new Set<() => void>();
@@ -32,7 +33,8 @@ export function createRedisBus(redis: Redis): Bus {
     const [sender, message] = parted(text);
     if (sender === self) return;
     if (message === missed) tellMissed();
-    else for (const hear of listeners.get(channelOf(name)) ?? []) hear(message);
+    else
+      for (const hear of listeners.get(name.slice(prefix.length) as Channel) ?? []) hear(message);
   });
   // Its timeout for silence counts only while something is asked.
   const looking = setInterval(() => {
@@ -77,10 +79,6 @@ export function createRedisBus(redis: Redis): Bus {
     onMissed: (listener) => void onMissed.add(listener),
     isConnected: () => isConnected,
   };
-}
-
-function channelOf(name: string): Channel {
-  return name.slice(prefix.length) as Channel;
 }
 
 function parted(text: string): [sender: string, message: string] {

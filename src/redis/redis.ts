@@ -21,8 +21,11 @@ const connectTimeoutMs = 5_000;
 const silenceMs = 5_000;
 /** Longest wait between two tries to connect. */
 const reconnectMaxMs = 1_000;
-/** Between two looks whether the server answers. */
+/** Between two looks whether the server can be used. */
 const lookEveryMs = 500;
+/** What each look writes, and how long it is kept. */
+const probe = 'skillwright:probe';
+const probeMs = 10_000;
 /** How long a start waits for the first connection. */
 const firstMs = 2_000;
 /** For the connections' orderly end. */
@@ -31,7 +34,7 @@ const closeMs = 1_000;
 export interface Redis {
   /** For commands: refused at once while there is no connection. */
   readonly commands: Client;
-  /** Whether the server has answered just now. */
+  /** Whether the server could be written to just now. */
   isConnected(): boolean;
   /** Resolves with the first connection, or when that takes too long to wait for. */
   readonly opened: Promise<void>;
@@ -76,16 +79,18 @@ export function openRedis(url: string, log: Logger): Redis {
   async function look(): Promise<void> {
     const was = isConnected;
     try {
-      isConnected = commands.status === 'ready' && (await commands.ping()) === 'PONG';
+      // One that is full, or that another one has taken the place of, answers but takes nothing.
+      isConnected =
+        commands.status === 'ready' && (await commands.set(probe, '', 'PX', probeMs)) === 'OK';
     } catch {
       isConnected = false;
     }
     if (isClosed || was === isConnected) return;
     if (!isConnected) {
-      log.warn('Redis cannot be reached: hints wait in the database until it is back');
+      log.warn('Redis cannot be used: hints wait in the database until it is back');
       return;
     }
-    log.info('Redis can be reached');
+    log.info('Redis can be used');
     opened.resolve();
     for (const listener of listeners) listener();
   }

@@ -75,6 +75,8 @@ export interface SkillRegistry {
   findActive(category: string, version: string, name: string): Skill | undefined;
   /** The definition that runs already accepted use, active or not; undefined when none is loaded. */
   definition(category: string, version: string, name: string): Skill | undefined;
+  /** When the last process that had loaded it went; undefined while one has, or if none ever had. */
+  goneSince(category: string, version: string, name: string): number | undefined;
   /** Active skills, sorted by category, name and version; of one category when it is given. */
   list(category?: string): Skill[];
   /** Deprecates or activates a version (decisions 12); `404 skill_not_found` when it was never registered. */
@@ -168,6 +170,11 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
     definition(category, version, name) {
       const key = skillKey(category, version, name);
       return rows.get(key)?.defined === 1 ? skills.get(key) : undefined;
+    },
+
+    goneSince(category, version, name) {
+      const row = rows.get(skillKey(category, version, name));
+      return row?.defined === 0 ? row.updated_at : undefined;
     },
 
     list(category) {

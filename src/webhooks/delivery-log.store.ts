@@ -47,10 +47,17 @@ export async function listDeliveries(
       'created_at',
       'finished_at',
     ])
-    .where('webhook_id', '=', webhookId)
+    // What the page skips is skipped in the index: its rows are not looked at.
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('webhook_deliveries')
+        .select('id')
+        .where('webhook_id', '=', webhookId)
+        .orderBy('id', 'desc')
+        .limit(page.limit)
+        .offset(page.offset),
+    )
     .orderBy('id', 'desc')
-    .limit(page.limit)
-    .offset(page.offset)
     .execute();
   const row = await db.kysely
     .selectFrom('webhook_delivery_counts')

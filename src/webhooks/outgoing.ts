@@ -35,6 +35,8 @@ export interface OutgoingOptions {
   readonly timeoutMs: number;
   /** See `createDeliveryRecovery`. */
   readonly patienceMs?: number;
+  /** See `createDeliveryRecovery`. */
+  readonly graceMs?: number;
   /** See `createDeliverer`. */
   readonly earlyMs?: number;
   /** Private address ranges that may be delivered to, comma-separated. */
@@ -73,6 +75,7 @@ export function createOutgoingWebhooks(options: OutgoingOptions) {
     settle,
     fullHosts: () => deliverer.fullHosts(),
     ...(options.patienceMs === undefined ? {} : { patienceMs: options.patienceMs }),
+    ...(options.graceMs === undefined ? {} : { graceMs: options.graceMs }),
   });
   const onActive = () => dispatcher.wake();
   return {

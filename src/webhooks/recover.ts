@@ -9,7 +9,8 @@ import { deleteInBatches } from '../database/in-batches.ts';
 import { type Clock, dayMs } from '../kernel/clock.ts';
 import { idFloor } from '../kernel/ids.ts';
 import type { Logger } from '../kernel/log.ts';
-import type { Queue } from '../queue/queue.ts';
+import { createStandstills } from '../kernel/standstill.ts';
+import { type Queue, roundOf } from '../queue/queue.ts';
 import { changeDeliveryCounts, findExpired, foldDeliveryCounts } from './deliveries.store.ts';
 import { deleteEmptyCounts } from './ending.store.ts';
 import { endLeftovers } from './ending.ts';
@@ -52,8 +53,12 @@ export function createDeliveryRecovery(parts: {
    * taken it may be another process, in which it waits for its host.
    */
   patienceMs?: number;
+  /** How long attempts whose lease ended while the database was away are left to those who made them. */
+  graceMs?: number;
 }): DeliveryRecovery {
-  const { database, queue, settle, fullHosts, clock, log, writer, patienceMs = 0 } = parts;
+  const { database, queue, settle, fullHosts, clock, log, writer } = parts;
+  const { patienceMs = 0, graceMs = 0 } = parts;
+  const isGrace = createStandstills(clock, graceMs);
   let announcedAt = Number.NEGATIVE_INFINITY;
   /** The webhook that the last sweep ended with. */
   let after = '';
@@ -85,6 +90,7 @@ export function createDeliveryRecovery(parts: {
     if (clock.monotonic() - announcedAt < patienceMs) return;
     announcedAt = clock.monotonic();
     const now = clock.now() - patienceMs;
+    const generation = patienceMs === 0 ? 0 : `sweep-${roundOf(now)}`;
     const full = fullHosts();
     const webhooks = await findWaitingWebhooks(database.read, {
       after,
@@ -100,14 +106,15 @@ export function createDeliveryRecovery(parts: {
       const due = await findDue(database.read, id, now, limit);
       queue.announce(
         'webhooks',
-        due.map((deliveryId) => ({ id: deliveryId, generation: 0, delayMs: 0 })),
+        due.map((deliveryId) => ({ id: deliveryId, generation, delayMs: 0 })),
       );
     }
   }
 
   return {
     async sweep() {
-      await endExpired(clock.now());
+      const expired = await findExpired(database.read, clock.now(), 1);
+      if (!isGrace() && expired.length > 0) await endExpired(clock.now());
       await endLeftovers(database, clock.now(), writer);
       // While hints enough are waiting, reading more of them would be work for nothing.
       if (queue.isHungry('webhooks')) await announceDue();

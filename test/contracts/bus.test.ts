@@ -17,8 +17,8 @@ describe.skipIf(findRedis() === undefined)('between processes', () => {
   });
   afterAll(() => server.close());
 
-  async function bus(): Promise<Bus> {
-    const redis = openRedis(server.url, createLogger('silent'));
+  async function bus(db = 0): Promise<Bus> {
+    const redis = openRedis(`${server.url}/${db}`, createLogger('silent'));
     onTestFinished(() => redis.close());
     const made = createRedisBus(redis);
     await waitFor(() => redis.isConnected() && made.isConnected(), { describe: 'it is connected' });
@@ -43,6 +43,19 @@ describe.skipIf(findRedis() === undefined)('between processes', () => {
       'other: job-2',
       'sender: job-2',
     ]);
+  });
+
+  test('a message stays in its platform where several share a server', async () => {
+    const [sender, own, other] = await Promise.all([bus(1), bus(1), bus(2)]);
+    const heard: string[] = [];
+    await own.listen('jobs', (message) => heard.push(`own: ${message}`)).ready;
+    await other.listen('jobs', (message) => heard.push(`other: ${message}`)).ready;
+
+    sender.send('jobs', 'first');
+    sender.send('jobs', 'second');
+    await waitFor(() => heard.includes('own: second'), { describe: 'it is heard' });
+
+    expect(heard).toEqual(['own: first', 'own: second']);
   });
 
   test('what happens to a job in one process is heard in another, in its order', async () => {

@@ -362,6 +362,30 @@ describe.skipIf(postgres === undefined)('a lost connection', () => {
 
     expect(await idsIn(database)).toEqual([]);
   });
+
+  test('to a server that took no writes is not used again once another one does', async () => {
+    const place = await postgres!.place();
+    const database = await openPostgres(place.at, createLogger('silent'));
+    onTestFinished(() => database.close());
+    const name = new URL(place.at).pathname.slice(1);
+    const operator = new pg.Client({ connectionString: place.at });
+    await operator.connect();
+    onTestFinished(() => operator.end());
+    // What a session takes from its database it keeps, as one with a demoted server stays with that.
+    await operator.query(`ALTER DATABASE "${name}" SET default_transaction_read_only = on`);
+    await operator.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+    );
+    await waitFor(() => database.connections().idle === 0, { describe: 'the pool has noticed' });
+    await expect(database.write((tx) => insert(tx, 'a'))).rejects.toMatchObject(unavailable);
+    await operator.query('SET default_transaction_read_only = off');
+    await operator.query(`ALTER DATABASE "${name}" RESET default_transaction_read_only`);
+
+    await database.write((tx) => insert(tx, 'b'));
+
+    expect(await idsIn(database)).toEqual(['b']);
+  });
 });
 
 describe.skipIf(postgres === undefined)('a database that several processes share', () => {

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ConversationFilters } from '../../src/conversations/conversations.ts';
 import type { JobFilters } from '../../src/jobs/jobs.ts';
+import { newId } from '../../src/kernel/ids.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
@@ -55,6 +56,39 @@ async function manyJobs(world: JobsWorld): Promise<void> {
   }
 }
 
+/** Counts of a thousand processes that have counted nothing. */
+async function addWriters({ database }: JobsWorld): Promise<void> {
+  const rows = await database.read.kysely.selectFrom('job_counts').selectAll().execute();
+  const writers = Array.from({ length: 1_001 }, (_, i) => `writer ${i}`);
+  await database.write((tx) =>
+    tx.insert(
+      'job_counts',
+      rows.flatMap((row) => writers.map((writer) => ({ ...row, writer, count: 0 }))),
+    ),
+  );
+}
+
+/** Ten thousand jobs of one kind, newer than all others. */
+async function addNewerJobs({ database, submit, attempt }: JobsWorld): Promise<void> {
+  const { id } = await submit({ agentId: 'busy' });
+  await attempt(id, completed());
+  const row = await database.read.kysely
+    .selectFrom('jobs')
+    .selectAll()
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow();
+  const copies = Array.from({ length: 10_000 }, () => ({ ...row, id: newId() }));
+  await database.write(async (tx) => {
+    await tx.insert('jobs', copies);
+    await tx.kysely
+      .updateTable('job_counts')
+      .set((eb) => ({ count: eb('count', '+', copies.length) }))
+      .where('agent_id', '=', 'busy')
+      .where('status', '=', 'completed')
+      .execute();
+  });
+}
+
 describe.each(await engines())('on $name', (engine) => {
   describe('the list of jobs', () => {
     const values: { [K in keyof JobFilters]-?: NonNullable<JobFilters[K]>[] } = {
@@ -67,40 +101,55 @@ describe.each(await engines())('on $name', (engine) => {
       conversation_id: [],
     };
 
-    test('filters by each field and by several at once, and its total counts what fits', async () => {
-      const world = await jobsWorld(engine);
-      await manyJobs(world);
-      await expectConsistent(world.database);
-      const rows = await world.database.read.kysely
-        .selectFrom('jobs')
-        .selectAll()
-        .where('organization_id', '=', 'default')
-        .orderBy('id', 'desc')
-        .execute();
-      const single = Object.entries(values).flatMap(([name, of]) =>
-        of.map((value) => ({ [name]: value }) as JobFilters),
-      );
-      const several = single.flatMap((one, i) =>
-        single.slice(i + 1).map((other) => ({ ...one, ...other })),
-      );
-
-      const sizes = new Set<number>();
-      for (const filters of [{}, ...single, ...several]) {
-        const fitting = rows.filter((row) =>
-          Object.entries(filters).every(([name, value]) => row[name as 'status'] === value),
+    /** How a page is looked for depends on how much else there is (`job-lists.store.ts`). */
+    test.each([
+      ['', async () => {}],
+      [', where there are thousands of kinds', addWriters],
+      [
+        ', where there are thousands of kinds and many newer jobs',
+        async (world: JobsWorld) => {
+          await addNewerJobs(world);
+          await addWriters(world);
+        },
+      ],
+    ])(
+      'filters by each field and by several at once, and its total counts what fits%s',
+      async (_, add) => {
+        const world = await jobsWorld(engine);
+        await manyJobs(world);
+        await expectConsistent(world.database);
+        await add(world);
+        const rows = await world.database.read.kysely
+          .selectFrom('jobs')
+          .selectAll()
+          .where('organization_id', '=', 'default')
+          .orderBy('id', 'desc')
+          .execute();
+        const single = Object.entries(values).flatMap(([name, of]) =>
+          of.map((value) => ({ [name]: value }) as JobFilters),
         );
-        const { jobs, total } = await world.jobs.list('default', filters, all);
+        const several = single.flatMap((one, i) =>
+          single.slice(i + 1).map((other) => ({ ...one, ...other })),
+        );
 
-        expect(total, JSON.stringify(filters)).toBe(fitting.length);
-        expect(
-          jobs.map(({ job_id }) => job_id),
-          JSON.stringify(filters),
-        ).toEqual(fitting.map(({ id }) => id));
-        sizes.add(total);
-      }
-      // The rows are mixed enough for the filters to tell them apart.
-      expect(sizes.size).toBeGreaterThan(8);
-    });
+        const sizes = new Set<number>();
+        for (const filters of [{}, ...single, ...several]) {
+          const fitting = rows.filter((row) =>
+            Object.entries(filters).every(([name, value]) => row[name as 'status'] === value),
+          );
+          const { jobs, total } = await world.jobs.list('default', filters, all);
+
+          expect(total, JSON.stringify(filters)).toBe(fitting.length);
+          expect(
+            jobs.map(({ job_id }) => job_id),
+            JSON.stringify(filters),
+          ).toEqual(fitting.slice(0, all.limit).map(({ id }) => id));
+          sizes.add(total);
+        }
+        // The rows are mixed enough for the filters to tell them apart.
+        expect(sizes.size).toBeGreaterThan(8);
+      },
+    );
 
     test('of a conversation has its jobs alone', async () => {
       const world = await jobsWorld(engine);

@@ -1,6 +1,7 @@
 /** Perform and settle: what becomes of an accepted job (decisions 6, 7 and 14). */
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
+import { createSkillRegistry } from '../../src/skills/registry.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
@@ -8,6 +9,20 @@ import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../suppor
 const scheduled = { triggerType: 'scheduled', maxAttempts: 4 } as const;
 const errorOf = async ({ row }: JobsWorld, id: string) =>
   JSON.parse((await row(id)).error ?? 'null');
+
+const newSkill = { category: 'test', name: 'new', version: 'v1.0' };
+const newName = 'test/v1.0/new';
+
+/** What another process does that has loaded `loaded` and nothing else of what there is. */
+async function registerNew(world: JobsWorld, loaded: readonly (typeof newSkill)[]): Promise<void> {
+  const elsewhere = new Set(
+    world.skills.list().map(({ category, version, name }) => `${category}/${version}/${name}`),
+  );
+  await createSkillRegistry(world.database, world.clock).register(
+    loaded.map((one) => ({ ...one, displayName: '', description: '', parameters: {}, output: {} })),
+    elsewhere,
+  );
+}
 
 /** Runs the job's attempts until it is final, each as soon as it is due; the waits between them. */
 async function runToEnd(world: JobsWorld, id: string): Promise<number[]> {
@@ -134,6 +149,37 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await world.attempt(job.id, completed())).toBe(false);
 
       expect(await world.row(job.id)).toMatchObject({ status: 'failed', attempt: 1 });
+      expect((await errorOf(world, job.id)).code).toBe('skill_execution_failed');
+    });
+
+    test('of a skill that another process has only just brought is handed on', async () => {
+      const world = await jobsWorld(engine);
+      const old = world.worker('old', { absentMs: 60_000, isLoaded: (name) => name !== newName });
+      const job = await world.submit({ skill: newSkill });
+      await registerNew(world, [newSkill]);
+
+      expect(await old.attempt(job.id, completed())).toBe(false);
+
+      expect(await world.row(job.id)).toMatchObject({ status: 'queued', attempt: 0 });
+      expect((await world.row(job.id)).run_at).toBeGreaterThan(world.clock.now());
+    });
+
+    test('of a skill whose only process has gone waits a minute for it to come back', async () => {
+      const world = await jobsWorld(engine);
+      const other = world.worker('other', {
+        absentMs: 60_000,
+        isLoaded: (name) => name !== newName,
+      });
+      const job = await world.submit({ skill: newSkill });
+      await registerNew(world, [newSkill]);
+      await registerNew(world, []);
+
+      world.clock.advance(59_000);
+      expect(await other.attempt(job.id, completed())).toBe(false);
+      expect(await world.row(job.id)).toMatchObject({ status: 'queued', attempt: 0 });
+      world.clock.advance(10_000);
+      expect(await other.attempt(job.id, completed())).toBe(false);
+
       expect((await errorOf(world, job.id)).code).toBe('skill_execution_failed');
     });
 

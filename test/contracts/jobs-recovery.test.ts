@@ -1,7 +1,10 @@
 /** Leases, the sweep, and what follows when a process stops or dies (decisions 6 and 14). */
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
+import { createRecovery } from '../../src/jobs/recover.ts';
 import { PlatformError } from '../../src/kernel/errors.ts';
+import { createLogger } from '../../src/kernel/log.ts';
+import { createMemoryQueue } from '../../src/queue/memory.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, jobsWorld, leaseMs } from '../support/jobs-world.ts';
@@ -152,6 +155,49 @@ describe.each(await engines())('on $name', (engine) => {
       run.end(completed('awake'));
       await ended;
       expect(await row(job.id)).toMatchObject({ status: 'completed', attempt: 1 });
+    });
+
+    test('that ended while the database was away is first left to whoever may renew it', async () => {
+      const world = await jobsWorld(engine);
+      const { clock, database, settle, performer } = world;
+      const log = createLogger('silent');
+      const queue = createMemoryQueue(log);
+      onTestFinished(() => queue.close());
+      const scheduler = createRecovery({
+        ...{ database, queue, settle, clock, log, graceMs: 3_000 },
+        renewOwn: async () => {},
+      });
+      const [held, lost] = [await world.submit(), await world.submit()];
+      await world.begin(held.id);
+      await world.worker('dead').begin(lost.id);
+
+      clock.advance(leaseMs * 2);
+      await scheduler.sweep();
+      expect(await world.row(held.id)).toMatchObject({ status: 'active', epoch: 1 });
+      await performer.renew();
+      clock.advance(3_000);
+      await scheduler.sweep();
+
+      expect(await world.row(held.id)).toMatchObject({ status: 'active', epoch: 1 });
+      expect(await world.row(lost.id)).toMatchObject({ status: 'queued', attempt: 1 });
+    });
+
+    test('is renewed by whoever holds it and by nobody else', async () => {
+      const { submit, worker, recovery, clock, row, begin } = await jobsWorld(engine);
+      const job = await submit();
+      const slow = worker('slow');
+      await slow.begin(job.id);
+      clock.advance(leaseMs);
+      await recovery.sweep();
+      clock.advance(5_000);
+      await begin(job.id);
+      const { due_at } = await row(job.id);
+
+      // Whoever slept may have an old time, too.
+      clock.jumpTo(clock.now() - 60_000);
+      await slow.performer.renew();
+
+      expect(await row(job.id)).toMatchObject({ status: 'active', epoch: 2, due_at });
     });
 
     test('of a process that was killed is ended at the start of the only process', async () => {

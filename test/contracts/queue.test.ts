@@ -1,6 +1,7 @@
 /** The queue's contract, held by each implementation. */
 import { setTimeout as elapsed } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, vi } from 'vitest';
+import { Queue as Lane } from 'bullmq';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createLogger } from '../../src/kernel/log.ts';
 import { createBullmqQueue } from '../../src/queue/bullmq.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
@@ -44,5 +45,61 @@ describe.skipIf(findRedis() === undefined)('on a Redis of its own', () => {
       failures: () => failures,
       close: () => redis.close(),
     };
+  });
+
+  async function opened() {
+    await server.command('FLUSHALL');
+    const log = createLogger('silent');
+    const redis = openRedis(server.url, log);
+    onTestFinished(() => redis.close());
+    await waitFor(() => redis.isConnected(), { describe: 'Redis is connected' });
+    const queue = createBullmqQueue(redis, log);
+    onTestFinished(() => queue.close());
+    return { redis, queue };
+  }
+
+  test('what is in the queue in Redis, but says nothing of a row, is passed by', async () => {
+    const { redis, queue } = await opened();
+    const foreign = new Lane('skill-execution', { connection: redis.connection() });
+    onTestFinished(() => foreign.close());
+    await foreign.add('another program', { id: 'not ours' });
+    const handled: string[] = [];
+    queue.consume('skill-execution', 1, async (id) => void handled.push(id));
+
+    queue.announce('skill-execution', [{ id: 'ours', generation: 0, delayMs: 0 }]);
+
+    await waitFor(() => handled.length > 0, { describe: 'the hint is handled' });
+    expect(handled).toEqual(['ours']);
+  });
+
+  test('a Redis that is full is as good as none', async () => {
+    const { queue } = await opened();
+    onTestFinished(async () => void (await server.command('CONFIG SET maxmemory 0')));
+
+    await server.command('CONFIG SET maxmemory 1');
+    await waitFor(() => !queue.isConnected(), { describe: 'that it takes nothing is noticed' });
+    await server.command('CONFIG SET maxmemory 0');
+
+    await waitFor(() => queue.isConnected(), { describe: 'that it does again is, too' });
+  });
+
+  test('what a worker takes as it stops is left to the others', async () => {
+    const [stopping, staying] = [await opened(), await opened()];
+    const handled = new Set<string>();
+    const ids = Array.from({ length: 400 }, (_, i) => `row-${i}`);
+    const handler = async (id: string) => {
+      await elapsed(1);
+      handled.add(id);
+    };
+    const consumer = stopping.queue.consume('skill-execution', 2, handler);
+    for (const id of ids) {
+      staying.queue.announce('skill-execution', [{ id, generation: 0, delayMs: 0 }]);
+      await elapsed(0);
+    }
+    await waitFor(() => handled.size > 20, { describe: 'it has begun' });
+    await consumer.stop();
+    staying.queue.consume('skill-execution', 2, handler);
+
+    await waitFor(() => handled.size === ids.length, { describe: 'all of them are handled' });
   });
 });

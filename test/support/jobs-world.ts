@@ -78,6 +78,9 @@ export interface Worker {
   begin(jobId: string): Promise<{ run: ScriptedRun; ended: Promise<void> }>;
 }
 
+/** What the performer of a worker may be given beside what it needs. */
+type PerformerOption = 'isLoaded' | 'absentMs';
+
 export interface JobsWorld extends Worker {
   readonly clock: ManualClock;
   readonly database: Database;
@@ -110,7 +113,7 @@ export interface JobsWorld extends Worker {
   /** What `submit` asks for. */
   request(fields?: Partial<WorkRequest>): WorkRequest;
   /** Another process on the same database. */
-  worker(name: string): Worker;
+  worker(name: string, more?: Pick<Parameters<typeof createPerformer>[0], PerformerOption>): Worker;
   /** The events after a position; to the end of the job. */
   stream(jobId: string, after?: Position, signal?: AbortSignal): AsyncGenerator<JobEvent>;
   /** What is recorded of a job. */
@@ -179,7 +182,7 @@ export async function jobsWorld(
   };
   const accept = createAccept({ ...common, writer: 'first', worker });
 
-  function workerOf(writer: string): Worker {
+  const workerOf: JobsWorld['worker'] = (writer, more = {}) => {
     const warnings: string[] = [];
     const log = createLogger('warn', {
       write: (line) => void warnings.push((JSON.parse(line) as { msg: string }).msg),
@@ -213,6 +216,7 @@ export async function jobsWorld(
       log,
       leaseMs,
       writer,
+      ...more,
     });
     const begin = async (jobId: string) => {
       const ended = performer.perform(jobId);
@@ -237,7 +241,7 @@ export async function jobsWorld(
         return { run, ended };
       },
     };
-  }
+  };
 
   async function callerOf(organizationId: string, scopes = ['*']): Promise<Caller> {
     const key = { client_name: 'a client', scopes, organization_id: organizationId };

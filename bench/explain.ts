@@ -1,0 +1,516 @@
+/**
+ * `npm run bench -- --explain`: that no list and no lookup reads more than it shows. A private
+ * PostgreSQL is filled (`explain-fill.ts`), then the platform's own routes, sweeps and retention run
+ * in this process, and the server tells the plan of every statement that they sent
+ * (`explain-plans.ts`). Prints a table; ends with 1 where a table was scanned, or an answer took long.
+ */
+import { execFileSync } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { metricsSource } from '../src/composition/metrics-source.ts';
+import type { Parts } from '../src/composition/parts.ts';
+import { registerRoutes } from '../src/composition/routes.ts';
+import { composeSlices, type Slices } from '../src/composition/slices.ts';
+import { readConfig } from '../src/config.ts';
+import { setConversationStatus } from '../src/conversations/conversations.store.ts';
+import type { Database, Transaction } from '../src/database/database.ts';
+import { openPostgres } from '../src/database/postgres.ts';
+import { startHealth } from '../src/http/health.ts';
+import { createMemoryRateLimiter } from '../src/http/rate-limit.ts';
+import { createServer, type Server } from '../src/http/server.ts';
+import { takeIdempotencyKeys } from '../src/jobs/idempotency.store.ts';
+import { claimJobs, renewLeases, settleJobs } from '../src/jobs/jobs.store.ts';
+import { deleteExpired } from '../src/jobs/retention.ts';
+import { systemClock } from '../src/kernel/clock.ts';
+import { notFound } from '../src/kernel/errors.ts';
+import { createLogger } from '../src/kernel/log.ts';
+import { deleteExpiredRuns } from '../src/schedules/retention.ts';
+import { deleteOldUsage } from '../src/usage/retention.ts';
+import { startPostgres } from '../test/support/postgres.ts';
+import { scriptedPool } from '../test/support/scripted-pool.ts';
+import { agentOfMemories, fill, large, type Size } from './explain-fill.ts';
+import { type Executed, explainSessions, followLog, pagesOf, scansOf } from './explain-plans.ts';
+import { median } from './load.ts';
+import { temporaryDirectory } from './server.ts';
+
+/** So often is each thing done: the server keeps the plan of a prepared statement after five times. */
+const times = 8;
+const owedMs = 20;
+/** Rows that one answer may look at; what has to skip a million says so. */
+const rowsMax = 50_000;
+/** A table of so many rows may not be scanned. */
+const bigTable = 1_000;
+
+const day = 24 * 60 * 60 * 1000;
+const adminSecret = 'the-admin-secret-of-the-explain';
+
+/** How a job under its first claim is settled. */
+const completed = {
+  epoch: 1,
+  status: 'completed',
+  output: '{}',
+  error: null,
+  run_at: null,
+  due_at: null,
+  refund: 0,
+  deaths: 0,
+  cancelling: 0,
+} as const;
+
+/** Something that the platform does, and how it is called in the table. */
+interface Act {
+  readonly name: string;
+  readonly detail: string;
+  run(): Promise<unknown>;
+  /** Done once: it changes what there is. */
+  readonly once?: boolean;
+  /** Tables of which it has to see every row. */
+  readonly mayScan?: readonly string[];
+  /** Why it may read more than others, or take longer. */
+  readonly excused?: string;
+}
+
+interface Seen {
+  readonly act: Act;
+  readonly ms: number;
+  readonly rows: number;
+  readonly pages: number;
+  readonly plan: string;
+  readonly faults: readonly string[];
+}
+
+/** Runs everything; true when nothing was found. `file` takes the table. */
+export async function explain(size: Size, file: string | null): Promise<boolean> {
+  const server = await startPostgres();
+  const dataDir = temporaryDirectory();
+  try {
+    const url = await server.createDatabase();
+    await fill(url, size);
+    await explainSessions(url);
+    const database = await openPostgres(url, createLogger('warn'));
+    const follow = followLog(join(server.socketDirectory, 'log'));
+    const tables = await tableSizes(database);
+    const platform = await compose(database, dataDir);
+    const seen: Seen[] = [];
+    for (const act of await acts(database, platform)) {
+      seen.push(await watch(act, follow, tables));
+      const last = seen.at(-1) as Seen;
+      console.error(
+        `${last.ms.toFixed(1).padStart(8)} ms ${String(last.rows).padStart(8)} rows  ${act.name} ${act.detail} ${last.faults.join('; ')}`,
+      );
+    }
+    await platform.server.close();
+    await platform.slices.outgoing.close();
+    await database.close();
+    const text = report(seen, size);
+    console.log(text);
+    if (file !== null) writeFileSync(file, text);
+    return seen.every(({ faults }) => faults.length === 0);
+  } finally {
+    await server.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+async function tableSizes(database: Database): Promise<ReadonlyMap<string, number>> {
+  const rows = await database.read.kysely
+    .withTables<{ pg_class: { relname: string; reltuples: number } }>()
+    .selectFrom('pg_class')
+    .select(['relname', 'reltuples'])
+    .execute();
+  return new Map(rows.map(({ relname, reltuples }) => [relname, reltuples]));
+}
+
+interface Platform {
+  readonly server: Server;
+  readonly slices: Slices;
+  /** A key of an organization. */
+  key(organizationId: string): Promise<string>;
+}
+
+/** The platform without what it does by itself: nothing happens that is not asked for. */
+async function compose(database: Database, dataDir: string): Promise<Platform> {
+  const log = createLogger('silent');
+  const parts: Parts = {
+    config: readConfig({ PORT: '0', DATA_DIR: dataDir, ADMIN_SECRET: adminSecret }),
+    version: 'explain',
+    adminSecret,
+    encryptionKey: Buffer.alloc(32, 1),
+    database,
+    queue: {
+      announce() {},
+      consume() {
+        throw new Error('Nothing runs here.');
+      },
+      isHungry: () => true,
+      isConnected: () => true,
+      async close() {},
+    },
+    cluster: null,
+    executors: { ...scriptedPool(), definitions: [] } as never,
+    log,
+  };
+  const slices = await composeSlices(parts, systemClock, 'explain');
+  const server = createServer(log, slices.metrics.http);
+  const health = startHealth([], systemClock);
+  registerRoutes(server, {
+    parts,
+    slices,
+    clock: systemClock,
+    limiter: createMemoryRateLimiter(systemClock),
+    health,
+    source: metricsSource(parts, systemClock, slices.outgoing.dispatcher, () => 1),
+    document: async () => Buffer.alloc(0),
+    unmatched: () => notFound('Route'),
+    stopping: new AbortController().signal,
+  });
+  health.stop();
+  return {
+    server,
+    slices,
+    async key(organizationId) {
+      const fields = { client_name: 'explain', scopes: ['*'], rate_limit: 10_000 };
+      const { plaintext_key } = await slices.apiKeys.issue({
+        ...fields,
+        organization_id: organizationId,
+      });
+      return plaintext_key;
+    },
+  };
+}
+
+async function watch(
+  act: Act,
+  follow: () => Executed[],
+  tables: ReadonlyMap<string, number>,
+): Promise<Seen> {
+  let executed: Executed[] = [];
+  const took: number[] = [];
+  follow();
+  for (let i = 0; i < (act.once ? 1 : times); i++) {
+    await act.run();
+    executed = follow();
+    took.push(executed.reduce((sum, { ms }) => sum + ms, 0));
+  }
+  // Each batch of a deletion is a statement of its own, and it is the longest that counts.
+  const ms = act.once ? most(executed.map((one) => one.ms)) : median(took);
+  const scans = executed.flatMap(({ plan }) => scansOf(plan));
+  const rows = act.once
+    ? most(executed.map(({ plan }) => sum(scansOf(plan).map((scan) => scan.rows))))
+    : sum(scans.map((scan) => scan.rows));
+  const whole = scans.filter(
+    ({ node, table }) =>
+      node === 'Seq Scan' && (tables.get(table) ?? 0) >= bigTable && !act.mayScan?.includes(table),
+  );
+  const faults = [
+    ...whole.map(({ table }) => `scans ${table}`),
+    ...(ms > owedMs && act.excused === undefined ? ['slow'] : []),
+    ...(rows > rowsMax && act.excused === undefined ? ['reads many'] : []),
+    ...(executed.length === 0 ? ['no statement was seen'] : []),
+  ];
+  const used = [...new Set(scans.map(({ node, table, index }) => shortPlan(node, table, index)))];
+  const pages = sum(executed.map(({ plan }) => pagesOf(plan)));
+  return { act, ms, rows, pages, plan: used.join(', '), faults };
+}
+
+function shortPlan(node: string, table: string, index: string | undefined): string {
+  const kind = node.replace(' Scan', '').replace(' Heap', '');
+  return index ? `${kind} ${index}` : `${kind} ${table}`;
+}
+
+const most = (numbers: readonly number[]) => numbers.reduce((all, one) => Math.max(all, one), 0);
+const sum = (numbers: readonly number[]) => numbers.reduce((all, one) => all + one, 0);
+
+/** Everything that reads lists or looks something up, in the words of its routes. */
+async function acts(database: Database, { server, slices, key }: Platform): Promise<Act[]> {
+  const keys = new Map<string, string>();
+  for (const id of [large, 'medium', 'small']) keys.set(id, await key(id));
+  const { kysely } = database.read;
+  const first = async (organization: string) =>
+    kysely
+      .selectFrom('jobs')
+      .select(['id', 'conversation_id'])
+      .where('organization_id', '=', organization)
+      .orderBy('id')
+      .executeTakeFirstOrThrow();
+  const job = await first(large);
+  const middle = await kysely
+    .selectFrom('jobs')
+    .select(['id', 'conversation_id'])
+    .where('organization_id', '=', large)
+    .where('status', '=', 'completed')
+    .orderBy('id', 'desc')
+    .offset(5_000)
+    .executeTakeFirstOrThrow();
+  const webhook = await kysely
+    .selectFrom('webhook_delivery_counts')
+    .select('webhook_id')
+    .orderBy('count', 'desc')
+    .executeTakeFirstOrThrow();
+  const schedule = await kysely
+    .selectFrom('scheduled_jobs')
+    .select('id')
+    .where('organization_id', '=', large)
+    .orderBy('id')
+    .executeTakeFirstOrThrow();
+  const trigger = await kysely
+    .selectFrom('agent_triggers')
+    .select('id')
+    .where('organization_id', '=', large)
+    .executeTakeFirstOrThrow();
+  const steps = await kysely
+    .selectFrom('job_steps')
+    .select('job_id')
+    .where('n', '=', 2000)
+    .executeTakeFirstOrThrow();
+  const memory = await kysely
+    .selectFrom('memories')
+    .select('id')
+    .orderBy('seq')
+    .executeTakeFirstOrThrow();
+  const idsIn = async (status: 'queued' | 'active') => {
+    const found = kysely.selectFrom('jobs').select(['id', 'conversation_id']).limit(50);
+    return await found.where('status', '=', status).execute();
+  };
+  const running = await idsIn('active');
+  const active = running.map(({ id }) => id);
+  const conversationIds = running.map(({ conversation_id }) => conversation_id);
+  const queued = (await idsIn('queued')).map(({ id }) => id);
+  const idempotencyKeys = active.map((id, i) => ({
+    owner: 'key',
+    idempotency_key: `key ${i * 20}`,
+    fingerprint: 'f',
+    job_id: id,
+    created_at: Date.now(),
+  }));
+
+  const get = (path: string, query = '', more: Partial<Act> & { of?: string } = {}): Act => {
+    const { of = large, ...rest } = more;
+    return {
+      name: `GET ${path.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, ':id')}`,
+      detail: `${query}${of === large ? '' : ` (${of} organization)`}`,
+      async run() {
+        const headers = path.startsWith('/admin')
+          ? { 'x-admin-secret': adminSecret }
+          : { 'x-api-key': keys.get(of) ?? '' };
+        const answer = await server.inject({ url: `${path}${query && `?${query}`}`, headers });
+        if (answer.statusCode >= 400)
+          throw new Error(`${path}: ${answer.statusCode} ${answer.body}`);
+      },
+      ...rest,
+    };
+  };
+  const task = (detail: string, run: () => Promise<unknown>, more: Partial<Act> = {}): Act => ({
+    name: 'task',
+    detail,
+    run,
+    ...more,
+  });
+  const skips = { excused: 'skips what lies before the page' };
+  const counts = { excused: 'counts what there is' };
+  const clock = systemClock;
+  const parts = { database, clock, writer: 'explain' };
+  const undone = (detail: string, run: (tx: Transaction) => Promise<unknown>) =>
+    task(`${detail} (then taken back)`, async () => {
+      const enough = new Error('enough');
+      const write = database.write(async (tx) => {
+        await run(tx);
+        throw enough;
+      });
+      await write.catch((error) => {
+        if (error !== enough) throw error;
+      });
+    });
+  const jobFilters = [
+    '',
+    'limit=200',
+    ...['queued', 'active', 'completed', 'failed', 'cancelled'].map((one) => `status=${one}`),
+    ...['agent-0', 'agent-7', 'agent-1999', 'agent-old', 'agent-forgotten', 'nobody'].map(
+      (one) => `agent_id=${one}`,
+    ),
+    'skill_category=text',
+    'skill_category=rare',
+    'skill_name=skill-3',
+    'skill_name=skill-rare',
+    'skill_category=text&skill_name=skill-4&skill_version=v2.0',
+    'skill_category=rare&skill_name=skill-rare&skill_version=v1.0',
+    'skill_version=v3.0',
+    ...['api', 'scheduled', 'webhook'].map((one) => `trigger_type=${one}`),
+    'agent_id=agent-0&status=failed',
+    'agent_id=agent-old&status=failed',
+    'agent_id=agent-old&status=completed',
+    'agent_id=agent-forgotten&status=completed',
+    'agent_id=agent-1999&status=failed&trigger_type=webhook',
+    'agent_id=agent-0&status=queued',
+    'agent_id=agent-0&status=active',
+    'status=cancelled&trigger_type=scheduled',
+    'skill_category=rare&status=failed',
+    'trigger_type=webhook&skill_name=skill-3&status=completed',
+  ];
+  const conversationFilters = [
+    '',
+    'limit=200',
+    ...['active', 'completed', 'failed'].map((one) => `status=${one}`),
+    ...['agent-0', 'agent-1999', 'agent-old', 'agent-forgotten', 'nobody'].map(
+      (one) => `agent_id=${one}`,
+    ),
+    ...['api', 'scheduled', 'webhook'].map((one) => `trigger_type=${one}`),
+    'agent_id=agent-0&status=failed',
+    'agent_id=agent-old&status=failed',
+    'agent_id=agent-0&status=active',
+    'agent_id=agent-forgotten&trigger_type=api',
+    'status=failed&trigger_type=webhook',
+    'user_id=user-17',
+    'user_id=somebody',
+    'user_id=nobody',
+    'user_id=user-17&status=failed',
+    'user_id=user-17&agent_id=agent-1999',
+  ];
+  const memoriesPath = `/api/agents/${agentOfMemories}/memories`;
+  return [
+    ...jobFilters.map((query) => get('/api/jobs', query)),
+    get('/api/jobs', 'skill_version=v1.0', {
+      excused: 'a tenth of the jobs, all long ago, of thousands of kinds',
+    }),
+    get('/api/jobs', `conversation_id=${middle.conversation_id}`),
+    get('/api/jobs', `conversation_id=${job.conversation_id}`),
+    get('/api/jobs', '', { of: 'small' }),
+    get('/api/jobs', 'status=completed', { of: 'small' }),
+    get('/api/jobs', 'trigger_type=webhook', { of: 'medium' }),
+    get('/api/jobs', 'status=failed', { of: 'medium' }),
+    get('/api/jobs', 'status=failed&trigger_type=webhook', { of: 'medium' }),
+    get('/api/jobs', 'offset=10000'),
+    get('/api/jobs', 'offset=600000', skips),
+    get('/api/jobs', 'status=completed&offset=600000', skips),
+    get('/api/jobs', 'agent_id=agent-0&offset=300000', skips),
+    get('/api/jobs', 'status=failed&offset=15000', skips),
+    get(`/api/jobs/${middle.id}`),
+    get(`/api/jobs/${job.id}`),
+    get(`/api/jobs/${steps.job_id}/steps`),
+    get(`/api/jobs/${steps.job_id}/steps`, 'offset=1950'),
+    ...conversationFilters.map((query) => get('/api/conversations', query)),
+    get('/api/conversations', 'user_id=everyone', counts),
+    get('/api/conversations', 'user_id=everyone&status=failed', counts),
+    get('/api/conversations', '', { of: 'small' }),
+    get('/api/conversations', 'status=failed', { of: 'medium' }),
+    get('/api/conversations', 'trigger_type=webhook', { of: 'medium' }),
+    get('/api/conversations', 'offset=600000', skips),
+    get('/api/conversations', 'agent_id=agent-0&offset=300000', skips),
+    get(`/api/conversations/${middle.conversation_id}`),
+    get(`/api/conversations/${job.conversation_id}`),
+    get(`/api/conversations/${middle.conversation_id}/messages`),
+    get(`/api/conversations/${job.conversation_id}/messages`, '', counts),
+    get(`/api/conversations/${job.conversation_id}/messages`, 'role=tool', counts),
+    get(`/api/conversations/${job.conversation_id}/messages`, 'offset=9900', counts),
+    get(`/api/conversations/${job.conversation_id}/token-usage`, '', {
+      excused: 'shows every message',
+    }),
+    get(memoriesPath),
+    get(memoriesPath, 'tag=tag-3'),
+    get(memoriesPath, 'tag=none'),
+    get(memoriesPath, 'q=word19000'),
+    get(memoriesPath, 'q=tenth', { excused: 'ranks what it finds' }),
+    get(memoriesPath, 'q=even%20tenth&tag=tag-4', { excused: 'ranks what it finds' }),
+    get(memoriesPath, 'offset=90000', skips),
+    get(`${memoriesPath}/${memory.id}`),
+    get('/api/agents'),
+    get('/api/agents', 'offset=4900'),
+    get('/api/agents/agent-17'),
+    get('/api/scheduled-jobs'),
+    get('/api/scheduled-jobs', '', { of: 'small' }),
+    get(`/api/scheduled-jobs/${schedule.id}`),
+    get(`/api/scheduled-jobs/${schedule.id}/runs`, '', counts),
+    get(`/api/scheduled-jobs/${schedule.id}/runs`, 'offset=80000', skips),
+    get('/api/agent-webhooks'),
+    get(`/api/agent-webhooks/${webhook.webhook_id}`),
+    get(`/api/agent-webhooks/${webhook.webhook_id}/deliveries`),
+    get(`/api/agent-webhooks/${webhook.webhook_id}/deliveries`, 'offset=350000', skips),
+    get('/api/agent-triggers'),
+    get('/api/agent-triggers', 'offset=900'),
+    get(`/api/agent-triggers/${trigger.id}`),
+    get('/api/agents/agent-17/usage'),
+    get('/api/agents/agent-17/budget'),
+    get('/admin/usage'),
+    get('/admin/usage', `organization_id=${large}`),
+    get('/admin/usage', 'organization_id=org-270'),
+    get('/admin/usage', 'owner_kind=agent&offset=5000'),
+    get('/admin/api-keys', '', { excused: 'shows every key' }),
+    get(`/admin/organizations/${large}/credentials`),
+    get('/metrics'),
+    task('sweep of jobs', () => slices.recovery.sweep()),
+    task('sweep of deliveries', () => slices.outgoing.recovery.sweep()),
+    task('dispatch of events', () => slices.outgoing.dispatcher.dispatch()),
+    task('tick of schedules', () => slices.tick()),
+    task('memories of deleted agents', () => slices.memories.purge()),
+    undone('claim of 50 jobs', (tx) => claimJobs(tx, queued, clock.now(), clock.now())),
+    undone('renewal of 50 leases', (tx) =>
+      renewLeases(
+        tx,
+        active.map((id) => ({ id, epoch: 1 })),
+        clock.now(),
+      ),
+    ),
+    undone('settlement of 50 jobs', (tx) =>
+      settleJobs(
+        tx,
+        active.map((id) => ({ ...completed, id, finished_at: clock.now() })),
+      ),
+    ),
+    undone('end of 50 conversations', (tx) =>
+      setConversationStatus(tx, conversationIds, 'completed', clock.now()),
+    ),
+    undone('taking 50 idempotency keys', (tx) =>
+      takeIdempotencyKeys(tx, idempotencyKeys, clock.now() - day),
+    ),
+    task('retention of jobs', () => deleteExpired(parts, 19.99), {
+      once: true,
+      mayScan: ['job_counts', 'conversation_counts'],
+      excused: 'takes over the counts of processes that are gone',
+    }),
+    task('retention of scheduled runs', () => deleteExpiredRuns(parts, 19.99), { once: true }),
+    task('retention of deliveries', () => slices.outgoing.recovery.deleteExpired(19.99), {
+      once: true,
+    }),
+    task('retention of usage', () => deleteOldUsage(parts), { once: true }),
+  ];
+}
+
+function report(seen: readonly Seen[], size: Size): string {
+  const rows = seen.map(({ act, ms, rows: read, pages, plan, faults }) =>
+    [
+      `\`${act.name}\` ${act.detail}`.trim(),
+      plan,
+      String(read),
+      String(pages),
+      ms.toFixed(1),
+      [...faults, ...(act.excused === undefined ? [] : [act.excused])].join('; '),
+    ].join(' | '),
+  );
+  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
+  return `# What every question reads
+
+PostgreSQL with ${size.jobs} jobs, their conversations and messages, ${size.jobs / 2} deliveries,
+${size.jobs / 4} runs of schedules, ${size.memories} memories and what else a busy platform leaves. Seven in
+ten jobs are of the organization that is asked about; another has 25 of them. Some agents, skills and
+statuses are everywhere, some are rare, some were only used long ago.
+
+Each line is a request or a background task that really ran: \`auto_explain\` told the plans of the
+statements that the program itself sent, from the same connections, prepared ones with the plan that
+the server keeps for them. **rows** are all that were looked at, also those that a filter refused;
+**ms** is the server's time for all statements of one answer, the median of ${times} (for a task that
+deletes, of its longest statement). What reads more than ${rowsMax} rows, takes more than ${owedMs} ms or
+scans a table of more than ${bigTable} rows ends the command with an error, except where the last
+column says why it may.
+
+What is slow, and stays so: a page far back costs what lies before it, about 0.15 µs a row where an
+index alone tells it and 0.7 µs where a filter has to look at the rows. How many conversations a user
+has is counted, 0.2 µs each. What was only used long ago and is spread over thousands of kinds of
+jobs (an agent, skill, version, trigger and status is one) is looked up kind by kind, 12 µs each.
+
+Written by \`npm run bench -- --explain --record\`, ${new Date().toISOString().slice(0, 10)}, commit ${commit}.
+
+| what | read by | rows | pages | ms | |
+|---|---|--:|--:|--:|---|
+${rows.map((row) => `| ${row} |`).join('\n')}
+`;
+}
