@@ -147,7 +147,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster', () => {
   }, async () => {
     const load = await loadCluster(cluster, { perSecond: 40 });
 
-    for (let round = 0; round < 3; round++) {
+    for (let round = 0; round < 2; round++) {
       await load.acceptedMore(randomInteger(1, 40));
       const victim = cluster.of('worker')[round % 2] as ClusterProcess;
       victim.signal('SIGSTOP');

@@ -14,7 +14,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 /** From the end of a fault to a cluster that accepts and runs again, dead connections found out. */
 const recoveryMs = 12_000;
-const faultMs = 3_000;
+const faultMs = 2_000;
 
 describe.skipIf(!(await canRunClusters()))('a cluster whose network', () => {
   let cluster: Cluster;

@@ -138,27 +138,24 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
     await running.settle();
   });
 
-  test.each(['jobs', 'events', 'job_counts'])(
-    'has its table %s locked waits, and goes on',
-    async (table) => {
-      const running = await load();
-      await running.acceptedMore(20);
-      const client = new pg.Client({ connectionString: cluster.databaseUrl });
-      await client.connect();
-      try {
-        await client.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
-        const locked = performance.now();
-        await waitFor(() => performance.now() - locked > 6_000, {
-          describe: 'the leases have passed',
-        });
-      } finally {
-        await client.end();
-      }
-      await running.acceptedMore(20);
+  test.each(['jobs', 'job_counts'])('has its table %s locked waits, and goes on', async (table) => {
+    const running = await load();
+    await running.acceptedMore(20);
+    const client = new pg.Client({ connectionString: cluster.databaseUrl });
+    await client.connect();
+    try {
+      await client.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
+      const locked = performance.now();
+      await waitFor(() => performance.now() - locked > 6_000, {
+        describe: 'the leases have passed',
+      });
+    } finally {
+      await client.end();
+    }
+    await running.acceptedMore(20);
 
-      await running.settle();
-    },
-  );
+    await running.settle();
+  });
 
   /** Takes every connection that there is, those of the platform too; what is returned gives them back. */
   async function takeAllConnections(): Promise<() => Promise<void>> {
