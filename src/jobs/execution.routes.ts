@@ -2,7 +2,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import type { JobStatus } from '../database/tables.ts';
 import { acceptingWork, callerOf, isRepeated } from '../http/authenticate.ts';
 import { goneSignal, waitSeconds } from '../http/prefer.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
@@ -152,7 +151,7 @@ export function executionRoutes(
       if (seconds === 0) return reply.status(202).send(listedJob({ ...job, status: 'queued' }));
       const signal = AbortSignal.any([goneSignal(reply), stopping]);
       const { organizationId } = caller;
-      let status: JobStatus = 'queued';
+      let status: Parameters<typeof listedJob>[0]['status'] = 'queued';
       try {
         const ended = await jobs.awaitEnd(organizationId, job.id, seconds * 1000, signal);
         if (ended !== null) {
