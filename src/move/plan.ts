@@ -40,10 +40,11 @@ const constants: Readonly<Record<string, CopiedTable['constants']>> = {
 
 /** Holds the two schemas together. Throws a sentence that names what it does not know how to move. */
 export async function planMove(source: Handle, target: Handle): Promise<MovePlan> {
-  const [kinds, from, into] = await Promise.all([
+  const [kinds, from, into, generated] = await Promise.all([
     kindsOfTables(source),
     source.kysely.introspection.getTables(),
     tablesOf(target),
+    generatedColumns(target),
   ]);
   const copied: CopiedTable[] = [];
   const derived: DerivedTable[] = [];
@@ -57,19 +58,23 @@ export async function planMove(source: Handle, target: Handle): Promise<MovePlan
     if (make !== undefined) derived.push({ name, make });
     else if (kind === 'table') {
       const names = columns.map((column) => column.name);
-      copied.push(copiedTable(names, twin));
+      copied.push(copiedTable(names, twin, generated.get(name) ?? []));
     } else throw unknown(`it does not know what makes up the ${kind} table ${name}`);
   }
   return { copied, derived };
 }
 
-function copiedTable(columns: readonly string[], twin: TableMetadata): CopiedTable {
+function copiedTable(
+  columns: readonly string[],
+  twin: TableMetadata,
+  generated: readonly string[],
+): CopiedTable {
   const there = new Set(twin.columns.map((column) => column.name));
   const missing = columns.find((column) => !there.has(column));
   if (missing !== undefined)
     throw unknown(`PostgreSQL's table ${twin.name} has no column ${missing}`);
   const filled = constants[twin.name] ?? {};
-  const known = new Set([...columns, ...Object.keys(filled)]);
+  const known = new Set([...columns, ...Object.keys(filled), ...generated]);
   const extra = twin.columns.find((column) => !known.has(column.name));
   if (extra !== undefined) {
     throw unknown(`it does not know what to put in the column ${extra.name} of ${twin.name}`);
@@ -100,6 +105,16 @@ async function tablesOf(target: Handle): Promise<Map<string, TableMetadata>> {
   return new Map(
     tables.filter(({ schema }) => schema === rows[0]?.schema).map((table) => [table.name, table]),
   );
+}
+
+/** Columns that PostgreSQL makes of others, by table. */
+async function generatedColumns(target: Handle): Promise<Map<string, string[]>> {
+  const { rows } = await sql<{ table: string; columns: string[] }>`
+    select table_name as table, array_agg(column_name::text) as columns
+    from information_schema.columns
+    where table_schema = current_schema() and is_generated = 'ALWAYS'
+    group by table_name`.execute(target.kysely);
+  return new Map(rows.map(({ table, columns }) => [table, columns]));
 }
 
 function unknown(what: string): Error {
