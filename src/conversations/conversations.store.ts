@@ -58,6 +58,20 @@ export const { change: changeConversationCounts, fold: foldConversationCounts } 
   ['organization_id', 'agent_id', 'trigger_type'],
 );
 
+const lastMessage = statement<{ conversation_id: string }>()((db, p) =>
+  db
+    .selectFrom('messages')
+    .select('id')
+    .where('conversation_id', '=', p('conversation_id'))
+    .orderBy('id', 'desc')
+    .limit(1),
+);
+
+/** The last message of a conversation; undefined when there is none. */
+export function findLastMessage(tx: Transaction, conversationId: string) {
+  return tx.first(lastMessage, { conversation_id: conversationId });
+}
+
 const removeMessages = statement<{ conversation_id: string; job_id: string }>()((db, p) =>
   db
     .deleteFrom('messages')

@@ -6,12 +6,13 @@
 import type { Writer } from '../database/counts.ts';
 import type { Transaction } from '../database/database.ts';
 import type { ConversationStatus, MessageRole, TriggerType } from '../database/tables.ts';
-import { newId } from '../kernel/ids.ts';
+import { continueAfter, newId } from '../kernel/ids.ts';
 import {
   type ConversationRow,
   changeConversationCounts,
   deleteEmptyConversations,
   deleteMessages,
+  findLastMessage,
   foldConversationCounts as foldCounts,
   holdConversations,
   insertConversations,
@@ -127,6 +128,9 @@ export async function continueConversation(
 ): Promise<void> {
   const { id, status } = conversation;
   await reopenConversation(tx, id, now);
+  // Another process, whose clock is another, may have said it.
+  const last = await findLastMessage(tx, id);
+  if (last !== undefined) continueAfter(last.id);
   await changeConversationCounts(tx, writer, [{ kind: conversation, from: status, to: 'active' }]);
 }
 

@@ -4,7 +4,7 @@
  */
 import { type Selectable, type SqlBool, sql } from 'kysely';
 import { createCounts } from '../database/counts.ts';
-import type { Handle, Transaction } from '../database/database.ts';
+import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { anyOf, idIn, idInLocked, idsParam } from '../database/ids-in.ts';
 import { type Lists, listsOf, rowsIn, type Types } from '../database/rows-in.ts';
 import { statement } from '../database/statement.ts';
@@ -32,6 +32,11 @@ const claimedColumns = [
   'started_at',
 ] as const;
 export type ClaimedJob = Pick<JobRow, (typeof claimedColumns)[number]>;
+
+/** Where a run goes on: after the last thing that was said. Null where no other process can have said it. */
+interface LastSaid {
+  readonly last_message_id: string | null;
+}
 
 /** What a job gets by default: it is queued, and nothing has become of it yet. */
 type Defaults =
@@ -89,6 +94,13 @@ export async function insertJobs(
   );
 }
 
+/** Among processes, clocks differ: what is said next has to come after what was said before. */
+const lastMessage = (dialect: Dialect) =>
+  dialect === 'sqlite'
+    ? sql<string | null>`null`
+    : sql<string | null>`(select id from messages where conversation_id = jobs.conversation_id
+        order by id desc limit 1)`;
+
 const claim = statement<{
   ids: string;
   now: number;
@@ -118,7 +130,8 @@ const claim = statement<{
         true,
       ),
     )
-    .returning([...claimedColumns]),
+    .returning([...claimedColumns])
+    .returning(lastMessage(dialect).as('last_message_id')),
 );
 
 /**
@@ -131,7 +144,7 @@ export function claimJobs(
   now: number,
   leaseUntil: number,
   dueBy = now,
-): Promise<ClaimedJob[]> {
+): Promise<(ClaimedJob & LastSaid)[]> {
   return tx.all(claim, { ids: idsParam(ids), now, due_by: dueBy, lease_until: leaseUntil });
 }
 

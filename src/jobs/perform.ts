@@ -11,6 +11,7 @@ import type { JobStatus } from '../database/tables.ts';
 import type { RunHandle, RunOutcome } from '../executors/run.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { isUnavailable } from '../kernel/errors.ts';
+import { continueAfter } from '../kernel/ids.ts';
 import type { Logger } from '../kernel/log.ts';
 import { type SkillRegistry, skillKey } from '../skills/registry.ts';
 import type { JobFeed } from './feed.ts';
@@ -103,6 +104,9 @@ export function createPerformer(parts: {
       writer,
       claimed.map((kind) => ({ kind, from: 'queued', to: 'active' })),
     );
+    for (const { last_message_id } of claimed) {
+      if (last_message_id !== null) continueAfter(last_message_id);
+    }
     const byId = new Map(claimed.map((job) => [job.id, job]));
     // Two hints for one job in one batch: the first has it, the second finds nothing.
     return ids.map((id) => {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { idFloor, isId, newId } from './ids.ts';
+import { continueAfter, idFloor, isId, newId } from './ids.ts';
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const timeOf = (id: string) => Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16);
@@ -49,6 +49,29 @@ describe('ids', () => {
     });
 
     expect(ids.toSorted()).toEqual(ids);
+  });
+
+  test('sort after one of a process whose clock is ahead, until the moment is later', () => {
+    const now = standStill();
+    const time = (now + 50).toString(16).padStart(12, '0');
+    const theirs = `${time.slice(0, 8)}-${time.slice(8)}-7ffe-8000-000000000000`;
+
+    continueAfter(theirs);
+    const ours = [newId(), newId()];
+    vi.setSystemTime(now + 60);
+    const later = newId();
+
+    expect([theirs, ...ours, later].toSorted()).toEqual([theirs, ...ours, later]);
+    expect(ours.map(timeOf)).toEqual([now + 50, now + 51]);
+    expect(timeOf(later)).toBe(now + 60);
+  });
+
+  test('are made by the clock alone where what they are to follow is none', () => {
+    const now = standStill();
+
+    continueAfter('no id');
+
+    expect(timeOf(newId())).toBe(now);
   });
 
   test('sort by creation when the wall clock is set back an hour', () => {

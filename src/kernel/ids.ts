@@ -27,6 +27,18 @@ export function newId(): string {
   return `${prefix}${counter}${randomUUID().slice(18)}`;
 }
 
+/**
+ * Makes ids sort after this one from now on. Whoever goes on with what another process began says so:
+ * their clocks may differ by some milliseconds, and by more while the network is slow.
+ */
+export function continueAfter(id: string): void {
+  const ms = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+  const counter = Number.parseInt(id.slice(15, 18), 16);
+  if (!(ms > lastMs || (ms === lastMs && counter > sequence))) return;
+  begin(ms);
+  sequence = counter;
+}
+
 function begin(ms: number): void {
   lastMs = ms;
   sequence = 0;
