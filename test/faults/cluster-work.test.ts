@@ -2,6 +2,7 @@
  * Work that one process accepts, another runs and a third is asked about: waiting, following and
  * cancelling go across processes, with Redis and, slower, without it.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { apiOf, canRunClusters, effect, stagedSkillsDir } from '../support/cluster-load.ts';
@@ -214,12 +215,41 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
     }
   });
 
-  test('a worker that is cut off from PostgreSQL past its lease settles nothing', async () => {
+  /** A way to PostgreSQL of one process's own. */
+  async function ownWay() {
     const proxy = await startTcpProxy(() => cluster.postgres.port);
     const url = new URL(cluster.databaseUrl);
     url.port = String(proxy.port);
+    return { proxy, environment: { DATABASE_URL: url.href } };
+  }
+
+  test('messages stand in the order in which they were said where a clock is behind', async () => {
+    const { proxy, environment } = await ownWay();
+    const others = cluster.of('worker');
+    for (const worker of others) await worker.kill();
+    // Answers that are late tell a time that is over.
+    proxy.delay(70, 'answers');
+    const behind = await cluster.add('worker', { environment });
+    // So does its second look at the clock; the third comes five seconds later.
+    await pause(1_000);
+    await proxy.heal();
+    try {
+      for (let i = 0; i < 20; i++) {
+        const { body: job } = await tenant.run('util/v1.0/echo', { text: `${i}` });
+        const { body } = await tenant.get(`/api/conversations/${job.conversation_id}/messages`);
+        expect(body.map(({ role }: { role: string }) => role)).toEqual(['user', 'assistant']);
+      }
+    } finally {
+      await cluster.remove(behind);
+      for (const worker of others) await worker.start();
+      proxy.close();
+    }
+  });
+
+  test('a worker that is cut off from PostgreSQL past its lease settles nothing', async () => {
+    const { proxy, environment } = await ownWay();
     for (const worker of cluster.of('worker')) worker.signal('SIGSTOP');
-    const cutOff = await cluster.add('worker', { environment: { DATABASE_URL: url.href } });
+    const cutOff = await cluster.add('worker', { environment });
     try {
       const end = gate();
       const log = `${dataDirectory()}/effects`;
