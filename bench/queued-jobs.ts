@@ -75,7 +75,8 @@ async function copiersFor(client: pg.Client, pattern: Pattern): Promise<string[]
       json_agg(json_build_object('name', column_name, 'type', data_type)
         ORDER BY ordinal_position)
         -- What the database gives out itself is left to it.
-        FILTER (WHERE column_default IS NULL OR column_default !~ '(nextval|xact_id)') AS columns
+        FILTER (WHERE is_generated = 'NEVER'
+          AND (column_default IS NULL OR column_default !~ '(nextval|xact_id)')) AS columns
     FROM information_schema.columns WHERE table_schema = 'public' GROUP BY table_name`);
   const copiers: string[] = [];
   for (const { name, columns } of tables) {

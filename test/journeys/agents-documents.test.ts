@@ -78,9 +78,13 @@ async function printedBy(blocks: readonly string[]): Promise<string[]> {
     .map((block) => `echo; echo 'block'\n${block}`)
     .join('\n')
     .replaceAll('http://127.0.0.1:3000', platform.url);
-  const { stdout, stderr } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', code], {
-    env: { ...process.env, KEY: tenant.key, ADMIN_SECRET: adminSecret },
-  });
+  const { stdout, stderr } = await promisify(execFile)(
+    'bash',
+    ['--norc', '-euo', 'pipefail', '-c', code],
+    {
+      env: { ...process.env, KEY: tenant.key, ADMIN_SECRET: adminSecret },
+    },
+  );
   expect(stderr).toBe('');
   return stdout
     .split(/^block$/m)

@@ -43,10 +43,14 @@ async function steps(code: string, url = platform.url, variables = {}): Promise<
   const marked = code
     .replaceAll('http://127.0.0.1:3000', url)
     .replace(/^# (\d+)\./gm, "echo; echo 'step $1'; # $1.");
-  const { stdout, stderr } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', marked], {
-    cwd: directory,
-    env: { ...process.env, ...variables },
-  });
+  const { stdout, stderr } = await promisify(execFile)(
+    'bash',
+    ['--norc', '-euo', 'pipefail', '-c', marked],
+    {
+      cwd: directory,
+      env: { ...process.env, ...variables },
+    },
+  );
   expect(stderr).toBe('');
   return stdout.split(/^step \d+$/m).map((text) => text.trim());
 }
@@ -87,7 +91,7 @@ async function printedBy(code: string, url: string, awaited: string): Promise<st
     .replaceAll('PORT=8443', `PORT=${new URL(receiver).port}`)
     .replaceAll('examples/', `${join(root, 'examples')}/`);
   // In a group of its own, so that what runs in the background ends with it.
-  const shell = spawn('bash', ['-euo', 'pipefail', '-c', `${moved}\nwait`], {
+  const shell = spawn('bash', ['--norc', '-euo', 'pipefail', '-c', `${moved}\nwait`], {
     cwd: directory,
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -123,7 +127,9 @@ describe('the journey goes on', () => {
     const [first = '', restart = '', second = ''] = blocksOf('A journey');
     const [, certificate, variables] =
       /^(openssl .*?)^(\S.*) npm start\n$/ms.exec(restart) ?? expect.fail('It starts no platform');
-    await promisify(execFile)('bash', ['-euc', certificate as string], { cwd: directory });
+    await promisify(execFile)('bash', ['--norc', '-euc', certificate as string], {
+      cwd: directory,
+    });
     const own = await startProcess(join(directory, 'again/data'), {
       ...Object.fromEntries((variables as string).split(' ').map((text) => text.split('='))),
       NODE_EXTRA_CA_CERTS: join(directory, 'cert.pem'),
