@@ -20,11 +20,6 @@ const minuteMs = 60_000;
 const aheadMs = 8_000;
 
 const library = findFaketime();
-if (library === undefined) {
-  process.stderr.write(
-    '\nfaketime is not installed (Debian: apt-get install faketime): clocks stay right in its tests.\n',
-  );
-}
 /** A process whose clock is off, where that can be had. */
 const off = (seconds: number): AddOptions =>
   library === undefined ? {} : { environment: skewedClock(library, seconds) };

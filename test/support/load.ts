@@ -175,3 +175,12 @@ export function outcomesOf(attempts: readonly Attempt[]): string {
     .map(([outcome, n]) => `${outcome}: ${n}`)
     .join(', ');
 }
+
+/** The longest time in which nothing was accepted, in milliseconds. */
+export function longestPauseMs(attempts: readonly Attempt[]): number {
+  const moments = attempts
+    .filter(({ outcome }) => outcome === 202 || outcome === 200)
+    .map(({ at, ms }) => at + ms)
+    .toSorted((a, b) => a - b);
+  return Math.max(0, ...moments.slice(1).map((moment, i) => moment - (moments[i] as number)));
+}

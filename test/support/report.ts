@@ -1,17 +1,25 @@
 /** What a run of the fault tests has to show: the table that is printed, and kept in the documents. */
 import type { Account } from './accounts.ts';
 
-/** Faults as they were done, counted by name. */
+/** Faults as they were done. */
 export interface FaultJournal {
   did(fault: string): void;
-  readonly counts: ReadonlyMap<string, number>;
+  /** How many there were of each. */
+  counts(): Map<string, number>;
+  /** In the order in which they were over, each with its second, for whoever looks for a cause. */
+  timeline(): string;
 }
 
 export function faultJournal(): FaultJournal {
-  const counts = new Map<string, number>();
+  const began = performance.now();
+  const done: { readonly fault: string; readonly at: number }[] = [];
   return {
-    counts,
-    did: (fault) => void counts.set(fault, (counts.get(fault) ?? 0) + 1),
+    did: (fault) => void done.push({ fault, at: performance.now() - began }),
+    counts: () =>
+      new Map(
+        [...Map.groupBy(done, ({ fault }) => fault)].map(([fault, all]) => [fault, all.length]),
+      ),
+    timeline: () => done.map(({ fault, at }) => `${(at / 1000).toFixed(1)} s  ${fault}`).join('\n'),
   };
 }
 
@@ -24,7 +32,7 @@ export function reportOf(parts: {
   readonly more?: Readonly<Record<string, string | number>>;
 }): string {
   const { seconds, journal, account, more = {} } = parts;
-  const faults = [...journal.counts].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const faults = [...journal.counts()].toSorted(([a], [b]) => (a < b ? -1 : 1));
   const total = faults.reduce((sum, [, n]) => sum + n, 0);
   const rows: [string, string | number][] = [
     ['seconds under load', seconds],
