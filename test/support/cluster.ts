@@ -201,7 +201,8 @@ async function open(
     add,
     async remove(process) {
       const exit = await process.stop();
-      processes.splice(processes.indexOf(process as ManagedProcess), 1);
+      const [removed] = processes.splice(processes.indexOf(process as ManagedProcess), 1);
+      await removed?.end();
       return exit;
     },
     sql,
