@@ -76,7 +76,7 @@ describe.each(databases)('on %s', (_, environment) => {
     await world.platform.admin('PUT', `/admin/api-keys/${thinker.keyId}/budget`, {
       tokens_per_month: 1_000,
     });
-    world.provider.script(costly);
+    world.provider.script(costly());
 
     const ids = await Promise.all(
       Array.from({ length: 30 }, async (__, i) => {
@@ -323,19 +323,32 @@ const usual: Reply = { text: 'Yes.', usage: { prompt: 10, completion: 5 } };
 /** A prompt of these tests with the shortest answer, in tokens. */
 const shortestCall = 40;
 
-/** Every answer is as long as it may be, or half as long; some calls fail, some are not reported. */
-function costly(request: ScriptedRequest): Reply {
-  const output = outputOf(request);
-  switch (request.index % 5) {
-    case 0:
-      return { text: 'All.', usage: { prompt: 12, completion: output } };
-    case 1:
-      return { text: 'x'.repeat(4 * output), usage: null };
-    case 2:
-      return { fault: { status: 500, headers: { 'retry-after-ms': '1' } } };
-    default:
-      return { text: 'Half.', usage: { prompt: 5, completion: Math.ceil(output / 2) }, everyMs: 1 };
-  }
+/**
+ * Every answer is as long as it may be, or half as long; some calls fail (once: a job whose call fails
+ * again and again has another attempt), some are not reported. The provider never counts more for a
+ * prompt than is estimated of a model that has reported nothing yet: a call that uses more than it
+ * holds back may take its budget beyond the limit.
+ */
+function costly(): (request: ScriptedRequest) => Reply {
+  const asked = new Set<string>();
+  return (request) => {
+    const output = outputOf(request);
+    const prompt = String(request.messages.at(-1)?.content);
+    const isAskedAgain = asked.has(prompt);
+    asked.add(prompt);
+    switch (request.index % 5) {
+      case 0:
+        return { text: 'All.', usage: { prompt: 8, completion: output } };
+      case 1:
+        return { text: 'x'.repeat(4 * output), usage: null };
+      case 2:
+        if (!isAskedAgain) {
+          return { fault: { status: 500, headers: { 'retry-after-ms': '1' } } };
+        }
+    }
+    const usage = { prompt: 8, completion: Math.ceil(output / 2) };
+    return { text: 'Half.', usage, everyMs: 1 };
+  };
 }
 
 /** What a second platform needs to share a database and a provider with the first. */

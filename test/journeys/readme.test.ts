@@ -104,7 +104,7 @@ async function printedBy(code: string, url: string, awaited: string): Promise<st
   }
   try {
     await waitFor(() => printed.includes(awaited), {
-      describe: () => `${awaited} is printed; there was: ${printed}`,
+      describe: () => `${awaited} is printed; at last there was: ${printed.slice(-2_000)}`,
       deadlineMs: 30_000,
     });
   } finally {
