@@ -30,6 +30,7 @@ const mayUse = {
   triggers: [...ground, 'api-keys', 'skills', 'agents', 'jobs'],
   mcp: [...ground, 'jobs'],
   webhooks: [...ground, 'egress', 'agents'],
+  console: [...ground, 'api-keys'],
   move: ['kernel', 'database', 'memories'],
 };
 

@@ -22,6 +22,7 @@ const sourceFolders = [
 
 const checks: readonly Step[] = [
   { name: 'Types', command: ['tsc'] },
+  { name: 'Types of the console', command: ['tsc', '-p', 'console'] },
   { name: 'Format and lint', command: ['biome', 'check', '--error-on-warnings'] },
   { name: 'Import rules', command: ['depcruise', ...sourceFolders] },
   { name: 'Dead code', command: ['knip', '--no-progress'] },

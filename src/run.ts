@@ -7,6 +7,7 @@ import { type AdminSecret, adminSecretOf } from './admin-secret.ts';
 import type { App } from './app.ts';
 import { openStores } from './composition/stores.ts';
 import { type Config, readConfig } from './config.ts';
+import { prepareConsole } from './console/files.ts';
 import { encryptionKeyOf } from './encryption-key.ts';
 import { type ExecutorPool, startExecutorPool } from './executors/pool.ts';
 import { createLogger, type Logger } from './kernel/log.ts';
@@ -71,6 +72,7 @@ async function start(config: Config, compileCache: string | undefined): Promise<
     ),
     ...stores,
     executors: await executors,
+    ...(config.roles.has('api') ? { consoleFiles: prepareConsole(log) } : {}),
     log,
   });
   announce({ config, version, address: app.address, adminSecret }, log);
@@ -142,6 +144,7 @@ function greeting({
     '',
     `  Skillwright ${version} is ready`,
     '',
+    `  Console  ${address}/console`,
     `  API      ${address}`,
     `  Docs     ${address}/docs`,
     `  Store    ${store}`,

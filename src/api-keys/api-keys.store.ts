@@ -41,6 +41,35 @@ export function findApiKeyById(db: Handle, id: string): Promise<ApiKeyRow | unde
   return db.first(byId, { id });
 }
 
+/** The oldest usable key of this name and these scopes that does not expire. */
+export function findConsoleKey(
+  db: Handle,
+  organizationId: string,
+  key: { readonly client_name: string; readonly scopes: readonly string[] },
+): Promise<ApiKeyRow | undefined> {
+  return db.kysely
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('organization_id', '=', organizationId)
+    .where('client_name', '=', key.client_name)
+    .where('scopes', '=', JSON.stringify(key.scopes))
+    .where('enabled', '=', 1)
+    .where('expires_at', 'is', null)
+    .orderBy('id')
+    .limit(1)
+    .executeTakeFirst();
+}
+
+export async function listOrganizations(db: Handle): Promise<string[]> {
+  const rows = await db.kysely
+    .selectFrom('organizations')
+    .select('id')
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
 /** All keys, newest first, without their hashes. */
 export function listApiKeys(db: Handle) {
   return db.kysely

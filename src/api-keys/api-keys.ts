@@ -14,15 +14,20 @@ import {
   disableApiKey,
   findApiKeyByHash,
   findApiKeyById,
+  findConsoleKey,
   insertApiKey,
   insertOrganization,
   listApiKeys,
+  listOrganizations,
 } from './api-keys.store.ts';
 
 /** How long a verified key is believed without asking the database again. */
 const believedMs = 1_000;
 /** Keys kept in memory; the oldest goes first. */
 const rememberedMax = 10_000;
+
+/** What the console does for the administrator, it does with a key like this one. */
+const consoleKey = { client_name: 'console', scopes: ['*'], rate_limit: 6_000 };
 
 export interface NewApiKey {
   client_name: string;
@@ -66,6 +71,30 @@ export function createApiKeys(
     return { caller: callerOf(row), expiresAt: row.expires_at };
   }
 
+  /** Issues a key. The answer alone holds its plaintext. */
+  async function issue(request: NewApiKey) {
+    const plaintext = `sk_${randomBytes(32).toString('base64url')}`;
+    const now = clock.now();
+    const row: ApiKeyRow = {
+      id: newId(),
+      organization_id: request.organization_id ?? 'default',
+      client_name: request.client_name,
+      key_hash: createHash('sha256').update(plaintext).digest('hex'),
+      scopes: JSON.stringify(request.scopes),
+      rate_limit: request.rate_limit ?? 100,
+      enabled: 1,
+      created_at: now,
+      expires_at: request.expires_at ?? null,
+    };
+    await database.write(async (tx) => {
+      const isNew = await insertOrganization(tx, row.organization_id, now);
+      if (isNew) await onOrganization(tx, row.organization_id, now);
+      await insertApiKey(tx, row);
+    });
+    const { created_at, expires_at, ...key } = shown(row);
+    return { ...key, plaintext_key: plaintext, created_at };
+  }
+
   return {
     /** The caller behind a key as it was sent, or `401`. A promise only when the database is asked. */
     verify(key: string): Caller | Promise<Caller> {
@@ -90,29 +119,22 @@ export function createApiKeys(
       return row.organization_id;
     },
 
-    /** Issues a key. The answer alone holds its plaintext. */
-    async issue(request: NewApiKey) {
-      const plaintext = `sk_${randomBytes(32).toString('base64url')}`;
-      const now = clock.now();
-      const row: ApiKeyRow = {
-        id: newId(),
-        organization_id: request.organization_id ?? 'default',
-        client_name: request.client_name,
-        key_hash: createHash('sha256').update(plaintext).digest('hex'),
-        scopes: JSON.stringify(request.scopes),
-        rate_limit: request.rate_limit ?? 100,
-        enabled: 1,
-        created_at: now,
-        expires_at: request.expires_at ?? null,
-      };
-      await database.write(async (tx) => {
-        const isNew = await insertOrganization(tx, row.organization_id, now);
-        if (isNew) await onOrganization(tx, row.organization_id, now);
-        await insertApiKey(tx, row);
-      });
-      const { created_at, expires_at, ...key } = shown(row);
-      return { ...key, plaintext_key: plaintext, created_at };
+    issue,
+
+    /**
+     * Whom the administrator acts as in an organization: a key of its own, which is made when it is
+     * first needed and whose plaintext nobody ever had. What is done with it is found under its name,
+     * and it is revoked like any other.
+     */
+    async consoleCaller(organizationId: string): Promise<Caller> {
+      const row = await findConsoleKey(database.read, organizationId, consoleKey);
+      if (row !== undefined) return callerOf(row);
+      const { id } = await issue({ ...consoleKey, organization_id: organizationId });
+      return callerOf((await findApiKeyById(database.read, id)) as ApiKeyRow);
     },
+
+    /** Every organization, oldest first. */
+    organizations: () => listOrganizations(database.read),
 
     async list() {
       return (await listApiKeys(database.read)).map(shown);

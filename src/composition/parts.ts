@@ -1,4 +1,5 @@
 import type { Config } from '../config.ts';
+import type { ConsoleFiles } from '../console/files.ts';
 import type { DatabaseClock } from '../database/clock.ts';
 import type { Database } from '../database/database.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
@@ -31,6 +32,8 @@ export interface Parts {
   readonly executors: ExecutorPool | null;
   /** What it shares with other processes; null where there are none. */
   readonly cluster: ClusterParts | null;
+  /** Left out where no console is served. */
+  readonly consoleFiles?: ConsoleFiles;
   readonly log: Logger;
   readonly clock?: Clock;
   readonly limiter?: RateLimiter;

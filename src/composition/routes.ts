@@ -2,6 +2,8 @@
 
 import { agentRoutes } from '../agents/agents.routes.ts';
 import { apiKeyRoutes } from '../api-keys/api-keys.routes.ts';
+import { consoleRoutes } from '../console/console.routes.ts';
+import { createSessions } from '../console/sessions.ts';
 import { conversationRoutes } from '../conversations/conversations.routes.ts';
 import { credentialRoutes } from '../credentials/credentials.routes.ts';
 import { adminHook, apiKeyHook } from '../http/authenticate.ts';
@@ -30,7 +32,7 @@ import type { Slices } from './slices.ts';
 
 /** What the routes of a server need beside the slices. */
 interface Surroundings {
-  readonly parts: Pick<Parts, 'adminSecret' | 'config' | 'version' | 'database'>;
+  readonly parts: Pick<Parts, 'adminSecret' | 'config' | 'version' | 'database' | 'consoleFiles'>;
   readonly slices: Slices;
   readonly clock: Clock;
   readonly limiter: RateLimiter;
@@ -54,14 +56,16 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
   if (!parts.config.roles.has('api')) return;
   openApiRoutes(target, { document });
   docsRoutes(target);
-  guarded(target, '/admin', adminHook(parts.adminSecret), unmatched, (scope) => {
+  const sessions = createSessions({ apiKeys, adminSecret: parts.adminSecret, clock });
+  if (parts.consoleFiles) consoleRoutes(target, { files: parts.consoleFiles, sessions, limiter });
+  guarded(target, '/admin', adminHook(parts.adminSecret, sessions), unmatched, (scope) => {
     apiKeyRoutes(scope, { apiKeys, clock });
     skillAdminRoutes(scope, { skills });
     credentialRoutes(scope, { credentials });
     usageAdminRoutes(scope, { usage, budgets });
   });
   webhookTriggerRoutes(target, { triggers, receive, limiter, unmatched });
-  guarded(target, '/api', apiKeyHook(apiKeys.verify, limiter), unmatched, (scope) => {
+  guarded(target, '/api', apiKeyHook(apiKeys.verify, limiter, sessions), unmatched, (scope) => {
     skillRoutes(scope, { skills });
     agentRoutes(scope, { agents });
     memoryRoutes(scope, { memories });

@@ -14,27 +14,63 @@ export function callerOf(request: FastifyRequest): Caller {
   return (request as unknown as { caller: Caller }).caller;
 }
 
-/** A hook that admits a request with a valid key, within its limit. */
+/** A caller, and the limit that a request of theirs counts against. */
+export interface Credentials {
+  readonly caller: Caller;
+  readonly limitedAs: string;
+  readonly perMinute: number;
+}
+
+/** Where a request without a key may belong: a session of the console. */
+interface SessionSource {
+  /** Null when it belongs to none; `401` for one that may no more. */
+  credentials(request: FastifyRequest): Promise<Credentials | null>;
+  isAdministrator(request: FastifyRequest): boolean;
+}
+
+/** A hook that admits a request with a valid key, or of a session, within its limit. */
 export function apiKeyHook(
   verify: (key: string) => Caller | Promise<Caller>,
   limiter: RateLimiter,
+  sessions: Pick<SessionSource, 'credentials'>,
 ) {
-  function admit(request: FastifyRequest, reply: FastifyReply, caller: Caller) {
+  function admit(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    caller: Caller,
+    limitedAs = caller.keyId,
+    perMinute = caller.rateLimit,
+  ) {
     (request as unknown as { caller: Caller }).caller = caller;
-    const decision = limiter.hit(caller.keyId, caller.rateLimit, acceptsWork(request));
+    const decision = limiter.hit(limitedAs, perMinute, acceptsWork(request));
     return decision instanceof Promise
       ? decision.then((late) => enforce(reply, late))
       : enforce(reply, decision);
   }
 
+  async function admitSession(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const credentials = await sessions.credentials(request);
+    if (credentials === null) throw keyMissing();
+    const { caller, limitedAs, perMinute } = credentials;
+    await admit(request, reply, caller, limitedAs, perMinute);
+  }
+
+  function admitted(request: FastifyRequest, reply: FastifyReply): void | Promise<void> {
+    const key = request.headers['x-api-key'];
+    if (key === undefined && request.headers.cookie !== undefined) {
+      return admitSession(request, reply);
+    }
+    if (typeof key !== 'string' || key.trim() === '') throw keyMissing();
+    const caller = verify(key);
+    return caller instanceof Promise
+      ? caller.then((late) => admit(request, reply, late))
+      : admit(request, reply, caller);
+  }
+
   return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
     try {
-      const caller = verify(keyOf(request));
-      const admitted =
-        caller instanceof Promise
-          ? caller.then((late) => admit(request, reply, late))
-          : admit(request, reply, caller);
-      if (admitted instanceof Promise) admitted.then(() => done(), done);
+      const late = admitted(request, reply);
+      if (late instanceof Promise) late.then(() => done(), done);
       else done();
     } catch (error) {
       done(error as Error);
@@ -55,13 +91,8 @@ function acceptsWork({ routeOptions }: FastifyRequest): boolean {
   return routeOptions.config.acceptsWork === true;
 }
 
-function keyOf(request: FastifyRequest): string {
-  const key = request.headers['x-api-key'];
-  if (typeof key !== 'string' || key.trim() === '') {
-    throw new PlatformError('authentication_required', 'Send your API key in the x-api-key header');
-  }
-  return key;
-}
+const keyMissing = () =>
+  new PlatformError('authentication_required', 'Send your API key in the x-api-key header');
 
 /** Sets the headers of a decision; throws `429` for a refused hit. */
 function enforce(reply: FastifyReply, decision: RateDecision): void {
@@ -76,12 +107,14 @@ function enforce(reply: FastifyReply, decision: RateDecision): void {
   );
 }
 
-/** A hook that admits a request with the admin secret, in either of its two headers. */
-export function adminHook(secret: string) {
+/** A hook that admits a request with the admin secret, in either of its two headers, or of the administrator's session. */
+export function adminHook(secret: string, sessions: Pick<SessionSource, 'isAdministrator'>) {
   const expected = digest(secret);
   return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
     const given = adminSecretsOf(request);
-    if (given.length === 0) {
+    if (given.length === 0 && sessions.isAdministrator(request)) {
+      done();
+    } else if (given.length === 0) {
       done(
         new PlatformError(
           'authentication_required',

@@ -1,0 +1,17 @@
+import { queryOptions } from '@tanstack/react-query';
+import { api, body } from './client.ts';
+
+/** As many as a page of the API may have: an organization's agents are few. */
+const most = 200;
+
+export const agentsQuery = () =>
+  queryOptions({
+    queryKey: ['agents'],
+    queryFn: () => body(api.GET('/api/agents', { params: { query: { limit: most } } })),
+  });
+
+export const agentQuery = (agentId: string) =>
+  queryOptions({
+    queryKey: ['agents', agentId],
+    queryFn: () => body(api.GET('/api/agents/{agentId}', { params: { path: { agentId } } })),
+  });

@@ -1,0 +1,70 @@
+/**
+ * The client of the API: its paths, parameters and answers are the types of `schema.ts`, which
+ * `npm run console:types` writes from /openapi.json. Whoever is signed in is known by a cookie.
+ */
+import createClient from 'openapi-fetch';
+import type { components, paths } from './schema.ts';
+
+/** Says that a request comes from the console; without it the cookie counts for nothing. */
+export const consoleHeader = { 'x-skillwright-console': '1' };
+
+/** How long an answer may take. A stream has no such limit. */
+const timeoutMs = 30_000;
+
+export const api = createClient<paths>({
+  headers: consoleHeader,
+  fetch: (request) =>
+    fetch(request, { signal: AbortSignal.any([request.signal, AbortSignal.timeout(timeoutMs)]) }),
+});
+
+/** The shapes of the API, by the names that the documentation has for them. */
+export type Schema<Name extends keyof components['schemas']> = components['schemas'][Name];
+
+/** What the platform refused, in its own words. */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly details: readonly { readonly field: string; readonly issue: string }[];
+
+  constructor(status: number, body: unknown) {
+    const { error, message, details } = (body ?? {}) as Partial<Schema<'Error'>>;
+    super(message ?? `The platform answered ${status}`);
+    this.name = 'ApiError';
+    this.status = status;
+    this.code = error ?? 'unknown';
+    this.details = details ?? [];
+  }
+}
+
+/** Of a request made with `api`. */
+interface Answer<T> {
+  readonly data?: T;
+  readonly error?: unknown;
+  readonly response: Response;
+}
+
+/** The body of an answer; throws an `ApiError` for a refusal. */
+export async function body<T>(request: Promise<Answer<T>>): Promise<T> {
+  const { data, error, response } = await request;
+  if (!response.ok) throw new ApiError(response.status, error);
+  return data as T;
+}
+
+/** A list that is a bare array, with how many there are in all. */
+export async function listed<T>(
+  request: Promise<Answer<T[]>>,
+): Promise<{ data: T[]; total: number }> {
+  const answer = await request;
+  const data = await body(Promise.resolve(answer));
+  return { data, total: Number(answer.response.headers.get('x-total-count') ?? data.length) };
+}
+
+/** What went wrong, as a sentence for a person. */
+export function wordsOf(error: unknown): string {
+  if (error instanceof ApiError) return error.message;
+  if (error instanceof DOMException && error.name === 'TimeoutError') {
+    return 'The platform did not answer in time';
+  }
+  if (error instanceof TypeError) return 'The platform cannot be reached';
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,17 @@
+import { queryOptions } from '@tanstack/react-query';
+import { api, body } from './client.ts';
+import type { operations } from './schema.ts';
+
+type JobFilters = NonNullable<operations['listJobs']['parameters']['query']>;
+
+export const jobsQuery = (query: JobFilters) =>
+  queryOptions({
+    queryKey: ['jobs', 'list', query],
+    queryFn: () => body(api.GET('/api/jobs', { params: { query } })),
+  });
+
+export const jobQuery = (jobId: string) =>
+  queryOptions({
+    queryKey: ['jobs', jobId],
+    queryFn: () => body(api.GET('/api/jobs/{jobId}', { params: { path: { jobId } } })),
+  });

@@ -1,0 +1,36 @@
+/** Who is signed in. The secret goes to the platform once and is kept nowhere in the page. */
+import { queryOptions } from '@tanstack/react-query';
+import { ApiError, consoleHeader } from './client.ts';
+
+export interface Session {
+  readonly kind: 'administrator' | 'api_key';
+  readonly organization_id: string;
+  readonly client_name: string;
+  readonly scopes: readonly string[];
+  /** Those that may be entered. */
+  readonly organizations: readonly string[];
+  readonly expires_at: string;
+}
+
+async function ask(method: string, content?: object): Promise<Session | null> {
+  const response = await fetch('/console/session', {
+    method,
+    headers: { ...consoleHeader, ...(content && { 'content-type': 'application/json' }) },
+    ...(content && { body: JSON.stringify(content) }),
+  });
+  const answer: unknown = response.status === 204 ? null : await response.json();
+  if (!response.ok) throw new ApiError(response.status, answer);
+  return answer as Session | null;
+}
+
+/** Null when nobody is signed in. */
+export const sessionQuery = queryOptions({
+  queryKey: ['session'],
+  staleTime: Number.POSITIVE_INFINITY,
+  retry: false,
+  queryFn: () => ask('GET'),
+});
+
+export const signIn = (secret: string) => ask('POST', { secret });
+export const signOut = () => ask('DELETE');
+export const enterOrganization = (organization_id: string) => ask('PUT', { organization_id });

@@ -1,0 +1,5 @@
+import { Page } from '../ui/Page.tsx';
+
+export function AgentPage() {
+  return <Page title="Agent">{null}</Page>;
+}

@@ -1,0 +1,5 @@
+import { Page } from '../ui/Page.tsx';
+
+export function JobPage() {
+  return <Page title="Job">{null}</Page>;
+}

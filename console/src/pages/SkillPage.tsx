@@ -1,0 +1,5 @@
+import { Page } from '../ui/Page.tsx';
+
+export function SkillPage() {
+  return <Page title="Skill">{null}</Page>;
+}

@@ -1,0 +1,5 @@
+import { Page } from '../ui/Page.tsx';
+
+export function SystemPage() {
+  return <Page title="System">{null}</Page>;
+}

@@ -1,0 +1,5 @@
+import { Page } from '../ui/Page.tsx';
+
+export function TriggerPage() {
+  return <Page title="Trigger">{null}</Page>;
+}

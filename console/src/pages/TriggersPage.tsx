@@ -1,0 +1,5 @@
+import { Page } from '../ui/Page.tsx';
+
+export function TriggersPage() {
+  return <Page title="Triggers">{null}</Page>;
+}

@@ -1,0 +1,5 @@
+import { Page } from '../ui/Page.tsx';
+
+export function WebhookPage() {
+  return <Page title="Webhook">{null}</Page>;
+}

@@ -1,0 +1,5 @@
+import { Page } from '../ui/Page.tsx';
+
+export function WebhooksPage() {
+  return <Page title="Webhooks">{null}</Page>;
+}

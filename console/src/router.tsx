@@ -1,0 +1,175 @@
+/**
+ * Every place of the console. What a page shows (filters, page, tab) is in its url, so that it can be
+ * sent to somebody; a page's code is loaded when it is first opened.
+ */
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Navigate,
+  Outlet,
+} from '@tanstack/react-router';
+import { Missing, RouteProblem } from './shell/Missing.tsx';
+import { Shell } from './shell/Shell.tsx';
+import { SignedIn } from './shell/SignedIn.tsx';
+
+/** Reads the words that a page's url may have; what is not known is left out. */
+const words =
+  <Name extends string>(...names: Name[]) =>
+  (given: Record<string, unknown>): { [K in Name]?: string } & { page?: number } => {
+    const read: Record<string, unknown> = {};
+    for (const name of names) {
+      const value = given[name];
+      if (typeof value === 'string' && value !== '') read[name] = value;
+      else if (typeof value === 'number' || typeof value === 'boolean') read[name] = String(value);
+    }
+    const page = Number(given['page']);
+    if (Number.isSafeInteger(page) && page > 1) read['page'] = page;
+    return read as { [K in Name]?: string } & { page?: number };
+  };
+
+const root = createRootRoute({ component: Outlet, notFoundComponent: Missing });
+const shell = createRoute({
+  getParentRoute: () => root,
+  id: 'shell',
+  component: () => (
+    <SignedIn>
+      <Shell />
+    </SignedIn>
+  ),
+  notFoundComponent: Missing,
+});
+const within = { getParentRoute: () => shell } as const;
+
+const overview = createRoute({
+  ...within,
+  path: '/',
+  validateSearch: words('window'),
+  component: lazyRouteComponent(() => import('./pages/OverviewPage.tsx'), 'OverviewPage'),
+});
+const skills = createRoute({
+  ...within,
+  path: '/skills',
+  validateSearch: words('q'),
+  component: lazyRouteComponent(() => import('./pages/SkillsPage.tsx'), 'SkillsPage'),
+});
+const skill = createRoute({
+  ...within,
+  path: '/skills/$category/$version/$name',
+  /** `from` is a job whose input the form begins with. */
+  validateSearch: words('tab', 'from'),
+  component: lazyRouteComponent(() => import('./pages/SkillPage.tsx'), 'SkillPage'),
+});
+const jobs = createRoute({
+  ...within,
+  path: '/jobs',
+  validateSearch: words('status', 'agent_id', 'skill', 'trigger_type', 'conversation_id'),
+  component: lazyRouteComponent(() => import('./pages/JobsPage.tsx'), 'JobsPage'),
+});
+const job = createRoute({
+  ...within,
+  path: '/jobs/$jobId',
+  validateSearch: words('tab'),
+  component: lazyRouteComponent(() => import('./pages/JobPage.tsx'), 'JobPage'),
+});
+const conversations = createRoute({
+  ...within,
+  path: '/conversations',
+  validateSearch: words('status', 'agent_id', 'user_id', 'trigger_type'),
+  component: lazyRouteComponent(() => import('./pages/ConversationsPage.tsx'), 'ConversationsPage'),
+});
+const conversation = createRoute({
+  ...within,
+  path: '/conversations/$conversationId',
+  component: lazyRouteComponent(() => import('./pages/ConversationPage.tsx'), 'ConversationPage'),
+});
+const agents = createRoute({
+  ...within,
+  path: '/agents',
+  component: lazyRouteComponent(() => import('./pages/AgentsPage.tsx'), 'AgentsPage'),
+});
+const agent = createRoute({
+  ...within,
+  path: '/agents/$agentId',
+  validateSearch: words('tab'),
+  component: lazyRouteComponent(() => import('./pages/AgentPage.tsx'), 'AgentPage'),
+});
+const memories = createRoute({
+  ...within,
+  path: '/memories',
+  validateSearch: words('agent_id', 'q', 'tag'),
+  component: lazyRouteComponent(() => import('./pages/MemoriesPage.tsx'), 'MemoriesPage'),
+});
+const schedules = createRoute({
+  ...within,
+  path: '/schedules',
+  component: lazyRouteComponent(() => import('./pages/SchedulesPage.tsx'), 'SchedulesPage'),
+});
+const schedule = createRoute({
+  ...within,
+  path: '/schedules/$scheduleId',
+  component: lazyRouteComponent(() => import('./pages/SchedulePage.tsx'), 'SchedulePage'),
+});
+const webhooks = createRoute({
+  ...within,
+  path: '/webhooks',
+  component: lazyRouteComponent(() => import('./pages/WebhooksPage.tsx'), 'WebhooksPage'),
+});
+const webhook = createRoute({
+  ...within,
+  path: '/webhooks/$webhookId',
+  validateSearch: words('delivery'),
+  component: lazyRouteComponent(() => import('./pages/WebhookPage.tsx'), 'WebhookPage'),
+});
+const triggers = createRoute({
+  ...within,
+  path: '/triggers',
+  component: lazyRouteComponent(() => import('./pages/TriggersPage.tsx'), 'TriggersPage'),
+});
+const trigger = createRoute({
+  ...within,
+  path: '/triggers/$triggerId',
+  component: lazyRouteComponent(() => import('./pages/TriggerPage.tsx'), 'TriggerPage'),
+});
+const apiKeys = createRoute({
+  ...within,
+  path: '/api-keys',
+  component: lazyRouteComponent(() => import('./pages/ApiKeysPage.tsx'), 'ApiKeysPage'),
+});
+const apiKey = createRoute({
+  ...within,
+  path: '/api-keys/$keyId',
+  component: lazyRouteComponent(() => import('./pages/ApiKeyPage.tsx'), 'ApiKeyPage'),
+});
+const system = createRoute({
+  ...within,
+  path: '/system',
+  component: lazyRouteComponent(() => import('./pages/SystemPage.tsx'), 'SystemPage'),
+});
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: '/sign-in',
+  component: () => <Navigate to="/" />,
+});
+
+export const router = createRouter({
+  basepath: '/console',
+  routeTree: root.addChildren([
+    signIn,
+    shell.addChildren([
+      ...[overview, skills, skill, jobs, job, conversations, conversation, agents, agent],
+      ...[memories, schedules, schedule, webhooks, webhook, triggers, trigger],
+      ...[apiKeys, apiKey, system],
+    ]),
+  ]),
+  defaultPreload: 'intent',
+  defaultErrorComponent: RouteProblem,
+  scrollRestoration: true,
+});
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}

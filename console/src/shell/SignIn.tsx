@@ -1,0 +1,62 @@
+import { useMutation } from '@tanstack/react-query';
+import { type FormEvent, useEffect, useState } from 'react';
+import { wordsOf } from '../api/client.ts';
+import { changeSession } from '../api/queries.ts';
+import { signIn } from '../api/session.ts';
+import { Button } from '../ui/Button.tsx';
+import { Field, Input } from '../ui/Field.tsx';
+import { Logo } from './Logo.tsx';
+
+export function SignIn() {
+  const [secret, setSecret] = useState('');
+  const entering = useMutation({
+    mutationFn: signIn,
+    onSuccess: changeSession,
+  });
+  useEffect(() => {
+    document.title = 'Sign in · Skillwright';
+  }, []);
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (secret.trim() !== '') entering.mutate(secret.trim());
+  }
+  return (
+    <main className="flex min-h-dvh flex-col items-center justify-center gap-6 px-4 pb-[12vh]">
+      <Logo className="text-lg" />
+      <div className="w-full max-w-sm rounded-xl border bg-surface p-6 shadow-low">
+        <h1 className="text-lg font-semibold">Sign in</h1>
+        <p className="mt-1 text-[13px] leading-relaxed text-muted">
+          With the admin secret for everything, or with an API key for its organization.
+        </p>
+        <form onSubmit={submit} className="mt-5 flex flex-col gap-4">
+          <Field
+            label="Admin secret or API key"
+            error={entering.error ? wordsOf(entering.error) : undefined}
+            hint={
+              <>
+                The secret was shown when the platform was first started. It is kept in{' '}
+                <code className="font-mono">admin-secret</code> in its data directory.
+              </>
+            }
+          >
+            {(control) => (
+              <Input
+                {...control}
+                type="password"
+                name="secret"
+                autoComplete="current-password"
+                autoFocus
+                required
+                value={secret}
+                onChange={(event) => setSecret(event.target.value)}
+              />
+            )}
+          </Field>
+          <Button type="submit" look="primary" busy={entering.isPending}>
+            Sign in
+          </Button>
+        </form>
+      </div>
+    </main>
+  );
+}

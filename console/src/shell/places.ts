@@ -1,0 +1,63 @@
+/** Where one can go, in the order of the menu. */
+import {
+  Activity,
+  Bot,
+  Brain,
+  CalendarClock,
+  KeyRound,
+  ListChecks,
+  type LucideIcon,
+  MessagesSquare,
+  Puzzle,
+  Send,
+  Server,
+  Zap,
+} from 'lucide-react';
+
+export interface Place {
+  readonly label: string;
+  readonly to: string;
+  readonly icon: LucideIcon;
+}
+
+export interface PlaceGroup {
+  readonly label: string;
+  readonly places: readonly Place[];
+  /** For the administrator alone. */
+  readonly isAdmin?: boolean;
+}
+
+export const placeGroups: readonly PlaceGroup[] = [
+  {
+    label: 'Work',
+    places: [
+      { label: 'Overview', to: '/', icon: Activity },
+      { label: 'Skills', to: '/skills', icon: Puzzle },
+      { label: 'Jobs', to: '/jobs', icon: ListChecks },
+    ],
+  },
+  {
+    label: 'Agents',
+    places: [
+      { label: 'Agents', to: '/agents', icon: Bot },
+      { label: 'Conversations', to: '/conversations', icon: MessagesSquare },
+      { label: 'Memories', to: '/memories', icon: Brain },
+    ],
+  },
+  {
+    label: 'Automation',
+    places: [
+      { label: 'Schedules', to: '/schedules', icon: CalendarClock },
+      { label: 'Triggers', to: '/triggers', icon: Zap },
+      { label: 'Webhooks', to: '/webhooks', icon: Send },
+    ],
+  },
+  {
+    label: 'Administration',
+    isAdmin: true,
+    places: [
+      { label: 'API keys', to: '/api-keys', icon: KeyRound },
+      { label: 'System', to: '/system', icon: Server },
+    ],
+  },
+];

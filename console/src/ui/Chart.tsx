@@ -1,0 +1,176 @@
+/** Numbers over time. The same numbers are a table for those who do not see it. */
+import { useEffect, useRef, useState } from 'react';
+import uPlot from 'uplot';
+import { classes } from './classes.ts';
+import { countText } from './Time.tsx';
+
+export interface Series {
+  readonly name: string;
+  /** A colour of styles.css: `good`, `bad`, `accent`, … */
+  readonly colour: string;
+  readonly values: readonly (number | null)[];
+  /** Filled from the axis up, or a line. */
+  readonly look?: 'bars' | 'line';
+}
+
+const height = 180;
+
+function cssColour(name: string): string {
+  // Canvas knows oklch, but not a name of a style sheet.
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+/** Changes when the page turns dark or light. */
+function useTheme(): boolean {
+  const [isDark, setDark] = useState(() => document.documentElement.classList.contains('dark'));
+  useEffect(() => {
+    const observer = new MutationObserver(() =>
+      setDark(document.documentElement.classList.contains('dark')),
+    );
+    observer.observe(document.documentElement, { attributeFilter: ['class'] });
+    return () => observer.disconnect();
+  }, []);
+  return isDark;
+}
+
+/** `times` are seconds since the epoch, one for each value; they are shown in UTC, as everywhere. */
+export function Chart({
+  label,
+  times,
+  series,
+  format = countText,
+}: {
+  label: string;
+  times: readonly number[];
+  series: readonly Series[];
+  format?: (value: number) => string;
+}) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const isDark = useTheme();
+  const shape = series.map(({ name, colour, look }) => `${name}/${colour}/${look}`).join();
+  const data = [times, ...series.map(({ values }) => values)] as unknown as uPlot.AlignedData;
+  const latest = useRef({ data, series, format });
+  latest.current = { data, series, format };
+
+  // A new one only where its shape changes; new numbers go into the one that is there.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the shape and the theme stand for the rest
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) return;
+    const now = latest.current;
+    const axis = {
+      stroke: cssColour('muted'),
+      grid: { stroke: cssColour('line'), width: 1 },
+      ticks: { show: false },
+      font: '11px Inter Variable, sans-serif',
+    };
+    const bars = uPlot.paths.bars?.({ size: [0.75, 24], radius: 0.15 });
+    const made = new uPlot(
+      {
+        width: element.clientWidth,
+        height,
+        padding: [10, 8, 0, 0],
+        tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
+        legend: { show: false },
+        cursor: { y: false, points: { size: 6 } },
+        scales: { x: { time: true }, y: { range: (_u, _min, max) => [0, Math.max(1, max * 1.1)] } },
+        series: [
+          {},
+          ...now.series.map(({ name, colour, look }) => ({
+            label: name,
+            stroke: cssColour(colour),
+            width: look === 'bars' ? 0 : 1.5,
+            fill:
+              look === 'bars'
+                ? cssColour(colour)
+                : `color-mix(in oklch, ${cssColour(colour)} 14%, transparent)`,
+            ...(look === 'bars' && bars ? { paths: bars } : {}),
+            points: { show: false },
+            spanGaps: false,
+          })),
+        ],
+        axes: [
+          { ...axis, grid: { show: false }, values: (_u, ticks) => ticks.map(timeText) },
+          {
+            ...axis,
+            size: 52,
+            values: (_u, ticks) =>
+              ticks.map((value) =>
+                Number.isInteger(value) || value > 10 ? now.format(value) : '',
+              ),
+          },
+        ],
+        hooks: { setCursor: [(u) => setHovered(u.cursor.idx ?? null)] },
+      },
+      now.data,
+      element,
+    );
+    plot.current = made;
+    const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+      plot.current = null;
+    };
+  }, [shape, isDark]);
+  useEffect(() => plot.current?.setData(latest.current.data));
+
+  const [hovered, setHovered] = useState<number | null>(null);
+  const at = hovered ?? times.length - 1;
+  return (
+    <figure aria-label={label} className="min-w-0">
+      <figcaption className="mb-1 flex flex-wrap items-center gap-x-4 gap-y-1 text-xs text-muted">
+        {series.map(({ name, colour, values }) => (
+          <span key={name} className="flex items-center gap-1.5 tabular-nums">
+            <span className={classes('size-2 rounded-sm', swatches[colour])} aria-hidden />
+            {name}
+            <strong className="font-medium text-ink">
+              {values[at] == null ? '–' : format(values[at])}
+            </strong>
+          </span>
+        ))}
+        <span className="ml-auto tabular-nums">
+          {times[at] === undefined ? '' : `${timeText(times[at])} UTC`}
+        </span>
+      </figcaption>
+      <div ref={box} aria-hidden className="min-w-0 overflow-hidden" />
+      <table className="sr-only">
+        <caption>{label}</caption>
+        <thead>
+          <tr>
+            <th scope="col">Time (UTC)</th>
+            {series.map(({ name }) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {times.map((time, i) => (
+            <tr key={time}>
+              <th scope="row">{timeText(time)}</th>
+              {series.map(({ name, values }) => (
+                <td key={name}>{values[i] == null ? '–' : format(values[i])}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </figure>
+  );
+}
+
+const timeText = (seconds: number) => new Date(seconds * 1000).toISOString().slice(11, 16);
+
+/** Whole class names, so that the style sheet has them. */
+const swatches: Record<string, string> = {
+  good: 'bg-good',
+  bad: 'bg-bad',
+  warn: 'bg-warn',
+  busy: 'bg-busy',
+  accent: 'bg-accent',
+  muted: 'bg-muted',
+};

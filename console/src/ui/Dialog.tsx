@@ -1,0 +1,113 @@
+import { AlertDialog } from '@base-ui/react/alert-dialog';
+import { Dialog as Base } from '@base-ui/react/dialog';
+import { X } from 'lucide-react';
+import { type ReactNode, useState } from 'react';
+import { wordsOf } from '../api/client.ts';
+import { Button, IconButton } from './Button.tsx';
+import { classes } from './classes.ts';
+import { Problem } from './Loading.tsx';
+
+const backdrop =
+  'fixed inset-0 z-40 bg-[oklch(15%_0.02_265/45%)] transition-opacity data-ending-style:opacity-0 data-starting-style:opacity-0';
+const popup =
+  'fixed top-[8vh] left-1/2 z-50 flex max-h-[84vh] w-[calc(100vw-2rem)] -translate-x-1/2 flex-col rounded-xl border bg-surface shadow-high transition data-ending-style:scale-98 data-ending-style:opacity-0 data-starting-style:scale-98 data-starting-style:opacity-0';
+
+/** A window over the page, for one thing to do. Escape and a click beside it close it. */
+export function Dialog({
+  open,
+  onClose,
+  title,
+  description,
+  wide = false,
+  children,
+}: {
+  open: boolean;
+  onClose: () => void;
+  title: string;
+  description?: ReactNode;
+  wide?: boolean;
+  children: ReactNode;
+}) {
+  return (
+    <Base.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()}>
+      <Base.Portal>
+        <Base.Backdrop className={backdrop} />
+        <Base.Popup className={classes(popup, wide ? 'max-w-3xl' : 'max-w-lg')}>
+          <div className="flex items-start gap-3 border-b px-5 py-3.5">
+            <div className="min-w-0 grow">
+              <Base.Title className="text-base font-semibold">{title}</Base.Title>
+              {description && (
+                <Base.Description className="mt-0.5 text-[13px] text-muted">
+                  {description}
+                </Base.Description>
+              )}
+            </div>
+            <Base.Close render={<IconButton label="Close" icon={<X />} className="-mr-2" />} />
+          </div>
+          <div className="min-h-0 overflow-y-auto p-5">{children}</div>
+        </Base.Popup>
+      </Base.Portal>
+    </Base.Root>
+  );
+}
+
+/**
+ * Asks before something that cannot be undone. `act` does it; while it goes wrong the question stays
+ * and says why.
+ */
+export function Confirm({
+  open,
+  onClose,
+  title,
+  children,
+  verb,
+  act,
+}: {
+  open: boolean;
+  onClose: () => void;
+  title: string;
+  /** What becomes of what. */
+  children: ReactNode;
+  /** What the button says: `Delete`, `Revoke`. */
+  verb: string;
+  act: () => Promise<unknown>;
+}) {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  async function confirm() {
+    setBusy(true);
+    setError(null);
+    try {
+      await act();
+      onClose();
+    } catch (caught) {
+      setError(new Error(wordsOf(caught)));
+    } finally {
+      setBusy(false);
+    }
+  }
+  return (
+    <AlertDialog.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()}>
+      <AlertDialog.Portal>
+        <AlertDialog.Backdrop className={backdrop} />
+        <AlertDialog.Popup className={classes(popup, 'max-w-md p-5')}>
+          <AlertDialog.Title className="text-base font-semibold">{title}</AlertDialog.Title>
+          <AlertDialog.Description render={<div />} className="mt-2 leading-relaxed text-muted">
+            {children}
+          </AlertDialog.Description>
+          {error !== null && (
+            <div className="mt-4">
+              <Problem error={error} />
+            </div>
+          )}
+          <div className="mt-5 flex justify-end gap-2">
+            <AlertDialog.Close render={<Button>Keep it</Button>} />
+            <Button look="danger" busy={busy} onClick={() => void confirm()}>
+              {verb}
+            </Button>
+          </div>
+        </AlertDialog.Popup>
+      </AlertDialog.Portal>
+    </AlertDialog.Root>
+  );
+}

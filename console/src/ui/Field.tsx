@@ -1,0 +1,100 @@
+import { Switch as BaseSwitch } from '@base-ui/react/switch';
+import {
+  type ComponentProps,
+  type InputHTMLAttributes,
+  type ReactNode,
+  type SelectHTMLAttributes,
+  type TextareaHTMLAttributes,
+  useId,
+} from 'react';
+import { ApiError } from '../api/client.ts';
+import { classes } from './classes.ts';
+
+const box =
+  'w-full min-w-0 rounded-md border border-line-strong bg-surface px-2.5 text-ink transition-colors hover:border-muted aria-invalid:border-bad disabled:opacity-60';
+
+interface Control {
+  readonly id: string;
+  readonly 'aria-describedby': string | undefined;
+  readonly 'aria-invalid': true | undefined;
+}
+
+/** A label, what one has to know, what is wrong; and between them the control, which is told its id. */
+export function Field({
+  label,
+  hint,
+  error,
+  optional = false,
+  children,
+}: {
+  label: string;
+  hint?: ReactNode;
+  error?: string | undefined;
+  optional?: boolean;
+  children: (control: Control) => ReactNode;
+}) {
+  const id = useId();
+  const about = `${id}-about`;
+  return (
+    <div className="flex min-w-0 flex-col gap-1.5">
+      <label htmlFor={id} className="text-[13px] font-medium">
+        {label}
+        {optional && <span className="font-normal text-muted"> (optional)</span>}
+      </label>
+      {children({
+        id,
+        'aria-describedby': hint || error ? about : undefined,
+        'aria-invalid': error === undefined ? undefined : true,
+      })}
+      {(hint || error) && (
+        <div
+          id={about}
+          className={classes('text-xs leading-relaxed', error ? 'text-bad-text' : 'text-muted')}
+        >
+          {error ?? hint}
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** What the platform found wrong with one field of what was sent. */
+export function issueOf(error: unknown, field: string): string | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  return error.details.find((one) => one.field === field || one.field.startsWith(`${field}.`))
+    ?.issue;
+}
+
+export function Input({ className, ...rest }: InputHTMLAttributes<HTMLInputElement>) {
+  return <input {...rest} className={classes(box, 'h-8.5', className)} />;
+}
+
+export function TextArea({ className, ...rest }: TextareaHTMLAttributes<HTMLTextAreaElement>) {
+  return (
+    <textarea rows={4} {...rest} className={classes(box, 'py-2 leading-relaxed', className)} />
+  );
+}
+
+/** The browser's own: the best one on a phone and with a keyboard. */
+export function Select({ className, children, ...rest }: SelectHTMLAttributes<HTMLSelectElement>) {
+  return (
+    <select {...rest} className={classes(box, 'h-8.5 pr-8', className)}>
+      {children}
+    </select>
+  );
+}
+
+export function Switch({
+  label,
+  ...rest
+}: { label: string } & ComponentProps<typeof BaseSwitch.Root>) {
+  return (
+    <BaseSwitch.Root
+      aria-label={label}
+      {...rest}
+      className="inline-flex h-5 w-8.5 shrink-0 items-center rounded-full bg-line-strong p-0.5 transition-colors data-checked:bg-accent data-disabled:opacity-55"
+    >
+      <BaseSwitch.Thumb className="size-4 rounded-full bg-[white] shadow-low transition-transform data-checked:translate-x-3.5" />
+    </BaseSwitch.Root>
+  );
+}

@@ -1,0 +1,49 @@
+import { ChevronLeft, ChevronRight } from 'lucide-react';
+import { IconButton } from './Button.tsx';
+import { countText } from './Time.tsx';
+
+/** How many a page of a list has. */
+export const pageSize = 50;
+
+/** From where to where one looks, of how many. `page` counts from 1. */
+export function Pagination({
+  page,
+  total,
+  size = pageSize,
+  onPage,
+}: {
+  page: number;
+  total: number;
+  size?: number;
+  onPage: (page: number) => void;
+}) {
+  const last = Math.max(1, Math.ceil(total / size));
+  const first = total === 0 ? 0 : (page - 1) * size + 1;
+  return (
+    <nav
+      aria-label="Pages"
+      className="flex items-center justify-between gap-3 border-t px-4 py-1.5 text-[13px] text-muted"
+    >
+      <span className="tabular-nums">
+        {countText(first)}–{countText(Math.min(page * size, total))} of {countText(total)}
+      </span>
+      <span className="flex items-center gap-1">
+        <IconButton
+          label="Previous page"
+          icon={<ChevronLeft />}
+          disabled={page <= 1}
+          onClick={() => onPage(page - 1)}
+        />
+        <span className="tabular-nums">
+          {countText(page)} / {countText(last)}
+        </span>
+        <IconButton
+          label="Next page"
+          icon={<ChevronRight />}
+          disabled={page >= last}
+          onClick={() => onPage(page + 1)}
+        />
+      </span>
+    </nav>
+  );
+}

@@ -1,0 +1,82 @@
+import type { ReactNode } from 'react';
+import { classes } from './classes.ts';
+
+export interface Column<Row> {
+  readonly header: string;
+  readonly cell: (row: Row) => ReactNode;
+  /** Numbers stand at the right, with their unit. */
+  readonly align?: 'right';
+  /** Left out where there is no room for it. */
+  readonly from?: 'sm' | 'md' | 'lg';
+  /** Takes the room that is left, and is cut where there is none. */
+  readonly grows?: boolean;
+}
+
+const shownFrom = { sm: 'max-sm:hidden', md: 'max-md:hidden', lg: 'max-lg:hidden' };
+
+/**
+ * A list of things as rows. A `RowLink` in the first column makes the whole row lead there. `caption`
+ * says what it lists to those who do not see the page.
+ */
+export function Table<Row>({
+  caption,
+  columns,
+  rows,
+  rowKey,
+  empty,
+}: {
+  caption: string;
+  columns: readonly Column<Row>[];
+  rows: readonly Row[];
+  rowKey: (row: Row) => string;
+  /** Shown instead of a table without rows. */
+  empty?: ReactNode;
+}) {
+  if (rows.length === 0 && empty !== undefined) return empty;
+  const cellClasses = (column: Column<Row>) =>
+    classes(
+      'px-4 py-2.5 first:pl-4 last:pr-4 max-sm:px-3',
+      column.align === 'right' && 'text-right tabular-nums',
+      column.from && shownFrom[column.from],
+      column.grows ? 'w-full max-w-0 truncate' : 'whitespace-nowrap',
+    );
+  return (
+    <div className="overflow-x-auto">
+      <table className="w-full text-[13px]">
+        <caption className="sr-only">{caption}</caption>
+        <thead>
+          <tr className="border-b bg-sunken text-left text-xs text-muted">
+            {columns.map((column) => (
+              <th
+                key={column.header}
+                scope="col"
+                className={classes(cellClasses(column), 'py-2 font-medium')}
+              >
+                {column.header}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr
+              key={rowKey(row)}
+              className="relative border-b transition-colors last:border-0 hover:bg-hover"
+            >
+              {columns.map((column) => (
+                <td key={column.header} className={cellClasses(column)}>
+                  {column.cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** For the link of a row: it covers the row, so that a click anywhere follows it. */
+export const rowLink = 'font-medium after:absolute after:inset-0 hover:underline';
+/** For what can be pressed within such a row: it lies above the link. */
+export const aboveRowLink = 'relative z-10';

@@ -1,0 +1,75 @@
+/** Times and amounts, one way of writing each. */
+import { useSyncExternalStore } from 'react';
+
+const second = 1_000;
+const minute = 60 * second;
+const hour = 60 * minute;
+const day = 24 * hour;
+
+/** One clock for all relative times of a page. */
+let now = Date.now();
+const listeners = new Set<() => void>();
+let timer: ReturnType<typeof setInterval> | undefined;
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  timer ??= setInterval(() => {
+    now = Date.now();
+    for (const one of listeners) one();
+  }, second);
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  };
+}
+
+/** Milliseconds since the epoch, newly each second. */
+export const useNow = (): number => useSyncExternalStore(subscribe, () => now);
+
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' });
+
+/** `3 min. ago`, `in 2 hr.`. */
+export function relativeTime(time: number, at: number): string {
+  const ms = time - at;
+  const size = Math.abs(ms);
+  if (size < 5 * second) return 'now';
+  if (size < minute) return relative.format(Math.trunc(ms / second), 'second');
+  if (size < hour) return relative.format(Math.trunc(ms / minute), 'minute');
+  if (size < day) return relative.format(Math.trunc(ms / hour), 'hour');
+  return relative.format(Math.trunc(ms / day), 'day');
+}
+
+/** `2026-11-22 09:00:00 UTC`. */
+export const exactTime = (value: string): string => `${value.slice(0, 19).replace('T', ' ')} UTC`;
+
+/** A time as one says it, with the exact one on hover; `exact` shows that one instead. */
+export function Time({ value, exact = false }: { value: string | null; exact?: boolean }) {
+  const at = useNow();
+  if (value === null) return <span className="text-muted">–</span>;
+  const said = exactTime(value);
+  return (
+    <time dateTime={value} title={said} className="whitespace-nowrap tabular-nums">
+      {exact ? said : relativeTime(Date.parse(value), Math.max(at, 0))}
+    </time>
+  );
+}
+
+/** `0 ms`, `340 ms`, `2.4 s`, `3 min 20 s`, `1 h 5 min`. */
+export function durationText(ms: number): string {
+  if (ms < second) return `${Math.round(ms)} ms`;
+  if (ms < minute) return `${(ms / second).toFixed(ms < 10 * second ? 1 : 0)} s`;
+  if (ms < hour) return `${Math.floor(ms / minute)} min ${Math.round((ms % minute) / second)} s`;
+  return `${Math.floor(ms / hour)} h ${Math.round((ms % hour) / minute)} min`;
+}
+
+export function Duration({ ms }: { ms: number | null }) {
+  if (ms === null) return <span className="text-muted">–</span>;
+  return <span className="whitespace-nowrap tabular-nums">{durationText(ms)}</span>;
+}
+
+const plain = new Intl.NumberFormat('en');
+
+/** A number with its thousands apart; a dash for one that nobody knows. */
+export const countText = (n: number | null): string => (n === null ? '–' : plain.format(n));

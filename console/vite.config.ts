@@ -1,0 +1,51 @@
+/** Builds the console into files for `/console/`, and beside each one compressed as browsers take it. */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import tailwindcss from '@tailwindcss/vite';
+import react from '@vitejs/plugin-react';
+import { defineConfig, type Plugin } from 'vite';
+
+/** Smaller ones gain nothing. */
+const compressedBytesMin = 1_024;
+
+/** Compressed once here and not for each request. */
+function compressed(): Plugin {
+  return {
+    name: 'compressed',
+    apply: 'build',
+    writeBundle({ dir }) {
+      if (dir === undefined) return;
+      for (const name of readdirSync(dir, { recursive: true, encoding: 'utf8' })) {
+        if (!/\.(?:js|css|svg|html)$/.test(name)) continue;
+        const file = join(dir, name);
+        const bytes = readFileSync(file);
+        if (bytes.length < compressedBytesMin) continue;
+        writeFileSync(`${file}.gz`, gzipSync(bytes, { level: 9 }));
+        const params = { [constants.BROTLI_PARAM_QUALITY]: 9 };
+        writeFileSync(`${file}.br`, brotliCompressSync(bytes, { params }));
+      }
+    },
+  };
+}
+
+export default defineConfig({
+  base: '/console/',
+  plugins: [react(), tailwindcss(), compressed()],
+  build: {
+    target: 'es2023',
+    modulePreload: { polyfill: false },
+    // The content security policy lets no data: address be a font or a script.
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+  },
+  server: {
+    // For work on the console itself: `npm run console:dev` beside a running platform.
+    proxy: Object.fromEntries(
+      ['/api', '/admin', '/health', '/console/session'].map((path) => [
+        path,
+        process.env['SKILLWRIGHT_URL'] ?? 'http://127.0.0.1:3000',
+      ]),
+    ),
+  },
+});

@@ -1,0 +1,106 @@
+/**
+ * The console over HTTP: its files, and the sessions of those who use it. The page may load scripts
+ * and styles from here alone, and it talks to this platform alone.
+ */
+import fastifyStatic from '@fastify/static';
+import { Type } from 'typebox';
+import type { RateLimiter } from '../http/rate-limit.ts';
+import type { Server } from '../http/server.ts';
+import { PlatformError } from '../kernel/errors.ts';
+import type { ConsoleFiles } from './files.ts';
+import type { Sessions } from './sessions.ts';
+
+/** Tries to sign in, by address and minute: enough for people, too few for guessing. */
+const signInsPerMinute = 30;
+const year = 31_536_000;
+
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "font-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+const pageHeaders = {
+  'content-security-policy': contentSecurityPolicy,
+  'referrer-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-cache',
+};
+
+const SignIn = Type.Object(
+  { secret: Type.String({ minLength: 1, maxLength: 4_096 }) },
+  { additionalProperties: false },
+);
+const Entry = Type.Object(
+  { organization_id: Type.String({ minLength: 1, maxLength: 200 }) },
+  { additionalProperties: false },
+);
+
+/** `/` leads to `/console/`; every address below that which is no file is a place within the page. */
+export function consoleRoutes(
+  server: Server,
+  { files, sessions, limiter }: { files: ConsoleFiles; sessions: Sessions; limiter: RateLimiter },
+): void {
+  const hidden = { hide: true };
+
+  server.get('/', { schema: hidden }, (_request, reply) => reply.redirect('/console/', 302));
+  server.get('/console', { schema: hidden }, (_request, reply) => reply.redirect('/console/', 302));
+
+  server.post(
+    '/console/session',
+    { schema: { ...hidden, body: SignIn } },
+    async (request, reply) => {
+      const { allowed, retryAfter } = await limiter.hit(
+        `sign-in:${request.ip}`,
+        signInsPerMinute,
+        true,
+      );
+      if (!allowed) {
+        throw new PlatformError('rate_limit_exceeded', 'Too many tries: wait a moment', {
+          retryAfter,
+        });
+      }
+      const { cookie, session } = await sessions.open(request, request.body.secret);
+      return reply.headers({ 'set-cookie': cookie, ...unkept }).send(session);
+    },
+  );
+  server.get('/console/session', { schema: hidden }, async (request, reply) => {
+    const read = await sessions.read(request);
+    if (read === null) return reply.status(204).headers(unkept).send();
+    if (read.cookie !== null) reply.header('set-cookie', read.cookie);
+    return reply.headers(unkept).send(read.session);
+  });
+  server.put('/console/session', { schema: { ...hidden, body: Entry } }, async (request, reply) => {
+    const { cookie, session } = await sessions.enter(request, request.body.organization_id);
+    return reply.headers({ 'set-cookie': cookie, ...unkept }).send(session);
+  });
+  server.delete('/console/session', { schema: hidden }, (request, reply) =>
+    reply.status(204).header('set-cookie', sessions.ended(request)).send(),
+  );
+
+  server.register(fastifyStatic, {
+    serve: false,
+    preCompressed: true,
+    dotfiles: 'ignore',
+    root: import.meta.dirname,
+  });
+  server.get('/console/*', { schema: hidden }, async (request, reply) => {
+    const root = await files();
+    const name = (request.params as { '*': string })['*'];
+    if (name.startsWith('assets/')) {
+      reply.header('x-content-type-options', 'nosniff');
+      // Their names change with their content.
+      return reply.sendFile(name, root, { immutable: true, maxAge: year * 1000 });
+    }
+    const file = /\.\w+$/.test(name) ? name : 'index.html';
+    return reply.headers(pageHeaders).sendFile(file, root, { cacheControl: false });
+  });
+}
+
+const unkept = { 'cache-control': 'no-store' };

@@ -1,0 +1,141 @@
+/**
+ * The built files of the console. They are built when a platform starts and their sources have changed
+ * since the last time, in a process of their own, so that the platform is ready meanwhile; whoever
+ * opens the console waits for them. An installation without the sources has files that were built
+ * before, such as an image's.
+ */
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { PlatformError } from '../kernel/errors.ts';
+import type { Logger } from '../kernel/log.ts';
+
+/** The directory of the built files, as soon as they are there; `503` where they cannot be had. */
+export type ConsoleFiles = () => Promise<string>;
+
+const directory = join(import.meta.dirname, '../../console');
+const built = join(directory, 'dist');
+/** Within the built files: what they were built from. */
+const stampName = '.built-from';
+const buildTimeoutMs = 120_000;
+
+/** Builds the files if they are stale. Call it once a process. */
+export function prepareConsole(log: Logger): ConsoleFiles {
+  const fingerprint = fingerprintOfSources();
+  if (fingerprint === null || isBuiltFrom(fingerprint)) return async () => directoryOfFiles();
+  const building = build(fingerprint, log);
+  // Heard by whoever asks for a file; the platform runs without them.
+  building.catch((error: unknown) => log.error({ err: error }, 'the console could not be built'));
+  return async () => {
+    try {
+      await building;
+    } catch (cause) {
+      throw unavailable('The console could not be built; the log says why', cause);
+    }
+    return directoryOfFiles();
+  };
+}
+
+function directoryOfFiles(): string {
+  if (!existsSync(join(built, 'index.html'))) {
+    throw unavailable('This installation has no console: its files were not built');
+  }
+  return built;
+}
+
+const unavailable = (message: string, cause?: unknown) =>
+  new PlatformError('service_unavailable', message, { retryAfter: 60, cause });
+
+function isBuiltFrom(fingerprint: string): boolean {
+  const stamp = join(built, stampName);
+  return existsSync(stamp) && readFileSync(stamp, 'utf8') === fingerprint;
+}
+
+/** Of everything that the files are made of; null where the sources, or what builds them, are not there. */
+function fingerprintOfSources(): string | null {
+  if (viteProgram() === null) return null;
+  const names = ['index.html', 'package.json', 'tsconfig.json', 'vite.config.ts'];
+  const sources = globSync('{src,public}/**/*.{ts,tsx,css,svg,js}', { cwd: directory }).sort();
+  const lock = join(directory, '../package-lock.json');
+  const hash = createHash('sha256');
+  for (const name of [...names, ...sources]) {
+    const file = join(directory, name);
+    if (!existsSync(file)) return null;
+    hash.update(`${name}\n`).update(readFileSync(file));
+  }
+  if (existsSync(lock)) hash.update(readFileSync(lock));
+  return hash.digest('hex');
+}
+
+/** The program of the bundler; null where it is not installed. */
+function viteProgram(): string | null {
+  try {
+    const manifest = createRequire(join(directory, 'package.json')).resolve('vite/package.json');
+    return join(dirname(manifest), 'bin/vite.js');
+  } catch {
+    return null;
+  }
+}
+
+async function build(fingerprint: string, log: Logger): Promise<void> {
+  const program = viteProgram() as string;
+  const begun = performance.now();
+  log.info('building the console: its sources are new since the last start');
+  // Of its own, so that two that start together do not write into each other's.
+  const fresh = `${built}.${process.pid}`;
+  try {
+    await run([program, 'build', '--outDir', fresh, '--emptyOutDir', '--logLevel', 'error']);
+    writeFileSync(join(fresh, stampName), fingerprint);
+    replace(fresh);
+  } finally {
+    rmSync(fresh, { recursive: true, force: true });
+  }
+  log.info({ seconds: Math.round((performance.now() - begun) / 100) / 10 }, 'the console is built');
+}
+
+/** Puts new files where the old ones were. Another process may do the same meanwhile, with the same files. */
+function replace(fresh: string): void {
+  const old = `${fresh}.old`;
+  mkdirSync(built, { recursive: true });
+  renameSync(built, old);
+  try {
+    renameSync(fresh, built);
+  } catch (error) {
+    if (!existsSync(join(built, 'index.html'))) throw error;
+  } finally {
+    rmSync(old, { recursive: true, force: true });
+  }
+}
+
+function run(args: readonly string[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, {
+      cwd: directory,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: buildTimeoutMs,
+      // Nothing of the platform's secrets, and nothing that would hold up its stop.
+      env: { PATH: process.env['PATH'] ?? '', NODE_ENV: 'production' },
+    });
+    let said = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        said = `${said}${text}`.slice(-4_000);
+      });
+    }
+    child.on('error', reject);
+    child.on('close', (code, signal) => {
+      if (code === 0) resolve();
+      else reject(new Error(`vite build ended with ${code ?? signal}: ${said.trim()}`));
+    });
+  });
+}
