@@ -30,6 +30,8 @@ const mayUse = {
   triggers: [...ground, 'api-keys', 'skills', 'agents', 'jobs'],
   mcp: [...ground, 'jobs'],
   webhooks: [...ground, 'egress', 'agents'],
+  // Told of jobs by whoever puts it together, so that no slice has to know that it is counted.
+  statistics: [...ground, 'skills'],
   move: ['kernel', 'database', 'memories'],
 };
 
