@@ -14,7 +14,7 @@ import { type WindowName, windows } from './windows.ts';
 /** Skills, scheduled jobs, triggers and keys that one answer lists. */
 const listedMax = 200;
 /** Days, the last included, of which is told which keys ran a skill. */
-export const keyDays = 30;
+const keyDays = 30;
 
 /** What the statistics are told by others. */
 export interface StatisticsSources {
