@@ -31,6 +31,8 @@ const mayUse = {
   mcp: [...ground, 'jobs'],
   webhooks: [...ground, 'egress', 'agents'],
   console: [...ground, 'api-keys'],
+  // Told of jobs by whoever puts it together, so that no slice has to know that it is counted.
+  statistics: [...ground, 'skills'],
   move: ['kernel', 'database', 'memories'],
 };
 

@@ -201,6 +201,24 @@ const others: Fill = async (db, { jobs: count }) => {
     select case when o < 250 then '${large}' else 'org-' || o end, 'agent', 'agent-' || o,
       to_char(now() - d * interval '1 day', 'YYYY-MM-DD'), 100, 1
     from generate_series(0, 299) as o, generate_series(0, 364) as d`);
+  // As many skills as an answer lists, each busy in every stretch, and a skill with many keys.
+  const now = Date.now();
+  await db.query(`insert into run_statistics
+    select org, seconds, start, 'text', 'skill-' || skill, 'v1.0', 3, 2, 1, 0, 300, 200, 100, 20
+    from (values ('${large}'), ('medium')) as orgs(org), generate_series(1, 200) as skill,
+      (select 60 as seconds, ${now - (now % 60_000)}::bigint - i * 60000 as start
+        from generate_series(0, 179) as i
+      union all select 900, ${now - (now % 900_000)}::bigint - i * 900000
+        from generate_series(0, 104) as i) as stretches`);
+  await db.query(`insert into skill_key_runs
+    select 'org-' || o, 'text', 'skill-1', 'v1.0', fill_id(o, 'key' || o), to_char(now() - d * interval '1 day', 'YYYY-MM-DD'), 5, ${now}
+    from generate_series(1, 1000) as o, generate_series(0, 34) as d`);
+  await db.query(`insert into skill_key_runs
+    select '${large}', 'text', 'skill-' || s, 'v1.0', fill_id(o, 'key' || o), to_char(now() - d * interval '1 day', 'YYYY-MM-DD'), 5, ${now}
+    from generate_series(1, 500) as o, generate_series(0, 34) as d, generate_series(1, 3) as s`);
+  await db.query(`insert into skills (id, category, skill_name, version, display_name, description, parameters_schema,
+      output_schema, required_scopes, timeout_ms, max_attempts, defined, deprecated, created_at, updated_at)
+    values ('explained', 'text', 'skill-1', 'v1.0', '', '', '{}', '{}', '[]', 1, 1, 1, 0, 0, 0)`);
 };
 
 async function memories(database: Database, count: number): Promise<void> {

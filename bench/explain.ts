@@ -25,6 +25,7 @@ import { systemClock } from '../src/kernel/clock.ts';
 import { notFound } from '../src/kernel/errors.ts';
 import { createLogger } from '../src/kernel/log.ts';
 import { deleteExpiredRuns } from '../src/schedules/retention.ts';
+import { deleteOldStatistics } from '../src/statistics/retention.ts';
 import { deleteOldUsage } from '../src/usage/retention.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { scriptedPool } from '../test/support/scripted-pool.ts';
@@ -437,6 +438,11 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     get('/admin/api-keys', '', { excused: 'shows every key' }),
     get(`/admin/organizations/${large}/credentials`),
     get('/metrics'),
+    get('/api/statistics'),
+    get('/api/statistics', 'window=day'),
+    get('/api/statistics', '', { of: 'small' }),
+    get('/api/skills/text/v1.0/skill-1/usages'),
+    get('/api/skills/text/v1.0/skill-1/usages', '', { of: 'small' }),
     task('sweep of jobs', () => slices.recovery.sweep()),
     task('sweep of deliveries', () => slices.outgoing.recovery.sweep()),
     task('dispatch of events', () => slices.outgoing.dispatcher.dispatch()),
@@ -472,6 +478,7 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
       once: true,
     }),
     task('retention of usage', () => deleteOldUsage(parts), { once: true }),
+    task('retention of statistics', () => deleteOldStatistics(parts), { once: true }),
   ];
 }
 

@@ -134,8 +134,10 @@ export function createJournals(parts: {
   isHeld(tx: Transaction, job: ThinkingJob): Promise<boolean>;
   /** The scheduled job that a job is a run of. */
   scheduledJobOf(db: Handle, jobId: string): Promise<string | undefined>;
+  /** Told of what a call is known to have used, after the commit. */
+  observe?(job: ThinkingJob, usage: Usage): void;
 }): Journals {
-  const { database, conversations, reservations, clock, isHeld, scheduledJobOf } = parts;
+  const { database, conversations, reservations, clock, isHeld, scheduledJobOf, observe } = parts;
 
   async function ownersOf(db: Handle, job: ThinkingJob): Promise<UsageOwner[]> {
     const owners: UsageOwner[] = [
@@ -264,6 +266,7 @@ export function createJournals(parts: {
           }
           const { startedAt: reservedAt, reserved } = call;
           await reservations.charge(tx, [{ ...owning, reservedAt, reserved, usage, estimated }]);
+          if (observe !== undefined) tx.afterCommit(() => observe(job, usage));
           if (planned.length > 0) {
             await insertSteps(
               tx,

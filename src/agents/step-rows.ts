@@ -10,6 +10,9 @@ export interface ThinkingJob {
   readonly api_key_id: string;
   readonly conversation_id: string;
   readonly trigger_type: string;
+  readonly skill_category: string;
+  readonly skill_name: string;
+  readonly skill_version: string;
 }
 
 /** Why a step has no answer. */

@@ -6,6 +6,7 @@ import { isUnavailable } from '../kernel/errors.ts';
 import { type Repeated, repeat } from '../kernel/repeat.ts';
 import { beatEveryMs } from '../processes/processes.ts';
 import { deleteExpiredRuns } from '../schedules/retention.ts';
+import { deleteOldStatistics } from '../statistics/retention.ts';
 import { deleteOldUsage } from '../usage/retention.ts';
 import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
@@ -20,6 +21,8 @@ const retentionEveryMs = 60 * 60 * 1000;
 /** Between two looks for memories of deleted agents. */
 const purgeEveryMs = 10_000;
 
+/** Between two writes of what was counted: what a crash may take with it. */
+const recordEveryMs = 1_000;
 /** Between two looks for runs that another process wants stopped, should nobody have told this one. */
 const cancelledEveryMs = 1_000;
 /** Between two looks at what others have changed about skills. */
@@ -37,7 +40,7 @@ export function startBackground(
   writer: string,
 ): Repeated[] {
   const { config, database, cluster, log } = parts;
-  const { recovery, performer, memories, tick, outgoing, processes, skills } = slices;
+  const { recovery, performer, memories, tick, outgoing, processes, skills, recorder } = slices;
   const onTaskError = (err: unknown) =>
     isUnavailable(err)
       ? // A probe has said so already, once.
@@ -46,7 +49,7 @@ export function startBackground(
   const background = (everyMs: number, task: () => Promise<unknown>) =>
     repeat(everyMs, task, onTaskError);
 
-  const tasks: Repeated[] = [];
+  const tasks: Repeated[] = [background(recordEveryMs, () => recorder.flush())];
   if (config.roles.has('worker')) {
     const everyMs = config.jobLeaseMs / 3;
     const lookEveryMs = Math.min(renewAgainMs, everyMs);
@@ -77,6 +80,7 @@ export function startBackground(
       ),
       background(retentionEveryMs, () => outgoing.recovery.deleteExpired(config.retentionDays)),
       background(retentionEveryMs, () => deleteOldUsage({ database, clock })),
+      background(retentionEveryMs, () => deleteOldStatistics({ database, clock })),
       background(retentionEveryMs, async () => processes?.forgetGone()),
     );
   }

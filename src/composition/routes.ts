@@ -23,6 +23,7 @@ import { memoryRoutes } from '../memories/memories.routes.ts';
 import { scheduledJobRoutes } from '../schedules/schedules.routes.ts';
 import { skillAdminRoutes, skillRoutes } from '../skills/skills.routes.ts';
 import { reservedCategories } from '../skills/sources/skill-shape.ts';
+import { statisticsRoutes } from '../statistics/statistics.routes.ts';
 import { triggerRoutes } from '../triggers/triggers.routes.ts';
 import { webhookTriggerRoutes } from '../triggers/webhook-trigger.routes.ts';
 import { usageAdminRoutes, usageRoutes } from '../usage/usage.routes.ts';
@@ -50,7 +51,8 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
     surroundings;
   const { version, database } = parts;
   const { feed, metrics, apiKeys, agents, memories, skills, conversations, credentials } = slices;
-  const { jobs, schedules, usage, budgets, execute, triggers, receive, outgoing } = slices;
+  const { jobs, schedules, statistics, usage, budgets, execute, triggers, receive, outgoing } =
+    slices;
   healthRoutes(target, { health, version });
   metricsRoutes(target, { metrics, source });
   if (!parts.config.roles.has('api')) return;
@@ -80,6 +82,7 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
     });
     scheduledJobRoutes(scope, { schedules });
     usageRoutes(scope, { usage, budgets });
+    statisticsRoutes(scope, { statistics });
     executionRoutes(scope, {
       execute,
       jobs,

@@ -12,6 +12,8 @@ import { createMetrics } from '../http/metrics.ts';
 import { createAccept, type LocalWorker, queueOf } from '../jobs/accept.ts';
 import { createExecute } from '../jobs/execute.ts';
 import { createJobFeed, createSharedJobFeed } from '../jobs/feed.ts';
+import { countUnendedOf } from '../jobs/job-lists.store.ts';
+import { findOldestDueOf } from '../jobs/jobs.store.ts';
 import { createJobs } from '../jobs/jobs.ts';
 import { createPerformer } from '../jobs/perform.ts';
 import { createRecovery } from '../jobs/recover.ts';
@@ -27,13 +29,15 @@ import { createRunMemories } from '../memories/run-memory.ts';
 import { createProcesses } from '../processes/processes.ts';
 import type { Consumer } from '../queue/queue.ts';
 import { scheduledRuns } from '../schedules/run-ends.ts';
-import { isAgentScheduled } from '../schedules/schedules.store.ts';
+import { isAgentScheduled, listScheduledJobsOfSkill } from '../schedules/schedules.store.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { createTick } from '../schedules/tick.ts';
 import { createSkillRegistry, skillKey, skillKeyParts } from '../skills/registry.ts';
+import { createRecorder } from '../statistics/recorder.ts';
+import { createStatistics } from '../statistics/statistics.ts';
 import { createMappings } from '../triggers/mapping.ts';
 import { createReceive } from '../triggers/receive.ts';
-import { isAgentTriggered } from '../triggers/triggers.store.ts';
+import { isAgentTriggered, listTriggersOfSkill } from '../triggers/triggers.store.ts';
 import { createTriggers } from '../triggers/triggers.ts';
 import { createBudgets } from '../usage/budgets.ts';
 import { createUsage } from '../usage/usage.ts';
@@ -111,6 +115,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   if (executors === null) await skills.refresh();
   else await skills.register(definitions, processes?.skills());
 
+  const recorder = createRecorder({ database, clock, log });
   const { journals, thinking } = composeThinking({
     config,
     log,
@@ -123,6 +128,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     credentials,
     skills,
     definitions,
+    recorder,
   });
 
   /** Whoever runs the jobs of a queue here, once the platform takes work. */
@@ -132,7 +138,14 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     begin: (job) => workers.get(queueOf(job.trigger_type))?.run(job.id, () => performer.begin(job)),
     leaseMs: config.jobLeaseMs,
   };
-  const accept = createAccept({ database, queue, clock, writer, worker });
+  const accept = createAccept({
+    database,
+    queue,
+    clock,
+    writer,
+    worker,
+    observe: (accepted) => recorder.accepted(accepted),
+  });
   const backoff = { baseMs: config.retryBackoffMs, maxMs: backoffMaxMs };
   const settle = createSettle({
     database,
@@ -149,6 +162,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
       const error = 'error' in verdict ? verdict.error : null;
       const name = queueOf(job.trigger_type);
       metrics.attemptEnded(name, tookMs, error?.code ?? null);
+      if (verdict.status !== 'queued') recorder.ended(job, verdict.status, tookMs);
       if (verdict.status === 'completed' || verdict.status === 'failed') {
         metrics.jobEnded(name, verdict.status);
       }
@@ -218,6 +232,20 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
       cluster?.bus.send('cancellations', jobId);
     },
     scheduled: scheduledRuns,
+    observeCancelled(cancelled) {
+      for (const job of cancelled) recorder.ended(job, 'cancelled', 0);
+    },
+  });
+  const statistics = createStatistics({
+    database,
+    clock,
+    skills,
+    sources: {
+      unended: (...asked) => countUnendedOf(database.read, ...asked),
+      oldestDue: (...asked) => findOldestDueOf(database.read, ...asked),
+      scheduledJobs: (...asked) => listScheduledJobsOfSkill(database.read, ...asked),
+      triggers: (...asked) => listTriggersOfSkill(database.read, ...asked),
+    },
   });
   const schedules = createSchedules({
     database,
@@ -273,6 +301,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     recovery,
     jobs,
     schedules,
+    statistics,
+    recorder,
     usage,
     budgets,
     tick,

@@ -19,6 +19,7 @@ import { scheduledRuns } from '../schedules/run-ends.ts';
 import { type SkillRegistry, skillKey } from '../skills/registry.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { readSkillFile } from '../skills/sources/skill-folder.ts';
+import type { Recorder } from '../statistics/recorder.ts';
 import { createReservations } from '../usage/reservations.ts';
 
 export function composeThinking(parts: {
@@ -33,8 +34,9 @@ export function composeThinking(parts: {
   credentials: Credentials;
   skills: SkillRegistry;
   definitions: readonly LoadedSkill[];
+  recorder: Pick<Recorder, 'used'>;
 }): { journals: Journals; thinking: Thinking } {
-  const { config, database, clock, apiKeys, conversations, credentials, skills } = parts;
+  const { config, database, clock, apiKeys, conversations, credentials, skills, recorder } = parts;
   const journals = createJournals({
     database,
     conversations,
@@ -42,6 +44,7 @@ export function composeThinking(parts: {
     clock,
     isHeld,
     scheduledJobOf: scheduledRuns.scheduledJobOf,
+    observe: (job, used) => recorder.used(job, used),
   });
   const models = createModels({
     clock,

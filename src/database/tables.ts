@@ -509,6 +509,43 @@ export interface AgentTriggersTable {
   updated_at: number;
 }
 
+/**
+ * What became of an organization's runs of a skill version in a stretch of time: counters that every
+ * process adds to.
+ */
+export interface RunStatisticsTable {
+  organization_id: string;
+  /** How long the stretch is: 60 or 900. */
+  seconds: number;
+  /** When it begins: a multiple of its length, in UTC. */
+  start: number;
+  skill_category: string;
+  skill_name: string;
+  skill_version: string;
+  accepted: number;
+  completed: number;
+  failed: number;
+  cancelled: number;
+  /** Of the last attempts of those that completed or failed: all together, and the longest. */
+  duration_ms: number;
+  longest_ms: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+}
+
+/** How often an API key ran a skill version on a day. */
+export interface SkillKeyRunsTable {
+  organization_id: string;
+  skill_category: string;
+  skill_name: string;
+  skill_version: string;
+  api_key_id: string;
+  /** `YYYY-MM-DD`, UTC. */
+  day: string;
+  runs: number;
+  last_used_at: number;
+}
+
 export interface Tables {
   organizations: OrganizationsTable;
   api_keys: ApiKeysTable;
@@ -540,4 +577,6 @@ export interface Tables {
   webhook_attempts: WebhookAttemptsTable;
   webhook_delivery_counts: WebhookDeliveryCountsTable;
   agent_triggers: AgentTriggersTable;
+  run_statistics: RunStatisticsTable;
+  skill_key_runs: SkillKeyRunsTable;
 }

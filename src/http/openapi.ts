@@ -51,6 +51,7 @@ const tags = [
   { name: 'Webhooks', description: 'Who outside is told what happened, and what became of it.' },
   { name: 'Credentials', description: "Organizations' own accounts with providers of models." },
   { name: 'Usage', description: 'The tokens that were used, by day, and budgets that limit them.' },
+  { name: 'Statistics', description: 'What became of runs in the last hour and the last day.' },
   { name: 'Operations', description: 'Health, metrics and this documentation.' },
 ];
 

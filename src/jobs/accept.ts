@@ -94,8 +94,10 @@ export function createAccept(parts: {
   writer: string;
   /** Left out where nothing runs in this process. */
   worker?: LocalWorker;
+  /** Told of jobs that were accepted, after the commit. */
+  observe?(jobs: readonly NewJob[]): void;
 }): Accept {
-  const { database, queue, clock, writer, worker } = parts;
+  const { database, queue, clock, writer, worker, observe } = parts;
 
   async function within(tx: Transaction, requests: readonly WorkRequest[]): Promise<Acceptance[]> {
     const now = clock.now();
@@ -135,7 +137,10 @@ export function createAccept(parts: {
     const continued = new Set(requests.map(({ conversationId }) => conversationId));
     const begun = jobs.filter((job) => !continued.has(job.conversation_id));
     await record(tx, jobs, { claimed, begun }, now, now + (worker?.leaseMs ?? 0), writer);
-    tx.afterCommit(() => announce(jobs, claimed));
+    tx.afterCommit(() => {
+      announce(jobs, claimed);
+      observe?.(jobs);
+    });
     return acceptances;
   }
 

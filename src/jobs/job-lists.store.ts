@@ -200,3 +200,20 @@ export async function countUnended(
     .execute();
   return rows.map((row) => ({ ...row, n: Number(row.n) }));
 }
+
+/** How many jobs of an organization wait and run. */
+export async function countUnendedOf(
+  db: Handle,
+  organizationId: string,
+): Promise<{ queued: number; active: number }> {
+  const rows = await db.kysely
+    .selectFrom('job_counts')
+    .select((eb) => ['status', eb.fn.sum<number>('count').as('n')])
+    .where('organization_id', '=', organizationId)
+    // Literals, for the index of these two.
+    .where(sql<SqlBool>`status in ('queued', 'active')`)
+    .groupBy('status')
+    .execute();
+  const of = (status: JobStatus) => Number(rows.find((row) => row.status === status)?.n ?? 0);
+  return { queued: of('queued'), active: of('active') };
+}

@@ -457,6 +457,26 @@ export async function findOldestDue(
   return (await db.first(oldestInQueue[queue], { now }))?.due_at ?? undefined;
 }
 
+const oldestOf = statement<{ organization_id: string; now: number }>()((db, p) =>
+  db
+    .selectFrom('jobs')
+    .select('run_at')
+    .where('organization_id', '=', p('organization_id'))
+    .where('status', '=', sql.lit('queued'))
+    .where('run_at', '<=', p('now'))
+    .orderBy('run_at')
+    .limit(sql.lit(1)),
+);
+
+/** When the longest waiting job of an organization fell due, undefined when none is due. */
+export async function findOldestDueOf(
+  db: Handle,
+  organizationId: string,
+  now: number,
+): Promise<number | undefined> {
+  return (await db.first(oldestOf, { organization_id: organizationId, now }))?.run_at;
+}
+
 const expired = statement<{ now: number; limit: number }>()((db, p) =>
   db
     .selectFrom('jobs')

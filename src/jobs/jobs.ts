@@ -29,6 +29,12 @@ export type { JobFilters } from './job-lists.store.ts';
 
 const cancelledVerdict: Verdict = { status: 'cancelled', error: cancelledError };
 
+/** What tells whose job it was, and of what. */
+export type CancelledJob = Pick<
+  JobRow,
+  'organization_id' | 'skill_category' | 'skill_name' | 'skill_version'
+>;
+
 export type Jobs = ReturnType<typeof createJobs>;
 
 export function createJobs(parts: {
@@ -43,9 +49,11 @@ export function createJobs(parts: {
   /** Tells whoever runs the job, wherever that is, to stop it. */
   stopRun(jobId: string): void;
   scheduled: ScheduledRuns;
+  /** Told of jobs that were cancelled while they waited, after the commit. */
+  observeCancelled?(jobs: readonly CancelledJob[]): void;
 }) {
   const { database, conversations, skills, agents, accept, feed, clock, writer, stopRun } = parts;
-  const { scheduled } = parts;
+  const { scheduled, observeCancelled } = parts;
 
   /** The organization's job, or `404 not_found`. */
   async function find(organizationId: string, id: string): Promise<JobRow> {
@@ -90,6 +98,7 @@ export function createJobs(parts: {
       for (const job of cancelled) {
         if (feed.isHeard(job.id)) feed.publish(job.id, endingEvent(job, cancelledVerdict, now));
       }
+      if (cancelled.length > 0) observeCancelled?.(cancelled);
     });
     return cancelled.length;
   }

@@ -149,6 +149,30 @@ export async function isAgentScheduled(
   return row !== undefined;
 }
 
+/** Scheduled jobs of an organization that run a skill version, newest first, and how many there are. */
+export async function listScheduledJobsOfSkill(
+  { kysely }: Handle,
+  organizationId: string,
+  skill: { category: string; name: string; version: string },
+  limit: number,
+) {
+  const found = kysely
+    .selectFrom('scheduled_jobs')
+    .where('organization_id', '=', organizationId)
+    .where('skill_category', '=', skill.category)
+    .where('skill_name', '=', skill.name)
+    .where('skill_version', '=', skill.version);
+  const [rows, count] = await Promise.all([
+    found
+      .select(['id', 'agent_id', 'cron_expression', 'enabled'])
+      .orderBy('id', 'desc')
+      .limit(limit)
+      .execute(),
+    found.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirstOrThrow(),
+  ]);
+  return { rows, total: Number(count.n) };
+}
+
 // A literal, not a parameter: else the index of what is due, which is of enabled ones, is not used.
 const enabled = sql.lit(1);
 

@@ -78,12 +78,16 @@ export interface SkillRegistry {
   active(category: string, version: string, name: string): Skill;
   /** As `active`, undefined when there is none. */
   findActive(category: string, version: string, name: string): Skill | undefined;
+  /** The version of that tuple, active or not, or `404 skill_not_found` when it was never registered. */
+  registered(category: string, version: string, name: string): Skill;
   /** The definition that runs already accepted use, active or not; undefined when none is loaded. */
   definition(category: string, version: string, name: string): Skill | undefined;
   /** When the last process that had loaded it went; undefined while one has, or if none ever had. */
   goneSince(category: string, version: string, name: string): number | undefined;
   /** Active skills, sorted by category, name and version; of one category when it is given. */
   list(category?: string): Skill[];
+  /** Every version that was ever registered, in the same order. */
+  listAll(): Skill[];
   /** Deprecates or activates a version (decisions 12); `404 skill_not_found` when it was never registered. */
   setDeprecated(
     category: string,
@@ -174,6 +178,12 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
 
     findActive,
 
+    registered(category, version, name) {
+      const skill = skills.get(skillKey(category, version, name));
+      if (skill === undefined) throw skillNotFound(category, version, name, 'registered');
+      return skill;
+    },
+
     definition(category, version, name) {
       const key = skillKey(category, version, name);
       return rows.get(key)?.defined === 1 ? skills.get(key) : undefined;
@@ -192,10 +202,12 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
         .sort(bySortKey);
     },
 
+    listAll: () => [...skills.values()].sort(bySortKey),
+
     async setDeprecated(category, version, name, deprecated) {
       const key = skillKey(category, version, name);
       const row = rows.get(key);
-      if (row === undefined) throw skillNotFound(category, version, name);
+      if (row === undefined) throw skillNotFound(category, version, name, 'registered');
       if (row.deprecated !== Number(deprecated)) {
         await database.write((tx) =>
           updateSkill(tx, row.id, { deprecated: Number(deprecated), updated_at: clock.now() }),
@@ -222,10 +234,15 @@ function factKey(fact: SkillFacts): string {
   return skillKey(fact.category, fact.version, fact.name);
 }
 
-function skillNotFound(category: string, version: string, name: string): PlatformError {
+function skillNotFound(
+  category: string,
+  version: string,
+  name: string,
+  what: 'active' | 'registered' = 'active',
+): PlatformError {
   return new PlatformError(
     'skill_not_found',
-    `No active skill matches ${skillKey(category, version, name).slice(0, 300)}`,
+    `No ${what} skill matches ${skillKey(category, version, name).slice(0, 300)}`,
   );
 }
 

@@ -8,6 +8,7 @@ import { listedSkill, type SkillRegistry, shownSkill } from './registry.ts';
 
 const tags = ['Skills'];
 const security = [{ apiKey: [] }];
+const adminSecurity = [{ adminBearer: [] }, { adminHeader: [] }];
 
 const listed = {
   id: Id,
@@ -37,6 +38,7 @@ const schemas = {
   parameters_schema: { type: 'object', properties: { text: { type: 'string' } } },
   output_schema: { type: 'object', properties: { text: { type: 'string' } } },
 };
+const ListedSkill = Type.Object(listed, { title: 'ListedSkill' });
 const FullSkill = Type.Object(
   { ...listed, parameters_schema: FreeObject, output_schema: FreeObject },
   {
@@ -57,7 +59,7 @@ export function skillRoutes(server: Server, { skills }: { skills: SkillRegistry 
         summary: 'List the active skills',
         querystring: Type.Object({ category: Type.Optional(Type.String()) }),
         response: {
-          200: Type.Array(Type.Object(listed, { title: 'ListedSkill' }), {
+          200: Type.Array(ListedSkill, {
             description: 'Active skills by category, name and version, without their schemas.',
             examples: [[example]],
           }),
@@ -90,13 +92,54 @@ export function skillRoutes(server: Server, { skills }: { skills: SkillRegistry 
 }
 
 export function skillAdminRoutes(server: Server, { skills }: { skills: SkillRegistry }) {
+  server.get(
+    '/admin/skills',
+    {
+      schema: {
+        tags,
+        security: adminSecurity,
+        operationId: 'listAllSkills',
+        summary: 'List every version that was ever registered',
+        description:
+          'Inactive ones too: deprecated, or loaded by no process any more. is_active tells them apart.',
+        response: {
+          200: Type.Array(ListedSkill, {
+            description: 'All versions by category, name and version, without their schemas.',
+            examples: [[example, { ...example, version: 'v0.9', is_active: false }]],
+          }),
+          ...adminRefusals(),
+        },
+      },
+    },
+    async (_request, reply) => {
+      const found = skills.listAll().map(listedSkill);
+      return reply.header('x-total-count', found.length).send(found);
+    },
+  );
+
+  server.get(
+    '/admin/skills/:category/:version/:skillName',
+    {
+      schema: {
+        tags,
+        security: adminSecurity,
+        operationId: 'getAnySkill',
+        summary: 'Get a version with its schemas, active or not',
+        params: SkillPath,
+        response: { 200: FullSkill, ...adminRefusals('skill_not_found') },
+      },
+    },
+    async ({ params }) =>
+      shownSkill(skills.registered(params.category, params.version, params.skillName)),
+  );
+
   for (const verb of ['deprecate', 'activate'] as const) {
     server.post(
       `/admin/skills/:category/:version/:skillName/${verb}`,
       {
         schema: {
           tags,
-          security: [{ adminBearer: [] }, { adminHeader: [] }],
+          security: adminSecurity,
           operationId: `${verb}Skill`,
           summary: verb === 'deprecate' ? 'Deprecate a version' : 'Activate a version again',
           description:

@@ -144,3 +144,23 @@ export async function isAgentTriggered(
     .executeTakeFirst();
   return row !== undefined;
 }
+
+/** Triggers of an organization that run a skill version, newest first, and how many there are. */
+export async function listTriggersOfSkill(
+  { kysely }: Handle,
+  organizationId: string,
+  skill: { category: string; name: string; version: string },
+  limit: number,
+) {
+  const found = kysely
+    .selectFrom('agent_triggers')
+    .where('organization_id', '=', organizationId)
+    .where('skill_category', '=', skill.category)
+    .where('skill_name', '=', skill.name)
+    .where('skill_version', '=', skill.version);
+  const [rows, count] = await Promise.all([
+    found.select(['id', 'name', 'agent_id', 'active']).orderBy('id', 'desc').limit(limit).execute(),
+    found.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirstOrThrow(),
+  ]);
+  return { rows, total: Number(count.n) };
+}

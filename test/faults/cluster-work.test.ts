@@ -103,6 +103,38 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
     expect(ids(atSecond.events).slice(-3)).toEqual(ids(resumed.events));
   });
 
+  test('what became of runs is the sum over all processes, at either api', async () => {
+    const statistics = async (api: number) =>
+      (await ask(api, 'GET', '/api/statistics?window=day')).body;
+    const before = (await statistics(0)).totals;
+    const jobIds: string[] = [];
+    for (let i = 0; i < 40; i++) {
+      const fails = { fail: { message: 'no', retryable: false } };
+      const { body } = await apiOf(cluster, i % 2).client.request('POST', `/api/${play}`, {
+        key: tenant.key,
+        body: acting(...(i % 4 === 0 ? [fails] : [])),
+      });
+      jobIds.push(body.job_id);
+    }
+    for (const jobId of jobIds) await tenant.jobIn(jobId, 'completed', 'failed');
+
+    await waitFor(
+      async () => {
+        for (const api of [0, 1]) {
+          const { totals, now } = await statistics(api);
+          expect(totals).toMatchObject({
+            accepted: before.accepted + 40,
+            completed: before.completed + 30,
+            failed: before.failed + 10,
+          });
+          expect(now).toEqual({ queued: 0, active: 0, oldest_waiting_seconds: null });
+        }
+        return true;
+      },
+      { describe: 'both apis tell all 40 runs' },
+    );
+  });
+
   test('what happens while Redis is gone is told to whoever follows or waits, once and in order', async () => {
     const [first, second] = [gate(), gate()];
     const jobId = await tenant.start(

@@ -158,6 +158,68 @@ describe('GET /api/skills/:category/:version/:skillName', () => {
   });
 });
 
+describe('GET /admin/skills', () => {
+  test('is every version, active or not, by category, name and version, without schemas', async () => {
+    const tenant = await newTenant(platform);
+    const active = (await tenant.get('/api/skills')).body;
+    const before = await platform.admin('GET', '/admin/skills');
+    expect(before.body).toEqual(active);
+    await set('staged/v1.10/versions', 'deprecate');
+
+    try {
+      const { status, body, headers } = await platform.admin('GET', '/admin/skills');
+
+      expect(status).toBe(200);
+      expect(body.map(nameOf)).toEqual(active.map(nameOf));
+      expect(headers.get('x-total-count')).toBe(String(active.length));
+      const inactive = body.filter(({ is_active }: { is_active: boolean }) => !is_active);
+      expect(inactive.map(nameOf)).toEqual(['staged/v1.10/versions']);
+      expect(Object.keys(inactive[0]).sort()).toEqual(Object.keys(listedFields).sort());
+    } finally {
+      await set('staged/v1.10/versions', 'activate');
+    }
+  });
+
+  test('is for the administrator alone', async () => {
+    const { key } = await newTenant(platform);
+
+    for (const path of ['/admin/skills', '/admin/skills/util/v1.0/echo']) {
+      expectRefusal(await platform.request('GET', path, { key }), 401, 'authentication_required');
+    }
+  });
+});
+
+describe('GET /admin/skills/:category/:version/:skillName', () => {
+  test('is the skill as a client sees it while it is active', async () => {
+    const tenant = await newTenant(platform);
+
+    const { status, body } = await platform.admin('GET', '/admin/skills/util/v1.0/echo');
+
+    expect(status).toBe(200);
+    expect(body).toEqual((await tenant.get('/api/skills/util/v1.0/echo')).body);
+  });
+
+  test('is an inactive version with its schemas, too', async () => {
+    const deprecated = await set('staged/v1.0/sum', 'deprecate');
+    try {
+      const { status, body } = await platform.admin('GET', '/admin/skills/staged/v1.0/sum');
+
+      expect(status).toBe(200);
+      expect(body).toEqual(deprecated.body);
+      expect(body).toMatchObject({ is_active: false, parameters_schema: { type: 'array' } });
+    } finally {
+      await set('staged/v1.0/sum', 'activate');
+    }
+  });
+
+  test('one that was never registered is 404 skill_not_found', async () => {
+    for (const skill of ['util/v9.9/echo', 'nope/v1.0/echo', '__proto__/v1.0/x']) {
+      const answer = await platform.admin('GET', `/admin/skills/${skill}`);
+      expectRefusal(answer, 404, 'skill_not_found');
+    }
+  });
+});
+
 describe('POST /admin/skills/:category/:version/:skillName/deprecate', () => {
   // Each test has a version of its own to take out of use.
   test('answers 200; the version is inactive: neither listed nor found nor executable', async () => {
@@ -248,6 +310,7 @@ describe('a definition that vanished', () => {
     const second = await startStaged({ environment, skillsDirs: stagedSkills.slice(0, 1) });
     const gone = await second.request('GET', '/api/skills/staged/v1.0/play', { key });
     const execution = await second.request('POST', `/api/${play}`, { key, body: acting() });
+    const shown = await second.admin('GET', '/admin/skills/staged/v1.0/play');
     await second.stop();
     const third = await startStaged({ environment });
     const back = await third.request('GET', '/api/skills/staged/v1.0/play', { key });
@@ -255,6 +318,7 @@ describe('a definition that vanished', () => {
 
     expectRefusal(gone, 404, 'skill_not_found');
     expectRefusal(execution, 404, 'skill_not_found');
+    expect(shown.body).toEqual({ ...before.body, is_active: false, updated_at: aTimestamp });
     expect(back.body).toEqual({ ...before.body, updated_at: aTimestamp });
   });
 });

@@ -23,6 +23,7 @@ export const reservedCategories: ReadonlySet<string> = new Set([
   'openapi',
   'scheduled-jobs',
   'skills',
+  'statistics',
   'webhooks',
 ]);
 

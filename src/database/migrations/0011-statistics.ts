@@ -1,0 +1,63 @@
+/** What became of runs in the last hours, who runs which skill, and what an organization waits for. */
+import { type Kysely, sql } from 'kysely';
+import type { Dialect } from '../database.ts';
+import { clusteredIn } from './clustered.ts';
+
+export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  const clustered = clusteredIn(dialect);
+
+  await clustered(
+    db.schema
+      .createTable('run_statistics')
+      .addColumn('organization_id', 'text', (c) => c.notNull())
+      .addColumn('seconds', 'integer', (c) => c.notNull())
+      .addColumn('start', 'bigint', (c) => c.notNull())
+      .addColumn('skill_category', 'text', (c) => c.notNull())
+      .addColumn('skill_name', 'text', (c) => c.notNull())
+      .addColumn('skill_version', 'text', (c) => c.notNull())
+      .addColumn('accepted', 'bigint', (c) => c.notNull())
+      .addColumn('completed', 'bigint', (c) => c.notNull())
+      .addColumn('failed', 'bigint', (c) => c.notNull())
+      .addColumn('cancelled', 'bigint', (c) => c.notNull())
+      .addColumn('duration_ms', 'bigint', (c) => c.notNull())
+      .addColumn('longest_ms', 'bigint', (c) => c.notNull())
+      .addColumn('prompt_tokens', 'bigint', (c) => c.notNull())
+      .addColumn('completion_tokens', 'bigint', (c) => c.notNull())
+      .addPrimaryKeyConstraint('run_statistics_pk', [
+        'organization_id',
+        'seconds',
+        'start',
+        'skill_category',
+        'skill_name',
+        'skill_version',
+      ]),
+  ).execute();
+  await sql`create index run_statistics_age on run_statistics (seconds, start)`.execute(db);
+
+  await clustered(
+    db.schema
+      .createTable('skill_key_runs')
+      .addColumn('organization_id', 'text', (c) => c.notNull())
+      .addColumn('skill_category', 'text', (c) => c.notNull())
+      .addColumn('skill_name', 'text', (c) => c.notNull())
+      .addColumn('skill_version', 'text', (c) => c.notNull())
+      .addColumn('api_key_id', 'text', (c) => c.notNull())
+      .addColumn('day', 'text', (c) => c.notNull())
+      .addColumn('runs', 'bigint', (c) => c.notNull())
+      .addColumn('last_used_at', 'bigint', (c) => c.notNull())
+      .addPrimaryKeyConstraint('skill_key_runs_pk', [
+        'organization_id',
+        'skill_category',
+        'skill_name',
+        'skill_version',
+        'api_key_id',
+        'day',
+      ]),
+  ).execute();
+  await sql`create index skill_key_runs_age on skill_key_runs (day)`.execute(db);
+
+  // What has waited longest of an organization, however much waits of others. By `run_at`, which is when
+  // a queued job is due: an index by `due_at` would look to the planner like the one of all organizations.
+  await sql`create index jobs_waiting on jobs (organization_id, run_at)
+    where status = 'queued'`.execute(db);
+}

@@ -1,0 +1,28 @@
+/** Retention of statistics: what no window shows any more is deleted, a batch at a time. */
+import type { Database } from '../database/database.ts';
+import { deleteInBatches, foundAndDeleted } from '../database/in-batches.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { deleteKeyRuns, deleteRunCounts } from './statistics.store.ts';
+import { firstKeyDay } from './statistics.ts';
+import { windows } from './windows.ts';
+
+/** Rows deleted in one transaction. */
+const rowsMax = 1_000;
+/** Beyond the window, so that nothing is missing of one that somebody asks for just now. */
+const spareMs = 60 * 60 * 1_000;
+
+export async function deleteOldStatistics(parts: {
+  database: Database;
+  clock: Pick<Clock, 'now'>;
+}): Promise<void> {
+  const { database, clock } = parts;
+  for (const { seconds, buckets } of Object.values(windows)) {
+    const before = clock.now() - seconds * 1_000 * buckets - spareMs;
+    await deleteInBatches(database, rowsMax, async (tx) =>
+      foundAndDeleted(await deleteRunCounts(tx, seconds, before, rowsMax)),
+    );
+  }
+  await deleteInBatches(database, rowsMax, async (tx) =>
+    foundAndDeleted(await deleteKeyRuns(tx, firstKeyDay(clock.now()), rowsMax)),
+  );
+}

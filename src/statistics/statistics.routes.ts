@@ -1,0 +1,54 @@
+/** `/api/statistics`, and who uses a skill version. */
+import { callerOf } from '../http/authenticate.ts';
+import { type Query, wordParameter } from '../http/query.ts';
+import { apiRefusals } from '../http/refusals.ts';
+import { SkillPath } from '../http/schemas.ts';
+import type { Server } from '../http/server.ts';
+import { StatisticsOfWindow, UsesOfSkill, WindowAsked } from './statistics.schemas.ts';
+import type { Statistics } from './statistics.ts';
+import { windowNames } from './windows.ts';
+
+const security = [{ apiKey: [] }];
+
+export function statisticsRoutes(server: Server, { statistics }: { statistics: Statistics }) {
+  server.get(
+    '/api/statistics',
+    {
+      schema: {
+        tags: ['Statistics'],
+        security,
+        operationId: 'getStatistics',
+        summary: 'Get what became of runs in the last hour or day',
+        description:
+          'Of the whole organization. What has just happened is counted within about a second.',
+        querystring: WindowAsked,
+        response: { 200: StatisticsOfWindow, ...apiRefusals() },
+      },
+    },
+    (request) => {
+      const window = wordParameter(request.query as Query, 'window', windowNames) ?? 'hour';
+      return statistics.ofWindow(callerOf(request).organizationId, window);
+    },
+  );
+
+  server.get(
+    '/api/skills/:category/:version/:skillName/usages',
+    {
+      schema: {
+        tags: ['Skills'],
+        security,
+        operationId: 'getSkillUsages',
+        summary: 'Get who uses a version of a skill',
+        description:
+          'What of the organization would miss it: to be looked at before it is deprecated, and ' +
+          'afterwards, for inactive versions are answered too.',
+        params: SkillPath,
+        response: { 200: UsesOfSkill, ...apiRefusals('skill_not_found') },
+      },
+    },
+    (request) => {
+      const { category, version, skillName: name } = request.params;
+      return statistics.usesOf(callerOf(request).organizationId, { category, version, name });
+    },
+  );
+}

@@ -1,0 +1,258 @@
+/** Every query on what is counted of runs. */
+import { type AliasedRawBuilder, type SqlBool, sql } from 'kysely';
+import type { Dialect, Handle, Transaction } from '../database/database.ts';
+import { statement } from '../database/statement.ts';
+import type { RunStatisticsTable, SkillKeyRunsTable } from '../database/tables.ts';
+
+export type RunCounts = RunStatisticsTable;
+export type KeyRuns = SkillKeyRunsTable;
+
+/** A skill version. */
+export interface SkillName {
+  readonly category: string;
+  readonly name: string;
+  readonly version: string;
+}
+
+const runKey = [
+  'organization_id',
+  'seconds',
+  'start',
+  'skill_category',
+  'skill_name',
+  'skill_version',
+] as const;
+const runSums = [
+  'accepted',
+  'completed',
+  'failed',
+  'cancelled',
+  'duration_ms',
+  'prompt_tokens',
+  'completion_tokens',
+] as const;
+const runColumns = [...runKey, ...runSums, 'longest_ms'] as const;
+
+/** The column of rows that were given as arrays in one parameter. */
+const given = (i: number, isText: boolean) =>
+  isText ? sql`value->>${sql.lit(i)}` : sql`cast(value->>${sql.lit(i)} as bigint)`;
+const texts: ReadonlySet<string> = new Set([
+  'organization_id',
+  'skill_category',
+  'skill_name',
+  'skill_version',
+  'api_key_id',
+  'day',
+]);
+
+/** The rows of `p('rows')`. In one order for all, so that two processes never wait for each other. */
+function rowsOf(
+  columns: readonly string[],
+  keys: number,
+  dialect: Dialect,
+  rows: ReturnType<typeof sql>,
+) {
+  const selected = columns.map((column, i) => given(i, texts.has(column)));
+  const order = columns.slice(0, keys).map((_, i) => sql.lit(i + 1));
+  const from =
+    dialect === 'sqlite'
+      ? sql`json_each(${rows})`
+      : sql`json_array_elements(${rows}::json) as t(value)`;
+  return sql<never>`select ${sql.join(selected)} from ${from} where true order by ${sql.join(order)}`;
+}
+
+const greater = (dialect: Dialect, table: string, column: string) => {
+  const [own, added] = [sql.ref(`${table}.${column}`), sql.ref(`excluded.${column}`)];
+  return dialect === 'sqlite'
+    ? sql<number>`max(${own}, ${added})`
+    : sql<number>`greatest(${own}, ${added})`;
+};
+
+const addRuns = statement<{ rows: string }>()((db, p, dialect) =>
+  db
+    .insertInto('run_statistics')
+    .columns([...runColumns])
+    .expression(rowsOf(runColumns, runKey.length, dialect, p('rows')))
+    .onConflict((conflict) =>
+      conflict.columns([...runKey]).doUpdateSet((eb) => ({
+        ...Object.fromEntries(
+          runSums.map((column) => [
+            column,
+            eb(`run_statistics.${column}`, '+', eb.ref(`excluded.${column}`)),
+          ]),
+        ),
+        longest_ms: greater(dialect, 'run_statistics', 'longest_ms'),
+      })),
+    ),
+);
+
+/** Adds to what is counted; no two rows may be of the same stretch and skill. */
+export async function addRunCounts(tx: Transaction, rows: readonly RunCounts[]): Promise<void> {
+  if (rows.length > 0) await tx.each(addRuns, [{ rows: arraysOf(rows, runColumns) }]);
+}
+
+const keyOfKeyRuns = [
+  'organization_id',
+  'skill_category',
+  'skill_name',
+  'skill_version',
+  'api_key_id',
+  'day',
+] as const;
+const keyRunColumns = [...keyOfKeyRuns, 'runs', 'last_used_at'] as const;
+
+const addKeys = statement<{ rows: string }>()((db, p, dialect) =>
+  db
+    .insertInto('skill_key_runs')
+    .columns([...keyRunColumns])
+    .expression(rowsOf(keyRunColumns, keyOfKeyRuns.length, dialect, p('rows')))
+    .onConflict((conflict) =>
+      conflict.columns([...keyOfKeyRuns]).doUpdateSet((eb) => ({
+        runs: eb('skill_key_runs.runs', '+', eb.ref('excluded.runs')),
+        last_used_at: greater(dialect, 'skill_key_runs', 'last_used_at'),
+      })),
+    ),
+);
+
+/** As `addRunCounts`, for what keys ran; no two rows may be of the same day, key and skill. */
+export async function addKeyRuns(tx: Transaction, rows: readonly KeyRuns[]): Promise<void> {
+  if (rows.length > 0) await tx.each(addKeys, [{ rows: arraysOf(rows, keyRunColumns) }]);
+}
+
+const arraysOf = <Row>(rows: readonly Row[], columns: readonly (keyof Row)[]) =>
+  JSON.stringify(rows.map((row) => columns.map((column) => row[column])));
+
+/** From one moment to another, in stretches of so many seconds; the last moment excluded. */
+export interface Span {
+  readonly seconds: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+const within = (db: Handle, organizationId: string, { seconds, from, to }: Span) =>
+  db.kysely
+    .selectFrom('run_statistics')
+    .where('organization_id', '=', organizationId)
+    .where('seconds', '=', seconds)
+    .where('start', '>=', from)
+    .where('start', '<', to);
+
+const summed = <C extends string>(columns: readonly C[]) =>
+  columns.map((column) =>
+    // In PostgreSQL the sum is a numeric, which the driver reads as a number all the same.
+    sql<number>`sum(${sql.ref(column)})`.as(column),
+  ) as AliasedRawBuilder<number, C>[];
+
+/** What an organization's runs came to in each stretch in which there were any. */
+export function countsByStart(db: Handle, organizationId: string, span: Span) {
+  return within(db, organizationId, span)
+    .select('start')
+    .select(summed(runSums))
+    .groupBy('start')
+    .execute();
+}
+
+/** The skill versions of which runs ended, those with most of them first. */
+export function countsBySkill(db: Handle, organizationId: string, span: Span, limit: number) {
+  const ended = sql<number>`sum(completed + failed + cancelled)`;
+  return within(db, organizationId, span)
+    .select(['skill_category', 'skill_name', 'skill_version'])
+    .select(summed(['completed', 'failed', 'cancelled', 'duration_ms'] as const))
+    .select((eb) => eb.fn.max<number>('longest_ms').as('longest_ms'))
+    .groupBy(['skill_category', 'skill_name', 'skill_version'])
+    .having(sql<SqlBool>`${ended} > 0`)
+    .orderBy(ended, 'desc')
+    .orderBy('skill_category')
+    .orderBy('skill_name')
+    .orderBy('skill_version')
+    .limit(limit)
+    .execute();
+}
+
+/** The keys of an organization that ran a skill version since a day, the last used first, and how many. */
+export async function keysOfSkill(
+  db: Handle,
+  organizationId: string,
+  { category, name, version }: SkillName,
+  since: string,
+  limit: number,
+) {
+  const used = db.kysely
+    .selectFrom('skill_key_runs')
+    .where('skill_key_runs.organization_id', '=', organizationId)
+    .where('skill_category', '=', category)
+    .where('skill_name', '=', name)
+    .where('skill_version', '=', version)
+    .where('day', '>=', since);
+  const [rows, count] = await Promise.all([
+    used
+      .innerJoin('api_keys', 'api_keys.id', 'api_key_id')
+      .select((eb) => [
+        'api_keys.id',
+        'client_name',
+        eb.fn.sum<number>('runs').as('runs'),
+        eb.fn.max<number>('last_used_at').as('last_used_at'),
+      ])
+      .groupBy(['api_keys.id', 'client_name'])
+      .orderBy('last_used_at', 'desc')
+      .orderBy('api_keys.id')
+      .limit(limit)
+      .execute(),
+    used
+      .select((eb) => eb.fn.count<number>('api_key_id').distinct().as('n'))
+      .executeTakeFirstOrThrow(),
+  ]);
+  return { rows, total: Number(count.n) };
+}
+
+const oldRuns = statement<{ seconds: number; before: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('run_statistics')
+    .select([...runKey])
+    .where('seconds', '=', p('seconds'))
+    .where('start', '<', p('before'))
+    .orderBy('start')
+    .limit(p('limit')),
+);
+const removeRuns = statement<Pick<RunCounts, (typeof runKey)[number]>>()((db, p) => {
+  let query = db.deleteFrom('run_statistics');
+  for (const column of runKey) query = query.where(column, '=', p(column) as never);
+  return query;
+});
+
+/** Deletes at most `limit` stretches of a length that began before `before`; how many were found. */
+export async function deleteRunCounts(
+  tx: Transaction,
+  seconds: number,
+  before: number,
+  limit: number,
+): Promise<number> {
+  const rows = await tx.all(oldRuns, { seconds, before, limit });
+  await tx.each(removeRuns, rows);
+  return rows.length;
+}
+
+const oldKeys = statement<{ before: string; limit: number }>()((db, p) =>
+  db
+    .selectFrom('skill_key_runs')
+    .select([...keyOfKeyRuns])
+    .where('day', '<', p('before'))
+    .orderBy('day')
+    .limit(p('limit')),
+);
+const removeKeys = statement<Pick<KeyRuns, (typeof keyOfKeyRuns)[number]>>()((db, p) => {
+  let query = db.deleteFrom('skill_key_runs');
+  for (const column of keyOfKeyRuns) query = query.where(column, '=', p(column));
+  return query;
+});
+
+/** The same for what keys ran on days before `before`. */
+export async function deleteKeyRuns(
+  tx: Transaction,
+  before: string,
+  limit: number,
+): Promise<number> {
+  const rows = await tx.all(oldKeys, { before, limit });
+  await tx.each(removeKeys, rows);
+  return rows.length;
+}

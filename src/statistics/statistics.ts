@@ -1,0 +1,150 @@
+/** What became of an organization's runs lately, and who uses a skill version. */
+import type { Database } from '../database/database.ts';
+import { type Clock, dayMs, timestamp } from '../kernel/clock.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
+import {
+  countsBySkill,
+  countsByStart,
+  keysOfSkill,
+  type SkillName,
+  type Span,
+} from './statistics.store.ts';
+import { type WindowName, windows } from './windows.ts';
+
+/** Skills, scheduled jobs, triggers and keys that one answer lists. */
+const listedMax = 200;
+/** Days, the last included, of which is told which keys ran a skill. */
+const keyDays = 30;
+
+/** What the statistics are told by others. */
+export interface StatisticsSources {
+  /** How many jobs of an organization wait and run. */
+  unended(organizationId: string): Promise<{ queued: number; active: number }>;
+  /** When its longest waiting job fell due, undefined when none is due. */
+  oldestDue(organizationId: string, now: number): Promise<number | undefined>;
+  scheduledJobs: Lists<{ id: string; agent_id: string; cron_expression: string; enabled: number }>;
+  triggers: Lists<{ id: string; name: string; agent_id: string; active: number }>;
+}
+
+/** What names a skill version: the first of them, and how many there are. */
+type Lists<Row> = (
+  organizationId: string,
+  skill: SkillName,
+  limit: number,
+) => Promise<{ rows: Row[]; total: number }>;
+
+export type Statistics = ReturnType<typeof createStatistics>;
+
+export function createStatistics(parts: {
+  database: Pick<Database, 'read'>;
+  clock: Pick<Clock, 'now'>;
+  skills: Pick<SkillRegistry, 'registered'>;
+  sources: StatisticsSources;
+}) {
+  const { database, clock, skills, sources } = parts;
+
+  return {
+    /** The last hour by minutes, or the last day by quarters of an hour, up to the one under way. */
+    async ofWindow(organizationId: string, window: WindowName) {
+      const now = clock.now();
+      const span = spanOf(window, now);
+      const [unended, oldestDue, counts, bySkill] = await Promise.all([
+        sources.unended(organizationId),
+        sources.oldestDue(organizationId, now),
+        countsByStart(database.read, organizationId, span),
+        countsBySkill(database.read, organizationId, span, listedMax),
+      ]);
+      const total = (name: Exclude<keyof (typeof counts)[number], 'start'>) =>
+        counts.reduce((sum, row) => sum + row[name], 0);
+      return {
+        window,
+        from: timestamp(span.from),
+        to: timestamp(span.to),
+        bucket_seconds: span.seconds,
+        now: {
+          ...unended,
+          oldest_waiting_seconds: oldestDue === undefined ? null : (now - oldestDue) / 1_000,
+        },
+        totals: {
+          accepted: total('accepted'),
+          completed: total('completed'),
+          failed: total('failed'),
+          cancelled: total('cancelled'),
+          prompt_tokens: total('prompt_tokens'),
+          completion_tokens: total('completion_tokens'),
+          total_tokens: total('prompt_tokens') + total('completion_tokens'),
+        },
+        buckets: bucketsOf(span, counts),
+        skills: bySkill.map(({ duration_ms, longest_ms, ...skill }) => {
+          const average = averageOf({ ...skill, duration_ms });
+          return {
+            ...skill,
+            average_duration_ms: average,
+            longest_duration_ms: average === null ? null : longest_ms,
+          };
+        }),
+      };
+    },
+
+    /** What of an organization a version has to do with, active or not; `404` when it never was one. */
+    async usesOf(organizationId: string, skill: SkillName) {
+      skills.registered(skill.category, skill.version, skill.name);
+      const since = firstKeyDay(clock.now());
+      const [scheduledJobs, triggers, keys] = await Promise.all([
+        sources.scheduledJobs(organizationId, skill, listedMax),
+        sources.triggers(organizationId, skill, listedMax),
+        keysOfSkill(database.read, organizationId, skill, since, listedMax),
+      ]);
+      return {
+        scheduled_jobs: scheduledJobs.rows.map((row) => ({ ...row, enabled: row.enabled === 1 })),
+        total_scheduled_jobs: scheduledJobs.total,
+        agent_triggers: triggers.rows.map((row) => ({ ...row, active: row.active === 1 })),
+        total_agent_triggers: triggers.total,
+        api_keys: keys.rows.map((row) => ({
+          ...row,
+          runs: Number(row.runs),
+          last_used_at: timestamp(Number(row.last_used_at)),
+        })),
+        total_api_keys: keys.total,
+      };
+    },
+  };
+}
+
+/** The first day of which is told which keys ran a skill. */
+export function firstKeyDay(now: number): string {
+  return timestamp(now - (keyDays - 1) * dayMs).slice(0, 10);
+}
+
+function spanOf(window: WindowName, now: number): Span {
+  const { seconds, buckets } = windows[window];
+  const width = seconds * 1_000;
+  const to = now - (now % width) + width;
+  return { seconds, from: to - buckets * width, to };
+}
+
+type CountsRow = Awaited<ReturnType<typeof countsByStart>>[number];
+
+/** All buckets of the span, with zeros where nothing happened. */
+function bucketsOf({ seconds, from, to }: Span, counts: readonly CountsRow[]) {
+  const byStart = new Map(counts.map((row) => [row.start, row]));
+  const width = seconds * 1_000;
+  return Array.from({ length: (to - from) / width }, (_, i) => {
+    const row = byStart.get(from + i * width);
+    return {
+      start: timestamp(from + i * width),
+      accepted: row?.accepted ?? 0,
+      completed: row?.completed ?? 0,
+      failed: row?.failed ?? 0,
+      cancelled: row?.cancelled ?? 0,
+      total_tokens: (row?.prompt_tokens ?? 0) + (row?.completion_tokens ?? 0),
+      average_duration_ms: row === undefined ? null : averageOf(row),
+    };
+  });
+}
+
+/** In whole milliseconds, of those that completed or failed; null where there are none. */
+function averageOf(row: Pick<CountsRow, 'completed' | 'failed' | 'duration_ms'>): number | null {
+  const runs = row.completed + row.failed;
+  return runs === 0 ? null : Math.round(row.duration_ms / runs);
+}
