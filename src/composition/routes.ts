@@ -74,7 +74,7 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
       openStream: (organizationId, jobId, after, signal) =>
         jobStream({ database, feed }, organizationId, jobId, after ?? beginning, signal),
     });
-    scheduledJobRoutes(scope, { schedules });
+    scheduledJobRoutes(scope, { schedules, unmatched });
     usageRoutes(scope, { usage, budgets });
     executionRoutes(scope, {
       execute,

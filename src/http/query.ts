@@ -39,7 +39,8 @@ export function pageParameters(
   };
 }
 
-function integerParameter(
+/** An integer from `min` to `max`, `absent` when it is not there. Plain decimal digits only. */
+export function integerParameter(
   query: Query,
   name: string,
   absent: number,
