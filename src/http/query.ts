@@ -1,5 +1,6 @@
 /** Query parameters, read strictly: one value each, clean text, numbers in plain decimal. */
 import { invalid } from '../kernel/errors.ts';
+import { momentIssue, momentOf } from '../kernel/moment.ts';
 import { isCleanText } from '../kernel/text.ts';
 
 export type Query = Readonly<Record<string, unknown>>;
@@ -26,6 +27,15 @@ export function wordParameter<W extends string>(
   const value = textParameter(query, name);
   if (value === undefined || words.includes(value as W)) return value as W | undefined;
   throw invalid(name, `must be one of ${words.join(', ')}`);
+}
+
+/** As `textParameter`, for a moment, in milliseconds. */
+export function momentParameter(query: Query, name: string): number | undefined {
+  const value = textParameter(query, name);
+  if (value === undefined) return undefined;
+  const ms = momentOf(value);
+  if (ms === null) throw invalid(name, momentIssue);
+  return ms;
 }
 
 /** The page asked for. Plain decimal digits only, so that both stores see what was meant. */
