@@ -67,7 +67,7 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
     memoryRoutes(scope, { memories });
     conversationRoutes(scope, { conversations });
     triggerRoutes(scope, { triggers });
-    webhookRoutes(scope, outgoing);
+    webhookRoutes(scope, { ...outgoing, findJob: jobs.find });
     jobRoutes(scope, {
       jobs,
       stopping,

@@ -459,6 +459,8 @@ export interface WebhookDeliveriesTable {
   finished_at: number | null;
   /** The very text that is signed and sent, at every attempt. */
   body: string;
+  /** Id of the job that the event tells of, else of the conversation; null where it is neither. */
+  subject: string | null;
 }
 
 /** An attempt that has ended. */
