@@ -48,7 +48,7 @@ export async function startApp(parts: Parts): Promise<App> {
   const writer = config.isEmbedded ? 'embedded' : newId();
 
   const slices = await composeSlices(parts, clock, writer);
-  const { metrics, processes, recovery, mappings, outgoing } = slices;
+  const { metrics, processes, recovery, mappings, outgoing, triggerCalls } = slices;
   const liveOf = (role: Role) => processes?.live(role) ?? 1;
   const limiter = parts.limiter ?? limiterOf(parts, clock, () => liveOf('api'));
   const health = startHealth(probesOf(parts, slices, clock), clock, log);
@@ -107,6 +107,8 @@ export async function startApp(parts: Parts): Promise<App> {
           elapsed(Math.max(leastMs, endsBy - clock.monotonic()), null, { ref: false }),
         ]);
       await inTime(Promise.all(tasks.map((task) => task.stop())));
+      // Where that fails, what was gathered since the last second is lost, as it may be.
+      await inTime(triggerCalls.flush().catch(() => {}));
       await outgoing.close();
       health.stop();
       await queue.close();

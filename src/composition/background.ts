@@ -20,6 +20,9 @@ const retentionEveryMs = 60 * 60 * 1000;
 /** Between two looks for memories of deleted agents. */
 const purgeEveryMs = 10_000;
 
+/** Between two writings of what triggers were called with. */
+const callsEveryMs = 1_000;
+
 /** Between two looks for runs that another process wants stopped, should nobody have told this one. */
 const cancelledEveryMs = 1_000;
 /** Between two looks at what others have changed about skills. */
@@ -37,7 +40,7 @@ export function startBackground(
   writer: string,
 ): Repeated[] {
   const { config, database, cluster, log } = parts;
-  const { recovery, performer, memories, tick, outgoing, processes, skills } = slices;
+  const { recovery, performer, memories, tick, outgoing, processes, skills, triggerCalls } = slices;
   const onTaskError = (err: unknown) =>
     isUnavailable(err)
       ? // A probe has said so already, once.
@@ -47,6 +50,7 @@ export function startBackground(
     repeat(everyMs, task, onTaskError);
 
   const tasks: Repeated[] = [];
+  if (config.roles.has('api')) tasks.push(background(callsEveryMs, () => triggerCalls.flush()));
   if (config.roles.has('worker')) {
     const everyMs = config.jobLeaseMs / 3;
     const lookEveryMs = Math.min(renewAgainMs, everyMs);
@@ -77,6 +81,7 @@ export function startBackground(
       ),
       background(retentionEveryMs, () => outgoing.recovery.deleteExpired(config.retentionDays)),
       background(retentionEveryMs, () => deleteOldUsage({ database, clock })),
+      background(retentionEveryMs, () => triggerCalls.deleteOld()),
       background(retentionEveryMs, async () => processes?.forgetGone()),
     );
   }

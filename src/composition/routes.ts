@@ -49,6 +49,7 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
   const { version, database } = parts;
   const { feed, metrics, apiKeys, agents, memories, skills, conversations, credentials } = slices;
   const { jobs, schedules, usage, budgets, execute, triggers, receive, outgoing } = slices;
+  const { triggerCalls: calls } = slices;
   healthRoutes(target, { health, version });
   metricsRoutes(target, { metrics, source });
   if (!parts.config.roles.has('api')) return;
@@ -60,13 +61,13 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
     credentialRoutes(scope, { credentials });
     usageAdminRoutes(scope, { usage, budgets });
   });
-  webhookTriggerRoutes(target, { triggers, receive, limiter, unmatched });
+  webhookTriggerRoutes(target, { triggers, receive, calls, clock, limiter, unmatched });
   guarded(target, '/api', apiKeyHook(apiKeys.verify, limiter), unmatched, (scope) => {
     skillRoutes(scope, { skills });
     agentRoutes(scope, { agents });
     memoryRoutes(scope, { memories });
     conversationRoutes(scope, { conversations });
-    triggerRoutes(scope, { triggers });
+    triggerRoutes(scope, { triggers, calls });
     webhookRoutes(scope, { ...outgoing, findJob: jobs.find });
     jobRoutes(scope, {
       jobs,

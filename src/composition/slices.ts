@@ -31,6 +31,7 @@ import { isAgentScheduled } from '../schedules/schedules.store.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { createTick } from '../schedules/tick.ts';
 import { createSkillRegistry, skillKey, skillKeyParts } from '../skills/registry.ts';
+import { createTriggerCalls } from '../triggers/calls.ts';
 import { createMappings } from '../triggers/mapping.ts';
 import { createReceive } from '../triggers/receive.ts';
 import { isAgentTriggered } from '../triggers/triggers.store.ts';
@@ -236,6 +237,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const execute = createExecute({ database, skills, agents, conversations, accept, clock });
   const mappings = createMappings();
   const triggers = createTriggers({ database, clock, agents, skills, mappings });
+  const triggerCalls = createTriggerCalls({ database, clock });
   const receive = createReceive({ database, clock, apiKeys, execute, mappings });
 
   const outgoing = createOutgoingWebhooks({
@@ -279,6 +281,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     execute,
     mappings,
     triggers,
+    triggerCalls,
     receive,
     outgoing,
   };

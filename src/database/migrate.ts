@@ -12,6 +12,7 @@ import { up as thinking } from './migrations/0007-thinking.ts';
 import { up as cluster } from './migrations/0008-cluster.ts';
 import { up as lists } from './migrations/0009-lists.ts';
 import { up as roomForUpdates } from './migrations/0010-room-for-updates.ts';
+import { up as triggerCalls } from './migrations/0012-trigger-calls.ts';
 import { up as deliverySubjects } from './migrations/0013-delivery-subjects.ts';
 import type { Tables } from './tables.ts';
 
@@ -27,6 +28,7 @@ const migrations: Record<string, (db: Kysely<unknown>, dialect: Dialect) => Prom
   '0008-cluster': cluster,
   '0009-lists': lists,
   '0010-room-for-updates': roomForUpdates,
+  '0012-trigger-calls': triggerCalls,
   '0013-delivery-subjects': deliverySubjects,
 };
 

@@ -511,6 +511,24 @@ export interface AgentTriggersTable {
   updated_at: number;
 }
 
+/** A call of a trigger that was answered; the last ones of each are kept. */
+export interface TriggerCallsTable {
+  trigger_id: string;
+  id: string;
+  received_at: number;
+  duration_ms: number;
+  /** HTTP status of the answer. */
+  status: number;
+  /** Code of the error table, null where it was accepted. */
+  error: string | null;
+  message: string | null;
+  job_id: string | null;
+  /** 1 where it repeated an earlier call and was answered with its job. */
+  replayed: number;
+  /** Null where its body was not read. */
+  body_bytes: number | null;
+}
+
 export interface Tables {
   organizations: OrganizationsTable;
   api_keys: ApiKeysTable;
@@ -542,4 +560,5 @@ export interface Tables {
   webhook_attempts: WebhookAttemptsTable;
   webhook_delivery_counts: WebhookDeliveryCountsTable;
   agent_triggers: AgentTriggersTable;
+  trigger_calls: TriggerCallsTable;
 }
