@@ -153,7 +153,8 @@ const webhooks: Fill = async (db, { jobs: count }) => {
       fill_id(fill_at(2 * i), 'event' || 2 * i), 'skill.completed', status, 1, 0, 1,
       case when status in ('pending', 'delivering') then ${Date.now() + day} end, fill_at(2 * i), 0, null,
       fill_at(2 * i), case when status in ('pending', 'delivering') then null else fill_at(2 * i) + 30 end,
-      '{"event":"skill.completed","data":{"job_id":"00000000-0000-7000-8000-000000000000"}}'
+      '{"event":"skill.completed","data":{"job_id":"00000000-0000-7000-8000-000000000000"}}',
+      fill_id(fill_at(2 * i), 'job' || 2 * i)
     from (select i, case when i % 10 < 8 then 0 else i % 900 end as hook,
         case when i > ${count / 2} - 5000 then case when i % 100 = 0 then 'delivering' else 'pending' end
           when i % 50 = 0 then 'failed' else 'delivered' end as status

@@ -307,6 +307,7 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     run,
     ...more,
   });
+  const daysAgo = (days: number) => new Date(Date.now() - days * day).toISOString();
   const skips = { excused: 'skips what lies before the page' };
   const counts = { excused: 'counts what there is' };
   const clock = systemClock;
@@ -373,6 +374,11 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     get('/api/jobs', 'skill_version=v1.0', {
       excused: 'a tenth of the jobs, all long ago, of thousands of kinds',
     }),
+    get('/api/jobs', 'include=timing'),
+    get('/api/jobs', `created_after=${daysAgo(0.25)}`),
+    get('/api/jobs', `created_after=${daysAgo(0.25)}&status=failed&agent_id=agent-0`),
+    get('/api/jobs', `created_after=${daysAgo(0.5)}&created_before=${daysAgo(0.25)}`),
+    get('/api/jobs', `created_before=${daysAgo(2)}`, counts),
     get('/api/jobs', `conversation_id=${middle.conversation_id}`),
     get('/api/jobs', `conversation_id=${job.conversation_id}`),
     get('/api/jobs', '', { of: 'small' }),
@@ -387,6 +393,7 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     get('/api/jobs', 'status=failed&offset=15000', skips),
     get(`/api/jobs/${middle.id}`),
     get(`/api/jobs/${job.id}`),
+    get(`/api/jobs/${middle.id}/deliveries`),
     get(`/api/jobs/${steps.job_id}/steps`),
     get(`/api/jobs/${steps.job_id}/steps`, 'offset=1950'),
     ...conversationFilters.map((query) => get('/api/conversations', query)),

@@ -48,7 +48,7 @@ export async function startApp(parts: Parts): Promise<App> {
   const writer = config.isEmbedded ? 'embedded' : newId();
 
   const slices = await composeSlices(parts, clock, writer);
-  const { metrics, processes, recovery, mappings, outgoing, recorder } = slices;
+  const { metrics, processes, recovery, mappings, outgoing, recorder, triggerCalls } = slices;
   const liveOf = (role: Role) => processes?.live(role) ?? 1;
   const limiter = parts.limiter ?? limiterOf(parts, clock, () => liveOf('api'));
   const health = startHealth(probesOf(parts, slices, clock), clock, log);
@@ -109,6 +109,8 @@ export async function startApp(parts: Parts): Promise<App> {
       await inTime(Promise.all(tasks.map((task) => task.stop())));
       // What was counted since the last time; if it cannot be written, it is lost.
       await inTime(recorder.flush().catch(() => {}));
+      // Where that fails, what was gathered since the last second is lost, as it may be.
+      await inTime(triggerCalls.flush().catch(() => {}));
       await outgoing.close();
       health.stop();
       await queue.close();

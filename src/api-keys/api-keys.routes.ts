@@ -5,6 +5,7 @@ import { Id, Name, Nullable, Slug, Timestamp } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { invalid } from '../kernel/errors.ts';
+import { momentIssue, momentOf } from '../kernel/moment.ts';
 import type { ApiKeys } from './api-keys.ts';
 
 const tags = ['API keys'];
@@ -140,19 +141,10 @@ export function apiKeyRoutes(
   );
 }
 
-const momentPattern =
-  /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})(:(\d{2})(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
-
-/** An ISO 8601 moment with a zone, on a day that exists, after `now`. Milliseconds since the epoch. */
+/** A moment after `now`, in milliseconds. */
 function futureMoment(text: string, now: number): number {
-  const match = momentPattern.exec(text);
-  const ms = match === null ? Number.NaN : Date.parse(text);
-  // Date.parse rolls 30 February over into March.
-  const [year, month, day] = text.slice(0, 10).split('-').map(Number) as [number, number, number];
-  const rolled = new Date(Date.UTC(year, month - 1, day)).getUTCDate() !== day;
-  if (Number.isNaN(ms) || rolled) {
-    throw invalid('expires_at', 'must be an ISO 8601 timestamp with a time zone');
-  }
+  const ms = momentOf(text);
+  if (ms === null) throw invalid('expires_at', momentIssue);
   if (ms <= now) throw invalid('expires_at', 'must lie in the future');
   return ms;
 }

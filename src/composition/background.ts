@@ -23,6 +23,9 @@ const purgeEveryMs = 10_000;
 
 /** Between two writes of what was counted: what a crash may take with it. */
 const recordEveryMs = 1_000;
+/** Between two writings of what triggers were called with. */
+const callsEveryMs = 1_000;
+
 /** Between two looks for runs that another process wants stopped, should nobody have told this one. */
 const cancelledEveryMs = 1_000;
 /** Between two looks at what others have changed about skills. */
@@ -40,7 +43,8 @@ export function startBackground(
   writer: string,
 ): Repeated[] {
   const { config, database, cluster, log } = parts;
-  const { recovery, performer, memories, tick, outgoing, processes, skills, recorder } = slices;
+  const { recovery, performer, memories, tick, outgoing, processes, skills } = slices;
+  const { recorder, triggerCalls } = slices;
   const onTaskError = (err: unknown) =>
     isUnavailable(err)
       ? // A probe has said so already, once.
@@ -50,6 +54,7 @@ export function startBackground(
     repeat(everyMs, task, onTaskError);
 
   const tasks: Repeated[] = [background(recordEveryMs, () => recorder.flush())];
+  if (config.roles.has('api')) tasks.push(background(callsEveryMs, () => triggerCalls.flush()));
   if (config.roles.has('worker')) {
     const everyMs = config.jobLeaseMs / 3;
     const lookEveryMs = Math.min(renewAgainMs, everyMs);
@@ -81,6 +86,7 @@ export function startBackground(
       background(retentionEveryMs, () => outgoing.recovery.deleteExpired(config.retentionDays)),
       background(retentionEveryMs, () => deleteOldUsage({ database, clock })),
       background(retentionEveryMs, () => deleteOldStatistics({ database, clock })),
+      background(retentionEveryMs, () => triggerCalls.deleteOld()),
       background(retentionEveryMs, async () => processes?.forgetGone()),
     );
   }

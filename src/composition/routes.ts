@@ -53,6 +53,7 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
   const { feed, metrics, apiKeys, agents, memories, skills, conversations, credentials } = slices;
   const { jobs, schedules, statistics, usage, budgets, execute, triggers, receive, outgoing } =
     slices;
+  const { triggerCalls: calls } = slices;
   healthRoutes(target, { health, version });
   metricsRoutes(target, { metrics, source });
   if (!parts.config.roles.has('api')) return;
@@ -66,21 +67,21 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
     credentialRoutes(scope, { credentials });
     usageAdminRoutes(scope, { usage, budgets });
   });
-  webhookTriggerRoutes(target, { triggers, receive, limiter, unmatched });
+  webhookTriggerRoutes(target, { triggers, receive, calls, clock, limiter, unmatched });
   guarded(target, '/api', apiKeyHook(apiKeys.verify, limiter, sessions), unmatched, (scope) => {
     skillRoutes(scope, { skills });
     agentRoutes(scope, { agents });
     memoryRoutes(scope, { memories });
     conversationRoutes(scope, { conversations });
-    triggerRoutes(scope, { triggers });
-    webhookRoutes(scope, outgoing);
+    triggerRoutes(scope, { triggers, calls });
+    webhookRoutes(scope, { ...outgoing, findJob: jobs.find });
     jobRoutes(scope, {
       jobs,
       stopping,
       openStream: (organizationId, jobId, after, signal) =>
         jobStream({ database, feed }, organizationId, jobId, after ?? beginning, signal),
     });
-    scheduledJobRoutes(scope, { schedules });
+    scheduledJobRoutes(scope, { schedules, unmatched });
     usageRoutes(scope, { usage, budgets });
     statisticsRoutes(scope, { statistics });
     executionRoutes(scope, {

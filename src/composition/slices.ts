@@ -35,6 +35,7 @@ import { createTick } from '../schedules/tick.ts';
 import { createSkillRegistry, skillKey, skillKeyParts } from '../skills/registry.ts';
 import { createRecorder } from '../statistics/recorder.ts';
 import { createStatistics } from '../statistics/statistics.ts';
+import { createTriggerCalls } from '../triggers/calls.ts';
 import { createMappings } from '../triggers/mapping.ts';
 import { createReceive } from '../triggers/receive.ts';
 import { isAgentTriggered, listTriggersOfSkill } from '../triggers/triggers.store.ts';
@@ -264,6 +265,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const execute = createExecute({ database, skills, agents, conversations, accept, clock });
   const mappings = createMappings();
   const triggers = createTriggers({ database, clock, agents, skills, mappings });
+  const triggerCalls = createTriggerCalls({ database, clock });
   const receive = createReceive({ database, clock, apiKeys, execute, mappings });
 
   const outgoing = createOutgoingWebhooks({
@@ -309,6 +311,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     execute,
     mappings,
     triggers,
+    triggerCalls,
     receive,
     outgoing,
   };

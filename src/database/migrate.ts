@@ -13,6 +13,8 @@ import { up as cluster } from './migrations/0008-cluster.ts';
 import { up as lists } from './migrations/0009-lists.ts';
 import { up as roomForUpdates } from './migrations/0010-room-for-updates.ts';
 import { up as statistics } from './migrations/0011-statistics.ts';
+import { up as triggerCalls } from './migrations/0012-trigger-calls.ts';
+import { up as deliverySubjects } from './migrations/0013-delivery-subjects.ts';
 import type { Tables } from './tables.ts';
 
 /** In order; a migration that has been released is never changed. */
@@ -28,6 +30,8 @@ const migrations: Record<string, (db: Kysely<unknown>, dialect: Dialect) => Prom
   '0009-lists': lists,
   '0010-room-for-updates': roomForUpdates,
   '0011-statistics': statistics,
+  '0012-trigger-calls': triggerCalls,
+  '0013-delivery-subjects': deliverySubjects,
 };
 
 /** Gives work that may take long a way to the database on which it may. */

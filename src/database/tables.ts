@@ -459,6 +459,8 @@ export interface WebhookDeliveriesTable {
   finished_at: number | null;
   /** The very text that is signed and sent, at every attempt. */
   body: string;
+  /** Id of the job that the event tells of, else of the conversation; null where it is neither. */
+  subject: string | null;
 }
 
 /** An attempt that has ended. */
@@ -546,6 +548,24 @@ export interface SkillKeyRunsTable {
   last_used_at: number;
 }
 
+/** A call of a trigger that was answered; the last ones of each are kept. */
+export interface TriggerCallsTable {
+  trigger_id: string;
+  id: string;
+  received_at: number;
+  duration_ms: number;
+  /** HTTP status of the answer. */
+  status: number;
+  /** Code of the error table, null where it was accepted. */
+  error: string | null;
+  message: string | null;
+  job_id: string | null;
+  /** 1 where it repeated an earlier call and was answered with its job. */
+  replayed: number;
+  /** Null where its body was not read. */
+  body_bytes: number | null;
+}
+
 export interface Tables {
   organizations: OrganizationsTable;
   api_keys: ApiKeysTable;
@@ -579,4 +599,5 @@ export interface Tables {
   agent_triggers: AgentTriggersTable;
   run_statistics: RunStatisticsTable;
   skill_key_runs: SkillKeyRunsTable;
+  trigger_calls: TriggerCallsTable;
 }

@@ -1,5 +1,6 @@
 /** Query parameters, read strictly: one value each, clean text, numbers in plain decimal. */
 import { invalid } from '../kernel/errors.ts';
+import { momentIssue, momentOf } from '../kernel/moment.ts';
 import { isCleanText } from '../kernel/text.ts';
 
 export type Query = Readonly<Record<string, unknown>>;
@@ -28,6 +29,15 @@ export function wordParameter<W extends string>(
   throw invalid(name, `must be one of ${words.join(', ')}`);
 }
 
+/** As `textParameter`, for a moment, in milliseconds. */
+export function momentParameter(query: Query, name: string): number | undefined {
+  const value = textParameter(query, name);
+  if (value === undefined) return undefined;
+  const ms = momentOf(value);
+  if (ms === null) throw invalid(name, momentIssue);
+  return ms;
+}
+
 /** The page asked for. Plain decimal digits only, so that both stores see what was meant. */
 export function pageParameters(
   query: Query,
@@ -39,7 +49,8 @@ export function pageParameters(
   };
 }
 
-function integerParameter(
+/** An integer from `min` to `max`, `absent` when it is not there. Plain decimal digits only. */
+export function integerParameter(
   query: Query,
   name: string,
   absent: number,

@@ -2,6 +2,7 @@
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
 import type { Handle } from '../database/database.ts';
 import type { JobStatus, JobsTable, TriggerType } from '../database/tables.ts';
+import { idFloor } from '../kernel/ids.ts';
 
 /** What a list of jobs may be narrowed by. */
 export interface JobFilters {
@@ -12,6 +13,9 @@ export interface JobFilters {
   skill_version?: string | undefined;
   trigger_type?: string | undefined;
   conversation_id?: string | undefined;
+  /** Milliseconds; jobs of that very moment are not meant. */
+  created_after?: number | undefined;
+  created_before?: number | undefined;
 }
 
 const listedColumns = [
@@ -26,7 +30,21 @@ const listedColumns = [
 ] as const;
 export type ListedJob = Pick<Selectable<JobsTable>, (typeof listedColumns)[number]>;
 
-type Counted = Omit<JobFilters, 'conversation_id'>;
+const timedColumns = [
+  ...listedColumns,
+  'trigger_type',
+  'user_id',
+  'attempt',
+  'max_attempts',
+  'run_at',
+  'started_at',
+  'finished_at',
+  'error',
+] as const;
+/** With how it went. */
+export type TimedJob = Pick<Selectable<JobsTable>, (typeof timedColumns)[number]>;
+
+type Counted = Omit<JobFilters, 'conversation_id' | 'created_after' | 'created_before'>;
 type Equal = readonly [keyof Counted, never][];
 
 interface Page {
@@ -35,12 +53,32 @@ interface Page {
 }
 
 /** A page of jobs, newest first, and how many there are in all. */
-export async function listJobs(
+export function listJobs(
   db: Handle,
   organizationId: string,
-  { conversation_id, ...counted }: JobFilters,
+  filters: JobFilters,
   page: Page,
 ): Promise<{ jobs: ListedJob[]; total: number }> {
+  return list(db, organizationId, filters, page, listedColumns);
+}
+
+/** As `listJobs`, with how each of them went. */
+export function listTimedJobs(
+  db: Handle,
+  organizationId: string,
+  filters: JobFilters,
+  page: Page,
+): Promise<{ jobs: TimedJob[]; total: number }> {
+  return list(db, organizationId, filters, page, timedColumns);
+}
+
+async function list<Column extends (typeof timedColumns)[number]>(
+  db: Handle,
+  organizationId: string,
+  { conversation_id, created_after, created_before, ...counted }: JobFilters,
+  page: Page,
+  columns: readonly Column[],
+) {
   const equal = Object.entries(counted).filter(
     ([, value]) => value !== undefined,
   ) as Equal[number][];
@@ -59,20 +97,29 @@ export async function listJobs(
     const spoken = sql<string>`select distinct job_id from messages where conversation_id = ${conversation_id}`;
     query = query.where(isAmong(db, spoken));
   }
-  const { total, kinds } =
-    conversation_id === undefined
-      ? await countJobs(db, organizationId, equal)
-      : { total: await countRows(query), kinds: 0 };
+  if (created_after !== undefined) {
+    const from = idFloor(created_after - idsApartMs);
+    query = query.where('id', '>=', from).where('created_at', '>', created_after);
+  }
+  if (created_before !== undefined) {
+    const to = idFloor(created_before + idsApartMs);
+    query = query.where('id', '<', to).where('created_at', '<', created_before);
+  }
+  /** What no count is kept of: the index says which rows to look at, and they are counted. */
+  const isPart = (conversation_id ?? created_after ?? created_before) !== undefined;
+  const { total, kinds } = isPart
+    ? { total: await countRows(query), kinds: 0 }
+    : await countJobs(db, organizationId, equal);
   const rows = Math.min(page.limit, total - page.offset);
   if (rows <= 0) return { jobs: [], total };
   const newest = query.orderBy('id', 'desc').limit(rows).offset(page.offset);
-  if (db.dialect === 'sqlite' || conversation_id !== undefined) {
-    return { jobs: await newest.select([...listedColumns]).execute(), total };
+  if (db.dialect === 'sqlite' || isPart) {
+    return { jobs: await newest.select([...columns]).execute(), total };
   }
   const shown = (ids: RawBuilder<string>) =>
     db.kysely
       .selectFrom('jobs')
-      .select([...listedColumns])
+      .select([...columns])
       .where('organization_id', '=', organizationId)
       .where(isAmong(db, ids))
       .orderBy('id', 'desc')
@@ -85,12 +132,18 @@ export async function listJobs(
     return { jobs: await byKind(), total };
   }
   if (page.offset + rows > walkedMax) {
-    return { jobs: await newest.select([...listedColumns]).execute(), total };
+    return { jobs: await newest.select([...columns]).execute(), total };
   }
   // What there is much of is mostly met soon; where it is not, because it is long ago, by kind.
   const met = await shown(newestMet(organizationId, equal, within));
   return { jobs: met.length === rows ? met : await byKind(), total };
 }
+
+/**
+ * What a list is bounded by in time is the ids, which begin with the time they were made at. That is
+ * the job's, but for some milliseconds, and more where a clock was set back: ids go on from the last.
+ */
+const idsApartMs = 60_000;
 
 /** That a job is one of those of a query. PostgreSQL would rather join, and may then walk through all jobs. */
 function isAmong({ dialect }: Handle, ids: RawBuilder<string>): RawBuilder<SqlBool> {

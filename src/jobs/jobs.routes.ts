@@ -4,10 +4,16 @@ import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
 import { sendEvents } from '../http/event-stream.ts';
 import { goneSignal, waitSeconds } from '../http/prefer.ts';
-import { pageParameters, type Query, textParameter, wordParameter } from '../http/query.ts';
+import {
+  momentParameter,
+  pageParameters,
+  type Query,
+  textParameter,
+  wordParameter,
+} from '../http/query.ts';
 import { apiRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
-import { Id, Page, Paged, Words } from '../http/schemas.ts';
+import { Id, Page, Paged, Timestamp, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { invalid } from '../kernel/errors.ts';
 import { endingN, type JobEvent, type Position } from './feed.ts';
@@ -15,6 +21,7 @@ import {
   activeJob,
   cancelledJob,
   FullJob,
+  JobListItem,
   JobStep,
   jobStatuses,
   ListedJob,
@@ -25,6 +32,7 @@ import { type Jobs, listedJob } from './jobs.ts';
 const tags = ['Jobs'];
 const security = [{ apiKey: [] }];
 const Params = Type.Object({ jobId: Id });
+const inclusions = ['timing'] as const;
 const textFilters = ['agent_id', 'skill_category', 'skill_name', 'skill_version'] as const;
 
 /** The events of a job after a position, until it ends or the signal aborts. */
@@ -61,10 +69,22 @@ export function jobRoutes(
           skill_version: Type.Optional(Type.String()),
           trigger_type: Type.Optional(Words(triggerTypes)),
           conversation_id: Type.Optional(Id),
+          created_after: Type.Optional({
+            ...Timestamp,
+            description: 'Jobs accepted later than that; not those of that very moment.',
+          }),
+          created_before: Type.Optional({
+            ...Timestamp,
+            description: 'Jobs accepted earlier than that; not those of that very moment.',
+          }),
+          include: Type.Optional({
+            ...Words(inclusions),
+            description: 'timing: also when each job ran, for how long, and what went wrong.',
+          }),
           ...Page.properties,
         }),
         response: {
-          200: Paged(ListedJob, 'A page of jobs.'),
+          200: Paged(JobListItem, 'A page of jobs.'),
           ...apiRefusals(),
         },
       },
@@ -76,13 +96,13 @@ export function jobRoutes(
         status: wordParameter(query, 'status', jobStatuses),
         trigger_type: wordParameter(query, 'trigger_type', triggerTypes),
         conversation_id: textParameter(query, 'conversation_id'),
+        created_after: momentParameter(query, 'created_after'),
+        created_before: momentParameter(query, 'created_before'),
         ...Object.fromEntries(textFilters.map((name) => [name, textParameter(query, name)])),
       };
-      const { jobs: data, total } = await jobs.list(
-        callerOf(request).organizationId,
-        filters,
-        page,
-      );
+      const list = wordParameter(query, 'include', inclusions) ? jobs.listTimed : jobs.list;
+      const { organizationId } = callerOf(request);
+      const { jobs: data, total } = await list(organizationId, filters, page);
       return { data, total, ...page };
     },
   );

@@ -35,21 +35,47 @@ export const ListedJob = Type.Object(listed, {
   examples: [listedExample],
 });
 
-const completedJob = {
-  ...listedExample,
-  status: 'completed',
-  input: { text: 'hello' },
-  output: { text: 'hello' },
+/** How a job went, or has gone so far. */
+const timing = {
+  error: Nullable(Type.Object({ code: Words(runErrorCodes), message: Type.String() })),
+  attempt: Type.Integer(),
+  max_attempts: Type.Integer(),
+  trigger_type: Words(triggerTypes),
+  user_id: Type.String(),
+  run_at: Timestamp,
+  started_at: Nullable(Timestamp),
+  finished_at: Nullable(Timestamp),
+  duration_ms: Nullable(Type.Integer()),
+};
+const timingExample = {
   error: null,
   attempt: 1,
   max_attempts: 3,
   trigger_type: 'api',
   user_id: 'nightly reports',
-  queue: 'skill-execution',
   run_at: '2026-01-01T00:00:00.000Z',
   started_at: '2026-01-01T00:00:00.001Z',
   finished_at: '2026-01-01T00:00:00.003Z',
   duration_ms: 2,
+};
+
+/** A job in the list of jobs. */
+export const JobListItem = Type.Object(
+  { ...listed, ...Type.Partial(Type.Object(timing)).properties },
+  {
+    title: 'JobListItem',
+    description: 'The fields after created_at are there with include=timing.',
+    examples: [listedExample],
+  },
+);
+
+const completedJob = {
+  ...listedExample,
+  status: 'completed',
+  input: { text: 'hello' },
+  output: { text: 'hello' },
+  ...timingExample,
+  queue: 'skill-execution',
   retry_of: null,
   progress: null,
   token_stats: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
@@ -77,16 +103,8 @@ export const FullJob = Type.Object(
     ...listed,
     input: Type.Unknown(),
     output: Type.Unknown({ description: 'null until the job has completed.' }),
-    error: Nullable(Type.Object({ code: Words(runErrorCodes), message: Type.String() })),
-    attempt: Type.Integer(),
-    max_attempts: Type.Integer(),
-    trigger_type: Words(triggerTypes),
-    user_id: Type.String(),
+    ...timing,
     queue: Words(queueNames),
-    run_at: Timestamp,
-    started_at: Nullable(Timestamp),
-    finished_at: Nullable(Timestamp),
-    duration_ms: Nullable(Type.Integer()),
     retry_of: Nullable(Id),
     progress: Nullable(Type.Object({ fraction: Type.Number(), note: Nullable(Type.String()) })),
     token_stats: TokenStats,

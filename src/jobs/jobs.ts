@@ -12,7 +12,13 @@ import type { SkillRegistry } from '../skills/registry.ts';
 import { type Accept, type AcceptedJob, queueOf } from './accept.ts';
 import { agentPaused, conversationActive, refuseInvalid } from './execute.ts';
 import type { JobFeed } from './feed.ts';
-import { type JobFilters, listJobs } from './job-lists.store.ts';
+import {
+  type JobFilters,
+  type ListedJob as ListedRow,
+  listJobs,
+  listTimedJobs,
+  type TimedJob,
+} from './job-lists.store.ts';
 import {
   cancelQueuedJobs,
   changeJobCounts,
@@ -113,6 +119,16 @@ export function createJobs(parts: {
     ) {
       const { jobs, total } = await listJobs(database.read, organizationId, filters, page);
       return { jobs: jobs.map(listedJob), total };
+    },
+
+    /** As `list`, with how each of them went. */
+    async listTimed(
+      organizationId: string,
+      filters: JobFilters,
+      page: { limit: number; offset: number },
+    ) {
+      const { jobs, total } = await listTimedJobs(database.read, organizationId, filters, page);
+      return { jobs: jobs.map((row) => ({ ...listedJob(row), ...timing(row) })), total };
     },
 
     async get(organizationId: string, id: string) {
@@ -231,22 +247,28 @@ export function listedJob(
   };
 }
 
-function shownJob(row: JobRow, tokens: TokenStats) {
-  const { started_at, finished_at } = row;
+/** How a job went, or has gone so far. */
+function timing({ started_at, finished_at, ...row }: Omit<TimedJob, keyof ListedRow>) {
   return {
-    ...listedJob(row),
-    input: JSON.parse(row.input) as unknown,
-    output: row.output === null ? null : (JSON.parse(row.output) as unknown),
-    error: row.error === null ? null : (JSON.parse(row.error) as JobError),
-    attempt: row.attempt,
-    max_attempts: row.max_attempts,
     trigger_type: row.trigger_type,
     user_id: row.user_id,
-    queue: queueOf(row.trigger_type),
+    attempt: row.attempt,
+    max_attempts: row.max_attempts,
     run_at: timestamp(row.run_at),
     started_at: timestampOrNull(started_at),
     finished_at: timestampOrNull(finished_at),
     duration_ms: started_at === null || finished_at === null ? null : finished_at - started_at,
+    error: row.error === null ? null : (JSON.parse(row.error) as JobError),
+  };
+}
+
+function shownJob(row: JobRow, tokens: TokenStats) {
+  return {
+    ...listedJob(row),
+    input: JSON.parse(row.input) as unknown,
+    output: row.output === null ? null : (JSON.parse(row.output) as unknown),
+    ...timing(row),
+    queue: queueOf(row.trigger_type),
     retry_of: row.retry_of,
     progress:
       row.progress === null

@@ -2,13 +2,16 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
-import { pageParameters, type Query } from '../http/query.ts';
+import { integerParameter, pageParameters, type Query, textParameter } from '../http/query.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
 import { Id, Nothing, Page, Paged } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
+import { invalid, type PlatformError } from '../kernel/errors.ts';
+import { cronCharactersMax } from './cron.ts';
 import {
   CreatedScheduledJob,
+  CronPreview,
   NewScheduledJob,
   ScheduledJob,
   ScheduledJobChanges,
@@ -21,8 +24,22 @@ import type { Schedules } from './schedules.ts';
 const tags = ['Scheduled jobs'];
 const security = [{ apiKey: [] }];
 const Params = Type.Object({ jobId: Id });
+/** The word that stands where other paths have the id of a scheduled job. */
+const previewWord = 'preview';
+const previewMax = 50;
+const previewDefault = 5;
 
-export function scheduledJobRoutes(server: Server, { schedules }: { schedules: Schedules }) {
+export function scheduledJobRoutes(
+  server: Server,
+  {
+    schedules,
+    unmatched,
+  }: { schedules: Schedules; unmatched: (method: string, url: string) => PlatformError },
+) {
+  /** The path of the preview is no scheduled job that could be changed: it knows other methods. */
+  const refusePreview = async (request: FastifyRequest) => {
+    if (idOf(request) === previewWord) throw unmatched(request.method, request.originalUrl);
+  };
   const idOf = (request: FastifyRequest) => (request.params as { jobId: string }).jobId;
   /** Unknown ones are 404 before the request is judged further (decisions 3). */
   const lookUp = async (request: FastifyRequest) => {
@@ -86,6 +103,36 @@ export function scheduledJobRoutes(server: Server, { schedules }: { schedules: S
   );
 
   server.get(
+    `/api/scheduled-jobs/${previewWord}`,
+    {
+      schema: {
+        tags,
+        security,
+        operationId: 'previewCronExpression',
+        summary: 'Show when a cron expression matches next',
+        description: 'For looking before creating: nothing is kept, and nothing runs.',
+        querystring: Type.Object({
+          cron_expression: Type.String({
+            maxLength: cronCharactersMax,
+            description: 'Minute, hour, day of month, month, day of week; in UTC.',
+          }),
+          count: Type.Optional(
+            Type.Integer({ minimum: 1, maximum: previewMax, default: previewDefault }),
+          ),
+        }),
+        response: { 200: CronPreview, ...apiRefusals() },
+      },
+    },
+    async (request) => {
+      const query = request.query as Query;
+      const expression = textParameter(query, 'cron_expression', cronCharactersMax);
+      if (expression === undefined) throw invalid('cron_expression', 'is required');
+      const count = integerParameter(query, 'count', previewDefault, 1, previewMax);
+      return schedules.preview(expression, count);
+    },
+  );
+
+  server.get(
     '/api/scheduled-jobs/:jobId',
     {
       schema: {
@@ -103,7 +150,7 @@ export function scheduledJobRoutes(server: Server, { schedules }: { schedules: S
   server.put(
     '/api/scheduled-jobs/:jobId',
     {
-      onRequest: admitChange,
+      onRequest: [refusePreview, admitChange],
       schema: {
         tags,
         security,
@@ -132,7 +179,7 @@ export function scheduledJobRoutes(server: Server, { schedules }: { schedules: S
   server.delete(
     '/api/scheduled-jobs/:jobId',
     {
-      onRequest: lookUp,
+      onRequest: [refusePreview, lookUp],
       schema: {
         tags,
         security,

@@ -139,6 +139,23 @@ export const ScheduledJob = Type.Object(
   },
 );
 
+export const CronPreview = Type.Object(
+  {
+    cron_expression: Type.String({ description: 'As it was asked for.' }),
+    next_runs: Type.Array(Timestamp, { description: 'Its next matches, the first one first.' }),
+  },
+  {
+    title: 'CronPreview',
+    description: 'When the expression matches next.',
+    examples: [
+      {
+        cron_expression: '0 9 * * MON-FRI',
+        next_runs: ['2026-01-01T09:00:00.000Z', '2026-01-02T09:00:00.000Z'],
+      },
+    ],
+  },
+);
+
 export const ScheduledRun = Type.Object(
   {
     id: Id,

@@ -13,7 +13,7 @@ import type { Accept, AcceptedJob } from '../jobs/accept.ts';
 import { agentPaused } from '../jobs/execute.ts';
 import { type Jobs, listedJob } from '../jobs/jobs.ts';
 import { type Caller, requireScopes } from '../kernel/caller.ts';
-import type { Clock } from '../kernel/clock.ts';
+import { type Clock, timestamp } from '../kernel/clock.ts';
 import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
 import { isId, newId } from '../kernel/ids.ts';
 import type { Skill, SkillRegistry } from '../skills/registry.ts';
@@ -119,6 +119,18 @@ export function createSchedules(parts: {
     /** `404 not_found` and `403 insufficient_scope` for a change, before its body is judged. */
     async admitChange(caller: Caller, id: string): Promise<void> {
       requireScopesOf(caller, await find(caller.organizationId, id));
+    },
+
+    /** The next `count` matches of an expression, whoever may have it already. `400` as at creation. */
+    preview(expression: string, count: number) {
+      const cron = cronOf(expression);
+      const nextRuns: string[] = [];
+      let at = clock.now();
+      while (nextRuns.length < count) {
+        at = nextMatch(cron, at);
+        nextRuns.push(timestamp(at));
+      }
+      return { cron_expression: expression, next_runs: nextRuns };
     },
 
     /** Creates one in the name of the caller's key. */

@@ -20,7 +20,7 @@ import type { Mappings } from './mapping.ts';
 import { payloadOf } from './payload.ts';
 import { requireSignature } from './signature.ts';
 import { findStartedJob } from './triggers.store.ts';
-import { type ActiveTrigger, triggerNotFound } from './triggers.ts';
+import { type CalledTrigger, triggerNotFound } from './triggers.ts';
 
 /** A trigger tells of an error of one kind at most this often, however often it is called. */
 const tellEveryMs = 60_000;
@@ -78,7 +78,7 @@ export function createReceive(parts: {
   const told = new Map<string, number>();
 
   /** Records `agent.error`, unless the trigger told of the same within the last minute. */
-  async function tell(trigger: ActiveTrigger, code: string, why: string): Promise<void> {
+  async function tell(trigger: CalledTrigger, code: string, why: string): Promise<void> {
     const name = `${trigger.id}:${code}`;
     const last = told.get(name);
     if (last !== undefined && clock.monotonic() - last < tellEveryMs) return;
@@ -99,7 +99,7 @@ export function createReceive(parts: {
     }
   }
 
-  async function targetOf(trigger: ActiveTrigger, caller: Caller): Promise<Target> {
+  async function targetOf(trigger: CalledTrigger, caller: Caller): Promise<Target> {
     const { skill_category: category, skill_version: version, skill_name: skillName } = trigger;
     const name = `${category}/${version}/${skillName}`;
     try {
@@ -111,7 +111,7 @@ export function createReceive(parts: {
       if (code === 'skill_not_found') await tell(trigger, code, `no active skill matches ${name}`);
       if (code !== 'insufficient_scope') throw error;
       await tell(trigger, code, `the key that made it lacks a scope that ${name} requires`);
-      throw triggerNotFound();
+      throw triggerNotFound(`The key that made it lacks a scope that ${name} requires`);
     }
   }
 
@@ -122,7 +122,7 @@ export function createReceive(parts: {
   }
 
   async function inputOf(
-    trigger: ActiveTrigger,
+    trigger: CalledTrigger,
     { skill }: Target,
     { body, query }: Message,
     headers: IncomingHttpHeaders,
@@ -146,16 +146,16 @@ export function createReceive(parts: {
 
   return {
     /** The caller whom a trigger works for; `404` and `agent.error` when that key may no more. */
-    async callerOf(trigger: ActiveTrigger): Promise<Caller> {
+    async callerOf(trigger: CalledTrigger): Promise<Caller> {
       const caller = await apiKeys.callerById(trigger.api_key_id);
       if (caller !== undefined) return caller;
       await tell(trigger, 'invalid_api_key', 'the key that made it is revoked or expired');
-      throw triggerNotFound();
+      throw triggerNotFound('The key that made it is revoked or expired');
     },
 
     /** Starts the run that a request asks for; whether it is an earlier one again. */
     async accept(
-      trigger: ActiveTrigger,
+      trigger: CalledTrigger,
       caller: Caller,
       call: Call,
     ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
@@ -187,7 +187,7 @@ export function createReceive(parts: {
  * Equal for calls that ask for the same. Not of the input, which a mapping may make of the time as
  * well, and not of the headers, of which some are others in a repeat: a date, the number of a try.
  */
-function fingerprintOf({ body, query }: Message, trigger: ActiveTrigger): string {
+function fingerprintOf({ body, query }: Message, trigger: CalledTrigger): string {
   const skill = [trigger.skill_category, trigger.skill_version, trigger.skill_name];
   return hash('sha256', canonicalJson([body, query, skill]));
 }

@@ -14,11 +14,13 @@ import {
   Page,
   Paged,
   Timestamp,
+  Words,
 } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
-import { invalid } from '../kernel/errors.ts';
+import { type ErrorCode, errorStatuses, invalid } from '../kernel/errors.ts';
 import { refuseLong } from '../kernel/long-text.ts';
 import { secretFault } from '../kernel/webhook-signature.ts';
+import type { TriggerCalls } from './calls.ts';
 import type { TriggerFields, Triggers } from './triggers.ts';
 
 const tags = ['Triggers'];
@@ -112,7 +114,48 @@ const optionalFields = {
 };
 const Params = Type.Object({ triggerId: Type.String() });
 
-export function triggerRoutes(server: Server, { triggers }: { triggers: Triggers }) {
+const TriggerCall = Type.Object(
+  {
+    id: Id,
+    received_at: Timestamp,
+    status: Type.Integer({ description: 'HTTP status that it was answered with.' }),
+    error: Nullable(Words(Object.keys(errorStatuses) as ErrorCode[])),
+    message: Nullable(
+      Type.String({
+        description: 'Why it was refused; of some 404, what the sender was not told.',
+      }),
+    ),
+    job_id: Nullable(Id),
+    duration_ms: Type.Integer(),
+    body_bytes: Nullable(
+      Type.Integer({ description: 'null where it was refused before its body was read.' }),
+    ),
+    replayed: Type.Boolean({
+      description: 'Whether it was answered with the job of an earlier call.',
+    }),
+  },
+  {
+    title: 'AgentTriggerCall',
+    examples: [
+      {
+        id: '019ab0c1-2d3e-7f42-8b1c-5d6e7f8a9b0c',
+        received_at: '2026-01-01T00:00:00.000Z',
+        status: 401,
+        error: 'invalid_signature',
+        message: 'The request is not signed',
+        job_id: null,
+        duration_ms: 2,
+        body_bytes: 1_204,
+        replayed: false,
+      },
+    ],
+  },
+);
+
+export function triggerRoutes(
+  server: Server,
+  { triggers, calls }: { triggers: Triggers; calls: Pick<TriggerCalls, 'list'> },
+) {
   const triggerIdOf = (request: FastifyRequest) =>
     (request.params as { triggerId: string }).triggerId;
   /** Unknown triggers are 404 before their body is judged (decisions 3). */
@@ -246,6 +289,30 @@ export function triggerRoutes(server: Server, { triggers }: { triggers: Triggers
     },
     (request) =>
       triggers.update(callerOf(request), request.params.triggerId, checked(request.body)),
+  );
+
+  server.get(
+    '/api/agent-triggers/:triggerId/calls',
+    {
+      onRequest: lookUp,
+      schema: {
+        tags,
+        security,
+        operationId: 'listAgentTriggerCalls',
+        summary: 'List the last calls of a trigger, newest first',
+        description:
+          'Those that were accepted and those that were refused, at most 200 and none older than 7 ' +
+          'days. A call is there about a second after it was answered.',
+        params: Params,
+        querystring: Page,
+        response: { 200: Paged(TriggerCall, 'A page of calls.'), ...apiRefusals('not_found') },
+      },
+    },
+    async (request) => {
+      const page = pageParameters(request.query as Query);
+      const { calls: data, total } = await calls.list(request.params.triggerId, page);
+      return { data, total, ...page };
+    },
   );
 
   server.delete(

@@ -12,6 +12,7 @@ import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
 import { isId, newId } from '../kernel/ids.ts';
 import { createShortCache } from '../kernel/short-cache.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
+import { deleteCallsOf } from './calls.store.ts';
 import type { Mappings } from './mapping.ts';
 import {
   deleteTrigger,
@@ -51,8 +52,8 @@ export type NewTrigger = TriggerFields & Required<Pick<TriggerFields, 'agent_id'
 /** What a trigger without a skill runs: its agent handles the event by its own instructions. */
 const defaultSkill = { skill_category: 'agent', skill_name: 'handle-event' };
 
-/** An active trigger, as whoever calls it needs it. */
-export type ActiveTrigger = TriggerRow;
+/** A trigger, as whoever calls it needs it. */
+export type CalledTrigger = TriggerRow;
 
 type SkillOf = Pick<TriggerRow, 'skill_category' | 'skill_name' | 'skill_version'>;
 
@@ -69,7 +70,7 @@ export function createTriggers(parts: {
   mappings: Pick<Mappings, 'check'>;
 }) {
   const { database, clock, agents, skills, mappings } = parts;
-  const remembered = createShortCache<ActiveTrigger>(clock, believedMs, rememberedMax);
+  const remembered = createShortCache<CalledTrigger>(clock, believedMs, rememberedMax);
 
   async function find(organizationId: string, id: string): Promise<TriggerRow> {
     const row = isId(id) ? await findTrigger(database.read, organizationId, id) : undefined;
@@ -121,15 +122,18 @@ export function createTriggers(parts: {
     return { scopes: JSON.parse(scopes ?? '[]') as string[] };
   }
 
-  async function storedByHash(tokenHash: string): Promise<ActiveTrigger> {
+  async function storedByHash(tokenHash: string): Promise<CalledTrigger> {
     const row = await findTriggerByHash(database.read, tokenHash);
-    if (row === undefined || row.active === 0) throw triggerNotFound();
+    if (row === undefined) throw triggerNotFound();
     return row;
   }
 
   return {
-    /** The active trigger behind a token, or `404`. A promise only when the database is asked. */
-    byToken(token: string): ActiveTrigger | Promise<ActiveTrigger> {
+    /**
+     * The trigger behind a token, switched on or off, or `404`. A promise only when the database is
+     * asked.
+     */
+    byToken(token: string): CalledTrigger | Promise<CalledTrigger> {
       const tokenHash = hash('sha256', token);
       const known = remembered.get(tokenHash);
       return known ?? remembered.read(tokenHash, () => storedByHash(tokenHash));
@@ -209,7 +213,11 @@ export function createTriggers(parts: {
 
     async remove(organizationId: string, id: string): Promise<void> {
       const tokenHash = isId(id)
-        ? await database.write((tx) => deleteTrigger(tx, organizationId, id))
+        ? await database.write(async (tx) => {
+            const deleted = await deleteTrigger(tx, organizationId, id);
+            if (deleted !== undefined) await deleteCallsOf(tx, id);
+            return deleted;
+          })
         : undefined;
       if (tokenHash === undefined) throw triggerNotFound();
       remembered.forget(tokenHash);
@@ -217,8 +225,24 @@ export function createTriggers(parts: {
   };
 }
 
-/** `404`; the same words for a trigger that is unknown, switched off, or may run no more. */
-export const triggerNotFound = () => notFound('Trigger');
+/**
+ * `404`; the same words for a trigger that is unknown, switched off, or may run no more. `why` is for
+ * the trigger's owner alone.
+ */
+export function triggerNotFound(why?: string): PlatformError {
+  const { code, message } = notFound('Trigger');
+  return new PlatformError(code, message, why === undefined ? {} : { cause: why });
+}
+
+/** What the trigger's owner is told of a refusal: the reason, where the sender is not told it. */
+export function reasonOf({ cause, message }: PlatformError): string {
+  return typeof cause === 'string' ? cause : message;
+}
+
+/** `404` for a trigger that is switched off. */
+export function requireActive({ active }: CalledTrigger): void {
+  if (active === 0) throw triggerNotFound('The trigger is switched off');
+}
 
 /** Throws `403`: a trigger whose maker may not run its skill would never run. */
 function requireScopesOfMaker({ scopes }: Maker, required: readonly string[]): void {

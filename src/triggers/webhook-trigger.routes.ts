@@ -6,6 +6,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { isRepeated } from '../http/authenticate.ts';
+import { asPlatformError } from '../http/errors.ts';
 import type { Query } from '../http/query.ts';
 import type { RateLimiter } from '../http/rate-limit.ts';
 import { bodyRefusals, refusals } from '../http/refusals.ts';
@@ -14,10 +15,19 @@ import { Id, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { isReadable, originForm, pathOf, unreadableParameter } from '../http/url.ts';
 import type { Caller } from '../kernel/caller.ts';
+import type { Clock } from '../kernel/clock.ts';
 import { invalid, PlatformError } from '../kernel/errors.ts';
+import { newId } from '../kernel/ids.ts';
+import type { TriggerCalls } from './calls.ts';
 import { unreadableType } from './payload.ts';
 import type { Receive } from './receive.ts';
-import { type ActiveTrigger, type Triggers, triggerNotFound } from './triggers.ts';
+import {
+  type CalledTrigger,
+  reasonOf,
+  requireActive,
+  type Triggers,
+  triggerNotFound,
+} from './triggers.ts';
 
 const prefix = '/api/webhooks/agent';
 const idempotencyKeyMax = 255;
@@ -44,27 +54,74 @@ const Accepted = Type.Object(
 );
 
 interface Admitted {
-  readonly trigger: ActiveTrigger;
+  readonly trigger: CalledTrigger;
   readonly caller: Caller;
 }
+
+/** A call of a trigger that there is, and what is known of it so far. */
+interface KnownCall {
+  readonly id: string;
+  readonly triggerId: string;
+  readonly receivedAt: number;
+  refusal: PlatformError | null;
+  jobId: string | null;
+  isReplay: boolean;
+}
+
+interface Marked {
+  admitted: Admitted;
+  known: KnownCall | null;
+}
+const marksOf = (request: FastifyRequest) => request as unknown as Marked;
 
 export function webhookTriggerRoutes(
   server: Server,
   parts: {
     triggers: Triggers;
     receive: Receive;
+    calls: Pick<TriggerCalls, 'note'>;
+    clock: Clock;
     limiter: RateLimiter;
     unmatched: (method: string, url: string) => PlatformError;
   },
 ) {
-  const { triggers, receive, limiter, unmatched } = parts;
+  const { triggers, receive, calls, clock, limiter, unmatched } = parts;
 
   async function admit(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const { webhookToken } = request.params as { webhookToken: string };
+    const receivedAt = clock.now();
     const trigger = await triggers.byToken(webhookToken);
+    marksOf(request).known = {
+      id: newId(),
+      triggerId: trigger.id,
+      receivedAt,
+      refusal: null,
+      jobId: null,
+      isReplay: false,
+    };
+    requireActive(trigger);
     await limit(reply, trigger);
     const caller = await receive.callerOf(trigger);
-    (request as unknown as { admitted: Admitted }).admitted = { trigger, caller };
+    marksOf(request).admitted = { trigger, caller };
+  }
+
+  /** Takes note of what a call of a trigger came to. */
+  function note(request: FastifyRequest, reply: FastifyReply): void {
+    const { known } = marksOf(request);
+    if (known === null) return;
+    const { id, triggerId, receivedAt, refusal, jobId, isReplay } = known;
+    calls.note({
+      id,
+      triggerId,
+      receivedAt,
+      durationMs: Math.round(reply.elapsedTime),
+      status: reply.statusCode,
+      error: refusal?.code ?? null,
+      message: refusal === null ? null : reasonOf(refusal),
+      jobId,
+      isReplay,
+      bodyBytes: Buffer.isBuffer(request.body) ? request.body.length : null,
+    });
   }
 
   /** A token that cannot be read is nobody's; any other path without a route is judged as such. */
@@ -74,7 +131,7 @@ export function webhookTriggerRoutes(
   }
 
   /** The trigger's own limit, whoever calls it. */
-  async function limit(reply: FastifyReply, { id, rate_limit }: ActiveTrigger): Promise<void> {
+  async function limit(reply: FastifyReply, { id, rate_limit }: CalledTrigger): Promise<void> {
     const decision = await limiter.hit(`trigger:${id}`, rate_limit, true);
     reply.headers({
       'x-ratelimit-limit': decision.limit,
@@ -92,14 +149,23 @@ export function webhookTriggerRoutes(
   server.register(
     (scope, _options, done) => {
       scope.decorateRequest('admitted', null);
+      scope.decorateRequest('known', null);
+      // Before the answer goes out, as some senders hang up and never get it; it only writes to memory.
+      scope.addHook('onSend', (request, reply, _payload, next) => {
+        note(request, reply);
+        next();
+      });
       scope.removeAllContentTypeParsers();
       scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, parsed) =>
         parsed(null, body),
       );
       // The words of other paths speak of JSON alone.
-      scope.setErrorHandler((error) => {
+      scope.setErrorHandler((error, request) => {
         const { code } = error as { code?: unknown };
-        throw code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? unreadableType() : error;
+        const refusal = code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? unreadableType() : error;
+        const { known } = marksOf(request);
+        if (known !== null) known.refusal = asPlatformError(refusal);
+        throw refusal;
       });
       // No key opens this path, so what is wrong with it is said to anybody.
       scope.addHook('onRequest', (request, _reply, next) => {
@@ -170,7 +236,8 @@ export function webhookTriggerRoutes(
           },
         },
         async (request, reply) => {
-          const { trigger, caller } = (request as unknown as { admitted: Admitted }).admitted;
+          const { admitted, known } = marksOf(request);
+          const { trigger, caller } = admitted;
           const { job, isReplay } = await receive.accept(trigger, caller, {
             headers: request.headers,
             bytes: (request.body as Buffer | undefined) ?? Buffer.alloc(0),
@@ -178,6 +245,7 @@ export function webhookTriggerRoutes(
             idempotencyKey: (isIdSigned) =>
               idempotencyKeyOf(request, isIdSigned ? ['webhook-id'] : idempotencyHeaders),
           });
+          if (known !== null) Object.assign(known, { jobId: job.id, isReplay });
           reply.header('location', `/api/jobs/${job.id}`);
           if (isReplay) reply.header('idempotent-replayed', 'true');
           return reply

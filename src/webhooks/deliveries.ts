@@ -12,7 +12,13 @@ import {
   type DeliveryRow,
   insertDeliveries,
 } from './deliveries.store.ts';
-import { findDelivery, listAttempts, listDeliveries } from './delivery-log.store.ts';
+import {
+  findDelivery,
+  listAttempts,
+  listDeliveries,
+  listDeliveriesAbout,
+  type ShownDelivery,
+} from './delivery-log.store.ts';
 import { newDelivery } from './dispatch.ts';
 import { messageBody } from './message.ts';
 import { samples } from './samples.ts';
@@ -32,6 +38,16 @@ export function createDeliveries(parts: {
     const row = isId(id) ? await findDelivery(database.read, webhookId, id) : undefined;
     if (row === undefined) throw notFound('Delivery');
     return row;
+  }
+
+  /** Deliveries with their attempts, as lists show them. */
+  async function withAttempts<Row extends ShownDelivery>(rows: readonly Row[]) {
+    const attempts = await listAttempts(
+      database.read,
+      rows.map(({ id }) => id),
+    );
+    const byDelivery = Map.groupBy(attempts, ({ delivery_id }) => delivery_id);
+    return rows.map((row) => ({ row, delivery: shown(row, byDelivery.get(row.id) ?? []) }));
   }
 
   /** Sends to an active webhook what `make` makes; the delivery, as the list shows it. */
@@ -65,13 +81,30 @@ export function createDeliveries(parts: {
         throw notFound('Webhook');
       }
       const { deliveries, total } = await listDeliveries(database.read, webhookId, page);
-      const attempts = await listAttempts(
+      const found = await withAttempts(deliveries);
+      return { deliveries: found.map(({ delivery }) => delivery), total };
+    },
+
+    /** What came of a job: deliveries of events that tell of it, or of its conversation alone. */
+    async ofJob(
+      organizationId: string,
+      job: { readonly id: string; readonly conversation_id: string },
+      page: { limit: number; offset: number },
+    ) {
+      const subjects = [job.id, job.conversation_id];
+      const { deliveries, total } = await listDeliveriesAbout(
         database.read,
-        deliveries.map(({ id }) => id),
+        organizationId,
+        subjects,
+        page,
       );
-      const byDelivery = Map.groupBy(attempts, ({ delivery_id }) => delivery_id);
+      const found = await withAttempts(deliveries);
       return {
-        deliveries: deliveries.map((row) => shown(row, byDelivery.get(row.id) ?? [])),
+        deliveries: found.map(({ row: { webhook_id, url }, delivery }) => ({
+          ...delivery,
+          webhook_id,
+          url,
+        })),
         total,
       };
     },
@@ -81,11 +114,9 @@ export function createDeliveries(parts: {
       return sendNow(organizationId, webhookId, async (tx) => {
         const original = await findDelivery(tx, webhookId, deliveryId);
         if (original === undefined) throw notFound('Delivery');
-        const { event_id, event, body, is_test } = original;
-        return newDelivery(
-          { webhook_id: webhookId, event_id, event, body, is_test, redelivery_of: deliveryId },
-          clock.now(),
-        );
+        const { event_id, event, body, is_test, subject } = original;
+        const same = { webhook_id: webhookId, event_id, event, body, is_test, subject };
+        return newDelivery({ ...same, redelivery_of: deliveryId }, clock.now());
       });
     },
 
@@ -111,7 +142,7 @@ export function createDeliveries(parts: {
   };
 }
 
-function shown(row: Omit<DeliveryRow, 'body'>, recorded: readonly AttemptRow[]) {
+function shown(row: ShownDelivery, recorded: readonly AttemptRow[]) {
   // They were read after the delivery: what has ended since is not told of one that was under way.
   const ended = row.status === 'delivering' ? row.attempts - 1 : row.attempts;
   const attempts = recorded.filter(({ attempt }) => attempt <= ended);

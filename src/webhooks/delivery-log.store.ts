@@ -23,30 +23,34 @@ export function findDelivery(
     .executeTakeFirst();
 }
 
+const shownColumns = [
+  'id',
+  'webhook_id',
+  'event_id',
+  'event',
+  'status',
+  'attempts',
+  'lost',
+  'epoch',
+  'due_at',
+  'started_at',
+  'is_test',
+  'redelivery_of',
+  'created_at',
+  'finished_at',
+] as const;
+/** All that is shown of a delivery; its body is long, and nobody sees it. */
+export type ShownDelivery = Pick<DeliveryRow, (typeof shownColumns)[number]>;
+
 /** A page of the deliveries of a webhook, newest first, and how many there are in all. */
 export async function listDeliveries(
   db: Handle,
   webhookId: string,
   page: { limit: number; offset: number },
-): Promise<{ deliveries: Omit<DeliveryRow, 'body'>[]; total: number }> {
+): Promise<{ deliveries: ShownDelivery[]; total: number }> {
   const deliveries = await db.kysely
     .selectFrom('webhook_deliveries')
-    .select([
-      'id',
-      'webhook_id',
-      'event_id',
-      'event',
-      'status',
-      'attempts',
-      'lost',
-      'epoch',
-      'due_at',
-      'started_at',
-      'is_test',
-      'redelivery_of',
-      'created_at',
-      'finished_at',
-    ])
+    .select([...shownColumns])
     // What the page skips is skipped in the index: its rows are not looked at.
     .where('id', 'in', (eb) =>
       eb
@@ -64,6 +68,33 @@ export async function listDeliveries(
     .select((eb) => eb.fn.sum<number | null>('count').as('n'))
     .where('webhook_id', '=', webhookId)
     .executeTakeFirst();
+  return { deliveries, total: Number(row?.n ?? 0) };
+}
+
+/**
+ * A page of an organization's deliveries that tell of any of these subjects, newest first, each with
+ * where it goes, and how many there are in all: few, so they are counted.
+ */
+export async function listDeliveriesAbout(
+  db: Handle,
+  organizationId: string,
+  subjects: readonly string[],
+  page: { limit: number; offset: number },
+): Promise<{ deliveries: (ShownDelivery & { url: string })[]; total: number }> {
+  const query = db.kysely
+    .selectFrom('webhook_deliveries')
+    .innerJoin('webhooks', 'webhooks.id', 'webhook_deliveries.webhook_id')
+    .where('webhook_deliveries.subject', 'in', subjects)
+    .where('webhooks.organization_id', '=', organizationId)
+    .where('webhooks.removed', '=', 0);
+  const deliveries = await query
+    .select(shownColumns.map((column) => `webhook_deliveries.${column}` as const))
+    .select('webhooks.url')
+    .orderBy('webhook_deliveries.id', 'desc')
+    .limit(page.limit)
+    .offset(page.offset)
+    .execute();
+  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
   return { deliveries, total: Number(row?.n ?? 0) };
 }
 

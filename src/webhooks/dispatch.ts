@@ -126,12 +126,20 @@ function deliveriesOf(
     if (hearing.length > 0 && rows.length + hearing.length > deliveriesMax && read > 0) break;
     const { id, type, agent_id: agentId, data, created_at: createdAt } = event;
     const body = hearing.length === 0 ? '' : messageBody({ id, type, agentId, data, createdAt });
+    const subject = hearing.length === 0 ? null : subjectOf(data);
     for (const { webhookId } of hearing) {
-      rows.push(newDelivery({ webhook_id: webhookId, event_id: id, event: type, body }, now));
+      const event_id = id;
+      rows.push(newDelivery({ webhook_id: webhookId, event_id, event: type, body, subject }, now));
     }
     read++;
   }
   return { rows, read };
+}
+
+/** What an event tells of: a job, or a conversation alone. */
+function subjectOf(data: string): string | null {
+  const { job_id, conversation_id } = JSON.parse(data) as Record<string, string | null | undefined>;
+  return job_id ?? conversation_id ?? null;
 }
 
 function listener({ id, organization_id, agent_id, events, active_since }: WebhookRow) {
@@ -146,7 +154,7 @@ function listener({ id, organization_id, agent_id, events, active_since }: Webho
 /** A delivery that is due now. */
 export function newDelivery(
   fields: Pick<DeliveryRow, 'webhook_id' | 'event_id' | 'event' | 'body'> &
-    Partial<Pick<DeliveryRow, 'is_test' | 'redelivery_of'>>,
+    Partial<Pick<DeliveryRow, 'is_test' | 'redelivery_of' | 'subject'>>,
   now: number,
 ): DeliveryRow {
   return {
@@ -161,6 +169,7 @@ export function newDelivery(
     redelivery_of: null,
     created_at: now,
     finished_at: null,
+    subject: null,
     ...fields,
   };
 }

@@ -5,12 +5,13 @@ import { callerOf } from '../http/authenticate.ts';
 import { pageParameters, type Query } from '../http/query.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
-import { Nothing, Page, Paged } from '../http/schemas.ts';
+import { Id, Nothing, Page, Paged } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import type { Deliveries } from './deliveries.ts';
 import {
   CreatedWebhook,
   Delivery,
+  JobDelivery,
   NewWebhook,
   Webhook,
   WebhookChanges,
@@ -24,10 +25,26 @@ const security = [{ apiKey: [] }];
 const Params = Type.Object({ webhookId: Type.String() });
 const DeliveryParams = Type.Object({ webhookId: Type.String(), deliveryId: Type.String() });
 
+const JobParams = Type.Object({ jobId: Id });
+
+/** The organization's job, or `404`. */
+type FindJob = (
+  organizationId: string,
+  id: string,
+) => Promise<{ readonly id: string; readonly conversation_id: string }>;
+
 export function webhookRoutes(
   server: Server,
-  { webhooks, deliveries }: { webhooks: Webhooks; deliveries: Deliveries },
+  {
+    webhooks,
+    deliveries,
+    findJob,
+  }: { webhooks: Webhooks; deliveries: Deliveries; findJob: FindJob },
 ) {
+  const jobOf = (request: FastifyRequest) => {
+    const { jobId } = request.params as { jobId: string };
+    return findJob(callerOf(request).organizationId, jobId);
+  };
   /** Unknown webhooks and deliveries are 404 before anything else is judged (decisions 3). */
   const lookUp = async (request: FastifyRequest) => {
     const { webhookId } = request.params as { webhookId: string };
@@ -167,6 +184,37 @@ export function webhookRoutes(
       const { webhookId } = request.params;
       const { organizationId } = callerOf(request);
       const { deliveries: data, total } = await deliveries.list(organizationId, webhookId, page);
+      return { data, total, ...page };
+    },
+  );
+
+  server.get(
+    '/api/jobs/:jobId/deliveries',
+    {
+      onRequest: async (request) => {
+        await jobOf(request);
+      },
+      schema: {
+        tags,
+        security,
+        operationId: 'listJobDeliveries',
+        summary: 'List the deliveries that came of a job, newest first',
+        description:
+          'Of events that name the job, and of the one that its conversation was created with, to ' +
+          'whichever webhook.',
+        params: JobParams,
+        querystring: Page,
+        response: {
+          200: Paged(JobDelivery, 'A page of deliveries, each with its attempts.'),
+          ...apiRefusals('not_found'),
+        },
+      },
+    },
+    async (request) => {
+      const page = pageParameters(request.query as Query);
+      const { organizationId } = callerOf(request);
+      const job = await jobOf(request);
+      const { deliveries: data, total } = await deliveries.ofJob(organizationId, job, page);
       return { data, total, ...page };
     },
   );

@@ -124,44 +124,55 @@ const Attempt = Type.Object(
   { title: 'WebhookAttempt' },
 );
 
-export const Delivery = Type.Object(
+const deliveryFields = {
+  id: { ...Id, description: 'As x-service-delivery.' },
+  event_id: { ...Id, description: 'As the id in the body.' },
+  event: Words(eventTypes),
+  status: Words(['pending', 'delivering', 'delivered', 'failed', 'cancelled']),
+  attempts: Type.Array(Attempt, { description: 'Those that have ended, oldest first.' }),
+  next_attempt_at: Nullable(Timestamp),
+  created_at: Timestamp,
+  finished_at: Nullable(Timestamp),
+  test: Type.Boolean({ description: 'Whether it is a sample that somebody asked for.' }),
+  redelivery_of: Nullable(Id),
+};
+const deliveryExample = {
+  id: '01990a5e-7c1b-7003-8f1e-0c5a7e9b2d14',
+  event_id: '01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13',
+  event: 'skill.completed',
+  status: 'pending',
+  attempts: [
+    {
+      attempt: 1,
+      started_at: '2026-01-01T00:00:00.120Z',
+      duration_ms: 84,
+      status: 503,
+      error: 'The receiver answered 503',
+      response: 'try again later',
+    },
+  ],
+  next_attempt_at: '2026-01-01T00:00:30.204Z',
+  created_at: '2026-01-01T00:00:00.100Z',
+  finished_at: null,
+  test: false,
+  redelivery_of: null,
+};
+
+export const Delivery = Type.Object(deliveryFields, {
+  title: 'WebhookDelivery',
+  description: 'The delivery.',
+  examples: [deliveryExample],
+});
+
+export const JobDelivery = Type.Object(
   {
-    id: { ...Id, description: 'As x-service-delivery.' },
-    event_id: { ...Id, description: 'As the id in the body.' },
-    event: Words(eventTypes),
-    status: Words(['pending', 'delivering', 'delivered', 'failed', 'cancelled']),
-    attempts: Type.Array(Attempt, { description: 'Those that have ended, oldest first.' }),
-    next_attempt_at: Nullable(Timestamp),
-    created_at: Timestamp,
-    finished_at: Nullable(Timestamp),
-    test: Type.Boolean({ description: 'Whether it is a sample that somebody asked for.' }),
-    redelivery_of: Nullable(Id),
+    ...deliveryFields,
+    webhook_id: Id,
+    url: Type.String({ description: 'Of the webhook, as it is now.' }),
   },
   {
-    title: 'WebhookDelivery',
-    description: 'The delivery.',
-    examples: [
-      {
-        id: '01990a5e-7c1b-7003-8f1e-0c5a7e9b2d14',
-        event_id: '01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13',
-        event: 'skill.completed',
-        status: 'pending',
-        attempts: [
-          {
-            attempt: 1,
-            started_at: '2026-01-01T00:00:00.120Z',
-            duration_ms: 84,
-            status: 503,
-            error: 'The receiver answered 503',
-            response: 'try again later',
-          },
-        ],
-        next_attempt_at: '2026-01-01T00:00:30.204Z',
-        created_at: '2026-01-01T00:00:00.100Z',
-        finished_at: null,
-        test: false,
-        redelivery_of: null,
-      },
-    ],
+    title: 'JobDelivery',
+    description: 'The delivery, and where it goes.',
+    examples: [{ ...deliveryExample, webhook_id: example.id, url: example.url }],
   },
 );

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ConversationFilters } from '../../src/conversations/conversations.ts';
 import type { JobFilters } from '../../src/jobs/jobs.ts';
-import { newId } from '../../src/kernel/ids.ts';
+import { idFloor, newId } from '../../src/kernel/ids.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
@@ -89,16 +89,45 @@ async function addNewerJobs({ database, submit, attempt }: JobsWorld): Promise<v
   });
 }
 
+/** Lets the organization's jobs have been accepted half an hour apart; when each was. */
+async function spread({ database, clock }: JobsWorld): Promise<number[]> {
+  const jobs = await database.read.kysely
+    .selectFrom('jobs')
+    .select('id')
+    .where('organization_id', '=', 'default')
+    .orderBy('id')
+    .execute();
+  const moments = jobs.map((_, i) => clock.now() + i * 1_800_000);
+  await database.write(async (tx) => {
+    for (const [i, { id }] of jobs.entries()) {
+      const created_at = moments[i] ?? 0;
+      // An id may be made some milliseconds later than its job.
+      const late = idFloor(created_at + (i % 3));
+      await tx.kysely
+        .updateTable('jobs')
+        .set({ id: `${late.slice(0, 18)}${id.slice(18)}`, created_at })
+        .where('id', '=', id)
+        .execute();
+      await tx.kysely
+        .updateTable('messages')
+        .set({ job_id: `${late.slice(0, 18)}${id.slice(18)}` })
+        .where('job_id', '=', id)
+        .execute();
+    }
+  });
+  return moments;
+}
+
 describe.each(await engines())('on $name', (engine) => {
   describe('the list of jobs', () => {
-    const values: { [K in keyof JobFilters]-?: NonNullable<JobFilters[K]>[] } = {
+    type Words = Omit<JobFilters, 'conversation_id' | 'created_after' | 'created_before'>;
+    const values: { [K in keyof Words]-?: NonNullable<Words[K]>[] } = {
       status: [...statuses],
       agent_id: ['default', 'helper', 'nobody'],
       skill_category: ['test', 'tes', ''],
       skill_name: [...skills, 'ECHO'],
       skill_version: ['v1.0', 'v2.0', 'v1'],
       trigger_type: [...triggers],
-      conversation_id: [],
     };
 
     /** How a page is looked for depends on how much else there is (`job-lists.store.ts`). */
@@ -162,6 +191,60 @@ describe.each(await engines())('on $name', (engine) => {
       const with_status = { conversation_id, status: 'completed' } as const;
       expect(await world.jobs.list('default', with_status, all)).toEqual({ total: 0, jobs: [] });
       expect((await world.jobs.list('acme', { conversation_id }, all)).total).toBe(0);
+    });
+
+    test('between two moments has the jobs between them alone, with every other filter', async () => {
+      const world = await jobsWorld(engine);
+      await manyJobs(world);
+      const moments = await spread(world);
+      const rows = await world.database.read.kysely
+        .selectFrom('jobs')
+        .selectAll()
+        .where('organization_id', '=', 'default')
+        .orderBy('id', 'desc')
+        .execute();
+      const bounds = [undefined, moments[0], moments[20], (moments[20] ?? 0) + 1, moments[44]];
+      const others: JobFilters[] = [
+        {},
+        ...statuses.map((status) => ({ status })),
+        { agent_id: 'helper', trigger_type: 'webhook' },
+        { conversation_id: rows[7]?.conversation_id },
+      ];
+
+      for (const created_after of bounds) {
+        for (const created_before of bounds) {
+          for (const other of others) {
+            const filters = { ...other, created_after, created_before };
+            const fitting = rows.filter(
+              (row) =>
+                row.created_at > (created_after ?? Number.NEGATIVE_INFINITY) &&
+                row.created_at < (created_before ?? Number.POSITIVE_INFINITY) &&
+                Object.entries(other).every(([name, value]) => row[name as 'status'] === value),
+            );
+            const { jobs, total } = await world.jobs.list('default', filters, all);
+
+            expect(total, JSON.stringify(filters)).toBe(fitting.length);
+            expect(
+              jobs.map(({ job_id }) => job_id),
+              JSON.stringify(filters),
+            ).toEqual(fitting.map(({ id }) => id));
+          }
+        }
+      }
+    });
+
+    test('with timing says of each job what the job itself says', async () => {
+      const world = await jobsWorld(engine);
+      await manyJobs(world);
+
+      const { jobs } = await world.jobs.listTimed('default', {}, all);
+
+      expect(jobs).toHaveLength(45);
+      for (const job of jobs) {
+        const whole = await world.jobs.get('default', job.job_id);
+        expect(whole).toMatchObject(job);
+        expect(job.error === null).toBe(!['failed', 'cancelled'].includes(job.status));
+      }
     });
 
     test('shows of each job what acceptance showed, and its status', async () => {

@@ -15,7 +15,7 @@ import { createSkillRegistry } from '../../src/skills/registry.ts';
 import { createMappings } from '../../src/triggers/mapping.ts';
 import { type Call, createReceive } from '../../src/triggers/receive.ts';
 import { isAgentTriggered } from '../../src/triggers/triggers.store.ts';
-import { createTriggers, type NewTrigger } from '../../src/triggers/triggers.ts';
+import { createTriggers, type NewTrigger, requireActive } from '../../src/triggers/triggers.ts';
 import { engines } from '../support/databases.ts';
 import { type ManualClock, manualClock } from '../support/manual-clock.ts';
 
@@ -78,6 +78,7 @@ async function processOn(database: Database, clock: ManualClock) {
     async call(token: string, more: Partial<Call> = {}): Promise<string> {
       try {
         const trigger = await triggers.byToken(token);
+        requireActive(trigger);
         const caller = await receive.callerOf(trigger);
         const { job } = await receive.accept(trigger, caller, {
           headers: {},

@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { createAgents } from '../../src/agents/agents.ts';
+import { newId } from '../../src/kernel/ids.ts';
 import {
   changeDeliveryCounts,
   claimDeliveries,
@@ -9,6 +10,7 @@ import {
   insertDeliveries,
 } from '../../src/webhooks/deliveries.store.ts';
 import { newDelivery } from '../../src/webhooks/dispatch.ts';
+import { samples } from '../../src/webhooks/samples.ts';
 import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -206,6 +208,41 @@ describe.each(await engines())('on $name', (engine) => {
     await deliverer.stop();
 
     await expectNothingLeft(world);
+  });
+
+  test('deliveries are found by the job or the conversation that their event tells of', async () => {
+    const world = await webhooksWorld(engine);
+    const types = Object.keys(samples) as (keyof typeof samples)[];
+    const id = await world.webhook({ events: types });
+    const other = await world.webhook({ events: ['skill.failed'] });
+    for (const type of types) await world.happen(type);
+    await world.deliver();
+    const { job_id, conversation_id } = samples['skill.completed'];
+    const inOrder = async (jobId: string, conversationId: string, organizationId = 'default') => {
+      const job = { id: jobId, conversation_id: conversationId };
+      const found = await world.log.ofJob(organizationId, job, page);
+      expect(found.total).toBe(found.deliveries.length);
+      expect(found.deliveries.map((one) => one.id)).toEqual(
+        found.deliveries.map((one) => one.id).toSorted((a, b) => (a < b ? 1 : -1)),
+      );
+      return found.deliveries.map((one) => `${one.event} to ${one.webhook_id}`).toSorted();
+    };
+
+    const ofJob = types.filter(
+      (type) => 'job_id' in samples[type] && samples[type].job_id === job_id,
+    );
+    const expected = [...ofJob.map((type) => `${type} to ${id}`), `skill.failed to ${other}`];
+    expect(ofJob).toContain('scheduled_job.failed');
+    expect(await inOrder(job_id, newId())).toEqual(expected.toSorted());
+    expect(await inOrder(newId(), samples['conversation.created'].conversation_id)).toEqual([
+      `conversation.created to ${id}`,
+    ]);
+    expect(await inOrder(newId(), newId())).toEqual([]);
+    expect(await inOrder(job_id, conversation_id, 'acme')).toEqual([]);
+    const rows = await world.deliveries(id);
+    expect(rows.filter(({ subject }) => subject === null).map(({ event }) => event)).toEqual([
+      'agent.status_changed',
+    ]);
   });
 
   describe('with more deliveries than one transaction ends', () => {

@@ -22,6 +22,11 @@ const listedFields = [
   ...['job_id', 'status', 'conversation_id', 'agent_id', 'skill_category', 'skill_name'],
   ...['skill_version', 'created_at'],
 ].sort();
+const timedFields = [
+  ...listedFields,
+  ...['error', 'attempt', 'max_attempts', 'trigger_type', 'user_id', 'run_at', 'started_at'],
+  ...['finished_at', 'duration_ms'],
+].sort();
 const fullFields = [
   ...listedFields,
   ...['input', 'output', 'error', 'attempt', 'max_attempts', 'trigger_type', 'user_id', 'queue'],
@@ -228,6 +233,95 @@ describe('GET /api/jobs', () => {
     expect(await filtered(`status=failed&conversation_id=${failed.body.conversation_id}`)).toEqual([
       'play',
     ]);
+  });
+
+  test('include=timing adds when each ran, for how long and what went wrong; else nothing is added', async () => {
+    const tenant = await newTenant(platform);
+    await tenant.run(echo, { text: 'x' });
+    await tenant.run(play, failing);
+
+    const { body } = await tenant.get('/api/jobs?include=timing');
+
+    expect(body).toMatchObject({ total: 2, limit: 50, offset: 0 });
+    for (const job of body.data) {
+      expect(keysOf(job)).toEqual(timedFields);
+      expect((await tenant.get(`/api/jobs/${job.job_id}`)).body).toMatchObject(job);
+    }
+    const [failed, completed] = body.data;
+    expect(failed).toMatchObject({
+      status: 'failed',
+      trigger_type: 'api',
+      user_id: 'a test',
+      attempt: 1,
+      error: { code: 'skill_execution_failed', message: 'no' },
+      started_at: aTimestamp,
+      finished_at: aTimestamp,
+      duration_ms: expect.any(Number),
+    });
+    expect(completed.error).toBeNull();
+    for (const job of (await tenant.get('/api/jobs')).body.data) {
+      expect(keysOf(job)).toEqual(listedFields);
+    }
+  });
+
+  test.each(['', 'Timing', 'timing,error', 'input', 'timing&include=timing'])(
+    'include=%s is 400 validation_error',
+    async (value) => {
+      const tenant = await newTenant(platform);
+
+      expectInvalid(await tenant.get(`/api/jobs?include=${value}`), 'include');
+    },
+  );
+
+  test('created_after and created_before leave out what came at that very moment', async () => {
+    const tenant = await newTenant(platform);
+    const moments: string[] = [];
+    for (let i = 0; i < 3; i++) {
+      const jobId = await tenant.start(echo, { text: `${i}` });
+      const { created_at } = (await tenant.get(`/api/jobs/${jobId}`)).body;
+      moments.push(created_at);
+      await waitFor(() => Date.now() > Date.parse(created_at), { describe: 'time goes on' });
+    }
+    const [first, second, third] = moments as [string, string, string];
+    const found = async (bounds: Record<string, string>) => {
+      const { body } = await tenant.get(`/api/jobs?${new URLSearchParams(bounds)}`);
+      expect(body.total).toBe(body.data.length);
+      return body.data.map((job: { created_at: string }) => job.created_at);
+    };
+
+    expect(await found({ created_after: first })).toEqual([third, second]);
+    expect(await found({ created_before: third })).toEqual([second, first]);
+    expect(await found({ created_after: first, created_before: third })).toEqual([second]);
+    expect(await found({ created_after: second, created_before: second })).toEqual([]);
+    expect(await found({ created_after: third, created_before: first })).toEqual([]);
+    expect(await found({ created_after: '1960-01-01T00:00:00Z', status: 'failed' })).toEqual([]);
+    expect(await found({ created_before: '9999-12-31T23:59:59+14:00' })).toEqual([
+      third,
+      second,
+      first,
+    ]);
+    const stranger = await newTenant(platform);
+    expect((await stranger.get(`/api/jobs?created_before=${third}`)).body.total).toBe(0);
+  });
+
+  test.each(['created_after', 'created_before'])('%s is a moment with a zone', async (name) => {
+    const tenant = await newTenant(platform);
+
+    for (const value of [
+      ...[
+        '',
+        'yesterday',
+        '2026-01-01',
+        '2026-01-01T00:00:00',
+        '1767225600000',
+        '2026-02-30T00:00Z',
+      ],
+      ...['2026-01-01T00:00:00 01:00', '2026-01-01T25:00:00Z', 'x'.repeat(2_000)],
+    ]) {
+      expectInvalid(await tenant.get(`/api/jobs?${name}=${value}`), name);
+    }
+    const twice = `${name}=2026-01-01T00:00:00Z&${name}=2026-01-01T00:00:00Z`;
+    expectInvalid(await tenant.get(`/api/jobs?${twice}`), name);
   });
 
   test('a filter given twice, or with a word that there is not, is refused and named', async () => {

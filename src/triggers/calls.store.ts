@@ -1,0 +1,110 @@
+/** Every query on the calls of triggers. */
+import { type Selectable, sql } from 'kysely';
+import type { Handle, Transaction } from '../database/database.ts';
+import { idIn, idsParam } from '../database/ids-in.ts';
+import { statement } from '../database/statement.ts';
+import type { TriggerCallsTable } from '../database/tables.ts';
+
+export type TriggerCallRow = Selectable<TriggerCallsTable>;
+
+const held = statement<{ ids: string }>()((db, p, dialect) => {
+  const query = db
+    .selectFrom('agent_triggers')
+    .select('id')
+    .where(idIn(dialect, p('ids')))
+    .orderBy('id');
+  return dialect === 'sqlite' ? query : query.forUpdate();
+});
+
+const allButNewest = statement<{ trigger_id: string; kept: number }>()((db, p) =>
+  db
+    .deleteFrom('trigger_calls')
+    .where('trigger_id', '=', p('trigger_id'))
+    .where('id', '<=', (eb) =>
+      eb
+        .selectFrom('trigger_calls')
+        .select('id')
+        .where('trigger_id', '=', p('trigger_id'))
+        .orderBy('id', 'desc')
+        .limit(sql.lit(1))
+        .offset(p('kept')),
+    ),
+);
+
+/**
+ * Adds calls and keeps of each of their triggers the `kept` newest. Triggers are held meanwhile, in
+ * the order of their ids: one that is being deleted gets no calls any more, and processes that add
+ * calls of the same ones do so one after the other.
+ */
+export async function addCalls(
+  tx: Transaction,
+  calls: readonly TriggerCallRow[],
+  kept: number,
+): Promise<void> {
+  const ids = [...new Set(calls.map(({ trigger_id }) => trigger_id))];
+  const triggers = await tx.all(held, { ids: idsParam(ids) });
+  const there = new Set(triggers.map(({ id }) => id));
+  const added = calls.filter(({ trigger_id }) => there.has(trigger_id));
+  if (added.length === 0) return;
+  await tx.insert('trigger_calls', added);
+  await tx.each(
+    allButNewest,
+    triggers.map(({ id }) => ({ trigger_id: id, kept })),
+  );
+}
+
+/** A page of the calls of a trigger since a moment, newest first, and how many there are in all. */
+export async function listCalls(
+  db: Handle,
+  triggerId: string,
+  since: number,
+  page: { limit: number; offset: number },
+): Promise<{ calls: TriggerCallRow[]; total: number }> {
+  const query = db.kysely
+    .selectFrom('trigger_calls')
+    .where('trigger_id', '=', triggerId)
+    .where('received_at', '>=', since);
+  const calls = await query
+    .selectAll()
+    .orderBy('id', 'desc')
+    .limit(page.limit)
+    .offset(page.offset)
+    .execute();
+  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
+  return { calls, total: Number(row?.n ?? 0) };
+}
+
+/** Deletes the calls of a trigger; to be called once the trigger itself was. */
+export async function deleteCallsOf(tx: Transaction, triggerId: string): Promise<void> {
+  await tx.kysely.deleteFrom('trigger_calls').where('trigger_id', '=', triggerId).execute();
+}
+
+const oldest = statement<{ before: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('trigger_calls')
+    .select(['trigger_id', 'id'])
+    .where('received_at', '<', p('before'))
+    .orderBy('received_at')
+    .limit(p('limit')),
+);
+const remove = statement<{ trigger_id: string; id: string }>()((db, p) =>
+  db
+    .deleteFrom('trigger_calls')
+    .where('trigger_id', '=', p('trigger_id'))
+    .where('id', '=', p('id')),
+);
+
+/** Deletes calls that came before a moment, `limit` at most; how many were found. */
+export async function deleteCallsBefore(
+  tx: Transaction,
+  before: number,
+  limit: number,
+): Promise<number> {
+  const calls = await tx.all(oldest, { before, limit });
+  // In one order, as whoever deletes the same ones elsewhere.
+  const ordered = calls.toSorted((a, b) =>
+    `${a.trigger_id}${a.id}` < `${b.trigger_id}${b.id}` ? -1 : 1,
+  );
+  await tx.each(remove, ordered);
+  return calls.length;
+}
