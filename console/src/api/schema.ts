@@ -110,6 +110,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/skills": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List every version that was ever registered
+         * @description Inactive ones too: deprecated, or loaded by no process any more. is_active tells them apart.
+         */
+        get: operations["listAllSkills"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/skills/{category}/{version}/{skillName}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a version with its schemas, active or not */
+        get: operations["getAnySkill"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/skills/{category}/{version}/{skillName}/deprecate": {
         parameters: {
             query?: never;
@@ -501,6 +538,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agent-triggers/{triggerId}/calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the last calls of a trigger, newest first
+         * @description Those that were accepted and those that were refused, at most 200 and none older than 7 days. A call is there about a second after it was answered.
+         */
+        get: operations["listAgentTriggerCalls"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/agent-webhooks": {
         parameters: {
             query?: never;
@@ -553,6 +610,26 @@ export interface paths {
         };
         /** List the deliveries of a webhook, newest first */
         get: operations["listAgentWebhookDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/jobs/{jobId}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the deliveries that came of a job, newest first
+         * @description Of events that name the job, and of the one that its conversation was created with, to whichever webhook.
+         */
+        get: operations["listJobDeliveries"];
         put?: never;
         post?: never;
         delete?: never;
@@ -736,6 +813,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/scheduled-jobs/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show when a cron expression matches next
+         * @description For looking before creating: nothing is kept, and nothing runs.
+         */
+        get: operations["previewCronExpression"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/scheduled-jobs/{jobId}": {
         parameters: {
             query?: never;
@@ -888,6 +985,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/statistics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what became of runs in the last hour or day
+         * @description Of the whole organization. What has just happened is counted within about a second.
+         */
+        get: operations["getStatistics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/{category}/{version}/{skillName}/usages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get who uses a version of a skill
+         * @description What of the organization would miss it: to be looked at before it is deprecated, and afterwards, for inactive versions are answered too.
+         */
+        get: operations["getSkillUsages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/{category}/{version}/{skillName}": {
         parameters: {
             query?: never;
@@ -967,6 +1104,21 @@ export interface components {
             /** Format: date-time */
             created_at: string;
             expires_at: string | null;
+        };
+        ListedSkill: {
+            /** Format: uuid */
+            id: string;
+            category: string;
+            skill_name: string;
+            version: string;
+            display_name: string;
+            description: string;
+            required_scopes: string[];
+            is_active: boolean;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
         };
         Skill: {
             /** Format: uuid */
@@ -1096,21 +1248,6 @@ export interface components {
             conversation_id: string;
             /** @enum {string} */
             status: "queued";
-        };
-        ListedSkill: {
-            /** Format: uuid */
-            id: string;
-            category: string;
-            skill_name: string;
-            version: string;
-            display_name: string;
-            description: string;
-            required_scopes: string[];
-            is_active: boolean;
-            /** Format: date-time */
-            created_at: string;
-            /** Format: date-time */
-            updated_at: string;
         };
         NewAgent: {
             id?: string;
@@ -1352,6 +1489,21 @@ export interface components {
             signing_secret?: string | null;
             active?: boolean;
         };
+        AgentTriggerCall: {
+            /** Format: uuid */
+            id: string;
+            /** Format: date-time */
+            received_at: string;
+            /** @description HTTP status that it was answered with. */
+            status: number;
+            error: ("validation_error" | "authentication_required" | "invalid_api_key" | "api_key_expired" | "invalid_admin_secret" | "invalid_signature" | "insufficient_scope" | "not_found" | "skill_not_found" | "method_not_allowed" | "conflict" | "payload_too_large" | "unsupported_media_type" | "agent_paused" | "idempotency_key_reused" | "job_not_cancellable" | "job_not_retryable" | "rate_limit_exceeded" | "internal_error" | "upstream_unavailable" | "service_unavailable") | null;
+            message: string | null;
+            job_id: string | null;
+            duration_ms: number;
+            body_bytes: number | null;
+            /** @description Whether it was answered with the job of an earlier call. */
+            replayed: boolean;
+        };
         NewWebhook: {
             agent_id: string;
             /** @description An https url of a public address, without credentials or a fragment. */
@@ -1434,7 +1586,36 @@ export interface components {
             test: boolean;
             redelivery_of: string | null;
         };
-        ListedJob: {
+        JobDelivery: {
+            /**
+             * Format: uuid
+             * @description As x-service-delivery.
+             */
+            id: string;
+            /**
+             * Format: uuid
+             * @description As the id in the body.
+             */
+            event_id: string;
+            /** @enum {string} */
+            event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed";
+            /** @enum {string} */
+            status: "pending" | "delivering" | "delivered" | "failed" | "cancelled";
+            /** @description Those that have ended, oldest first. */
+            attempts: components["schemas"]["WebhookAttempt"][];
+            next_attempt_at: string | null;
+            /** Format: date-time */
+            created_at: string;
+            finished_at: string | null;
+            /** @description Whether it is a sample that somebody asked for. */
+            test: boolean;
+            redelivery_of: string | null;
+            /** Format: uuid */
+            webhook_id: string;
+            /** @description Of the webhook, as it is now. */
+            url: string;
+        };
+        JobListItem: {
             /** Format: uuid */
             job_id: string;
             /** @enum {string} */
@@ -1447,6 +1628,21 @@ export interface components {
             skill_version: string;
             /** Format: date-time */
             created_at: string;
+            error?: {
+                /** @enum {string} */
+                code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "worker_lost" | "cancelled";
+                message: string;
+            } | null;
+            attempt?: number;
+            max_attempts?: number;
+            /** @enum {string} */
+            trigger_type?: "api" | "scheduled" | "webhook";
+            user_id?: string;
+            /** Format: date-time */
+            run_at?: string;
+            started_at?: string | null;
+            finished_at?: string | null;
+            duration_ms?: number | null;
         };
         Job: {
             /** Format: uuid */
@@ -1474,19 +1670,33 @@ export interface components {
             /** @enum {string} */
             trigger_type: "api" | "scheduled" | "webhook";
             user_id: string;
-            /** @enum {string} */
-            queue: "skill-execution" | "webhooks" | "scheduled-jobs";
             /** Format: date-time */
             run_at: string;
             started_at: string | null;
             finished_at: string | null;
             duration_ms: number | null;
+            /** @enum {string} */
+            queue: "skill-execution" | "webhooks" | "scheduled-jobs";
             retry_of: string | null;
             progress: {
                 fraction: number;
                 note: string | null;
             } | null;
             token_stats: components["schemas"]["TokenStats"];
+        };
+        ListedJob: {
+            /** Format: uuid */
+            job_id: string;
+            /** @enum {string} */
+            status: "queued" | "active" | "completed" | "failed" | "cancelled";
+            /** Format: uuid */
+            conversation_id: string;
+            agent_id: string;
+            skill_category: string;
+            skill_name: string;
+            skill_version: string;
+            /** Format: date-time */
+            created_at: string;
         };
         JobStep: {
             /** @description Counts from 1 inside the job. */
@@ -1564,6 +1774,12 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             updated_at: string;
+        };
+        CronPreview: {
+            /** @description As it was asked for. */
+            cron_expression: string;
+            /** @description Its next matches, the first one first. */
+            next_runs: string[];
         };
         ScheduledJob: {
             /** Format: uuid */
@@ -1670,6 +1886,100 @@ export interface components {
             tokens_per_day: number | null;
             tokens_per_month: number | null;
             updated_at: string | null;
+        };
+        WorkNow: {
+            queued: number;
+            active: number;
+            oldest_waiting_seconds: number | null;
+        };
+        StatisticsTotals: {
+            accepted: number;
+            completed: number;
+            failed: number;
+            cancelled: number;
+            /** @description As far as providers reported them. */
+            prompt_tokens: number;
+            completion_tokens: number;
+            total_tokens: number;
+        };
+        StatisticsBucket: {
+            /** Format: date-time */
+            start: string;
+            /** @description Jobs that were accepted in this stretch. */
+            accepted: number;
+            /** @description Jobs that ended in it, whenever they were accepted. */
+            completed: number;
+            failed: number;
+            cancelled: number;
+            /** @description Of calls of models that ended in it. */
+            total_tokens: number;
+            /** @description Of the last attempts of those that completed or failed, in milliseconds; null where none did. */
+            average_duration_ms: number | null;
+        };
+        StatisticsOfSkill: {
+            skill_category: string;
+            skill_name: string;
+            skill_version: string;
+            completed: number;
+            failed: number;
+            cancelled: number;
+            /** @description Of the last attempts of those that completed or failed, in milliseconds; null where none did. */
+            average_duration_ms: number | null;
+            longest_duration_ms: number | null;
+        };
+        Statistics: {
+            /** @enum {string} */
+            window: "hour" | "day";
+            /**
+             * Format: date-time
+             * @description When the first bucket begins.
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @description When the last bucket ends, which is under way.
+             */
+            to: string;
+            bucket_seconds: number;
+            now: components["schemas"]["WorkNow"];
+            totals: components["schemas"]["StatisticsTotals"];
+            /** @description All of the window, also those in which nothing happened; the oldest first. */
+            buckets: components["schemas"]["StatisticsBucket"][];
+            /** @description Versions of which runs ended, at most 200; those with most of them first. */
+            skills: components["schemas"]["StatisticsOfSkill"][];
+        };
+        ScheduledJobOfSkill: {
+            /** Format: uuid */
+            id: string;
+            agent_id: string;
+            cron_expression: string;
+            enabled: boolean;
+        };
+        AgentTriggerOfSkill: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            agent_id: string;
+            active: boolean;
+        };
+        ApiKeyOfSkill: {
+            /** Format: uuid */
+            id: string;
+            client_name: string;
+            runs: number;
+            /** Format: date-time */
+            last_used_at: string;
+        };
+        SkillUsages: {
+            /** @description Newest first, at most 200. */
+            scheduled_jobs: components["schemas"]["ScheduledJobOfSkill"][];
+            total_scheduled_jobs: number;
+            /** @description Newest first, at most 200. */
+            agent_triggers: components["schemas"]["AgentTriggerOfSkill"][];
+            total_agent_triggers: number;
+            /** @description Keys in whose name it was run in the last 30 days, by schedules and triggers too; the one that was used last first, at most 200. */
+            api_keys: components["schemas"]["ApiKeyOfSkill"][];
+            total_api_keys: number;
         };
     };
     responses: never;
@@ -2180,6 +2490,212 @@ export interface operations {
                 };
             };
             /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listAllSkills: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All versions by category, name and version, without their schemas. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Total-Count": components["headers"]["X-Total-Count"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11",
+                     *         "category": "util",
+                     *         "skill_name": "echo",
+                     *         "version": "v1.0",
+                     *         "display_name": "Echo",
+                     *         "description": "Gives back the text that it is given.",
+                     *         "required_scopes": [
+                     *           "util"
+                     *         ],
+                     *         "is_active": true,
+                     *         "created_at": "2026-01-01T00:00:00.000Z",
+                     *         "updated_at": "2026-01-01T00:00:00.000Z"
+                     *       },
+                     *       {
+                     *         "id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11",
+                     *         "category": "util",
+                     *         "skill_name": "echo",
+                     *         "version": "v0.9",
+                     *         "display_name": "Echo",
+                     *         "description": "Gives back the text that it is given.",
+                     *         "required_scopes": [
+                     *           "util"
+                     *         ],
+                     *         "is_active": false,
+                     *         "created_at": "2026-01-01T00:00:00.000Z",
+                     *         "updated_at": "2026-01-01T00:00:00.000Z"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["ListedSkill"][];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getAnySkill: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example util */
+                category: string;
+                /** @example v1.0 */
+                version: string;
+                /** @example echo */
+                skillName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The skill with both schemas. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11",
+                     *       "category": "util",
+                     *       "skill_name": "echo",
+                     *       "version": "v1.0",
+                     *       "display_name": "Echo",
+                     *       "description": "Gives back the text that it is given.",
+                     *       "required_scopes": [
+                     *         "util"
+                     *       ],
+                     *       "is_active": true,
+                     *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "updated_at": "2026-01-01T00:00:00.000Z",
+                     *       "parameters_schema": {
+                     *         "type": "object",
+                     *         "properties": {
+                     *           "text": {
+                     *             "type": "string"
+                     *           }
+                     *         }
+                     *       },
+                     *       "output_schema": {
+                     *         "type": "object",
+                     *         "properties": {
+                     *           "text": {
+                     *             "type": "string"
+                     *           }
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Skill"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `skill_not_found`: No active skill has this category, version and name. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6070,6 +6586,137 @@ export interface operations {
             };
         };
     };
+    listAgentTriggerCalls: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                triggerId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of calls. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "019ab0c1-2d3e-7f42-8b1c-5d6e7f8a9b0c",
+                     *           "received_at": "2026-01-01T00:00:00.000Z",
+                     *           "status": 401,
+                     *           "error": "invalid_signature",
+                     *           "message": "The request is not signed",
+                     *           "job_id": null,
+                     *           "duration_ms": 2,
+                     *           "body_bytes": 1204,
+                     *           "replayed": false
+                     *         }
+                     *       ],
+                     *       "total": 1,
+                     *       "limit": 50,
+                     *       "offset": 0
+                     *     }
+                     */
+                    "application/json": {
+                        data: components["schemas"]["AgentTriggerCall"][];
+                        total: number;
+                        limit: number;
+                        offset: number;
+                    };
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_api_key`: The key is unknown or revoked. `api_key_expired`: The key has expired. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `rate_limit_exceeded`: The key has used up its requests of this minute. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     listAgentWebhooks: {
         parameters: {
             query?: never;
@@ -6852,6 +7499,149 @@ export interface operations {
             };
         };
     };
+    listJobDeliveries: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                jobId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of deliveries, each with its attempts. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01990a5e-7c1b-7003-8f1e-0c5a7e9b2d14",
+                     *           "event_id": "01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13",
+                     *           "event": "skill.completed",
+                     *           "status": "pending",
+                     *           "attempts": [
+                     *             {
+                     *               "attempt": 1,
+                     *               "started_at": "2026-01-01T00:00:00.120Z",
+                     *               "duration_ms": 84,
+                     *               "status": 503,
+                     *               "error": "The receiver answered 503",
+                     *               "response": "try again later"
+                     *             }
+                     *           ],
+                     *           "next_attempt_at": "2026-01-01T00:00:30.204Z",
+                     *           "created_at": "2026-01-01T00:00:00.100Z",
+                     *           "finished_at": null,
+                     *           "test": false,
+                     *           "redelivery_of": null,
+                     *           "webhook_id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11",
+                     *           "url": "https://example.com/hooks/skillwright"
+                     *         }
+                     *       ],
+                     *       "total": 1,
+                     *       "limit": 50,
+                     *       "offset": 0
+                     *     }
+                     */
+                    "application/json": {
+                        data: components["schemas"]["JobDelivery"][];
+                        total: number;
+                        limit: number;
+                        offset: number;
+                    };
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_api_key`: The key is unknown or revoked. `api_key_expired`: The key has expired. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `rate_limit_exceeded`: The key has used up its requests of this minute. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     redeliverAgentWebhookDelivery: {
         parameters: {
             query?: never;
@@ -7141,6 +7931,12 @@ export interface operations {
                 skill_version?: string;
                 trigger_type?: "api" | "scheduled" | "webhook";
                 conversation_id?: string;
+                /** @description Jobs accepted later than that; not those of that very moment. */
+                created_after?: string;
+                /** @description Jobs accepted earlier than that; not those of that very moment. */
+                created_before?: string;
+                /** @description timing: also when each job ran, for how long, and what went wrong. */
+                include?: "timing";
                 limit?: number;
                 offset?: number;
             };
@@ -7180,7 +7976,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": {
-                        data: components["schemas"]["ListedJob"][];
+                        data: components["schemas"]["JobListItem"][];
                         total: number;
                         limit: number;
                         offset: number;
@@ -7298,11 +8094,11 @@ export interface operations {
                      *       "max_attempts": 3,
                      *       "trigger_type": "api",
                      *       "user_id": "nightly reports",
-                     *       "queue": "skill-execution",
                      *       "run_at": "2026-01-01T00:00:00.000Z",
                      *       "started_at": "2026-01-01T00:00:00.001Z",
                      *       "finished_at": "2026-01-01T00:00:00.003Z",
                      *       "duration_ms": 2,
+                     *       "queue": "skill-execution",
                      *       "retry_of": null,
                      *       "progress": null,
                      *       "token_stats": {
@@ -7437,11 +8233,11 @@ export interface operations {
                      *       "max_attempts": 3,
                      *       "trigger_type": "api",
                      *       "user_id": "nightly reports",
-                     *       "queue": "skill-execution",
                      *       "run_at": "2026-01-01T00:00:00.000Z",
                      *       "started_at": "2026-01-01T00:00:00.001Z",
                      *       "finished_at": "2026-01-01T00:00:00.003Z",
                      *       "duration_ms": 2,
+                     *       "queue": "skill-execution",
                      *       "retry_of": null,
                      *       "progress": null,
                      *       "token_stats": {
@@ -7483,11 +8279,11 @@ export interface operations {
                      *       "max_attempts": 3,
                      *       "trigger_type": "api",
                      *       "user_id": "nightly reports",
-                     *       "queue": "skill-execution",
                      *       "run_at": "2026-01-01T00:00:00.000Z",
                      *       "started_at": "2026-01-01T00:00:00.001Z",
                      *       "finished_at": null,
                      *       "duration_ms": null,
+                     *       "queue": "skill-execution",
                      *       "retry_of": null,
                      *       "progress": null,
                      *       "token_stats": {
@@ -8232,6 +9028,107 @@ export interface operations {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `rate_limit_exceeded`: The key has used up its requests of this minute. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    previewCronExpression: {
+        parameters: {
+            query: {
+                /** @description Minute, hour, day of month, month, day of week; in UTC. */
+                cron_expression: string;
+                count?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description When the expression matches next. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "cron_expression": "0 9 * * MON-FRI",
+                     *       "next_runs": [
+                     *         "2026-01-01T09:00:00.000Z",
+                     *         "2026-01-02T09:00:00.000Z"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CronPreview"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_api_key`: The key is unknown or revoked. `api_key_expired`: The key has expired. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9931,6 +10828,812 @@ export interface operations {
             };
         };
     };
+    getStatistics: {
+        parameters: {
+            query?: {
+                /** @description hour: 60 buckets of a minute. day: 96 buckets of a quarter of an hour. */
+                window?: "hour" | "day";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What became of the runs of the organization in the window. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "window": "hour",
+                     *       "from": "2026-11-21T11:01:00.000Z",
+                     *       "to": "2026-11-21T12:01:00.000Z",
+                     *       "bucket_seconds": 60,
+                     *       "now": {
+                     *         "queued": 2,
+                     *         "active": 1,
+                     *         "oldest_waiting_seconds": 0.41
+                     *       },
+                     *       "totals": {
+                     *         "accepted": 12,
+                     *         "completed": 8,
+                     *         "failed": 1,
+                     *         "cancelled": 0,
+                     *         "prompt_tokens": 5210,
+                     *         "completion_tokens": 830,
+                     *         "total_tokens": 6040
+                     *       },
+                     *       "buckets": [
+                     *         {
+                     *           "start": "2026-11-21T11:01:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:02:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:03:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:04:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:05:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:06:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:07:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:08:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:09:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:10:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:11:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:12:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:13:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:14:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:15:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:16:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:17:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:18:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:19:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:20:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:21:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:22:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:23:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:24:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:25:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:26:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:27:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:28:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:29:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:30:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:31:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:32:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:33:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:34:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:35:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:36:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:37:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:38:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:39:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:40:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:41:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:42:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:43:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:44:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:45:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:46:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:47:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:48:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:49:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:50:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:51:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:52:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:53:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:54:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:55:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:56:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:57:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:58:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T11:59:00.000Z",
+                     *           "accepted": 0,
+                     *           "completed": 0,
+                     *           "failed": 0,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 0,
+                     *           "average_duration_ms": null
+                     *         },
+                     *         {
+                     *           "start": "2026-11-21T12:00:00.000Z",
+                     *           "accepted": 12,
+                     *           "completed": 8,
+                     *           "failed": 1,
+                     *           "cancelled": 0,
+                     *           "total_tokens": 6040,
+                     *           "average_duration_ms": 1290
+                     *         }
+                     *       ],
+                     *       "skills": [
+                     *         {
+                     *           "skill_category": "text",
+                     *           "skill_name": "summarize",
+                     *           "skill_version": "v1.0",
+                     *           "completed": 8,
+                     *           "failed": 1,
+                     *           "cancelled": 0,
+                     *           "average_duration_ms": 1290,
+                     *           "longest_duration_ms": 2114
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Statistics"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_api_key`: The key is unknown or revoked. `api_key_expired`: The key has expired. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `rate_limit_exceeded`: The key has used up its requests of this minute. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getSkillUsages: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example util */
+                category: string;
+                /** @example v1.0 */
+                version: string;
+                /** @example echo */
+                skillName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What would miss the version. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "scheduled_jobs": [
+                     *         {
+                     *           "id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11",
+                     *           "agent_id": "support",
+                     *           "cron_expression": "0 9 * * MON-FRI",
+                     *           "enabled": true
+                     *         }
+                     *       ],
+                     *       "total_scheduled_jobs": 1,
+                     *       "agent_triggers": [
+                     *         {
+                     *           "id": "019ab0c1-2d3e-7f40-8a5b-6c7d8e9fa0b1",
+                     *           "name": "Pushes to the handbook",
+                     *           "agent_id": "default",
+                     *           "active": true
+                     *         }
+                     *       ],
+                     *       "total_agent_triggers": 1,
+                     *       "api_keys": [
+                     *         {
+                     *           "id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d12",
+                     *           "client_name": "billing service",
+                     *           "runs": 412,
+                     *           "last_used_at": "2026-11-21T11:59:58.120Z"
+                     *         }
+                     *       ],
+                     *       "total_api_keys": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SkillUsages"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_api_key`: The key is unknown or revoked. `api_key_expired`: The key has expired. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `skill_not_found`: No active skill has this category, version and name. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `rate_limit_exceeded`: The key has used up its requests of this minute. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     executeSkill: {
         parameters: {
             query?: never;
@@ -10002,11 +11705,11 @@ export interface operations {
                      *       "max_attempts": 3,
                      *       "trigger_type": "api",
                      *       "user_id": "nightly reports",
-                     *       "queue": "skill-execution",
                      *       "run_at": "2026-01-01T00:00:00.000Z",
                      *       "started_at": "2026-01-01T00:00:00.001Z",
                      *       "finished_at": "2026-01-01T00:00:00.003Z",
                      *       "duration_ms": 2,
+                     *       "queue": "skill-execution",
                      *       "retry_of": null,
                      *       "progress": null,
                      *       "token_stats": {
