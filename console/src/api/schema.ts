@@ -1140,6 +1140,12 @@ export interface components {
             output_schema: {
                 [key: string]: unknown;
             };
+            /** @description Inputs to try it with, and what they give. */
+            examples: {
+                input: unknown;
+                /** @description Absent where it depends on the outside world. */
+                output?: unknown;
+            }[];
         };
         Credential: {
             organization_id: string;
@@ -2633,7 +2639,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas. */
+            /** @description The skill with both schemas and its examples. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2669,7 +2675,17 @@ export interface operations {
                      *             "type": "string"
                      *           }
                      *         }
-                     *       }
+                     *       },
+                     *       "examples": [
+                     *         {
+                     *           "input": {
+                     *             "text": "hello"
+                     *           },
+                     *           "output": {
+                     *             "text": "hello"
+                     *           }
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Skill"];
@@ -2744,7 +2760,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas. */
+            /** @description The skill with both schemas and its examples. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2780,7 +2796,17 @@ export interface operations {
                      *             "type": "string"
                      *           }
                      *         }
-                     *       }
+                     *       },
+                     *       "examples": [
+                     *         {
+                     *           "input": {
+                     *             "text": "hello"
+                     *           },
+                     *           "output": {
+                     *             "text": "hello"
+                     *           }
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Skill"];
@@ -2855,7 +2881,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas. */
+            /** @description The skill with both schemas and its examples. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2891,7 +2917,17 @@ export interface operations {
                      *             "type": "string"
                      *           }
                      *         }
-                     *       }
+                     *       },
+                     *       "examples": [
+                     *         {
+                     *           "input": {
+                     *             "text": "hello"
+                     *           },
+                     *           "output": {
+                     *             "text": "hello"
+                     *           }
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Skill"];
@@ -3998,7 +4034,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas. */
+            /** @description The skill with both schemas and its examples. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4037,7 +4073,17 @@ export interface operations {
                      *             "type": "string"
                      *           }
                      *         }
-                     *       }
+                     *       },
+                     *       "examples": [
+                     *         {
+                     *           "input": {
+                     *             "text": "hello"
+                     *           },
+                     *           "output": {
+                     *             "text": "hello"
+                     *           }
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Skill"];
