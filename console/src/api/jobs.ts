@@ -15,3 +15,6 @@ export const jobQuery = (jobId: string) =>
     queryKey: ['jobs', jobId],
     queryFn: () => body(api.GET('/api/jobs/{jobId}', { params: { path: { jobId } } })),
   });
+
+export const cancelJob = (jobId: string) =>
+  body(api.POST('/api/jobs/{jobId}/cancel', { params: { path: { jobId } } }));
