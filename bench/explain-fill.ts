@@ -146,7 +146,7 @@ const webhooks: Fill = async (db, { jobs: count }) => {
   await db.query(`insert into webhooks
     select fill_id(fill_at(i), 'webhook' || i), case when i < 200 then '${large}' else 'org-' || i end,
       'agent-' || i % 20, 'https://example.com/' || i, 'example.com:443', '["skill.completed"]', 'secret',
-      case when i % 10 = 9 then 0 else 1 end, 0, 0, '0:0:', 0, fill_at(i), fill_at(i), fill_at(i)
+      case when i % 10 = 9 then 0 else 1 end, 0, 0, '1:1:', 0, fill_at(i), fill_at(i), fill_at(i)
     from generate_series(0, 999) as i`);
   await db.query(`insert into webhook_deliveries
     select fill_id(fill_at(2 * i), 'delivery' || i), fill_id(fill_at(hook), 'webhook' || hook),

@@ -386,6 +386,7 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     get('/api/jobs', `created_after=${daysAgo(0.25)}&status=failed&agent_id=agent-0`),
     get('/api/jobs', `created_after=${daysAgo(0.5)}&created_before=${daysAgo(0.25)}`),
     get('/api/jobs', `created_before=${daysAgo(2)}`, counts),
+    get('/api/jobs', `created_after=${daysAgo(15)}`, { of: 'small' }),
     get('/api/jobs', `conversation_id=${middle.conversation_id}`),
     get('/api/jobs', `conversation_id=${job.conversation_id}`),
     get('/api/jobs', '', { of: 'small' }),
