@@ -146,7 +146,7 @@ const webhooks: Fill = async (db, { jobs: count }) => {
   await db.query(`insert into webhooks
     select fill_id(fill_at(i), 'webhook' || i), case when i < 200 then '${large}' else 'org-' || i end,
       'agent-' || i % 20, 'https://example.com/' || i, 'example.com:443', '["skill.completed"]', 'secret',
-      case when i % 10 = 9 then 0 else 1 end, 0, 0, '0:0:', 0, fill_at(i), fill_at(i), fill_at(i)
+      case when i % 10 = 9 then 0 else 1 end, 0, 0, '1:1:', 0, fill_at(i), fill_at(i), fill_at(i)
     from generate_series(0, 999) as i`);
   await db.query(`insert into webhook_deliveries
     select fill_id(fill_at(2 * i), 'delivery' || i), fill_id(fill_at(hook), 'webhook' || hook),
@@ -204,8 +204,9 @@ const others: Fill = async (db, { jobs: count }) => {
   // As many skills as an answer lists, each busy in every stretch, and a skill with many keys.
   const now = Date.now();
   await db.query(`insert into run_statistics
-    select org, seconds, start, 'text', 'skill-' || skill, 'v1.0', 3, 2, 1, 0, 300, 200, 100, 20
-    from (values ('${large}'), ('medium')) as orgs(org), generate_series(1, 200) as skill,
+    select org, seconds, start, case when skill = 0 then '' else 'text' end,
+      case when skill = 0 then '' else 'skill-' || skill end, case when skill = 0 then '' else 'v1.0' end, 3, 2, 1, 0, 300, 200, 100, 20
+    from (values ('${large}'), ('medium')) as orgs(org), generate_series(0, 200) as skill,
       (select 60 as seconds, ${now - (now % 60_000)}::bigint - i * 60000 as start
         from generate_series(0, 179) as i
       union all select 900, ${now - (now % 900_000)}::bigint - i * 900000

@@ -6,7 +6,13 @@
 import type { Database } from '../database/database.ts';
 import { timestamp } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
-import { addKeyRuns, addRunCounts, type KeyRuns, type RunCounts } from './statistics.store.ts';
+import {
+  addKeyRuns,
+  addRunCounts,
+  allSkills,
+  type KeyRuns,
+  type RunCounts,
+} from './statistics.store.ts';
 import { windows } from './windows.ts';
 
 /** Kinds that are gathered at most between two writes, while the database is away too. */
@@ -47,14 +53,14 @@ export function createRecorder(parts: {
 
   function count(job: CountedJob, at: number, counters: Partial<Counters>): void {
     const { seconds } = windows.hour;
-    addTo(runs, { ...kindOf(job), seconds, start: startOf(at, seconds), ...none, ...counters });
+    addRun({ ...kindOf(job), seconds, start: startOf(at, seconds), ...none, ...counters });
   }
 
-  function addTo(target: Map<string, RunCounts>, row: RunCounts): void {
-    const key = `${row.seconds} ${row.start} ${nameOf(row)}`;
-    const known = target.get(key);
+  function addRun(row: RunCounts): void {
+    const key = keyOf(row);
+    const known = runs.get(key);
     if (known !== undefined) addUp(known, row);
-    else if (hasRoom(target)) target.set(key, row);
+    else if (hasRoom(runs)) runs.set(key, row);
   }
 
   function addKey(row: KeyRuns): void {
@@ -74,14 +80,6 @@ export function createRecorder(parts: {
     return false;
   }
 
-  /** The same counts once for each width of a bucket. */
-  function inAllWidths(minutes: readonly RunCounts[]): RunCounts[] {
-    const wide = new Map<string, RunCounts>();
-    const { seconds } = windows.day;
-    for (const row of minutes) addTo(wide, { ...row, seconds, start: startOf(row.start, seconds) });
-    return [...minutes, ...wide.values()];
-  }
-
   async function writeSome(): Promise<void> {
     const counted = take(runs, writtenMax);
     const used = take(keys, writtenMax);
@@ -91,7 +89,7 @@ export function createRecorder(parts: {
         await addKeyRuns(tx, used);
       });
     } catch (error) {
-      for (const row of counted) addTo(runs, row);
+      for (const row of counted) addRun(row);
       for (const row of used) addKey(row);
       throw error;
     }
@@ -152,6 +150,25 @@ function addUp(target: RunCounts, { longest_ms, ...added }: RunCounts): void {
 const sums = (Object.keys(none) as (keyof Counters)[]).filter((name) => name !== 'longest_ms');
 
 const startOf = (at: number, seconds: number) => at - (at % (seconds * 1_000));
+
+/** Counts of minutes as all rows that they are part of: each width of a bucket, and all skills together. */
+function inAllWidths(minutes: readonly RunCounts[]): RunCounts[] {
+  const rows = new Map<string, RunCounts>();
+  for (const minute of minutes) {
+    for (const { seconds } of Object.values(windows)) {
+      const row = { ...minute, seconds, start: startOf(minute.start, seconds) };
+      for (const one of [row, { ...row, ...allSkills }]) {
+        const key = keyOf(one);
+        const known = rows.get(key);
+        if (known === undefined) rows.set(key, one);
+        else addUp(known, one);
+      }
+    }
+  }
+  return [...rows.values()];
+}
+
+const keyOf = (row: RunCounts) => `${row.seconds} ${row.start} ${nameOf(row)}`;
 
 /** Nothing in a name has a space. */
 const nameOf = (kind: CountedJob) =>

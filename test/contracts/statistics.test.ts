@@ -183,10 +183,10 @@ describe.each(await engines())('on $name', (engine) => {
       (await statistics.ofWindow(organization_id, window)).totals.accepted;
 
     await deleteOldStatistics({ database, clock });
-    expect(await rowsIn(database, 'run_statistics')).toBe(2_200);
+    expect(await rowsIn(database, 'run_statistics')).toBe(2_202);
     clock.advance(2 * hourMs + minuteMs);
     await deleteOldStatistics({ database, clock });
-    expect(await rowsIn(database, 'run_statistics')).toBe(1_100);
+    expect(await rowsIn(database, 'run_statistics')).toBe(1_101);
     expect(await inHour('day')).toBe(1_100);
     clock.advance(23 * hourMs + 15 * minuteMs);
     await deleteOldStatistics({ database, clock });
