@@ -211,8 +211,9 @@ const others: Fill = async (db, { jobs: count }) => {
   // As many skills as an answer lists, each busy in every stretch, and a skill with many keys.
   const now = Date.now();
   await db.query(`insert into run_statistics
-    select org, seconds, start, 'text', 'skill-' || skill, 'v1.0', 3, 2, 1, 0, 300, 200, 100, 20
-    from (values ('${large}'), ('medium')) as orgs(org), generate_series(1, 200) as skill,
+    select org, seconds, start, case when skill = 0 then '' else 'text' end,
+      case when skill = 0 then '' else 'skill-' || skill end, case when skill = 0 then '' else 'v1.0' end, 3, 2, 1, 0, 300, 200, 100, 20
+    from (values ('${large}'), ('medium')) as orgs(org), generate_series(0, 200) as skill,
       (select 60 as seconds, ${now - (now % 60_000)}::bigint - i * 60000 as start
         from generate_series(0, 179) as i
       union all select 900, ${now - (now % 900_000)}::bigint - i * 900000
