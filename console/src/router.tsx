@@ -64,7 +64,7 @@ const skill = createRoute({
 const jobs = createRoute({
   ...within,
   path: '/jobs',
-  validateSearch: words('status', 'agent_id', 'skill', 'trigger_type', 'conversation_id'),
+  validateSearch: words('status', 'agent_id', 'skill', 'trigger_type', 'conversation_id', 'since'),
   component: lazyRouteComponent(() => import('./pages/JobsPage.tsx'), 'JobsPage'),
 });
 const job = createRoute({
@@ -82,6 +82,7 @@ const conversations = createRoute({
 const conversation = createRoute({
   ...within,
   path: '/conversations/$conversationId',
+  validateSearch: words(),
   component: lazyRouteComponent(() => import('./pages/ConversationPage.tsx'), 'ConversationPage'),
 });
 const agents = createRoute({

@@ -515,7 +515,7 @@ export interface AgentTriggersTable {
 
 /**
  * What became of an organization's runs of a skill version in a stretch of time: counters that every
- * process adds to.
+ * process adds to. In a row of its own, with empty names, all skills together.
  */
 export interface RunStatisticsTable {
   organization_id: string;

@@ -462,7 +462,8 @@ const oldestOf = statement<{ organization_id: string; now: number }>()((db, p) =
     .selectFrom('jobs')
     .select('run_at')
     .where('organization_id', '=', p('organization_id'))
-    .where('status', '=', sql.lit('queued'))
+    // As the index has it that is for this alone.
+    .where(sql<SqlBool>`status || '' = 'queued'`)
     .where('run_at', '<=', p('now'))
     .orderBy('run_at')
     .limit(sql.lit(1)),
