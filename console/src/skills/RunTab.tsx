@@ -127,7 +127,7 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
           </div>
         </form>
       </Section>
-      <div className="flex min-w-0 flex-col gap-5">
+      <div className="flex min-w-0 flex-col gap-5 lg:sticky lg:top-5">
         {running.data === undefined ? (
           <Section title="Run">
             <Empty icon={<Play />} title="Nothing was run yet">
@@ -135,7 +135,9 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
             </Empty>
           </Section>
         ) : (
-          <RunResult key={running.data.job_id} jobId={running.data.job_id} />
+          <div key={running.data.job_id} ref={show}>
+            <RunResult jobId={running.data.job_id} />
+          </div>
         )}
         <Section title="The same with curl">
           <Code
@@ -152,6 +154,9 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
     </div>
   );
 }
+
+/** On a phone it is below the form. */
+const show = (element: HTMLElement | null) => element?.scrollIntoView({ block: 'nearest' });
 
 /** What is wrong with a text that is to be JSON; undefined when nothing is. */
 function jsonFault(text: string): string | undefined {
