@@ -45,7 +45,7 @@ const within = { getParentRoute: () => shell } as const;
 const overview = createRoute({
   ...within,
   path: '/',
-  validateSearch: words('window'),
+  validateSearch: words('window', 'chart'),
   component: lazyRouteComponent(() => import('./pages/OverviewPage.tsx'), 'OverviewPage'),
 });
 const skills = createRoute({

@@ -49,6 +49,8 @@ export interface SkillsTable {
   deprecated: number;
   /** 1 where `x-conversation-id` may continue an earlier conversation. */
   continues_conversations: Generated<number>;
+  /** JSON array of `{ input, output? }`. */
+  examples: Generated<string>;
   created_at: number;
   updated_at: number;
 }

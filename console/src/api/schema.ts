@@ -1160,6 +1160,12 @@ export interface components {
             output_schema: {
                 [key: string]: unknown;
             };
+            /** @description Inputs to try it with, and what they give. */
+            examples: {
+                input: unknown;
+                /** @description Absent where it depends on the outside world. */
+                output?: unknown;
+            }[];
         };
         Credential: {
             organization_id: string;
@@ -2677,7 +2683,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas. */
+            /** @description The skill with both schemas and its examples. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2713,7 +2719,17 @@ export interface operations {
                      *             "type": "string"
                      *           }
                      *         }
-                     *       }
+                     *       },
+                     *       "examples": [
+                     *         {
+                     *           "input": {
+                     *             "text": "hello"
+                     *           },
+                     *           "output": {
+                     *             "text": "hello"
+                     *           }
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Skill"];
@@ -2788,7 +2804,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas. */
+            /** @description The skill with both schemas and its examples. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2824,7 +2840,17 @@ export interface operations {
                      *             "type": "string"
                      *           }
                      *         }
-                     *       }
+                     *       },
+                     *       "examples": [
+                     *         {
+                     *           "input": {
+                     *             "text": "hello"
+                     *           },
+                     *           "output": {
+                     *             "text": "hello"
+                     *           }
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Skill"];
@@ -2899,7 +2925,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas. */
+            /** @description The skill with both schemas and its examples. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2935,7 +2961,17 @@ export interface operations {
                      *             "type": "string"
                      *           }
                      *         }
-                     *       }
+                     *       },
+                     *       "examples": [
+                     *         {
+                     *           "input": {
+                     *             "text": "hello"
+                     *           },
+                     *           "output": {
+                     *             "text": "hello"
+                     *           }
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Skill"];
@@ -4124,7 +4160,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas. */
+            /** @description The skill with both schemas and its examples. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4163,7 +4199,17 @@ export interface operations {
                      *             "type": "string"
                      *           }
                      *         }
-                     *       }
+                     *       },
+                     *       "examples": [
+                     *         {
+                     *           "input": {
+                     *             "text": "hello"
+                     *           },
+                     *           "output": {
+                     *             "text": "hello"
+                     *           }
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Skill"];
