@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import { api, body } from './client.ts';
+import { api, body, type Schema } from './client.ts';
 
 /** As many as a page of the API may have: an organization's agents are few. */
 const most = 200;
@@ -15,3 +15,11 @@ export const agentQuery = (agentId: string) =>
     queryKey: ['agents', agentId],
     queryFn: () => body(api.GET('/api/agents/{agentId}', { params: { path: { agentId } } })),
   });
+
+export const createAgent = (agent: Schema<'NewAgent'>) => body(api.POST('/api/agents', { body: agent }));
+
+export const changeAgent = (agentId: string, changes: Schema<'AgentChanges'>) =>
+  body(api.PUT('/api/agents/{agentId}', { params: { path: { agentId } }, body: changes }));
+
+export const deleteAgent = (agentId: string) =>
+  body(api.DELETE('/api/agents/{agentId}', { params: { path: { agentId } } }));
