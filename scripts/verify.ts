@@ -26,6 +26,7 @@ const checks: readonly Step[] = [
   { name: 'Format and lint', command: ['biome', 'check', '--error-on-warnings'] },
   { name: 'Import rules', command: ['depcruise', ...sourceFolders] },
   { name: 'Dead code', command: ['knip', '--no-progress'] },
+  { name: 'Console', command: ['node', 'scripts/console-build.ts'] },
   { name: 'Paths in documents', command: ['node', 'scripts/check-doc-paths.ts'] },
 ];
 const unitTests: Step = {

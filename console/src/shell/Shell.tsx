@@ -9,9 +9,8 @@ import { Logo } from './Logo.tsx';
 import { placeGroups } from './places.ts';
 import { useIsAdministrator } from './session.ts';
 
-const Palette = lazy(() =>
-  import('./Palette.tsx').then(({ Palette: component }) => ({ default: component })),
-);
+const loadPalette = () => import('./Palette.tsx');
+const Palette = lazy(async () => ({ default: (await loadPalette()).Palette }));
 
 /** The menu, and beside it the page. */
 export function Shell() {
@@ -19,6 +18,8 @@ export function Shell() {
   const [isMenuOpen, setMenuOpen] = useState(false);
   const path = useRouterState({ select: ({ location }) => location.pathname });
   useEffect(() => {
+    // Before it is asked for: whoever opens it types at once.
+    void loadPalette();
     function onKey(event: KeyboardEvent) {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
         event.preventDefault();

@@ -1,0 +1,159 @@
+/** The console's frame as people meet it: signing in, the menu, the palette, light, dark, on a phone. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type ConsoleWorld, phone, startConsole } from '../support/console.ts';
+import { adminSecret } from '../support/platform.ts';
+import { isInstalled } from '../support/shared-servers.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
+  let world: ConsoleWorld;
+  beforeAll(async () => {
+    world = await startConsole();
+  });
+  afterAll(() => world.stop());
+  beforeEach(async () => {
+    await world.page.context().clearCookies();
+  });
+  afterEach(() => expect(world.errors).toEqual([]));
+
+  const titled = (name: string) => world.page.getByRole('heading', { level: 1, name }).waitFor();
+
+  test('is where the address alone leads', async () => {
+    const { page, platform } = world;
+
+    await page.goto(platform.url);
+
+    await titled('Sign in');
+    expect(page.url()).toBe(`${platform.url}/console/`);
+  });
+
+  test('lets in who knows the admin secret, and remembers it over a reload', async () => {
+    const { page } = world;
+
+    await world.signInAs(adminSecret);
+    await titled('Overview');
+    await page.reload();
+    await titled('Overview');
+
+    expect(await page.getByRole('link', { name: 'API keys' }).isVisible()).toBe(true);
+  });
+
+  test('lets in who has an API key, without what is the administrator’s', async () => {
+    const { page, key } = world;
+
+    await world.signInAs(key);
+    await titled('Overview');
+
+    await page.getByRole('link', { name: 'Jobs' }).waitFor();
+    expect(await page.getByRole('link', { name: 'API keys' }).count()).toBe(0);
+  });
+
+  test('keeps the secret out of what the page stores and of its address', async () => {
+    const { page } = world;
+
+    await world.signInAs(adminSecret);
+    await titled('Overview');
+
+    const stored = await page.evaluate(
+      'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])',
+    );
+    expect(stored).not.toContain(adminSecret);
+    expect(stored).not.toContain('skillwright_session');
+    const [cookie] = await page.context().cookies();
+    expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' });
+    expect(cookie?.value).not.toContain(adminSecret);
+  });
+
+  test('signs out', async () => {
+    const { page } = world;
+    await world.signInAs(adminSecret);
+
+    await page.getByRole('button', { name: /Account/ }).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+
+    await titled('Sign in');
+    await page.reload();
+    await titled('Sign in');
+  });
+
+  test('goes anywhere by the palette, without the mouse', async () => {
+    const { page } = world;
+    await world.open('/');
+
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Search everything' }).waitFor();
+    await page.keyboard.type('schedu');
+    await page.getByRole('option', { name: /Schedules/ }).waitFor();
+    await page.keyboard.press('Enter');
+
+    await titled('Schedules');
+    expect(page.url()).toMatch(/\/console\/schedules$/);
+  });
+
+  test('leads from the palette to a skill that it finds by its name', async () => {
+    const { page } = world;
+    await world.open('/');
+
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Search everything' }).waitFor();
+    await page.keyboard.type('word-count');
+    await page.getByRole('option', { name: 'text/v1.0/word-count' }).first().waitFor();
+    await page.keyboard.press('Enter');
+
+    await page.waitForURL(/\/console\/skills\/text\/v1\.0\/word-count/);
+  });
+
+  test('is dark for those who choose it, and stays so', async () => {
+    const { page } = world;
+    await world.open('/');
+    const isDark = () => page.evaluate('document.documentElement.classList.contains("dark")');
+
+    await page.getByRole('button', { name: /Account/ }).click();
+    await page.getByRole('menuitemradio', { name: 'Dark' }).click();
+    expect(await isDark()).toBe(true);
+    await page.reload();
+    await titled('Overview');
+
+    expect(await isDark()).toBe(true);
+    await page.evaluate('localStorage.clear()');
+  });
+
+  test('says so where there is no such page', async () => {
+    await world.open('/nowhere');
+
+    await titled('Not found');
+  });
+
+  test('asks to sign in again when the key is revoked meanwhile', async () => {
+    const { page, platform } = world;
+    const { id, plaintext_key } = (
+      await platform.admin('POST', '/admin/api-keys', { client_name: 'brief', scopes: ['*'] })
+    ).body;
+    await world.signInAs(plaintext_key);
+
+    await platform.admin('DELETE', `/admin/api-keys/${id}`);
+    await page.getByRole('link', { name: 'Agents', exact: true }).click();
+
+    await titled('Sign in');
+    world.errors.splice(0);
+  });
+
+  describe('on a phone', () => {
+    beforeEach(() => world.page.setViewportSize(phone));
+    afterEach(() => world.page.setViewportSize({ width: 1280, height: 800 }));
+
+    test('has its menu behind a button, and closes it behind whoever has gone somewhere', async () => {
+      const { page } = world;
+      await world.open('/');
+
+      await page.getByRole('button', { name: 'Menu' }).click();
+      await page.getByRole('link', { name: 'Jobs' }).click();
+      await titled('Jobs');
+
+      await waitFor(async () => (await page.getByRole('dialog').count()) === 0, {
+        describe: 'the menu is closed',
+      });
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(phone.width);
+    });
+  });
+});

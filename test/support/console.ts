@@ -1,0 +1,89 @@
+/**
+ * The console of a whole platform in a real browser, with somebody signed in, and what axe finds
+ * wrong with a page.
+ */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Page } from 'playwright-core';
+import { prepareConsole } from '../../src/console/files.ts';
+import { createLogger } from '../../src/kernel/log.ts';
+import { openBrowser } from './chromium.ts';
+import { adminSecret, type Platform, type PlatformOptions, startPlatform } from './platform.ts';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+export const desktop = { width: 1280, height: 800 };
+export const phone = { width: 390, height: 844 };
+
+export interface ConsoleWorld {
+  readonly platform: Platform;
+  /** An API key of the organization `default` with all scopes. */
+  readonly key: string;
+  readonly page: Page;
+  /** Errors of the page, and addresses elsewhere that it asked for; there are to be none. */
+  readonly errors: string[];
+  /** Goes to a place of the console, such as `/jobs`, as whoever is signed in, or else the administrator. */
+  open(path: string): Promise<void>;
+  /** Signs in with a secret, from the page where one does. */
+  signInAs(secret: string): Promise<void>;
+  /** What axe finds serious or critical in the page as it is. */
+  faults(): Promise<string[]>;
+  /** Shows the page light or dark, as a system that prefers it. */
+  shown(scheme: 'light' | 'dark'): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startConsole(options: PlatformOptions = {}): Promise<ConsoleWorld> {
+  const consoleFiles = prepareConsole(createLogger('error'));
+  const platform = await startPlatform({ ...options, parts: { ...options.parts, consoleFiles } });
+  const key = await platform.key();
+  const browser = await openBrowser(platform.url);
+  const { page } = browser;
+  page.setDefaultTimeout(15_000);
+  await page.setViewportSize(desktop);
+  const errors: string[] = [];
+  page.on('pageerror', (error) => errors.push(error.message));
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) errors.push(message.text());
+  });
+  page.on('request', (request) => {
+    if (!request.url().startsWith(platform.url)) errors.push(`asked for ${request.url()}`);
+  });
+  const isSignedIn = async () => {
+    const cookies = await page.context().cookies();
+    return cookies.some(({ name }) => name === 'skillwright_session');
+  };
+
+  const world: ConsoleWorld = {
+    platform,
+    key,
+    page,
+    errors,
+    async open(path) {
+      if (!(await isSignedIn())) await world.signInAs(adminSecret);
+      await page.goto(`${platform.url}/console${path}`);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+    },
+    async signInAs(secret) {
+      await page.goto(`${platform.url}/console/`);
+      await page.getByLabel('Admin secret or API key').fill(secret);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('heading', { level: 1 }).filter({ hasNotText: 'Sign in' }).waitFor();
+    },
+    async faults() {
+      await page.evaluate(`window.axe ?? (() => { ${axe} })()`);
+      const found = (await page.evaluate(
+        'axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)',
+      )) as { id: string; impact: string; help: string; nodes: { html: string }[] }[];
+      return found
+        .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+        .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html).join(' ')}`);
+    },
+    shown: (colorScheme) => page.emulateMedia({ colorScheme }),
+    async stop() {
+      await browser.close();
+      await platform.stop();
+    },
+  };
+  return world;
+}
