@@ -10,13 +10,25 @@ export const agentsQuery = () =>
     queryFn: () => body(api.GET('/api/agents', { params: { query: { limit: most } } })),
   });
 
+export const agentsPageQuery = (page: number, size: number) =>
+  queryOptions({
+    queryKey: ['agents', 'page', page],
+    queryFn: () =>
+      body(
+        api.GET('/api/agents', {
+          params: { query: { limit: size, offset: (page - 1) * size } },
+        }),
+      ),
+  });
+
 export const agentQuery = (agentId: string) =>
   queryOptions({
     queryKey: ['agents', agentId],
     queryFn: () => body(api.GET('/api/agents/{agentId}', { params: { path: { agentId } } })),
   });
 
-export const createAgent = (agent: Schema<'NewAgent'>) => body(api.POST('/api/agents', { body: agent }));
+export const createAgent = (agent: Schema<'NewAgent'>) =>
+  body(api.POST('/api/agents', { body: agent }));
 
 export const changeAgent = (agentId: string, changes: Schema<'AgentChanges'>) =>
   body(api.PUT('/api/agents/{agentId}', { params: { path: { agentId } }, body: changes }));

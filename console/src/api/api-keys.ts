@@ -9,8 +9,9 @@ export const apiKeysQuery = () =>
     queryFn: () => body(api.GET('/admin/api-keys')),
   });
 
-export const createApiKey = (key: Omit<Schema<'NewApiKey'>, 'rate_limit'> & { rate_limit?: number }) =>
-  body(api.POST('/admin/api-keys', { body: key as Schema<'NewApiKey'> }));
+export const createApiKey = (
+  key: Omit<Schema<'NewApiKey'>, 'rate_limit'> & { rate_limit?: number },
+) => body(api.POST('/admin/api-keys', { body: key as Schema<'NewApiKey'> }));
 
 export const revokeApiKey = (id: string) =>
   body(api.DELETE('/admin/api-keys/{id}', { params: { path: { id } } }));

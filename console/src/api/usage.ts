@@ -17,11 +17,14 @@ const pathOf = {
   scheduled_job: '/api/scheduled-jobs/{jobId}/budget',
 } as const;
 
+/** What an owner has used in the last 30 days, and what it may use. */
+export type OwnUsage = Omit<Schema<'AgentUsage'>, 'agent_id'>;
+
 /** The last 30 days. */
 export const usageQuery = ({ kind, id }: Owner) =>
   queryOptions({
     queryKey: ['usage', kind, id],
-    queryFn: () => {
+    async queryFn(): Promise<OwnUsage> {
       const path = { agentId: id, jobId: id, id };
       switch (kind) {
         case 'agent':
