@@ -112,6 +112,8 @@ const schedules = createRoute({
 const schedule = createRoute({
   ...within,
   path: '/schedules/$scheduleId',
+  /** `view` is how its calendar looks, `day` where. */
+  validateSearch: words('view', 'day'),
   component: lazyRouteComponent(() => import('./pages/SchedulePage.tsx'), 'SchedulePage'),
 });
 const webhooks = createRoute({
@@ -133,6 +135,7 @@ const triggers = createRoute({
 const trigger = createRoute({
   ...within,
   path: '/triggers/$triggerId',
+  validateSearch: words(),
   component: lazyRouteComponent(() => import('./pages/TriggerPage.tsx'), 'TriggerPage'),
 });
 const apiKeys = createRoute({
