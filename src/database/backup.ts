@@ -15,6 +15,8 @@ import { sqliteFile } from './sqlite.ts';
 const pagesAtATime = 2_147_483_647;
 /** For the moments in which a platform that starts or stops has the database to itself. */
 const busyTimeoutMs = 10_000;
+/** SQLite's code for a disk without room. */
+const sqliteFull = 13;
 
 /**
  * Copies the database in `dataDir` into a new file, as it is at one moment, and checks the copy. The
@@ -44,8 +46,15 @@ export async function backUpSqlite(dataDir: string, file: string): Promise<{ byt
     return { bytes };
   } catch (error) {
     removeCopy(partial);
-    throw error;
+    if (!isOfCopy(error)) throw error;
+    throw new Error(`${file} cannot be made: ${error.message}`, { cause: error });
   }
+}
+
+/** Whether it tells of the place of the copy, for the database is only read: a system call, no room. */
+function isOfCopy(error: unknown): error is Error {
+  const { syscall, errcode } = error as { syscall?: string; errcode?: number };
+  return syscall !== undefined || errcode === sqliteFull;
 }
 
 /** Makes the copy a single file, and reads all of it; how large it is. */
