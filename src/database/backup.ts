@@ -3,9 +3,10 @@
  * keeps two platforms apart; one more reader does no harm. This one opens the database for reading
  * alone, so it never writes a page of it, not even as the last that leaves.
  */
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
+import { syncToDisk } from '../kernel/directory.ts';
 import { sqliteFile } from './sqlite.ts';
 
 /**
@@ -40,9 +41,9 @@ export async function backUpSqlite(dataDir: string, file: string): Promise<{ byt
       source.close();
     }
     const bytes = checked(partial);
-    sync(partial);
+    syncToDisk(partial);
     renameSync(partial, file);
-    sync(dirname(file));
+    syncToDisk(dirname(file));
     return { bytes };
   } catch (error) {
     removeCopy(partial);
@@ -76,13 +77,4 @@ function checked(copy: string): number {
 function removeCopy(file: string): void {
   for (const suffix of ['', '-wal', '-shm', '-journal'])
     rmSync(`${file}${suffix}`, { force: true });
-}
-
-function sync(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }
