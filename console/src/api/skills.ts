@@ -1,5 +1,11 @@
 import { queryOptions } from '@tanstack/react-query';
-import { api, body } from './client.ts';
+import { api, body, type Schema } from './client.ts';
+
+/** As it was asked for: with its examples. */
+async function withExamples(asked: Promise<Schema<'Skill'>>) {
+  const { examples = [], ...skill } = await asked;
+  return { ...skill, examples };
+}
 
 export const skillsQuery = () =>
   queryOptions({
@@ -18,10 +24,12 @@ export const skillQuery = (category: string, version: string, skillName: string)
   queryOptions({
     queryKey: ['skills', category, version, skillName],
     queryFn: () =>
-      body(
-        api.GET('/api/skills/{category}/{version}/{skillName}', {
-          params: { path: { category, version, skillName } },
-        }),
+      withExamples(
+        body(
+          api.GET('/api/skills/{category}/{version}/{skillName}', {
+            params: { path: { category, version, skillName }, query: { include: 'examples' } },
+          }),
+        ),
       ),
   });
 
@@ -30,10 +38,12 @@ export const anySkillQuery = (category: string, version: string, skillName: stri
   queryOptions({
     queryKey: ['skills', category, version, skillName, 'any'],
     queryFn: () =>
-      body(
-        api.GET('/admin/skills/{category}/{version}/{skillName}', {
-          params: { path: { category, version, skillName } },
-        }),
+      withExamples(
+        body(
+          api.GET('/admin/skills/{category}/{version}/{skillName}', {
+            params: { path: { category, version, skillName }, query: { include: 'examples' } },
+          }),
+        ),
       ),
   });
 
