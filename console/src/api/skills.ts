@@ -1,11 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import { api, body, type Schema } from './client.ts';
-
-/** As it was asked for: with its examples. */
-async function withExamples(asked: Promise<Schema<'Skill'>>) {
-  const { examples = [], ...skill } = await asked;
-  return { ...skill, examples };
-}
+import { api, body } from './client.ts';
 
 export const skillsQuery = () =>
   queryOptions({
@@ -24,12 +18,10 @@ export const skillQuery = (category: string, version: string, skillName: string)
   queryOptions({
     queryKey: ['skills', category, version, skillName],
     queryFn: () =>
-      withExamples(
-        body(
-          api.GET('/api/skills/{category}/{version}/{skillName}', {
-            params: { path: { category, version, skillName }, query: { include: 'examples' } },
-          }),
-        ),
+      body(
+        api.GET('/api/skills/{category}/{version}/{skillName}', {
+          params: { path: { category, version, skillName }, query: { include: 'examples' } },
+        }),
       ),
   });
 
@@ -38,12 +30,10 @@ export const anySkillQuery = (category: string, version: string, skillName: stri
   queryOptions({
     queryKey: ['skills', category, version, skillName, 'any'],
     queryFn: () =>
-      withExamples(
-        body(
-          api.GET('/admin/skills/{category}/{version}/{skillName}', {
-            params: { path: { category, version, skillName }, query: { include: 'examples' } },
-          }),
-        ),
+      body(
+        api.GET('/admin/skills/{category}/{version}/{skillName}', {
+          params: { path: { category, version, skillName }, query: { include: 'examples' } },
+        }),
       ),
   });
 
