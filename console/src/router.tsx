@@ -88,12 +88,14 @@ const conversation = createRoute({
 const agents = createRoute({
   ...within,
   path: '/agents',
+  validateSearch: words(),
   component: lazyRouteComponent(() => import('./pages/AgentsPage.tsx'), 'AgentsPage'),
 });
 const agent = createRoute({
   ...within,
   path: '/agents/$agentId',
-  validateSearch: words('tab'),
+  /** `q` and `tag` are what its memories are searched for. */
+  validateSearch: words('tab', 'q', 'tag'),
   component: lazyRouteComponent(() => import('./pages/AgentPage.tsx'), 'AgentPage'),
 });
 const memories = createRoute({
@@ -110,6 +112,8 @@ const schedules = createRoute({
 const schedule = createRoute({
   ...within,
   path: '/schedules/$scheduleId',
+  /** `view` is how its calendar looks, `day` where. */
+  validateSearch: words('view', 'day'),
   component: lazyRouteComponent(() => import('./pages/SchedulePage.tsx'), 'SchedulePage'),
 });
 const webhooks = createRoute({
@@ -131,11 +135,13 @@ const triggers = createRoute({
 const trigger = createRoute({
   ...within,
   path: '/triggers/$triggerId',
+  validateSearch: words(),
   component: lazyRouteComponent(() => import('./pages/TriggerPage.tsx'), 'TriggerPage'),
 });
 const apiKeys = createRoute({
   ...within,
   path: '/api-keys',
+  validateSearch: words('q', 'state'),
   component: lazyRouteComponent(() => import('./pages/ApiKeysPage.tsx'), 'ApiKeysPage'),
 });
 const apiKey = createRoute({
@@ -146,6 +152,8 @@ const apiKey = createRoute({
 const system = createRoute({
   ...within,
   path: '/system',
+  /** Whose usage is listed. */
+  validateSearch: words('owner_kind', 'organization_id'),
   component: lazyRouteComponent(() => import('./pages/SystemPage.tsx'), 'SystemPage'),
 });
 const signIn = createRoute({

@@ -638,6 +638,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agent-webhooks/{webhookId}/deliveries/{deliveryId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a delivery of a webhook, with what is sent */
+        get: operations["getAgentWebhookDelivery"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/jobs/{jobId}/deliveries": {
         parameters: {
             query?: never;
@@ -1161,7 +1178,7 @@ export interface components {
                 [key: string]: unknown;
             };
             /** @description Inputs to try it with, and what they give. */
-            examples: {
+            examples?: {
                 input: unknown;
                 /** @description Absent where it depends on the outside world. */
                 output?: unknown;
@@ -1635,6 +1652,33 @@ export interface components {
             /** @description Whether it is a sample that somebody asked for. */
             test: boolean;
             redelivery_of: string | null;
+        };
+        WebhookDeliveryWithBody: {
+            /**
+             * Format: uuid
+             * @description As x-service-delivery.
+             */
+            id: string;
+            /**
+             * Format: uuid
+             * @description As the id in the body.
+             */
+            event_id: string;
+            /** @enum {string} */
+            event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed";
+            /** @enum {string} */
+            status: "pending" | "delivering" | "delivered" | "failed" | "cancelled";
+            /** @description Those that have ended, oldest first. */
+            attempts: components["schemas"]["WebhookAttempt"][];
+            next_attempt_at: string | null;
+            /** Format: date-time */
+            created_at: string;
+            finished_at: string | null;
+            /** @description Whether it is a sample that somebody asked for. */
+            test: boolean;
+            redelivery_of: string | null;
+            /** @description What is signed and sent, at every attempt, as it is sent. */
+            body: string;
         };
         JobDelivery: {
             /**
@@ -2669,7 +2713,10 @@ export interface operations {
     };
     getAnySkill: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description examples: also inputs to try it with. */
+                include?: "examples";
+            };
             header?: never;
             path: {
                 /** @example util */
@@ -2683,7 +2730,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas and its examples. */
+            /** @description The skill with both schemas, and its examples where they were asked for. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2804,7 +2851,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas and its examples. */
+            /** @description The skill with both schemas, and its examples where they were asked for. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2925,7 +2972,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas and its examples. */
+            /** @description The skill with both schemas, and its examples where they were asked for. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4146,7 +4193,10 @@ export interface operations {
     };
     getSkill: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description examples: also inputs to try it with. */
+                include?: "examples";
+            };
             header?: never;
             path: {
                 /** @example util */
@@ -4160,7 +4210,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas and its examples. */
+            /** @description The skill with both schemas, and its examples where they were asked for. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7590,6 +7640,134 @@ export interface operations {
                         limit: number;
                         offset: number;
                     };
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_api_key`: The key is unknown or revoked. `api_key_expired`: The key has expired. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `rate_limit_exceeded`: The key has used up its requests of this minute. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getAgentWebhookDelivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+                deliveryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The delivery, and what is sent. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01990a5e-7c1b-7003-8f1e-0c5a7e9b2d14",
+                     *       "event_id": "01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13",
+                     *       "event": "skill.completed",
+                     *       "status": "pending",
+                     *       "attempts": [
+                     *         {
+                     *           "attempt": 1,
+                     *           "started_at": "2026-01-01T00:00:00.120Z",
+                     *           "duration_ms": 84,
+                     *           "status": 503,
+                     *           "error": "The receiver answered 503",
+                     *           "response": "try again later"
+                     *         }
+                     *       ],
+                     *       "next_attempt_at": "2026-01-01T00:00:30.204Z",
+                     *       "created_at": "2026-01-01T00:00:00.100Z",
+                     *       "finished_at": null,
+                     *       "test": false,
+                     *       "redelivery_of": null,
+                     *       "body": "{\"id\":\"01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13\",\"event\":\"skill.completed\",\"timestamp\":\"2026-01-01T00:00:00.090Z\",\"agent_id\":\"default\",\"data\":{}}"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WebhookDeliveryWithBody"];
                 };
             };
             /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
