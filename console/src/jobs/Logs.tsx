@@ -9,12 +9,13 @@ import { Status, Tag, type Tone } from '../ui/Status.tsx';
 /** Pixels from the end within which one is at the end. */
 const nearEnd = 24;
 
+/** What there is beside is in the timeline: pieces of what a model says, and progress. */
 const shown = ['status', 'log', 'message', 'tool_call', 'tool_result'];
 
 /** What a job said, line by line; the end stays in sight while one is there. */
 export function Logs({ events, isLive }: { events: readonly JobEvent[]; isLive: boolean }) {
   const box = useRef<HTMLDivElement>(null);
-  const [isFollowing, setFollowing] = useState(true);
+  const [isFollowing, setFollowing] = useState(isLive);
   const lines = events.filter(({ type }) => shown.includes(type));
   const hasLogs = lines.some(({ type }) => type !== 'status');
   // biome-ignore lint/correctness/useExhaustiveDependencies: each line that comes moves the end
@@ -66,7 +67,7 @@ function Line({ event: { type, data } }: { event: JobEvent }) {
   return (
     <div
       className={classes(
-        'grid grid-cols-[6.5rem_minmax(0,1fr)] gap-x-3 px-4 py-0.5 hover:bg-hover max-sm:grid-cols-1 max-sm:py-1',
+        'grid grid-cols-[6.5rem_minmax(0,1fr)] items-baseline gap-x-3 px-4 py-0.5 hover:bg-hover max-sm:grid-cols-1 max-sm:py-1',
         type === 'status' && 'my-1 bg-sunken py-1',
       )}
     >
