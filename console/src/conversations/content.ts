@@ -36,3 +36,18 @@ export function contentOf({ content }: Message): Content {
   if (text !== undefined) return { kind: 'text', text, ...(name !== undefined && { name }) };
   return { kind: 'data', value };
 }
+
+/**
+ * The beginning of a message in a line. It may be JSON that is cut off: then, what its first text says,
+ * and if it has none, the JSON as it is.
+ */
+export function openingWords(opening: string | null | undefined): string {
+  const text = opening?.trim() ?? '';
+  const [, said] = /^\{\s*"[^"]*"\s*:\s*"((?:[^"\\]|\\.)*)/.exec(text) ?? [];
+  if (said === undefined || said === '') return text;
+  try {
+    return JSON.parse(`"${said}"`) as string;
+  } catch {
+    return said;
+  }
+}
