@@ -103,7 +103,7 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
             <TextArea
               {...control}
               {...text('instructions', agent.instructions)}
-              rows={14}
+              rows={10}
               className="min-h-40 resize-y"
             />
           )}
