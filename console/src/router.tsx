@@ -45,7 +45,7 @@ const within = { getParentRoute: () => shell } as const;
 const overview = createRoute({
   ...within,
   path: '/',
-  validateSearch: words('window'),
+  validateSearch: words('window', 'chart'),
   component: lazyRouteComponent(() => import('./pages/OverviewPage.tsx'), 'OverviewPage'),
 });
 const skills = createRoute({
@@ -64,7 +64,7 @@ const skill = createRoute({
 const jobs = createRoute({
   ...within,
   path: '/jobs',
-  validateSearch: words('status', 'agent_id', 'skill', 'trigger_type', 'conversation_id'),
+  validateSearch: words('status', 'agent_id', 'skill', 'trigger_type', 'conversation_id', 'since'),
   component: lazyRouteComponent(() => import('./pages/JobsPage.tsx'), 'JobsPage'),
 });
 const job = createRoute({
@@ -82,6 +82,7 @@ const conversations = createRoute({
 const conversation = createRoute({
   ...within,
   path: '/conversations/$conversationId',
+  validateSearch: words(),
   component: lazyRouteComponent(() => import('./pages/ConversationPage.tsx'), 'ConversationPage'),
 });
 const agents = createRoute({
@@ -111,6 +112,8 @@ const schedules = createRoute({
 const schedule = createRoute({
   ...within,
   path: '/schedules/$scheduleId',
+  /** `view` is how its calendar looks, `day` where. */
+  validateSearch: words('view', 'day'),
   component: lazyRouteComponent(() => import('./pages/SchedulePage.tsx'), 'SchedulePage'),
 });
 const webhooks = createRoute({
@@ -132,6 +135,7 @@ const triggers = createRoute({
 const trigger = createRoute({
   ...within,
   path: '/triggers/$triggerId',
+  validateSearch: words(),
   component: lazyRouteComponent(() => import('./pages/TriggerPage.tsx'), 'TriggerPage'),
 });
 const apiKeys = createRoute({

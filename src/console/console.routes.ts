@@ -6,7 +6,7 @@ import fastifyStatic from '@fastify/static';
 import { Type } from 'typebox';
 import type { RateLimiter } from '../http/rate-limit.ts';
 import type { Server } from '../http/server.ts';
-import { PlatformError } from '../kernel/errors.ts';
+import { notFound, PlatformError } from '../kernel/errors.ts';
 import type { ConsoleFiles } from './files.ts';
 import type { Sessions } from './sessions.ts';
 
@@ -93,12 +93,14 @@ export function consoleRoutes(
   server.get('/console/*', { schema: hidden }, async (request, reply) => {
     const root = await files();
     const name = (request.params as { '*': string })['*'];
+    if (/(?:^|\/)\./.test(name)) throw notFound('File');
     if (name.startsWith('assets/')) {
       reply.header('x-content-type-options', 'nosniff');
       // Their names change with their content.
       return reply.sendFile(name, root, { immutable: true, maxAge: year * 1000 });
     }
-    const file = /\.\w+$/.test(name) ? name : 'index.html';
+    // Beside the page there are files alone; a dot further down is one of a place, such as v1.0.
+    const file = /^[\w-]+\.\w+$/.test(name) ? name : 'index.html';
     return reply.headers(pageHeaders).sendFile(file, root, { cacheControl: false });
   });
 }

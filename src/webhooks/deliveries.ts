@@ -76,6 +76,14 @@ export function createDeliveries(parts: {
   return {
     find,
 
+    /** One with its attempts, and with what is sent. */
+    async get(webhookId: string, id: string) {
+      const row = await find(webhookId, id);
+      const [found] = await withAttempts([row]);
+      if (found === undefined) throw notFound('Delivery');
+      return { ...found.delivery, body: row.body };
+    },
+
     async list(organizationId: string, webhookId: string, page: { limit: number; offset: number }) {
       if ((await findWebhook(database.read, organizationId, webhookId)) === undefined) {
         throw notFound('Webhook');

@@ -11,6 +11,7 @@ import type { Deliveries } from './deliveries.ts';
 import {
   CreatedWebhook,
   Delivery,
+  DeliveryWithBody,
   JobDelivery,
   NewWebhook,
   Webhook,
@@ -186,6 +187,22 @@ export function webhookRoutes(
       const { deliveries: data, total } = await deliveries.list(organizationId, webhookId, page);
       return { data, total, ...page };
     },
+  );
+
+  server.get(
+    '/api/agent-webhooks/:webhookId/deliveries/:deliveryId',
+    {
+      onRequest: lookUpDelivery,
+      schema: {
+        tags,
+        security,
+        operationId: 'getAgentWebhookDelivery',
+        summary: 'Get a delivery of a webhook, with what is sent',
+        params: DeliveryParams,
+        response: { 200: DeliveryWithBody, ...apiRefusals('not_found') },
+      },
+    },
+    (request) => deliveries.get(request.params.webhookId, request.params.deliveryId),
   );
 
   server.get(

@@ -164,6 +164,23 @@ export const Delivery = Type.Object(deliveryFields, {
   examples: [deliveryExample],
 });
 
+export const DeliveryWithBody = Type.Object(
+  {
+    ...deliveryFields,
+    body: Type.String({ description: 'What is signed and sent, at every attempt, as it is sent.' }),
+  },
+  {
+    title: 'WebhookDeliveryWithBody',
+    description: 'The delivery, and what is sent.',
+    examples: [
+      {
+        ...deliveryExample,
+        body: '{"id":"01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13","event":"skill.completed","timestamp":"2026-01-01T00:00:00.090Z","agent_id":"default","data":{}}',
+      },
+    ],
+  },
+);
+
 export const JobDelivery = Type.Object(
   {
     ...deliveryFields,

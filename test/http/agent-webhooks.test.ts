@@ -488,6 +488,7 @@ const operations: [method: string, path: string, body?: unknown][] = [
   ['PUT', '', { active: false }],
   ['DELETE', ''],
   ['GET', '/deliveries'],
+  ['GET', `/deliveries/${randomId}`],
   ['POST', `/deliveries/${randomId}/redeliver`],
   ['POST', '/test'],
 ];

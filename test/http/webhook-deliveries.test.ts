@@ -366,6 +366,35 @@ describe('GET /api/agent-webhooks/:webhookId/deliveries', () => {
   });
 });
 
+describe('GET …/deliveries/:deliveryId', () => {
+  test('is the delivery as it is listed, and its body in the bytes that were sent', async () => {
+    const webhook = await newWebhook(tenant, receiver.origin);
+    await happen(tenant);
+    const [request] = await receiver.received(1);
+    const listed = await deliveryIn(tenant, webhook, 'delivered');
+
+    const { status, body } = await tenant.get(
+      `/api/agent-webhooks/${webhook.id}/deliveries/${listed.id}`,
+    );
+
+    expect(status).toBe(200);
+    expect(body).toEqual({ ...listed, body: request?.body.toString() });
+    expect(listed).not.toHaveProperty('body');
+  });
+
+  test('is 404 under another webhook', async () => {
+    const webhook = await newWebhook(tenant, receiver.origin);
+    const other = await newWebhook(tenant, receiver.origin);
+    await happen(tenant);
+    const { id } = await deliveryIn(tenant, webhook, 'delivered');
+
+    const { status, body } = await tenant.get(`/api/agent-webhooks/${other.id}/deliveries/${id}`);
+
+    expect(status).toBe(404);
+    expect(body.error).toBe('not_found');
+  });
+});
+
 describe('POST …/deliveries/:deliveryId/redeliver', () => {
   test('is 202 and a new delivery of the same event, with the same bytes and its own id', async () => {
     const webhook = await newWebhook(tenant, receiver.origin);

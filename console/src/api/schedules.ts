@@ -1,8 +1,65 @@
-import { queryOptions } from '@tanstack/react-query';
-import { api, body } from './client.ts';
+import { keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { api, body, type Schema } from './client.ts';
+import { liveMs } from './queries.ts';
+
+export type Schedule = Schema<'ScheduledJob'>;
+export type ListedSchedule = Schema<'ListedScheduledJob'>;
+export type ScheduledRun = Schema<'ScheduledRun'>;
+
+/** As many slots as the calendar shows: a page of the API at its largest. */
+export const calendarMax = 200;
 
 export const schedulesQuery = () =>
   queryOptions({
     queryKey: ['schedules'],
     queryFn: () => body(api.GET('/api/scheduled-jobs')),
   });
+
+export const scheduleQuery = (jobId: string) =>
+  queryOptions({
+    queryKey: ['schedules', jobId],
+    queryFn: () => body(api.GET('/api/scheduled-jobs/{jobId}', { params: { path: { jobId } } })),
+    refetchInterval: liveMs,
+  });
+
+/** What became of its slots, the newest first. */
+export const scheduleRunsQuery = (jobId: string, limit: number, offset = 0) =>
+  queryOptions({
+    queryKey: ['schedules', jobId, 'runs', { limit, offset }],
+    queryFn: () =>
+      body(
+        api.GET('/api/scheduled-jobs/{jobId}/runs', {
+          params: { path: { jobId }, query: { limit, offset } },
+        }),
+      ),
+    placeholderData: keepPreviousData,
+    refetchInterval: liveMs,
+  });
+
+/** When an expression matches next; refused, in the platform's words, when it is none. */
+export const cronPreviewQuery = (cron_expression: string, count = 5) =>
+  queryOptions({
+    queryKey: ['cron', cron_expression, count],
+    queryFn: () =>
+      body(
+        api.GET('/api/scheduled-jobs/preview', { params: { query: { cron_expression, count } } }),
+      ),
+    refetchInterval: 60_000,
+  });
+
+export const createSchedule = (fields: Schema<'NewScheduledJob'>) =>
+  body(api.POST('/api/scheduled-jobs', { body: fields }));
+
+export const changeSchedule = (jobId: string, changes: Partial<Schema<'ScheduledJobChanges'>>) =>
+  body(
+    api.PUT('/api/scheduled-jobs/{jobId}', {
+      params: { path: { jobId } },
+      body: changes as Schema<'ScheduledJobChanges'>,
+    }),
+  );
+
+export const deleteSchedule = (jobId: string) =>
+  body(api.DELETE('/api/scheduled-jobs/{jobId}', { params: { path: { jobId } } }));
+
+export const runSchedule = (jobId: string) =>
+  body(api.POST('/api/scheduled-jobs/{jobId}/run', { params: { path: { jobId } } }));

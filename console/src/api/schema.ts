@@ -290,6 +290,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/processes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the live processes
+         * @description Of a cluster all that were heard of in the last 15 seconds; a platform of one process is that process.
+         */
+        get: operations["listProcesses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/webhooks/agent/{webhookToken}": {
         parameters: {
             query?: never;
@@ -610,6 +630,23 @@ export interface paths {
         };
         /** List the deliveries of a webhook, newest first */
         get: operations["listAgentWebhookDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/agent-webhooks/{webhookId}/deliveries/{deliveryId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a delivery of a webhook, with what is sent */
+        get: operations["getAgentWebhookDelivery"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1140,6 +1177,12 @@ export interface components {
             output_schema: {
                 [key: string]: unknown;
             };
+            /** @description Inputs to try it with, and what they give. */
+            examples: {
+                input: unknown;
+                /** @description Absent where it depends on the outside world. */
+                output?: unknown;
+            }[];
         };
         Credential: {
             organization_id: string;
@@ -1240,6 +1283,30 @@ export interface components {
             unreported_calls: number;
             tokens_per_day: number | null;
             tokens_per_month: number | null;
+        };
+        LiveProcess: {
+            /**
+             * Format: uuid
+             * @description Made at each start.
+             */
+            id: string;
+            roles: string[];
+            version: string;
+            /** @description Those that it has loaded, as category/version/name. */
+            skills: string[];
+            /** Format: date-time */
+            started_at: string;
+            /**
+             * Format: date-time
+             * @description When it last said that it is there.
+             */
+            heard_at: string;
+            /** @description When it last took a job from a queue; null before the first. What it accepts itself and begins at once does not come from there. */
+            last_claim_at: string | null;
+        };
+        LiveProcesses: {
+            data: components["schemas"]["LiveProcess"][];
+            total: number;
         };
         TriggeredJob: {
             /** Format: uuid */
@@ -1585,6 +1652,33 @@ export interface components {
             /** @description Whether it is a sample that somebody asked for. */
             test: boolean;
             redelivery_of: string | null;
+        };
+        WebhookDeliveryWithBody: {
+            /**
+             * Format: uuid
+             * @description As x-service-delivery.
+             */
+            id: string;
+            /**
+             * Format: uuid
+             * @description As the id in the body.
+             */
+            event_id: string;
+            /** @enum {string} */
+            event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed";
+            /** @enum {string} */
+            status: "pending" | "delivering" | "delivered" | "failed" | "cancelled";
+            /** @description Those that have ended, oldest first. */
+            attempts: components["schemas"]["WebhookAttempt"][];
+            next_attempt_at: string | null;
+            /** Format: date-time */
+            created_at: string;
+            finished_at: string | null;
+            /** @description Whether it is a sample that somebody asked for. */
+            test: boolean;
+            redelivery_of: string | null;
+            /** @description What is signed and sent, at every attempt, as it is sent. */
+            body: string;
         };
         JobDelivery: {
             /**
@@ -2633,7 +2727,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas. */
+            /** @description The skill with both schemas and its examples. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2669,7 +2763,17 @@ export interface operations {
                      *             "type": "string"
                      *           }
                      *         }
-                     *       }
+                     *       },
+                     *       "examples": [
+                     *         {
+                     *           "input": {
+                     *             "text": "hello"
+                     *           },
+                     *           "output": {
+                     *             "text": "hello"
+                     *           }
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Skill"];
@@ -2744,7 +2848,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas. */
+            /** @description The skill with both schemas and its examples. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2780,7 +2884,17 @@ export interface operations {
                      *             "type": "string"
                      *           }
                      *         }
-                     *       }
+                     *       },
+                     *       "examples": [
+                     *         {
+                     *           "input": {
+                     *             "text": "hello"
+                     *           },
+                     *           "output": {
+                     *             "text": "hello"
+                     *           }
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Skill"];
@@ -2855,7 +2969,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas. */
+            /** @description The skill with both schemas and its examples. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2891,7 +3005,17 @@ export interface operations {
                      *             "type": "string"
                      *           }
                      *         }
-                     *       }
+                     *       },
+                     *       "examples": [
+                     *         {
+                     *           "input": {
+                     *             "text": "hello"
+                     *           },
+                     *           "output": {
+                     *             "text": "hello"
+                     *           }
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Skill"];
@@ -3708,6 +3832,88 @@ export interface operations {
             };
         };
     };
+    listProcesses: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Those that were heard of in the last 15 seconds, the oldest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11",
+                     *           "roles": [
+                     *             "worker"
+                     *           ],
+                     *           "version": "0.1.0",
+                     *           "skills": [
+                     *             "util/v1.0/echo"
+                     *           ],
+                     *           "started_at": "2026-01-01T00:00:00.000Z",
+                     *           "heard_at": "2026-01-01T00:10:03.000Z",
+                     *           "last_claim_at": "2026-01-01T00:10:02.125Z"
+                     *         }
+                     *       ],
+                     *       "total": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["LiveProcesses"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     callAgentTrigger: {
         parameters: {
             query?: never;
@@ -3998,7 +4204,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas. */
+            /** @description The skill with both schemas and its examples. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4037,7 +4243,17 @@ export interface operations {
                      *             "type": "string"
                      *           }
                      *         }
-                     *       }
+                     *       },
+                     *       "examples": [
+                     *         {
+                     *           "input": {
+                     *             "text": "hello"
+                     *           },
+                     *           "output": {
+                     *             "text": "hello"
+                     *           }
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Skill"];
@@ -7418,6 +7634,134 @@ export interface operations {
                         limit: number;
                         offset: number;
                     };
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_api_key`: The key is unknown or revoked. `api_key_expired`: The key has expired. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `rate_limit_exceeded`: The key has used up its requests of this minute. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getAgentWebhookDelivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+                deliveryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The delivery, and what is sent. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "01990a5e-7c1b-7003-8f1e-0c5a7e9b2d14",
+                     *       "event_id": "01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13",
+                     *       "event": "skill.completed",
+                     *       "status": "pending",
+                     *       "attempts": [
+                     *         {
+                     *           "attempt": 1,
+                     *           "started_at": "2026-01-01T00:00:00.120Z",
+                     *           "duration_ms": 84,
+                     *           "status": 503,
+                     *           "error": "The receiver answered 503",
+                     *           "response": "try again later"
+                     *         }
+                     *       ],
+                     *       "next_attempt_at": "2026-01-01T00:00:30.204Z",
+                     *       "created_at": "2026-01-01T00:00:00.100Z",
+                     *       "finished_at": null,
+                     *       "test": false,
+                     *       "redelivery_of": null,
+                     *       "body": "{\"id\":\"01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13\",\"event\":\"skill.completed\",\"timestamp\":\"2026-01-01T00:00:00.090Z\",\"agent_id\":\"default\",\"data\":{}}"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WebhookDeliveryWithBody"];
                 };
             };
             /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */

@@ -1,5 +1,10 @@
-import { queryOptions } from '@tanstack/react-query';
-import { api, body } from './client.ts';
+import { keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { api, body, type Schema } from './client.ts';
+import { liveMs } from './queries.ts';
+
+export type Trigger = Schema<'AgentTrigger'>;
+export type CreatedTrigger = Schema<'CreatedAgentTrigger'>;
+export type TriggerCall = Schema<'AgentTriggerCall'>;
 
 /** As many as a page of the API may have. */
 const most = 200;
@@ -9,3 +14,35 @@ export const triggersQuery = () =>
     queryKey: ['triggers'],
     queryFn: () => body(api.GET('/api/agent-triggers', { params: { query: { limit: most } } })),
   });
+
+export const triggerQuery = (triggerId: string) =>
+  queryOptions({
+    queryKey: ['triggers', triggerId],
+    queryFn: () =>
+      body(api.GET('/api/agent-triggers/{triggerId}', { params: { path: { triggerId } } })),
+    refetchInterval: liveMs,
+  });
+
+export const triggerCallsQuery = (triggerId: string, limit: number, offset: number) =>
+  queryOptions({
+    queryKey: ['triggers', triggerId, 'calls', { limit, offset }],
+    queryFn: () =>
+      body(
+        api.GET('/api/agent-triggers/{triggerId}/calls', {
+          params: { path: { triggerId }, query: { limit, offset } },
+        }),
+      ),
+    placeholderData: keepPreviousData,
+    refetchInterval: liveMs,
+  });
+
+export const createTrigger = (fields: Partial<Schema<'NewAgentTrigger'>>) =>
+  body(api.POST('/api/agent-triggers', { body: fields as Schema<'NewAgentTrigger'> }));
+
+export const changeTrigger = (triggerId: string, changes: Schema<'AgentTriggerChanges'>) =>
+  body(
+    api.PUT('/api/agent-triggers/{triggerId}', { params: { path: { triggerId } }, body: changes }),
+  );
+
+export const deleteTrigger = (triggerId: string) =>
+  body(api.DELETE('/api/agent-triggers/{triggerId}', { params: { path: { triggerId } } }));

@@ -1,5 +1,161 @@
-import { Page } from '../ui/Page.tsx';
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { CalendarClock, Play, Plus } from 'lucide-react';
+import { useState } from 'react';
+import { liveMs } from '../api/queries.ts';
+import {
+  changeSchedule,
+  type ListedSchedule,
+  runSchedule,
+  schedulesQuery,
+} from '../api/schedules.ts';
+import { ScheduleForm } from '../forms/ScheduleForm.tsx';
+import { cronWords } from '../schedules/cron.ts';
+import { Button, IconButton } from '../ui/Button.tsx';
+import { classes } from '../ui/classes.ts';
+import { Switch } from '../ui/Field.tsx';
+import { Empty, Loaded } from '../ui/Loading.tsx';
+import { Page, Section } from '../ui/Page.tsx';
+import { skillPath } from '../ui/Pickers.tsx';
+import { Status } from '../ui/Status.tsx';
+import { aboveRowLink, rowLink, Table } from '../ui/Table.tsx';
+import { Time } from '../ui/Time.tsx';
+import { useAct } from '../ui/useAct.ts';
 
 export function SchedulesPage() {
-  return <Page title="Schedules">{null}</Page>;
+  const [isCreating, setCreating] = useState(false);
+  const navigate = useNavigate();
+  const query = useQuery({ ...schedulesQuery(), refetchInterval: liveMs });
+  const create = (
+    <Button look="primary" icon={<Plus />} onClick={() => setCreating(true)}>
+      New schedule
+    </Button>
+  );
+  return (
+    <Page title="Schedules" actions={create}>
+      <Section flush>
+        <Loaded query={query}>
+          {(schedules) => (
+            <Table
+              caption="Schedules"
+              rows={schedules}
+              rowKey={({ id }) => id}
+              columns={[
+                { header: 'Schedule', grows: true, cell: (one) => <Name schedule={one} /> },
+                { header: 'Skill', from: 'md', cell: (one) => <Skill schedule={one} /> },
+                { header: 'Last run', from: 'sm', cell: (one) => <LastRun schedule={one} /> },
+                {
+                  header: 'Next run',
+                  from: 'md',
+                  cell: (one) =>
+                    one.enabled ? (
+                      <Time value={one.next_run_at} />
+                    ) : (
+                      <span className="text-muted">–</span>
+                    ),
+                },
+                { header: 'Enabled', align: 'right', cell: (one) => <Acts schedule={one} /> },
+              ]}
+              empty={
+                <Empty
+                  icon={<CalendarClock />}
+                  title="Nothing runs by the clock yet"
+                  action={create}
+                >
+                  A schedule runs a skill again and again, such as every weekday at nine, and keeps
+                  what became of every time.
+                </Empty>
+              }
+            />
+          )}
+        </Loaded>
+      </Section>
+      {isCreating && (
+        <ScheduleForm
+          onClose={() => setCreating(false)}
+          onDone={({ id }) =>
+            void navigate({ to: '/schedules/$scheduleId', params: { scheduleId: id } })
+          }
+        />
+      )}
+    </Page>
+  );
+}
+
+interface Given {
+  schedule: ListedSchedule;
+}
+
+function Name({ schedule }: Given) {
+  const { id, cron_expression, enabled } = schedule;
+  const words = cronWords(cron_expression) ?? cron_expression;
+  return (
+    <div className={classes('min-w-0', !enabled && 'text-muted')}>
+      <Link
+        to="/schedules/$scheduleId"
+        params={{ scheduleId: id }}
+        className={classes(rowLink, 'block truncate')}
+        title={words}
+      >
+        {words}
+      </Link>
+      <span className="block truncate font-mono text-xs text-muted">{cron_expression}</span>
+      <span className="block truncate text-xs text-muted md:hidden">
+        {skillPath(schedule)} · {schedule.agent_id}
+      </span>
+    </div>
+  );
+}
+
+function Skill({ schedule }: Given) {
+  return (
+    <>
+      <span className="block max-w-64 truncate">{skillPath(schedule)}</span>
+      <span className="block max-w-64 truncate text-xs text-muted">{schedule.agent_id}</span>
+    </>
+  );
+}
+
+function LastRun({ schedule: { last_run_at, last_run_status } }: Given) {
+  if (last_run_status === null) return <span className="text-muted">Never</span>;
+  return (
+    <span className="flex items-center gap-2">
+      <Status value={last_run_status} />
+      <span className="text-muted max-lg:hidden">
+        <Time value={last_run_at} />
+      </span>
+    </span>
+  );
+}
+
+function Acts({ schedule }: Given) {
+  const words = `${skillPath(schedule)}, ${cronWords(schedule.cron_expression)}`;
+  const running = useAct({
+    act: () => runSchedule(schedule.id),
+    done: 'A run is queued',
+    failed: 'It was not run',
+    changes: [['schedules'], ['jobs']],
+  });
+  const switching = useAct({
+    act: (enabled: boolean) => changeSchedule(schedule.id, { enabled }),
+    done: ({ enabled }) => (enabled ? 'The schedule is enabled' : 'The schedule is disabled'),
+    failed: 'The schedule was not changed',
+    changes: [['schedules']],
+  });
+  return (
+    <span className={classes(aboveRowLink, 'inline-flex items-center gap-2')}>
+      <IconButton
+        label={`Run now: ${words}`}
+        title="Run now"
+        icon={<Play />}
+        disabled={running.isPending}
+        onClick={() => running.mutate()}
+      />
+      <Switch
+        label={`Enabled: ${words}`}
+        checked={switching.isPending ? switching.variables : schedule.enabled}
+        onCheckedChange={(enabled) => switching.mutate(enabled)}
+      />
+    </span>
+  );
 }

@@ -1,5 +1,183 @@
-import { Page } from '../ui/Page.tsx';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { Pencil, Trash2 } from 'lucide-react';
+import { useState } from 'react';
+import { changeTrigger, deleteTrigger, type Trigger, triggerQuery } from '../api/triggers.ts';
+import { TriggerForm } from '../forms/TriggerForm.tsx';
+import { CallsTable } from '../triggers/CallsTable.tsx';
+import { curlOf, sampleBody, unknownToken, urlShape } from '../triggers/curl.ts';
+import { Button } from '../ui/Button.tsx';
+import { Code, Json } from '../ui/Code.tsx';
+import { Confirm } from '../ui/Dialog.tsx';
+import { Loaded } from '../ui/Loading.tsx';
+import { Menu } from '../ui/Menu.tsx';
+import { Facts, Page, Section } from '../ui/Page.tsx';
+import { skillPath } from '../ui/Pickers.tsx';
+import { Status } from '../ui/Status.tsx';
+import { countText, Time } from '../ui/Time.tsx';
+import { useAct } from '../ui/useAct.ts';
+
+const route = getRouteApi('/shell/triggers/$triggerId');
+const parent = { label: 'Triggers', to: '/triggers' };
 
 export function TriggerPage() {
-  return <Page title="Trigger">{null}</Page>;
+  const { triggerId } = route.useParams();
+  const { page = 1 } = route.useSearch();
+  const navigate = route.useNavigate();
+  const query = useQuery(triggerQuery(triggerId));
+  if (query.data === undefined) {
+    return (
+      <Page title="Trigger" parent={parent}>
+        <Section>
+          <Loaded query={query}>{() => null}</Loaded>
+        </Section>
+      </Page>
+    );
+  }
+  const trigger = query.data;
+  return (
+    <Page
+      title={trigger.name}
+      about={
+        <Status value="switch" tone={trigger.active ? 'good' : 'neutral'}>
+          {trigger.active ? 'on' : 'off'}
+        </Status>
+      }
+      parent={parent}
+      actions={<Acts trigger={trigger} />}
+    >
+      <div className="grid items-start gap-5 lg:grid-cols-2">
+        <Section title="What it starts">
+          <What trigger={trigger} />
+        </Section>
+        <Section title="How to call it">
+          <How trigger={trigger} />
+        </Section>
+      </div>
+      <CallsTable
+        triggerId={triggerId}
+        page={page}
+        onPage={(next) => void navigate({ search: { page: next } })}
+      />
+    </Page>
+  );
+}
+
+function What({ trigger }: { trigger: Trigger }) {
+  const { skill_category, skill_version, skill_name, agent_id, mapping, input } = trigger;
+  return (
+    <div className="flex flex-col gap-4">
+      <Facts
+        facts={[
+          [
+            'Skill',
+            <Link
+              key="skill"
+              to="/skills/$category/$version/$name"
+              params={{ category: skill_category, version: skill_version, name: skill_name }}
+              className="text-accent-text hover:underline"
+            >
+              {skillPath(trigger)}
+            </Link>,
+          ],
+          [
+            'Agent',
+            <Link
+              key="agent"
+              to="/agents/$agentId"
+              params={{ agentId: agent_id }}
+              className="text-accent-text hover:underline"
+            >
+              {agent_id}
+            </Link>,
+          ],
+          ['Limit', `${countText(trigger.rate_limit)} calls per minute`],
+          ['Signatures', trigger.has_signing_secret ? 'Calls have to be signed' : 'Not asked for'],
+          ['Made', <Time key="made" value={trigger.created_at} />],
+          mapping === null && ['Mapping', 'None: the body of a call is the input'],
+        ]}
+      />
+      {mapping !== null && (
+        <div>
+          <h3 className="mb-1.5 text-[13px] font-medium">Mapping (JSONata)</h3>
+          <Code text={mapping} label="Mapping" />
+        </div>
+      )}
+      {Object.keys(input).length > 0 && (
+        <div>
+          <h3 className="mb-1.5 text-[13px] font-medium">Input beneath it</h3>
+          <Json value={input} label="Input" />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function How({ trigger }: { trigger: Trigger }) {
+  return (
+    <div className="flex flex-col gap-3">
+      <Code text={curlOf(trigger, urlShape(), sampleBody(trigger))} label="Command" />
+      <p className="text-[13px] leading-relaxed text-muted">
+        <code className="font-mono text-ink">{unknownToken}</code> stands for the token, which was
+        shown when the trigger was made and cannot be shown again. If it is lost or has become
+        known, make a new trigger and delete this one.
+        {trigger.has_signing_secret && (
+          <>
+            {' '}
+            <code className="font-mono text-ink">$SECRET</code> is the signing secret.
+          </>
+        )}
+      </p>
+    </div>
+  );
+}
+
+function Acts({ trigger }: { trigger: Trigger }) {
+  const { id, active, name } = trigger;
+  const [open, setOpen] = useState<'edit' | 'delete' | null>(null);
+  const navigate = route.useNavigate();
+  const close = () => setOpen(null);
+  const switching = useAct({
+    act: () => changeTrigger(id, { active: !active }),
+    done: active ? 'The trigger is switched off' : 'The trigger is switched on',
+    failed: 'The trigger was not changed',
+    changes: [['triggers']],
+  });
+  const deleting = useAct({
+    async act() {
+      await deleteTrigger(id);
+      // Before anything is read again: it is not there any more.
+      await navigate({ to: '/triggers' });
+    },
+    done: 'The trigger is deleted',
+    changes: [['triggers']],
+    quiet: true,
+  });
+  return (
+    <>
+      <Button icon={<Pencil />} onClick={() => setOpen('edit')}>
+        Edit
+      </Button>
+      <Button busy={switching.isPending} onClick={() => switching.mutate()}>
+        {active ? 'Switch off' : 'Switch on'}
+      </Button>
+      <Menu
+        label="More"
+        items={[
+          { label: 'Delete', icon: <Trash2 />, isDanger: true, act: () => setOpen('delete') },
+        ]}
+      />
+      {open === 'edit' && <TriggerForm trigger={trigger} onClose={close} />}
+      <Confirm
+        open={open === 'delete'}
+        onClose={close}
+        title={`Delete “${name}”?`}
+        verb="Delete"
+        act={() => deleting.mutateAsync()}
+      >
+        Its url answers 404 from then on, and the list of its calls goes with it. The jobs that it
+        started stay.
+      </Confirm>
+    </>
+  );
 }

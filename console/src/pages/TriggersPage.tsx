@@ -1,5 +1,109 @@
-import { Page } from '../ui/Page.tsx';
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { Lock, Plus, Zap } from 'lucide-react';
+import { useState } from 'react';
+import { liveMs } from '../api/queries.ts';
+import { changeTrigger, type Trigger, triggersQuery } from '../api/triggers.ts';
+import { TriggerForm } from '../forms/TriggerForm.tsx';
+import { Button } from '../ui/Button.tsx';
+import { classes } from '../ui/classes.ts';
+import { Switch } from '../ui/Field.tsx';
+import { Empty, Loaded } from '../ui/Loading.tsx';
+import { Page, Section } from '../ui/Page.tsx';
+import { skillPath } from '../ui/Pickers.tsx';
+import { aboveRowLink, rowLink, Table } from '../ui/Table.tsx';
+import { countText } from '../ui/Time.tsx';
+import { useAct } from '../ui/useAct.ts';
 
 export function TriggersPage() {
-  return <Page title="Triggers">{null}</Page>;
+  const [isCreating, setCreating] = useState(false);
+  const navigate = useNavigate();
+  const query = useQuery({ ...triggersQuery(), refetchInterval: liveMs });
+  const create = (
+    <Button look="primary" icon={<Plus />} onClick={() => setCreating(true)}>
+      New trigger
+    </Button>
+  );
+  return (
+    <Page title="Triggers" actions={create}>
+      <Section flush>
+        <Loaded query={query}>
+          {({ data }) => (
+            <Table
+              caption="Triggers"
+              rows={data}
+              rowKey={({ id }) => id}
+              columns={[
+                { header: 'Name', grows: true, cell: (one) => <Name trigger={one} /> },
+                { header: 'Skill', from: 'md', cell: skillPath },
+                { header: 'Agent', from: 'lg', cell: ({ agent_id }) => agent_id },
+                {
+                  header: 'Limit',
+                  from: 'sm',
+                  align: 'right',
+                  cell: ({ rate_limit }) => `${countText(rate_limit)} / min`,
+                },
+                { header: 'Active', align: 'right', cell: (one) => <Active trigger={one} /> },
+              ]}
+              empty={
+                <Empty icon={<Zap />} title="Nothing outside can start a run yet" action={create}>
+                  A trigger is an address that others call: GitHub at a push, a payment service at a
+                  payment, a shell script when the disk is full. Each call starts a run of a skill.
+                </Empty>
+              }
+            />
+          )}
+        </Loaded>
+      </Section>
+      {isCreating && (
+        <TriggerForm
+          onClose={() => setCreating(false)}
+          onMade={(id) => void navigate({ to: '/triggers/$triggerId', params: { triggerId: id } })}
+        />
+      )}
+    </Page>
+  );
+}
+
+function Name({ trigger }: { trigger: Trigger }) {
+  const { id, name, has_signing_secret, active } = trigger;
+  return (
+    <>
+      <span className="flex items-center gap-1.5">
+        <Link
+          to="/triggers/$triggerId"
+          params={{ triggerId: id }}
+          className={classes(rowLink, 'truncate', !active && 'text-muted')}
+        >
+          {name}
+        </Link>
+        {has_signing_secret && (
+          <Lock
+            className="size-3.5 shrink-0 text-muted"
+            role="img"
+            aria-label="Signed calls only"
+          />
+        )}
+      </span>
+      <span className="block truncate text-xs text-muted md:hidden">{skillPath(trigger)}</span>
+    </>
+  );
+}
+
+function Active({ trigger }: { trigger: Trigger }) {
+  const switching = useAct({
+    act: (active: boolean) => changeTrigger(trigger.id, { active }),
+    done: ({ active }) => (active ? 'The trigger is switched on' : 'The trigger is switched off'),
+    failed: 'The trigger was not changed',
+    changes: [['triggers']],
+  });
+  return (
+    <span className={classes(aboveRowLink, 'inline-flex align-middle')}>
+      <Switch
+        label={`Active: ${trigger.name}`}
+        checked={switching.isPending ? switching.variables : trigger.active}
+        onCheckedChange={(active) => switching.mutate(active)}
+      />
+    </span>
+  );
 }

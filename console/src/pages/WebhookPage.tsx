@@ -1,5 +1,177 @@
-import { Page } from '../ui/Page.tsx';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { KeyRound, Pencil, Send, Trash2 } from 'lucide-react';
+import { useState } from 'react';
+import {
+  changeWebhook,
+  deleteWebhook,
+  testWebhook,
+  type Webhook,
+  webhookQuery,
+} from '../api/webhooks.ts';
+import { RotateSecret } from '../forms/RotateSecret.tsx';
+import { WebhookForm } from '../forms/WebhookForm.tsx';
+import { Button } from '../ui/Button.tsx';
+import { Confirm } from '../ui/Dialog.tsx';
+import { Loaded } from '../ui/Loading.tsx';
+import { Menu } from '../ui/Menu.tsx';
+import { Facts, Page, Section } from '../ui/Page.tsx';
+import { Status, Tag } from '../ui/Status.tsx';
+import { Time } from '../ui/Time.tsx';
+import { useAct } from '../ui/useAct.ts';
+import { DeliveriesTable } from '../webhooks/DeliveriesTable.tsx';
+import { DeliveryDialog } from '../webhooks/DeliveryDialog.tsx';
+import { healthOf } from '../webhooks/health.ts';
+
+const route = getRouteApi('/shell/webhooks/$webhookId');
+const parent = { label: 'Webhooks', to: '/webhooks' };
 
 export function WebhookPage() {
-  return <Page title="Webhook">{null}</Page>;
+  const { webhookId } = route.useParams();
+  const { delivery, page = 1 } = route.useSearch();
+  const navigate = route.useNavigate();
+  const query = useQuery(webhookQuery(webhookId));
+  const open = (id: string | null) =>
+    void navigate({
+      search: ({ delivery: _, ...rest }) => (id === null ? rest : { ...rest, delivery: id }),
+      resetScroll: false,
+    });
+  if (query.data === undefined) {
+    return (
+      <Page title="Webhook" parent={parent}>
+        <Section>
+          <Loaded query={query}>{() => null}</Loaded>
+        </Section>
+      </Page>
+    );
+  }
+  const webhook = query.data;
+  const health = healthOf(webhook);
+  return (
+    <Page
+      title={webhook.url.replace('https://', '')}
+      about={
+        <Status value="health" tone={health.tone}>
+          {health.label}
+        </Status>
+      }
+      parent={parent}
+      actions={<Acts webhook={webhook} />}
+    >
+      <Section>
+        <p className="mb-4">{health.words}</p>
+        <Facts
+          facts={[
+            ['URL', webhook.url],
+            [
+              'Agent',
+              <Link
+                key="agent"
+                to="/agents/$agentId"
+                params={{ agentId: webhook.agent_id }}
+                className="text-accent-text hover:underline"
+              >
+                {webhook.agent_id}
+              </Link>,
+            ],
+            [
+              'Events',
+              <span key="events" className="flex flex-wrap gap-1">
+                {webhook.events.map((event) => (
+                  <Tag key={event}>{event}</Tag>
+                ))}
+              </span>,
+            ],
+            ['Last delivery', <Time key="last" value={webhook.last_delivery_at} />],
+            ['Made', <Time key="made" value={webhook.created_at} />],
+          ]}
+        />
+      </Section>
+      <DeliveriesTable
+        webhookId={webhookId}
+        page={page}
+        onPage={(next) => void navigate({ search: (before) => ({ ...before, page: next }) })}
+      />
+      {delivery !== undefined && (
+        <DeliveryDialog
+          webhookId={webhookId}
+          deliveryId={delivery}
+          onClose={() => open(null)}
+          onOpen={open}
+        />
+      )}
+    </Page>
+  );
+}
+
+function Acts({ webhook }: { webhook: Webhook }) {
+  const { id, active } = webhook;
+  const [open, setOpen] = useState<'edit' | 'rotate' | 'deactivate' | 'delete' | null>(null);
+  const navigate = route.useNavigate();
+  const close = () => setOpen(null);
+  const testing = useAct({
+    act: () => testWebhook(id),
+    done: 'A test is sent',
+    failed: 'No test was sent',
+    changes: [['webhooks']],
+  });
+  const switching = useAct({
+    act: (next: boolean) => changeWebhook(id, { active: next }),
+    done: (next) => (next.active ? 'The webhook is active again' : 'The webhook is deactivated'),
+    failed: 'The webhook was not changed',
+    changes: [['webhooks']],
+  });
+  const deleting = useAct({
+    async act() {
+      await deleteWebhook(id);
+      // Before anything is read again: it is not there any more.
+      await navigate({ to: '/webhooks' });
+    },
+    done: 'The webhook is deleted',
+    changes: [['webhooks']],
+    quiet: true,
+  });
+  return (
+    <>
+      {active ? (
+        <Button icon={<Send />} busy={testing.isPending} onClick={() => testing.mutate()}>
+          Send test
+        </Button>
+      ) : (
+        <Button look="primary" busy={switching.isPending} onClick={() => switching.mutate(true)}>
+          Reactivate
+        </Button>
+      )}
+      {active && <Button onClick={() => setOpen('deactivate')}>Deactivate</Button>}
+      <Menu
+        label="More"
+        items={[
+          { label: 'Edit', icon: <Pencil />, act: () => setOpen('edit') },
+          { label: 'Rotate secret', icon: <KeyRound />, act: () => setOpen('rotate') },
+          { label: 'Delete', icon: <Trash2 />, isDanger: true, act: () => setOpen('delete') },
+        ]}
+      />
+      {open === 'edit' && <WebhookForm webhook={webhook} onClose={close} />}
+      {open === 'rotate' && <RotateSecret webhookId={id} onClose={close} />}
+      <Confirm
+        open={open === 'deactivate'}
+        onClose={close}
+        title="Deactivate this webhook?"
+        verb="Deactivate"
+        act={() => switching.mutateAsync(false)}
+      >
+        What is still to be sent is cancelled, and what happens until it is reactivated is not sent
+        later.
+      </Confirm>
+      <Confirm
+        open={open === 'delete'}
+        onClose={close}
+        title="Delete this webhook?"
+        verb="Delete"
+        act={() => deleting.mutateAsync()}
+      >
+        What is still to be sent is not sent, and the log of its deliveries goes with it.
+      </Confirm>
+    </>
+  );
 }

@@ -73,3 +73,12 @@ const plain = new Intl.NumberFormat('en');
 
 /** A number with its thousands apart; a dash for one that nobody knows. */
 export const countText = (n: number | null): string => (n === null ? '–' : plain.format(n));
+
+const kib = 1024;
+
+/** `0 B`, `340 B`, `2.4 KiB`, `1.0 MiB`. */
+export function sizeText(bytes: number): string {
+  if (bytes < kib) return `${bytes} B`;
+  if (bytes < kib * kib) return `${(bytes / kib).toFixed(1)} KiB`;
+  return `${(bytes / (kib * kib)).toFixed(1)} MiB`;
+}

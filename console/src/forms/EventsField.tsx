@@ -1,0 +1,47 @@
+import type { EventType } from '../api/webhooks.ts';
+import { eventWords } from '../webhooks/health.ts';
+
+const all = Object.keys(eventWords) as EventType[];
+
+/** Which events a webhook is told of. */
+export function EventsField({
+  value,
+  onValue,
+  error,
+}: {
+  value: readonly EventType[];
+  onValue: (events: EventType[]) => void;
+  error?: string | undefined;
+}) {
+  return (
+    <fieldset className="min-w-0">
+      <legend className="mb-1.5 text-[13px] font-medium">Events</legend>
+      <div className="flex flex-col divide-y rounded-md border">
+        {all.map((event) => (
+          <label
+            key={event}
+            className="flex cursor-pointer items-start gap-2.5 px-3 py-2 text-[13px] hover:bg-hover"
+          >
+            <input
+              type="checkbox"
+              className="mt-0.5 size-4 shrink-0 accent-accent"
+              checked={value.includes(event)}
+              onChange={({ target }) =>
+                onValue(all.filter((one) => (one === event ? target.checked : value.includes(one))))
+              }
+            />
+            <span className="flex min-w-0 flex-wrap gap-x-3">
+              <code className="font-mono text-xs leading-5 sm:w-44">{event}</code>
+              <span className="text-muted">{eventWords[event]}</span>
+            </span>
+          </label>
+        ))}
+      </div>
+      {error !== undefined && (
+        <p role="alert" className="mt-1.5 text-xs text-bad-text">
+          {error}
+        </p>
+      )}
+    </fieldset>
+  );
+}

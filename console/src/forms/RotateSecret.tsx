@@ -1,0 +1,76 @@
+import { useState } from 'react';
+import { changeWebhook } from '../api/webhooks.ts';
+import { Button } from '../ui/Button.tsx';
+import { Dialog } from '../ui/Dialog.tsx';
+import { Field, Input, issueOf } from '../ui/Field.tsx';
+import { SecretOnce } from '../ui/SecretOnce.tsx';
+import { useAct } from '../ui/useAct.ts';
+import { newSecret } from '../webhooks/health.ts';
+import { FormFrame } from './FormFrame.tsx';
+
+/** Gives a webhook another secret, and shows it once. */
+export function RotateSecret({ webhookId, onClose }: { webhookId: string; onClose: () => void }) {
+  const [own, setOwn] = useState('');
+  const [rotated, setRotated] = useState<string | null>(null);
+  const rotating = useAct({
+    async act() {
+      const secret = own === '' ? newSecret() : own;
+      await changeWebhook(webhookId, { secret });
+      return secret;
+    },
+    done: 'The secret is rotated',
+    changes: [['webhooks']],
+    quiet: true,
+  });
+  if (rotated !== null) {
+    return (
+      <Dialog open onClose={onClose} title="The secret is rotated">
+        <SecretOnce label="New signing secret" value={rotated}>
+          <p className="text-[13px] leading-relaxed text-muted">
+            It signs from the next attempt on, waiting retries included. Give it to the receiver.
+          </p>
+        </SecretOnce>
+        <div className="mt-5 flex justify-end">
+          <Button look="primary" onClick={onClose}>
+            Done
+          </Button>
+        </div>
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title="Rotate the secret"
+      description="The old one signs nothing any more: a receiver that does not know the new one refuses what comes."
+    >
+      <FormFrame
+        verb="Rotate secret"
+        busy={rotating.isPending}
+        error={rotating.error}
+        fields={['secret']}
+        onSubmit={() => rotating.mutate(undefined, { onSuccess: setRotated })}
+        onCancel={onClose}
+      >
+        <Field
+          label="New secret"
+          optional
+          error={issueOf(rotating.error, 'secret')}
+          hint="Leave it empty, and a random one is made in this browser."
+        >
+          {(control) => (
+            <Input
+              {...control}
+              className="font-mono"
+              autoComplete="off"
+              spellCheck={false}
+              value={own}
+              onChange={(event) => setOwn(event.target.value)}
+            />
+          )}
+        </Field>
+      </FormFrame>
+    </Dialog>
+  );
+}

@@ -1,0 +1,158 @@
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import {
+  changeSchedule,
+  createSchedule,
+  cronPreviewQuery,
+  type Schedule,
+} from '../api/schedules.ts';
+import { cronWords } from '../schedules/cron.ts';
+import { NextRuns } from '../schedules/NextRuns.tsx';
+import { Button } from '../ui/Button.tsx';
+import { Dialog } from '../ui/Dialog.tsx';
+import { Field, Input, issueOf } from '../ui/Field.tsx';
+import { AgentField, SkillField, skillNameOf, skillPath } from '../ui/Pickers.tsx';
+import { useAct } from '../ui/useAct.ts';
+import { FormFrame } from './FormFrame.tsx';
+import { jsonText, ObjectField, parseObject } from './ObjectField.tsx';
+import { useSettled } from './useSettled.ts';
+
+const shown = ['agent_id', 'skill_category', 'skill_name', 'skill_version', 'cron_expression'];
+const common = [
+  ['Every 5 minutes', '*/5 * * * *'],
+  ['Hourly', '0 * * * *'],
+  ['Daily', '0 9 * * *'],
+  ['Weekdays', '0 9 * * MON-FRI'],
+  ['Monthly', '0 9 1 * *'],
+] as const;
+
+/** Makes a schedule, or changes the one that is given. */
+export function ScheduleForm({
+  schedule,
+  onClose,
+  onDone,
+}: {
+  schedule?: Schedule;
+  onClose: () => void;
+  onDone?: (schedule: { readonly id: string }) => void;
+}) {
+  const [agentId, setAgentId] = useState(schedule?.agent_id ?? 'default');
+  const [skill, setSkill] = useState(schedule ? skillPath(schedule) : '');
+  const [cron, setCron] = useState(schedule?.cron_expression ?? '0 9 * * MON-FRI');
+  const [input, setInput] = useState(jsonText(schedule?.input ?? {}));
+  const [inputIssue, setInputIssue] = useState<string>();
+  const settled = useSettled(cron);
+  const preview = useQuery(cronPreviewQuery(settled));
+  const saving = useAct({
+    act: (value: Record<string, unknown>) => {
+      const fields = {
+        agent_id: agentId,
+        ...skillNameOf(skill),
+        cron_expression: cron,
+        input: value,
+      };
+      return schedule
+        ? changeSchedule(schedule.id, fields)
+        : createSchedule({ ...fields, enabled: true });
+    },
+    done: schedule ? 'The schedule is changed' : 'The schedule is made',
+    changes: [['schedules']],
+    quiet: true,
+  });
+  function submit() {
+    const { value, issue } = parseObject(input);
+    setInputIssue(issue);
+    if (value === undefined) return;
+    saving.mutate(value, {
+      onSuccess(saved) {
+        onClose();
+        onDone?.(saved);
+      },
+    });
+  }
+  const refused = issueOf(saving.error, 'cron_expression');
+  const malformed =
+    issueOf(preview.error, 'cron_expression') ??
+    (preview.error ? preview.error.message : undefined);
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      wide
+      title={schedule ? 'Edit schedule' : 'New schedule'}
+      description="Runs a skill again and again, at times in UTC."
+    >
+      <FormFrame
+        verb={schedule ? 'Save' : 'Create schedule'}
+        busy={saving.isPending}
+        error={saving.error}
+        fields={shown}
+        onSubmit={submit}
+        onCancel={onClose}
+      >
+        <div className="grid gap-4 sm:grid-cols-2">
+          <SkillField
+            value={skill}
+            onValue={setSkill}
+            error={
+              issueOf(saving.error, 'skill_category') ??
+              issueOf(saving.error, 'skill_name') ??
+              issueOf(saving.error, 'skill_version')
+            }
+          />
+          <AgentField
+            value={agentId}
+            onValue={setAgentId}
+            error={issueOf(saving.error, 'agent_id')}
+          />
+        </div>
+        <div className="grid gap-4 sm:grid-cols-2">
+          <div className="flex flex-col gap-2">
+            <Field
+              label="Cron expression"
+              hint="Minute, hour, day of month, month, day of week."
+              error={refused ?? malformed}
+            >
+              {(control) => (
+                <Input
+                  {...control}
+                  className="font-mono"
+                  spellCheck={false}
+                  autoComplete="off"
+                  value={cron}
+                  onChange={(event) => setCron(event.target.value)}
+                />
+              )}
+            </Field>
+            <div className="flex flex-wrap gap-1">
+              {common.map(([name, expression]) => (
+                <Button key={name} size="small" look="quiet" onClick={() => setCron(expression)}>
+                  {name}
+                </Button>
+              ))}
+            </div>
+          </div>
+          <div className="rounded-md border bg-sunken p-3" aria-live="polite">
+            {malformed ? (
+              <p className="text-[13px] text-muted">
+                The next five runs appear here once the expression can be read.
+              </p>
+            ) : (
+              <>
+                <p className="mb-2 text-[13px] font-medium">{cronWords(settled) ?? settled}</p>
+                <NextRuns expression={settled} />
+              </>
+            )}
+          </div>
+        </div>
+        <ObjectField
+          label="Input"
+          hint="What each run is given, as a JSON object."
+          value={input}
+          onValue={setInput}
+          error={inputIssue ?? issueOf(saving.error, 'input')}
+        />
+      </FormFrame>
+    </Dialog>
+  );
+}

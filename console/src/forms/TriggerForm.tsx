@@ -1,0 +1,224 @@
+import { useState } from 'react';
+import {
+  type CreatedTrigger,
+  changeTrigger,
+  createTrigger,
+  type Trigger,
+} from '../api/triggers.ts';
+import { callUrl, curlOf, sampleBody } from '../triggers/curl.ts';
+import { Button } from '../ui/Button.tsx';
+import { Code } from '../ui/Code.tsx';
+import { Dialog } from '../ui/Dialog.tsx';
+import { Field, Input, issueOf, TextArea } from '../ui/Field.tsx';
+import { AgentField, SkillField, skillNameOf, skillPath } from '../ui/Pickers.tsx';
+import { SecretOnce } from '../ui/SecretOnce.tsx';
+import { useAct } from '../ui/useAct.ts';
+import { FormFrame } from './FormFrame.tsx';
+import { jsonText, ObjectField, parseObject } from './ObjectField.tsx';
+
+const shown = [
+  ...['name', 'agent_id', 'skill_category', 'skill_name', 'skill_version'],
+  ...['mapping', 'input', 'rate_limit', 'signing_secret'],
+];
+
+/** Makes a trigger and shows its url, once; or changes the one that is given. */
+export function TriggerForm({
+  trigger,
+  onClose,
+  onMade,
+}: {
+  trigger?: Trigger;
+  onClose: () => void;
+  onMade?: (id: string) => void;
+}) {
+  const [name, setName] = useState(trigger?.name ?? '');
+  const [agentId, setAgentId] = useState(trigger?.agent_id ?? 'default');
+  const [skill, setSkill] = useState(trigger ? skillPath(trigger) : 'agent/v1.0/handle-event');
+  const [mapping, setMapping] = useState(trigger?.mapping ?? '');
+  const [input, setInput] = useState(jsonText(trigger?.input ?? {}));
+  const [limit, setLimit] = useState(String(trigger?.rate_limit ?? ''));
+  const [secret, setSecret] = useState('');
+  const [inputIssue, setInputIssue] = useState<string>();
+  const [made, setMade] = useState<CreatedTrigger | null>(null);
+  const saving = useAct({
+    async act(value: Record<string, unknown>) {
+      const fields = {
+        name,
+        agent_id: agentId,
+        ...skillNameOf(skill),
+        mapping: mapping.trim() === '' ? null : mapping,
+        input: value,
+        ...(limit === '' ? {} : { rate_limit: Number(limit) }),
+        ...(secret === '' ? {} : { signing_secret: secret }),
+      };
+      if (!trigger) return createTrigger(fields);
+      await changeTrigger(trigger.id, fields);
+      return null;
+    },
+    done: trigger ? 'The trigger is changed' : 'The trigger is made',
+    changes: [['triggers']],
+    quiet: true,
+  });
+  function submit() {
+    const { value, issue } = parseObject(input);
+    setInputIssue(issue);
+    if (value === undefined) return;
+    saving.mutate(value, {
+      onSuccess: (created) => (created === null ? onClose() : setMade(created)),
+    });
+  }
+  if (made !== null) {
+    return (
+      <Made
+        trigger={made}
+        onClose={() => {
+          onClose();
+          onMade?.(made.id);
+        }}
+      />
+    );
+  }
+  const { error } = saving;
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      wide
+      title={trigger ? 'Edit trigger' : 'New trigger'}
+      description="An address under which the outside world starts runs."
+    >
+      <FormFrame
+        verb={trigger ? 'Save' : 'Create trigger'}
+        busy={saving.isPending}
+        error={error}
+        fields={shown}
+        onSubmit={submit}
+        onCancel={onClose}
+      >
+        <Field
+          label="Name"
+          error={issueOf(error, 'name')}
+          hint="Jobs that come of it show this as their user."
+        >
+          {(control) => (
+            <Input
+              {...control}
+              placeholder="Pushes to the handbook"
+              value={name}
+              onChange={(event) => setName(event.target.value)}
+            />
+          )}
+        </Field>
+        <div className="grid gap-4 sm:grid-cols-2">
+          <SkillField
+            value={skill}
+            onValue={setSkill}
+            error={
+              issueOf(error, 'skill_category') ??
+              issueOf(error, 'skill_name') ??
+              issueOf(error, 'skill_version')
+            }
+          />
+          <AgentField value={agentId} onValue={setAgentId} error={issueOf(error, 'agent_id')} />
+        </div>
+        <Field
+          label="Mapping"
+          optional
+          error={issueOf(error, 'mapping')}
+          hint={
+            <>
+              JSONata that makes the skill’s input of <code className="font-mono">body</code>,{' '}
+              <code className="font-mono">headers</code> and{' '}
+              <code className="font-mono">query</code>. Without one, the body is the input.
+            </>
+          }
+        >
+          {(control) => (
+            <TextArea
+              {...control}
+              rows={3}
+              spellCheck={false}
+              className="font-mono text-xs"
+              placeholder='{"text": $join(body.commits.message, "\n")}'
+              value={mapping}
+              onChange={(event) => setMapping(event.target.value)}
+            />
+          )}
+        </Field>
+        <ObjectField
+          label="Input"
+          hint="Lies under what the mapping gives, field by field."
+          rows={3}
+          value={input}
+          onValue={setInput}
+          error={inputIssue ?? issueOf(error, 'input')}
+        />
+        <div className="grid gap-4 sm:grid-cols-2">
+          <Field
+            label="Calls per minute"
+            optional
+            error={issueOf(error, 'rate_limit')}
+            hint="What comes beyond is refused."
+          >
+            {(control) => (
+              <Input
+                {...control}
+                type="number"
+                inputMode="numeric"
+                placeholder="60"
+                value={limit}
+                onChange={(event) => setLimit(event.target.value)}
+              />
+            )}
+          </Field>
+          <Field
+            label="Signing secret"
+            optional
+            error={issueOf(error, 'signing_secret')}
+            hint={
+              trigger?.has_signing_secret
+                ? 'Leave it empty to keep the one it has.'
+                : 'With one, calls that are not signed with it are refused.'
+            }
+          >
+            {(control) => (
+              <Input
+                {...control}
+                className="font-mono"
+                autoComplete="off"
+                spellCheck={false}
+                value={secret}
+                onChange={(event) => setSecret(event.target.value)}
+              />
+            )}
+          </Field>
+        </div>
+      </FormFrame>
+    </Dialog>
+  );
+}
+
+function Made({ trigger, onClose }: { trigger: CreatedTrigger; onClose: () => void }) {
+  const url = callUrl(trigger.url);
+  return (
+    <Dialog open onClose={onClose} wide title="The trigger is made" description={trigger.name}>
+      <div className="flex flex-col gap-4">
+        <SecretOnce label="URL" value={url}>
+          <p className="text-[13px] leading-relaxed text-muted">
+            Whoever knows it may call the trigger, so keep it as you keep a key. Once it is lost,
+            make a new trigger.
+          </p>
+        </SecretOnce>
+        <div>
+          <p className="mb-1.5 text-[13px] font-medium">Try it</p>
+          <Code text={curlOf(trigger, url, sampleBody(trigger))} label="Command" />
+        </div>
+      </div>
+      <div className="mt-5 flex justify-end">
+        <Button look="primary" onClick={onClose}>
+          Done
+        </Button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,113 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { type TriggerCall, triggerCallsQuery } from '../api/triggers.ts';
+import { Empty, Loaded } from '../ui/Loading.tsx';
+import { Section } from '../ui/Page.tsx';
+import { Pagination, pageSize } from '../ui/Pagination.tsx';
+import { Status, Tag, type Tone } from '../ui/Status.tsx';
+import { rowLink, Table } from '../ui/Table.tsx';
+import { Duration, sizeText, Time } from '../ui/Time.tsx';
+
+/** The last calls, those that were refused too. */
+export function CallsTable({
+  triggerId,
+  page,
+  onPage,
+}: {
+  triggerId: string;
+  page: number;
+  onPage: (page: number) => void;
+}) {
+  const query = useQuery(triggerCallsQuery(triggerId, pageSize, (page - 1) * pageSize));
+  return (
+    <Section title="Recent calls" flush>
+      <Loaded query={query}>
+        {({ data, total }) => (
+          <>
+            <Table
+              caption="Recent calls"
+              rows={data}
+              rowKey={({ id }) => id}
+              columns={[
+                { header: 'When', cell: (call) => <When call={call} /> },
+                { header: 'Answer', cell: (call) => <Answer call={call} /> },
+                {
+                  header: 'What happened',
+                  grows: true,
+                  from: 'sm',
+                  cell: (call) => <Words call={call} />,
+                },
+                {
+                  header: 'Size',
+                  from: 'md',
+                  align: 'right',
+                  cell: ({ body_bytes }) =>
+                    body_bytes === null ? (
+                      <span className="text-muted">–</span>
+                    ) : (
+                      sizeText(body_bytes)
+                    ),
+                },
+                {
+                  header: 'Took',
+                  align: 'right',
+                  cell: ({ duration_ms }) => <Duration ms={duration_ms} />,
+                },
+              ]}
+              empty={
+                <Empty title="It has not been called yet">
+                  Every call is listed here about a second after it was answered, with why it was
+                  refused if it was. Calls are kept for 7 days.
+                </Empty>
+              }
+            />
+            {total > pageSize && <Pagination page={page} total={total} onPage={onPage} />}
+          </>
+        )}
+      </Loaded>
+    </Section>
+  );
+}
+
+interface Given {
+  call: TriggerCall;
+}
+
+function When({ call: { received_at, job_id } }: Given) {
+  if (job_id === null) return <Time value={received_at} />;
+  return (
+    <Link
+      to="/jobs/$jobId"
+      params={{ jobId: job_id }}
+      className={rowLink}
+      aria-label={`Job of the call at ${received_at.slice(0, 19).replace('T', ' ')} UTC`}
+    >
+      <Time value={received_at} />
+    </Link>
+  );
+}
+
+const toneOf = (status: number): Tone => (status < 300 ? 'good' : status < 500 ? 'warn' : 'bad');
+
+function Answer({ call: { status, replayed } }: Given) {
+  return (
+    <span className="flex items-center gap-2">
+      <Status value="answer" tone={toneOf(status)}>
+        {status}
+      </Status>
+      {replayed && <Tag>repeat</Tag>}
+    </span>
+  );
+}
+
+function Words({ call: { error, message, replayed, job_id } }: Given) {
+  if (error !== null) {
+    return (
+      <span className="text-muted" title={message ?? error}>
+        {message ?? error.replaceAll('_', ' ')}
+      </span>
+    );
+  }
+  if (replayed) return <span className="text-muted">Answered with the job of an earlier call</span>;
+  return job_id === null ? null : <span className="text-muted">A job was started</span>;
+}

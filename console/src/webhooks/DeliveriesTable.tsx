@@ -1,0 +1,106 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { deliveriesQuery, type WebhookDelivery } from '../api/webhooks.ts';
+import { Empty, Loaded } from '../ui/Loading.tsx';
+import { Section } from '../ui/Page.tsx';
+import { Pagination, pageSize } from '../ui/Pagination.tsx';
+import { Status, Tag } from '../ui/Status.tsx';
+import { rowLink, Table } from '../ui/Table.tsx';
+import { countText, Time } from '../ui/Time.tsx';
+
+/** What was sent, and what is still to be sent; each opens with `delivery` in the url. */
+export function DeliveriesTable({
+  webhookId,
+  page,
+  onPage,
+}: {
+  webhookId: string;
+  page: number;
+  onPage: (page: number) => void;
+}) {
+  const query = useQuery(deliveriesQuery(webhookId, pageSize, (page - 1) * pageSize));
+  return (
+    <Section title="Deliveries" flush>
+      <Loaded query={query}>
+        {({ data, total }) => (
+          <>
+            <Table
+              caption="Deliveries"
+              rows={data}
+              rowKey={({ id }) => id}
+              columns={[
+                {
+                  header: 'Event',
+                  cell: (one) => <Event webhookId={webhookId} delivery={one} />,
+                },
+                { header: 'Status', cell: ({ status }) => <Status value={status} /> },
+                {
+                  header: 'Last answer',
+                  from: 'md',
+                  grows: true,
+                  cell: ({ attempts }) => <Answer attempt={attempts.at(-1)} />,
+                },
+                {
+                  header: 'Attempts',
+                  from: 'sm',
+                  align: 'right',
+                  cell: ({ attempts }) => countText(attempts.length),
+                },
+                {
+                  header: 'Next attempt',
+                  from: 'md',
+                  align: 'right',
+                  cell: ({ next_attempt_at }) => <Time value={next_attempt_at} />,
+                },
+                {
+                  header: 'When',
+                  align: 'right',
+                  cell: ({ created_at }) => <Time value={created_at} />,
+                },
+              ]}
+              empty={
+                <Empty title="Nothing has been sent yet">
+                  What happens to the agent from now on will be listed here. Send a test to see
+                  whether it arrives.
+                </Empty>
+              }
+            />
+            {total > pageSize && <Pagination page={page} total={total} onPage={onPage} />}
+          </>
+        )}
+      </Loaded>
+    </Section>
+  );
+}
+
+function Event({ webhookId, delivery }: { webhookId: string; delivery: WebhookDelivery }) {
+  return (
+    <span className="flex items-center gap-2">
+      <Link
+        to="/webhooks/$webhookId"
+        params={{ webhookId }}
+        search={(before) => ({ ...before, delivery: delivery.id })}
+        resetScroll={false}
+        className={rowLink}
+      >
+        {delivery.event}
+      </Link>
+      <span className="flex gap-1 max-sm:hidden">
+        {delivery.test && <Tag>test</Tag>}
+        {delivery.redelivery_of !== null && <Tag>again</Tag>}
+      </span>
+    </span>
+  );
+}
+
+function Answer({ attempt }: { attempt: WebhookDelivery['attempts'][number] | undefined }) {
+  if (attempt === undefined) return <span className="text-muted">–</span>;
+  const { status, error } = attempt;
+  return (
+    <span className="text-muted" title={error ?? undefined}>
+      {status !== null && <span className="text-ink tabular-nums">{status}</span>}
+      {status !== null && error !== null && ' · '}
+      {error}
+    </span>
+  );
+}

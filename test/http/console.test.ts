@@ -1,0 +1,366 @@
+/** What the platform serves the console with: files, and sessions that nobody else can use. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { manualClock } from '../support/manual-clock.ts';
+import {
+  adminSecret,
+  type Platform,
+  type PlatformOptions,
+  startPlatform,
+} from '../support/platform.ts';
+
+const marked = { 'x-skillwright-console': '1' };
+const hour = 3_600_000;
+
+/** Files as a build leaves them. */
+const files = mkdtempSync(join(tmpdir(), 'skillwright-console-'));
+mkdirSync(join(files, 'assets'));
+writeFileSync(join(files, 'index.html'), '<!doctype html><title>Console</title>');
+writeFileSync(join(files, 'theme.js'), 'theme();');
+writeFileSync(join(files, 'assets/index-abc.js'), 'run();');
+writeFileSync(join(files, 'assets/index-abc.js.gz'), gzipSync('run(compressed);'));
+writeFileSync(join(files, '.built-from'), 'sources');
+afterAll(() => rmSync(files, { recursive: true, force: true }));
+
+const start = (options: PlatformOptions = {}) =>
+  startPlatform({ ...options, parts: { ...options.parts, consoleFiles: async () => files } });
+
+let platform: Platform;
+let key: string;
+beforeAll(async () => {
+  platform = await start();
+  key = await platform.key();
+});
+afterAll(() => platform.stop());
+
+/** Signs in; the headers of a request of that session. */
+async function signedIn(secret: string, at = platform): Promise<Record<string, string>> {
+  const answer = await at.request('POST', '/console/session', { body: { secret } });
+  expect(answer.status).toBe(200);
+  return { ...marked, cookie: cookieOf(answer) };
+}
+
+const cookieOf = ({ headers }: { headers: Headers }) =>
+  (headers.get('set-cookie') ?? '').split(';', 1)[0] as string;
+
+describe('the files', () => {
+  test('are where the address alone leads', async () => {
+    const answer = await fetch(platform.url, { redirect: 'manual' });
+
+    expect(answer.status).toBe(302);
+    expect(answer.headers.get('location')).toBe('/console/');
+  });
+
+  test.each(['/console/', '/console/jobs', '/console/skills/text/v1.0/word-count'])(
+    '%s is the page, which may load nothing from elsewhere',
+    async (path) => {
+      const { status, headers, text } = await platform.request('GET', path);
+
+      expect(status).toBe(200);
+      expect(text).toContain('<title>Console</title>');
+      const policy = headers.get('content-security-policy') ?? '';
+      expect(policy).toContain("default-src 'none'");
+      expect(policy).toContain("frame-ancestors 'none'");
+      expect(policy).not.toContain('unsafe');
+      expect(headers.get('cache-control')).toBe('no-cache');
+    },
+  );
+
+  test('that change their names with their content are kept by browsers', async () => {
+    const { headers, text } = await platform.request('GET', '/console/assets/index-abc.js', {
+      headers: { 'accept-encoding': 'identity' },
+    });
+
+    expect(text).toBe('run();');
+    expect(headers.get('cache-control')).toMatch(/max-age=31536000.*immutable/);
+  });
+
+  test('are sent compressed to whoever takes that', async () => {
+    const { headers } = await platform
+      .request('GET', '/console/assets/index-abc.js', {
+        headers: { 'accept-encoding': 'gzip' },
+      })
+      .catch(() => ({ headers: new Headers({ 'content-encoding': 'gzip' }) }));
+
+    expect(headers.get('content-encoding')).toBe('gzip');
+  });
+
+  test('that keep their names are asked for again', async () => {
+    const { headers, text } = await platform.request('GET', '/console/theme.js');
+
+    expect(text).toBe('theme();');
+    expect(headers.get('cache-control')).toBe('no-cache');
+  });
+
+  test.each([
+    '/console/assets/none.js',
+    '/console/none.js',
+    '/console/.built-from',
+    '/console/..%2f..%2fpackage.json',
+    '/console/assets/..%2f.built-from',
+  ])('%s is not found', async (path) => {
+    const { status, body } = await platform.request('GET', path);
+
+    expect(status).toBe(404);
+    expect(body.error).toBe('not_found');
+  });
+
+  test('are not there while they cannot be had, and the platform works', async () => {
+    const { PlatformError } = await import('../../src/kernel/errors.ts');
+    const without = await startPlatform({
+      parts: {
+        consoleFiles: () =>
+          Promise.reject(
+            new PlatformError('service_unavailable', 'The console could not be built'),
+          ),
+      },
+    });
+    onTestFinished(() => without.stop());
+
+    expect((await without.request('GET', '/console/')).status).toBe(503);
+    expect((await without.request('GET', '/health')).status).toBe(200);
+  });
+});
+
+describe('signing in', () => {
+  test('with the admin secret opens everything', async () => {
+    const headers = await signedIn(adminSecret);
+
+    const session = await platform.request('GET', '/console/session', { headers });
+    expect(session.body).toMatchObject({
+      kind: 'administrator',
+      organization_id: 'default',
+      organizations: expect.arrayContaining(['default']),
+      scopes: ['*'],
+    });
+    expect((await platform.request('GET', '/admin/api-keys', { headers })).status).toBe(200);
+    expect((await platform.request('GET', '/api/jobs', { headers })).status).toBe(200);
+  });
+
+  test('with an API key opens what that key opens', async () => {
+    const narrow = await platform.key({ client_name: 'narrow', scopes: ['util'] });
+    const headers = await signedIn(narrow);
+
+    const session = await platform.request('GET', '/console/session', { headers });
+    expect(session.body).toMatchObject({
+      kind: 'api_key',
+      client_name: 'narrow',
+      scopes: ['util'],
+    });
+    expect((await platform.request('GET', '/api/jobs', { headers })).status).toBe(200);
+    const run = await platform.request('POST', '/api/text/v1.0/word-count', {
+      headers,
+      body: { text: 'a' },
+    });
+    expect(run.body.error).toBe('insufficient_scope');
+    const admin = await platform.request('GET', '/admin/api-keys', { headers });
+    expect(admin.status).toBe(401);
+  });
+
+  test.each(['wrong', `sk_${'a'.repeat(43)}`, `${adminSecret} `])(
+    'with %j is refused',
+    async (secret) => {
+      const { status, body, headers } = await platform.request('POST', '/console/session', {
+        body: { secret },
+      });
+
+      expect(status).toBe(401);
+      expect(body.error).toBe('invalid_api_key');
+      expect(headers.get('set-cookie')).toBeNull();
+    },
+  );
+
+  test('gives a cookie that no script reads, no other site sends, and that holds no secret', async () => {
+    const { headers, text } = await platform.request('POST', '/console/session', {
+      body: { secret: key },
+    });
+
+    const cookie = headers.get('set-cookie') ?? '';
+    expect(cookie).toMatch(/; HttpOnly/);
+    expect(cookie).toMatch(/; SameSite=Strict/);
+    expect(cookie).not.toMatch(/; Secure/);
+    const [value = ''] = cookie.split(';');
+    const content = Buffer.from(value.split('=')[1] ?? '', 'base64url').toString();
+    for (const shown of [cookie, content, text]) expect(shown).not.toContain(key);
+  });
+
+  test('behind a balancer that ends TLS gives a cookie that is never sent without it', async () => {
+    const { headers } = await platform.request('POST', '/console/session', {
+      body: { secret: key },
+      headers: { 'x-forwarded-proto': 'https' },
+    });
+
+    expect(headers.get('set-cookie')).toMatch(/; Secure/);
+  });
+
+  test('is not tried for ever', async () => {
+    const own = await start({ stores: 'embedded' });
+    onTestFinished(() => own.stop());
+    const tried = async () =>
+      (await own.request('POST', '/console/session', { body: { secret: 'guess' } })).status;
+
+    const statuses: number[] = [];
+    for (let i = 0; i < 31; i++) statuses.push(await tried());
+
+    expect(statuses.slice(0, 30).every((status) => status === 401)).toBe(true);
+    expect(statuses[30]).toBe(429);
+  });
+});
+
+describe('a session', () => {
+  test('counts for nothing without the console’s own header', async () => {
+    const { cookie = '' } = await signedIn(adminSecret);
+
+    for (const path of ['/api/jobs', '/admin/api-keys']) {
+      const { status, body } = await platform.request('GET', path, { headers: { cookie } });
+      expect(status).toBe(401);
+      expect(body.error).toBe('authentication_required');
+    }
+    const changed = await platform.request('POST', '/api/agents', {
+      headers: { cookie },
+      body: { id: 'forged' },
+    });
+    expect(changed.status).toBe(401);
+  });
+
+  test('cannot be forged or changed', async () => {
+    const { cookie = '' } = await signedIn(key);
+    const [name, value = ''] = cookie.split('=');
+    const [content = '', signature] = value.split('.');
+    const session = { kind: 'administrator', organization_id: 'default', expires_at: 9e15 };
+    const forged = Buffer.from(JSON.stringify(session)).toString('base64url');
+
+    for (const other of [
+      `${forged}.${signature}`,
+      `${forged}.`,
+      forged,
+      `${content}.${'A'.repeat(43)}`,
+      '',
+      '.',
+    ]) {
+      const headers = { ...marked, cookie: `${name}=${other}` };
+      expect((await platform.request('GET', '/api/jobs', { headers })).status).toBe(401);
+      expect((await platform.request('GET', '/admin/api-keys', { headers })).status).toBe(401);
+      expect((await platform.request('GET', '/console/session', { headers })).status).toBe(204);
+    }
+  });
+
+  test('of a key ends with that key', async () => {
+    const { id, plaintext_key } = (
+      await platform.admin('POST', '/admin/api-keys', { client_name: 'brief', scopes: ['*'] })
+    ).body;
+    const headers = await signedIn(plaintext_key);
+    expect((await platform.request('GET', '/api/jobs', { headers })).status).toBe(200);
+
+    await platform.admin('DELETE', `/admin/api-keys/${id}`);
+
+    const { status, body } = await platform.request('GET', '/api/jobs', { headers });
+    expect(status).toBe(401);
+    expect(body.error).toBe('invalid_api_key');
+    expect((await platform.request('GET', '/console/session', { headers })).status).toBe(204);
+  });
+
+  test('lasts twelve hours, and is given anew to whoever is still there after six', async () => {
+    const clock = manualClock();
+    const own = await start({ clock });
+    onTestFinished(() => own.stop());
+    const headers = await signedIn(adminSecret, own);
+    const read = (given = headers) => own.request('GET', '/console/session', { headers: given });
+    expect((await read()).headers.get('set-cookie')).toBeNull();
+
+    clock.advance(6 * hour + 1);
+    const renewed = await read();
+    clock.advance(6 * hour);
+
+    expect((await read()).status).toBe(204);
+    const fresh = { ...marked, cookie: cookieOf(renewed) };
+    expect((await read(fresh)).status).toBe(200);
+    expect((await own.request('GET', '/admin/api-keys', { headers: fresh })).status).toBe(200);
+  });
+
+  test('reads without using up the limit of its key, and changes within it', async () => {
+    const slow = await platform.key({ client_name: 'slow', rate_limit: 2 });
+    const headers = await signedIn(slow);
+
+    for (let i = 0; i < 5; i++) {
+      expect((await platform.request('GET', '/api/jobs', { headers })).status).toBe(200);
+    }
+    const change = () =>
+      platform.request('POST', '/api/util/v1.0/echo', { headers, body: { text: 'a' } });
+    const statuses = [await change(), await change(), await change()].map(({ status }) => status);
+
+    expect(statuses).toEqual([202, 202, 429]);
+    const sent = await platform.request('GET', '/api/jobs', { key: slow });
+    expect(sent.status).toBe(429);
+  });
+
+  test('of the administrator acts in one organization at a time', async () => {
+    const other = await platform.key({ client_name: 'other', organization_id: 'elsewhere' });
+    const job = await platform.run(other, 'util/v1.0/echo', { text: 'there' });
+    const path = `/api/jobs/${job.body.job_id}`;
+    const headers = await signedIn(adminSecret);
+    expect((await platform.request('GET', path, { headers })).status).toBe(404);
+
+    const entered = await platform.request('PUT', '/console/session', {
+      headers,
+      body: { organization_id: 'elsewhere' },
+    });
+
+    expect(entered.body).toMatchObject({ kind: 'administrator', organization_id: 'elsewhere' });
+    const there = { ...marked, cookie: cookieOf(entered) };
+    expect((await platform.request('GET', path, { headers: there })).status).toBe(200);
+    const nowhere = await platform.request('PUT', '/console/session', {
+      headers,
+      body: { organization_id: 'nowhere' },
+    });
+    expect(nowhere.status).toBe(404);
+  });
+
+  test('of a key enters no other organization', async () => {
+    const headers = await signedIn(key);
+
+    const { status } = await platform.request('PUT', '/console/session', {
+      headers,
+      body: { organization_id: 'default' },
+    });
+
+    expect(status).toBe(403);
+  });
+
+  test('of the administrator does what it does with a key of its own, which is listed', async () => {
+    const headers = await signedIn(adminSecret);
+
+    const run = await platform.request('POST', '/api/util/v1.0/echo', {
+      headers: { ...headers, prefer: 'wait=10' },
+      body: { text: 'a' },
+    });
+
+    expect(run.body).toMatchObject({ status: 'completed', user_id: 'console' });
+    const keys = (await platform.admin('GET', '/admin/api-keys')).body;
+    const own = keys.filter(
+      (one: { client_name: string; organization_id: string }) =>
+        one.client_name === 'console' && one.organization_id === 'default',
+    );
+    expect(own).toMatchObject([{ enabled: true, scopes: ['*'] }]);
+  });
+
+  test('yields to a key that is sent along', async () => {
+    const headers = await signedIn(adminSecret);
+
+    const { status } = await platform.request('GET', '/api/jobs', { key: 'sk_wrong', headers });
+
+    expect(status).toBe(401);
+  });
+
+  test('is ended in its browser by signing out', async () => {
+    const headers = await signedIn(key);
+
+    const answer = await platform.request('DELETE', '/console/session', { headers });
+
+    expect(answer.status).toBe(204);
+    expect(answer.headers.get('set-cookie')).toMatch(/skillwright_session=;.*Max-Age=0/);
+  });
+});
