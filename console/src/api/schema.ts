@@ -1178,7 +1178,7 @@ export interface components {
                 [key: string]: unknown;
             };
             /** @description Inputs to try it with, and what they give. */
-            examples: {
+            examples?: {
                 input: unknown;
                 /** @description Absent where it depends on the outside world. */
                 output?: unknown;
@@ -2713,7 +2713,10 @@ export interface operations {
     };
     getAnySkill: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description examples: also inputs to try it with. */
+                include?: "examples";
+            };
             header?: never;
             path: {
                 /** @example util */
@@ -2727,7 +2730,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas and its examples. */
+            /** @description The skill with both schemas, and its examples where they were asked for. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2848,7 +2851,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas and its examples. */
+            /** @description The skill with both schemas, and its examples where they were asked for. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2969,7 +2972,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas and its examples. */
+            /** @description The skill with both schemas, and its examples where they were asked for. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4190,7 +4193,10 @@ export interface operations {
     };
     getSkill: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description examples: also inputs to try it with. */
+                include?: "examples";
+            };
             header?: never;
             path: {
                 /** @example util */
@@ -4204,7 +4210,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas and its examples. */
+            /** @description The skill with both schemas, and its examples where they were asked for. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

@@ -133,7 +133,7 @@ function Begun({ skill, from }: { skill: Schema<'Skill'>; from: string | undefin
 }
 
 /** An example that works; else what the schema itself suggests. */
-function firstInput({ examples, parameters_schema: schema }: Schema<'Skill'>): unknown {
+function firstInput({ examples = [], parameters_schema: schema }: Schema<'Skill'>): unknown {
   const [example] = examples;
   if (example !== undefined) return example.input;
   if (Array.isArray(schema['examples'])) return schema['examples'][0];

@@ -31,7 +31,7 @@ export interface Start {
 
 /** Fills in the input of a skill and runs it; what comes of it is shown beside. */
 export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start }) {
-  const { category, version, skill_name: skillName, parameters_schema, examples } = skill;
+  const { category, version, skill_name: skillName, parameters_schema, examples = [] } = skill;
   const [way, setWay] = useState<'form' | 'json'>('form');
   const [input, setInput] = useState(start.input);
   const [text, setText] = useState('');
@@ -167,7 +167,7 @@ function Examples({
   examples,
   onExample,
 }: {
-  examples: Schema<'Skill'>['examples'];
+  examples: NonNullable<Schema<'Skill'>['examples']>;
   onExample: (input: unknown) => void;
 }) {
   if (examples.length === 0) return null;
