@@ -1,5 +1,6 @@
 /** A form for whatever a JSON Schema describes. Large, so it is loaded where it is needed. */
-import Form from '@rjsf/core';
+// The package's front door leads past its test kit, which wants what is not here, now and then.
+import Form from '@rjsf/core/lib/components/Form.js';
 import type { ErrorSchema } from '@rjsf/utils';
 import { useMemo } from 'react';
 import { eitherText, type JsonSchema } from '../skills/schema.ts';

@@ -1,5 +1,5 @@
 /** How a form that is made from a schema is laid out. */
-import { getDefaultRegistry } from '@rjsf/core';
+import getDefaultRegistry from '@rjsf/core/lib/getDefaultRegistry.js';
 import {
   ADDITIONAL_PROPERTY_FLAG,
   type ArrayFieldItemTemplateProps,
