@@ -36,7 +36,7 @@ export function FormFrame({
     >
       {children}
       {error != null && !isShownBy(error, fields) && <Problem error={inFull(error)} />}
-      <div className="flex justify-end gap-2 pt-1">
+      <div className="sticky bottom-0 -mx-5 -mb-5 flex justify-end gap-2 border-t bg-surface px-5 py-3">
         <Button onClick={onCancel}>Cancel</Button>
         <Button type="submit" look="primary" busy={busy}>
           {verb}

@@ -19,7 +19,7 @@ import { useSettled } from './useSettled.ts';
 
 const shown = ['agent_id', 'skill_category', 'skill_name', 'skill_version', 'cron_expression'];
 const common = [
-  ['Every 5 minutes', '*/5 * * * *'],
+  ['5 minutes', '*/5 * * * *'],
   ['Hourly', '0 * * * *'],
   ['Daily', '0 9 * * *'],
   ['Weekdays', '0 9 * * MON-FRI'],
@@ -41,6 +41,7 @@ export function ScheduleForm({
   const [cron, setCron] = useState(schedule?.cron_expression ?? '0 9 * * MON-FRI');
   const [input, setInput] = useState(jsonText(schedule?.input ?? {}));
   const [inputIssue, setInputIssue] = useState<string>();
+  const [skillIssue, setSkillIssue] = useState<string>();
   const settled = useSettled(cron);
   const preview = useQuery(cronPreviewQuery(settled));
   const saving = useAct({
@@ -62,7 +63,8 @@ export function ScheduleForm({
   function submit() {
     const { value, issue } = parseObject(input);
     setInputIssue(issue);
-    if (value === undefined) return;
+    setSkillIssue(skill === '' ? 'Choose what it runs' : undefined);
+    if (value === undefined || skill === '') return;
     saving.mutate(value, {
       onSuccess(saved) {
         onClose();
@@ -95,6 +97,7 @@ export function ScheduleForm({
             value={skill}
             onValue={setSkill}
             error={
+              skillIssue ??
               issueOf(saving.error, 'skill_category') ??
               issueOf(saving.error, 'skill_name') ??
               issueOf(saving.error, 'skill_version')
@@ -124,7 +127,7 @@ export function ScheduleForm({
                 />
               )}
             </Field>
-            <div className="flex flex-wrap gap-1">
+            <div className="-ml-2 flex flex-wrap">
               {common.map(([name, expression]) => (
                 <Button key={name} size="small" look="quiet" onClick={() => setCron(expression)}>
                   {name}

@@ -161,7 +161,10 @@ function What({ schedule }: { schedule: Schedule }) {
           ],
         ]}
       />
-      <Json value={schedule.input} label="Input" />
+      <div>
+        <h3 className="mb-1.5 text-[13px] font-medium">Input</h3>
+        <Json value={schedule.input} label="Input" />
+      </div>
     </div>
   );
 }
