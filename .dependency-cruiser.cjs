@@ -23,7 +23,7 @@ const mayUse = {
   credentials: [...ground, 'models'],
   usage: [...ground, 'models'],
   executors: ['kernel', 'skills'],
-  processes: ['kernel', 'database'],
+  processes: ['kernel', 'database', 'http'],
   agents: [...ground, 'skills', 'memories', 'conversations', 'models', 'usage'],
   jobs: [...ground, 'skills', 'executors', 'agents', 'conversations', 'memories'],
   schedules: [...ground, 'api-keys', 'skills', 'agents', 'jobs'],

@@ -9,13 +9,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import fastify from 'fastify';
-
-interface Job {
-  readonly id: string;
-  readonly conversationId: string;
-  readonly input: string;
-  readonly createdAt: number;
-}
+import { type Job, takeEchoes, tellCompleted } from './ceiling-echo.ts';
 
 const dataDir = process.env['DATA_DIR'] ?? './data/ceiling';
 mkdirSync(dataDir, { recursive: true });
@@ -60,21 +54,15 @@ function inNextCommit(write: () => () => void): void {
   });
 }
 
-function accept(input: string): Promise<Job> {
-  const job = {
-    id: randomUUIDv7(),
-    conversationId: randomUUIDv7(),
-    input,
-    createdAt: Date.now(),
-  };
+function accept(job: Job): Promise<void> {
   return new Promise((resolve) => {
     inNextCommit(() => {
-      insertJob.run(job.id, job.conversationId, input, job.createdAt);
+      insertJob.run(job.id, job.conversationId, job.input, job.createdAt);
       insertConversation.run(job.conversationId, job.createdAt);
       const messageId = randomUUIDv7();
-      insertMessage.run(job.conversationId, messageId, 'user', input, job.createdAt);
+      insertMessage.run(job.conversationId, messageId, 'user', job.input, job.createdAt);
       return () => {
-        resolve(job);
+        resolve();
         complete(job);
       };
     });
@@ -95,26 +83,8 @@ function complete(job: Job): void {
 }
 
 const server = fastify();
-const body = {
-  type: 'object',
-  required: ['text'],
-  additionalProperties: false,
-  properties: { text: { type: 'string' } },
-};
-server.post('/api/util/v1.0/echo', { schema: { body } }, async (request, reply) => {
-  const job = await accept(JSON.stringify(request.body));
-  reply.code(202);
-  return {
-    job_id: job.id,
-    status: 'queued',
-    conversation_id: job.conversationId,
-    created_at: new Date(job.createdAt).toISOString(),
-  };
-});
+takeEchoes(server, accept);
 server.get('/health', () => ({ status: 'ok' }));
-server.get(
-  '/metrics',
-  () => `service_completed_jobs_total{queue="skill-execution"} ${completed}\n`,
-);
+tellCompleted(server, () => completed);
 
 await server.listen({ host: '127.0.0.1', port: Number(process.env['PORT'] ?? 3000) });

@@ -10,13 +10,7 @@ import { randomUUIDv7 } from 'node:crypto';
 import { Queue, Worker } from 'bullmq';
 import fastify from 'fastify';
 import pg from 'pg';
-
-interface Job {
-  readonly id: string;
-  readonly conversationId: string;
-  readonly input: string;
-  readonly createdAt: number;
-}
+import { type Job, takeEchoes, tellCompleted } from './ceiling-echo.ts';
 
 const queueName = 'skill-execution';
 const workerConcurrency = 100;
@@ -100,28 +94,7 @@ async function serveApi(): Promise<void> {
     void queue.addBulk(jobs.map(({ id }) => ({ name: 'job', data: null, opts: { jobId: id } })));
   });
 
-  const body = {
-    type: 'object',
-    required: ['text'],
-    additionalProperties: false,
-    properties: { text: { type: 'string' } },
-  };
-  server.post('/api/util/v1.0/echo', { schema: { body } }, async (request, reply) => {
-    const job: Job = {
-      id: randomUUIDv7(),
-      conversationId: randomUUIDv7(),
-      input: JSON.stringify(request.body),
-      createdAt: Date.now(),
-    };
-    await accept(job);
-    reply.code(202);
-    return {
-      job_id: job.id,
-      status: 'queued',
-      conversation_id: job.conversationId,
-      created_at: new Date(job.createdAt).toISOString(),
-    };
-  });
+  takeEchoes(server, accept);
 }
 
 function work(): void {
@@ -147,10 +120,7 @@ function work(): void {
     connection,
     concurrency: workerConcurrency,
   });
-  server.get(
-    '/metrics',
-    () => `service_completed_jobs_total{queue="skill-execution"} ${completed}\n`,
-  );
+  tellCompleted(server, () => completed);
 }
 
 if (isApi) await serveApi();

@@ -11,7 +11,7 @@ import { claimJobs } from '../src/jobs/jobs.store.ts';
 import { type Cluster, type Stores, withCluster, withStores } from './cluster-processes.ts';
 import { type Figure, lessIsBetter, round } from './figures.ts';
 import { flood, median, pace, percentile } from './load.ts';
-import { type Pattern, queueJobs } from './queued-jobs.ts';
+import { type Pattern, queueJobs, readPattern } from './queued-jobs.ts';
 import { residentMiBEach, type Subject } from './server.ts';
 import { drained, echo, measureTurn, type Turn } from './throughput.ts';
 
@@ -37,8 +37,8 @@ const runsPerWorker = 10;
 /** Runs that wait in both measurements of workers, and what each waits for. */
 const runsAtOnce = 200;
 const skillWaitsMs = 50;
-/** As many as a few seconds of work: with them memory has no reason to grow. */
-const fewQueued = 50_000;
+/** More than is worked off while it is measured, and so few that memory has no reason to grow. */
+const fewQueued = 100_000;
 const queuedSeconds = 10;
 const claimsPerSecond = 50;
 /** What a worker's claims come to, many in one statement. */
@@ -162,6 +162,7 @@ async function waitingJobsPerSecond(
 
 /** What working on a long queue takes, beside what working on a short one does. */
 async function queued(count: number): Promise<Figure[]> {
+  if (!(count > fewQueued)) throw new Error(`--queued: more than ${fewQueued}.`);
   return await withStores(async (stores) => {
     const pattern = await acceptOne(stores);
     await queue(stores, pattern, fewQueued);
@@ -199,7 +200,8 @@ async function acceptOne(stores: Stores): Promise<Pattern> {
     const response = await fetch(url, { method: 'POST', headers, body: body ?? null });
     const job = (await response.json()) as { job_id: string; conversation_id: string };
     if (response.status !== 202) throw new Error(`No pattern to copy: ${JSON.stringify(job)}`);
-    return { jobId: job.job_id, conversationId: job.conversation_id };
+    const names = { jobId: job.job_id, conversationId: job.conversation_id };
+    return await readPattern(stores.databaseUrl, names);
   };
   await withCluster('ours', stores, async () => {});
   return await withCluster('ours', stores, accept, { roles: ['api'] });

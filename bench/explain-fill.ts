@@ -146,7 +146,7 @@ const webhooks: Fill = async (db, { jobs: count }) => {
   await db.query(`insert into webhooks
     select fill_id(fill_at(i), 'webhook' || i), case when i < 200 then '${large}' else 'org-' || i end,
       'agent-' || i % 20, 'https://example.com/' || i, 'example.com:443', '["skill.completed"]', 'secret',
-      case when i % 10 = 9 then 0 else 1 end, 0, 0, '0:0:', 0, fill_at(i), fill_at(i), fill_at(i)
+      case when i % 10 = 9 then 0 else 1 end, 0, 0, '1:1:', 0, fill_at(i), fill_at(i), fill_at(i)
     from generate_series(0, 999) as i`);
   await db.query(`insert into webhook_deliveries
     select fill_id(fill_at(2 * i), 'delivery' || i), fill_id(fill_at(hook), 'webhook' || hook),
@@ -188,6 +188,12 @@ const others: Fill = async (db, { jobs: count }) => {
       'agent-' || i % 20, 'Trigger ' || i, 'text', 'skill-1', 'v1.0', '{}', null, 60, null, 1, md5('t' || i),
       fill_at(i), fill_at(i)
     from generate_series(1, 5000) as i`);
+  // The last 200 of each that was called; a few are so old that they are to be deleted.
+  await db.query(`insert into trigger_calls
+    select fill_id(fill_at(i), 'trigger' || i), fill_id(at, 'call' || i || '/' || n), at, 5, 202, null, null,
+      fill_id(fill_at(i), 'job' || i), 0, 100
+    from (select i, n, ${Date.now()} - n * case when i = 7 then ${day / 20} else 60000 end as at
+      from generate_series(1, 500) as i, generate_series(1, 200) as n) as made`);
   await db.query(`insert into idempotency_keys
     select 'key', 'key ' || i, md5('f' || i), fill_id(fill_at(i), 'job' || i), fill_at(i)
     from generate_series(1, ${count}::bigint, 5) as i`);
@@ -205,8 +211,9 @@ const others: Fill = async (db, { jobs: count }) => {
   // As many skills as an answer lists, each busy in every stretch, and a skill with many keys.
   const now = Date.now();
   await db.query(`insert into run_statistics
-    select org, seconds, start, 'text', 'skill-' || skill, 'v1.0', 3, 2, 1, 0, 300, 200, 100, 20
-    from (values ('${large}'), ('medium')) as orgs(org), generate_series(1, 200) as skill,
+    select org, seconds, start, case when skill = 0 then '' else 'text' end,
+      case when skill = 0 then '' else 'skill-' || skill end, case when skill = 0 then '' else 'v1.0' end, 3, 2, 1, 0, 300, 200, 100, 20
+    from (values ('${large}'), ('medium')) as orgs(org), generate_series(0, 200) as skill,
       (select 60 as seconds, ${now - (now % 60_000)}::bigint - i * 60000 as start
         from generate_series(0, 179) as i
       union all select 900, ${now - (now % 900_000)}::bigint - i * 900000

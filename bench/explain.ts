@@ -23,9 +23,11 @@ import { claimJobs, renewLeases, settleJobs } from '../src/jobs/jobs.store.ts';
 import { deleteExpired } from '../src/jobs/retention.ts';
 import { systemClock } from '../src/kernel/clock.ts';
 import { notFound } from '../src/kernel/errors.ts';
+import { newId } from '../src/kernel/ids.ts';
 import { createLogger } from '../src/kernel/log.ts';
 import { deleteExpiredRuns } from '../src/schedules/retention.ts';
 import { deleteOldStatistics } from '../src/statistics/retention.ts';
+import { addCalls } from '../src/triggers/calls.store.ts';
 import { deleteOldUsage } from '../src/usage/retention.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { scriptedPool } from '../test/support/scripted-pool.ts';
@@ -254,11 +256,17 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     .where('organization_id', '=', large)
     .orderBy('id')
     .executeTakeFirstOrThrow();
-  const trigger = await kysely
+  const triggers = await kysely
     .selectFrom('agent_triggers')
     .select('id')
     .where('organization_id', '=', large)
-    .executeTakeFirstOrThrow();
+    .limit(50)
+    .execute();
+  const trigger = triggers[0] as { id: string };
+  const calls = triggers.map(({ id }) => ({
+    ...{ trigger_id: id, id: newId(), received_at: Date.now(), duration_ms: 3, status: 202 },
+    ...{ error: null, message: null, job_id: null, replayed: 0, body_bytes: 100 },
+  }));
   const steps = await kysely
     .selectFrom('job_steps')
     .select('job_id')
@@ -379,6 +387,7 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     get('/api/jobs', `created_after=${daysAgo(0.25)}&status=failed&agent_id=agent-0`),
     get('/api/jobs', `created_after=${daysAgo(0.5)}&created_before=${daysAgo(0.25)}`),
     get('/api/jobs', `created_before=${daysAgo(2)}`, counts),
+    get('/api/jobs', `created_after=${daysAgo(15)}`, { of: 'small' }),
     get('/api/jobs', `conversation_id=${middle.conversation_id}`),
     get('/api/jobs', `conversation_id=${job.conversation_id}`),
     get('/api/jobs', '', { of: 'small' }),
@@ -436,6 +445,8 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     get('/api/agent-triggers'),
     get('/api/agent-triggers', 'offset=900'),
     get(`/api/agent-triggers/${trigger.id}`),
+    get(`/api/agent-triggers/${trigger.id}/calls`),
+    get(`/api/agent-triggers/${trigger.id}/calls`, 'offset=150'),
     get('/api/agents/agent-17/usage'),
     get('/api/agents/agent-17/budget'),
     get('/admin/usage'),
@@ -484,6 +495,8 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     task('retention of deliveries', () => slices.outgoing.recovery.deleteExpired(19.99), {
       once: true,
     }),
+    undone('writing the calls of 50 triggers', (tx) => addCalls(tx, calls, 200)),
+    task('retention of calls of triggers', () => slices.triggerCalls.deleteOld(), { once: true }),
     task('retention of usage', () => deleteOldUsage(parts), { once: true }),
     task('retention of statistics', () => deleteOldStatistics(parts), { once: true }),
   ];

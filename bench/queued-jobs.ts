@@ -6,10 +6,20 @@
  */
 import pg from 'pg';
 
-/** The job that is copied. */
-export interface Pattern {
+/** A job that is queued, by its ids. */
+interface Names {
   readonly jobId: string;
   readonly conversationId: string;
+}
+
+/** The job that is copied, as it was while nobody had worked on it. */
+export interface Pattern extends Names {
+  /** All rows that mention it. */
+  readonly rows: readonly {
+    readonly table: string;
+    readonly columns: readonly Column[];
+    readonly values: Readonly<Record<string, unknown>>;
+  }[];
 }
 
 interface Column {
@@ -19,6 +29,33 @@ interface Column {
 
 const daysOfHistory = 10;
 const copiesPerStatement = 50_000;
+
+/** Reads a job that is to be copied, before any worker is there. */
+export async function readPattern(url: string, job: Names): Promise<Pattern> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { rows: tables } = await client.query<{ name: string; columns: Column[] }>(`
+      SELECT table_name AS name,
+        json_agg(json_build_object('name', column_name, 'type', data_type)
+          ORDER BY ordinal_position)
+          -- What the database gives out itself is left to it.
+          FILTER (WHERE is_generated = 'NEVER'
+            AND (column_default IS NULL OR column_default !~ '(nextval|xact_id)')) AS columns
+      FROM information_schema.columns WHERE table_schema = 'public' GROUP BY table_name`);
+    const found: Pattern['rows'][number][] = [];
+    for (const { name, columns } of tables) {
+      const { rows } = await client.query<Record<string, unknown>>(
+        `SELECT * FROM "${name}" AS t WHERE t::text LIKE '%' || $1 || '%' OR t::text LIKE '%' || $2 || '%'`,
+        [job.jobId, job.conversationId],
+      );
+      found.push(...rows.map((values) => ({ table: name, columns, values })));
+    }
+    return { ...job, rows: found };
+  } finally {
+    await client.end();
+  }
+}
 
 /** Adds `count` copies of the job, which have waited for up to ten days. */
 export async function queueJobs(url: string, pattern: Pattern, count: number): Promise<void> {
@@ -33,7 +70,7 @@ export async function queueJobs(url: string, pattern: Pattern, count: number): P
         FROM (SELECT lpad(to_hex(ms), 12, '0') AS t, replace(gen_random_uuid()::text, '-', '') AS r) AS _
       $$;
       CREATE TEMP TABLE copies (ago_ms bigint, job_id text, conversation_id text)`);
-    const copiers = await copiersFor(client, pattern);
+    const copiers = copiersFor(pattern);
     const stepMs = (daysOfHistory * 24 * 3600 * 1000) / count;
     for (let left = count; left > 0; left -= copiesPerStatement) {
       await client.query('TRUNCATE copies');
@@ -68,32 +105,16 @@ async function addCount(
   if (rowCount !== 1) throw new Error(`${table}: no row counts the job that is copied.`);
 }
 
-/** For each row that mentions the job or its conversation the statement that copies it. */
-async function copiersFor(client: pg.Client, pattern: Pattern): Promise<string[]> {
-  const { rows: tables } = await client.query<{ name: string; columns: Column[] }>(`
-    SELECT table_name AS name,
-      json_agg(json_build_object('name', column_name, 'type', data_type)
-        ORDER BY ordinal_position)
-        -- What the database gives out itself is left to it.
-        FILTER (WHERE is_generated = 'NEVER'
-          AND (column_default IS NULL OR column_default !~ '(nextval|xact_id)')) AS columns
-    FROM information_schema.columns WHERE table_schema = 'public' GROUP BY table_name`);
-  const copiers: string[] = [];
-  for (const { name, columns } of tables) {
-    const { rows } = await client.query<Record<string, unknown>>(
-      `SELECT * FROM "${name}" AS t WHERE t::text LIKE '%' || $1 || '%' OR t::text LIKE '%' || $2 || '%'`,
-      [pattern.jobId, pattern.conversationId],
-    );
-    for (const row of rows) {
-      const names = columns.map((column) => `"${column.name}"`).join(', ');
-      const values = columns.map((column) => valueFor(column, row[column.name] ?? null, pattern));
-      copiers.push(`INSERT INTO "${name}" (${names}) SELECT ${values.join(', ')} FROM copies`);
-    }
-  }
-  return copiers;
+/** For each row of the pattern the statement that copies it. */
+function copiersFor(pattern: Pattern): string[] {
+  return pattern.rows.map(({ table, columns, values }) => {
+    const names = columns.map(({ name }) => `"${name}"`).join(', ');
+    const copied = columns.map((column) => valueFor(column, values[column.name] ?? null, pattern));
+    return `INSERT INTO "${table}" (${names}) SELECT ${copied.join(', ')} FROM copies`;
+  });
 }
 
-function valueFor({ name, type }: Column, value: unknown, pattern: Pattern): string {
+function valueFor({ name, type }: Column, value: unknown, pattern: Names): string {
   if (value === null) return 'NULL';
   const text = String(value);
   if (text === pattern.jobId) return 'job_id';

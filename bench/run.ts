@@ -37,7 +37,7 @@ const help = `npm run bench -- [options]
   --cluster        an api, a worker and a scheduler process on PostgreSQL and Redis, which it
                    starts, beside the ceiling of that shape; --only then knows throughput,
                    latency, workers, queued
-  --queued <n>     jobs that wait in the cluster's long queue (default 1000000)
+  --queued <n>     jobs in the cluster's long queue, over 100000 (default 1000000)
   --rounds <n>     turns of ceiling and product (default 3)
   --seconds <n>    of load in each turn (default 10)
   --stored <n>     jobs in the full store (default 1000000)

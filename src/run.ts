@@ -60,6 +60,8 @@ async function start(config: Config, compileCache: string | undefined): Promise<
   // Whoever fails first ends the process; the other's failure is then of no interest.
   executors.catch(() => {});
   const adminSecret = adminSecretOf(config.adminSecret, config.dataDir);
+  // At once: whatever else this start comes to, no later one shows it.
+  if (adminSecret.isNew) show(adminSecret, config.dataDir);
   const { encryptionKey, dataDir, isEmbedded } = config;
   const [{ startApp }, stores] = await Promise.all([import('./app.ts'), openStores(config, log)]);
   const version = packageVersion();
@@ -108,28 +110,32 @@ function packageVersion(): string {
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }
 
+/** Shows a new secret, whatever the log level; the logger itself would censor it. */
+function show({ value }: AdminSecret, dataDir: string): void {
+  const file = join(dataDir, 'admin-secret');
+  const line = process.stdout.isTTY
+    ? `\n  Admin secret  ${value}   (shown once, kept in ${file})`
+    : JSON.stringify({
+        level: 30,
+        time: Date.now(),
+        admin_secret: value,
+        msg: 'first start: keep this admin secret',
+      });
+  process.stdout.write(`${line}\n`);
+}
+
 /** Says that it runs: to a person in a terminal, to a machine as a line of JSON. */
 function announce(
   facts: { config: Config; version: string; address: string; adminSecret: AdminSecret },
   log: Logger,
 ): void {
-  const { config, version, address, adminSecret } = facts;
+  const { config, version, address } = facts;
   if (process.stdout.isTTY) {
     process.stdout.write(`${greeting(facts)}\n`);
     return;
   }
   const where = config.isEmbedded ? { data_dir: config.dataDir } : { roles: [...config.roles] };
   log.info({ address, version, ...where }, 'Skillwright is ready');
-  if (adminSecret.isNew) {
-    // Shown once, whatever the log level; the logger itself would censor it.
-    const line = {
-      level: 30,
-      time: Date.now(),
-      admin_secret: adminSecret.value,
-      msg: 'first start: keep this admin secret',
-    };
-    process.stdout.write(`${JSON.stringify(line)}\n`);
-  }
 }
 
 function greeting({
@@ -148,11 +154,6 @@ function greeting({
     `  API      ${address}`,
     `  Docs     ${address}/docs`,
     `  Store    ${store}`,
-    ...(adminSecret.isNew
-      ? [
-          `  Secret   ${adminSecret.value}   (admin; shown once, kept in ${join(config.dataDir, 'admin-secret')})`,
-        ]
-      : []),
     '',
     '  Make a key:',
     `    curl -s ${address}/admin/api-keys -H "authorization: Bearer ${secret}" \\`,

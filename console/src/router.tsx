@@ -45,7 +45,7 @@ const within = { getParentRoute: () => shell } as const;
 const overview = createRoute({
   ...within,
   path: '/',
-  validateSearch: words('window'),
+  validateSearch: words('window', 'chart'),
   component: lazyRouteComponent(() => import('./pages/OverviewPage.tsx'), 'OverviewPage'),
 });
 const skills = createRoute({
@@ -64,7 +64,7 @@ const skill = createRoute({
 const jobs = createRoute({
   ...within,
   path: '/jobs',
-  validateSearch: words('status', 'agent_id', 'skill', 'trigger_type', 'conversation_id'),
+  validateSearch: words('status', 'agent_id', 'skill', 'trigger_type', 'conversation_id', 'since'),
   component: lazyRouteComponent(() => import('./pages/JobsPage.tsx'), 'JobsPage'),
 });
 const job = createRoute({
@@ -82,17 +82,20 @@ const conversations = createRoute({
 const conversation = createRoute({
   ...within,
   path: '/conversations/$conversationId',
+  validateSearch: words(),
   component: lazyRouteComponent(() => import('./pages/ConversationPage.tsx'), 'ConversationPage'),
 });
 const agents = createRoute({
   ...within,
   path: '/agents',
+  validateSearch: words(),
   component: lazyRouteComponent(() => import('./pages/AgentsPage.tsx'), 'AgentsPage'),
 });
 const agent = createRoute({
   ...within,
   path: '/agents/$agentId',
-  validateSearch: words('tab'),
+  /** `q` and `tag` are what its memories are searched for. */
+  validateSearch: words('tab', 'q', 'tag'),
   component: lazyRouteComponent(() => import('./pages/AgentPage.tsx'), 'AgentPage'),
 });
 const memories = createRoute({
@@ -138,6 +141,7 @@ const trigger = createRoute({
 const apiKeys = createRoute({
   ...within,
   path: '/api-keys',
+  validateSearch: words('q', 'state'),
   component: lazyRouteComponent(() => import('./pages/ApiKeysPage.tsx'), 'ApiKeysPage'),
 });
 const apiKey = createRoute({
@@ -148,6 +152,8 @@ const apiKey = createRoute({
 const system = createRoute({
   ...within,
   path: '/system',
+  /** Whose usage is listed. */
+  validateSearch: words('owner_kind', 'organization_id'),
   component: lazyRouteComponent(() => import('./pages/SystemPage.tsx'), 'SystemPage'),
 });
 const signIn = createRoute({

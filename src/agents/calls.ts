@@ -7,6 +7,7 @@ import { setTimeout as elapsed } from 'node:timers/promises';
 import { delayAfter } from '../kernel/backoff.ts';
 import { cleanText } from '../kernel/text.ts';
 import {
+  type AssistantMessage,
   type DialogueMessage,
   ModelError,
   type Models,
@@ -36,8 +37,6 @@ const budgetLooks = { baseMs: 100, maxMs: 1_000 };
 const argumentsMax = 262_144;
 /** Characters of refused arguments that are kept: shown again whole, they could fill the window. */
 const argumentsKept = 1_000;
-
-type AssistantMessage = Extract<DialogueMessage, { role: 'assistant' }>;
 
 /** What happens while a model thinks, for whoever follows the job. */
 export type ThinkingReport =

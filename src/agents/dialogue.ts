@@ -6,7 +6,7 @@
  * it) before the current one are left out whole, the oldest first. Where the current one alone is too
  * long, results of its tools are cut, the oldest first; its task and the model's own words never are.
  */
-import type { DialogueMessage, ToolCall } from '../models/model.ts';
+import type { AssistantMessage, DialogueMessage, ToolCall, ToolMessage } from '../models/model.ts';
 import { endsInside } from './deltas.ts';
 
 /**
@@ -18,9 +18,6 @@ const bytesPerToken = 3;
 const tokensAround = 8;
 /** A tool's result that was cut to fit keeps this many characters. */
 const keptOfResult = 400;
-
-type AssistantMessage = Extract<DialogueMessage, { role: 'assistant' }>;
-type ToolMessage = Extract<DialogueMessage, { role: 'tool' }>;
 
 /** An estimate, rather too high, of the tokens of a text. */
 export function tokensOfText(text: string): number {

@@ -14,7 +14,7 @@ import { isUnavailable } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import { lazily } from '../kernel/lazy.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
-import type { DialogueMessage, ToolCall, Usage } from '../models/model.ts';
+import type { AssistantMessage, ToolCall, ToolMessage, Usage } from '../models/model.ts';
 import type { Reservations, UsageOwner } from '../usage/reservations.ts';
 import { createLeftovers, type EndLeftovers } from './leftovers.ts';
 import {
@@ -38,9 +38,6 @@ const againMs = 500;
 const triesMax = 120;
 /** UTF-8 bytes of a message's content. */
 const contentMax = 65_536;
-
-type AssistantMessage = Extract<DialogueMessage, { role: 'assistant' }>;
-type ToolMessage = Extract<DialogueMessage, { role: 'tool' }>;
 
 /** A call of a model that has begun. */
 export interface BegunCall {

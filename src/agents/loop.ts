@@ -5,10 +5,8 @@
  * recorded: a turn that is finished is not asked for again, a tool that has answered is not called
  * again. It ends always, for its turns are bounded.
  */
-import type { DialogueMessage, ModelAnswer, ToolCall } from '../models/model.ts';
+import type { DialogueMessage, ModelAnswer, ToolCall, ToolMessage } from '../models/model.ts';
 import { openCalls } from './dialogue.ts';
-
-type ToolMessage = Extract<DialogueMessage, { role: 'tool' }>;
 
 /** Tools of one turn that run at a time; the others wait for a place. */
 const toolsAtATime = 8;

@@ -3,11 +3,14 @@
  * and which of them have not answered. Pure.
  */
 import type { MemoryChange } from '../memories/run-memory.ts';
-import type { DialogueMessage, ToolCall, Usage } from '../models/model.ts';
+import type {
+  AssistantMessage,
+  DialogueMessage,
+  ToolCall,
+  ToolMessage,
+  Usage,
+} from '../models/model.ts';
 import type { StepRow } from './steps.store.ts';
-
-type AssistantMessage = Extract<DialogueMessage, { role: 'assistant' }>;
-type ToolMessage = Extract<DialogueMessage, { role: 'tool' }>;
 
 /** A tool that is about to run. */
 export interface PlannedTool {

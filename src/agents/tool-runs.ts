@@ -4,7 +4,7 @@
  */
 import { cleanText } from '../kernel/text.ts';
 import type { MemoryChange, RunMemory } from '../memories/run-memory.ts';
-import type { DialogueMessage, ToolCall } from '../models/model.ts';
+import type { ToolCall, ToolMessage } from '../models/model.ts';
 import { excessOf, type ThinkingReport } from './calls.ts';
 import { cutText } from './dialogue.ts';
 import type { Journal, SaidMessage } from './journal.ts';
@@ -17,8 +17,6 @@ import type { ToolBox, ToolUse } from './tools.ts';
 const resultMax = 50_000;
 /** Characters of the JSON of an input or output that an event or a message carries. */
 const shownMax = 30_000;
-
-type ToolMessage = Extract<DialogueMessage, { role: 'tool' }>;
 
 /** How a skill that ran as a tool ended, and what it said to the conversation. */
 export type SkillResult = (

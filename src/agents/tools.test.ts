@@ -20,6 +20,7 @@ function skill(path: string, more: Partial<Skill> = {}): Skill {
     timeoutMs: 1_000,
     maxAttempts: 3,
     continuesConversations: false,
+    examples: [],
     isActive: true,
     createdAt: 0,
     updatedAt: 0,

@@ -20,6 +20,7 @@ import { beginning, jobStream } from '../jobs/stream.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { PlatformError } from '../kernel/errors.ts';
 import { memoryRoutes } from '../memories/memories.routes.ts';
+import { processAdminRoutes } from '../processes/processes.routes.ts';
 import { scheduledJobRoutes } from '../schedules/schedules.routes.ts';
 import { skillAdminRoutes, skillRoutes } from '../skills/skills.routes.ts';
 import { reservedCategories } from '../skills/sources/skill-shape.ts';
@@ -66,6 +67,7 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
     skillAdminRoutes(scope, { skills });
     credentialRoutes(scope, { credentials });
     usageAdminRoutes(scope, { usage, budgets });
+    processAdminRoutes(scope, { listProcesses: slices.living.list });
   });
   webhookTriggerRoutes(target, { triggers, receive, calls, clock, limiter, unmatched });
   guarded(target, '/api', apiKeyHook(apiKeys.verify, limiter, sessions), unmatched, (scope) => {

@@ -26,6 +26,7 @@ import { createCipher } from '../kernel/encryption.ts';
 import type { QueueName } from '../kernel/queues.ts';
 import { createMemories } from '../memories/memories.ts';
 import { createRunMemories } from '../memories/run-memory.ts';
+import { createLoneProcess } from '../processes/alone.ts';
 import { createProcesses } from '../processes/processes.ts';
 import type { Consumer } from '../queue/queue.ts';
 import { scheduledRuns } from '../schedules/run-ends.ts';
@@ -102,16 +103,14 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const loaded = new Set(
     definitions.map(({ category, version, name }) => skillKey(category, version, name)),
   );
-  const processes =
-    cluster === null
-      ? null
-      : createProcesses({
-          database,
-          clock,
-          roles: [...config.roles],
-          version: parts.version,
-          skills: [...loaded],
-        });
+  const itself = {
+    clock,
+    roles: [...config.roles],
+    version: parts.version,
+    skills: [...loaded],
+  };
+  const processes = cluster === null ? null : createProcesses({ database, ...itself });
+  const living = processes ?? createLoneProcess(itself);
   await processes?.beat();
   if (executors === null) await skills.refresh();
   else await skills.register(definitions, processes?.skills());
@@ -207,7 +206,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     isLoaded: (skill) => loaded.has(skill),
     ...early,
     ...(cluster === null ? {} : { absentMs: sharedAbsentMs }),
-    onClaim: () => processes?.claimed(),
+    onClaim: () => living.claimed(),
   });
   const recovery = createRecovery({
     database,
@@ -292,6 +291,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     feed,
     metrics,
     processes,
+    living,
     apiKeys,
     agents,
     memories,

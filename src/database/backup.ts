@@ -3,9 +3,10 @@
  * keeps two platforms apart; one more reader does no harm. This one opens the database for reading
  * alone, so it never writes a page of it, not even as the last that leaves.
  */
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
+import { syncToDisk } from '../kernel/directory.ts';
 import { sqliteFile } from './sqlite.ts';
 
 /**
@@ -15,6 +16,8 @@ import { sqliteFile } from './sqlite.ts';
 const pagesAtATime = 2_147_483_647;
 /** For the moments in which a platform that starts or stops has the database to itself. */
 const busyTimeoutMs = 10_000;
+/** SQLite's code for a disk without room. */
+const sqliteFull = 13;
 
 /**
  * Copies the database in `dataDir` into a new file, as it is at one moment, and checks the copy. The
@@ -38,14 +41,21 @@ export async function backUpSqlite(dataDir: string, file: string): Promise<{ byt
       source.close();
     }
     const bytes = checked(partial);
-    sync(partial);
+    syncToDisk(partial);
     renameSync(partial, file);
-    sync(dirname(file));
+    syncToDisk(dirname(file));
     return { bytes };
   } catch (error) {
     removeCopy(partial);
-    throw error;
+    if (!isOfCopy(error)) throw error;
+    throw new Error(`${file} cannot be made: ${error.message}`, { cause: error });
   }
+}
+
+/** Whether it tells of the place of the copy, for the database is only read: a system call, no room. */
+function isOfCopy(error: unknown): error is Error {
+  const { syscall, errcode } = error as { syscall?: string; errcode?: number };
+  return syscall !== undefined || errcode === sqliteFull;
 }
 
 /** Makes the copy a single file, and reads all of it; how large it is. */
@@ -67,13 +77,4 @@ function checked(copy: string): number {
 function removeCopy(file: string): void {
   for (const suffix of ['', '-wal', '-shm', '-journal'])
     rmSync(`${file}${suffix}`, { force: true });
-}
-
-function sync(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }

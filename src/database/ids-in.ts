@@ -7,10 +7,17 @@ export function idsParam(ids: readonly string[]): string {
   return JSON.stringify(ids);
 }
 
+/** The texts of such a parameter, as a subquery. */
+export function textsOf(dialect: Dialect, texts: RawBuilder<string>): RawBuilder<string> {
+  return dialect === 'sqlite'
+    ? sql<string>`select value from json_each(${texts})`
+    : sql<string>`select json_array_elements_text(${texts}::json)`;
+}
+
 /** The condition on a table's `id`. */
 export function idIn(dialect: Dialect, ids: RawBuilder<string>): RawBuilder<SqlBool> {
   return dialect === 'sqlite'
-    ? sql<SqlBool>`id in (select value from json_each(${ids}))`
+    ? sql<SqlBool>`id in (${textsOf(dialect, ids)})`
     : sql<SqlBool>`id = ${anyOf(ids)}`;
 }
 
@@ -19,7 +26,7 @@ export function idIn(dialect: Dialect, ids: RawBuilder<string>): RawBuilder<SqlB
  * whatever the planner believes of the table; ids in a subquery are joined, which may be a scan.
  */
 export function anyOf(ids: RawBuilder<string>): RawBuilder<string> {
-  return sql<string>`any (array(select json_array_elements_text(${ids}::json)))`;
+  return sql<string>`any (array(${textsOf('postgres', ids)}))`;
 }
 
 /**

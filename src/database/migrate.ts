@@ -15,6 +15,7 @@ import { up as roomForUpdates } from './migrations/0010-room-for-updates.ts';
 import { up as statistics } from './migrations/0011-statistics.ts';
 import { up as triggerCalls } from './migrations/0012-trigger-calls.ts';
 import { up as deliverySubjects } from './migrations/0013-delivery-subjects.ts';
+import { up as skillExamples } from './migrations/0014-skill-examples.ts';
 import type { Tables } from './tables.ts';
 
 /** In order; a migration that has been released is never changed. */
@@ -32,6 +33,7 @@ const migrations: Record<string, (db: Kysely<unknown>, dialect: Dialect) => Prom
   '0011-statistics': statistics,
   '0012-trigger-calls': triggerCalls,
   '0013-delivery-subjects': deliverySubjects,
+  '0014-skill-examples': skillExamples,
 };
 
 /** Gives work that may take long a way to the database on which it may. */

@@ -2,16 +2,9 @@
  * The mark in a data directory whose content is being moved into PostgreSQL or was: written before
  * the first row leaves, so that from then on nobody starts on both.
  */
-import {
-  closeSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { syncToDisk } from '../kernel/directory.ts';
 
 export interface Move {
   /** Is recorded in the PostgreSQL database too, in the transaction that fills it. */
@@ -61,13 +54,13 @@ export function writeMove(dataDir: string, move: Move): void {
   const next = `${file}.new`;
   writeFileSync(next, `${JSON.stringify(move, null, 2)}\n`, { mode: 0o600, flush: true });
   renameSync(next, file);
-  syncDirectory(dataDir);
+  syncToDisk(dataDir);
 }
 
 /** Takes the mark away, after a move of which nothing has arrived. */
 export function removeMove(dataDir: string): void {
   rmSync(moveFile(dataDir), { force: true });
-  syncDirectory(dataDir);
+  syncToDisk(dataDir);
 }
 
 /** Throws a sentence where a mark is. */
@@ -83,13 +76,4 @@ export function refuseMoved(dataDir: string): void {
   throw new Error(
     `A move of ${dataDir} into PostgreSQL (${move.into}) was begun and not finished: run "npm run migrate-to-cluster" again. To go on without it, make sure that nobody uses that database, and delete ${file}.`,
   );
-}
-
-function syncDirectory(dataDir: string): void {
-  const directory = openSync(dataDir, 'r');
-  try {
-    fsyncSync(directory);
-  } finally {
-    closeSync(directory);
-  }
 }

@@ -49,6 +49,8 @@ export interface SkillsTable {
   deprecated: number;
   /** 1 where `x-conversation-id` may continue an earlier conversation. */
   continues_conversations: Generated<number>;
+  /** JSON array of `{ input, output? }`. */
+  examples: Generated<string>;
   created_at: number;
   updated_at: number;
 }
@@ -513,7 +515,7 @@ export interface AgentTriggersTable {
 
 /**
  * What became of an organization's runs of a skill version in a stretch of time: counters that every
- * process adds to.
+ * process adds to. In a row of its own, with empty names, all skills together.
  */
 export interface RunStatisticsTable {
   organization_id: string;

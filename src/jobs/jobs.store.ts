@@ -346,18 +346,18 @@ export function requestCancellation(tx: Transaction, id: string, now: number) {
   return tx.first(requestCancel, { id, now });
 }
 
-const cancelling = statement<{ limit: number }>()((db, p) =>
+const cancelling = statement<{ ids: string }>()((db, p, dialect) =>
   db
     .selectFrom('jobs')
     .select('id')
+    .where(idIn(dialect, p('ids')))
     .where('status', '=', sql.lit('active'))
-    .where('cancel_requested_at', 'is not', null)
-    .limit(p('limit')),
+    .where('cancel_requested_at', 'is not', null),
 );
 
-/** Active jobs whose cancellation was asked for: few at any moment, and not more than 1,000 of them. */
-export function findCancelling(db: Handle) {
-  return db.all(cancelling, { limit: 1_000 });
+/** Those of the jobs whose cancellation was asked for and that are still active. */
+export function findCancelling(db: Handle, ids: readonly string[]) {
+  return db.all(cancelling, { ids: idsParam(ids) });
 }
 
 const setProgress = statement<{ id: string; epoch: number; progress: string }>()((db, p) =>
@@ -462,7 +462,8 @@ const oldestOf = statement<{ organization_id: string; now: number }>()((db, p) =
     .selectFrom('jobs')
     .select('run_at')
     .where('organization_id', '=', p('organization_id'))
-    .where('status', '=', sql.lit('queued'))
+    // As the index has it that is for this alone.
+    .where(sql<SqlBool>`status || '' = 'queued'`)
     .where('run_at', '<=', p('now'))
     .orderBy('run_at')
     .limit(sql.lit(1)),

@@ -257,7 +257,7 @@ export function createPerformer(parts: {
 
     async findCancelled() {
       if (running.size === 0) return;
-      for (const { id } of await findCancelling(database.read)) {
+      for (const { id } of await findCancelling(database.read, [...running.keys()])) {
         const entry = running.get(id);
         if (entry !== undefined) stop(entry, 'cancelled');
       }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
@@ -15,5 +15,15 @@ export function makeDirectory(path: string): void {
     if (code !== 'ENOENT' || parent === path || existsSync(parent)) throw error;
     makeDirectory(parent);
     mkdirSync(path, { mode: 0o700 });
+  }
+}
+
+/** Brings a file, or the names in a directory, onto the disk. */
+export function syncToDisk(path: string): void {
+  const descriptor = openSync(path, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
   }
 }

@@ -6,8 +6,11 @@ import type { Clock } from './clock.ts';
 
 export interface ShortCache<V> {
   get(key: string): V | undefined;
-  /** Reads and believes the answer; an error is passed on and nothing is kept. */
-  read(key: string, source: () => Promise<V>): Promise<V>;
+  /**
+   * Reads and believes the answer, unless `isLasting` says no; an error is passed on and nothing is
+   * kept.
+   */
+  read(key: string, source: () => Promise<V>, isLasting?: (value: V) => boolean): Promise<V>;
   /** To be called once a change of what stands behind the key is committed. */
   forget(key: string): void;
 }
@@ -21,11 +24,11 @@ export function createShortCache<V>(clock: Clock, ms: number, max: number): Shor
       const entry = entries.get(key);
       return entry !== undefined && entry.until > clock.monotonic() ? entry.value : undefined;
     },
-    async read(key, source) {
+    async read(key, source, isLasting = () => true) {
       const before = forgotten;
       const value = await source();
       entries.delete(key);
-      if (forgotten !== before) return value;
+      if (forgotten !== before || !isLasting(value)) return value;
       if (entries.size >= max) entries.delete(entries.keys().next().value as string);
       entries.set(key, { value, until: clock.monotonic() + ms });
       return value;

@@ -31,29 +31,35 @@ export interface ToolOffer {
   readonly parameters: Readonly<Record<string, unknown>>;
 }
 
-/** One turn of a dialogue, in no provider's words; kept as JSON. */
+/** What a model said; kept as JSON, as the other turns of a dialogue are. */
+export interface AssistantMessage {
+  readonly role: 'assistant';
+  readonly text: string;
+  readonly toolCalls: readonly ToolCall[];
+  /**
+   * What the provider wants to see again unchanged (signed reasoning, for example); JSON, to be
+   * shown to the same model only.
+   */
+  readonly opaque?: unknown;
+  /** Whether it ended because it had reached its most tokens. */
+  readonly isCut?: boolean;
+}
+
+/** What a tool answered. */
+export interface ToolMessage {
+  readonly role: 'tool';
+  readonly callId: string;
+  readonly name: string;
+  /** What the tool gave, or what went wrong, as the model reads it. */
+  readonly text: string;
+  readonly isError: boolean;
+}
+
+/** One turn of a dialogue, in no provider's words. */
 export type DialogueMessage =
   | { readonly role: 'user'; readonly text: string }
-  | {
-      readonly role: 'assistant';
-      readonly text: string;
-      readonly toolCalls: readonly ToolCall[];
-      /**
-       * What the provider wants to see again unchanged (signed reasoning, for example); JSON, to be
-       * shown to the same model only.
-       */
-      readonly opaque?: unknown;
-      /** Whether it ended because it had reached its most tokens. */
-      readonly isCut?: boolean;
-    }
-  | {
-      readonly role: 'tool';
-      readonly callId: string;
-      readonly name: string;
-      /** What the tool gave, or what went wrong, as the model reads it. */
-      readonly text: string;
-      readonly isError: boolean;
-    };
+  | AssistantMessage
+  | ToolMessage;
 
 /** What a model is asked. */
 export interface ModelCall {
@@ -79,7 +85,7 @@ export interface ModelCall {
 
 /** A turn that a model finished. */
 export interface ModelAnswer {
-  readonly message: Extract<DialogueMessage, { role: 'assistant' }>;
+  readonly message: AssistantMessage;
   /** `length` when the output was cut at its maximum. */
   readonly finish: 'stop' | 'tool-calls' | 'length' | 'content-filter' | 'other';
   readonly usage: Usage;

@@ -3,7 +3,7 @@
  * it does and which skills it has loaded. Who has not been heard of for a while counts as gone.
  */
 import type { Database } from '../database/database.ts';
-import type { Clock } from '../kernel/clock.ts';
+import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { newId } from '../kernel/ids.ts';
 import {
   findProcesses,
@@ -19,6 +19,9 @@ const goneAfterMs = 15_000;
 /** Rows of processes that ended without a word are kept for so long. */
 const forgottenAfterMs = 60 * 60 * 1000;
 
+/** A process as the API shows it. */
+export type LiveProcess = ReturnType<typeof shownProcess>;
+
 export interface Processes {
   /** Says that this process is there, and learns who else is. */
   beat(): Promise<void>;
@@ -30,6 +33,8 @@ export interface Processes {
   skills(): ReadonlySet<string>;
   /** When any of them last claimed a job, as far as is known. */
   lastClaimAt(): number;
+  /** Those that are there, as far as the database knows just now, the oldest first. */
+  list(): Promise<LiveProcess[]>;
   /** Says that this process is about to end. */
   leave(): Promise<void>;
   /** Deletes what is kept of those that ended without a word. */
@@ -82,11 +87,49 @@ export function createProcesses(parts: {
         : 0,
     skills: () => new Set(live.flatMap((one) => one.skills)),
     lastClaimAt: () => Math.max(lastClaimAt, ...live.map((one) => one.lastClaimAt)),
+    async list() {
+      const rows = await findProcesses(database.read, clock.now() - goneAfterMs);
+      return rows
+        .toSorted((a, b) => a.started_at - b.started_at || (a.id < b.id ? -1 : 1))
+        .map((row) =>
+          shownProcess({
+            id: row.id,
+            roles: JSON.parse(row.roles) as string[],
+            version: row.version,
+            skills: JSON.parse(row.skills) as string[],
+            startedAt: row.started_at,
+            seenAt: row.seen_at,
+            lastClaimAt: row.last_claim_at,
+          }),
+        );
+    },
     async leave() {
       await database.write((tx) => forgetProcess(tx, id));
     },
     async forgetGone() {
       await database.write((tx) => forgetProcessesBefore(tx, clock.now() - forgottenAfterMs));
     },
+  };
+}
+
+/** `lastClaimAt` is 0 before the first. */
+export function shownProcess(process: {
+  id: string;
+  roles: readonly string[];
+  version: string;
+  skills: readonly string[];
+  startedAt: number;
+  seenAt: number;
+  lastClaimAt: number;
+}) {
+  const { id, roles, version, skills, startedAt, seenAt, lastClaimAt } = process;
+  return {
+    id,
+    roles: roles.toSorted(),
+    version,
+    skills: skills.toSorted(),
+    started_at: timestamp(startedAt),
+    heard_at: timestamp(seenAt),
+    last_claim_at: timestampOrNull(lastClaimAt === 0 ? null : lastClaimAt),
   };
 }

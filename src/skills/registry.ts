@@ -8,7 +8,7 @@ import { type Clock, timestamp } from '../kernel/clock.ts';
 import { type Issue, PlatformError } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import { compileSchema } from '../kernel/json-schema.ts';
-import type { JsonSchema } from './definition.ts';
+import type { JsonSchema, SkillExample } from './definition.ts';
 import {
   insertSkill,
   listSkillRows,
@@ -30,6 +30,7 @@ export interface SkillFacts {
   readonly timeoutMs?: number | undefined;
   readonly maxAttempts?: number | undefined;
   readonly continuesConversations?: boolean | undefined;
+  readonly examples?: readonly SkillExample[] | undefined;
 }
 
 /** One version of a skill. */
@@ -47,6 +48,7 @@ export interface Skill {
   readonly maxAttempts: number;
   /** Whether a request may go on with an earlier conversation. */
   readonly continuesConversations: boolean;
+  readonly examples: readonly SkillExample[];
   readonly isActive: boolean;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -259,6 +261,7 @@ function columnsOf(fact: SkillFacts) {
     timeout_ms: fact.timeoutMs ?? defaults.timeoutMs,
     max_attempts: fact.maxAttempts ?? defaults.maxAttempts,
     continues_conversations: Number(fact.continuesConversations ?? false),
+    examples: JSON.stringify(fact.examples ?? []),
   };
 }
 
@@ -290,6 +293,7 @@ function toSkill(row: SkillRow): Skill {
     timeoutMs: row.timeout_ms,
     maxAttempts: row.max_attempts,
     continuesConversations: row.continues_conversations === 1,
+    examples: JSON.parse(row.examples) as SkillExample[],
     isActive: row.defined === 1 && row.deprecated === 0,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
@@ -341,5 +345,6 @@ export function shownSkill(skill: Skill) {
     ...listedSkill(skill),
     parameters_schema: skill.parameters as Record<string, unknown>,
     output_schema: skill.output as Record<string, unknown>,
+    examples: [...skill.examples],
   };
 }

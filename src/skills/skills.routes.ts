@@ -37,13 +37,23 @@ const example = {
 const schemas = {
   parameters_schema: { type: 'object', properties: { text: { type: 'string' } } },
   output_schema: { type: 'object', properties: { text: { type: 'string' } } },
+  examples: [{ input: { text: 'hello' }, output: { text: 'hello' } }],
 };
 const ListedSkill = Type.Object(listed, { title: 'ListedSkill' });
+const examples = Type.Array(
+  Type.Object({
+    input: Type.Unknown(),
+    output: Type.Optional(
+      Type.Unknown({ description: 'Absent where it depends on the outside world.' }),
+    ),
+  }),
+  { description: 'Inputs to try it with, and what they give.' },
+);
 const FullSkill = Type.Object(
-  { ...listed, parameters_schema: FreeObject, output_schema: FreeObject },
+  { ...listed, parameters_schema: FreeObject, output_schema: FreeObject, examples },
   {
     title: 'Skill',
-    description: 'The skill with both schemas.',
+    description: 'The skill with both schemas and its examples.',
     examples: [{ ...example, ...schemas }],
   },
 );

@@ -4,9 +4,15 @@
  * gathered since the last write with it; statistics are for looking at, the jobs are the truth.
  */
 import type { Database } from '../database/database.ts';
-import { timestamp } from '../kernel/clock.ts';
+import { dayMs, timestamp } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
-import { addKeyRuns, addRunCounts, type KeyRuns, type RunCounts } from './statistics.store.ts';
+import {
+  addKeyRuns,
+  addRunCounts,
+  allSkills,
+  type KeyRuns,
+  type RunCounts,
+} from './statistics.store.ts';
 import { windows } from './windows.ts';
 
 /** Kinds that are gathered at most between two writes, while the database is away too. */
@@ -33,53 +39,56 @@ export interface Recorder {
   flush(): Promise<void>;
 }
 
-type Counters = Omit<RunCounts, 'seconds' | 'start' | keyof CountedJob>;
-
 export function createRecorder(parts: {
   database: Pick<Database, 'write'>;
   clock: { now(): number };
   log: Pick<Logger, 'warn'>;
 }): Recorder {
   const { database, clock, log } = parts;
+  /** By minutes. */
   const runs = new Map<string, RunCounts>();
   const keys = new Map<string, KeyRuns>();
+  const dayOf = createDays();
   let dropped = 0;
 
-  function count(job: CountedJob, at: number, counters: Partial<Counters>): void {
+  /** Where a job counts at a moment; undefined when there is no room for another kind. */
+  function countsOf(job: CountedJob, at: number): RunCounts | undefined {
     const { seconds } = windows.hour;
-    addTo(runs, { ...kindOf(job), seconds, start: startOf(at, seconds), ...none, ...counters });
+    const start = startOf(at, seconds);
+    const key = `${start} ${nameOf(job)}`;
+    const known = runs.get(key);
+    if (known !== undefined || !hasRoom(runs)) return known;
+    const row = { ...kindOf(job), seconds, start, ...none };
+    runs.set(key, row);
+    return row;
   }
 
-  function addTo(target: Map<string, RunCounts>, row: RunCounts): void {
-    const key = `${row.seconds} ${row.start} ${nameOf(row)}`;
-    const known = target.get(key);
-    if (known !== undefined) addUp(known, row);
-    else if (hasRoom(target)) target.set(key, row);
-  }
-
-  function addKey(row: KeyRuns): void {
-    const key = `${row.day} ${row.api_key_id} ${nameOf(row)}`;
+  /** The same for a key on a day. */
+  function usesOf(job: CountedJob, api_key_id: string, day: string): KeyRuns | undefined {
+    const key = `${day} ${api_key_id} ${nameOf(job)}`;
     const known = keys.get(key);
-    if (known === undefined) {
-      if (hasRoom(keys)) keys.set(key, row);
-      return;
-    }
-    known.runs += row.runs;
-    known.last_used_at = Math.max(known.last_used_at, row.last_used_at);
+    if (known !== undefined || !hasRoom(keys)) return known;
+    const row = { ...kindOf(job), api_key_id, day, runs: 0, last_used_at: 0 };
+    keys.set(key, row);
+    return row;
   }
 
-  function hasRoom(target: Map<string, unknown>): boolean {
+  function hasRoom(target: ReadonlyMap<string, unknown>): boolean {
     if (target.size < kindsMax) return true;
     dropped += 1;
     return false;
   }
 
-  /** The same counts once for each width of a bucket. */
-  function inAllWidths(minutes: readonly RunCounts[]): RunCounts[] {
-    const wide = new Map<string, RunCounts>();
-    const { seconds } = windows.day;
-    for (const row of minutes) addTo(wide, { ...row, seconds, start: startOf(row.start, seconds) });
-    return [...minutes, ...wide.values()];
+  /** Counts again what could not be written. */
+  function giveBack(counted: readonly RunCounts[], used: readonly KeyRuns[]): void {
+    for (const row of counted) {
+      const counts = countsOf(row, row.start);
+      if (counts !== undefined) addUp(counts, row);
+    }
+    for (const row of used) {
+      const uses = usesOf(row, row.api_key_id, row.day);
+      if (uses !== undefined) addUse(uses, row.runs, row.last_used_at);
+    }
   }
 
   async function writeSome(): Promise<void> {
@@ -91,8 +100,7 @@ export function createRecorder(parts: {
         await addKeyRuns(tx, used);
       });
     } catch (error) {
-      for (const row of counted) addTo(runs, row);
-      for (const row of used) addKey(row);
+      giveBack(counted, used);
       throw error;
     }
   }
@@ -100,22 +108,29 @@ export function createRecorder(parts: {
   return {
     accepted(jobs) {
       for (const job of jobs) {
-        count(job, job.created_at, { accepted: 1 });
-        const day = timestamp(job.created_at).slice(0, 10);
-        const { api_key_id, created_at: last_used_at } = job;
-        addKey({ ...kindOf(job), api_key_id, day, runs: 1, last_used_at });
+        const counts = countsOf(job, job.created_at);
+        if (counts !== undefined) counts.accepted += 1;
+        const uses = usesOf(job, job.api_key_id, dayOf(job.created_at));
+        if (uses !== undefined) addUse(uses, 1, job.created_at);
       }
     },
 
     ended(job, status, durationMs) {
-      const tookMs = status === 'cancelled' ? 0 : Math.max(0, durationMs);
-      count(job, clock.now(), { [status]: 1, duration_ms: tookMs, longest_ms: tookMs });
+      const counts = countsOf(job, clock.now());
+      if (counts === undefined) return;
+      counts[status] += 1;
+      if (status === 'cancelled') return;
+      const tookMs = Math.max(0, durationMs);
+      counts.duration_ms += tookMs;
+      counts.longest_ms = Math.max(counts.longest_ms, tookMs);
     },
 
     used(job, { prompt, completion }) {
       if (!prompt && !completion) return;
-      const tokens = { prompt_tokens: prompt ?? 0, completion_tokens: completion ?? 0 };
-      count(job, clock.now(), tokens);
+      const counts = countsOf(job, clock.now());
+      if (counts === undefined) return;
+      counts.prompt_tokens += prompt ?? 0;
+      counts.completion_tokens += completion ?? 0;
     },
 
     async flush() {
@@ -133,7 +148,7 @@ export function createRecorder(parts: {
   };
 }
 
-const none: Counters = {
+const none = {
   accepted: 0,
   completed: 0,
   failed: 0,
@@ -149,9 +164,47 @@ function addUp(target: RunCounts, { longest_ms, ...added }: RunCounts): void {
   target.longest_ms = Math.max(target.longest_ms, longest_ms);
 }
 
-const sums = (Object.keys(none) as (keyof Counters)[]).filter((name) => name !== 'longest_ms');
+const { longest_ms: _, ...summed } = none;
+const sums = Object.keys(summed) as (keyof typeof summed)[];
+
+function addUse(target: KeyRuns, runs: number, lastUsedAt: number): void {
+  target.runs += runs;
+  target.last_used_at = Math.max(target.last_used_at, lastUsedAt);
+}
+
+/** The day of a moment, as text that is made once a day and not for each job. */
+function createDays(): (at: number) => string {
+  let start = 0;
+  let day = timestamp(0).slice(0, 10);
+  return (at) => {
+    if (at - start >= dayMs || at < start) {
+      start = at - (at % dayMs);
+      day = timestamp(start).slice(0, 10);
+    }
+    return day;
+  };
+}
 
 const startOf = (at: number, seconds: number) => at - (at % (seconds * 1_000));
+
+/** Counts of minutes as all rows that they are part of: each width of a bucket, and all skills together. */
+function inAllWidths(minutes: readonly RunCounts[]): RunCounts[] {
+  const rows = new Map<string, RunCounts>();
+  for (const minute of minutes) {
+    for (const { seconds } of Object.values(windows)) {
+      const row = { ...minute, seconds, start: startOf(minute.start, seconds) };
+      for (const one of [row, { ...row, ...allSkills }]) {
+        const key = keyOf(one);
+        const known = rows.get(key);
+        if (known === undefined) rows.set(key, one);
+        else addUp(known, one);
+      }
+    }
+  }
+  return [...rows.values()];
+}
+
+const keyOf = (row: RunCounts) => `${row.seconds} ${row.start} ${nameOf(row)}`;
 
 /** Nothing in a name has a space. */
 const nameOf = (kind: CountedJob) =>

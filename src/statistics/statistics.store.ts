@@ -14,6 +14,9 @@ export interface SkillName {
   readonly version: string;
 }
 
+/** What names the row of all skills together. */
+export const allSkills = { skill_category: '', skill_name: '', skill_version: '' } as const;
+
 const runKey = [
   'organization_id',
   'seconds',
@@ -96,8 +99,8 @@ const keyOfKeyRuns = [
   'skill_category',
   'skill_name',
   'skill_version',
-  'api_key_id',
   'day',
+  'api_key_id',
 ] as const;
 const keyRunColumns = [...keyOfKeyRuns, 'runs', 'last_used_at'] as const;
 
@@ -146,9 +149,8 @@ const summed = <C extends string>(columns: readonly C[]) =>
 /** What an organization's runs came to in each stretch in which there were any. */
 export function countsByStart(db: Handle, organizationId: string, span: Span) {
   return within(db, organizationId, span)
-    .select('start')
-    .select(summed(runSums))
-    .groupBy('start')
+    .where('skill_category', '=', allSkills.skill_category)
+    .select(['start', ...runSums])
     .execute();
 }
 
@@ -156,6 +158,7 @@ export function countsByStart(db: Handle, organizationId: string, span: Span) {
 export function countsBySkill(db: Handle, organizationId: string, span: Span, limit: number) {
   const ended = sql<number>`sum(completed + failed + cancelled)`;
   return within(db, organizationId, span)
+    .where('skill_category', '<>', allSkills.skill_category)
     .select(['skill_category', 'skill_name', 'skill_version'])
     .select(summed(['completed', 'failed', 'cancelled', 'duration_ms'] as const))
     .select((eb) => eb.fn.max<number>('longest_ms').as('longest_ms'))
@@ -179,39 +182,43 @@ export async function keysOfSkill(
 ) {
   const used = db.kysely
     .selectFrom('skill_key_runs')
-    .where('skill_key_runs.organization_id', '=', organizationId)
+    .select((eb) => [
+      'api_key_id',
+      eb.fn.sum<number>('runs').as('runs'),
+      eb.fn.max<number>('last_used_at').as('last_used_at'),
+      // Of all groups, not of those alone that the limit leaves.
+      sql<number>`count(*) over ()`.as('total'),
+    ])
+    .where('organization_id', '=', organizationId)
     .where('skill_category', '=', category)
     .where('skill_name', '=', name)
     .where('skill_version', '=', version)
-    .where('day', '>=', since);
-  const [rows, count] = await Promise.all([
-    used
-      .innerJoin('api_keys', 'api_keys.id', 'api_key_id')
-      .select((eb) => [
-        'api_keys.id',
-        'client_name',
-        eb.fn.sum<number>('runs').as('runs'),
-        eb.fn.max<number>('last_used_at').as('last_used_at'),
-      ])
-      .groupBy(['api_keys.id', 'client_name'])
-      .orderBy('last_used_at', 'desc')
-      .orderBy('api_keys.id')
-      .limit(limit)
-      .execute(),
-    used
-      .select((eb) => eb.fn.count<number>('api_key_id').distinct().as('n'))
-      .executeTakeFirstOrThrow(),
-  ]);
-  return { rows, total: Number(count.n) };
+    .where('day', '>=', since)
+    .groupBy('api_key_id')
+    .orderBy('last_used_at', 'desc')
+    .orderBy('api_key_id')
+    .limit(limit);
+  const rows = await db.kysely
+    .selectFrom(used.as('used'))
+    .innerJoin('api_keys', 'api_keys.id', 'used.api_key_id')
+    .select(['api_keys.id', 'client_name', 'runs', 'last_used_at', 'total'])
+    .orderBy('last_used_at', 'desc')
+    .orderBy('api_keys.id')
+    .execute();
+  return {
+    rows: rows.map(({ total: _, ...row }) => row),
+    total: Number(rows[0]?.total ?? 0),
+  };
 }
 
 const oldRuns = statement<{ seconds: number; before: number; limit: number }>()((db, p) =>
   db
     .selectFrom('run_statistics')
     .select([...runKey])
-    .where('seconds', '=', p('seconds'))
-    .where('start', '<', p('before'))
-    .orderBy('start')
+    // As the indexes have it that are for this alone.
+    .where(sql<SqlBool>`seconds + 0 = ${p('seconds')}`)
+    .where(sql<SqlBool>`start + 0 < ${p('before')}`)
+    .orderBy(sql`start + 0`)
     .limit(p('limit')),
 );
 const removeRuns = statement<Pick<RunCounts, (typeof runKey)[number]>>()((db, p) => {
@@ -236,8 +243,8 @@ const oldKeys = statement<{ before: string; limit: number }>()((db, p) =>
   db
     .selectFrom('skill_key_runs')
     .select([...keyOfKeyRuns])
-    .where('day', '<', p('before'))
-    .orderBy('day')
+    .where(sql<SqlBool>`day || '' < ${p('before')}`)
+    .orderBy(sql`day || ''`)
     .limit(p('limit')),
 );
 const removeKeys = statement<Pick<KeyRuns, (typeof keyOfKeyRuns)[number]>>()((db, p) => {

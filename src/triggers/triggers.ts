@@ -136,7 +136,9 @@ export function createTriggers(parts: {
     byToken(token: string): CalledTrigger | Promise<CalledTrigger> {
       const tokenHash = hash('sha256', token);
       const known = remembered.get(tokenHash);
-      return known ?? remembered.read(tokenHash, () => storedByHash(tokenHash));
+      // One that is switched off is asked for again, so that it can be called once it is on.
+      const isOn = ({ active }: CalledTrigger) => active === 1;
+      return known ?? remembered.read(tokenHash, () => storedByHash(tokenHash), isOn);
     },
 
     /** `404` when there is no such trigger, `403` when the caller may not run its skill. */

@@ -1,7 +1,7 @@
 /** The queries that look for deliveries to take up again, and for those to delete. */
 import { type Kysely, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idIn, idsParam } from '../database/ids-in.ts';
+import { idIn, idsParam, textsOf } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
 import type { Tables } from '../database/tables.ts';
 
@@ -39,17 +39,13 @@ function withPending(db: Kysely<Tables>, after: RawBuilder<string>) {
   );
 }
 
-const waitingWebhooks = statement<Waiting>()((db, p, dialect) => {
-  const full =
-    dialect === 'sqlite'
-      ? sql<string>`select value from json_each(${p('full')})`
-      : sql<string>`select json_array_elements_text(${p('full')}::json)`;
-  return withPending(db, p('after'))
+const waitingWebhooks = statement<Waiting>()((db, p, dialect) =>
+  withPending(db, p('after'))
     .selectFrom('waiting')
     .innerJoin('webhooks', 'webhooks.id', 'waiting.webhook_id')
     .select(['webhooks.id', 'webhooks.host'])
     .where('webhooks.active', '=', 1)
-    .where(sql<SqlBool>`webhooks.host not in (${full})`)
+    .where(sql<SqlBool>`webhooks.host not in (${textsOf(dialect, p('full'))})`)
     .where((eb) =>
       eb.exists(
         eb
@@ -61,8 +57,8 @@ const waitingWebhooks = statement<Waiting>()((db, p, dialect) => {
       ),
     )
     .orderBy('webhooks.id')
-    .limit(p('limit'));
-});
+    .limit(p('limit')),
+);
 
 /** Active webhooks with deliveries that are due, from behind `after`; not at the hosts in `full`. */
 export function findWaitingWebhooks(
@@ -131,13 +127,11 @@ const removeDeliveries = statement<{ ids: string }>()((db, p, dialect) =>
     .where(idIn(dialect, p('ids')))
     .returning(['id', 'webhook_id', 'status']),
 );
-const removeAttempts = statement<{ ids: string }>()((db, p, dialect) => {
-  const ids =
-    dialect === 'sqlite'
-      ? sql<string>`select value from json_each(${p('ids')})`
-      : sql<string>`select json_array_elements_text(${p('ids')}::json)`;
-  return db.deleteFrom('webhook_attempts').where(sql<SqlBool>`delivery_id in (${ids})`);
-});
+const removeAttempts = statement<{ ids: string }>()((db, p, dialect) =>
+  db
+    .deleteFrom('webhook_attempts')
+    .where(sql<SqlBool>`delivery_id in (${textsOf(dialect, p('ids'))})`),
+);
 
 /** Deletes deliveries with their attempts; those that nobody else has deleted meanwhile. */
 export async function deleteDeliveries(tx: Transaction, ids: readonly string[]) {

@@ -1,8 +1,10 @@
 /** Leases, the sweep, and what follows when a process stops or dies (decisions 6 and 14). */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
+import { requestCancellation } from '../../src/jobs/jobs.store.ts';
 import { createRecovery } from '../../src/jobs/recover.ts';
 import { PlatformError } from '../../src/kernel/errors.ts';
+import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
 import { expectConsistent } from '../support/consistency.ts';
@@ -11,6 +13,29 @@ import { completed, failed, jobsWorld, leaseMs } from '../support/jobs-world.ts'
 import { waitFor } from '../support/wait-for.ts';
 
 describe.each(await engines())('on $name', (engine) => {
+  describe('a cancellation that nobody was told of', () => {
+    test('stops the run it is meant for, however many others are being stopped elsewhere', async () => {
+      const { submit, begin, worker, database, performer, row } = await jobsWorld(engine);
+      const elsewhere = await submit();
+      await worker('elsewhere').begin(elsewhere.id);
+      const other = await row(elsewhere.id);
+      await database.write((tx) =>
+        tx.insert(
+          'jobs',
+          Array.from({ length: 1_500 }, () => ({ ...other, id: newId(), cancel_requested_at: 1 })),
+        ),
+      );
+      const [mine, spared] = [await submit(), await submit()];
+      const [run, sparedRun] = [await begin(mine.id), await begin(spared.id)];
+      await database.write((tx) => requestCancellation(tx, mine.id, 1));
+
+      await performer.findCancelled();
+
+      expect(run.run.aborted).toBe('the job was cancelled');
+      expect(sparedRun.run.aborted).toBeNull();
+    });
+  });
+
   describe('a lease', () => {
     test('is renewed while the run goes on, so that nobody takes the job', async () => {
       const { submit, begin, performer, recovery, clock, row } = await jobsWorld(engine);

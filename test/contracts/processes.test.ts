@@ -2,9 +2,11 @@
 import { describe, expect, test } from 'vitest';
 import { createDatabaseClock } from '../../src/database/clock.ts';
 import type { Database } from '../../src/database/database.ts';
+import { createLoneProcess } from '../../src/processes/alone.ts';
 import { createProcesses } from '../../src/processes/processes.ts';
 import { createSkillRegistry } from '../../src/skills/registry.ts';
 import { engines } from '../support/databases.ts';
+import { anId } from '../support/expectations.ts';
 import { type ManualClock, manualClock } from '../support/manual-clock.ts';
 
 const fact = (name: string, description = 'does it') => ({
@@ -15,6 +17,27 @@ const fact = (name: string, description = 'does it') => ({
   description,
   parameters: {},
   output: {},
+});
+
+test('a process that is alone is always there, and says when it last took a job', async () => {
+  const clock = manualClock('2026-01-01T00:00:00.000Z');
+  const parts = { clock, roles: ['worker', 'api'], version: '1.0.0', skills: ['util/v1.0/echo'] };
+  const alone = createLoneProcess(parts);
+  clock.advance(3_600_000);
+  alone.claimed();
+  clock.advance(60_000);
+
+  expect(await alone.list()).toEqual([
+    {
+      id: anId,
+      roles: ['api', 'worker'],
+      version: '1.0.0',
+      skills: ['util/v1.0/echo'],
+      started_at: '2026-01-01T00:00:00.000Z',
+      heard_at: '2026-01-01T01:01:00.000Z',
+      last_claim_at: '2026-01-01T01:00:00.000Z',
+    },
+  ]);
 });
 
 describe.each(await engines())('on $name', (engine) => {
@@ -50,6 +73,44 @@ describe.each(await engines())('on $name', (engine) => {
     await worker.beat();
     await api.beat();
     expect(api.live('worker')).toBe(1);
+  });
+
+  test('the list has the live ones, the oldest first, with what each said of itself', async () => {
+    const [database, clock] = [await engine.fresh(), manualClock('2026-01-01T00:00:00.000Z')];
+    const worker = process(database, clock, ['worker', 'scheduler'], ['util/v1.0/echo']);
+    clock.advance(1_000);
+    const api = process(database, clock, ['api']);
+    const silent = process(database, clock, ['api']);
+    await silent.beat();
+    clock.advance(14_000);
+    worker.claimed();
+    await worker.beat();
+    clock.advance(1_000);
+    await api.beat();
+
+    expect(await api.list()).toEqual([
+      {
+        id: anId,
+        roles: ['scheduler', 'worker'],
+        version: '1.0.0',
+        skills: ['util/v1.0/echo'],
+        started_at: '2026-01-01T00:00:00.000Z',
+        heard_at: '2026-01-01T00:00:15.000Z',
+        last_claim_at: '2026-01-01T00:00:15.000Z',
+      },
+      {
+        id: anId,
+        roles: ['api'],
+        version: '1.0.0',
+        skills: [],
+        started_at: '2026-01-01T00:00:01.000Z',
+        heard_at: '2026-01-01T00:00:16.000Z',
+        last_claim_at: null,
+      },
+    ]);
+
+    await worker.leave();
+    expect(await api.list()).toMatchObject([{ roles: ['api'] }]);
   });
 
   test('one that leaves is gone at once', async () => {

@@ -1,6 +1,9 @@
 /** What is counted of runs, on every database and by several processes at once. */
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
+import { claimJobs, insertJobs } from '../../src/jobs/jobs.store.ts';
+import { newId } from '../../src/kernel/ids.ts';
 import { createRecorder } from '../../src/statistics/recorder.ts';
 import { deleteOldStatistics } from '../../src/statistics/retention.ts';
 import { createStatistics } from '../../src/statistics/statistics.ts';
@@ -183,10 +186,10 @@ describe.each(await engines())('on $name', (engine) => {
       (await statistics.ofWindow(organization_id, window)).totals.accepted;
 
     await deleteOldStatistics({ database, clock });
-    expect(await rowsIn(database, 'run_statistics')).toBe(2_200);
+    expect(await rowsIn(database, 'run_statistics')).toBe(2_202);
     clock.advance(2 * hourMs + minuteMs);
     await deleteOldStatistics({ database, clock });
-    expect(await rowsIn(database, 'run_statistics')).toBe(1_100);
+    expect(await rowsIn(database, 'run_statistics')).toBe(1_101);
     expect(await inHour('day')).toBe(1_100);
     clock.advance(23 * hourMs + 15 * minuteMs);
     await deleteOldStatistics({ database, clock });
@@ -200,4 +203,30 @@ describe.each(await engines())('on $name', (engine) => {
     await deleteOldStatistics({ database, clock });
     expect(await rowsIn(database, 'skill_key_runs')).toBe(0);
   });
+
+  test.runIf(engine.name === 'PostgreSQL')(
+    'a claim does not walk past all that waits, not even where the planner knows nothing of the table',
+    async () => {
+      const place = await engine.place();
+      const database = await place.open();
+      const jobs = Array.from({ length: 50 }, () => ({
+        ...{ ...jobOf(), id: newId(), api_key_id: 'key', agent_id: 'default', user_id: 'user' },
+        ...{ conversation_id: newId(), trigger_type: 'api' as const, max_attempts: 1 },
+        ...{ run_at: 1, retry_of: null, input: '{}', created_at: 1 },
+      }));
+      await database.write((tx) => insertJobs(tx, jobs, new Set(), 0));
+      for (const { id } of jobs) {
+        expect(await database.write((tx) => claimJobs(tx, [id], 2, 3))).toHaveLength(1);
+      }
+      // What a session has read is told when it ends.
+      await database.close();
+
+      const { rows } = await sql<{ name: string; n: number }>`
+        select indexrelname as name, idx_scan as n from pg_stat_user_indexes
+        where relname = 'jobs'`.execute((await place.open()).read.kysely);
+      const scans = new Map(rows.map(({ name, n }) => [name, Number(n)]));
+      expect(scans.get('jobs_pkey')).toBeGreaterThanOrEqual(50);
+      expect(scans.get('jobs_waiting')).toBe(0);
+    },
+  );
 });

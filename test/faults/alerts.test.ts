@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Cluster, type ClusterProcess, startCluster } from '../support/cluster.ts';
-import { canRunClusters, stagedSkillsDir } from '../support/cluster-load.ts';
+import { canRunClusters, noneYet } from '../support/cluster-load.ts';
 import { type Prometheus, startPrometheus } from '../support/prometheus.ts';
 import { isInstalled } from '../support/shared-servers.ts';
 import { acting, gate, play } from '../support/staged.ts';
@@ -38,10 +38,7 @@ describe.skipIf(!canRun)('Prometheus on a cluster', () => {
 
   beforeAll(async () => {
     cluster = await startCluster({
-      api: 0,
-      workers: 0,
-      schedulers: 0,
-      skillsDir: stagedSkillsDir,
+      ...noneYet,
       environment: { JOB_LEASE_MS: '2000', RETRY_BACKOFF_MS: '10' },
     });
     // Where Prometheus finds them again after a restart.

@@ -4,12 +4,12 @@
  * goes on to its end.
  */
 import { execFile } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
 import { openPostgres } from '../../src/database/postgres.ts';
 import { openSqlite, sqliteFile } from '../../src/database/sqlite.ts';
@@ -18,6 +18,7 @@ import { expectConsistent } from '../support/consistency.ts';
 import { findPostgres, type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { type PlatformProcess, spawnCommand, startProcess } from '../support/process.ts';
 import { isInstalled } from '../support/shared-servers.ts';
+import { canMount, mountSmallDisk } from '../support/small-disk.ts';
 import {
   receiverAuthorityFile,
   startTlsReceiver,
@@ -167,7 +168,12 @@ describe('an embedded platform', () => {
     ['without a name', {}, [], /Give the name of the file/],
     ['onto a file that is there', {}, ['data/skillwright.db'], /is there already/],
     ['where there is no database', { DATA_DIR: 'none' }, ['copy.db'], /no embedded database/],
-    ['into a folder that is not there', {}, ['none/copy.db'], /none/],
+    [
+      'into a folder that is not there',
+      {},
+      ['none/copy.db'],
+      /^\S+none\/copy\.db cannot be made: /,
+    ],
     ['of PostgreSQL', { DATABASE_URL: 'postgres://x' }, ['copy.db'], /use pg_dump/],
   ])('no copy is made %s', async (_what, more, [file], sentence) => {
     const dataDir = join(directory, 'data');
@@ -181,6 +187,23 @@ describe('an embedded platform', () => {
 
     expect(await exit).toEqual({ code: 1, signal: null });
     expect(output().trim().split('\n')).toEqual([expect.stringMatching(sentence)]);
+  });
+
+  test.skipIf(!canMount())('no copy is made onto a disk without room for it', async () => {
+    const dataDir = join(directory, 'data');
+    await (await openSqlite(dataDir)).close();
+    const disk = mountSmallDisk(1);
+    onTestFinished(() => disk.close());
+    const file = join(disk.path, 'copy.db');
+    disk.fill();
+
+    const { exit, output } = spawnCommand('backup', { DATA_DIR: dataDir }, [file]);
+
+    expect(await exit).toEqual({ code: 1, signal: null });
+    expect(output().trim().split('\n')).toEqual([
+      expect.stringMatching(/^\S+copy\.db cannot be made: .*full/),
+    ]);
+    expect(readdirSync(disk.path)).toEqual(['ballast']);
   });
 });
 

@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { minutesAmiss, readEffects } from '../support/accounts.ts';
 import { type AddOptions, type Cluster, startCluster } from '../support/cluster.ts';
-import { canRunClusters, loadCluster, stagedSkillsDir } from '../support/cluster-load.ts';
+import { canRunClusters, loadCluster, noneYet } from '../support/cluster-load.ts';
 import { findFaketime, skewedClock } from '../support/skewed-clock.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -29,10 +29,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose clocks differ', () =
   let tenant: Tenant;
   beforeAll(async () => {
     cluster = await startCluster({
-      api: 0,
-      workers: 0,
-      schedulers: 0,
-      skillsDir: stagedSkillsDir,
+      ...noneYet,
       environment: { JOB_LEASE_MS: String(leaseMs), RETRY_BACKOFF_MS: '500' },
     });
     await makeClockMovable();

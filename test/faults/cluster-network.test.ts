@@ -7,7 +7,7 @@ import {
   canRunClusters,
   isAcceptedSoon,
   loadCluster,
-  stagedSkillsDir,
+  twoOfEach,
 } from '../support/cluster-load.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -20,13 +20,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose network', () => {
   let cluster: Cluster;
   let proxies: Record<'postgres' | 'redis', TcpProxy>;
   beforeAll(async () => {
-    cluster = await startCluster({
-      api: 2,
-      workers: 2,
-      proxied: true,
-      skillsDir: stagedSkillsDir,
-      environment: { JOB_LEASE_MS: '5000' },
-    });
+    cluster = await startCluster({ ...twoOfEach, proxied: true });
     proxies = cluster.proxies as typeof proxies;
   });
   afterEach(async () => {

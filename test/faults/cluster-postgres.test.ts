@@ -6,7 +6,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Cluster, startCluster } from '../support/cluster.ts';
-import { apiOf, canRunClusters, loadCluster, stagedSkillsDir } from '../support/cluster-load.ts';
+import {
+  canRunClusters,
+  loadCluster,
+  rememberProcesses,
+  twoOfEach,
+  untilHealth,
+} from '../support/cluster-load.ts';
 import { randomInteger } from '../support/random.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -15,35 +21,15 @@ const recoveryMs = 10_000;
 
 describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
   let cluster: Cluster;
-  let pids: number[];
+  let expectSameProcesses: () => void;
   beforeAll(async () => {
-    cluster = await startCluster({
-      api: 2,
-      workers: 2,
-      skillsDir: stagedSkillsDir,
-      environment: { JOB_LEASE_MS: '5000' },
-    });
-    pids = cluster.processes.map(({ pid }) => pid);
+    cluster = await startCluster(twoOfEach);
+    expectSameProcesses = rememberProcesses(cluster);
   });
-  afterEach(() => {
-    expect(cluster.processes.filter((process) => process.hasExited())).toEqual([]);
-    expect(cluster.processes.map(({ pid }) => pid)).toEqual(pids);
-  });
+  afterEach(() => expectSameProcesses());
   afterAll(() => cluster?.close());
 
   const load = () => loadCluster(cluster, { perSecond: 30 });
-  const healthOf = async (i: number) =>
-    (await apiOf(cluster, i).client.request('GET', '/health')).status;
-
-  /** Waits until every api process says so. */
-  async function untilHealth(status: number): Promise<void> {
-    for (const i of [0, 1]) {
-      await waitFor(async () => (await healthOf(i)) === status, {
-        describe: `/health of api ${i} is ${status}`,
-        deadlineMs: recoveryMs,
-      });
-    }
-  }
 
   test('is stopped as by a crash and comes back loses and doubles nothing', async () => {
     const running = await load();
@@ -51,7 +37,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
       await running.acceptedMore(randomInteger(10, 60));
       await cluster.postgres.stop('immediate');
       // The longest of them outlives the leases.
-      if (round === 2) await untilHealth(503);
+      if (round === 2) await untilHealth(cluster, 503, recoveryMs);
       const refused = running.attempts.length;
       await waitFor(() => running.attempts.slice(refused).some(({ outcome }) => outcome === 503), {
         describe: 'requests are answered 503',
@@ -63,7 +49,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
         deadlineMs: recoveryMs,
       });
     }
-    await untilHealth(200);
+    await untilHealth(cluster, 200, recoveryMs);
 
     await running.settle();
   });
@@ -161,7 +147,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
   async function takeAllConnections(): Promise<() => Promise<void>> {
     const url = cluster.postgres.url();
     const connected = async () => {
-      const client = new pg.Client({ connectionString: url });
+      const client = new pg.Client({ connectionString: url, application_name: 'taker' });
       client.on('error', () => {});
       await client.connect();
       return client;
@@ -179,15 +165,20 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
       }
     };
     const taking = Array.from({ length: 20 }, take);
+    /** Connections that are not ours yet; those that the platform has it loses. */
     const left = async () => {
       const { rows } = await administrator.query(
-        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'skillwright'`,
+        `SELECT current_setting('max_connections')::int -
+           (SELECT count(*)::int FROM pg_stat_activity WHERE application_name = 'taker') AS n,
+           (SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+            WHERE application_name = 'skillwright') AS ended`,
       );
-      return rows.length;
+      return rows[0].n;
     };
     await waitFor(async () => (await left()) === 0, {
-      describe: 'the platform has none',
+      describe: 'there is none that the platform could have',
       everyMs: 50,
+      deadlineMs: 20_000,
     });
     return async () => {
       isOver = true;

@@ -11,43 +11,26 @@ import {
   canRunClusters,
   isAcceptedSoon,
   loadCluster,
-  stagedSkillsDir,
+  rememberProcesses,
+  twoOfEach,
+  untilHealth,
 } from '../support/cluster-load.ts';
 import { randomInteger } from '../support/random.ts';
-import { waitFor } from '../support/wait-for.ts';
 
 /** From the return of Redis to workers that run what waited. */
 const resumeMs = 10_000;
 
 describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
   let cluster: Cluster;
-  let pids: number[];
+  let expectSameProcesses: () => void;
   beforeAll(async () => {
-    cluster = await startCluster({
-      api: 2,
-      workers: 2,
-      skillsDir: stagedSkillsDir,
-      environment: { JOB_LEASE_MS: '5000' },
-    });
-    pids = cluster.processes.map(({ pid }) => pid);
+    cluster = await startCluster(twoOfEach);
+    expectSameProcesses = rememberProcesses(cluster);
   });
-  afterEach(() => {
-    expect(cluster.processes.filter((process) => process.hasExited())).toEqual([]);
-    expect(cluster.processes.map(({ pid }) => pid)).toEqual(pids);
-  });
+  afterEach(() => expectSameProcesses());
   afterAll(() => cluster?.close());
 
   const load = () => loadCluster(cluster, { perSecond: 30 });
-
-  /** Waits until every api process says so. */
-  async function untilHealth(status: number): Promise<void> {
-    for (const { client } of cluster.of('api')) {
-      await waitFor(async () => (await client.request('GET', '/health')).status === status, {
-        describe: `/health is ${status}`,
-        deadlineMs: resumeMs,
-      });
-    }
-  }
 
   /** What was accepted is there, and all that was asked for was accepted without being held up. */
   async function expectNothingFelt(running: ClusterLoad): Promise<void> {
@@ -66,14 +49,14 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
       await end();
       await pause(downMs);
       if (downMs > 2_000) {
-        await untilHealth(503);
+        await untilHealth(cluster, 503, resumeMs);
         const { text } = await apiOf(cluster).client.request('GET', '/metrics');
         expect(text).toMatch(/^service_redis_connected 0$/m);
       }
       await cluster.redis.start();
       await running.begunMore(30, resumeMs);
     }
-    await untilHealth(200);
+    await untilHealth(cluster, 200, resumeMs);
 
     await expectNothingFelt(running);
   });
@@ -105,11 +88,11 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
     const running = await load();
     await running.acceptedMore(30);
     cluster.redis.freeze();
-    await untilHealth(503);
+    await untilHealth(cluster, 503, resumeMs);
     await pause(15_000);
     cluster.redis.thaw();
     await running.begunMore(30, resumeMs);
-    await untilHealth(200);
+    await untilHealth(cluster, 200, resumeMs);
 
     await expectNothingFelt(running);
   });

@@ -61,6 +61,26 @@ describe.skipIf(!(await canRunClusters()))('the processes of a cluster', () => {
     }
   });
 
+  test('any of them with the role api lists all of them', async () => {
+    const seen = await Promise.all(
+      [one, other].map(async ({ client }) => (await client.admin('GET', '/admin/processes')).body),
+    );
+
+    for (const { data, total } of seen) {
+      const roles = data.map((process: { roles: string[] }) => process.roles.join());
+      expect(total).toBe(7);
+      expect(roles.toSorted()).toEqual([
+        ...['api', 'api', 'api', 'scheduler', 'worker', 'worker', 'worker'],
+      ]);
+      for (const process of data) {
+        expect(process.skills.includes(play)).toBe(process.roles.includes('worker'));
+        expect(Date.now() - Date.parse(process.heard_at)).toBeLessThan(20_000);
+      }
+    }
+    const ids = seen.map(({ data }) => data.map(({ id }: { id: string }) => id));
+    expect(ids[0]).toEqual(ids[1]);
+  });
+
   describe('/health tells the truth', () => {
     test('degraded when the workers are dead while work waits, ok again when one is back', async () => {
       const workers = cluster.of('worker');

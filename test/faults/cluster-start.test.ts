@@ -1,18 +1,13 @@
 /** Processes of a cluster that start: all at once on nothing, or on what is not theirs. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Cluster, startCluster } from '../support/cluster.ts';
-import { apiOf, canRunClusters, stagedSkillsDir } from '../support/cluster-load.ts';
+import { apiOf, canRunClusters, noneYet } from '../support/cluster-load.ts';
 import { newTenant } from '../support/tenant.ts';
 
 describe.skipIf(!(await canRunClusters()))('processes of a cluster', () => {
   let cluster: Cluster;
   beforeAll(async () => {
-    cluster = await startCluster({
-      api: 0,
-      workers: 0,
-      schedulers: 0,
-      skillsDir: stagedSkillsDir,
-    });
+    cluster = await startCluster(noneYet);
   });
   afterAll(() => cluster?.close());
 

@@ -49,6 +49,21 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
     });
   const ask = (api: number, method: string, path: string, headers: Record<string, string> = {}) =>
     apiOf(cluster, api).client.request(method, path, { key: tenant.key, headers });
+  /** A job that logs three lines, with a gate before the second and one before the third. */
+  async function threeLines() {
+    const [first, second] = [gate(), gate()];
+    const jobId = await tenant.start(
+      play,
+      acting(
+        { log: 'one' },
+        { until: first.path },
+        { log: 'two' },
+        { until: second.path },
+        { log: 'three' },
+      ),
+    );
+    return { jobId, first, second };
+  }
   const inOrder = (events: readonly ReceivedEvent[]) =>
     events.map(({ data }) => data.message ?? data.status);
 
@@ -73,17 +88,7 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
   });
 
   test('a job is followed at both apis, and a broken stream goes on at the other one', async () => {
-    const [first, second] = [gate(), gate()];
-    const jobId = await tenant.start(
-      play,
-      acting(
-        { log: 'one' },
-        { until: first.path },
-        { log: 'two' },
-        { until: second.path },
-        { log: 'three' },
-      ),
-    );
+    const { jobId, first, second } = await threeLines();
     const atFirst = await followAt(0, jobId);
     const atSecond = await followAt(1, jobId);
     const one = await atFirst.event(({ data }) => data.message === 'one', 'the first line');
@@ -136,17 +141,7 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
   });
 
   test('what happens while Redis is gone is told to whoever follows or waits, once and in order', async () => {
-    const [first, second] = [gate(), gate()];
-    const jobId = await tenant.start(
-      play,
-      acting(
-        { log: 'one' },
-        { until: first.path },
-        { log: 'two' },
-        { until: second.path },
-        { log: 'three' },
-      ),
-    );
+    const { jobId, first, second } = await threeLines();
     const streams = [await followAt(0, jobId), await followAt(1, jobId)];
     const wait = ask(1, 'GET', `/api/jobs/${jobId}`, { prefer: 'wait=60' });
     for (const stream of streams) {

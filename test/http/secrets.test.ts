@@ -1,7 +1,8 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { adminSecret } from '../support/platform.ts';
 import { type PlatformProcess, spawnPlatform, startProcess } from '../support/process.ts';
 import { newTenant } from '../support/tenant.ts';
@@ -94,5 +95,21 @@ describe('without ADMIN_SECRET', () => {
     const secret = readFileSync(join(dataDir, 'admin-secret'), 'utf8').trim();
     expect(output()).toContain(secret);
     expect(output().trim().split('\n')).toHaveLength(1);
+  });
+
+  test('it is shown even if that start comes to nothing', async () => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const first = spawnPlatform({ ...environment, DATA_DIR: dataDir, PORT: String(port) });
+    expect(await first.exit).toEqual({ code: 1, signal: null });
+
+    const second = await startProcess(dataDir, environment);
+    await second.stop();
+
+    const secret = readFileSync(join(dataDir, 'admin-secret'), 'utf8').trim();
+    expect(first.output().split(secret)).toHaveLength(2);
+    expect(second.output()).not.toContain(secret);
   });
 });

@@ -105,7 +105,7 @@ describe('GET /api/skills', () => {
 });
 
 describe('GET /api/skills/:category/:version/:skillName', () => {
-  test('is the full skill with its schemas', async () => {
+  test('is the full skill with its schemas and examples', async () => {
     const tenant = await newTenant(platform);
 
     const { status, body } = await tenant.get('/api/skills/util/v1.0/echo');
@@ -120,6 +120,7 @@ describe('GET /api/skills/:category/:version/:skillName', () => {
         properties: { text: { type: 'string', description: expect.any(String) } },
       },
       output_schema: expect.objectContaining({ type: 'object' }),
+      examples: [{ input: { text: 'hello' }, output: { text: 'hello' } }],
     });
   });
 

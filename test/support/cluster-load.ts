@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import type { EffectInput } from '../fixtures/skills/staged/effect.ts';
 import { type Account, account, nothingAmiss, readEffects, readJobs } from './accounts.ts';
-import type { Cluster } from './cluster.ts';
+import type { Cluster, ClusterOptions } from './cluster.ts';
 import { expectConsistent } from './consistency.ts';
 import { type Attempt, type Load, type LoadOptions, outcomesOf, startLoad } from './load.ts';
 import { isInstalled } from './shared-servers.ts';
@@ -15,6 +15,22 @@ import { waitFor } from './wait-for.ts';
 export const stagedSkillsDir = join(import.meta.dirname, '../fixtures/skills/staged');
 
 export const effect = 'staged/v1.0/effect';
+
+/** What a cluster is made of whose stores or network fail. */
+export const twoOfEach: ClusterOptions = {
+  api: 2,
+  workers: 2,
+  skillsDir: stagedSkillsDir,
+  environment: { JOB_LEASE_MS: '5000' },
+};
+
+/** For a cluster whose processes a test adds itself. */
+export const noneYet: ClusterOptions = {
+  api: 0,
+  workers: 0,
+  schedulers: 0,
+  skillsDir: stagedSkillsDir,
+};
 
 /** Whether this machine has what a cluster stands on. */
 export async function canRunClusters(): Promise<boolean> {
@@ -122,6 +138,29 @@ export function apiOf(cluster: Cluster, i = 0) {
   const api = cluster.of('api')[i];
   if (api === undefined) throw new Error(`There is no api process ${i}.`);
   return api;
+}
+
+/** Waits until every api process answers `/health` so. */
+export async function untilHealth(
+  cluster: Cluster,
+  status: number,
+  deadlineMs: number,
+): Promise<void> {
+  for (const { name, client } of cluster.of('api')) {
+    await waitFor(async () => (await client.request('GET', '/health')).status === status, {
+      describe: `/health of ${name} is ${status}`,
+      deadlineMs,
+    });
+  }
+}
+
+/** Remembers the processes; what is returned expects all of them to be there, none ended or started anew. */
+export function rememberProcesses({ processes }: Cluster): () => void {
+  const pids = processes.map(({ pid }) => pid);
+  return () => {
+    expect(processes.filter((process) => process.hasExited())).toEqual([]);
+    expect(processes.map(({ pid }) => pid)).toEqual(pids);
+  };
 }
 
 /** Mostly short, some that take a while, some that fail before they succeed. */

@@ -277,9 +277,6 @@ function managedProcess(
       ROLES: role,
       DATA_DIR: directory,
       ...environment,
-      ...(process.env['SOLO']
-        ? { ROLES: undefined, REDIS_URL: undefined, DATA_DIR: directory }
-        : {}),
     };
     const command = ['env', '-i', ...assignments(variables), process.execPath, program];
     const starting = await supervise(directory, null, 'KILL', command);

@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import { api, body } from './client.ts';
+import { api, body, type Schema } from './client.ts';
 
 /** As many as a page of the API may have: an organization's agents are few. */
 const most = 200;
@@ -10,8 +10,28 @@ export const agentsQuery = () =>
     queryFn: () => body(api.GET('/api/agents', { params: { query: { limit: most } } })),
   });
 
+export const agentsPageQuery = (page: number, size: number) =>
+  queryOptions({
+    queryKey: ['agents', 'page', page],
+    queryFn: () =>
+      body(
+        api.GET('/api/agents', {
+          params: { query: { limit: size, offset: (page - 1) * size } },
+        }),
+      ),
+  });
+
 export const agentQuery = (agentId: string) =>
   queryOptions({
     queryKey: ['agents', agentId],
     queryFn: () => body(api.GET('/api/agents/{agentId}', { params: { path: { agentId } } })),
   });
+
+export const createAgent = (agent: Schema<'NewAgent'>) =>
+  body(api.POST('/api/agents', { body: agent }));
+
+export const changeAgent = (agentId: string, changes: Schema<'AgentChanges'>) =>
+  body(api.PUT('/api/agents/{agentId}', { params: { path: { agentId } }, body: changes }));
+
+export const deleteAgent = (agentId: string) =>
+  body(api.DELETE('/api/agents/{agentId}', { params: { path: { agentId } } }));

@@ -290,6 +290,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/processes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the live processes
+         * @description Of a cluster all that were heard of in the last 15 seconds; a platform of one process is that process.
+         */
+        get: operations["listProcesses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/webhooks/agent/{webhookToken}": {
         parameters: {
             query?: never;
@@ -1157,6 +1177,12 @@ export interface components {
             output_schema: {
                 [key: string]: unknown;
             };
+            /** @description Inputs to try it with, and what they give. */
+            examples: {
+                input: unknown;
+                /** @description Absent where it depends on the outside world. */
+                output?: unknown;
+            }[];
         };
         Credential: {
             organization_id: string;
@@ -1257,6 +1283,30 @@ export interface components {
             unreported_calls: number;
             tokens_per_day: number | null;
             tokens_per_month: number | null;
+        };
+        LiveProcess: {
+            /**
+             * Format: uuid
+             * @description Made at each start.
+             */
+            id: string;
+            roles: string[];
+            version: string;
+            /** @description Those that it has loaded, as category/version/name. */
+            skills: string[];
+            /** Format: date-time */
+            started_at: string;
+            /**
+             * Format: date-time
+             * @description When it last said that it is there.
+             */
+            heard_at: string;
+            /** @description When it last took a job from a queue; null before the first. What it accepts itself and begins at once does not come from there. */
+            last_claim_at: string | null;
+        };
+        LiveProcesses: {
+            data: components["schemas"]["LiveProcess"][];
+            total: number;
         };
         TriggeredJob: {
             /** Format: uuid */
@@ -2677,7 +2727,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas. */
+            /** @description The skill with both schemas and its examples. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2713,7 +2763,17 @@ export interface operations {
                      *             "type": "string"
                      *           }
                      *         }
-                     *       }
+                     *       },
+                     *       "examples": [
+                     *         {
+                     *           "input": {
+                     *             "text": "hello"
+                     *           },
+                     *           "output": {
+                     *             "text": "hello"
+                     *           }
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Skill"];
@@ -2788,7 +2848,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas. */
+            /** @description The skill with both schemas and its examples. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2824,7 +2884,17 @@ export interface operations {
                      *             "type": "string"
                      *           }
                      *         }
-                     *       }
+                     *       },
+                     *       "examples": [
+                     *         {
+                     *           "input": {
+                     *             "text": "hello"
+                     *           },
+                     *           "output": {
+                     *             "text": "hello"
+                     *           }
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Skill"];
@@ -2899,7 +2969,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas. */
+            /** @description The skill with both schemas and its examples. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2935,7 +3005,17 @@ export interface operations {
                      *             "type": "string"
                      *           }
                      *         }
-                     *       }
+                     *       },
+                     *       "examples": [
+                     *         {
+                     *           "input": {
+                     *             "text": "hello"
+                     *           },
+                     *           "output": {
+                     *             "text": "hello"
+                     *           }
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Skill"];
@@ -3752,6 +3832,88 @@ export interface operations {
             };
         };
     };
+    listProcesses: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Those that were heard of in the last 15 seconds, the oldest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11",
+                     *           "roles": [
+                     *             "worker"
+                     *           ],
+                     *           "version": "0.1.0",
+                     *           "skills": [
+                     *             "util/v1.0/echo"
+                     *           ],
+                     *           "started_at": "2026-01-01T00:00:00.000Z",
+                     *           "heard_at": "2026-01-01T00:10:03.000Z",
+                     *           "last_claim_at": "2026-01-01T00:10:02.125Z"
+                     *         }
+                     *       ],
+                     *       "total": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["LiveProcesses"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     callAgentTrigger: {
         parameters: {
             query?: never;
@@ -4042,7 +4204,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas. */
+            /** @description The skill with both schemas and its examples. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4081,7 +4243,17 @@ export interface operations {
                      *             "type": "string"
                      *           }
                      *         }
-                     *       }
+                     *       },
+                     *       "examples": [
+                     *         {
+                     *           "input": {
+                     *             "text": "hello"
+                     *           },
+                     *           "output": {
+                     *             "text": "hello"
+                     *           }
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Skill"];

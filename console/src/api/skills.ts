@@ -7,6 +7,13 @@ export const skillsQuery = () =>
     queryFn: () => body(api.GET('/api/skills')),
   });
 
+/** Every version that was ever registered, deprecated ones too: for the administrator. */
+export const allSkillsQuery = () =>
+  queryOptions({
+    queryKey: ['skills', 'all'],
+    queryFn: () => body(api.GET('/admin/skills')),
+  });
+
 export const skillQuery = (category: string, version: string, skillName: string) =>
   queryOptions({
     queryKey: ['skills', category, version, skillName],
@@ -17,3 +24,50 @@ export const skillQuery = (category: string, version: string, skillName: string)
         }),
       ),
   });
+
+/** A version that may be inactive: for the administrator. */
+export const anySkillQuery = (category: string, version: string, skillName: string) =>
+  queryOptions({
+    queryKey: ['skills', category, version, skillName, 'any'],
+    queryFn: () =>
+      body(
+        api.GET('/admin/skills/{category}/{version}/{skillName}', {
+          params: { path: { category, version, skillName } },
+        }),
+      ),
+  });
+
+export const skillUsagesQuery = (category: string, version: string, skillName: string) =>
+  queryOptions({
+    queryKey: ['skills', category, version, skillName, 'usages'],
+    queryFn: () =>
+      body(
+        api.GET('/api/skills/{category}/{version}/{skillName}/usages', {
+          params: { path: { category, version, skillName } },
+        }),
+      ),
+  });
+
+/** Takes a version out of use, or back into it. */
+export const setSkillActive = (
+  path: { category: string; version: string; skillName: string },
+  isActive: boolean,
+) =>
+  body(
+    isActive
+      ? api.POST('/admin/skills/{category}/{version}/{skillName}/activate', { params: { path } })
+      : api.POST('/admin/skills/{category}/{version}/{skillName}/deprecate', { params: { path } }),
+  );
+
+/** Accepts a run and answers with its job at once. */
+export const runSkill = (
+  path: { category: string; version: string; skillName: string },
+  agentId: string,
+  input: unknown,
+) =>
+  body(
+    api.POST('/api/{category}/{version}/{skillName}', {
+      params: { path, header: { 'x-agent-id': agentId } },
+      body: input,
+    }),
+  );

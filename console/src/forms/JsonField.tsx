@@ -1,51 +1,65 @@
-import { Field, TextArea } from '../ui/Field.tsx';
+import type { FieldProps } from '@rjsf/utils';
+import { useState } from 'react';
+import { TextArea } from '../ui/Field.tsx';
+import { aboutId, hintOf } from './hints.ts';
+import { FieldFrame } from './templates.tsx';
 
-/** An object as somebody writes it, or why it is none. */
-export function parseObject(
-  text: string,
-): { value: Record<string, unknown>; issue?: never } | { issue: string; value?: never } {
-  if (text.trim() === '') return { value: {} };
+/** For values of any shape: they are written as JSON, and what is no JSON is a text. */
+export function JsonField(props: FieldProps) {
+  const { fieldPathId, formData, schema, name, required, rawErrors, onChange, uiSchema } = props;
+  const [text, setText] = useState(() =>
+    formData === undefined
+      ? ''
+      : typeof formData === 'string' && !isJson(formData)
+        ? formData
+        : JSON.stringify(formData, null, 2),
+  );
+  const id = fieldPathId.$id;
+  const options = (uiSchema?.['ui:options'] ?? {}) as Record<string, unknown>;
+  const label = schema.title ?? (name || 'Input');
+  const isLabelled = uiSchema?.['ui:label'] !== false;
+  function write(next: string) {
+    setText(next);
+    onChange(read(next), fieldPathId.path, undefined, id);
+  }
+  return (
+    <FieldFrame
+      id={id}
+      label={isLabelled ? label : undefined}
+      isOptional={!required}
+      hint={hintOf(schema)}
+      errors={rawErrors}
+      beside={<span className="text-xs text-muted">JSON</span>}
+    >
+      <TextArea
+        id={id}
+        rows={3}
+        spellCheck={false}
+        className="field-sizing-content max-h-96 resize-y font-mono text-xs"
+        aria-describedby={aboutId(id)}
+        aria-invalid={rawErrors?.length ? true : undefined}
+        placeholder={options['standard'] === undefined ? '' : JSON.stringify(options['standard'])}
+        value={text}
+        onChange={({ target }) => write(target.value)}
+        {...(isLabelled ? {} : { 'aria-label': name })}
+      />
+      {text.trim() !== '' && !isJson(text) && (
+        <p className="text-xs text-warn-text">This is no JSON: it is sent as a text.</p>
+      )}
+    </FieldFrame>
+  );
+}
+
+function isJson(text: string): boolean {
   try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-      return { value: value as Record<string, unknown> };
-    }
-    return { issue: 'This is JSON, but not an object: write {"name": "value"}' };
-  } catch (error) {
-    return { issue: `This is not JSON yet: ${error instanceof Error ? error.message : error}` };
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
   }
 }
 
-export const jsonText = (value: unknown): string => JSON.stringify(value, null, 2);
-
-/** JSON to be written. */
-export function JsonField({
-  label,
-  value,
-  onValue,
-  hint,
-  error,
-  rows = 5,
-}: {
-  label: string;
-  value: string;
-  onValue: (text: string) => void;
-  hint?: string;
-  error?: string | undefined;
-  rows?: number;
-}) {
-  return (
-    <Field label={label} hint={hint} error={error}>
-      {(control) => (
-        <TextArea
-          {...control}
-          rows={rows}
-          spellCheck={false}
-          className="font-mono text-xs"
-          value={value}
-          onChange={(event) => onValue(event.target.value)}
-        />
-      )}
-    </Field>
-  );
+function read(text: string): unknown {
+  if (text.trim() === '') return undefined;
+  return isJson(text) ? (JSON.parse(text) as unknown) : text;
 }

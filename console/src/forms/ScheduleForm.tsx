@@ -14,7 +14,7 @@ import { Field, Input, issueOf } from '../ui/Field.tsx';
 import { AgentField, SkillField, skillNameOf, skillPath } from '../ui/Pickers.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
-import { JsonField, jsonText, parseObject } from './JsonField.tsx';
+import { jsonText, ObjectField, parseObject } from './ObjectField.tsx';
 import { useSettled } from './useSettled.ts';
 
 const shown = ['agent_id', 'skill_category', 'skill_name', 'skill_version', 'cron_expression'];
@@ -148,7 +148,7 @@ export function ScheduleForm({
             )}
           </div>
         </div>
-        <JsonField
+        <ObjectField
           label="Input"
           hint="What each run is given, as a JSON object."
           value={input}

@@ -14,7 +14,7 @@ import { AgentField, SkillField, skillNameOf, skillPath } from '../ui/Pickers.ts
 import { SecretOnce } from '../ui/SecretOnce.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
-import { JsonField, jsonText, parseObject } from './JsonField.tsx';
+import { jsonText, ObjectField, parseObject } from './ObjectField.tsx';
 
 const shown = [
   ...['name', 'agent_id', 'skill_category', 'skill_name', 'skill_version'],
@@ -145,7 +145,7 @@ export function TriggerForm({
             />
           )}
         </Field>
-        <JsonField
+        <ObjectField
           label="Input"
           hint="Lies under what the mapping gives, field by field."
           rows={3}

@@ -1,5 +1,142 @@
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { Pause, Play, Trash2 } from 'lucide-react';
+import { useState } from 'react';
+import { AgentFacts } from '../agents/AgentFacts.tsx';
+import { AgentJobs } from '../agents/AgentJobs.tsx';
+import { AgentSettings } from '../agents/AgentSettings.tsx';
+import { AgentStatus } from '../agents/AgentStatus.tsx';
+import { agentQuery, changeAgent, deleteAgent } from '../api/agents.ts';
+import type { Schema } from '../api/client.ts';
+import { liveMs } from '../api/queries.ts';
+import { Memories } from '../memories/Memories.tsx';
+import { Button } from '../ui/Button.tsx';
+import { Confirm } from '../ui/Dialog.tsx';
+import { Loaded } from '../ui/Loading.tsx';
 import { Page } from '../ui/Page.tsx';
+import { Tabs } from '../ui/Tabs.tsx';
+import { useAct } from '../ui/useAct.ts';
+import { Usage } from '../usage/Usage.tsx';
+
+const route = getRouteApi('/shell/agents/$agentId');
+const list = { label: 'Agents', to: '/agents' };
 
 export function AgentPage() {
-  return <Page title="Agent">{null}</Page>;
+  const { agentId } = route.useParams();
+  const query = useQuery({ ...agentQuery(agentId), refetchInterval: liveMs });
+  const agent = query.data;
+  return (
+    <Page
+      title={agent?.name || agentId}
+      parent={list}
+      about={agent && <AgentStatus status={agent.status} />}
+      actions={agent && <Acts agent={agent} />}
+    >
+      <Loaded query={query}>{(loaded) => <AgentTabs key={loaded.id} agent={loaded} />}</Loaded>
+    </Page>
+  );
+}
+
+function AgentTabs({ agent }: { agent: Schema<'Agent'> }) {
+  const { tab = 'settings', ...search } = route.useSearch();
+  const navigate = route.useNavigate();
+  return (
+    <Tabs
+      value={tab}
+      onValue={(next) => void navigate({ search: next === 'settings' ? {} : { tab: next } })}
+      tabs={[
+        {
+          value: 'settings',
+          label: 'Settings',
+          content: (
+            <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,1fr)_18rem]">
+              <AgentSettings agent={agent} />
+              <AgentFacts agent={agent} />
+            </div>
+          ),
+        },
+        {
+          value: 'use',
+          label: 'Use',
+          content: <Usage owner={{ kind: 'agent', id: agent.id }} noun="this agent" />,
+        },
+        {
+          value: 'memories',
+          label: 'Memories',
+          content: (
+            <Memories
+              agentId={agent.id}
+              search={search}
+              onSearch={(next, replace) =>
+                void navigate({ search: { tab: 'memories', ...next }, replace })
+              }
+            />
+          ),
+        },
+        { value: 'jobs', label: 'Jobs', content: <AgentJobs agentId={agent.id} /> },
+      ]}
+    />
+  );
+}
+
+/** Pause or resume, and delete. */
+function Acts({ agent }: { agent: Schema<'Agent'> }) {
+  const [asking, setAsking] = useState<'pause' | 'delete' | null>(null);
+  const navigate = useNavigate();
+  const { id, status } = agent;
+  const name = agent.name || id;
+  const change = useAct({
+    act: (next: 'active' | 'paused') => changeAgent(id, { status: next }),
+    done: (changed) => (changed.status === 'paused' ? `${name} is paused` : `${name} takes work`),
+    failed: `${name} was not changed`,
+    changes: [['agents']],
+    quiet: asking !== null,
+  });
+  const remove = useAct({
+    act: () => deleteAgent(id),
+    done: `${name} is deleted`,
+    changes: [['agents', 'page']],
+    quiet: true,
+  });
+  const close = () => setAsking(null);
+  return (
+    <>
+      {status === 'active' ? (
+        <Button icon={<Pause />} onClick={() => setAsking('pause')}>
+          Pause
+        </Button>
+      ) : (
+        <Button icon={<Play />} busy={change.isPending} onClick={() => change.mutate('active')}>
+          Resume
+        </Button>
+      )}
+      <Button look="danger" icon={<Trash2 />} onClick={() => setAsking('delete')}>
+        Delete
+      </Button>
+      <Confirm
+        open={asking === 'pause'}
+        onClose={close}
+        title={`Pause ${name}?`}
+        verb="Pause"
+        keep="Let it work"
+        act={() => change.mutateAsync('paused')}
+      >
+        It takes no new work: calls are refused with <code>agent_paused</code>, schedules skip their
+        slots. What it has taken already goes on to its end.
+      </Confirm>
+      <Confirm
+        open={asking === 'delete'}
+        onClose={close}
+        title={`Delete ${name}?`}
+        verb="Delete"
+        act={async () => {
+          await remove.mutateAsync();
+          await navigate({ to: '/agents', ignoreBlocker: true });
+        }}
+      >
+        With it go its memories, its webhooks and its budget, for good. Its jobs and conversations
+        stay. An agent that a schedule or a trigger names is not deleted.
+      </Confirm>
+    </>
+  );
 }

@@ -1,5 +1,96 @@
-import { Page } from '../ui/Page.tsx';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { Ban } from 'lucide-react';
+import { useState } from 'react';
+import { apiKeysQuery, stateOf } from '../api/api-keys.ts';
+import type { Schema } from '../api/client.ts';
+import { liveMs } from '../api/queries.ts';
+import { RevokeKey } from '../api-keys/RevokeKey.tsx';
+import { AdministratorOnly } from '../shell/AdministratorOnly.tsx';
+import { Button, ButtonLink } from '../ui/Button.tsx';
+import { CopyButton } from '../ui/Code.tsx';
+import { Empty, Loaded } from '../ui/Loading.tsx';
+import { Facts, Page, Section } from '../ui/Page.tsx';
+import { Status } from '../ui/Status.tsx';
+import { Tags } from '../ui/Tags.tsx';
+import { countText, Time, useNow } from '../ui/Time.tsx';
+import { Usage } from '../usage/Usage.tsx';
+
+const route = getRouteApi('/shell/api-keys/$keyId');
+const list = { label: 'API keys', to: '/api-keys' };
 
 export function ApiKeyPage() {
-  return <Page title="ApiKey">{null}</Page>;
+  return (
+    <AdministratorOnly title="API key">
+      <ApiKey />
+    </AdministratorOnly>
+  );
+}
+
+function ApiKey() {
+  const { keyId } = route.useParams();
+  const now = useNow();
+  const [isRevoking, setRevoking] = useState(false);
+  const query = useQuery({ ...apiKeysQuery(), refetchInterval: liveMs });
+  const apiKey = query.data?.find(({ id }) => id === keyId);
+  return (
+    <Page
+      title={apiKey?.client_name ?? 'API key'}
+      parent={list}
+      about={apiKey && <Status value={stateOf(apiKey, now)} />}
+      actions={
+        apiKey?.enabled && (
+          <Button look="danger" icon={<Ban />} onClick={() => setRevoking(true)}>
+            Revoke
+          </Button>
+        )
+      }
+    >
+      <Loaded query={query}>
+        {() =>
+          apiKey === undefined ? (
+            <Section>
+              <Empty
+                title="There is no such key"
+                action={<ButtonLink to="/api-keys">All API keys</ButtonLink>}
+              />
+            </Section>
+          ) : (
+            <>
+              <Section title="About">
+                <KeyFacts apiKey={apiKey} />
+              </Section>
+              <Usage owner={{ kind: 'api_key', id: apiKey.id }} noun="a job of this key" />
+            </>
+          )
+        }
+      </Loaded>
+      {apiKey && isRevoking && <RevokeKey apiKey={apiKey} onClose={() => setRevoking(false)} />}
+    </Page>
+  );
+}
+
+function KeyFacts({ apiKey }: { apiKey: Schema<'ApiKey'> }) {
+  const { id, organization_id, scopes, rate_limit, created_at, expires_at } = apiKey;
+  return (
+    <Facts
+      facts={[
+        [
+          'Id',
+          <span key="id" className="-my-1.5 flex items-center gap-1">
+            <span className="min-w-0 truncate font-mono text-xs">{id}</span>
+            <CopyButton text={id} label="Copy id" />
+          </span>,
+        ],
+        ['Organization', organization_id],
+        [
+          'Scopes',
+          scopes.includes('*') ? 'All skills' : <Tags key="scopes" values={scopes} most={50} />,
+        ],
+        ['Limit', `${countText(rate_limit)} requests a minute`],
+        ['Created', <Time key="created" value={created_at} />],
+        ['Expires', expires_at === null ? 'never' : <Time key="expires" value={expires_at} />],
+      ]}
+    />
+  );
 }

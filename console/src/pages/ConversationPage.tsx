@@ -1,5 +1,149 @@
-import { Page } from '../ui/Page.tsx';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { MessagesSquare } from 'lucide-react';
+import {
+  conversationQuery,
+  messagesPageSize,
+  messagesQuery,
+  tokenUsageQuery,
+} from '../api/conversations.ts';
+import { type JobListItem, jobsQuery } from '../api/jobs.ts';
+import { liveMs } from '../api/queries.ts';
+import { LiveAnswer } from '../conversations/LiveAnswer.tsx';
+import { Transcript } from '../conversations/Transcript.tsx';
+import { JobsTable } from '../jobs/JobsTable.tsx';
+import { ButtonLink } from '../ui/Button.tsx';
+import { Id } from '../ui/Id.tsx';
+import { Empty, Loaded } from '../ui/Loading.tsx';
+import { Page, Section } from '../ui/Page.tsx';
+import { Pagination } from '../ui/Pagination.tsx';
+import { Status } from '../ui/Status.tsx';
+import { Strip } from '../ui/Strip.tsx';
+import { countText, Time } from '../ui/Time.tsx';
+
+const route = getRouteApi('/shell/conversations/$conversationId');
+const parent = { label: 'Conversations', to: '/conversations' };
+/** Of its jobs, the newest. */
+const jobsMax = 10;
 
 export function ConversationPage() {
-  return <Page title="Conversation">{null}</Page>;
+  const { conversationId } = route.useParams();
+  const conversation = useQuery({
+    ...conversationQuery(conversationId),
+    refetchInterval: liveMs,
+  });
+  const jobs = useQuery({
+    ...jobsQuery({ conversation_id: conversationId, include: 'timing', limit: jobsMax }),
+    refetchInterval: liveMs,
+  });
+  return (
+    <Page
+      title="Conversation"
+      parent={parent}
+      about={conversation.data && <Status value={conversation.data.status} />}
+    >
+      <Loaded query={conversation}>
+        {({ agent_id, user_id, trigger_type, created_at, updated_at, token_stats, status }) => (
+          <>
+            <Strip
+              facts={[
+                [
+                  'Agent',
+                  <Link
+                    key="agent"
+                    to="/agents/$agentId"
+                    params={{ agentId: agent_id }}
+                    className="text-accent-text hover:underline"
+                  >
+                    {agent_id}
+                  </Link>,
+                ],
+                ['User', user_id],
+                ['Trigger', trigger_type],
+                ['Started', <Time key="started" value={created_at} />],
+                ['Changed', <Time key="changed" value={updated_at} />],
+                [
+                  'Tokens',
+                  `${countText(token_stats.prompt_tokens)} in · ${countText(token_stats.completion_tokens)} out`,
+                ],
+                ['Id', <Id key="id" value={conversationId} label="conversation id" />],
+              ]}
+            />
+            <Messages
+              conversationId={conversationId}
+              isActive={status === 'active'}
+              running={jobs.data?.data.find((job) => job.status === 'active')}
+            />
+            <Section
+              title="Jobs"
+              flush
+              actions={
+                (jobs.data?.total ?? 0) > jobsMax && (
+                  <ButtonLink
+                    to="/jobs"
+                    search={{ conversation_id: conversationId }}
+                    look="quiet"
+                    size="small"
+                  >
+                    All {countText(jobs.data?.total ?? 0)}
+                  </ButtonLink>
+                )
+              }
+            >
+              <Loaded query={jobs}>
+                {({ data }) => <JobsTable caption="Jobs of this conversation" jobs={data} brief />}
+              </Loaded>
+            </Section>
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+function Messages({
+  conversationId,
+  isActive,
+  running,
+}: {
+  conversationId: string;
+  isActive: boolean;
+  running: JobListItem | undefined;
+}) {
+  const { page = 1 } = route.useSearch();
+  const navigate = route.useNavigate();
+  const refetchInterval = isActive && liveMs;
+  const messages = useQuery({ ...messagesQuery(conversationId, page), refetchInterval });
+  const usage = useQuery({ ...tokenUsageQuery(conversationId), refetchInterval });
+  return (
+    <Section title="Transcript" flush>
+      <Loaded query={messages}>
+        {({ data, total }) => (
+          <>
+            <div className="p-4">
+              {total === 0 && !running ? (
+                <Empty icon={<MessagesSquare />} title="Nothing was said">
+                  Messages go when the job that they are of is no longer kept.
+                </Empty>
+              ) : (
+                <Transcript messages={data} usage={usage.data}>
+                  {running && page * messagesPageSize >= total && (
+                    <LiveAnswer jobId={running.job_id} known={new Set(data.map(({ id }) => id))} />
+                  )}
+                </Transcript>
+              )}
+            </div>
+            {total > messagesPageSize && (
+              <Pagination
+                page={page}
+                total={total}
+                size={messagesPageSize}
+                onPage={(next) => void navigate({ search: { page: next } })}
+              />
+            )}
+          </>
+        )}
+      </Loaded>
+    </Section>
+  );
 }

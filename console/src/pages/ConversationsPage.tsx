@@ -1,5 +1,157 @@
-import { Page } from '../ui/Page.tsx';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { MessagesSquare } from 'lucide-react';
+import { agentsQuery } from '../api/agents.ts';
+import type { Schema } from '../api/client.ts';
+import { conversationsQuery } from '../api/conversations.ts';
+import { liveMs } from '../api/queries.ts';
+import { Button, ButtonLink } from '../ui/Button.tsx';
+import { FilterSelect, Filters, FilterText } from '../ui/Filters.tsx';
+import { Empty, Loaded } from '../ui/Loading.tsx';
+import { Page, Section } from '../ui/Page.tsx';
+import { Pagination, pageSize } from '../ui/Pagination.tsx';
+import { Status } from '../ui/Status.tsx';
+import { changed } from '../ui/search.ts';
+import { aboveRowLink, type Column, rowLink, Table } from '../ui/Table.tsx';
+import { Time } from '../ui/Time.tsx';
+
+const route = getRouteApi('/shell/conversations');
+const statuses = ['active', 'completed', 'failed'].map((value) => ({ value }));
+const triggers = ['api', 'scheduled', 'webhook'].map((value) => ({ value }));
+
+type Asked = Parameters<typeof conversationsQuery>[0];
+
+const columns: readonly Column<Schema<'ListedConversation'>>[] = [
+  { header: 'Status', cell: ({ status }) => <Status value={status} /> },
+  {
+    header: 'Conversation',
+    grows: true,
+    cell: ({ id }) => (
+      <Link
+        to="/conversations/$conversationId"
+        params={{ conversationId: id }}
+        className={`${rowLink} font-mono text-xs`}
+      >
+        {id}
+      </Link>
+    ),
+  },
+  {
+    header: 'Agent',
+    cell: ({ agent_id }) => (
+      <Link
+        to="/agents/$agentId"
+        params={{ agentId: agent_id }}
+        className={`${aboveRowLink} hover:underline`}
+      >
+        {agent_id}
+      </Link>
+    ),
+  },
+  { header: 'User', from: 'md', cell: ({ user_id }) => user_id },
+  { header: 'Trigger', from: 'md', cell: ({ trigger_type }) => trigger_type },
+  {
+    header: 'Started',
+    from: 'sm',
+    align: 'right',
+    cell: ({ created_at }) => <Time value={created_at} />,
+  },
+  { header: 'Changed', align: 'right', cell: ({ updated_at }) => <Time value={updated_at} /> },
+];
 
 export function ConversationsPage() {
-  return <Page title="Conversations">{null}</Page>;
+  const { page = 1, ...filters } = route.useSearch();
+  const navigate = route.useNavigate();
+  const agents = useQuery(agentsQuery()).data?.data ?? [];
+  const conversations = useQuery({
+    ...conversationsQuery({
+      ...(filters as Asked),
+      limit: pageSize,
+      offset: (page - 1) * pageSize,
+    }),
+    refetchInterval: liveMs,
+  });
+  const isFiltered = Object.keys(filters).length > 0;
+  const clear = () => void navigate({ search: {} });
+  const set = (change: { [K in keyof typeof filters]: string | undefined }) =>
+    void navigate({ search: (before) => changed(before, change) });
+  return (
+    <Page title="Conversations">
+      <Filters label="Filter conversations" clear={isFiltered ? clear : undefined}>
+        <FilterSelect
+          label="Status"
+          value={filters.status}
+          onValue={(status) => set({ status })}
+          options={statuses}
+        />
+        <FilterSelect
+          label="Agent"
+          value={filters.agent_id}
+          onValue={(agent_id) => set({ agent_id })}
+          options={agents.map(({ id }) => ({ value: id }))}
+        />
+        <FilterSelect
+          label="Trigger"
+          value={filters.trigger_type}
+          onValue={(trigger_type) => set({ trigger_type })}
+          options={triggers}
+        />
+        <FilterText label="User" value={filters.user_id} onValue={(user_id) => set({ user_id })} />
+      </Filters>
+      <Section flush>
+        <Loaded query={conversations} lines={12}>
+          {({ data, total }) =>
+            total === 0 ? (
+              <None isFiltered={isFiltered} clear={clear} />
+            ) : (
+              <>
+                <Table
+                  caption="Conversations, newest first"
+                  columns={columns}
+                  rows={data}
+                  rowKey={({ id }) => id}
+                />
+                <Pagination
+                  page={page}
+                  total={total}
+                  onPage={(next) =>
+                    void navigate({ search: (before) => ({ ...before, page: next }) })
+                  }
+                />
+              </>
+            )
+          }
+        </Loaded>
+      </Section>
+    </Page>
+  );
+}
+
+function None({ isFiltered, clear }: { isFiltered: boolean; clear: () => void }) {
+  return isFiltered ? (
+    <Empty
+      icon={<MessagesSquare />}
+      title="No conversation is like that"
+      action={<Button onClick={clear}>Clear the filters</Button>}
+    >
+      None of the conversations that are kept has all of what is chosen above.
+    </Empty>
+  ) : (
+    <Empty
+      icon={<MessagesSquare />}
+      title="There is no conversation yet"
+      action={
+        <ButtonLink
+          to="/skills/$category/$version/$name"
+          params={{ category: 'agent', version: 'v1.0', name: 'run-task' }}
+          search={{ tab: 'run' }}
+          look="primary"
+        >
+          Give an agent a task
+        </ButtonLink>
+      }
+    >
+      Every job is part of one: what it was given, what models and tools said, and what came of it.
+    </Empty>
+  );
 }

@@ -1,5 +1,149 @@
-import { Page } from '../ui/Page.tsx';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { hasEnded, type Job } from '../api/jobs.ts';
+import type { JobEvent } from '../api/stream.ts';
+import { Deliveries } from '../jobs/Deliveries.tsx';
+import { JobActions } from '../jobs/JobActions.tsx';
+import { JobOverview } from '../jobs/JobOverview.tsx';
+import { Logs } from '../jobs/Logs.tsx';
+import { Progress } from '../jobs/Progress.tsx';
+import { useRunningJob } from '../jobs/useRunningJob.ts';
+import { Json } from '../ui/Code.tsx';
+import { Loaded } from '../ui/Loading.tsx';
+import { Page, Section } from '../ui/Page.tsx';
+import { skillPath } from '../ui/Pickers.tsx';
+import { Status } from '../ui/Status.tsx';
+import { Strip } from '../ui/Strip.tsx';
+import { Tabs } from '../ui/Tabs.tsx';
+import { countText, Duration, Time, useNow } from '../ui/Time.tsx';
+
+const route = getRouteApi('/shell/jobs/$jobId');
+const parent = { label: 'Jobs', to: '/jobs' };
+const link = 'text-accent-text hover:underline';
 
 export function JobPage() {
-  return <Page title="Job">{null}</Page>;
+  const { jobId } = route.useParams();
+  const { tab = 'overview' } = route.useSearch();
+  const navigate = route.useNavigate();
+  const { job: query, steps, events } = useRunningJob(jobId);
+  const job = query.data;
+  if (job === undefined) {
+    return (
+      <Page title="Job" parent={parent}>
+        <Loaded query={query}>{() => null}</Loaded>
+      </Page>
+    );
+  }
+  return (
+    <Page
+      title={skillPath(job)}
+      parent={parent}
+      about={<Status value={job.status} />}
+      actions={<JobActions job={job} />}
+    >
+      <Head job={job} />
+      <Now job={job} events={events} />
+      <Tabs
+        value={tab}
+        onValue={(next) =>
+          void navigate({ search: next === 'overview' ? {} : { tab: next }, replace: true })
+        }
+        tabs={[
+          {
+            value: 'overview',
+            label: 'Overview',
+            content: <JobOverview job={job} steps={steps} events={events} />,
+          },
+          {
+            value: 'logs',
+            label: 'Logs',
+            content: (
+              <Section flush>
+                <Logs events={events} isLive={!hasEnded(job)} />
+              </Section>
+            ),
+          },
+          { value: 'deliveries', label: 'Deliveries', content: <Deliveries jobId={jobId} /> },
+          {
+            value: 'raw',
+            label: 'Raw',
+            content: <Json label="The job as JSON" value={job} tall />,
+          },
+        ]}
+      />
+    </Page>
+  );
+}
+
+function Head({ job }: { job: Job }) {
+  const { skill_category: category, skill_version: version, skill_name: name } = job;
+  return (
+    <Strip
+      facts={[
+        [
+          'Skill',
+          <Link
+            key="skill"
+            to="/skills/$category/$version/$name"
+            params={{ category, version, name }}
+            className={link}
+          >
+            {name}
+          </Link>,
+        ],
+        [
+          'Agent',
+          <Link
+            key="agent"
+            to="/agents/$agentId"
+            params={{ agentId: job.agent_id }}
+            className={link}
+          >
+            {job.agent_id}
+          </Link>,
+        ],
+        [
+          'Conversation',
+          <Link
+            key="conversation"
+            to="/conversations/$conversationId"
+            params={{ conversationId: job.conversation_id }}
+            className={link}
+          >
+            Transcript
+          </Link>,
+        ],
+        ['Trigger', job.trigger_type],
+        ['Accepted', <Time key="accepted" value={job.created_at} />],
+        ['Took', <Took key="took" job={job} />],
+        job.attempt > 1 && ['Attempt', `${job.attempt} of ${job.max_attempts}`],
+        job.token_stats.total_tokens !== 0 && ['Tokens', countText(job.token_stats.total_tokens)],
+      ]}
+    />
+  );
+}
+
+/** From being accepted to its end, with all waits and attempts. */
+function Took({ job }: { job: Job }) {
+  const start = Date.parse(job.created_at);
+  if (job.finished_at !== null) return <Duration ms={Date.parse(job.finished_at) - start} />;
+  return <SoFar start={start} />;
+}
+
+function SoFar({ start }: { start: number }) {
+  return <Duration ms={Math.max(0, useNow() - start)} />;
+}
+
+/** How far a running job is, as the stream said last. */
+function Now({ job, events }: { job: Job; events: readonly JobEvent[] }) {
+  if (hasEnded(job)) return null;
+  const last = events.findLast(({ type }) => type === 'progress')?.data as Job['progress'];
+  const progress = last ?? job.progress;
+  if (job.status === 'queued' && Date.parse(job.run_at) > Date.now()) {
+    return (
+      <p className="text-[13px] text-muted">
+        It is {job.attempt > 0 ? 'tried again' : 'due'} <Time value={job.run_at} />.
+      </p>
+    );
+  }
+  return progress && <Progress {...progress} />;
 }

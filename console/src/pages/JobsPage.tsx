@@ -1,5 +1,109 @@
-import { Page } from '../ui/Page.tsx';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { ListChecks } from 'lucide-react';
+import { type JobFilters as Asked, jobsQuery } from '../api/jobs.ts';
+import { liveMs } from '../api/queries.ts';
+import { JobFilters, type JobSearch, windows } from '../jobs/JobFilters.tsx';
+import { JobsTable } from '../jobs/JobsTable.tsx';
+import { Button, ButtonLink } from '../ui/Button.tsx';
+import { Code } from '../ui/Code.tsx';
+import { Empty, Loaded } from '../ui/Loading.tsx';
+import { Page, Section } from '../ui/Page.tsx';
+import { Pagination, pageSize } from '../ui/Pagination.tsx';
+import { skillNameOf } from '../ui/Pickers.tsx';
+import { changed } from '../ui/search.ts';
+
+const route = getRouteApi('/shell/jobs');
+
+/** What is asked for a url. The platform judges the values: a url can say anything. */
+function askedFor({ skill, since: _, ...words }: JobSearch, page: number): Asked {
+  return {
+    ...(words as Asked),
+    ...(skill === undefined ? {} : skillNameOf(skill)),
+    include: 'timing',
+    limit: pageSize,
+    offset: (page - 1) * pageSize,
+  };
+}
 
 export function JobsPage() {
-  return <Page title="Jobs">{null}</Page>;
+  const { page = 1, ...filters } = route.useSearch();
+  const navigate = route.useNavigate();
+  const jobs = useQuery({
+    ...jobsQuery(askedFor(filters, page), windows[filters.since ?? '']?.ms),
+    refetchInterval: liveMs,
+  });
+  const isFiltered = Object.keys(filters).length > 0;
+  const clear = () => void navigate({ search: {} });
+  return (
+    <Page
+      title="Jobs"
+      actions={
+        <ButtonLink to="/skills" look="secondary">
+          Run a skill
+        </ButtonLink>
+      }
+    >
+      <JobFilters
+        search={filters}
+        clear={isFiltered ? clear : undefined}
+        onSearch={(change) => void navigate({ search: (before) => changed(before, change) })}
+      />
+      <Section flush>
+        <Loaded query={jobs} lines={12}>
+          {({ data, total }) =>
+            total === 0 ? (
+              <None isFiltered={isFiltered} clear={clear} />
+            ) : (
+              <>
+                <JobsTable caption="Jobs, newest first" jobs={data} />
+                <Pagination
+                  page={page}
+                  total={total}
+                  onPage={(next) =>
+                    void navigate({ search: (before) => ({ ...before, page: next }) })
+                  }
+                />
+              </>
+            )
+          }
+        </Loaded>
+      </Section>
+    </Page>
+  );
 }
+
+function None({ isFiltered, clear }: { isFiltered: boolean; clear: () => void }) {
+  if (isFiltered) {
+    return (
+      <Empty
+        icon={<ListChecks />}
+        title="No job is like that"
+        action={<Button onClick={clear}>Clear the filters</Button>}
+      >
+        None of the jobs that are kept has all of what is chosen above.
+      </Empty>
+    );
+  }
+  return (
+    <Empty
+      icon={<ListChecks />}
+      title="No job has run yet"
+      action={
+        <ButtonLink to="/skills" look="primary">
+          Run a skill
+        </ButtonLink>
+      }
+    >
+      <p className="mb-3">Every run of a skill is a job. Run one here, or with an API key:</p>
+      <div className="text-left">
+        <Code label="Command" text={firstCall()} />
+      </div>
+    </Empty>
+  );
+}
+
+const firstCall = () =>
+  `curl -s ${location.origin}/api/util/v1.0/echo \\
+  -H "x-api-key: $KEY" -H 'content-type: application/json' \\
+  -d '{"text": "hello"}'`;

@@ -1,5 +1,59 @@
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { agentsQuery } from '../api/agents.ts';
+import { Memories } from '../memories/Memories.tsx';
+import { ButtonLink } from '../ui/Button.tsx';
+import { Select } from '../ui/Field.tsx';
+import { Loaded } from '../ui/Loading.tsx';
 import { Page } from '../ui/Page.tsx';
 
+const route = getRouteApi('/shell/memories');
+
 export function MemoriesPage() {
-  return <Page title="Memories">{null}</Page>;
+  const { agent_id, ...search } = route.useSearch();
+  const navigate = route.useNavigate();
+  const query = useQuery(agentsQuery());
+  // Every organization begins with an agent; what an agent is called says nothing of the others.
+  const chosen = agent_id ?? query.data?.data.at(-1)?.id;
+  return (
+    <Page
+      title="Memories"
+      actions={
+        chosen && (
+          <>
+            <Select
+              aria-label="Agent"
+              value={chosen}
+              className="w-auto max-w-56"
+              onChange={({ target }) => void navigate({ search: { agent_id: target.value } })}
+            >
+              {[...new Set([...(query.data?.data.map(({ id }) => id) ?? []), chosen])].map((id) => (
+                <option key={id} value={id}>
+                  {id}
+                </option>
+              ))}
+            </Select>
+            <ButtonLink to="/agents/$agentId" params={{ agentId: chosen }} look="quiet">
+              The agent
+            </ButtonLink>
+          </>
+        )
+      }
+    >
+      <Loaded query={query}>
+        {() =>
+          chosen && (
+            <Memories
+              key={chosen}
+              agentId={chosen}
+              search={search}
+              onSearch={(next, replace) =>
+                void navigate({ search: { agent_id: chosen, ...next }, replace })
+              }
+            />
+          )
+        }
+      </Loaded>
+    </Page>
+  );
 }

@@ -1,5 +1,94 @@
-import { Page } from '../ui/Page.tsx';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { jobsQuery } from '../api/jobs.ts';
+import { liveMs } from '../api/queries.ts';
+import { statisticsQuery, type Window } from '../api/statistics.ts';
+import { ActiveJobs } from '../overview/ActiveJobs.tsx';
+import { Charts } from '../overview/Charts.tsx';
+import { FirstSteps } from '../overview/FirstSteps.tsx';
+import { NextSchedules } from '../overview/NextSchedules.tsx';
+import { FailingSkills, SlowestSkills } from '../overview/SkillTables.tsx';
+import { Tiles } from '../overview/Tiles.tsx';
+import { WebhooksInTrouble } from '../overview/WebhooksInTrouble.tsx';
+import { Choice } from '../ui/Choice.tsx';
+import { Loaded } from '../ui/Loading.tsx';
+import { Page, Section } from '../ui/Page.tsx';
 
+const route = getRouteApi('/shell/');
+const windows = [
+  { value: 'hour', label: 'Last hour' },
+  { value: 'day', label: 'Last day' },
+] as const;
+
+/** How it goes, at a glance; on a platform that has not run anything yet, how to begin. */
 export function OverviewPage() {
-  return <Page title="Overview">{null}</Page>;
+  const { window: wanted, chart } = route.useSearch();
+  const navigate = route.useNavigate();
+  const window: Window = wanted === 'day' ? 'day' : 'hour';
+  const statistics = useQuery(statisticsQuery(window));
+  const ever = useQuery({ ...jobsQuery({ limit: 1 }), refetchInterval: liveMs });
+  const isNew = ever.data?.total === 0;
+  return (
+    <Page
+      title="Overview"
+      actions={
+        isNew || (
+          <Choice
+            label="Time"
+            value={window}
+            choices={windows}
+            onValue={(value) =>
+              void navigate({ search: (before) => ({ ...before, window: value }), replace: true })
+            }
+          />
+        )
+      }
+    >
+      {isNew && <FirstSteps />}
+      <Loaded query={statistics}>
+        {(data) => (
+          <>
+            <Tiles statistics={data} />
+            {!isNew && (
+              <Charts
+                statistics={data}
+                second={chart === 'tokens' ? 'tokens' : 'duration'}
+                onSecond={(value) =>
+                  void navigate({
+                    search: (before) => ({ ...before, chart: value }),
+                    replace: true,
+                  })
+                }
+              />
+            )}
+          </>
+        )}
+      </Loaded>
+      {!isNew && (
+        <>
+          <Section title="Running now" flush>
+            <ActiveJobs />
+          </Section>
+          <div className="grid gap-5 lg:grid-cols-2">
+            <Section title="Most failing skills" flush>
+              <Loaded query={statistics}>
+                {({ skills }) => <FailingSkills skills={skills} />}
+              </Loaded>
+            </Section>
+            <Section title="Slowest skills" flush>
+              <Loaded query={statistics}>
+                {({ skills }) => <SlowestSkills skills={skills} />}
+              </Loaded>
+            </Section>
+            <Section title="Webhooks in trouble" flush>
+              <WebhooksInTrouble />
+            </Section>
+            <Section title="Next schedules" flush>
+              <NextSchedules />
+            </Section>
+          </div>
+        </>
+      )}
+    </Page>
+  );
 }

@@ -1,5 +1,154 @@
-import { Page } from '../ui/Page.tsx';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { Puzzle } from 'lucide-react';
+import type { Schema } from '../api/client.ts';
+import { allSkillsQuery, skillsQuery } from '../api/skills.ts';
+import { statisticsQuery } from '../api/statistics.ts';
+import { useIsAdministrator } from '../shell/session.ts';
+import { Button } from '../ui/Button.tsx';
+import { Input } from '../ui/Field.tsx';
+import { Empty, Loaded } from '../ui/Loading.tsx';
+import { Page, Section } from '../ui/Page.tsx';
+import { Status, Tag } from '../ui/Status.tsx';
+import { type Column, rowLink, Table } from '../ui/Table.tsx';
+import { countText } from '../ui/Time.tsx';
 
+type Skill = Schema<'ListedSkill'>;
+
+const route = getRouteApi('/shell/skills');
+
+/** Every version that there is, by category; deprecated ones are for the administrator to see. */
 export function SkillsPage() {
-  return <Page title="Skills">{null}</Page>;
+  const { q = '' } = route.useSearch();
+  const navigate = route.useNavigate();
+  const isAdministrator = useIsAdministrator();
+  const query = useQuery(isAdministrator ? allSkillsQuery() : skillsQuery());
+  const runs = useRuns();
+  const search = (text: string) =>
+    void navigate({ search: text === '' ? {} : { q: text }, replace: true });
+  return (
+    <Page
+      title="Skills"
+      actions={
+        <Input
+          type="search"
+          aria-label="Search skills"
+          placeholder="Search"
+          className="sm:w-64"
+          value={q}
+          onChange={(event) => search(event.target.value)}
+        />
+      }
+    >
+      <Loaded query={query}>
+        {(skills) => {
+          const categories = Map.groupBy(
+            skills.filter((skill) => isFound(skill, q)),
+            ({ category }) => category,
+          );
+          if (categories.size === 0) return <None q={q} onClear={() => search('')} />;
+          return [...categories].map(([category, found]) => (
+            <Section
+              key={category}
+              title={category}
+              actions={<span className="text-xs text-muted tabular-nums">{found.length}</span>}
+              flush
+            >
+              <Table
+                caption={`Skills of the category ${category}`}
+                rows={found}
+                rowKey={({ id }) => id}
+                columns={columns(runs)}
+              />
+            </Section>
+          ));
+        }}
+      </Loaded>
+    </Page>
+  );
+}
+
+const keyOf = ({ category, version, skill_name }: Skill) => `${category}/${version}/${skill_name}`;
+
+/** How often each version ran in the last day. */
+function useRuns(): ReadonlyMap<string, number> {
+  const { data } = useQuery(statisticsQuery('day'));
+  return new Map(
+    data?.skills.map((one) => [
+      `${one.skill_category}/${one.skill_version}/${one.skill_name}`,
+      one.completed + one.failed + one.cancelled,
+    ]),
+  );
+}
+
+function isFound(skill: Skill, q: string): boolean {
+  const text = `${keyOf(skill)} ${skill.display_name} ${skill.description}`.toLowerCase();
+  return q
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
+}
+
+const columns = (runs: ReadonlyMap<string, number>): Column<Skill>[] => [
+  {
+    header: 'Skill',
+    cell: (skill) => (
+      <div className="sm:w-44">
+        <Link
+          to="/skills/$category/$version/$name"
+          params={{ category: skill.category, version: skill.version, name: skill.skill_name }}
+          className={rowLink}
+        >
+          {skill.display_name}
+        </Link>
+        <p className="truncate font-mono text-xs text-muted">{skill.skill_name}</p>
+      </div>
+    ),
+  },
+  {
+    header: 'What it does',
+    from: 'sm',
+    grows: true,
+    cell: ({ description }) => (
+      <span title={description} className="text-muted">
+        {description}
+      </span>
+    ),
+  },
+  {
+    header: 'Version',
+    cell: ({ version, is_active }) => (
+      <span className="flex items-center gap-2">
+        <Tag>{version}</Tag>
+        {!is_active && <Status value="inactive" />}
+      </span>
+    ),
+  },
+  {
+    header: 'Runs, last day',
+    align: 'right',
+    cell: (skill) => countText(runs.get(keyOf(skill)) ?? 0),
+  },
+];
+
+function None({ q, onClear }: { q: string; onClear: () => void }) {
+  if (q !== '') {
+    return (
+      <Section>
+        <Empty
+          icon={<Puzzle />}
+          title={`No skill has “${q}”`}
+          action={<Button onClick={onClear}>Show all</Button>}
+        />
+      </Section>
+    );
+  }
+  return (
+    <Section>
+      <Empty icon={<Puzzle />} title="There are no skills">
+        Put your own modules, or folders with a SKILL.md, into a directory, name it in{' '}
+        <code className="font-mono">SKILLS_DIR</code>, and start the platform again.
+      </Empty>
+    </Section>
+  );
 }

@@ -1,5 +1,30 @@
+import { AdministratorOnly } from '../shell/AdministratorOnly.tsx';
+import { useSession } from '../shell/session.ts';
+import { AllUsage } from '../system/AllUsage.tsx';
+import { Credentials } from '../system/Credentials.tsx';
+import { HealthNow } from '../system/HealthNow.tsx';
+import { References } from '../system/References.tsx';
 import { Page } from '../ui/Page.tsx';
 
+/** How the platform is, and what is set up for all of it. */
 export function SystemPage() {
-  return <Page title="System">{null}</Page>;
+  return (
+    <AdministratorOnly title="System">
+      <System />
+    </AdministratorOnly>
+  );
+}
+
+function System() {
+  const { organization_id } = useSession();
+  return (
+    <Page title="System">
+      <div className="grid items-stretch gap-4 lg:grid-cols-2">
+        <HealthNow />
+        <References />
+      </div>
+      <Credentials key={organization_id} organizationId={organization_id} />
+      <AllUsage />
+    </Page>
+  );
 }

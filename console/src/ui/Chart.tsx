@@ -9,7 +9,7 @@ export interface Series {
   /** A colour of styles.css: `good`, `bad`, `accent`, … */
   readonly colour: string;
   readonly values: readonly (number | null)[];
-  /** Filled from the axis up, or a line. */
+  /** Bars stand upon those of the series that follow; a line is filled down to the axis. */
   readonly look?: 'bars' | 'line';
 }
 
@@ -49,7 +49,7 @@ export function Chart({
   const plot = useRef<uPlot | null>(null);
   const isDark = useTheme();
   const shape = series.map(({ name, colour, look }) => `${name}/${colour}/${look}`).join();
-  const data = [times, ...series.map(({ values }) => values)] as unknown as uPlot.AlignedData;
+  const data = [times, ...heights(series)] as unknown as uPlot.AlignedData;
   const latest = useRef({ data, series, format });
   latest.current = { data, series, format };
 
@@ -161,6 +161,17 @@ export function Chart({
       </table>
     </figure>
   );
+}
+
+/** How high each value is drawn: bars are drawn the tallest first, so that each shows its own part. */
+function heights(series: readonly Series[]): readonly (readonly (number | null)[])[] {
+  return series.map(({ look, values }, i) => {
+    if (look !== 'bars') return values;
+    const below = series.slice(i + 1).filter((other) => other.look === 'bars');
+    return values.map(
+      (value, at) => (value ?? 0) + below.reduce((sum, other) => sum + (other.values[at] ?? 0), 0),
+    );
+  });
 }
 
 const timeText = (seconds: number) => new Date(seconds * 1000).toISOString().slice(11, 16);

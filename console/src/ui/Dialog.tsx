@@ -61,6 +61,7 @@ export function Confirm({
   title,
   children,
   verb,
+  keep = 'Keep it',
   act,
 }: {
   open: boolean;
@@ -70,6 +71,8 @@ export function Confirm({
   children: ReactNode;
   /** What the button says: `Delete`, `Revoke`. */
   verb: string;
+  /** What the other button says. */
+  keep?: string;
   act: () => Promise<unknown>;
 }) {
   const [busy, setBusy] = useState(false);
@@ -101,7 +104,7 @@ export function Confirm({
             </div>
           )}
           <div className="mt-5 flex justify-end gap-2">
-            <AlertDialog.Close render={<Button>Keep it</Button>} />
+            <AlertDialog.Close render={<Button>{keep}</Button>} />
             <Button look="danger" busy={busy} onClick={() => void confirm()}>
               {verb}
             </Button>

@@ -49,6 +49,7 @@ export function Field({
       {(hint || error) && (
         <div
           id={about}
+          role={error ? 'alert' : undefined}
           className={classes('text-xs leading-relaxed', error ? 'text-bad-text' : 'text-muted')}
         >
           {error ?? hint}

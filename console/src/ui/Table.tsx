@@ -10,6 +10,8 @@ export interface Column<Row> {
   readonly from?: 'sm' | 'md' | 'lg';
   /** Takes the room that is left, and is cut where there is none. */
   readonly grows?: boolean;
+  /** The header is for those alone who do not see the page: of a column of buttons. */
+  readonly isHeaderHidden?: boolean;
 }
 
 const shownFrom = { sm: 'max-sm:hidden', md: 'max-md:hidden', lg: 'max-lg:hidden' };
@@ -52,7 +54,11 @@ export function Table<Row>({
                 scope="col"
                 className={classes(cellClasses(column), 'py-2 font-medium')}
               >
-                {column.header}
+                {column.isHeaderHidden ? (
+                  <span className="sr-only">{column.header}</span>
+                ) : (
+                  column.header
+                )}
               </th>
             ))}
           </tr>

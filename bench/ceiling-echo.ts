@@ -1,0 +1,46 @@
+/** What both bare ceilings take and answer: `POST /api/util/v1.0/echo` as the product has it. */
+import { randomUUIDv7 } from 'node:crypto';
+import type { FastifyInstance } from 'fastify';
+
+/** A job as a ceiling records it. */
+export interface Job {
+  readonly id: string;
+  readonly conversationId: string;
+  readonly input: string;
+  readonly createdAt: number;
+}
+
+const body = {
+  type: 'object',
+  required: ['text'],
+  additionalProperties: false,
+  properties: { text: { type: 'string' } },
+};
+
+/** Answers 202 once `record` says that the job is recorded. */
+export function takeEchoes(server: FastifyInstance, record: (job: Job) => Promise<void>): void {
+  server.post('/api/util/v1.0/echo', { schema: { body } }, async (request, reply) => {
+    const job: Job = {
+      id: randomUUIDv7(),
+      conversationId: randomUUIDv7(),
+      input: JSON.stringify(request.body),
+      createdAt: Date.now(),
+    };
+    await record(job);
+    reply.code(202);
+    return {
+      job_id: job.id,
+      status: 'queued',
+      conversation_id: job.conversationId,
+      created_at: new Date(job.createdAt).toISOString(),
+    };
+  });
+}
+
+/** Tells how many jobs have completed, in the product's words. */
+export function tellCompleted(server: FastifyInstance, completed: () => number): void {
+  server.get(
+    '/metrics',
+    () => `service_completed_jobs_total{queue="skill-execution"} ${completed()}\n`,
+  );
+}

@@ -1,0 +1,157 @@
+/** What an agent is and is told. Only what one has changed is sent. */
+import { useBlocker } from '@tanstack/react-router';
+import { useState } from 'react';
+import { changeAgent } from '../api/agents.ts';
+import type { Schema } from '../api/client.ts';
+import { FormProblem } from '../forms/FormProblem.tsx';
+import { jsonOf, jsonText } from '../forms/json.ts';
+import { SkillPatternsField } from '../forms/SkillPatternsField.tsx';
+import { Button } from '../ui/Button.tsx';
+import { Confirm } from '../ui/Dialog.tsx';
+import { Field, Input, issueOf, TextArea } from '../ui/Field.tsx';
+import { Section } from '../ui/Page.tsx';
+import { useAct } from '../ui/useAct.ts';
+
+interface Edited {
+  readonly name?: string;
+  readonly description?: string;
+  readonly model?: string;
+  readonly instructions?: string;
+  readonly metadata?: string;
+  readonly skills?: readonly string[];
+}
+
+const fields = ['name', 'description', 'model', 'instructions', 'metadata', 'skills'];
+
+function changesOf({ model, metadata, skills, ...rest }: Edited): Schema<'AgentChanges'> {
+  return {
+    ...rest,
+    ...(skills && { skills: [...skills] }),
+    ...(model !== undefined && { model: model === '' ? null : model }),
+    ...(metadata !== undefined && { metadata: jsonOf(metadata, 'metadata') }),
+  };
+}
+
+export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
+  const [edited, setEdited] = useState<Edited>({});
+  const isEdited = Object.keys(edited).length > 0;
+  const save = useAct({
+    act: async () => changeAgent(agent.id, changesOf(edited)),
+    done: 'The agent is saved',
+    changes: [['agents']],
+    quiet: true,
+  });
+  const blocked = useBlocker({
+    shouldBlockFn: () => isEdited,
+    enableBeforeUnload: isEdited,
+    withResolver: true,
+  });
+  const { error } = save;
+  const text = (name: keyof Omit<Edited, 'skills'>, stored: string) => ({
+    value: edited[name] ?? stored,
+    onChange: ({ target }: { target: { value: string } }) =>
+      setEdited(({ [name]: _, ...others }) =>
+        target.value === stored ? others : { ...others, [name]: target.value },
+      ),
+  });
+  function forget() {
+    setEdited({});
+    save.reset();
+  }
+  return (
+    <Section>
+      <form
+        noValidate
+        className="flex flex-col gap-5"
+        onSubmit={(event) => {
+          event.preventDefault();
+          save.mutate(undefined, { onSuccess: forget });
+        }}
+      >
+        <div className="grid gap-5 sm:grid-cols-2">
+          <Field label="Name" error={issueOf(error, 'name')}>
+            {(control) => <Input {...control} {...text('name', agent.name)} />}
+          </Field>
+          <Field
+            label="Model"
+            optional
+            hint="provider/model. Empty is the platform’s DEFAULT_MODEL."
+            error={issueOf(error, 'model')}
+          >
+            {(control) => (
+              <Input
+                {...control}
+                {...text('model', agent.model ?? '')}
+                placeholder="the default"
+                className="font-mono text-[13px]"
+              />
+            )}
+          </Field>
+        </div>
+        <Field label="Description" optional error={issueOf(error, 'description')}>
+          {(control) => (
+            <TextArea {...control} {...text('description', agent.description)} rows={2} />
+          )}
+        </Field>
+        <Field
+          label="Instructions"
+          optional
+          hint="What the model is told first, whatever it is asked."
+          error={issueOf(error, 'instructions')}
+        >
+          {(control) => (
+            <TextArea
+              {...control}
+              {...text('instructions', agent.instructions)}
+              rows={14}
+              className="min-h-40 resize-y"
+            />
+          )}
+        </Field>
+        <SkillPatternsField
+          values={edited.skills ?? agent.skills}
+          onValues={(skills) => setEdited((before) => ({ ...before, skills }))}
+          error={issueOf(error, 'skills')}
+        />
+        <Field
+          label="Metadata"
+          optional
+          hint="Anything else that you want to know of it: a JSON object."
+          error={issueOf(error, 'metadata')}
+        >
+          {(control) => (
+            <TextArea
+              {...control}
+              {...text('metadata', jsonText(agent.metadata))}
+              rows={4}
+              spellCheck={false}
+              className="resize-y font-mono text-xs"
+            />
+          )}
+        </Field>
+        <FormProblem error={error} fields={fields} />
+        <div className="sticky bottom-0 -mx-4 -mb-4 flex items-center justify-end gap-2 rounded-b-lg border-t bg-surface px-4 py-3">
+          <p role="status" className="mr-auto text-[13px] text-muted">
+            {isEdited ? 'Not saved yet' : 'A change counts from the next call of the model on'}
+          </p>
+          <Button disabled={!isEdited} onClick={forget}>
+            Discard
+          </Button>
+          <Button type="submit" look="primary" disabled={!isEdited} busy={save.isPending}>
+            Save changes
+          </Button>
+        </div>
+      </form>
+      <Confirm
+        open={blocked.status === 'blocked'}
+        onClose={() => blocked.reset?.()}
+        title="Leave without saving?"
+        verb="Leave"
+        keep="Stay here"
+        act={async () => blocked.proceed?.()}
+      >
+        What you have changed of {agent.name || agent.id} is lost.
+      </Confirm>
+    </Section>
+  );
+}

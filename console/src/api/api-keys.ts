@@ -1,0 +1,23 @@
+/** For the administrator alone. */
+import { queryOptions } from '@tanstack/react-query';
+import { api, body, type Schema } from './client.ts';
+
+/** All keys there are or were, the newest first. */
+export const apiKeysQuery = () =>
+  queryOptions({
+    queryKey: ['api-keys'],
+    queryFn: () => body(api.GET('/admin/api-keys')),
+  });
+
+export const createApiKey = (
+  key: Omit<Schema<'NewApiKey'>, 'rate_limit'> & { rate_limit?: number },
+) => body(api.POST('/admin/api-keys', { body: key as Schema<'NewApiKey'> }));
+
+export const revokeApiKey = (id: string) =>
+  body(api.DELETE('/admin/api-keys/{id}', { params: { path: { id } } }));
+
+/** What a key is now; `now` is in milliseconds. */
+export function stateOf({ enabled, expires_at }: Schema<'ApiKey'>, now: number) {
+  if (!enabled) return 'revoked';
+  return expires_at !== null && Date.parse(expires_at) <= now ? 'expired' : 'enabled';
+}

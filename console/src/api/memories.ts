@@ -1,0 +1,40 @@
+import { keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { api, body, type Schema } from './client.ts';
+import type { operations } from './schema.ts';
+
+type MemoryFilters = NonNullable<operations['listMemories']['parameters']['query']>;
+
+/** What was found before stays until the next is there, so that nothing flickers while one types. */
+export const memoriesQuery = (agentId: string, query: MemoryFilters) =>
+  queryOptions({
+    queryKey: ['memories', agentId, query],
+    placeholderData: keepPreviousData,
+    queryFn: () =>
+      body(api.GET('/api/agents/{agentId}/memories', { params: { path: { agentId }, query } })),
+  });
+
+export const createMemory = (agentId: string, memory: Schema<'MemoryChanges'>) =>
+  body(
+    api.POST('/api/agents/{agentId}/memories', {
+      params: { path: { agentId } },
+      body: memory as Schema<'NewMemory'>,
+    }),
+  );
+
+export const changeMemory = (
+  { agent_id: agentId, id: memoryId }: Schema<'Memory'>,
+  changes: Schema<'MemoryChanges'>,
+) =>
+  body(
+    api.PUT('/api/agents/{agentId}/memories/{memoryId}', {
+      params: { path: { agentId, memoryId } },
+      body: changes,
+    }),
+  );
+
+export const deleteMemory = ({ agent_id: agentId, id: memoryId }: Schema<'Memory'>) =>
+  body(
+    api.DELETE('/api/agents/{agentId}/memories/{memoryId}', {
+      params: { path: { agentId, memoryId } },
+    }),
+  );

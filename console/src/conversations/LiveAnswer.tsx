@@ -1,0 +1,33 @@
+import { useQuery } from '@tanstack/react-query';
+import { jobStepsQuery } from '../api/jobs.ts';
+import { useJobEvents } from '../api/stream.ts';
+import { textOfStep } from '../jobs/SpanDetails.tsx';
+import { Said } from './Transcript.tsx';
+
+/** What a running job's model is saying, piece by piece, until it is one of the messages. */
+export function LiveAnswer({ jobId, known }: { jobId: string; known: ReadonlySet<string> }) {
+  const events = useJobEvents(jobId);
+  const steps = useQuery({ ...jobStepsQuery(jobId), refetchInterval: 1_000 }).data?.data ?? [];
+  const last = steps.findLast(({ kind }) => kind === 'model');
+  const tool = steps.findLast(({ kind, status }) => kind === 'tool' && status === 'active');
+  if (last === undefined) return <Working tool={tool?.name} />;
+  const isRecorded = last.message_id !== null && known.has(last.message_id);
+  const text = isRecorded ? '' : textOfStep(events, last.step);
+  if (text === '') return <Working tool={tool?.name} />;
+  return (
+    <Said by="assistant">
+      <p className="leading-relaxed break-words whitespace-pre-wrap">
+        {text}
+        <span className="ml-0.5 inline-block h-4 w-1.5 animate-pulse bg-busy align-text-bottom" />
+      </p>
+    </Said>
+  );
+}
+
+function Working({ tool }: { tool?: string | undefined }) {
+  return (
+    <Said by="assistant">
+      <p className="animate-pulse text-muted">{tool ? `Running ${tool}…` : 'At work…'}</p>
+    </Said>
+  );
+}

@@ -1,0 +1,84 @@
+import { useState } from 'react';
+import { deleteBudget, type Owner, type OwnUsage, setBudget } from '../api/usage.ts';
+import { Dialog } from '../ui/Dialog.tsx';
+import { Field, Input, issueOf } from '../ui/Field.tsx';
+import { useAct } from '../ui/useAct.ts';
+import { Form } from './Form.tsx';
+import { numberOf } from './numbers.ts';
+
+const fields = ['tokens_per_day', 'tokens_per_month'];
+const textOf = (limit: number | null) => (limit === null ? '' : String(limit));
+
+/** How many tokens an owner may use. Both fields empty is no budget. */
+export function BudgetDialog({
+  owner,
+  limits,
+  onClose,
+}: {
+  owner: Owner;
+  limits: OwnUsage['limits'];
+  onClose: () => void;
+}) {
+  const [day, setDay] = useState(textOf(limits.tokens_per_day));
+  const [month, setMonth] = useState(textOf(limits.tokens_per_month));
+  const save = useAct({
+    act: () => {
+      const budget = { tokens_per_day: numberOf(day), tokens_per_month: numberOf(month) };
+      const isNone = budget.tokens_per_day === null && budget.tokens_per_month === null;
+      return isNone ? deleteBudget(owner) : setBudget(owner, budget);
+    },
+    done: 'The budget is saved',
+    changes: [['usage']],
+    quiet: true,
+  });
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title="Budget"
+      description="When it is used up, jobs fail with budget_exceeded before their next call of a model."
+    >
+      <Form
+        error={save.error}
+        fields={fields}
+        verb="Save budget"
+        busy={save.isPending}
+        submit={() => save.mutate(undefined, { onSuccess: onClose })}
+        onCancel={onClose}
+      >
+        <Field
+          label="Tokens a day"
+          hint="Days begin at midnight UTC. Empty is no limit."
+          error={issueOf(save.error, 'tokens_per_day')}
+        >
+          {(control) => (
+            <Input
+              {...control}
+              inputMode="numeric"
+              placeholder="No limit"
+              className="text-right tabular-nums"
+              value={day}
+              onChange={(event) => setDay(event.target.value)}
+            />
+          )}
+        </Field>
+        <Field
+          label="Tokens a month"
+          hint="A calendar month. Empty is no limit."
+          error={issueOf(save.error, 'tokens_per_month')}
+        >
+          {(control) => (
+            <Input
+              {...control}
+              inputMode="numeric"
+              placeholder="No limit"
+              className="text-right tabular-nums"
+              value={month}
+              onChange={(event) => setMonth(event.target.value)}
+            />
+          )}
+        </Field>
+      </Form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,130 @@
+import { useState } from 'react';
+import { createApiKey } from '../api/api-keys.ts';
+import type { Schema } from '../api/client.ts';
+import { useSession } from '../shell/session.ts';
+import { Dialog } from '../ui/Dialog.tsx';
+import { Field, Input, issueOf } from '../ui/Field.tsx';
+import { useAct } from '../ui/useAct.ts';
+import { Form } from './Form.tsx';
+import { IssuedKey } from './IssuedKey.tsx';
+import { numberOf } from './numbers.ts';
+import { ScopesField } from './ScopesField.tsx';
+
+const fields = ['client_name', 'organization_id', 'scopes', 'rate_limit', 'expires_at'];
+const organizationsId = 'organizations-of-keys';
+
+/** Makes a key, and shows it once: it is in this dialog alone, and gone when that is closed. */
+export function NewApiKey({ onClose }: { onClose: () => void }) {
+  const session = useSession();
+  const [name, setName] = useState('');
+  const [organization, setOrganization] = useState(session.organization_id);
+  const [scopes, setScopes] = useState<readonly string[]>([]);
+  const [limit, setLimit] = useState('');
+  const [expires, setExpires] = useState('');
+  const [issued, setIssued] = useState<Schema<'IssuedApiKey'> | null>(null);
+  const create = useAct({
+    act: async () => {
+      const rate = numberOf(limit);
+      const key = await createApiKey({
+        client_name: name,
+        scopes: [...scopes],
+        ...(organization !== '' && { organization_id: organization }),
+        ...(rate !== null && { rate_limit: rate }),
+        // The end of the day that was chosen, everywhere on earth the same.
+        ...(expires !== '' && { expires_at: `${expires}T23:59:59.999Z` }),
+      });
+      setIssued(key);
+    },
+    // A new organization can be entered from now on.
+    changes: [['api-keys'], ['session']],
+    quiet: true,
+  });
+  const { error } = create;
+  if (issued !== null) return <IssuedKey issued={issued} onClose={onClose} />;
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title="New API key"
+      description="For a program, or somebody, that is to use the platform."
+    >
+      <Form
+        error={error}
+        fields={fields}
+        verb="Create key"
+        busy={create.isPending}
+        submit={() => create.mutate()}
+        onCancel={onClose}
+      >
+        <Field label="Name" hint="Who uses it." error={issueOf(error, 'client_name')}>
+          {(control) => (
+            <Input
+              {...control}
+              value={name}
+              onChange={(event) => setName(event.target.value)}
+              placeholder="nightly reports"
+              autoComplete="off"
+            />
+          )}
+        </Field>
+        <Field
+          label="Organization"
+          hint="Keys see what is of their organization. A new name makes a new one."
+          error={issueOf(error, 'organization_id')}
+        >
+          {(control) => (
+            <>
+              <Input
+                {...control}
+                value={organization}
+                onChange={(event) => setOrganization(event.target.value)}
+                list={organizationsId}
+                autoComplete="off"
+              />
+              <datalist id={organizationsId}>
+                {session.organizations.map((id) => (
+                  <option key={id} value={id} />
+                ))}
+              </datalist>
+            </>
+          )}
+        </Field>
+        <ScopesField values={scopes} onValues={setScopes} error={issueOf(error, 'scopes')} />
+        <div className="grid gap-4 sm:grid-cols-2">
+          <Field
+            label="Requests a minute"
+            optional
+            hint="Empty is 100."
+            error={issueOf(error, 'rate_limit')}
+          >
+            {(control) => (
+              <Input
+                {...control}
+                inputMode="numeric"
+                className="text-right tabular-nums"
+                placeholder="100"
+                value={limit}
+                onChange={(event) => setLimit(event.target.value)}
+              />
+            )}
+          </Field>
+          <Field
+            label="Last day"
+            optional
+            hint="It expires at its end, in UTC. Empty is never."
+            error={issueOf(error, 'expires_at')}
+          >
+            {(control) => (
+              <Input
+                {...control}
+                type="date"
+                value={expires}
+                onChange={(event) => setExpires(event.target.value)}
+              />
+            )}
+          </Field>
+        </div>
+      </Form>
+    </Dialog>
+  );
+}

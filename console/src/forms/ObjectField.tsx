@@ -1,0 +1,51 @@
+import { Field, TextArea } from '../ui/Field.tsx';
+
+/** An object as somebody writes it, or why it is none. */
+export function parseObject(
+  text: string,
+): { value: Record<string, unknown>; issue?: never } | { issue: string; value?: never } {
+  if (text.trim() === '') return { value: {} };
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+      return { value: value as Record<string, unknown> };
+    }
+    return { issue: 'This is JSON, but not an object: write {"name": "value"}' };
+  } catch (error) {
+    return { issue: `This is not JSON yet: ${error instanceof Error ? error.message : error}` };
+  }
+}
+
+export const jsonText = (value: unknown): string => JSON.stringify(value, null, 2);
+
+/** JSON to be written. */
+export function ObjectField({
+  label,
+  value,
+  onValue,
+  hint,
+  error,
+  rows = 5,
+}: {
+  label: string;
+  value: string;
+  onValue: (text: string) => void;
+  hint?: string;
+  error?: string | undefined;
+  rows?: number;
+}) {
+  return (
+    <Field label={label} hint={hint} error={error}>
+      {(control) => (
+        <TextArea
+          {...control}
+          rows={rows}
+          spellCheck={false}
+          className="font-mono text-xs"
+          value={value}
+          onChange={(event) => onValue(event.target.value)}
+        />
+      )}
+    </Field>
+  );
+}

@@ -1,0 +1,77 @@
+/** A form for whatever a JSON Schema describes. Large, so it is loaded where it is needed. */
+import Form from '@rjsf/core';
+import type { ErrorSchema } from '@rjsf/utils';
+import { useMemo } from 'react';
+import { eitherText, type JsonSchema } from '../skills/schema.ts';
+import { formSchema } from './form-schema.ts';
+import { JsonField } from './JsonField.tsx';
+import { templates } from './templates.tsx';
+import { validator } from './validator.ts';
+import { widgets } from './widgets.tsx';
+
+/** What the platform found wrong, by dotted path. */
+export type Issues = readonly { readonly field: string; readonly issue: string }[];
+
+const fields = { json: JsonField };
+/** Nothing is filled in that nobody has said, but for what a choice makes certain. */
+const behaviour = {
+  emptyObjectFields: 'populateRequiredDefaults',
+  arrayMinItems: { populate: 'requiredOnly' },
+  requiredBooleanDefault: 'skip',
+} as const;
+
+/** `prefix` makes the ids of its fields unlike those of another form. */
+export function SchemaForm({
+  schema,
+  value,
+  onValue,
+  issues = [],
+  prefix = 'input',
+}: {
+  schema: JsonSchema;
+  value: unknown;
+  onValue: (value: unknown) => void;
+  issues?: Issues;
+  prefix?: string;
+}) {
+  const made = useMemo(() => formSchema(schema), [schema]);
+  const errors = useMemo(() => errorSchema(issues), [issues]);
+  const either = eitherText(schema);
+  return (
+    <>
+      {either && <p className="mb-4 text-[13px] text-muted">{either}</p>}
+      <Form
+        // It is a part of a form, which sends it.
+        tagName="div"
+        idPrefix={prefix}
+        schema={made.schema}
+        uiSchema={made.uiSchema}
+        validator={validator}
+        formData={value}
+        onChange={({ formData }) => onValue(formData)}
+        extraErrors={errors}
+        noValidate
+        noHtml5Validate
+        showErrorList={false}
+        fields={fields}
+        widgets={widgets}
+        templates={templates}
+        experimental_defaultFormStateBehavior={behaviour}
+      />
+    </>
+  );
+}
+
+/** Issues as the form library wants them: each at its place in a tree. */
+function errorSchema(issues: Issues): ErrorSchema {
+  const root: ErrorSchema = {};
+  for (const { field, issue } of issues) {
+    let at = root as Record<string, unknown>;
+    for (const part of field === 'body' ? [] : field.split('.')) {
+      at[part] ??= {};
+      at = at[part] as Record<string, unknown>;
+    }
+    at['__errors'] = [...((at['__errors'] as string[] | undefined) ?? []), issue];
+  }
+  return root;
+}

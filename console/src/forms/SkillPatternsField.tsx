@@ -1,0 +1,49 @@
+import { useQuery } from '@tanstack/react-query';
+import { skillsQuery } from '../api/skills.ts';
+import { Field } from '../ui/Field.tsx';
+import { type Choice, PickMany } from '../ui/PickMany.tsx';
+
+/** Skills that an agent's model may call: whole categories, single ones, or what one types. */
+export function SkillPatternsField({
+  values,
+  onValues,
+  error,
+}: {
+  values: readonly string[];
+  onValues: (values: string[]) => void;
+  error?: string | undefined;
+}) {
+  const { data: skills = [] } = useQuery(skillsQuery());
+  const categories = [...new Set(skills.map(({ category }) => category))].sort();
+  const choices: Choice[] = [
+    ...categories.map((category) => {
+      const names = skills
+        .filter((skill) => skill.category === category)
+        .map(({ skill_name }) => skill_name);
+      return { value: `${category}/*`, about: `All of ${category}: ${names.join(', ')}` };
+    }),
+    ...skills.map(({ category, version, skill_name, display_name }) => ({
+      value: `${category}/${version}/${skill_name}`,
+      about: display_name,
+    })),
+    { value: '*', about: 'Every skill, also those to come' },
+  ];
+  return (
+    <Field
+      label="Skills"
+      optional
+      error={error}
+      hint="What its model may call as tools, as far as the key that starts a job may use them. Few tools cost less and confuse less."
+    >
+      {(control) => (
+        <PickMany
+          {...control}
+          values={values}
+          onValues={onValues}
+          choices={choices}
+          placeholder={values.length === 0 ? 'text/* or text/v1.0/summarize' : 'Add…'}
+        />
+      )}
+    </Field>
+  );
+}

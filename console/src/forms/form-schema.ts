@@ -1,0 +1,140 @@
+/**
+ * Makes of a skill's schema what a form can show: what has no form of its own (anything, free objects,
+ * several types at once) is a field of JSON, defaults are told and not filled in, and rules that name no
+ * field are left to the platform.
+ */
+import type { RJSFSchema, UiSchema } from '@rjsf/utils';
+import {
+  hasShape,
+  isSchema,
+  type JsonSchema,
+  resolved,
+  schemasOf,
+  typesOf,
+  typeText,
+} from '../skills/schema.ts';
+
+/** Deeper than this a schema may contain itself, and nobody fills in a form. */
+const depthMax = 6;
+/** Texts that may be longer have room for it. */
+const longText = 10_000;
+
+export interface FormSchema {
+  readonly schema: RJSFSchema;
+  readonly uiSchema: UiSchema;
+}
+
+export function formSchema(root: JsonSchema): FormSchema {
+  const { schema, uiSchema } = formed(root, root, 0, true);
+  // What is not rewritten, such as the branches of an `if`, may still lead there.
+  const { $defs, definitions } = root;
+  return {
+    schema: { ...schema, ...($defs ? { $defs } : {}), ...(definitions ? { definitions } : {}) },
+    uiSchema,
+  } as FormSchema;
+}
+
+function formed(given: JsonSchema, root: JsonSchema, depth: number, isRequired: boolean) {
+  const { default: standard, ...whole } = withoutNull(resolved(given, root), root);
+  const options: Record<string, unknown> = { isRequired };
+  if (standard !== undefined) options['standard'] = standard;
+  if (isFree(whole) || depth > depthMax) {
+    const { title, description = 'Any JSON value.' } = whole;
+    const schema = { ...(title === undefined ? {} : { title }), description };
+    return { schema, uiSchema: { 'ui:field': 'json', 'ui:options': options } };
+  }
+  const schema: Record<string, unknown> = { ...whole };
+  const uiSchema: Record<string, unknown> = { 'ui:options': options };
+  const types = typesOf(whole);
+  if (types.includes('boolean') && !whole['enum']) {
+    options['widget'] = standard === undefined ? 'choice' : 'switch';
+  }
+  if (types.includes('string') && !whole['enum'] && !whole['format']) {
+    options['widget'] = 'textarea';
+    options['isLong'] = Number(whole['maxLength'] ?? longText) >= longText;
+  }
+  if (isSchema(whole['properties'])) {
+    const required = Array.isArray(whole['required']) ? whole['required'] : [];
+    const properties: Record<string, unknown> = {};
+    for (const [name, property] of Object.entries(whole['properties'])) {
+      const one = formed(asSchema(property), root, depth + 1, required.includes(name));
+      properties[name] = one.schema;
+      uiSchema[name] = one.uiSchema;
+    }
+    schema['properties'] = properties;
+  }
+  delete schema['patternProperties'];
+  const { additionalProperties, items } = whole;
+  if (isSchema(additionalProperties) && Object.keys(additionalProperties).length > 0) {
+    const other = formed(additionalProperties, root, depth + 1, false);
+    schema['additionalProperties'] = other.schema;
+    uiSchema['additionalProperties'] = other.uiSchema;
+  } else delete schema['additionalProperties'];
+  if (isSchema(items)) {
+    const item = formed(items, root, depth + 1, true);
+    schema['items'] = item.schema;
+    uiSchema['items'] = withoutLabel(item.uiSchema);
+  }
+  for (const keyword of ['oneOf', 'anyOf']) {
+    const choices = schemasOf(whole[keyword]);
+    if (choices.length === 0) continue;
+    delete schema[keyword];
+    if (!choices.every(hasShape)) continue;
+    const all = choices.map((choice) => formed(choice, root, depth + 1, isRequired));
+    schema[keyword] = all.map((one) => one.schema);
+    if (choices.every((choice) => 'const' in choice)) continue;
+    uiSchema[keyword] = all.map((one, i) => {
+      const choice = resolved(choices[i] ?? {}, root);
+      const title = choice['title'] ?? typeText(choice, root);
+      return { ...withoutLabel(one.uiSchema), 'ui:title': title };
+    });
+  }
+  return { schema, uiSchema };
+}
+
+const asSchema = (value: unknown): JsonSchema => (isSchema(value) ? value : {});
+
+const withoutLabel = (uiSchema: object): object => ({ ...uiSchema, 'ui:label': false });
+
+/** `X or null` is X that may be left out: null itself is for JSON. */
+function withoutNull(schema: JsonSchema, root: JsonSchema): JsonSchema {
+  for (const keyword of ['anyOf', 'oneOf']) {
+    const choices = schemasOf(schema[keyword]);
+    const rest = choices.filter((choice) => choice['type'] !== 'null');
+    const [only] = rest;
+    if (only === undefined || rest.length !== 1 || choices.length === 1) continue;
+    const { [keyword]: _, ...beside } = schema;
+    return { ...resolved(only, root), ...beside };
+  }
+  const { type } = schema;
+  if (!Array.isArray(type)) return schema;
+  const types = type.filter((one) => one !== 'null');
+  return types.length === 1 ? { ...schema, type: types[0] } : schema;
+}
+
+/** Whether it is for JSON: its values have no one shape. */
+function isFree(schema: JsonSchema): boolean {
+  const types = typesOf(schema);
+  if (types.length > 1) return true;
+  if ('enum' in schema || 'const' in schema) return false;
+  const shaped = ['oneOf', 'anyOf', 'allOf'].some((keyword) =>
+    schemasOf(schema[keyword]).some(hasShape),
+  );
+  const { properties, additionalProperties, items } = schema;
+  const named = isSchema(properties) && Object.keys(properties).length > 0;
+  switch (types[0]) {
+    case undefined:
+      return !(shaped || named);
+    case 'object':
+      return !(shaped || named || isMap(additionalProperties));
+    case 'array':
+      return !isSchema(items) || Object.keys(items).length === 0;
+    case 'null':
+      return true;
+    default:
+      return false;
+  }
+}
+
+const isMap = (additional: unknown): boolean =>
+  isSchema(additional) && Object.keys(additional).length > 0;

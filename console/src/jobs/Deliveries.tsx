@@ -1,0 +1,90 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { Send } from 'lucide-react';
+import { type JobDelivery, jobDeliveriesQuery } from '../api/jobs.ts';
+import { liveMs } from '../api/queries.ts';
+import { ButtonLink } from '../ui/Button.tsx';
+import { Empty, Loaded } from '../ui/Loading.tsx';
+import { Section } from '../ui/Page.tsx';
+import { Status, Tag } from '../ui/Status.tsx';
+import { type Column, rowLink, Table } from '../ui/Table.tsx';
+import { Time } from '../ui/Time.tsx';
+
+const columns: readonly Column<JobDelivery>[] = [
+  { header: 'Status', cell: ({ status }) => <Status value={status} /> },
+  {
+    header: 'Event',
+    cell: ({ id, webhook_id, event }) => (
+      <Link
+        to="/webhooks/$webhookId"
+        params={{ webhookId: webhook_id }}
+        search={{ delivery: id }}
+        className={rowLink}
+      >
+        {event}
+      </Link>
+    ),
+  },
+  {
+    header: 'Webhook',
+    from: 'md',
+    grows: true,
+    cell: ({ url }) => (
+      <span className="text-muted" title={url}>
+        {url}
+      </span>
+    ),
+  },
+  {
+    header: 'Last answer',
+    from: 'sm',
+    cell: ({ attempts }) => <Answer last={attempts.at(-1)} />,
+  },
+  {
+    header: 'Attempts',
+    from: 'sm',
+    align: 'right',
+    cell: ({ attempts }) => attempts.length,
+  },
+  { header: 'Created', align: 'right', cell: ({ created_at }) => <Time value={created_at} /> },
+];
+
+function Answer({ last }: { last: JobDelivery['attempts'][number] | undefined }) {
+  if (last === undefined) return <span className="text-muted">–</span>;
+  if (last.status === null) {
+    return (
+      <span className="text-bad-text" title={last.error ?? ''}>
+        no answer
+      </span>
+    );
+  }
+  return <Tag tone={last.status < 300 ? 'good' : 'bad'}>{last.status}</Tag>;
+}
+
+/** What was sent to webhooks because of a job. */
+export function Deliveries({ jobId }: { jobId: string }) {
+  const deliveries = useQuery({ ...jobDeliveriesQuery(jobId), refetchInterval: liveMs });
+  return (
+    <Section flush>
+      <Loaded query={deliveries}>
+        {({ data }) => (
+          <Table
+            caption="Deliveries that came of this job, newest first"
+            columns={columns}
+            rows={data}
+            rowKey={({ id }) => id}
+            empty={
+              <Empty
+                icon={<Send />}
+                title="Nothing was sent because of this job"
+                action={<ButtonLink to="/webhooks">Webhooks</ButtonLink>}
+              >
+                A webhook of the job’s agent is told when a job completes or fails.
+              </Empty>
+            }
+          />
+        )}
+      </Loaded>
+    </Section>
+  );
+}

@@ -1,0 +1,113 @@
+import { Link } from '@tanstack/react-router';
+import { hasEnded, type Job, type JobStep } from '../api/jobs.ts';
+import type { JobEvent } from '../api/stream.ts';
+import { Json } from '../ui/Code.tsx';
+import { Id } from '../ui/Id.tsx';
+import { Facts, Section } from '../ui/Page.tsx';
+import { countText, Duration, Time } from '../ui/Time.tsx';
+import { ErrorWords } from './ErrorWords.tsx';
+import { textOfStep } from './SpanDetails.tsx';
+import { spansOf } from './spans.ts';
+import { Timeline } from './Timeline.tsx';
+
+/** What a job was given, what it did when, and what came of it. */
+export function JobOverview({
+  job,
+  steps,
+  events,
+}: {
+  job: Job;
+  steps: readonly JobStep[];
+  events: readonly JobEvent[];
+}) {
+  return (
+    <div className="flex flex-col gap-5">
+      {job.error && <ErrorWords error={job.error} />}
+      <Section title="Timeline" flush>
+        <Timeline spans={spansOf(job, events, steps)} events={events} />
+      </Section>
+      <div className="grid gap-5 lg:grid-cols-2">
+        <Section title="Input">
+          <Json label="Input" value={job.input} />
+        </Section>
+        <Section title="Output">
+          <Output job={job} steps={steps} events={events} />
+        </Section>
+      </div>
+      <Section title="Facts">
+        <div className="grid gap-x-10 gap-y-2 lg:grid-cols-2">
+          <Ids job={job} />
+          <Numbers job={job} />
+        </div>
+      </Section>
+    </div>
+  );
+}
+
+function Output({
+  job,
+  steps,
+  events,
+}: {
+  job: Job;
+  steps: readonly JobStep[];
+  events: readonly JobEvent[];
+}) {
+  if (job.status === 'completed') return <Json label="Output" value={job.output} />;
+  if (hasEnded(job)) return <p className="text-muted">None: the job has not completed.</p>;
+  const thinking = steps.findLast(({ kind }) => kind === 'model');
+  const said = thinking ? textOfStep(events, thinking.step) : '';
+  return (
+    <>
+      {said !== '' && (
+        <p className="mb-2 leading-relaxed break-words whitespace-pre-wrap">{said}</p>
+      )}
+      <p className="text-muted">It comes when the job has completed.</p>
+    </>
+  );
+}
+
+function Ids({ job }: { job: Job }) {
+  return (
+    <Facts
+      facts={[
+        ['Job', <Id key="job" value={job.job_id} label="job id" />],
+        [
+          'Conversation',
+          <Id key="conversation" value={job.conversation_id} label="conversation id" />,
+        ],
+        job.retry_of !== null && [
+          'Retry of',
+          <Link
+            key="of"
+            to="/jobs/$jobId"
+            params={{ jobId: job.retry_of }}
+            className="font-mono text-xs text-accent-text hover:underline"
+          >
+            {job.retry_of}
+          </Link>,
+        ],
+        ['Queue', job.queue],
+        ['Trigger', job.trigger_type],
+        ['Started by', job.user_id],
+      ]}
+    />
+  );
+}
+
+function Numbers({ job }: { job: Job }) {
+  const { prompt_tokens, completion_tokens } = job.token_stats;
+  return (
+    <Facts
+      facts={[
+        ['Accepted', <Time key="accepted" value={job.created_at} exact />],
+        ['Due', <Time key="due" value={job.run_at} exact />],
+        ['Started', <Time key="started" value={job.started_at} exact />],
+        ['Finished', <Time key="finished" value={job.finished_at} exact />],
+        ['Last attempt', <Duration key="duration" ms={job.duration_ms} />],
+        ['Attempts', `${job.attempt} of at most ${job.max_attempts}`],
+        ['Tokens', `${countText(prompt_tokens)} in, ${countText(completion_tokens)} out`],
+      ]}
+    />
+  );
+}

@@ -1,0 +1,168 @@
+/** What a job did from when to when, from its status events, its row and its steps. No I/O. */
+import type { Job, JobStep } from '../api/jobs.ts';
+import type { JobEvent } from '../api/stream.ts';
+import type { Tone } from '../ui/Status.tsx';
+
+interface Failure {
+  readonly code: string;
+  readonly message: string;
+}
+
+export interface Span {
+  readonly key: string;
+  readonly kind: 'accepted' | 'waiting' | 'attempt' | 'model' | 'tool' | 'settled';
+  readonly label: string;
+  /** Milliseconds since the epoch. */
+  readonly from: number;
+  /** Null while it goes on; `from` for what has no length. */
+  readonly to: number | null;
+  readonly tone: Tone;
+  /** How it ended, in a word or two. */
+  readonly outcome: string;
+  readonly error: Failure | null;
+  /** Until when a wait was meant to last. */
+  readonly dueAt?: number;
+  readonly step?: JobStep;
+}
+
+/** `data` of a status event, as the API documents it. */
+interface StatusData {
+  readonly status: Job['status'];
+  readonly at: string;
+  readonly attempt?: number;
+  readonly error?: Failure | null;
+  readonly run_at?: string;
+}
+
+/** From the events; until they have come, from what the job's row says. */
+function statusesOf(job: Job, events: readonly JobEvent[]): StatusData[] {
+  const told = events.filter(({ type }) => type === 'status').map(({ data }) => data as unknown);
+  if (told.length > 0) return told as StatusData[];
+  const { status, attempt, created_at, started_at, finished_at, error } = job;
+  return [
+    { status: 'queued', at: created_at },
+    ...(started_at === null ? [] : [{ status: 'active' as const, at: started_at, attempt }]),
+    ...(finished_at === null ? [] : [{ status, at: finished_at, attempt, error }]),
+  ];
+}
+
+const isFinal = (status: string) => status !== 'queued' && status !== 'active';
+
+export function spansOf(
+  job: Job,
+  events: readonly JobEvent[],
+  steps: readonly JobStep[],
+): readonly Span[] {
+  const statuses = statusesOf(job, events);
+  const attempts: Span[] = [];
+  const spans: Span[] = [];
+  for (const [i, { status, at, attempt = 0, error, run_at }] of statuses.entries()) {
+    const from = Date.parse(at);
+    const next = statuses[i + 1];
+    const to = next === undefined ? null : Date.parse(next.at);
+    const key = `${i} ${status}`;
+    if (status === 'active') {
+      const span: Span = {
+        key,
+        kind: 'attempt',
+        label: `Attempt ${attempt}`,
+        from,
+        to,
+        ...endOfAttempt(next),
+      };
+      attempts.push(span);
+      spans.push(span);
+    } else if (status === 'queued') {
+      if (i === 0) spans.push(mark('accepted', 'Accepted', from, 'neutral'));
+      // The job's own time is that of its latest wait.
+      const due = i > 0 ? run_at : job.attempt <= 1 ? job.run_at : undefined;
+      const dueAt = due === undefined ? from : Date.parse(due);
+      spans.push({
+        key,
+        kind: 'waiting',
+        label: i === 0 ? 'Queued' : 'Wait',
+        from,
+        to,
+        tone: 'neutral',
+        outcome: next === undefined ? 'waiting' : isFinal(next.status) ? 'ended' : 'taken up',
+        error: null,
+        ...(dueAt > from && { dueAt }),
+      });
+    } else {
+      const { tone } = outcomes[status] ?? { tone: 'neutral' as const };
+      spans.push({
+        ...mark('settled', wordOf[status] ?? status, from, tone),
+        error: error ?? null,
+      });
+    }
+  }
+  return spans.flatMap((span) =>
+    span.kind === 'attempt' ? [span, ...within(span, attempts, steps)] : [span],
+  );
+}
+
+const wordOf: Record<string, string> = {
+  completed: 'Completed',
+  failed: 'Failed',
+  cancelled: 'Cancelled',
+};
+
+const outcomes: Record<string, { tone: Tone }> = {
+  completed: { tone: 'good' },
+  failed: { tone: 'bad' },
+  cancelled: { tone: 'neutral' },
+};
+
+function mark(kind: Span['kind'], label: string, at: number, tone: Tone): Span {
+  return { key: kind, kind, label, from: at, to: at, tone, outcome: '', error: null };
+}
+
+function endOfAttempt(next: StatusData | undefined): Pick<Span, 'tone' | 'outcome' | 'error'> {
+  if (next === undefined) return { tone: 'busy', outcome: 'running', error: null };
+  const error = next.error ?? null;
+  if (next.status === 'queued' && error === null) {
+    return { tone: 'neutral', outcome: 'given back, does not count', error };
+  }
+  if (next.status === 'queued') return { tone: 'bad', outcome: 'failed, tried again', error };
+  return { tone: outcomes[next.status]?.tone ?? 'neutral', outcome: next.status, error };
+}
+
+/** The steps that began in this attempt: each call of the model with the tools that it asked for. */
+function within(attempt: Span, attempts: readonly Span[], steps: readonly JobStep[]): Span[] {
+  const next = attempts[attempts.indexOf(attempt) + 1];
+  const isFirst = attempts[0] === attempt;
+  return steps
+    .filter(({ started_at }) => {
+      const at = Date.parse(started_at);
+      return (isFirst || at >= attempt.from) && (next === undefined || at < next.from);
+    })
+    .map((step) => ({
+      key: `step ${step.step}`,
+      kind: step.kind,
+      label: step.name,
+      from: Date.parse(step.started_at),
+      to: step.finished_at === null ? null : Date.parse(step.finished_at),
+      tone: toneOfStep[step.status],
+      outcome: step.status === 'active' ? 'running' : step.status,
+      error: step.error,
+      step,
+    }));
+}
+
+const toneOfStep: Record<JobStep['status'], Tone> = {
+  active: 'busy',
+  completed: 'accent',
+  failed: 'bad',
+  interrupted: 'warn',
+};
+
+const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500].concat(
+  ...[1, 2, 5, 10, 15, 30].map((s) => s * 1_000),
+  ...[1, 2, 5, 10, 15, 30].map((min) => min * 60_000),
+  ...[1, 2, 3, 6, 12, 24, 48, 96, 168].map((h) => h * 3_600_000),
+);
+
+/** Milliseconds between two ticks of an axis that is so long, so that there are at most `most`. */
+export function tickStep(length: number, most: number): number {
+  return steps.find((step) => length / step <= most) ?? length / most;
+}

@@ -1,0 +1,225 @@
+/** What an agent knows: searched while one types, added to, changed, and deleted. */
+import { useQuery } from '@tanstack/react-query';
+import { Brain, Pencil, Plus, Trash2, X } from 'lucide-react';
+import { useState } from 'react';
+import type { Schema } from '../api/client.ts';
+import { deleteMemory, memoriesQuery } from '../api/memories.ts';
+import { liveMs } from '../api/queries.ts';
+import { MemoryDialog } from '../forms/MemoryDialog.tsx';
+import { Button } from '../ui/Button.tsx';
+import { classes } from '../ui/classes.ts';
+import { Confirm } from '../ui/Dialog.tsx';
+import { Empty, Loaded } from '../ui/Loading.tsx';
+import { Menu } from '../ui/Menu.tsx';
+import { Section } from '../ui/Page.tsx';
+import { Pagination, pageSize } from '../ui/Pagination.tsx';
+import { SearchField } from '../ui/SearchField.tsx';
+import { aboveRowLink, type Column, rowLink, Table } from '../ui/Table.tsx';
+import { Time } from '../ui/Time.tsx';
+import { useAct } from '../ui/useAct.ts';
+
+type Memory = Schema<'Memory'>;
+
+/** What is looked for; it stands in the url. */
+export interface MemorySearch {
+  readonly q?: string;
+  readonly tag?: string;
+  readonly page?: number;
+}
+
+type Doing = { what: 'new' } | { what: 'edit' | 'delete'; memory: Memory };
+
+export function Memories({
+  agentId,
+  search,
+  onSearch,
+}: {
+  agentId: string;
+  search: MemorySearch;
+  /** `isTyping` takes the place of what was looked for before, in the browser's history. */
+  onSearch: (search: MemorySearch, isTyping: boolean) => void;
+}) {
+  const { q = '', tag = '', page = 1 } = search;
+  const [doing, setDoing] = useState<Doing | null>(null);
+  const query = useQuery({
+    ...memoriesQuery(agentId, {
+      ...(q && { q }),
+      ...(tag && { tag }),
+      limit: pageSize,
+      offset: (page - 1) * pageSize,
+    }),
+    refetchInterval: liveMs,
+  });
+  const remove = useAct({
+    act: deleteMemory,
+    done: 'The memory is deleted',
+    changes: [['memories', agentId]],
+    quiet: true,
+  });
+  function look(next: MemorySearch, isTyping = false) {
+    const wanted = { q, tag, ...next };
+    onSearch(
+      {
+        ...(wanted.q && { q: wanted.q }),
+        ...(wanted.tag && { tag: wanted.tag }),
+        ...(wanted.page && { page: wanted.page }),
+      },
+      isTyping,
+    );
+  }
+  const tags = [...new Set(query.data?.data.map((memory) => memory.tag))].sort();
+  const create = (
+    <Button look="primary" icon={<Plus />} onClick={() => setDoing({ what: 'new' })}>
+      New memory
+    </Button>
+  );
+  const isSearching = q !== '' || tag !== '';
+  return (
+    <div className="flex flex-col gap-4">
+      <div className="flex flex-wrap items-center gap-2">
+        <SearchField
+          label="Search memories"
+          value={q}
+          onValue={(text) => look({ q: text }, true)}
+          className="min-w-48 grow"
+        />
+        <SearchField
+          label="Tag"
+          value={tag}
+          onValue={(text) => look({ tag: text }, true)}
+          suggestions={tags}
+          className="w-40"
+        />
+        {create}
+      </div>
+      <Section flush>
+        <Loaded query={query}>
+          {({ data, total }) => (
+            <div
+              className={classes('transition-opacity', query.isPlaceholderData && 'opacity-60')}
+              aria-busy={query.isPlaceholderData}
+            >
+              <Table
+                caption={`Memories of ${agentId}`}
+                columns={columnsOf(setDoing, (one) => look({ tag: one }))}
+                rows={data}
+                rowKey={({ id }) => id}
+                empty={
+                  isSearching ? (
+                    <Empty
+                      icon={<Brain />}
+                      title="Nothing is found"
+                      action={
+                        <Button icon={<X />} onClick={() => look({ q: '', tag: '' })}>
+                          Clear the search
+                        </Button>
+                      }
+                    >
+                      A memory is found when it has all the words, in any order; words are whole. A
+                      tag has to be equal, letter by letter.
+                    </Empty>
+                  ) : (
+                    <Empty icon={<Brain />} title={`${agentId} remembers nothing yet`}>
+                      A memory is something that an agent is to know later. Skills and models that
+                      work for it add their own; you can add one here.
+                    </Empty>
+                  )
+                }
+              />
+              {total > 0 && (
+                <Pagination page={page} total={total} onPage={(next) => look({ page: next })} />
+              )}
+            </div>
+          )}
+        </Loaded>
+      </Section>
+      {doing?.what === 'new' && (
+        <MemoryDialog agentId={agentId} memory={null} onClose={() => setDoing(null)} />
+      )}
+      {doing?.what === 'edit' && (
+        <MemoryDialog agentId={agentId} memory={doing.memory} onClose={() => setDoing(null)} />
+      )}
+      {doing?.what === 'delete' && (
+        <Confirm
+          open
+          onClose={() => setDoing(null)}
+          title="Delete this memory?"
+          verb="Delete"
+          act={() => remove.mutateAsync(doing.memory)}
+        >
+          <p className="line-clamp-4 border-l-2 pl-3 text-ink">{doing.memory.content}</p>
+          <p className="mt-2">The agent will not know it any more. It cannot be brought back.</p>
+        </Confirm>
+      )}
+    </div>
+  );
+}
+
+function columnsOf(
+  onDoing: (doing: Doing) => void,
+  onTag: (tag: string) => void,
+): readonly Column<Memory>[] {
+  return [
+    {
+      header: 'Memory',
+      grows: true,
+      cell: (memory) => (
+        <button
+          type="button"
+          onClick={() => onDoing({ what: 'edit', memory })}
+          className={classes(rowLink, 'block w-full text-left font-normal')}
+        >
+          <span className="line-clamp-2 whitespace-normal">{memory.content}</span>
+        </button>
+      ),
+    },
+    {
+      header: 'Tag',
+      from: 'sm',
+      cell: ({ tag }) => (
+        <button
+          type="button"
+          title={`Only ${tag}`}
+          onClick={() => onTag(tag)}
+          className={classes(
+            aboveRowLink,
+            'inline-flex h-6 max-w-40 items-center rounded bg-sunken px-1.5 font-mono text-xs text-muted ring-1 ring-line ring-inset hover:text-ink',
+          )}
+        >
+          <span className="truncate">{tag}</span>
+        </button>
+      ),
+    },
+    {
+      header: 'Updated',
+      align: 'right',
+      from: 'sm',
+      cell: ({ updated_at }) => <Time value={updated_at} />,
+    },
+    {
+      header: 'Actions',
+      isHeaderHidden: true,
+      align: 'right',
+      cell: (memory) => (
+        <div className={classes(aboveRowLink, '-my-1.5 inline-flex')}>
+          <Menu
+            label="What can be done with this memory"
+            items={[
+              {
+                label: 'Edit',
+                icon: <Pencil />,
+                act: () => onDoing({ what: 'edit', memory }),
+              },
+              {
+                label: 'Delete',
+                icon: <Trash2 />,
+                isDanger: true,
+                act: () => onDoing({ what: 'delete', memory }),
+              },
+            ]}
+          />
+        </div>
+      ),
+    },
+  ];
+}

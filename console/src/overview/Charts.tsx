@@ -1,0 +1,88 @@
+import { lazy, type ReactNode, Suspense } from 'react';
+import type { Schema } from '../api/client.ts';
+import type { Series } from '../ui/Chart.tsx';
+import { Choice } from '../ui/Choice.tsx';
+import { Section } from '../ui/Page.tsx';
+import { durationText } from '../ui/Time.tsx';
+
+const Chart = lazy(() =>
+  import('../ui/Chart.tsx').then(({ Chart: component }) => ({ default: component })),
+);
+
+const seconds = [
+  { value: 'duration', label: 'Duration' },
+  { value: 'tokens', label: 'Tokens' },
+] as const;
+
+/** What ended when, and how long it took or how many tokens. */
+export function Charts({
+  statistics: { buckets, bucket_seconds },
+  second,
+  onSecond,
+}: {
+  statistics: Schema<'Statistics'>;
+  second: 'duration' | 'tokens';
+  onSecond: (second: 'duration' | 'tokens') => void;
+}) {
+  const times = buckets.map(({ start }) => Date.parse(start) / 1000);
+  const per = bucket_seconds === 60 ? 'per minute' : `per ${bucket_seconds / 60} minutes`;
+  const ended: Series[] = [
+    {
+      name: 'Completed',
+      colour: 'good',
+      look: 'bars',
+      values: buckets.map(({ completed }) => completed),
+    },
+    { name: 'Failed', colour: 'bad', look: 'bars', values: buckets.map(({ failed }) => failed) },
+  ];
+  const duration: Series[] = [
+    {
+      name: 'Average duration',
+      colour: 'accent',
+      // Bars: a line would join minutes between which nothing ran.
+      look: 'bars',
+      values: buckets.map(({ average_duration_ms }) => average_duration_ms),
+    },
+  ];
+  const tokens: Series[] = [
+    {
+      name: 'Tokens',
+      colour: 'busy',
+      look: 'bars',
+      values: buckets.map(({ total_tokens }) => total_tokens),
+    },
+  ];
+  return (
+    <div className="grid gap-5 lg:grid-cols-2">
+      <Section title={`Runs that ended, ${per}`}>
+        <Drawn>
+          <Chart label={`Runs that ended, ${per}`} times={times} series={ended} />
+        </Drawn>
+      </Section>
+      <Section
+        title={second === 'tokens' ? `Tokens of models, ${per}` : 'How long runs took'}
+        actions={<Choice label="Chart" value={second} choices={seconds} onValue={onSecond} />}
+      >
+        <Drawn>
+          {second === 'tokens' ? (
+            <Chart label={`Tokens of models, ${per}`} times={times} series={tokens} />
+          ) : (
+            <Chart
+              label={`Average duration, ${per}`}
+              times={times}
+              series={duration}
+              format={durationText}
+            />
+          )}
+        </Drawn>
+      </Section>
+    </div>
+  );
+}
+
+/** Keeps the place of a chart whose code is under way. */
+const Drawn = ({ children }: { children: ReactNode }) => (
+  <div className="min-h-51">
+    <Suspense fallback={null}>{children}</Suspense>
+  </div>
+);

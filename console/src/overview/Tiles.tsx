@@ -1,0 +1,96 @@
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import type { Schema } from '../api/client.ts';
+import { classes } from '../ui/classes.ts';
+import { countText, durationText } from '../ui/Time.tsx';
+
+/** Longer than this is worth a look: a job that is due is taken within some milliseconds. */
+const longWaitSeconds = 30;
+
+const percent = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 });
+
+export function Tiles({ statistics }: { statistics: Schema<'Statistics'> }) {
+  const { now, totals, window } = statistics;
+  const ended = totals.completed + totals.failed;
+  const waits = now.oldest_waiting_seconds;
+  const during = window === 'hour' ? 'in the last hour' : 'in the last day';
+  return (
+    <ul className="grid grid-cols-2 gap-3 md:grid-cols-3 lg:grid-cols-5">
+      <Tile name="Running now" value={now.active} to="/jobs" search={{ status: 'active' }} />
+      <Tile
+        name="Queued"
+        value={now.queued}
+        about={waits === null ? 'none is due' : `oldest waits ${durationText(waits * 1000)}`}
+        tone={waits !== null && waits > longWaitSeconds ? 'warn' : undefined}
+        to="/jobs"
+        search={{ status: 'queued' }}
+      />
+      <Tile
+        name="Completed"
+        value={totals.completed}
+        about={during}
+        to="/jobs"
+        search={{ status: 'completed' }}
+      />
+      <Tile
+        name="Failed"
+        value={totals.failed}
+        about={
+          ended === 0 ? during : `${percent.format(totals.failed / ended)} of those that ended`
+        }
+        tone={totals.failed > 0 ? 'bad' : undefined}
+        to="/jobs"
+        search={{ status: 'failed' }}
+      />
+      <Tile
+        name="Tokens"
+        value={totals.total_tokens}
+        about={
+          totals.total_tokens === 0
+            ? during
+            : `${countText(totals.prompt_tokens)} in, ${countText(totals.completion_tokens)} out`
+        }
+      />
+    </ul>
+  );
+}
+
+function Tile({
+  name,
+  value,
+  about,
+  tone,
+  to,
+  search,
+}: {
+  name: string;
+  value: number;
+  about?: ReactNode;
+  tone?: 'bad' | 'warn' | undefined;
+  to?: string;
+  search?: Record<string, string>;
+}) {
+  return (
+    <li className="relative flex min-w-0 flex-col gap-0.5 rounded-lg border bg-surface px-4 py-3 shadow-low transition-colors has-[a:hover]:border-line-strong">
+      <span className="text-[13px] text-muted">
+        {to === undefined ? (
+          name
+        ) : (
+          <Link to={to} search={search ?? {}} className="after:absolute after:inset-0">
+            {name}
+          </Link>
+        )}
+      </span>
+      <span
+        className={classes(
+          'text-2xl font-semibold tracking-tight tabular-nums',
+          tone === 'bad' && 'text-bad-text',
+          tone === 'warn' && 'text-warn-text',
+        )}
+      >
+        {countText(value)}
+      </span>
+      <span className="min-h-4 truncate text-xs text-muted tabular-nums">{about}</span>
+    </li>
+  );
+}

@@ -1,0 +1,18 @@
+/** The longest wait that the platform grants. */
+const waitSeconds = 60;
+const agentByDefault = 'default';
+
+/** A text within single quotes, as a shell reads it. */
+const quoted = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+
+/** The command that does what the form does, and waits for the end. */
+export function curlOf(path: string, agentId: string, input: unknown): string {
+  return [
+    `curl -s ${location.origin}/api/${path}`,
+    '-H "x-api-key: $KEY"',
+    ...(agentId === agentByDefault ? [] : [`-H ${quoted(`x-agent-id: ${agentId}`)}`]),
+    `-H 'prefer: wait=${waitSeconds}'`,
+    "-H 'content-type: application/json'",
+    `-d ${quoted(JSON.stringify(input) ?? 'null')}`,
+  ].join(' \\\n  ');
+}

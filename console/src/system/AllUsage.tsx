@@ -1,0 +1,150 @@
+/** What everybody has used of models in the last 30 days. */
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { ChartColumn } from 'lucide-react';
+import { apiKeysQuery } from '../api/api-keys.ts';
+import type { Schema } from '../api/client.ts';
+import { liveMs } from '../api/queries.ts';
+import { allUsageQuery, type Owner } from '../api/usage.ts';
+import { useSession } from '../shell/session.ts';
+import { Select } from '../ui/Field.tsx';
+import { Empty, Loaded } from '../ui/Loading.tsx';
+import { Section } from '../ui/Page.tsx';
+import { Pagination, pageSize } from '../ui/Pagination.tsx';
+import { type Column, Table } from '../ui/Table.tsx';
+import { countText } from '../ui/Time.tsx';
+import { dayText } from '../usage/DayBars.tsx';
+import { dayColumns } from '../usage/Usage.tsx';
+
+type Line = Schema<'OwnerUsageOfDay'>;
+
+const route = getRouteApi('/shell/system');
+const kinds: readonly [Owner['kind'], string][] = [
+  ['agent', 'Agents'],
+  ['api_key', 'API keys'],
+  ['scheduled_job', 'Schedules'],
+];
+
+export function AllUsage() {
+  const {
+    owner_kind: kind = 'agent',
+    organization_id: organization = '',
+    page = 1,
+  } = route.useSearch();
+  const navigate = route.useNavigate();
+  const { organizations } = useSession();
+  const query = useQuery({
+    ...allUsageQuery({
+      owner_kind: kind as Owner['kind'],
+      ...(organization && { organization_id: organization }),
+      limit: pageSize,
+      offset: (page - 1) * pageSize,
+    }),
+    refetchInterval: liveMs,
+  });
+  const look = (change: Record<string, string | number>) => {
+    const wanted = { owner_kind: kind, organization_id: organization, ...change };
+    const search = Object.entries(wanted).filter(([, value]) => value);
+    void navigate({ search: Object.fromEntries(search), resetScroll: false });
+  };
+  return (
+    <Section
+      title="Tokens used in the last 30 days"
+      flush
+      actions={
+        <>
+          <Select
+            aria-label="Organization"
+            className="h-7.5 w-auto max-w-40 text-[13px]"
+            value={organization}
+            onChange={({ target }) => look({ organization_id: target.value })}
+          >
+            <option value="">All organizations</option>
+            {organizations.map((id) => (
+              <option key={id} value={id}>
+                {id}
+              </option>
+            ))}
+          </Select>
+          <Select
+            aria-label="Counted for"
+            className="h-7.5 w-auto text-[13px]"
+            value={kind}
+            onChange={({ target }) => look({ owner_kind: target.value })}
+          >
+            {kinds.map(([value, label]) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+          </Select>
+        </>
+      }
+    >
+      <Loaded query={query}>
+        {({ data, total }) => (
+          <>
+            <Table
+              caption="Tokens used, by day and by whom"
+              columns={columns}
+              rows={data}
+              rowKey={(line) => `${line.day} ${line.organization_id} ${line.owner_id}`}
+              empty={
+                <Empty icon={<ChartColumn />} title="No model was called">
+                  Every token is counted for the agent that works, the key in whose name it does,
+                  and the schedule that began it.
+                </Empty>
+              }
+            />
+            {total > 0 && (
+              <Pagination page={page} total={total} onPage={(next) => look({ page: next })} />
+            )}
+          </>
+        )}
+      </Loaded>
+    </Section>
+  );
+}
+
+const columns: readonly Column<Line>[] = [
+  { header: 'Day', cell: ({ day }) => <span title={day}>{dayText(day)}</span> },
+  { header: 'Counted for', grows: true, cell: (line) => <OwnerLink line={line} /> },
+  { header: 'Organization', from: 'md', cell: ({ organization_id }) => organization_id },
+  ...(dayColumns as readonly Column<Line>[]),
+  {
+    header: 'Budget a day',
+    align: 'right',
+    from: 'lg',
+    cell: ({ tokens_per_day }) =>
+      tokens_per_day === null ? (
+        <span className="text-muted">none</span>
+      ) : (
+        countText(tokens_per_day)
+      ),
+  },
+];
+
+/** Agents and schedules can be looked at in the organization that one is in. */
+function OwnerLink({ line: { owner_kind, owner_id, organization_id } }: { line: Line }) {
+  const session = useSession();
+  const keys = useQuery({ ...apiKeysQuery(), enabled: owner_kind === 'api_key' }).data;
+  const link = 'font-medium hover:underline';
+  if (owner_kind === 'api_key') {
+    const name = keys?.find(({ id }) => id === owner_id)?.client_name ?? owner_id;
+    return (
+      <Link to="/api-keys/$keyId" params={{ keyId: owner_id }} className={link}>
+        {name}
+      </Link>
+    );
+  }
+  if (organization_id !== session.organization_id) return owner_id;
+  return owner_kind === 'agent' ? (
+    <Link to="/agents/$agentId" params={{ agentId: owner_id }} className={link}>
+      {owner_id}
+    </Link>
+  ) : (
+    <Link to="/schedules/$scheduleId" params={{ scheduleId: owner_id }} className={link}>
+      {owner_id}
+    </Link>
+  );
+}

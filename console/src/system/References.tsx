@@ -1,0 +1,37 @@
+import { BookOpen, Braces, ChartLine, ExternalLink, type LucideIcon } from 'lucide-react';
+import { Section } from '../ui/Page.tsx';
+
+const references: readonly [href: string, icon: LucideIcon, label: string, about: string][] = [
+  ['/docs', BookOpen, 'API reference', 'Every operation, to read and to try'],
+  ['/openapi.json', Braces, 'OpenAPI document', 'The same for programs that write clients'],
+  ['/metrics', ChartLine, 'Metrics', 'What Prometheus reads from this process'],
+];
+
+/** What else the platform serves. */
+export function References() {
+  return (
+    <Section title="References" flush>
+      <ul className="divide-y">
+        {references.map(([href, Icon, label, about]) => (
+          <li key={href}>
+            <a
+              href={href}
+              target="_blank"
+              rel="noreferrer"
+              className="flex items-center gap-3 px-4 py-2.5 transition-colors hover:bg-hover"
+            >
+              <Icon className="size-4 shrink-0 text-muted" aria-hidden />
+              <span className="min-w-0 grow">
+                <span className="block text-[13px] font-medium">
+                  {label} <code className="font-normal text-muted">{href}</code>
+                </span>
+                <span className="block text-xs text-muted">{about}</span>
+              </span>
+              <ExternalLink className="size-3.5 shrink-0 text-muted" aria-label="opens a new tab" />
+            </a>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}

@@ -1,0 +1,117 @@
+import { Combobox } from '@base-ui/react/combobox';
+import { Check, Plus, X } from 'lucide-react';
+import { useState } from 'react';
+
+/** Something to choose, and what one has to know of it. */
+export interface Choice {
+  readonly value: string;
+  readonly about?: string;
+}
+
+/** How many choices are shown at once; typing brings the others. */
+const shownMax = 60;
+
+/**
+ * Several of what there is, and what one types besides. Looks like a field of a form; what `Field`
+ * tells its control goes to the text that one types.
+ */
+export function PickMany({
+  values,
+  onValues,
+  choices,
+  placeholder,
+  ...control
+}: {
+  values: readonly string[];
+  onValues: (values: string[]) => void;
+  choices: readonly Choice[];
+  placeholder: string;
+  id?: string;
+  'aria-describedby'?: string | undefined;
+  'aria-invalid'?: true | undefined;
+}) {
+  const [text, setText] = useState('');
+  const typed = text.trim();
+  const found = choices.filter(({ value, about }) =>
+    `${value} ${about ?? ''}`.toLowerCase().includes(typed.toLowerCase()),
+  );
+  const isKnown = typed === '' || [...values, ...choices.map(({ value }) => value)].includes(typed);
+  const known = new Map(choices.map((choice) => [choice.value, choice]));
+  const items = [
+    ...found.slice(0, shownMax).map(({ value }) => value),
+    ...(isKnown ? [] : [typed]),
+  ];
+  return (
+    <Combobox.Root
+      multiple
+      items={items}
+      filter={null}
+      value={[...values]}
+      onValueChange={(next: string[]) => {
+        onValues(next);
+        setText('');
+      }}
+      inputValue={text}
+      onInputValueChange={setText}
+      autoHighlight
+    >
+      <Combobox.InputGroup className="w-full min-w-0 rounded-md border border-line-strong bg-surface transition-colors hover:border-muted has-[input:focus-visible]:outline-2 has-[input:focus-visible]:outline-offset-2 has-[input:focus-visible]:outline-accent">
+        <Combobox.Chips className="flex min-h-8.5 flex-wrap items-center gap-1 p-1">
+          {values.map((value) => (
+            <Combobox.Chip
+              key={value}
+              className="inline-flex h-6 items-center gap-0.5 rounded bg-sunken pl-1.5 font-mono text-xs ring-1 ring-line ring-inset data-highlighted:bg-accent-soft"
+            >
+              {value}
+              <Combobox.ChipRemove
+                aria-label={`Remove ${value}`}
+                className="inline-flex size-6 items-center justify-center rounded text-muted hover:text-ink [&_svg]:size-3"
+              >
+                <X aria-hidden />
+              </Combobox.ChipRemove>
+            </Combobox.Chip>
+          ))}
+          <Combobox.Input
+            {...control}
+            placeholder={placeholder}
+            className="h-6 min-w-32 grow bg-transparent px-1.5 outline-none"
+          />
+        </Combobox.Chips>
+      </Combobox.InputGroup>
+      <Combobox.Portal>
+        <Combobox.Positioner sideOffset={4} align="start" className="z-60">
+          <Combobox.Popup className="max-h-72 w-(--anchor-width) overflow-y-auto rounded-lg border bg-surface p-1 shadow-high outline-none">
+            <Combobox.List className="empty:hidden">
+              {(value: string) => (
+                <Combobox.Item
+                  key={value}
+                  value={value}
+                  className="flex cursor-pointer items-start gap-2 rounded-md px-2 py-1.5 text-[13px] outline-none select-none data-highlighted:bg-hover"
+                >
+                  <span className="mt-0.5 size-4 shrink-0 text-accent-text [&_svg]:size-4">
+                    {!known.has(value) && !values.includes(value) ? (
+                      <Plus aria-hidden />
+                    ) : (
+                      <Combobox.ItemIndicator>
+                        <Check aria-hidden />
+                      </Combobox.ItemIndicator>
+                    )}
+                  </span>
+                  <span className="min-w-0">
+                    <span className="block font-mono text-xs leading-5 break-all">{value}</span>
+                    <span className="block text-xs text-muted">
+                      {known.get(value)?.about ?? (known.has(value) ? '' : 'As it is typed')}
+                    </span>
+                  </span>
+                </Combobox.Item>
+              )}
+            </Combobox.List>
+            <Combobox.Empty className="px-2 py-1.5 text-[13px] text-muted empty:hidden">
+              All are chosen. Type for others.
+            </Combobox.Empty>
+          </Combobox.Popup>
+        </Combobox.Positioner>
+      </Combobox.Portal>
+    </Combobox.Root>
+  );
+}

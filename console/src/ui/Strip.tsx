@@ -1,0 +1,20 @@
+import type { ReactNode } from 'react';
+
+/** What one wants to know first of something: a few names with their values below, side by side. */
+export function Strip({
+  facts,
+}: {
+  facts: readonly (readonly [name: string, value: ReactNode] | null | false)[];
+}) {
+  const shown = facts.filter((fact) => fact !== null && fact !== false);
+  return (
+    <dl className="flex flex-wrap gap-x-8 gap-y-3 text-[13px]">
+      {shown.map(([name, value]) => (
+        <div key={name} className="min-w-0">
+          <dt className="text-xs text-muted">{name}</dt>
+          <dd className="mt-0.5 font-medium break-words tabular-nums">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,12 @@
+/**
+ * The words of a url with some of them changed: undefined takes one away. Whoever looks at other
+ * things begins with their first page.
+ */
+export function changed<Search extends { page?: number }>(
+  search: Search,
+  change: { [K in keyof Search]?: Search[K] | undefined },
+): Search {
+  const { page: _, ...words } = { ...search, ...change };
+  const entries = Object.entries(words).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as Search;
+}

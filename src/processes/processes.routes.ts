@@ -1,0 +1,78 @@
+/** `/admin/processes`: which processes there are. */
+import { Type } from 'typebox';
+import { adminRefusals } from '../http/refusals.ts';
+import { Id, Nullable, Timestamp } from '../http/schemas.ts';
+import type { Server } from '../http/server.ts';
+import type { LiveProcess } from './processes.ts';
+
+const LiveProcesses = Type.Object(
+  {
+    data: Type.Array(
+      Type.Object(
+        {
+          id: { ...Id, description: 'Made at each start.' },
+          roles: Type.Array(Type.String()),
+          version: Type.String(),
+          skills: Type.Array(Type.String(), {
+            description: 'Those that it has loaded, as category/version/name.',
+          }),
+          started_at: Timestamp,
+          heard_at: { ...Timestamp, description: 'When it last said that it is there.' },
+          last_claim_at: {
+            ...Nullable(Timestamp),
+            description:
+              'When it last took a job from a queue; null before the first. What it accepts itself and ' +
+              'begins at once does not come from there.',
+          },
+        },
+        { title: 'LiveProcess' },
+      ),
+    ),
+    total: Type.Integer(),
+  },
+  {
+    title: 'LiveProcesses',
+    description: 'Those that were heard of in the last 15 seconds, the oldest first.',
+    examples: [
+      {
+        data: [
+          {
+            id: '01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11',
+            roles: ['worker'],
+            version: '0.1.0',
+            skills: ['util/v1.0/echo'],
+            started_at: '2026-01-01T00:00:00.000Z',
+            heard_at: '2026-01-01T00:10:03.000Z',
+            last_claim_at: '2026-01-01T00:10:02.125Z',
+          },
+        ],
+        total: 1,
+      },
+    ],
+  },
+);
+
+export function processAdminRoutes(
+  server: Server,
+  { listProcesses }: { listProcesses: () => Promise<LiveProcess[]> },
+) {
+  server.get(
+    '/admin/processes',
+    {
+      schema: {
+        tags: ['Operations'],
+        security: [{ adminBearer: [] }, { adminHeader: [] }],
+        operationId: 'listProcesses',
+        summary: 'List the live processes',
+        description:
+          'Of a cluster all that were heard of in the last 15 seconds; a platform of one process is ' +
+          'that process.',
+        response: { 200: LiveProcesses, ...adminRefusals() },
+      },
+    },
+    async () => {
+      const data = await listProcesses();
+      return { data, total: data.length };
+    },
+  );
+}

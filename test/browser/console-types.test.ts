@@ -1,0 +1,13 @@
+/** The console's client speaks the API as it is. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+
+const program = join(import.meta.dirname, '../../scripts/console-types.ts');
+
+test('the types of the console are those of /openapi.json', async () => {
+  const { stderr } = await promisify(execFile)(process.execPath, [program, '--check']);
+
+  expect(stderr).toBe('');
+});
