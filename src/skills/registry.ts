@@ -345,6 +345,5 @@ export function shownSkill(skill: Skill) {
     ...listedSkill(skill),
     parameters_schema: skill.parameters as Record<string, unknown>,
     output_schema: skill.output as Record<string, unknown>,
-    examples: [...skill.examples],
   };
 }

@@ -1,10 +1,10 @@
 /** The skill registry, and the deprecation of versions (specification: Skill registry; decisions 12). */
 import { Type } from 'typebox';
-import { textParameter } from '../http/query.ts';
+import { textParameter, wordParameter } from '../http/query.ts';
 import { adminRefusals, apiRefusals } from '../http/refusals.ts';
-import { FreeObject, Id, SkillPath, Timestamp } from '../http/schemas.ts';
+import { FreeObject, Id, SkillPath, Timestamp, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
-import { listedSkill, type SkillRegistry, shownSkill } from './registry.ts';
+import { listedSkill, type Skill, type SkillRegistry, shownSkill } from './registry.ts';
 
 const tags = ['Skills'];
 const security = [{ apiKey: [] }];
@@ -50,13 +50,34 @@ const examples = Type.Array(
   { description: 'Inputs to try it with, and what they give.' },
 );
 const FullSkill = Type.Object(
-  { ...listed, parameters_schema: FreeObject, output_schema: FreeObject, examples },
+  {
+    ...listed,
+    parameters_schema: FreeObject,
+    output_schema: FreeObject,
+    examples: Type.Optional(examples),
+  },
   {
     title: 'Skill',
-    description: 'The skill with both schemas and its examples.',
+    description: 'The skill with both schemas, and its examples where they were asked for.',
     examples: [{ ...example, ...schemas }],
   },
 );
+
+const inclusions = ['examples'] as const;
+const including = Type.Object({
+  include: Type.Optional({
+    ...Words(inclusions),
+    description: 'examples: also inputs to try it with.',
+  }),
+});
+
+/** A skill as it is shown, with its examples if the query asks for them. */
+function shownAsAsked(skill: Skill, query: unknown) {
+  const asked = wordParameter(query as Record<string, unknown>, 'include', inclusions);
+  return asked === undefined
+    ? shownSkill(skill)
+    : { ...shownSkill(skill), examples: [...skill.examples] };
+}
 
 export function skillRoutes(server: Server, { skills }: { skills: SkillRegistry }) {
   server.get(
@@ -93,11 +114,12 @@ export function skillRoutes(server: Server, { skills }: { skills: SkillRegistry 
         operationId: 'getSkill',
         summary: 'Get an active skill with its schemas',
         params: SkillPath,
+        querystring: including,
         response: { 200: FullSkill, ...apiRefusals('skill_not_found') },
       },
     },
-    async ({ params }) =>
-      shownSkill(skills.active(params.category, params.version, params.skillName)),
+    async ({ params, query }) =>
+      shownAsAsked(skills.active(params.category, params.version, params.skillName), query),
   );
 }
 
@@ -136,11 +158,12 @@ export function skillAdminRoutes(server: Server, { skills }: { skills: SkillRegi
         operationId: 'getAnySkill',
         summary: 'Get a version with its schemas, active or not',
         params: SkillPath,
+        querystring: including,
         response: { 200: FullSkill, ...adminRefusals('skill_not_found') },
       },
     },
-    async ({ params }) =>
-      shownSkill(skills.registered(params.category, params.version, params.skillName)),
+    async ({ params, query }) =>
+      shownAsAsked(skills.registered(params.category, params.version, params.skillName), query),
   );
 
   for (const verb of ['deprecate', 'activate'] as const) {

@@ -105,7 +105,7 @@ describe('GET /api/skills', () => {
 });
 
 describe('GET /api/skills/:category/:version/:skillName', () => {
-  test('is the full skill with its schemas and examples', async () => {
+  test('is the full skill with its schemas', async () => {
     const tenant = await newTenant(platform);
 
     const { status, body } = await tenant.get('/api/skills/util/v1.0/echo');
@@ -120,8 +120,24 @@ describe('GET /api/skills/:category/:version/:skillName', () => {
         properties: { text: { type: 'string', description: expect.any(String) } },
       },
       output_schema: expect.objectContaining({ type: 'object' }),
-      examples: [{ input: { text: 'hello' }, output: { text: 'hello' } }],
     });
+  });
+
+  test('has the examples too for whoever asks for them', async () => {
+    const tenant = await newTenant(platform);
+    const path = '/api/skills/util/v1.0/echo';
+
+    const { body } = await tenant.get(`${path}?include=examples`);
+
+    const { examples, ...skill } = body;
+    expect(examples).toEqual([{ input: { text: 'hello' }, output: { text: 'hello' } }]);
+    expect(skill).toEqual((await tenant.get(path)).body);
+    const asAdministrator = await platform.admin(
+      'GET',
+      `/admin/skills/util/v1.0/echo?include=examples`,
+    );
+    expect(asAdministrator.body).toEqual(body);
+    expectInvalid(await tenant.get(`${path}?include=more`), 'include');
   });
 
   test('several versions of one skill coexist, each with an id of its own', async () => {

@@ -1178,7 +1178,7 @@ export interface components {
                 [key: string]: unknown;
             };
             /** @description Inputs to try it with, and what they give. */
-            examples: {
+            examples?: {
                 input: unknown;
                 /** @description Absent where it depends on the outside world. */
                 output?: unknown;
@@ -1420,6 +1420,7 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             updated_at: string;
+            opening?: string | null;
         };
         TokenStats: {
             prompt_tokens: number | null;
@@ -2713,7 +2714,10 @@ export interface operations {
     };
     getAnySkill: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description examples: also inputs to try it with. */
+                include?: "examples";
+            };
             header?: never;
             path: {
                 /** @example util */
@@ -2727,7 +2731,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas and its examples. */
+            /** @description The skill with both schemas, and its examples where they were asked for. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2848,7 +2852,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas and its examples. */
+            /** @description The skill with both schemas, and its examples where they were asked for. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2969,7 +2973,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas and its examples. */
+            /** @description The skill with both schemas, and its examples where they were asked for. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4190,7 +4194,10 @@ export interface operations {
     };
     getSkill: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description examples: also inputs to try it with. */
+                include?: "examples";
+            };
             header?: never;
             path: {
                 /** @example util */
@@ -4204,7 +4211,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas and its examples. */
+            /** @description The skill with both schemas, and its examples where they were asked for. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5668,6 +5675,8 @@ export interface operations {
                 user_id?: string;
                 status?: "active" | "completed" | "failed";
                 trigger_type?: "api" | "scheduled" | "webhook";
+                /** @description opening: also the first 200 characters of the first message. */
+                include?: "opening";
                 limit?: number;
                 offset?: number;
             };

@@ -20,7 +20,7 @@ export const skillQuery = (category: string, version: string, skillName: string)
     queryFn: () =>
       body(
         api.GET('/api/skills/{category}/{version}/{skillName}', {
-          params: { path: { category, version, skillName } },
+          params: { path: { category, version, skillName }, query: { include: 'examples' } },
         }),
       ),
   });
@@ -32,7 +32,7 @@ export const anySkillQuery = (category: string, version: string, skillName: stri
     queryFn: () =>
       body(
         api.GET('/admin/skills/{category}/{version}/{skillName}', {
-          params: { path: { category, version, skillName } },
+          params: { path: { category, version, skillName }, query: { include: 'examples' } },
         }),
       ),
   });

@@ -22,6 +22,7 @@ import { Page, Section } from '../ui/Page.tsx';
 import { Status, Tag } from '../ui/Status.tsx';
 import { Tabs } from '../ui/Tabs.tsx';
 import { useAct } from '../ui/useAct.ts';
+import { Words } from '../ui/Words.tsx';
 
 const route = getRouteApi('/shell/skills/$category/$version/$name');
 const parent = { label: 'Skills', to: '/skills' };
@@ -63,7 +64,9 @@ function Shown({ skill }: { skill: Schema<'Skill'> }) {
       }
       actions={isAdministrator && <Switching skill={skill} />}
     >
-      <p className="-mt-2 max-w-3xl leading-relaxed text-pretty text-muted">{skill.description}</p>
+      <p className="-mt-2 max-w-3xl leading-relaxed text-pretty text-muted">
+        <Words text={skill.description} />
+      </p>
       <Tabs
         value={tab}
         onValue={(value) =>
@@ -133,7 +136,7 @@ function Begun({ skill, from }: { skill: Schema<'Skill'>; from: string | undefin
 }
 
 /** An example that works; else what the schema itself suggests. */
-function firstInput({ examples, parameters_schema: schema }: Schema<'Skill'>): unknown {
+function firstInput({ examples = [], parameters_schema: schema }: Schema<'Skill'>): unknown {
   const [example] = examples;
   if (example !== undefined) return example.input;
   if (Array.isArray(schema['examples'])) return schema['examples'][0];
