@@ -113,7 +113,7 @@ const schedule = createRoute({
   ...within,
   path: '/schedules/$scheduleId',
   /** `view` is how its calendar looks, `day` where. */
-  validateSearch: words('view', 'day'),
+  validateSearch: words('tab', 'view', 'day'),
   component: lazyRouteComponent(() => import('./pages/SchedulePage.tsx'), 'SchedulePage'),
 });
 const webhooks = createRoute({

@@ -103,7 +103,7 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
             <TextArea
               {...control}
               {...text('instructions', agent.instructions)}
-              rows={14}
+              rows={10}
               className="min-h-40 resize-y"
             />
           )}
@@ -131,7 +131,7 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
         </Field>
         <FormProblem error={error} fields={fields} />
         <div className="sticky bottom-0 -mx-4 -mb-4 flex items-center justify-end gap-2 rounded-b-lg border-t bg-surface px-4 py-3">
-          <p role="status" className="mr-auto text-[13px] text-muted">
+          <p role="status" className="mr-auto text-[13px] text-muted max-sm:hidden">
             {isEdited ? 'Not saved yet' : 'A change counts from the next call of the model on'}
           </p>
           <Button disabled={!isEdited} onClick={forget}>

@@ -16,8 +16,6 @@ export function parseObject(
   }
 }
 
-export const jsonText = (value: unknown): string => JSON.stringify(value, null, 2);
-
 /** JSON to be written. */
 export function ObjectField({
   label,

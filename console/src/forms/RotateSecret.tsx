@@ -6,7 +6,7 @@ import { Field, Input, issueOf } from '../ui/Field.tsx';
 import { SecretOnce } from '../ui/SecretOnce.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { newSecret } from '../webhooks/health.ts';
-import { FormFrame } from './FormFrame.tsx';
+import { Form } from './Form.tsx';
 
 /** Gives a webhook another secret, and shows it once. */
 export function RotateSecret({ webhookId, onClose }: { webhookId: string; onClose: () => void }) {
@@ -45,12 +45,12 @@ export function RotateSecret({ webhookId, onClose }: { webhookId: string; onClos
       title="Rotate the secret"
       description="The old one signs nothing any more: a receiver that does not know the new one refuses what comes."
     >
-      <FormFrame
+      <Form
         verb="Rotate secret"
         busy={rotating.isPending}
         error={rotating.error}
         fields={['secret']}
-        onSubmit={() => rotating.mutate(undefined, { onSuccess: setRotated })}
+        submit={() => rotating.mutate(undefined, { onSuccess: setRotated })}
         onCancel={onClose}
       >
         <Field
@@ -70,7 +70,7 @@ export function RotateSecret({ webhookId, onClose }: { webhookId: string; onClos
             />
           )}
         </Field>
-      </FormFrame>
+      </Form>
     </Dialog>
   );
 }

@@ -13,13 +13,15 @@ import { Dialog } from '../ui/Dialog.tsx';
 import { Field, Input, issueOf } from '../ui/Field.tsx';
 import { AgentField, SkillField, skillNameOf, skillPath } from '../ui/Pickers.tsx';
 import { useAct } from '../ui/useAct.ts';
-import { FormFrame } from './FormFrame.tsx';
-import { jsonText, ObjectField, parseObject } from './ObjectField.tsx';
+import { Form } from './Form.tsx';
+import { jsonText } from './json.ts';
+import { ObjectField, parseObject } from './ObjectField.tsx';
+import { useExample } from './useExample.ts';
 import { useSettled } from './useSettled.ts';
 
 const shown = ['agent_id', 'skill_category', 'skill_name', 'skill_version', 'cron_expression'];
 const common = [
-  ['Every 5 minutes', '*/5 * * * *'],
+  ['5 minutes', '*/5 * * * *'],
   ['Hourly', '0 * * * *'],
   ['Daily', '0 9 * * *'],
   ['Weekdays', '0 9 * * MON-FRI'],
@@ -39,8 +41,12 @@ export function ScheduleForm({
   const [agentId, setAgentId] = useState(schedule?.agent_id ?? 'default');
   const [skill, setSkill] = useState(schedule ? skillPath(schedule) : '');
   const [cron, setCron] = useState(schedule?.cron_expression ?? '0 9 * * MON-FRI');
-  const [input, setInput] = useState(jsonText(schedule?.input ?? {}));
+  const [input, setInput] = useState(schedule && jsonText(schedule.input));
   const [inputIssue, setInputIssue] = useState<string>();
+  const [skillIssue, setSkillIssue] = useState<string>();
+  const example = useExample(skill);
+  // Until somebody writes one, what the skill gives as an example.
+  const written = input ?? jsonText(example ?? {});
   const settled = useSettled(cron);
   const preview = useQuery(cronPreviewQuery(settled));
   const saving = useAct({
@@ -60,9 +66,10 @@ export function ScheduleForm({
     quiet: true,
   });
   function submit() {
-    const { value, issue } = parseObject(input);
+    const { value, issue } = parseObject(written);
     setInputIssue(issue);
-    if (value === undefined) return;
+    setSkillIssue(skill === '' ? 'Choose what it runs' : undefined);
+    if (value === undefined || skill === '') return;
     saving.mutate(value, {
       onSuccess(saved) {
         onClose();
@@ -82,12 +89,12 @@ export function ScheduleForm({
       title={schedule ? 'Edit schedule' : 'New schedule'}
       description="Runs a skill again and again, at times in UTC."
     >
-      <FormFrame
+      <Form
         verb={schedule ? 'Save' : 'Create schedule'}
         busy={saving.isPending}
         error={saving.error}
         fields={shown}
-        onSubmit={submit}
+        submit={submit}
         onCancel={onClose}
       >
         <div className="grid gap-4 sm:grid-cols-2">
@@ -95,6 +102,7 @@ export function ScheduleForm({
             value={skill}
             onValue={setSkill}
             error={
+              skillIssue ??
               issueOf(saving.error, 'skill_category') ??
               issueOf(saving.error, 'skill_name') ??
               issueOf(saving.error, 'skill_version')
@@ -124,7 +132,7 @@ export function ScheduleForm({
                 />
               )}
             </Field>
-            <div className="flex flex-wrap gap-1">
+            <div className="-ml-2 flex flex-wrap">
               {common.map(([name, expression]) => (
                 <Button key={name} size="small" look="quiet" onClick={() => setCron(expression)}>
                   {name}
@@ -148,11 +156,11 @@ export function ScheduleForm({
         <ObjectField
           label="Input"
           hint="What each run is given, as a JSON object."
-          value={input}
+          value={written}
           onValue={setInput}
           error={inputIssue ?? issueOf(saving.error, 'input')}
         />
-      </FormFrame>
+      </Form>
     </Dialog>
   );
 }

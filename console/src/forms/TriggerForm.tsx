@@ -13,8 +13,10 @@ import { Field, Input, issueOf, TextArea } from '../ui/Field.tsx';
 import { AgentField, SkillField, skillNameOf, skillPath } from '../ui/Pickers.tsx';
 import { SecretOnce } from '../ui/SecretOnce.tsx';
 import { useAct } from '../ui/useAct.ts';
-import { FormFrame } from './FormFrame.tsx';
-import { jsonText, ObjectField, parseObject } from './ObjectField.tsx';
+import { Form } from './Form.tsx';
+import { jsonText } from './json.ts';
+import { ObjectField, parseObject } from './ObjectField.tsx';
+import { useExample } from './useExample.ts';
 
 const shown = [
   ...['name', 'agent_id', 'skill_category', 'skill_name', 'skill_version'],
@@ -87,12 +89,12 @@ export function TriggerForm({
       title={trigger ? 'Edit trigger' : 'New trigger'}
       description="An address under which the outside world starts runs."
     >
-      <FormFrame
+      <Form
         verb={trigger ? 'Save' : 'Create trigger'}
         busy={saving.isPending}
         error={error}
         fields={shown}
-        onSubmit={submit}
+        submit={submit}
         onCancel={onClose}
       >
         <Field
@@ -193,13 +195,14 @@ export function TriggerForm({
             )}
           </Field>
         </div>
-      </FormFrame>
+      </Form>
     </Dialog>
   );
 }
 
 function Made({ trigger, onClose }: { trigger: CreatedTrigger; onClose: () => void }) {
   const url = callUrl(trigger.url);
+  const example = useExample(skillPath(trigger));
   return (
     <Dialog open onClose={onClose} wide title="The trigger is made" description={trigger.name}>
       <div className="flex flex-col gap-4">
@@ -211,7 +214,7 @@ function Made({ trigger, onClose }: { trigger: CreatedTrigger; onClose: () => vo
         </SecretOnce>
         <div>
           <p className="mb-1.5 text-[13px] font-medium">Try it</p>
-          <Code text={curlOf(trigger, url, sampleBody(trigger))} label="Command" />
+          <Code text={curlOf(trigger, url, sampleBody(trigger, example))} label="Command" />
         </div>
       </div>
       <div className="mt-5 flex justify-end">

@@ -9,6 +9,7 @@ import { Status, Tag, type Tone } from '../ui/Status.tsx';
 /** Pixels from the end within which one is at the end. */
 const nearEnd = 24;
 
+/** What there is beside is in the timeline: pieces of what a model says, and progress. */
 const shown = ['status', 'log', 'message', 'tool_call', 'tool_result'];
 /** Where there is nothing beside the log that shows them. */
 const shownAlone = [...shown, 'progress', 'token'];
@@ -27,7 +28,7 @@ export function Logs({
   isAlone?: boolean;
 }) {
   const box = useRef<HTMLDivElement>(null);
-  const [isFollowing, setFollowing] = useState(true);
+  const [isFollowing, setFollowing] = useState(isLive);
   const lines = isAlone
     ? joined(events.filter(({ type }) => shownAlone.includes(type)))
     : events.filter(({ type }) => shown.includes(type));
@@ -84,7 +85,7 @@ function Line({ event: { type, data } }: { event: JobEvent }) {
   return (
     <div
       className={classes(
-        'grid grid-cols-[6.5rem_minmax(0,1fr)] gap-x-3 px-4 py-0.5 hover:bg-hover max-sm:grid-cols-1 max-sm:py-1',
+        'grid grid-cols-[6.5rem_minmax(0,1fr)] items-baseline gap-x-3 px-4 py-0.5 hover:bg-hover max-sm:grid-cols-1 max-sm:py-1',
         type === 'status' && 'my-1 bg-sunken py-1',
       )}
     >

@@ -47,7 +47,11 @@ const columns: readonly Column<Schema<'Agent'>>[] = [
     header: 'Skills',
     from: 'lg',
     cell: ({ skills }) =>
-      skills.length === 0 ? <span className="text-muted">none</span> : <Tags values={skills} />,
+      skills.length === 0 ? (
+        <span className="text-muted">none</span>
+      ) : (
+        <Tags values={skills} most={2} />
+      ),
   },
   {
     header: 'Updated',

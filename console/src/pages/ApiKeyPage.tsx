@@ -83,10 +83,7 @@ function KeyFacts({ apiKey }: { apiKey: Schema<'ApiKey'> }) {
           </span>,
         ],
         ['Organization', organization_id],
-        [
-          'Scopes',
-          scopes.includes('*') ? 'All skills' : <Tags key="scopes" values={scopes} most={50} />,
-        ],
+        ['Scopes', scopes.includes('*') ? 'All skills' : <Tags key="scopes" values={scopes} />],
         ['Limit', `${countText(rate_limit)} requests a minute`],
         ['Created', <Time key="created" value={created_at} />],
         ['Expires', expires_at === null ? 'never' : <Time key="expires" value={expires_at} />],

@@ -60,19 +60,20 @@ function ApiKeys() {
           onValue={(text) => look({ q: text }, true)}
           className="min-w-48 grow"
         />
-        <Select
-          aria-label="State"
-          className="w-auto"
-          value={state}
-          onChange={({ target }) => look({ state: target.value })}
-        >
-          <option value="">All states</option>
-          {states.map((one) => (
-            <option key={one} value={one}>
-              {one}
-            </option>
-          ))}
-        </Select>
+        <div className="w-36">
+          <Select
+            aria-label="State"
+            value={state}
+            onChange={({ target }) => look({ state: target.value })}
+          >
+            <option value="">All states</option>
+            {states.map((one) => (
+              <option key={one} value={one}>
+                {one}
+              </option>
+            ))}
+          </Select>
+        </div>
       </div>
       <Section flush>
         <Loaded query={query}>
@@ -141,7 +142,7 @@ const columnsOf = (now: number, onRevoke: (key: ApiKey) => void): readonly Colum
   },
   { header: 'State', cell: (key) => <Status value={stateOf(key, now)} /> },
   { header: 'Organization', from: 'sm', cell: ({ organization_id }) => organization_id },
-  { header: 'Scopes', from: 'lg', cell: ({ scopes }) => <Tags values={scopes} /> },
+  { header: 'Scopes', from: 'lg', cell: ({ scopes }) => <Tags values={scopes} most={3} /> },
   {
     header: 'Limit',
     align: 'right',

@@ -21,18 +21,21 @@ export function MemoriesPage() {
       actions={
         chosen && (
           <>
-            <Select
-              aria-label="Agent"
-              value={chosen}
-              className="w-auto max-w-56"
-              onChange={({ target }) => void navigate({ search: { agent_id: target.value } })}
-            >
-              {[...new Set([...(query.data?.data.map(({ id }) => id) ?? []), chosen])].map((id) => (
-                <option key={id} value={id}>
-                  {id}
-                </option>
-              ))}
-            </Select>
+            <div className="w-48">
+              <Select
+                aria-label="Agent"
+                value={chosen}
+                onChange={({ target }) => void navigate({ search: { agent_id: target.value } })}
+              >
+                {[...new Set([...(query.data?.data.map(({ id }) => id) ?? []), chosen])].map(
+                  (id) => (
+                    <option key={id} value={id}>
+                      {id}
+                    </option>
+                  ),
+                )}
+              </Select>
+            </div>
             <ButtonLink to="/agents/$agentId" params={{ agentId: chosen }} look="quiet">
               The agent
             </ButtonLink>

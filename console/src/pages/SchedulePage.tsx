@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { Pencil, Play, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import {
@@ -17,16 +17,16 @@ import { Calendar } from '../schedules/Calendar.tsx';
 import { cronWords } from '../schedules/cron.ts';
 import { NextRuns } from '../schedules/NextRuns.tsx';
 import { RunsTable } from '../schedules/RunsTable.tsx';
+import { ScheduleFacts } from '../schedules/ScheduleFacts.tsx';
 import { Button } from '../ui/Button.tsx';
-import { Json } from '../ui/Code.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
-import { Facts, Page, Section } from '../ui/Page.tsx';
-import { skillPath } from '../ui/Pickers.tsx';
-import { Status, Tag } from '../ui/Status.tsx';
-import { Time } from '../ui/Time.tsx';
+import { Page, Section } from '../ui/Page.tsx';
+import { Status } from '../ui/Status.tsx';
+import { Tabs } from '../ui/Tabs.tsx';
 import { useAct } from '../ui/useAct.ts';
+import { Usage } from '../usage/Usage.tsx';
 
 const route = getRouteApi('/shell/schedules/$scheduleId');
 const parent = { label: 'Schedules', to: '/schedules' };
@@ -35,15 +35,9 @@ const comingMax = 50;
 
 export function SchedulePage() {
   const { scheduleId } = route.useParams();
-  const { view, day, page = 1 } = route.useSearch();
+  const { tab = 'runs' } = route.useSearch();
   const navigate = route.useNavigate();
   const query = useQuery(scheduleQuery(scheduleId));
-  const runs = useQuery(scheduleRunsQuery(scheduleId, calendarMax));
-  const expression = query.data?.cron_expression ?? '';
-  const coming = useQuery({
-    ...cronPreviewQuery(expression, comingMax),
-    enabled: query.data?.enabled === true,
-  });
   if (query.data === undefined) {
     return (
       <Page title="Schedule" parent={parent}>
@@ -54,6 +48,7 @@ export function SchedulePage() {
     );
   }
   const schedule = query.data;
+  const expression = schedule.cron_expression;
   return (
     <Page
       title={cronWords(expression) ?? expression}
@@ -63,19 +58,47 @@ export function SchedulePage() {
     >
       <div className="grid items-start gap-5 lg:grid-cols-3">
         <Section title="What it runs" className="lg:col-span-2">
-          <What schedule={schedule} />
+          <ScheduleFacts schedule={schedule} />
         </Section>
         <Section title={schedule.enabled ? 'Next runs' : 'Next runs, once it is enabled'}>
           <NextRuns expression={expression} />
         </Section>
       </div>
+      <Tabs
+        value={tab}
+        onValue={(next) =>
+          void navigate({ search: next === 'runs' ? {} : { tab: next }, resetScroll: false })
+        }
+        tabs={[
+          { value: 'runs', label: 'Runs', content: <Runs schedule={schedule} /> },
+          {
+            value: 'use',
+            label: 'Use',
+            content: (
+              <Usage owner={{ kind: 'scheduled_job', id: schedule.id }} noun="this schedule" />
+            ),
+          },
+        ]}
+      />
+    </Page>
+  );
+}
+
+function Runs({ schedule }: { schedule: Schedule }) {
+  const { id, cron_expression, enabled } = schedule;
+  const { view, day, page = 1 } = route.useSearch();
+  const navigate = route.useNavigate();
+  const runs = useQuery(scheduleRunsQuery(id, calendarMax));
+  const coming = useQuery({ ...cronPreviewQuery(cron_expression, comingMax), enabled });
+  return (
+    <div className="flex flex-col gap-5">
       <Loaded query={runs}>
         {({ data, total }) => (
           <Calendar
-            scheduleId={scheduleId}
+            scheduleId={id}
             runs={data}
             total={total}
-            nextRuns={schedule.enabled ? (coming.data?.next_runs ?? []) : []}
+            nextRuns={enabled ? (coming.data?.next_runs ?? []) : []}
             view={view}
             day={day}
             onChange={(next) =>
@@ -89,79 +112,10 @@ export function SchedulePage() {
         )}
       </Loaded>
       <RunsTable
-        scheduleId={scheduleId}
+        scheduleId={id}
         page={page}
         onPage={(next) => void navigate({ search: (before) => ({ ...before, page: next }) })}
       />
-    </Page>
-  );
-}
-
-function What({ schedule }: { schedule: Schedule }) {
-  const { skill_category, skill_version, skill_name, agent_id, last_run_status } = schedule;
-  const lastJob = schedule.last_run_job_id;
-  return (
-    <div className="flex flex-col gap-4">
-      <Facts
-        facts={[
-          [
-            'Skill',
-            <Link
-              key="skill"
-              to="/skills/$category/$version/$name"
-              params={{ category: skill_category, version: skill_version, name: skill_name }}
-              className="text-accent-text hover:underline"
-            >
-              {skillPath(schedule)}
-            </Link>,
-          ],
-          [
-            'Agent',
-            <Link
-              key="agent"
-              to="/agents/$agentId"
-              params={{ agentId: agent_id }}
-              className="text-accent-text hover:underline"
-            >
-              {agent_id}
-            </Link>,
-          ],
-          [
-            'Cron',
-            <span key="cron">
-              <Tag>{schedule.cron_expression}</Tag> <span className="text-muted">in UTC</span>
-            </span>,
-          ],
-          [
-            'Last run',
-            last_run_status === null ? (
-              <span key="last" className="text-muted">
-                Never
-              </span>
-            ) : (
-              <span key="last" className="flex flex-wrap items-center gap-2">
-                <Status value={last_run_status} />
-                <Time value={schedule.last_run_at} />
-                {lastJob !== null && (
-                  <Link
-                    to="/jobs/$jobId"
-                    params={{ jobId: lastJob }}
-                    className="text-accent-text hover:underline"
-                  >
-                    Open its job
-                  </Link>
-                )}
-              </span>
-            ),
-          ],
-          ['Made', <Time key="made" value={schedule.created_at} />],
-          schedule.updated_at !== schedule.created_at && [
-            'Changed',
-            <Time key="changed" value={schedule.updated_at} />,
-          ],
-        ]}
-      />
-      <Json value={schedule.input} label="Input" />
     </div>
   );
 }

@@ -87,7 +87,7 @@ interface Given {
 }
 
 function Name({ schedule }: Given) {
-  const { id, cron_expression, enabled } = schedule;
+  const { id, cron_expression, enabled, last_run_status } = schedule;
   const words = cronWords(cron_expression) ?? cron_expression;
   return (
     <div className={classes('min-w-0', !enabled && 'text-muted')}>
@@ -103,6 +103,11 @@ function Name({ schedule }: Given) {
       <span className="block truncate text-xs text-muted md:hidden">
         {skillPath(schedule)} · {schedule.agent_id}
       </span>
+      {last_run_status !== null && (
+        <span className="mt-1 block sm:hidden">
+          <Status value={last_run_status} />
+        </span>
+      )}
     </div>
   );
 }

@@ -3,6 +3,7 @@ import { useSession } from '../shell/session.ts';
 import { AllUsage } from '../system/AllUsage.tsx';
 import { Credentials } from '../system/Credentials.tsx';
 import { HealthNow } from '../system/HealthNow.tsx';
+import { Processes } from '../system/Processes.tsx';
 import { References } from '../system/References.tsx';
 import { Page } from '../ui/Page.tsx';
 
@@ -23,6 +24,7 @@ function System() {
         <HealthNow />
         <References />
       </div>
+      <Processes />
       <Credentials key={organization_id} organizationId={organization_id} />
       <AllUsage />
     </Page>

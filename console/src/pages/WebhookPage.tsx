@@ -5,6 +5,7 @@ import { useState } from 'react';
 import {
   changeWebhook,
   deleteWebhook,
+  deliveriesQuery,
   testWebhook,
   type Webhook,
   webhookQuery,
@@ -16,6 +17,7 @@ import { Confirm } from '../ui/Dialog.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Facts, Page, Section } from '../ui/Page.tsx';
+import { pageSize } from '../ui/Pagination.tsx';
 import { Status, Tag } from '../ui/Status.tsx';
 import { Time } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
@@ -31,6 +33,7 @@ export function WebhookPage() {
   const { delivery, page = 1 } = route.useSearch();
   const navigate = route.useNavigate();
   const query = useQuery(webhookQuery(webhookId));
+  const latest = useQuery(deliveriesQuery(webhookId, pageSize, 0));
   const open = (id: string | null) =>
     void navigate({
       search: ({ delivery: _, ...rest }) => (id === null ? rest : { ...rest, delivery: id }),
@@ -46,7 +49,7 @@ export function WebhookPage() {
     );
   }
   const webhook = query.data;
-  const health = healthOf(webhook);
+  const health = healthOf(webhook, latest.data?.data);
   return (
     <Page
       title={webhook.url.replace('https://', '')}

@@ -127,14 +127,14 @@ function Marks({
 }
 
 function Coming({ times }: { times: readonly string[] }) {
-  if (times.length === 0) return null;
+  // Of a dense schedule only the nearest are known, and would look like all of the day.
+  if (times.length === 0 || times.length > marksMax) return null;
   const words = `To come: ${times.map((time) => time.slice(11, 16)).join(', ')} UTC`;
   return (
     <div className="mt-1 flex flex-wrap gap-1" role="img" aria-label={words} title={words}>
-      {times.slice(0, marksMax).map((time) => (
+      {times.map((time) => (
         <span key={time} className="size-4 rounded border border-dashed border-line-strong" />
       ))}
-      {times.length > marksMax && <span className="text-muted">…</span>}
     </div>
   );
 }

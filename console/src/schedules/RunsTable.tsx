@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { scheduleRunsQuery } from '../api/schedules.ts';
+import { type ScheduledRun, scheduleRunsQuery } from '../api/schedules.ts';
 import { Loaded } from '../ui/Loading.tsx';
 import { Section } from '../ui/Page.tsx';
 import { Pagination, pageSize } from '../ui/Pagination.tsx';
@@ -41,17 +41,7 @@ export function RunsTable({
                       </Link>
                     ),
                 },
-                {
-                  header: 'Outcome',
-                  cell: ({ outcome, slots }) => (
-                    <span className="flex items-center gap-2">
-                      <Status value={outcome} tone={outcomeTone[outcome]}>
-                        {outcomeWords[outcome]}
-                      </Status>
-                      {slots > 1 && <span className="text-muted tabular-nums">{slots} slots</span>}
-                    </span>
-                  ),
-                },
+                { header: 'Outcome', cell: (run) => <Outcome run={run} /> },
                 {
                   header: 'Job',
                   from: 'sm',
@@ -90,5 +80,24 @@ export function RunsTable({
         )}
       </Loaded>
     </Section>
+  );
+}
+
+/** Where there is no room for both, how the run ended counts for more than that it was on time. */
+function Outcome({ run: { outcome, slots, status } }: { run: ScheduledRun }) {
+  return (
+    <span className="flex items-center gap-2">
+      <span className={status === null ? '' : 'max-sm:hidden'}>
+        <Status value={outcome} tone={outcomeTone[outcome]}>
+          {outcomeWords[outcome]}
+        </Status>
+      </span>
+      {status !== null && (
+        <span className="sm:hidden">
+          <Status value={status} />
+        </span>
+      )}
+      {slots > 1 && <span className="text-muted tabular-nums">{slots} slots</span>}
+    </span>
   );
 }

@@ -53,31 +53,33 @@ export function AllUsage() {
       flush
       actions={
         <>
-          <Select
-            aria-label="Organization"
-            className="h-7.5 w-auto max-w-40 text-[13px]"
-            value={organization}
-            onChange={({ target }) => look({ organization_id: target.value })}
-          >
-            <option value="">All organizations</option>
-            {organizations.map((id) => (
-              <option key={id} value={id}>
-                {id}
-              </option>
-            ))}
-          </Select>
-          <Select
-            aria-label="Counted for"
-            className="h-7.5 w-auto text-[13px]"
-            value={kind}
-            onChange={({ target }) => look({ owner_kind: target.value })}
-          >
-            {kinds.map(([value, label]) => (
-              <option key={value} value={value}>
-                {label}
-              </option>
-            ))}
-          </Select>
+          <div className="w-32 sm:w-40">
+            <Select
+              aria-label="Organization"
+              value={organization}
+              onChange={({ target }) => look({ organization_id: target.value })}
+            >
+              <option value="">All organizations</option>
+              {organizations.map((id) => (
+                <option key={id} value={id}>
+                  {id}
+                </option>
+              ))}
+            </Select>
+          </div>
+          <div className="w-32 sm:w-40">
+            <Select
+              aria-label="Counted for"
+              value={kind}
+              onChange={({ target }) => look({ owner_kind: target.value })}
+            >
+              {kinds.map(([value, label]) => (
+                <option key={value} value={value}>
+                  {label}
+                </option>
+              ))}
+            </Select>
+          </div>
         </>
       }
     >

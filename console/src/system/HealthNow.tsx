@@ -34,7 +34,7 @@ export function HealthNow() {
             facts={[
               ['Version', data.version],
               [
-                'Runs since',
+                'Running for',
                 <span key="uptime" className="tabular-nums">
                   {durationText(data.uptime * 1000)}
                 </span>,

@@ -31,12 +31,7 @@ export function CallsTable({
               columns={[
                 { header: 'When', cell: (call) => <When call={call} /> },
                 { header: 'Answer', cell: (call) => <Answer call={call} /> },
-                {
-                  header: 'What happened',
-                  grows: true,
-                  from: 'sm',
-                  cell: (call) => <Words call={call} />,
-                },
+                { header: 'What happened', grows: true, cell: (call) => <Words call={call} /> },
                 {
                   header: 'Size',
                   from: 'md',
@@ -50,6 +45,7 @@ export function CallsTable({
                 },
                 {
                   header: 'Took',
+                  from: 'sm',
                   align: 'right',
                   cell: ({ duration_ms }) => <Duration ms={duration_ms} />,
                 },

@@ -35,6 +35,6 @@ export function curlOf(
   ].join('\n');
 }
 
-/** What to try a trigger with: a mapping says what it wants, the default one takes the input. */
-export const sampleBody = ({ mapping, input }: Pick<Trigger, 'mapping' | 'input'>): unknown =>
-  mapping === null && Object.keys(input).length === 0 ? { text: 'All quiet.' } : {};
+/** What to try a trigger with: without a mapping the body is the input, with one nobody can tell. */
+export const sampleBody = ({ mapping }: Pick<Trigger, 'mapping'>, example: unknown): unknown =>
+  mapping === null ? (example ?? {}) : {};

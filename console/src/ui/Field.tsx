@@ -47,12 +47,13 @@ export function Field({
         'aria-invalid': error === undefined ? undefined : true,
       })}
       {(hint || error) && (
-        <div
-          id={about}
-          role={error ? 'alert' : undefined}
-          className={classes('text-xs leading-relaxed', error ? 'text-bad-text' : 'text-muted')}
-        >
-          {error ?? hint}
+        <div id={about} className="text-xs leading-relaxed text-muted">
+          {error && (
+            <p role="alert" className="text-bad-text">
+              {error}
+            </p>
+          )}
+          {hint}
         </div>
       )}
     </div>

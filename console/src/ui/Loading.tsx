@@ -28,7 +28,7 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
       className="flex flex-wrap items-center gap-3 rounded-md bg-bad-soft px-4 py-3 text-bad-text"
     >
       <CircleAlert className="size-4 shrink-0" aria-hidden />
-      <p className="min-w-0 grow break-words">{wordsOf(error)}</p>
+      <p className="min-w-0 grow basis-48 break-words">{wordsOf(error)}</p>
       {retry && (
         <Button size="small" onClick={retry}>
           Try again

@@ -32,9 +32,7 @@ export function PickMany({
 }) {
   const [text, setText] = useState('');
   const typed = text.trim();
-  const found = choices.filter(({ value, about }) =>
-    `${value} ${about ?? ''}`.toLowerCase().includes(typed.toLowerCase()),
-  );
+  const found = matching(choices, typed.toLowerCase());
   const isKnown = typed === '' || [...values, ...choices.map(({ value }) => value)].includes(typed);
   const known = new Map(choices.map((choice) => [choice.value, choice]));
   const items = [
@@ -114,4 +112,14 @@ export function PickMany({
       </Combobox.Portal>
     </Combobox.Root>
   );
+}
+
+/** Those in which the text occurs; first what begins with it, then what has it in its name. */
+function matching(choices: readonly Choice[], text: string): Choice[] {
+  const rank = ({ value, about = '' }: Choice) => {
+    const at = value.toLowerCase().indexOf(text);
+    if (at >= 0) return Math.min(at, 1);
+    return about.toLowerCase().includes(text) ? 2 : 3;
+  };
+  return choices.filter((choice) => rank(choice) < 3).sort((a, b) => rank(a) - rank(b));
 }

@@ -1,10 +1,14 @@
+import { classes } from './classes.ts';
 import { Tag } from './Status.tsx';
 
-/** Some of them, and how many more there are; all of them on hover. */
-export function Tags({ values, most = 3 }: { values: readonly string[]; most?: number }) {
-  const rest = values.slice(most);
+/** All of them; or in one line the first `most`, how many more there are, and all of them on hover. */
+export function Tags({ values, most }: { values: readonly string[]; most?: number }) {
+  const rest = most === undefined ? [] : values.slice(most);
   return (
-    <span className="inline-flex flex-wrap items-center gap-1" title={values.join('\n')}>
+    <span
+      className={classes('inline-flex items-center gap-1', most === undefined && 'flex-wrap')}
+      title={rest.length > 0 ? values.join('\n') : undefined}
+    >
       {values.slice(0, most).map((value) => (
         <Tag key={value}>{value}</Tag>
       ))}

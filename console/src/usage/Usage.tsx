@@ -24,7 +24,15 @@ export const dayColumns: readonly Column<Day>[] = [
     cell: (day) => countText(day.completion_tokens),
   },
   { header: 'Tokens', align: 'right', cell: (day) => countText(day.total_tokens) },
-  { header: 'Estimated', align: 'right', cell: (day) => countText(day.estimated_tokens) },
+  {
+    header: 'Estimated',
+    align: 'right',
+    cell: ({ estimated_tokens }) => (
+      <span className={estimated_tokens === 0 ? 'text-muted' : ''}>
+        {countText(estimated_tokens)}
+      </span>
+    ),
+  },
   {
     header: 'Calls',
     align: 'right',

@@ -37,42 +37,51 @@ export function DeliveryDialog({
       <Loaded query={query}>
         {(delivery) => (
           <div className="flex flex-col gap-5">
-            <Facts
-              facts={[
-                [
-                  'Status',
-                  <span key="status" className="flex flex-wrap items-center gap-2">
-                    <Status value={delivery.status} />
-                    {delivery.next_attempt_at !== null && (
-                      <span className="text-muted">
-                        next attempt <Time value={delivery.next_attempt_at} />
-                      </span>
-                    )}
-                  </span>,
-                ],
-                ['Made', <Time key="made" value={delivery.created_at} />],
-                delivery.finished_at !== null && [
-                  'Ended',
-                  <Time key="ended" value={delivery.finished_at} />,
-                ],
-                ['Delivery', <Id key="id">{delivery.id}</Id>],
-                ['Event', <Id key="event">{delivery.event_id}</Id>],
-                delivery.test && ['Sample', 'Somebody asked for it; it tells of nothing real.'],
-                delivery.redelivery_of !== null && [
-                  'Again',
-                  <Link
-                    key="again"
-                    to="/webhooks/$webhookId"
-                    params={{ webhookId }}
-                    search={(before) => ({ ...before, delivery: delivery.redelivery_of ?? '' })}
-                    resetScroll={false}
-                    className="text-accent-text hover:underline"
-                  >
-                    The delivery that this one repeats
-                  </Link>,
-                ],
-              ]}
-            />
+            <div className="flex flex-wrap items-start justify-between gap-4">
+              <Facts
+                facts={[
+                  [
+                    'Status',
+                    <span key="status" className="flex flex-wrap items-center gap-2">
+                      <Status value={delivery.status} />
+                      {delivery.next_attempt_at !== null && (
+                        <span className="text-muted">
+                          next attempt <Time value={delivery.next_attempt_at} />
+                        </span>
+                      )}
+                    </span>,
+                  ],
+                  ['Made', <Time key="made" value={delivery.created_at} />],
+                  delivery.finished_at !== null && [
+                    'Ended',
+                    <Time key="ended" value={delivery.finished_at} />,
+                  ],
+                  ['Delivery', <Id key="id">{delivery.id}</Id>],
+                  ['Event', <Id key="event">{delivery.event_id}</Id>],
+                  delivery.test && ['Sample', 'Somebody asked for it; it tells of nothing real.'],
+                  delivery.redelivery_of !== null && [
+                    'Again',
+                    <Link
+                      key="again"
+                      to="/webhooks/$webhookId"
+                      params={{ webhookId }}
+                      search={(before) => ({ ...before, delivery: delivery.redelivery_of ?? '' })}
+                      resetScroll={false}
+                      className="text-accent-text hover:underline"
+                    >
+                      The delivery that this one repeats
+                    </Link>,
+                  ],
+                ]}
+              />
+              <Button
+                icon={<RotateCw />}
+                busy={again.isPending}
+                onClick={() => again.mutate(undefined, { onSuccess: ({ id }) => onOpen(id) })}
+              >
+                Redeliver
+              </Button>
+            </div>
             <section aria-label="Attempts">
               <h3 className="mb-2 text-[13px] font-semibold">
                 Attempts <span className="font-normal text-muted">{delivery.attempts.length}</span>
@@ -91,15 +100,6 @@ export function DeliveryDialog({
               <h3 className="mb-2 text-[13px] font-semibold">What is sent</h3>
               <Json value={JSON.parse(delivery.body)} label="Body" />
             </section>
-            <div className="flex justify-end">
-              <Button
-                icon={<RotateCw />}
-                busy={again.isPending}
-                onClick={() => again.mutate(undefined, { onSuccess: ({ id }) => onOpen(id) })}
-              >
-                Redeliver
-              </Button>
-            </div>
           </div>
         )}
       </Loaded>

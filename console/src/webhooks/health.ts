@@ -1,4 +1,4 @@
-import type { EventType, Webhook } from '../api/webhooks.ts';
+import type { EventType, Webhook, WebhookDelivery } from '../api/webhooks.ts';
 import type { Tone } from '../ui/Status.tsx';
 
 export interface Health {
@@ -11,24 +11,32 @@ export interface Health {
 
 const failures = (n: number) => (n === 1 ? 'One delivery' : `${n} deliveries in a row`);
 
-/** How a webhook does, at a glance and in words. */
-export function healthOf(webhook: Webhook): Health {
+/** How a webhook does; `latest` are its newest deliveries, where they are known. */
+export function healthOf(webhook: Webhook, latest: readonly WebhookDelivery[] = []): Health {
   const { active, failing, consecutive_failures: n, last_delivery_at } = webhook;
+  const missed = 'What happens meanwhile is not sent later.';
   if (!active) {
+    const why = n > 0 ? `, after ${failures(n).toLowerCase()} failed` : '';
     return {
       label: 'inactive',
       tone: 'neutral',
-      words:
-        n > 0
-          ? `It is switched off, after ${failures(n).toLowerCase()} failed. Mend the receiver, then reactivate it. What happens meanwhile is not sent later.`
-          : 'It is switched off. What happens meanwhile is not sent later.',
+      words: `It is switched off${why}. ${missed}`,
     };
   }
   if (failing) {
     return {
       label: n > 1 ? `failing, ${n} in a row` : 'failing',
       tone: 'bad',
-      words: `${failures(n)} used up all retries, and nothing has arrived since. After ten it is switched off.`,
+      words: `${failures(n)} used up all retries, and nothing has arrived since.`,
+    };
+  }
+  const waiting = latest.filter(({ status, attempts }) => status === 'pending' && attempts.length);
+  if (waiting.length > 0) {
+    const error = waiting[0]?.attempts.at(-1)?.error;
+    return {
+      label: 'retrying',
+      tone: 'warn',
+      words: `${waiting.length} of the last ${latest.length} deliveries did not arrive yet and are tried again${error ? `: ${error}` : ''}.`,
     };
   }
   if (last_delivery_at === null) {
@@ -38,13 +46,13 @@ export function healthOf(webhook: Webhook): Health {
       words: 'Nothing has been sent yet. Send a test to see whether it arrives.',
     };
   }
-  return { label: 'ok', tone: 'good', words: 'What was sent last has arrived.' };
+  return { label: 'ok', tone: 'good', words: 'What is sent arrives.' };
 }
 
 export const eventWords: Record<EventType, string> = {
   'skill.completed': 'A run finished',
   'skill.failed': 'A run failed for good, after its retries',
-  'agent.error': 'Something is wrong with an agent or its set-up',
+  'agent.error': 'Something is wrong with an agent',
   'agent.status_changed': 'An agent was paused or resumed',
   'conversation.created': 'A job began a new conversation',
   'scheduled_job.completed': 'A scheduled run finished',

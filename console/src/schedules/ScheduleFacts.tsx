@@ -1,0 +1,80 @@
+import { Link } from '@tanstack/react-router';
+import type { Schedule } from '../api/schedules.ts';
+import { Json } from '../ui/Code.tsx';
+import { Facts } from '../ui/Page.tsx';
+import { skillPath } from '../ui/Pickers.tsx';
+import { Status, Tag } from '../ui/Status.tsx';
+import { Time } from '../ui/Time.tsx';
+
+/** What a schedule runs, for whom, with what. */
+export function ScheduleFacts({ schedule }: { schedule: Schedule }) {
+  const { skill_category, skill_version, skill_name, agent_id, last_run_status } = schedule;
+  const lastJob = schedule.last_run_job_id;
+  return (
+    <div className="flex flex-col gap-4">
+      <Facts
+        facts={[
+          [
+            'Skill',
+            <Link
+              key="skill"
+              to="/skills/$category/$version/$name"
+              params={{ category: skill_category, version: skill_version, name: skill_name }}
+              className="text-accent-text hover:underline"
+            >
+              {skillPath(schedule)}
+            </Link>,
+          ],
+          [
+            'Agent',
+            <Link
+              key="agent"
+              to="/agents/$agentId"
+              params={{ agentId: agent_id }}
+              className="text-accent-text hover:underline"
+            >
+              {agent_id}
+            </Link>,
+          ],
+          [
+            'Cron',
+            <span key="cron">
+              <Tag>{schedule.cron_expression}</Tag> <span className="text-muted">in UTC</span>
+            </span>,
+          ],
+          [
+            'Last run',
+            last_run_status === null ? (
+              <span key="last" className="text-muted">
+                Never
+              </span>
+            ) : (
+              <span key="last" className="flex flex-wrap items-center gap-2">
+                <Status value={last_run_status} />
+                <Time value={schedule.last_run_at} />
+                {lastJob !== null && (
+                  <Link
+                    to="/jobs/$jobId"
+                    params={{ jobId: lastJob }}
+                    className="text-accent-text hover:underline"
+                  >
+                    Open its job
+                  </Link>
+                )}
+              </span>
+            ),
+          ],
+          ['Made', <Time key="made" value={schedule.created_at} />],
+          schedule.updated_at !== schedule.created_at && [
+            'Changed',
+            <Time key="changed" value={schedule.updated_at} />,
+          ],
+        ]}
+      />
+      <div>
+        <h3 className="mb-1.5 text-[13px] font-medium">Input</h3>
+        <Json value={schedule.input} label="Input" />
+      </div>
+    </div>
+  );
+}

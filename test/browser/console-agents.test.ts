@@ -1,0 +1,314 @@
+/** Agents, what they know and what they use; keys, and the platform itself: in the console. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type ConsoleWorld, startConsole } from '../support/console.ts';
+import {
+  answering,
+  type ScriptedProvider,
+  startScriptedProvider,
+} from '../support/scripted-provider.ts';
+import { isInstalled } from '../support/shared-servers.ts';
+import { environmentOf } from '../support/thinkers.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
+  let provider: ScriptedProvider;
+  let world: ConsoleWorld;
+  beforeAll(async () => {
+    provider = await startScriptedProvider({
+      script: answering('Six.', { usage: { prompt: 1_200, completion: 34 } }),
+    });
+    world = await startConsole({ environment: environmentOf(provider) });
+  });
+  afterAll(async () => {
+    await world.stop();
+    await provider.close();
+  });
+  afterEach(() => {
+    // A browser tells of every answer that refuses something.
+    const refused = /the server responded with a status of 4(00|09)/;
+    expect(world.errors.splice(0).filter((error) => !refused.test(error))).toEqual([]);
+  });
+
+  const api = async (method: string, path: string, body?: unknown, headers = {}) =>
+    (
+      await world.platform.request(method, path, {
+        key: world.key,
+        headers,
+        ...(body === undefined ? {} : { body }),
+      })
+    ).body;
+  const titled = (name: string) => world.page.getByRole('heading', { level: 1, name }).waitFor();
+  const dialog = () => world.page.getByRole('dialog');
+  const asked = (verb: string) =>
+    world.page.getByRole('alertdialog').getByRole('button', { name: verb }).click();
+  const told = (text: string | RegExp) => world.page.getByText(text).first().waitFor();
+
+  /** Nothing serious is wrong with what is shown, light or dark. */
+  async function isSound() {
+    for (const scheme of ['light', 'dark'] as const) {
+      await world.shown(scheme);
+      await waitFor(
+        () =>
+          world.page.evaluate(
+            'document.getAnimations().every((one) => one.playState !== "running" || one.effect.getTiming().iterations === Infinity)',
+          ),
+        { describe: 'nothing moves any more' },
+      );
+      expect(await world.faults(), scheme).toEqual([]);
+    }
+    await world.shown('light');
+  }
+
+  test('an agent is made, changed, paused, resumed and deleted', async () => {
+    const { page } = world;
+    await world.open('/agents');
+    await page.getByRole('button', { name: 'New agent' }).click();
+    await dialog().getByLabel('Id').fill('No Spaces');
+    await dialog().getByRole('combobox', { name: 'Skills' }).fill('text/');
+    await page.getByRole('option', { name: /^text\/\*/ }).click();
+    await page.keyboard.type('own/v1.0/skill');
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Escape');
+    await dialog().getByRole('button', { name: 'Create agent' }).click();
+    await dialog().getByRole('alert').waitFor();
+    await isSound();
+    await dialog().getByLabel('Id').fill('harbour');
+    await dialog().getByRole('button', { name: 'Create agent' }).click();
+    await titled('harbour');
+    expect((await api('GET', '/api/agents/harbour')).skills).toEqual(['text/*', 'own/v1.0/skill']);
+    await isSound();
+
+    await page.getByLabel('Name').fill('Harbour office');
+    await page.getByLabel('Instructions').fill('Answer in one sentence.');
+    await page.getByLabel('Metadata').fill('{"team"');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await told(/is not JSON/);
+    await page.getByLabel('Metadata').fill('{"team": "port"}');
+    await page.getByRole('button', { name: 'Remove own/v1.0/skill' }).click();
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await titled('Harbour office');
+    expect(await api('GET', '/api/agents/harbour')).toMatchObject({
+      instructions: 'Answer in one sentence.',
+      skills: ['text/*'],
+      metadata: { team: 'port' },
+      model: null,
+    });
+
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await asked('Pause');
+    await page.getByRole('button', { name: 'Resume' }).waitFor();
+    expect((await api('GET', '/api/agents/harbour')).status).toBe('paused');
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await page.getByRole('button', { name: 'Pause' }).waitFor();
+
+    const trigger = await api('POST', '/api/agent-triggers', {
+      agent_id: 'harbour',
+      name: 'arrivals',
+      skill_category: 'util',
+      skill_name: 'echo',
+    });
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await asked('Delete');
+    await told(/Schedules or triggers name the agent harbour/);
+    await api('DELETE', `/api/agent-triggers/${trigger.id}`);
+    await asked('Delete');
+    await titled('Agents');
+    expect((await api('GET', '/api/agents/harbour')).error).toBe('not_found');
+  });
+
+  test('what was changed of an agent is not lost unasked', async () => {
+    const { page } = world;
+    await api('POST', '/api/agents', { id: 'careful' });
+    await world.open('/agents/careful');
+    await page.getByLabel('Description').fill('Half a sentence');
+
+    await page.getByRole('tab', { name: 'Jobs' }).click();
+    await asked('Stay here');
+    expect(await page.getByLabel('Description').inputValue()).toBe('Half a sentence');
+    await page.getByRole('tab', { name: 'Jobs' }).click();
+    await asked('Leave');
+
+    await told('No jobs yet');
+  });
+
+  test('what an agent uses is shown by day, beside a budget that can be set', async () => {
+    const { page } = world;
+    await api('POST', '/api/agents', { id: 'spender' });
+    await world.open('/agents/spender?tab=use');
+    await told('No model was called in the last 30 days');
+
+    await world.platform.run(
+      world.key,
+      'agent/v1.0/run-task',
+      { task: 'How many berths?' },
+      { 'x-agent-id': 'spender' },
+    );
+    await page.getByRole('row', { name: /1,200 34 1,234 0 1$/ }).waitFor();
+    await page.getByRole('button', { name: 'Edit budget' }).click();
+    await dialog().getByLabel('Tokens a day').fill('5,000');
+    await isSound();
+    await dialog().getByRole('button', { name: 'Save budget' }).click();
+
+    const meter = page.getByRole('meter', { name: /^Today/ });
+    await meter.waitFor();
+    expect(await meter.getAttribute('aria-valuetext')).toBe('1,234 of 5,000 tokens');
+    await isSound();
+    expect(await api('GET', '/api/agents/spender/budget')).toMatchObject({
+      tokens_per_day: 5_000,
+      tokens_per_month: null,
+    });
+    await page.getByRole('button', { name: 'Edit budget' }).click();
+    await dialog().getByLabel('Tokens a day').fill('');
+    await dialog().getByRole('button', { name: 'Save budget' }).click();
+    await meter.waitFor({ state: 'detached' });
+  });
+
+  test('memories are searched while one types, added, changed and deleted', async () => {
+    const { page } = world;
+    for (const content of ['Crème brûlée is served at the quay.', 'Berth 12 is under repair.']) {
+      await api('POST', '/api/agents/default/memories', { content });
+    }
+    await world.open('/memories?agent_id=default');
+    await page.getByRole('button', { name: /^Berth 12/ }).waitFor();
+
+    await page.getByLabel('Search memories').pressSequentially('creme');
+    await page.getByRole('button', { name: /^Berth 12/ }).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: /^Crème/ }).waitFor();
+    expect(page.url()).toContain('q=creme');
+    await page.getByLabel('Search memories').fill('nothing of the kind');
+    await told('Nothing is found');
+    await page.getByRole('button', { name: 'Clear the search' }).click();
+
+    await page.getByRole('button', { name: 'New memory' }).click();
+    await dialog().getByLabel('Content').fill('Ada prefers short answers.');
+    await dialog().getByLabel('Tag').fill('preference');
+    await isSound();
+    await dialog().getByRole('button', { name: 'Add memory' }).click();
+    await page.getByRole('button', { name: 'preference' }).click();
+    await page.getByRole('button', { name: /^Berth 12/ }).waitFor({ state: 'detached' });
+    expect(page.url()).toContain('tag=preference');
+
+    await page.getByRole('button', { name: /^Ada prefers short/ }).click();
+    await dialog().getByLabel('Content').fill('Ada prefers long answers.');
+    await dialog().getByRole('button', { name: 'Save memory' }).click();
+    await page.getByRole('button', { name: /^Ada prefers long/ }).waitFor();
+    await isSound();
+
+    await page.getByRole('button', { name: 'What can be done with this memory' }).click();
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    await asked('Delete');
+    await told('Nothing is found');
+    expect((await api('GET', '/api/agents/default/memories?tag=preference')).total).toBe(0);
+  });
+
+  test('a key is made for a new organization, shown once, and revoked', async () => {
+    const { page, platform } = world;
+    await world.open('/api-keys');
+    await page.getByRole('button', { name: 'New API key' }).click();
+    await dialog().getByLabel('Name').fill('nightly reports');
+    await dialog().getByRole('combobox', { name: 'Organization' }).fill('acme');
+    await dialog().getByRole('combobox', { name: 'Categories' }).fill('tex');
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Escape');
+    await dialog().getByLabel('Requests a minute').fill('60');
+    await isSound();
+    await dialog().getByRole('button', { name: 'Create key' }).click();
+
+    const key = (await dialog().getByRole('region', { name: 'API key' }).textContent()) ?? '';
+    expect(key).toMatch(/^sk_/);
+    await dialog().getByRole('region', { name: 'curl' }).getByText(key).waitFor();
+    const answer = await platform.request('GET', '/api/skills', { key });
+    expect(answer.status).toBe(200);
+    await isSound();
+    await page.keyboard.press('Escape');
+    await asked('Go back');
+    await page.getByRole('button', { name: 'I have copied it' }).click();
+    await dialog().waitFor({ state: 'detached' });
+    expect(await page.content()).not.toContain(key);
+
+    await page.getByLabel('Search by name, organization, scope').fill('acme text');
+    await page.getByRole('link', { name: 'nightly reports' }).waitFor();
+    expect(await page.getByRole('row').count()).toBe(2);
+    await isSound();
+    await page.getByRole('link', { name: 'nightly reports' }).click();
+    await titled('nightly reports');
+    await told('60 requests a minute');
+    await isSound();
+    await page.getByRole('button', { name: 'Revoke' }).click();
+    await told(/Schedules that were made with it/);
+    await asked('Revoke');
+    await page.getByText('revoked', { exact: true }).waitFor();
+
+    expect((await platform.request('GET', '/api/skills', { key })).status).toBe(401);
+    await world.open('/');
+    await page.getByRole('button', { name: /Account/ }).click();
+    await page.getByRole('menuitem', { name: 'acme' }).waitFor();
+  });
+
+  test('credentials of a provider are stored, replaced and deleted', async () => {
+    const { page, platform } = world;
+    const stored = async () =>
+      (await platform.admin('GET', '/admin/organizations/default/credentials')).body.data;
+    await world.open('/system');
+    await told('Everything that the platform needs is there, and it takes work.');
+    await page.getByRole('button', { name: 'Add credentials' }).click();
+    await dialog().getByLabel('Provider').fill('ollama');
+    await dialog().getByLabel('API key').fill('sk-from-the-provider');
+    await dialog().getByLabel('Address').fill('not an address');
+    await dialog().getByRole('button', { name: 'Store' }).click();
+    await dialog().getByRole('alert').waitFor();
+    await dialog().getByLabel('Address').fill('http://127.0.0.1:11434/v1');
+    await isSound();
+    await dialog().getByRole('button', { name: 'Store' }).click();
+    await page.getByRole('cell', { name: 'http://127.0.0.1:11434/v1' }).waitFor();
+    expect(await stored()).toMatchObject([{ provider: 'ollama', has_api_key: true }]);
+    expect(await page.content()).not.toContain('sk-from-the-provider');
+
+    await page.getByRole('button', { name: 'What can be done with ollama' }).click();
+    await page.getByRole('menuitem', { name: 'Replace' }).click();
+    await dialog().getByRole('button', { name: 'Store' }).click();
+    await page.getByRole('cell', { name: 'none is sent' }).waitFor();
+    expect(await stored()).toMatchObject([{ provider: 'ollama', has_api_key: false }]);
+
+    await page.getByRole('button', { name: 'What can be done with ollama' }).click();
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    await asked('Delete');
+    await told('None of its own');
+    expect(await stored()).toEqual([]);
+    await isSound();
+  });
+
+  test('the system names its processes, and who used how many tokens', async () => {
+    const { page } = world;
+    await api('POST', '/api/agents', { id: 'counted' });
+    await world.platform.run(
+      world.key,
+      'agent/v1.0/run-task',
+      { task: 'Count' },
+      { 'x-agent-id': 'counted' },
+    );
+
+    await world.open('/system');
+    await page.getByRole('table', { name: 'Live processes' }).getByText('worker').first().waitFor();
+    await page.getByRole('row', { name: /counted default 1,200 34 1,234/ }).waitFor();
+    await page.getByLabel('Counted for').selectOption('API keys');
+
+    await page.getByRole('link', { name: 'counted' }).waitFor({ state: 'detached' });
+    expect(page.url()).toContain('owner_kind=api_key');
+    for (const path of ['/docs', '/openapi.json', '/metrics']) {
+      expect(await page.locator(`a[href="${path}"]`).count()).toBe(1);
+    }
+  });
+
+  test('what is for the administrator says so to the holder of a key', async () => {
+    await world.page.context().clearCookies();
+    await world.signInAs(world.key);
+
+    for (const path of ['/api-keys', '/api-keys/01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11', '/system']) {
+      await world.open(path);
+      await told('This is for the administrator');
+    }
+    await isSound();
+    await world.page.context().clearCookies();
+  });
+});

@@ -1,0 +1,316 @@
+/** What starts by itself and what is told to others: schedules, webhooks and triggers in the console. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type ConsoleWorld, desktop, startConsole } from '../support/console.ts';
+import { isInstalled } from '../support/shared-servers.ts';
+import { receiverAuthority, startTlsReceiver, type TlsReceiver } from '../support/tls-receiver.ts';
+
+/** What browsers say of an answer that refuses; the page shows it in words. */
+const refusal = /^Failed to load resource: the server responded with a status of 4/;
+
+describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
+  let world: ConsoleWorld;
+  let receiver: TlsReceiver;
+  beforeAll(async () => {
+    receiver = await startTlsReceiver();
+    world = await startConsole({
+      environment: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' },
+      parts: { webhookEgress: { ca: receiverAuthority } },
+    });
+    await world.page.setViewportSize(desktop);
+  });
+  afterAll(async () => {
+    await world.stop();
+    await receiver.close();
+  });
+  afterEach(async () => {
+    expect(world.errors.filter((error) => !refusal.test(error))).toEqual([]);
+    expect(await faultsInBoth()).toEqual([]);
+  });
+
+  const faultsInBoth = async () => {
+    const found: string[] = [];
+    for (const scheme of ['dark', 'light'] as const) {
+      await world.shown(scheme);
+      found.push(...(await world.faults()));
+    }
+    return found;
+  };
+  const heading = (name: string | RegExp) =>
+    world.page.getByRole('heading', { level: 1, name }).waitFor();
+  const button = (name: string | RegExp) => world.page.getByRole('button', { name });
+  const dialog = () => world.page.getByRole('dialog');
+  const row = (text: string | RegExp) => world.page.getByRole('row').filter({ hasText: text });
+  const told = (text: string) => world.page.getByText(text, { exact: true }).first().waitFor();
+  const asked = async (method: string, path: string, body?: unknown) => {
+    const { key, platform } = world;
+    const answer = await platform.request(method, path, {
+      key,
+      ...(body === undefined ? {} : { body }),
+    });
+    expect(answer.status, answer.text).toBeLessThan(300);
+    return answer.body;
+  };
+  const newSchedule = (cron_expression: string) =>
+    asked('POST', '/api/scheduled-jobs', {
+      agent_id: 'default',
+      skill_category: 'util',
+      skill_name: 'echo',
+      cron_expression,
+      input: { text: 'hello' },
+    });
+  const newWebhook = (path: string) =>
+    asked('POST', '/api/agent-webhooks', {
+      agent_id: 'default',
+      url: `${receiver.origin}${path}`,
+      events: ['skill.failed'],
+    });
+
+  describe('on schedules', () => {
+    test('makes one, and shows in words and times what its expression means', async () => {
+      const { page } = world;
+      await world.open('/schedules');
+      await page.getByText('Nothing runs by the clock yet').waitFor();
+
+      await button('New schedule').first().click();
+      await page.getByLabel('Skill').selectOption('util/v1.0/echo');
+      await page.getByLabel('Cron expression').fill('30 6 * * MON-FRI');
+      await dialog().getByText('At 06:30, Monday through Friday').waitFor();
+      await expect.poll(() => dialog().getByRole('listitem').count()).toBe(5);
+      expect(await page.getByLabel('Input').inputValue()).toContain('"text"');
+      expect(await faultsInBoth()).toEqual([]);
+      await button('Create schedule').click();
+
+      await heading('At 06:30, Monday through Friday');
+      const [made] = await asked('GET', '/api/scheduled-jobs');
+      expect(made).toMatchObject({ cron_expression: '30 6 * * MON-FRI', enabled: true });
+    });
+
+    test('says in the platform’s words what is wrong with an expression', async () => {
+      const { page } = world;
+      await world.open('/schedules');
+
+      await button('New schedule').click();
+      await page.getByLabel('Cron expression').fill('0 9 * * FOO');
+
+      await page.getByText('has "FOO" in the field day of week').waitFor();
+      await page.getByText('The next five runs appear here').waitFor();
+    });
+
+    test('disables and enables one in the list, and runs it at once', async () => {
+      const { page } = world;
+      const { id } = await newSchedule('0 3 1 1 *');
+      await world.open('/schedules');
+      const one = row('0 3 1 1 *');
+
+      await one.getByRole('switch').click();
+      await told('The schedule is disabled');
+      expect(await asked('GET', `/api/scheduled-jobs/${id}`)).toMatchObject({ enabled: false });
+      await one.getByRole('switch').click();
+      await told('The schedule is enabled');
+      await one.getByRole('button', { name: 'Run now' }).click();
+
+      await one.getByText('completed').waitFor();
+      await page.getByRole('link', { name: 'At 03:00, on day 1' }).first().click();
+      await page.getByRole('link', { name: 'Ran and completed, asked for by hand' }).click();
+      await page.waitForURL(/\/jobs\//);
+    });
+
+    test('marks each past slot in a calendar with what became of it', async () => {
+      const { page, platform } = world;
+      const { id } = await newSchedule('0 4 * * *');
+      const day = new Date().toISOString().slice(0, 10);
+      const slot = Date.parse(`${day}T00:00:00Z`);
+      await platform.database.write((tx) =>
+        tx.insert('scheduled_runs', [
+          {
+            id: '019ab0c1-2d3e-7f40-8a5b-6c7d8e9fa0b1',
+            organization_id: 'default',
+            scheduled_job_id: id,
+            slot,
+            scheduled_for: slot,
+            outcome: 'missed',
+            slots: 1,
+            message: 'The platform was down',
+            job_id: null,
+            unwanted: 0,
+            ended: 1,
+            created_at: slot,
+          },
+        ]),
+      );
+      await world.open(`/schedules/${id}`);
+
+      const mark = page.getByRole('button', { name: '00:00 UTC: Missed' });
+      await mark.focus();
+      await page.getByText('· The platform was down').waitFor();
+      await button('By hour').click();
+
+      await page.waitForURL(/view=day/);
+      await mark.waitFor();
+    });
+
+    test('changes one and deletes it once it has asked', async () => {
+      const { page } = world;
+      const { id } = await newSchedule('0 5 1 1 *');
+      await world.open(`/schedules/${id}`);
+
+      await button('More').click();
+      await page.getByRole('menuitem', { name: 'Edit' }).click();
+      await page.getByLabel('Cron expression').fill('0 6 1 1 *');
+      await button('Save').click();
+      await heading(/At 06:00/);
+      await button('More').click();
+      await page.getByRole('menuitem', { name: 'Delete' }).click();
+      await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).click();
+
+      await heading('Schedules');
+      const all: { id: string }[] = await asked('GET', '/api/scheduled-jobs');
+      expect(all.map((one) => one.id)).not.toContain(id);
+    });
+  });
+
+  describe('on webhooks', () => {
+    test('makes one, shows its secret once, and a test that arrives with every attempt', async () => {
+      const { page } = world;
+      await world.open('/webhooks');
+      await page.getByText('Nobody is told of anything yet').waitFor();
+
+      await button('New webhook').first().click();
+      await page.getByLabel('URL').fill(`${receiver.origin}/made`);
+      await button('Create webhook').click();
+      await page.getByText(/^whsec_/).waitFor();
+      expect(await faultsInBoth()).toEqual([]);
+      await button('Done').click();
+      await heading(/\/made$/);
+      expect(await page.getByText(/whsec_/).count()).toBe(0);
+      await button('Send test').click();
+      await receiver.receivedWhere(({ path }) => path === '/made');
+      await row('test').getByText('delivered').waitFor();
+      await page.getByRole('link', { name: 'skill.completed' }).click();
+
+      await dialog().getByText('HTTP 200').waitFor();
+      await dialog().getByText('"skill_category"').waitFor();
+      await page.waitForURL(/delivery=/);
+    });
+
+    test('says that deliveries are tried again, and sends one once more', async () => {
+      const { page } = world;
+      receiver.answers({ status: 503, body: 'try again later' });
+      const { id } = await newWebhook('/down');
+      await asked('POST', `/api/agent-webhooks/${id}/test`);
+      await world.open(`/webhooks/${id}`);
+
+      await page.getByText('retrying').waitFor();
+      await page.getByRole('link', { name: 'skill.failed' }).click();
+      await dialog().getByText('try again later').waitFor();
+      receiver.answers({ status: 200 });
+      await button('Redeliver').click();
+
+      await dialog().getByText('The delivery that this one repeats').waitFor();
+      await dialog().getByText('delivered', { exact: true }).waitFor();
+      await page.keyboard.press('Escape');
+      await dialog().waitFor({ state: 'detached' });
+      expect(page.url()).not.toContain('delivery=');
+    });
+
+    test('rotates the secret to one that was made in the browser', async () => {
+      const { page } = world;
+      const { id } = await newWebhook('/rotated');
+      await world.open(`/webhooks/${id}`);
+
+      await button('More').click();
+      await page.getByRole('menuitem', { name: 'Rotate secret' }).click();
+      await dialog().getByRole('button', { name: 'Rotate secret' }).click();
+
+      await page.getByText(/^whsec_[A-Za-z0-9+/]{43}=$/).waitFor();
+    });
+
+    test('deactivates one once it has asked, reactivates and deletes it', async () => {
+      const { page } = world;
+      const { id } = await newWebhook('/switched');
+      await world.open(`/webhooks/${id}`);
+
+      await button('Deactivate').click();
+      await page.getByRole('alertdialog').getByRole('button', { name: 'Deactivate' }).click();
+      await page.getByText('It is switched off.').waitFor();
+      await button('Reactivate').click();
+      await button('Send test').waitFor();
+      await button('More').click();
+      await page.getByRole('menuitem', { name: 'Delete' }).click();
+      await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).click();
+
+      await heading('Webhooks');
+      expect(await page.getByText('/switched').count()).toBe(0);
+    });
+  });
+
+  describe('on triggers', () => {
+    test('makes one, shows its url once, and its calls as they come', async () => {
+      const { page } = world;
+      await world.open('/triggers');
+      await page.getByText('Nothing outside can start a run yet').waitFor();
+
+      await button('New trigger').first().click();
+      await page.getByLabel('Name').fill('Contact form');
+      await page.getByLabel('Skill').selectOption('text/v1.0/word-count');
+      await page.getByLabel('Mapping').fill('{"text": body.message}');
+      expect(await faultsInBoth()).toEqual([]);
+      await button('Create trigger').click();
+      const url = await page
+        .getByText(/^http.*\/trg_/)
+        .first()
+        .innerText();
+      await button('Done').click();
+      await heading('Contact form');
+      expect(await page.getByText(/trg_/).count()).toBe(0);
+      await page.getByText(/api\/webhooks\/agent\/TOKEN/).waitFor();
+      await page.getByText('It has not been called yet').waitFor();
+      for (const body of ['{"message": "Hello there"}', '{"subject": "none"}']) {
+        await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+      }
+
+      await row('202').waitFor();
+      await row('400').getByText('text is required').waitFor();
+      await row('202').getByRole('link').click();
+      await page.waitForURL(/\/jobs\//);
+    });
+
+    test('says what is wrong with a mapping beside it', async () => {
+      const { page } = world;
+      await world.open('/triggers');
+
+      await button('New trigger').first().click();
+      await page.getByLabel('Name').fill('Broken');
+      await page.getByLabel('Mapping').fill('{"text": ');
+      await button('Create trigger').click();
+
+      await expect.poll(() => page.getByLabel('Mapping').getAttribute('aria-invalid')).toBe('true');
+    });
+
+    test('switches one off, changes it, and deletes it once it has asked', async () => {
+      const { page } = world;
+      const { id } = await asked('POST', '/api/agent-triggers', {
+        agent_id: 'default',
+        name: 'Tides',
+        skill_category: 'util',
+        skill_name: 'echo',
+      });
+      await world.open('/triggers');
+
+      await row('Tides').getByRole('switch').click();
+      await told('The trigger is switched off');
+      expect(await asked('GET', `/api/agent-triggers/${id}`)).toMatchObject({ active: false });
+      await page.getByRole('link', { name: 'Tides' }).click();
+      await button('Edit').click();
+      await page.getByLabel('Calls per minute').fill('7');
+      await button('Save').click();
+      await page.getByText('7 calls per minute').waitFor();
+      await button('More').click();
+      await page.getByRole('menuitem', { name: 'Delete' }).click();
+      await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).click();
+
+      await heading('Triggers');
+      expect(await page.getByText('Tides').count()).toBe(0);
+    });
+  });
+});
