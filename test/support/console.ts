@@ -79,7 +79,12 @@ export async function startConsole(options: PlatformOptions = {}): Promise<Conso
         .filter(({ impact }) => impact === 'serious' || impact === 'critical')
         .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html).join(' ')}`);
     },
-    shown: (colorScheme) => page.emulateMedia({ colorScheme }),
+    async shown(colorScheme) {
+      // Colours that are on their way are no colours that anybody reads.
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      const whenDone = colorScheme === 'dark' ? 'html.dark' : 'html:not(.dark)';
+      await page.locator(whenDone).waitFor({ state: 'attached' });
+    },
     async stop() {
       await browser.close();
       await platform.stop();

@@ -1,4 +1,4 @@
-import type { FieldProps } from '@rjsf/utils';
+import { ADDITIONAL_PROPERTY_FLAG, type FieldProps } from '@rjsf/utils';
 import { useState } from 'react';
 import { TextArea } from '../ui/Field.tsx';
 import { aboutId, hintOf } from './hints.ts';
@@ -17,7 +17,7 @@ export function JsonField(props: FieldProps) {
   const id = fieldPathId.$id;
   const options = (uiSchema?.['ui:options'] ?? {}) as Record<string, unknown>;
   const label = schema.title ?? (name || 'Input');
-  const isLabelled = uiSchema?.['ui:label'] !== false;
+  const isLabelled = uiSchema?.['ui:label'] !== false && !(ADDITIONAL_PROPERTY_FLAG in schema);
   function write(next: string) {
     setText(next);
     onChange(read(next), fieldPathId.path, undefined, id);

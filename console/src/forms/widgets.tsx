@@ -1,5 +1,10 @@
 /** The controls of a form that is made from a schema. */
-import type { BaseInputTemplateProps, RegistryWidgetsType, WidgetProps } from '@rjsf/utils';
+import {
+  ADDITIONAL_PROPERTY_FLAG,
+  type BaseInputTemplateProps,
+  type RegistryWidgetsType,
+  type WidgetProps,
+} from '@rjsf/utils';
 import { Input, Select, Switch, TextArea } from '../ui/Field.tsx';
 import { aboutId, hintOf } from './hints.ts';
 
@@ -9,7 +14,8 @@ function common({ id, label, hideLabel, schema, rawErrors, disabled, readonly }:
   return {
     id,
     disabled: Boolean(disabled || readonly),
-    ...(hideLabel ? { 'aria-label': label } : {}),
+    // One of any name has a field for that name beside it instead of a label.
+    ...(hideLabel || ADDITIONAL_PROPERTY_FLAG in schema ? { 'aria-label': label } : {}),
     ...(isWrong || hintOf(schema) !== undefined ? { 'aria-describedby': aboutId(id) } : {}),
     ...(isWrong ? { 'aria-invalid': true as const } : {}),
   };
