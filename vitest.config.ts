@@ -22,7 +22,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['src/**/*.test.ts', 'scripts/**/*.test.ts', 'test/support/**/*.test.ts'],
+          include: ['{src,console/src,scripts,test/support}/**/*.test.ts'],
           exclude: [serverTests, executorFaults],
           testTimeout: 10 * seconds,
         },

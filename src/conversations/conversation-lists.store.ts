@@ -65,6 +65,30 @@ export async function listConversations(
   return { conversations: await found.select([...columns]).execute(), total };
 }
 
+/** How each of these conversations begins: so many characters of its first message that is kept. */
+export async function listOpenings(
+  db: Handle,
+  ids: readonly string[],
+  characters: number,
+): Promise<Map<string, string | null>> {
+  if (ids.length === 0) return new Map();
+  const rows = await db.kysely
+    .selectFrom('conversations')
+    .where('id', 'in', ids)
+    .select((eb) => [
+      'id',
+      eb
+        .selectFrom('messages')
+        .whereRef('messages.conversation_id', '=', 'conversations.id')
+        .select(sql<string>`substr(content, 1, ${sql.lit(characters)})`.as('opening'))
+        .orderBy('messages.id')
+        .limit(1)
+        .as('opening'),
+    ])
+    .execute();
+  return new Map(rows.map(({ id, opening }) => [id, opening]));
+}
+
 /** A join would be free to walk through all of them. */
 const isAmong = (ids: RawBuilder<string>) => sql<SqlBool>`id = any (array(${ids}))`;
 

@@ -4,15 +4,25 @@ import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
 import { pageParameters, type Query, textParameter, wordParameter } from '../http/query.ts';
 import { apiRefusals } from '../http/refusals.ts';
-import { Id, Page, Timestamp, TokenStats, Tokens, tokenCounts, Words } from '../http/schemas.ts';
+import {
+  Id,
+  Nullable,
+  Page,
+  Timestamp,
+  TokenStats,
+  Tokens,
+  tokenCounts,
+  Words,
+} from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
-import type { Conversations } from './conversations.ts';
+import { type Conversations, openingLength } from './conversations.ts';
 
 const tags = ['Conversations'];
 const security = [{ apiKey: [] }];
 
 const statuses = ['active', 'completed', 'failed'] as const;
 const triggerTypes = ['api', 'scheduled', 'webhook'] as const;
+const inclusions = ['opening'] as const;
 const roles = ['user', 'assistant', 'system', 'tool'] as const;
 
 const listed = {
@@ -24,6 +34,10 @@ const listed = {
   created_at: Timestamp,
   updated_at: Timestamp,
 };
+const ListedConversation = Type.Object(
+  { ...listed, opening: Type.Optional(Nullable(Type.String())) },
+  { title: 'ListedConversation' },
+);
 const example = {
   id: '01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11',
   agent_id: 'default',
@@ -76,10 +90,14 @@ export function conversationRoutes(
           user_id: Type.Optional(Type.String()),
           status: Type.Optional(Words(statuses)),
           trigger_type: Type.Optional(Words(triggerTypes)),
+          include: Type.Optional({
+            ...Words(inclusions),
+            description: `opening: also the first ${openingLength} characters of the first message.`,
+          }),
           ...Page.properties,
         }),
         response: {
-          200: Type.Array(Type.Object(listed, { title: 'ListedConversation' }), {
+          200: Type.Array(ListedConversation, {
             description: 'A page of conversations; X-Total-Count says how many there are.',
             examples: [[example]],
           }),
@@ -95,7 +113,10 @@ export function conversationRoutes(
         status: wordParameter(query, 'status', statuses),
         trigger_type: wordParameter(query, 'trigger_type', triggerTypes),
       };
-      const { conversations: page, total } = await conversations.list(
+      const list = wordParameter(query, 'include', inclusions)
+        ? conversations.listOpened
+        : conversations.list;
+      const { conversations: page, total } = await list(
         callerOf(request).organizationId,
         filters,
         pageParameters(query),

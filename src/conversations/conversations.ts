@@ -4,7 +4,11 @@ import type { MessageRole } from '../database/tables.ts';
 import { timestamp } from '../kernel/clock.ts';
 import { notFound } from '../kernel/errors.ts';
 import { isId } from '../kernel/ids.ts';
-import { type ConversationFilters, listConversations } from './conversation-lists.store.ts';
+import {
+  type ConversationFilters,
+  listConversations,
+  listOpenings,
+} from './conversation-lists.store.ts';
 import {
   type ConversationRow,
   findConversation,
@@ -16,6 +20,9 @@ import {
 } from './conversations.store.ts';
 
 export type { ConversationFilters } from './conversation-lists.store.ts';
+
+/** Characters of the first message in a list that shows how conversations begin. */
+export const openingLength = 200;
 
 /**
  * Tokens in the specification's words. Each is the sum of what providers reported, and the total the
@@ -78,6 +85,24 @@ export function createConversations(database: Database) {
     ) {
       const { conversations, total } = await listConversations(db, organizationId, filters, page);
       return { conversations: conversations.map(shown), total };
+    },
+
+    /** As `list`, with how each begins. */
+    async listOpened(
+      organizationId: string,
+      filters: ConversationFilters,
+      page: { limit: number; offset: number },
+    ) {
+      const { conversations, total } = await listConversations(db, organizationId, filters, page);
+      const ids = conversations.map(({ id }) => id);
+      const openings = await listOpenings(db, ids, openingLength);
+      return {
+        conversations: conversations.map((row) => ({
+          ...shown(row),
+          opening: openings.get(row.id) ?? null,
+        })),
+        total,
+      };
     },
 
     async get(organizationId: string, id: string) {

@@ -168,6 +168,30 @@ describe('GET /api/conversations', () => {
       expectInvalid(await tenant.get(`/api/conversations?${name}=a%00`), name);
     }
   });
+
+  test('include=opening adds how each begins; else nothing is added', async () => {
+    const tenant = await newTenant(platform);
+    await talk(tenant);
+    await tenant.run(echo, { text: 'x'.repeat(300) });
+
+    const { body } = await tenant.get('/api/conversations?include=opening');
+
+    expect(body).toMatchObject([
+      { opening: `{"text":"${'x'.repeat(191)}` },
+      { opening: expect.stringMatching(/^\{"attempts":/) },
+    ]);
+    const plain = (await tenant.get('/api/conversations')).body;
+    expect(plain).toEqual(body.map(({ opening: _, ...listed }: { opening: string }) => listed));
+  });
+
+  test.each(['', 'Opening', 'timing', 'opening&include=opening'])(
+    'include=%s is 400 validation_error',
+    async (value) => {
+      const tenant = await newTenant(platform);
+
+      expectInvalid(await tenant.get(`/api/conversations?include=${value}`), 'include');
+    },
+  );
 });
 
 describe('GET /api/conversations/:id', () => {

@@ -10,7 +10,8 @@ import { newTenant, type Tenant } from './tenant.ts';
 type Body = any;
 
 const root = join(import.meta.dirname, '../..');
-const skillsDirs = [
+/** Those that think, and those on a stage. */
+export const thinkersSkills: readonly string[] = [
   ...['agent', 'text'].map((category) => join(root, 'src/skills/catalog', category)),
   ...stagedSkills,
   join(root, 'test/fixtures/skills/thinking'),
@@ -32,7 +33,7 @@ export interface Thinkers {
 export async function startThinkers(options: PlatformOptions = {}): Promise<Thinkers> {
   const provider = await startScriptedProvider();
   const platform = await startPlatform({
-    skillsDirs,
+    skillsDirs: thinkersSkills,
     ...options,
     environment: { ...environmentOf(provider), ...options.environment },
   });

@@ -22,10 +22,12 @@ export const conversationQuery = (id: string) =>
     queryFn: () => body(api.GET('/api/conversations/{id}', { params: { path: { id } } })),
   });
 
-/** `page` counts from 1. */
-export const messagesQuery = (id: string, page: number) =>
+/**
+ * `page` counts from 1. `status` is the conversation's: when that has changed, there is more to read.
+ */
+export const messagesQuery = (id: string, page: number, status: string) =>
   queryOptions({
-    queryKey: ['conversations', id, 'messages', page],
+    queryKey: ['conversations', id, 'messages', page, status],
     queryFn: () =>
       listed(
         api.GET('/api/conversations/{id}/messages', {
@@ -35,11 +37,14 @@ export const messagesQuery = (id: string, page: number) =>
           },
         }),
       ),
+    placeholderData: keepPreviousData,
   });
 
-export const tokenUsageQuery = (id: string) =>
+/** As `messagesQuery`. */
+export const tokenUsageQuery = (id: string, status: string) =>
   queryOptions({
-    queryKey: ['conversations', id, 'token-usage'],
+    queryKey: ['conversations', id, 'token-usage', status],
     queryFn: () =>
       body(api.GET('/api/conversations/{id}/token-usage', { params: { path: { id } } })),
+    placeholderData: keepPreviousData,
   });

@@ -1420,6 +1420,7 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             updated_at: string;
+            opening?: string | null;
         };
         TokenStats: {
             prompt_tokens: number | null;
@@ -5674,6 +5675,8 @@ export interface operations {
                 user_id?: string;
                 status?: "active" | "completed" | "failed";
                 trigger_type?: "api" | "scheduled" | "webhook";
+                /** @description opening: also the first 200 characters of the first message. */
+                include?: "opening";
                 limit?: number;
                 offset?: number;
             };

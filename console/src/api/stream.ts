@@ -13,7 +13,7 @@ export interface JobEvent {
   readonly data: Record<string, unknown>;
 }
 
-/** Kept in the page; of a run that says more, the oldest are left out. */
+/** Kept in the page; of a run that says more, the oldest are left out, but for its states. */
 const eventsMax = 5_000;
 const againMs = 1_000;
 
@@ -21,6 +21,12 @@ const ends = ['completed', 'failed', 'cancelled'];
 
 const isEnd = ({ type, data }: JobEvent) =>
   type === 'status' && ends.includes(String(data['status']));
+
+function kept(events: readonly JobEvent[]): readonly JobEvent[] {
+  const surplus = events.length - eventsMax;
+  if (surplus <= 0) return events;
+  return events.filter(({ type }, i) => i >= surplus || type === 'status');
+}
 
 async function follow(
   jobId: string,
@@ -74,7 +80,7 @@ export function useJobEvents(jobId: string): readonly JobEvent[] {
       frame = 0;
       setState((before) => ({
         jobId,
-        events: [...(before.jobId === jobId ? before.events : []), ...fresh].slice(-eventsMax),
+        events: kept([...(before.jobId === jobId ? before.events : []), ...fresh]),
       }));
     };
     setState({ jobId, events: [] });

@@ -1,5 +1,6 @@
 /** What a message says, as it is best shown. No I/O. */
 import type { Message } from '../api/conversations.ts';
+import { singleText } from '../ui/Value.tsx';
 
 export interface ToolUse {
   readonly tool: string;
@@ -27,14 +28,26 @@ export type Content =
   | { readonly kind: 'text'; readonly text: string; readonly name?: string }
   | { readonly kind: 'data'; readonly value: unknown };
 
-/** Data stays data, but an object with a single text in it is that text: a task, an answer. */
+/** Data stays data, but an object with a single long text in it is that text: a task, an answer. */
 export function contentOf({ content }: Message): Content {
   const value = parsed(content);
   if (value === undefined) return { kind: 'text', text: content };
-  const entries = Array.isArray(value) ? [] : Object.entries(value as object);
-  const [name, text] = entries[0] ?? [];
-  if (entries.length === 1 && typeof text === 'string') {
-    return { kind: 'text', text, ...(name !== undefined && { name }) };
-  }
+  const { name, text } = singleText(value);
+  if (text !== undefined) return { kind: 'text', text, ...(name !== undefined && { name }) };
   return { kind: 'data', value };
+}
+
+/**
+ * The beginning of a message in a line. It may be JSON that is cut off: then, what its first text says,
+ * and if it has none, the JSON as it is.
+ */
+export function openingWords(opening: string | null | undefined): string {
+  const text = opening?.trim() ?? '';
+  const [, said] = /^\{\s*"[^"]*"\s*:\s*"((?:[^"\\]|\\.)*)/.exec(text) ?? [];
+  if (said === undefined || said === '') return text;
+  try {
+    return JSON.parse(`"${said}"`) as string;
+  } catch {
+    return said;
+  }
 }

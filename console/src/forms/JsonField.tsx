@@ -35,7 +35,7 @@ export function JsonField(props: FieldProps) {
         id={id}
         rows={3}
         spellCheck={false}
-        className="field-sizing-content max-h-96 resize-y font-mono text-xs"
+        className="field-sizing-content max-h-96 resize-none font-mono text-xs"
         aria-describedby={aboutId(id)}
         aria-invalid={rawErrors?.length ? true : undefined}
         placeholder={options['standard'] === undefined ? '' : JSON.stringify(options['standard'])}

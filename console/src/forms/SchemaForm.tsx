@@ -1,7 +1,7 @@
 /** A form for whatever a JSON Schema describes. Large, so it is loaded where it is needed. */
-// The package's front door leads past its test kit, which wants what is not here, now and then.
+// Not from its index, which also leads to what tests need, and there to a compiler of schemas.
 import Form from '@rjsf/core/lib/components/Form.js';
-import type { ErrorSchema } from '@rjsf/utils';
+import { type ErrorSchema, englishStringTranslator, TranslatableString } from '@rjsf/utils';
 import { useMemo } from 'react';
 import { eitherText, type JsonSchema } from '../skills/schema.ts';
 import { formSchema } from './form-schema.ts';
@@ -20,6 +20,10 @@ const behaviour = {
   arrayMinItems: { populate: 'requiredOnly' },
   requiredBooleanDefault: 'skip',
 } as const;
+
+/** A new entry begins empty. */
+const translated: typeof englishStringTranslator = (text, params) =>
+  text === TranslatableString.NewStringDefault ? '' : englishStringTranslator(text, params);
 
 /** `prefix` makes the ids of its fields unlike those of another form. */
 export function SchemaForm({
@@ -58,6 +62,7 @@ export function SchemaForm({
         widgets={widgets}
         templates={templates}
         experimental_defaultFormStateBehavior={behaviour}
+        translateString={translated}
       />
     </>
   );

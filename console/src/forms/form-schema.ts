@@ -30,7 +30,7 @@ export function formSchema(root: JsonSchema): FormSchema {
   const { $defs, definitions } = root;
   return {
     schema: { ...schema, ...($defs ? { $defs } : {}), ...(definitions ? { definitions } : {}) },
-    uiSchema,
+    uiSchema: { ...uiSchema, 'ui:submitButtonOptions': { norender: true } },
   } as FormSchema;
 }
 
@@ -47,10 +47,10 @@ function formed(given: JsonSchema, root: JsonSchema, depth: number, isRequired: 
   const uiSchema: Record<string, unknown> = { 'ui:options': options };
   const types = typesOf(whole);
   if (types.includes('boolean') && !whole['enum']) {
-    options['widget'] = standard === undefined ? 'choice' : 'switch';
+    uiSchema['ui:widget'] = standard === undefined ? 'choice' : 'switch';
   }
   if (types.includes('string') && !whole['enum'] && !whole['format']) {
-    options['widget'] = 'textarea';
+    uiSchema['ui:widget'] = 'textarea';
     options['isLong'] = Number(whole['maxLength'] ?? longText) >= longText;
   }
   if (isSchema(whole['properties'])) {

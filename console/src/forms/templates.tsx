@@ -1,5 +1,4 @@
 /** How a form that is made from a schema is laid out. */
-import getDefaultRegistry from '@rjsf/core/lib/getDefaultRegistry.js';
 import {
   ADDITIONAL_PROPERTY_FLAG,
   type ArrayFieldItemTemplateProps,
@@ -15,6 +14,7 @@ import type { ReactNode } from 'react';
 import { Button, IconButton } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
 import { Input } from '../ui/Field.tsx';
+import { Words } from '../ui/Words.tsx';
 import { aboutId, hintOf } from './hints.ts';
 import { BaseInput } from './widgets.tsx';
 
@@ -60,7 +60,7 @@ export function FieldFrame({
           id={aboutId(id)}
           className={classes('text-xs leading-relaxed', isWrong ? 'text-bad-text' : 'text-muted')}
         >
-          {isWrong ? errors.join('; ') : hint}
+          {isWrong ? errors.join('; ') : hint && <Words text={hint} />}
         </div>
       )}
     </div>
@@ -172,7 +172,7 @@ function Group({
       )}
       {(hint || isWrong) && (
         <p className={classes('mt-1 text-xs', isWrong ? 'text-bad-text' : 'text-muted')}>
-          {isWrong ? errors.join('; ') : hint}
+          {isWrong ? errors.join('; ') : hint && <Words text={hint} />}
         </p>
       )}
       <div className="mt-2 flex flex-col gap-3 border-l-2 pl-3">{children}</div>
@@ -253,5 +253,4 @@ export const templates: Partial<TemplatesType> = {
   DescriptionFieldTemplate: () => null,
   FieldErrorTemplate: () => null,
   FieldHelpTemplate: () => null,
-  ButtonTemplates: { ...getDefaultRegistry().templates.ButtonTemplates, SubmitButton: () => null },
 };

@@ -31,7 +31,7 @@ function TextareaWidget(props: WidgetProps) {
     <TextArea
       {...common(props)}
       rows={options['isLong'] ? 3 : 1}
-      className="field-sizing-content max-h-96 resize-y"
+      className="field-sizing-content max-h-96 min-h-8.5 resize-none py-1.5! leading-snug!"
       placeholder={placeholderOf(props)}
       value={typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value)}
       onChange={({ target }) => onChange(given(target.value))}
@@ -79,7 +79,7 @@ function SelectWidget(props: WidgetProps) {
             ? `Default: ${textOf(standard)}`
             : options['isRequired']
               ? 'Choose…'
-              : 'Left out'}
+              : 'Not given'}
         </option>
       )}
       {choices.map((choice, i) => (

@@ -1,10 +1,10 @@
 import { Link } from '@tanstack/react-router';
 import { hasEnded, type Job, type JobStep } from '../api/jobs.ts';
 import type { JobEvent } from '../api/stream.ts';
-import { Json } from '../ui/Code.tsx';
 import { Id } from '../ui/Id.tsx';
 import { Facts, Section } from '../ui/Page.tsx';
 import { countText, Duration, Time } from '../ui/Time.tsx';
+import { Value } from '../ui/Value.tsx';
 import { ErrorWords } from './ErrorWords.tsx';
 import { textOfStep } from './SpanDetails.tsx';
 import { spansOf } from './spans.ts';
@@ -28,14 +28,14 @@ export function JobOverview({
       </Section>
       <div className="grid gap-5 lg:grid-cols-2">
         <Section title="Input">
-          <Json label="Input" value={job.input} />
+          <Value label="Input" value={job.input} />
         </Section>
         <Section title="Output">
           <Output job={job} steps={steps} events={events} />
         </Section>
       </div>
       <Section title="Facts">
-        <div className="grid gap-x-10 gap-y-2 lg:grid-cols-2">
+        <div className="grid items-start gap-x-10 gap-y-2 lg:grid-cols-2">
           <Ids job={job} />
           <Numbers job={job} />
         </div>
@@ -53,7 +53,7 @@ function Output({
   steps: readonly JobStep[];
   events: readonly JobEvent[];
 }) {
-  if (job.status === 'completed') return <Json label="Output" value={job.output} />;
+  if (job.status === 'completed') return <Value label="Output" value={job.output} />;
   if (hasEnded(job)) return <p className="text-muted">None: the job has not completed.</p>;
   const thinking = steps.findLast(({ kind }) => kind === 'model');
   const said = thinking ? textOfStep(events, thinking.step) : '';

@@ -40,7 +40,7 @@ const columns: readonly Column<JobListItem>[] = [
     ),
   },
   {
-    header: 'What went wrong',
+    header: 'Error',
     from: 'lg',
     grows: true,
     cell: ({ error }) =>

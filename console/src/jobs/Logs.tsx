@@ -9,18 +9,34 @@ import { Status, Tag, type Tone } from '../ui/Status.tsx';
 /** Pixels from the end within which one is at the end. */
 const nearEnd = 24;
 
+/** What there is beside is in the timeline: pieces of what a model says, and progress. */
 const shown = ['status', 'log', 'message', 'tool_call', 'tool_result'];
+/** Where there is nothing beside the log that shows them. */
+const shownAlone = [...shown, 'progress', 'token'];
 
-/** What a job said, line by line; the end stays in sight while one is there. */
-export function Logs({ events, isLive }: { events: readonly JobEvent[]; isLive: boolean }) {
+/**
+ * What a job said, line by line; the end stays in sight while one is there. `isAlone` shows also how
+ * far it is and what a model is saying, in less room.
+ */
+export function Logs({
+  events,
+  isLive,
+  isAlone = false,
+}: {
+  events: readonly JobEvent[];
+  isLive: boolean;
+  isAlone?: boolean;
+}) {
   const box = useRef<HTMLDivElement>(null);
-  const [isFollowing, setFollowing] = useState(true);
-  const lines = events.filter(({ type }) => shown.includes(type));
+  const [isFollowing, setFollowing] = useState(isLive);
+  const lines = isAlone
+    ? joined(events.filter(({ type }) => shownAlone.includes(type)))
+    : events.filter(({ type }) => shown.includes(type));
   const hasLogs = lines.some(({ type }) => type !== 'status');
   // biome-ignore lint/correctness/useExhaustiveDependencies: each line that comes moves the end
   useLayoutEffect(() => {
     if (isFollowing && box.current) box.current.scrollTop = box.current.scrollHeight;
-  }, [isFollowing, lines.length]);
+  }, [isFollowing, events.length]);
   return (
     <div className="relative">
       <div
@@ -34,12 +50,15 @@ export function Logs({ events, isLive }: { events: readonly JobEvent[]; isLive: 
         onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) =>
           setFollowing(scrollTop + clientHeight >= scrollHeight - nearEnd)
         }
-        className="max-h-[65vh] min-h-24 overflow-y-auto rounded-b-lg py-2 font-mono text-xs leading-relaxed focus-visible:-outline-offset-2"
+        className={classes(
+          'overflow-y-auto rounded-b-lg py-2 font-mono text-xs leading-relaxed focus-visible:-outline-offset-2',
+          isAlone ? 'max-h-80' : 'max-h-[65vh] min-h-24',
+        )}
       >
         {lines.map((event) => (
           <Line key={event.id} event={event} />
         ))}
-        {!hasLogs && (
+        {!hasLogs && !isAlone && (
           <Empty
             icon={<ScrollText />}
             title={isLive ? 'Nothing has been said yet' : 'The job said nothing'}
@@ -66,7 +85,7 @@ function Line({ event: { type, data } }: { event: JobEvent }) {
   return (
     <div
       className={classes(
-        'grid grid-cols-[6.5rem_minmax(0,1fr)] gap-x-3 px-4 py-0.5 hover:bg-hover max-sm:grid-cols-1 max-sm:py-1',
+        'grid grid-cols-[6.5rem_minmax(0,1fr)] items-baseline gap-x-3 px-4 py-0.5 hover:bg-hover max-sm:grid-cols-1 max-sm:py-1',
         type === 'status' && 'my-1 bg-sunken py-1',
       )}
     >
@@ -82,6 +101,25 @@ function Line({ event: { type, data } }: { event: JobEvent }) {
       </div>
     </div>
   );
+}
+
+/** The pieces of one turn of a model make one line, which the whole message then takes the place of. */
+function joined(events: readonly JobEvent[]): readonly JobEvent[] {
+  const lines: JobEvent[] = [];
+  for (const event of events) {
+    const last = lines.at(-1);
+    const { type, data } = event;
+    if (last?.type === 'token' && last.data['step'] === data['step']) {
+      if (type === 'token') {
+        const text = `${last.data['text']}${data['text']}`;
+        lines[lines.length - 1] = { ...last, data: { ...last.data, text } };
+        continue;
+      }
+      if (type === 'message') lines.pop();
+    }
+    lines.push(event);
+  }
+  return lines;
 }
 
 type Data = JobEvent['data'];
@@ -113,6 +151,17 @@ const parts: Record<string, (data: Data) => ReactNode> = {
       <Tag tone="accent">{String(data['role'])}</Tag>
       <span className="break-words whitespace-pre-wrap">{String(data['content'])}</span>
     </>
+  ),
+  token: (data) => (
+    <>
+      <Tag tone="accent">assistant</Tag>
+      <span className="break-words whitespace-pre-wrap">{String(data['text'])}</span>
+    </>
+  ),
+  progress: (data) => (
+    <span className="text-muted">
+      {Math.round(Number(data['fraction']) * 100)} %{data['note'] ? ` · ${data['note']}` : ''}
+    </span>
   ),
   tool_call: (data) => (
     <>

@@ -3,7 +3,7 @@ import { Json } from '../ui/Code.tsx';
 import { Facts } from '../ui/Page.tsx';
 import { countText, durationText } from '../ui/Time.tsx';
 import { ErrorWords } from './ErrorWords.tsx';
-import type { Span } from './spans.ts';
+import { isMoment, type Span } from './spans.ts';
 
 /** With milliseconds, which count here. */
 const exact = (ms: number) => new Date(ms).toISOString().replace('T', ' ').replace('Z', ' UTC');
@@ -21,9 +21,9 @@ export function SpanDetails({ span, events }: { span: Span; events: readonly Job
       {error && <ErrorWords error={error} />}
       <Facts
         facts={[
-          from === to ? ['At', exact(from)] : ['From', exact(from)],
-          from !== to && ['To', to === null ? 'still going on' : exact(to)],
-          to !== null && to !== from && ['Duration', durationText(to - from)],
+          isMoment(span) ? ['At', exact(from)] : ['From', exact(from)],
+          !isMoment(span) && ['To', to === null ? 'still going on' : exact(to)],
+          to !== null && !isMoment(span) && ['Duration', durationText(to - from)],
           dueAt !== undefined && ['Due', exact(dueAt)],
           outcome !== '' && ['Outcome', outcome],
           step !== undefined && ['Step', `${step.step}, turn ${step.turn}`],

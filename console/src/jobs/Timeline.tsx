@@ -2,27 +2,28 @@
  * What a job did, drawn to scale: a table whose middle column is an axis of time, so that it can be
  * read, and gone through with the keyboard, like any other. A row opens to show the rest.
  */
-import { Brain, ChevronRight, CircleCheck, CircleDot, Clock, Play, Wrench } from 'lucide-react';
+import {
+  Brain,
+  ChevronRight,
+  CircleCheck,
+  CircleDot,
+  CircleX,
+  Clock,
+  Play,
+  Wrench,
+} from 'lucide-react';
 import { Fragment, useEffect, useState } from 'react';
 import type { JobEvent } from '../api/stream.ts';
 import { classes } from '../ui/classes.ts';
-import type { Tone } from '../ui/Status.tsx';
 import { durationText } from '../ui/Time.tsx';
 import { SpanDetails } from './SpanDetails.tsx';
-import { type Span, tickStep } from './spans.ts';
+import { isMoment, type Span, spanText, tickStep } from './spans.ts';
+import { Bar, useCrosshair } from './TimelineBar.tsx';
 
 const ticksMax = 6;
 /** How often what is running grows. */
 const growsEveryMs = 200;
 
-const colours: Record<Tone, string> = {
-  good: 'bg-good',
-  bad: 'bg-bad',
-  warn: 'bg-warn',
-  busy: 'bg-busy',
-  accent: 'bg-accent',
-  neutral: 'bg-muted',
-};
 const icons = {
   accepted: CircleDot,
   waiting: Clock,
@@ -31,7 +32,10 @@ const icons = {
   tool: Wrench,
   settled: CircleCheck,
 };
-const indents: Partial<Record<Span['kind'], string>> = { model: 'pl-4', tool: 'pl-8 max-sm:pl-6' };
+const indents: Partial<Record<Span['kind'], string>> = {
+  model: 'pl-4 max-sm:pl-2',
+  tool: 'pl-8 max-sm:pl-4',
+};
 
 /** The end of the axis: the present while something goes on. */
 function useEnd(spans: readonly Span[]): number {
@@ -55,72 +59,96 @@ export function Timeline({
   events: readonly JobEvent[];
 }) {
   const [open, setOpen] = useState<string | null>(null);
+  const [pointed, setPointed] = useState<string | null>(null);
   const end = useEnd(spans);
   const start = spans[0]?.from ?? end;
   const length = Math.max(end - start, 1);
   const step = tickStep(length, ticksMax);
+  const { axis, line, label, onPointerMove, onPointerLeave } = useCrosshair(start, length);
   const percent = (at: number) => ((at - start) / length) * 100;
   const grid = {
     backgroundImage: 'linear-gradient(to right, var(--line) 1px, transparent 1px)',
     backgroundSize: `${(step / length) * 100}% 100%`,
   };
+  const told = spans.find(({ key }) => key === pointed);
   return (
-    <table className="w-full table-fixed text-[13px]">
-      <caption className="sr-only">Timeline of the job</caption>
-      <thead>
-        <tr className="border-b bg-sunken text-left text-xs text-muted">
-          <th
-            scope="col"
-            className="w-64 px-4 py-2 font-medium max-lg:w-48 max-sm:w-34 max-sm:px-3"
-          >
-            What
-          </th>
-          <th scope="col" className="relative p-0 font-normal">
-            <span className="sr-only">When, since it was accepted</span>
-            <Ticks step={step} length={length} />
-          </th>
-          <th scope="col" className="w-24 px-4 py-2 text-right font-medium max-sm:w-20 max-sm:px-3">
-            Duration
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {spans.map((span) => (
-          <Fragment key={span.key}>
-            <tr
-              title={hint(span, end)}
-              className="relative border-b border-line/60 transition-colors last:border-0 hover:bg-hover has-focus-visible:bg-hover"
-            >
-              <th scope="row" className="px-4 py-0 text-left font-normal max-sm:px-3">
-                <Name
-                  span={span}
-                  isOpen={open === span.key}
-                  onToggle={() => setOpen(open === span.key ? null : span.key)}
-                />
+    <>
+      <div className="relative" onPointerMove={onPointerMove} onPointerLeave={onPointerLeave}>
+        <table className="w-full table-fixed text-[13px]">
+          <caption className="sr-only">Timeline of the job</caption>
+          <thead>
+            <tr className="border-b bg-sunken text-left text-xs text-muted">
+              <th scope="col" className="w-64 px-4 font-medium max-lg:w-48 max-sm:w-36 max-sm:px-3">
+                What
               </th>
-              <td className="p-0">
-                <span className="sr-only">{hint(span, end)}</span>
-                <div aria-hidden className="relative h-8" style={grid}>
-                  <Bar span={span} left={percent(span.from)} right={percent(span.to ?? end)} />
-                </div>
-              </td>
-              <td className="px-4 text-right whitespace-nowrap text-muted tabular-nums max-sm:px-3">
-                {span.to === span.from && !span.step
-                  ? ''
-                  : durationText((span.to ?? end) - span.from)}
-              </td>
+              <th ref={axis} scope="col" className="p-0 font-normal">
+                <span className="sr-only">When</span>
+                <Ticks step={step} length={length} />
+              </th>
+              <th scope="col" className="w-26 px-4 text-right font-medium max-sm:w-20 max-sm:px-3">
+                Duration
+              </th>
             </tr>
-            {open === span.key && (
-              <tr className="border-b border-line/60 bg-sunken last:border-0">
-                <td colSpan={3} className="px-4 py-3 max-sm:px-3">
-                  <SpanDetails span={span} events={events} />
-                </td>
-              </tr>
-            )}
-          </Fragment>
-        ))}
-      </tbody>
-    </table>
+          </thead>
+          <tbody>
+            {spans.map((span) => (
+              <Fragment key={span.key}>
+                <tr
+                  onPointerEnter={() => setPointed(span.key)}
+                  onPointerLeave={() => setPointed(null)}
+                  onFocus={() => setPointed(span.key)}
+                  onBlur={() => setPointed(null)}
+                  className="relative border-b border-line/60 transition-colors last:border-0 hover:bg-hover"
+                >
+                  <th scope="row" className="px-4 py-0 text-left font-normal max-sm:px-3">
+                    <Name
+                      span={span}
+                      isOpen={open === span.key}
+                      onToggle={() => setOpen(open === span.key ? null : span.key)}
+                    />
+                  </th>
+                  <td className="p-0">
+                    <span className="sr-only">{spanText(span, end)}</span>
+                    <div aria-hidden className="relative h-8" style={grid}>
+                      <Bar span={span} left={percent(span.from)} right={percent(span.to ?? end)} />
+                    </div>
+                  </td>
+                  <td className="px-4 text-right whitespace-nowrap text-muted tabular-nums max-sm:px-3">
+                    {!isMoment(span) && durationText((span.to ?? end) - span.from)}
+                  </td>
+                </tr>
+                {open === span.key && (
+                  <tr className="border-b border-line/60 bg-sunken last:border-0">
+                    <td colSpan={3} className="px-4 py-3 max-sm:px-3">
+                      <SpanDetails span={span} events={events} />
+                    </td>
+                  </tr>
+                )}
+              </Fragment>
+            ))}
+          </tbody>
+        </table>
+        <div
+          ref={line}
+          aria-hidden
+          hidden
+          className="pointer-events-none absolute inset-y-0 border-l border-accent"
+        >
+          <span
+            ref={label}
+            className="absolute top-1.5 left-0 -translate-x-1/2 rounded bg-accent px-1.5 py-0.5 text-xs whitespace-nowrap text-on-accent tabular-nums"
+          />
+        </div>
+      </div>
+      <p
+        aria-hidden
+        className="truncate border-t px-4 py-2 text-xs text-muted tabular-nums max-sm:hidden"
+      >
+        {told
+          ? `${told.label} · ${spanText(told, end)}`
+          : 'Point at a row for its exact times; open it for all that is known of it.'}
+      </p>
+    </>
   );
 }
 
@@ -134,10 +162,10 @@ function Ticks({ step, length }: { step: number; length: number }) {
         .map((at) => (
           <span
             key={at}
-            className="absolute bottom-1.5 border-l border-line-strong pl-1 leading-none whitespace-nowrap max-sm:nth-[even]:hidden"
+            className="absolute top-1/2 -translate-y-1/2 border-l border-line-strong pl-1 whitespace-nowrap max-sm:nth-[even]:hidden"
             style={{ left: `${(at / length) * 100}%` }}
           >
-            {at === 0 ? '0' : axisText(at)}
+            {at === 0 ? '0' : tickText(at)}
           </span>
         ))}
     </div>
@@ -145,7 +173,7 @@ function Ticks({ step, length }: { step: number; length: number }) {
 }
 
 /** Short, and without a remainder: ticks have none. */
-function axisText(ms: number): string {
+function tickText(ms: number): string {
   if (ms < 1_000) return `${ms} ms`;
   if (ms < 60_000) return `${ms / 1_000} s`;
   if (ms < 3_600_000) return ms % 60_000 === 0 ? `${ms / 60_000} min` : durationText(ms);
@@ -153,7 +181,7 @@ function axisText(ms: number): string {
 }
 
 function Name({ span, isOpen, onToggle }: { span: Span; isOpen: boolean; onToggle: () => void }) {
-  const Icon = icons[span.kind];
+  const Icon = span.kind === 'settled' && span.error ? CircleX : icons[span.kind];
   return (
     <button
       type="button"
@@ -178,58 +206,6 @@ function Name({ span, isOpen, onToggle }: { span: Span; isOpen: boolean; onToggl
       <span className={classes('truncate', span.kind === 'attempt' && 'font-medium')}>
         {span.label}
       </span>
-      {span.error && span.kind !== 'settled' && (
-        <span className="shrink-0 text-xs text-bad-text max-lg:hidden">
-          {span.outcome.split(',')[0]}
-        </span>
-      )}
     </button>
   );
-}
-
-function Bar({ span, left, right }: { span: Span; left: number; right: number }) {
-  if (span.to === span.from && !span.step && span.kind !== 'attempt') {
-    if (span.kind === 'waiting') return null;
-    return (
-      <span
-        className={classes(
-          'absolute top-1/2 size-2.5 -translate-1/2 rotate-45 rounded-[2px] ring-2 ring-surface',
-          colours[span.tone],
-        )}
-        style={{ left: `clamp(5px, ${left}%, calc(100% - 5px))` }}
-      />
-    );
-  }
-  const isWait = span.kind === 'waiting';
-  return (
-    <span
-      className={classes(
-        'absolute top-1/2 min-w-[3px] -translate-y-1/2 rounded-[3px]',
-        isWait ? 'h-2 bg-line-strong' : span.kind === 'attempt' ? 'h-4' : 'h-2.5',
-        !isWait && colours[span.tone],
-        span.kind === 'tool' && span.tone === 'accent' && 'opacity-55',
-        span.to === null && 'rounded-r-none',
-      )}
-      style={{ left: `min(${left}%, calc(100% - 3px))`, width: `${right - left}%` }}
-    />
-  );
-}
-
-const clock = (ms: number) => new Date(ms).toISOString().slice(11, 23);
-
-/** Everything that there is to say of a row, in one line. */
-function hint(span: Span, end: number): string {
-  const { from, to, outcome, error } = span;
-  const when =
-    from === to
-      ? `${clock(from)} UTC`
-      : `${clock(from)} – ${to === null ? 'now' : `${clock(to)} UTC`}`;
-  return [
-    when,
-    from === to ? '' : durationText((to ?? end) - from),
-    outcome,
-    error ? `${error.code}: ${error.message}` : '',
-  ]
-    .filter(Boolean)
-    .join(' · ');
 }

@@ -2,6 +2,7 @@
 import type { Job, JobStep } from '../api/jobs.ts';
 import type { JobEvent } from '../api/stream.ts';
 import type { Tone } from '../ui/Status.tsx';
+import { durationText } from '../ui/Time.tsx';
 
 interface Failure {
   readonly code: string;
@@ -80,7 +81,7 @@ export function spansOf(
       spans.push({
         key,
         kind: 'waiting',
-        label: i === 0 ? 'Queued' : 'Wait',
+        label: i === 0 ? 'Queued' : 'Waiting',
         from,
         to,
         tone: 'neutral',
@@ -156,6 +157,9 @@ const toneOfStep: Record<JobStep['status'], Tone> = {
   interrupted: 'warn',
 };
 
+/** A moment has no length, and no end: it is what happened between two spans. */
+export const isMoment = ({ kind }: Span): boolean => kind === 'accepted' || kind === 'settled';
+
 const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500].concat(
   ...[1, 2, 5, 10, 15, 30].map((s) => s * 1_000),
   ...[1, 2, 5, 10, 15, 30].map((min) => min * 60_000),
@@ -165,4 +169,17 @@ const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500].concat(
 /** Milliseconds between two ticks of an axis that is so long, so that there are at most `most`. */
 export function tickStep(length: number, most: number): number {
   return steps.find((step) => length / step <= most) ?? length / most;
+}
+
+/** Within its day, in UTC. */
+export const clockText = (ms: number): string => new Date(ms).toISOString().slice(11, 23);
+
+/** All that there is to say of a span, in one line. */
+export function spanText(span: Span, end: number): string {
+  const { from, to, outcome, error } = span;
+  const reason = error === null ? '' : `${error.code}: ${error.message}`;
+  if (isMoment(span)) return [`${clockText(from)} UTC`, reason].filter(Boolean).join(' · ');
+  const until = to === null ? 'now' : clockText(to);
+  const parts = [`${clockText(from)} – ${until} UTC`, durationText((to ?? end) - from), outcome];
+  return [...parts, reason].filter(Boolean).join(' · ');
 }

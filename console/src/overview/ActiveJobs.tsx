@@ -5,7 +5,7 @@ import { liveMs } from '../api/queries.ts';
 import { Loaded } from '../ui/Loading.tsx';
 import { skillPath } from '../ui/Pickers.tsx';
 import { rowLink, Table } from '../ui/Table.tsx';
-import { countText, durationText, Time, useNow } from '../ui/Time.tsx';
+import { countText, durationText, exactTime, useNow } from '../ui/Time.tsx';
 import { Quiet } from './Quiet.tsx';
 
 const shownMax = 8;
@@ -41,12 +41,6 @@ export function ActiveJobs() {
                 cell: ({ attempt, max_attempts }) => `${attempt} of ${max_attempts}`,
               },
               {
-                header: 'Started',
-                from: 'md',
-                align: 'right',
-                cell: ({ started_at }) => <Time value={started_at ?? null} />,
-              },
-              {
                 header: 'Runs for',
                 align: 'right',
                 cell: ({ started_at }) => <Since time={started_at ?? null} />,
@@ -69,5 +63,10 @@ export function ActiveJobs() {
 
 function Since({ time }: { time: string | null }) {
   const now = useNow();
-  return time === null ? '–' : durationText(Math.max(0, now - Date.parse(time)));
+  if (time === null) return '–';
+  return (
+    <time dateTime={time} title={`since ${exactTime(time)}`}>
+      {durationText(Math.max(0, now - Date.parse(time)))}
+    </time>
+  );
 }

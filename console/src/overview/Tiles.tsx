@@ -35,9 +35,7 @@ export function Tiles({ statistics }: { statistics: Schema<'Statistics'> }) {
       <Tile
         name="Failed"
         value={totals.failed}
-        about={
-          ended === 0 ? during : `${percent.format(totals.failed / ended)} of those that ended`
-        }
+        about={ended === 0 ? during : `${percent.format(totals.failed / ended)} of runs`}
         tone={totals.failed > 0 ? 'bad' : undefined}
         to="/jobs"
         search={{ status: 'failed' }}
@@ -71,7 +69,7 @@ function Tile({
   search?: Record<string, string>;
 }) {
   return (
-    <li className="relative flex min-w-0 flex-col gap-0.5 rounded-lg border bg-surface px-4 py-3 shadow-low transition-colors has-[a:hover]:border-line-strong">
+    <li className="relative max-md:last:odd:col-span-2 flex min-w-0 flex-col gap-0.5 rounded-lg border bg-surface px-4 py-3 shadow-low transition-colors has-[a:hover]:border-line-strong">
       <span className="text-[13px] text-muted">
         {to === undefined ? (
           name

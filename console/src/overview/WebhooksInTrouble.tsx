@@ -16,8 +16,7 @@ export function WebhooksInTrouble() {
         <Table
           caption="Webhooks in trouble"
           rows={webhooks.filter(
-            ({ active, failing, consecutive_failures: failures }) =>
-              failing || failures > 0 || (!active && failures > 0),
+            ({ failing, consecutive_failures: failures }) => failing || failures > 0,
           )}
           rowKey={({ id }) => id}
           columns={[
@@ -50,7 +49,7 @@ export function WebhooksInTrouble() {
           ]}
           empty={
             <Quiet>
-              {webhooks.length === 0 ? 'There are no webhooks.' : 'All webhooks are delivered.'}
+              {webhooks.length === 0 ? 'There are no webhooks.' : 'No webhook is in trouble.'}
             </Quiet>
           }
         />

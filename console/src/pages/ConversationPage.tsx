@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { MessagesSquare } from 'lucide-react';
+import type { Schema } from '../api/client.ts';
 import {
   conversationQuery,
   messagesPageSize,
@@ -69,11 +70,7 @@ export function ConversationPage() {
                 ['Id', <Id key="id" value={conversationId} label="conversation id" />],
               ]}
             />
-            <Messages
-              conversationId={conversationId}
-              isActive={status === 'active'}
-              running={jobs.data?.data.find((job) => job.status === 'active')}
-            />
+            <Messages conversationId={conversationId} status={status} newest={jobs.data?.data[0]} />
             <Section
               title="Jobs"
               flush
@@ -103,18 +100,21 @@ export function ConversationPage() {
 
 function Messages({
   conversationId,
-  isActive,
-  running,
+  status,
+  newest,
 }: {
   conversationId: string;
-  isActive: boolean;
-  running: JobListItem | undefined;
+  status: Schema<'Conversation'>['status'];
+  /** Of its jobs: the one that runs while the conversation is active. */
+  newest: JobListItem | undefined;
 }) {
   const { page = 1 } = route.useSearch();
   const navigate = route.useNavigate();
-  const refetchInterval = isActive && liveMs;
-  const messages = useQuery({ ...messagesQuery(conversationId, page), refetchInterval });
-  const usage = useQuery({ ...tokenUsageQuery(conversationId), refetchInterval });
+  const refetchInterval = status === 'active' && liveMs;
+  const messages = useQuery({ ...messagesQuery(conversationId, page, status), refetchInterval });
+  const usage = useQuery({ ...tokenUsageQuery(conversationId, status), refetchInterval });
+  // What is being said stays until it can be read among the messages.
+  const running = status === 'active' || messages.isPlaceholderData ? newest : undefined;
   return (
     <Section title="Transcript" flush>
       <Loaded query={messages}>
@@ -128,7 +128,11 @@ function Messages({
               ) : (
                 <Transcript messages={data} usage={usage.data}>
                   {running && page * messagesPageSize >= total && (
-                    <LiveAnswer jobId={running.job_id} known={new Set(data.map(({ id }) => id))} />
+                    <LiveAnswer
+                      conversationId={conversationId}
+                      jobId={running.job_id}
+                      known={new Set(data.map(({ id }) => id))}
+                    />
                   )}
                 </Transcript>
               )}

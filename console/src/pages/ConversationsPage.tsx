@@ -5,6 +5,7 @@ import { agentsQuery } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
 import { conversationsQuery } from '../api/conversations.ts';
 import { liveMs } from '../api/queries.ts';
+import { openingWords } from '../conversations/content.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
 import { FilterSelect, Filters, FilterText } from '../ui/Filters.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
@@ -24,20 +25,22 @@ type Asked = Parameters<typeof conversationsQuery>[0];
 const columns: readonly Column<Schema<'ListedConversation'>>[] = [
   { header: 'Status', cell: ({ status }) => <Status value={status} /> },
   {
-    header: 'Conversation',
+    header: 'Begins with',
     grows: true,
-    cell: ({ id }) => (
+    cell: ({ id, opening }) => (
       <Link
         to="/conversations/$conversationId"
         params={{ conversationId: id }}
-        className={`${rowLink} font-mono text-xs`}
+        className={rowLink}
+        title={id}
       >
-        {id}
+        {openingWords(opening) || <span className="font-mono text-xs">{id}</span>}
       </Link>
     ),
   },
   {
     header: 'Agent',
+    from: 'sm',
     cell: ({ agent_id }) => (
       <Link
         to="/agents/$agentId"
@@ -49,10 +52,10 @@ const columns: readonly Column<Schema<'ListedConversation'>>[] = [
     ),
   },
   { header: 'User', from: 'md', cell: ({ user_id }) => user_id },
-  { header: 'Trigger', from: 'md', cell: ({ trigger_type }) => trigger_type },
+  { header: 'Trigger', from: 'lg', cell: ({ trigger_type }) => trigger_type },
   {
     header: 'Started',
-    from: 'sm',
+    from: 'md',
     align: 'right',
     cell: ({ created_at }) => <Time value={created_at} />,
   },
@@ -66,6 +69,7 @@ export function ConversationsPage() {
   const conversations = useQuery({
     ...conversationsQuery({
       ...(filters as Asked),
+      include: 'opening',
       limit: pageSize,
       offset: (page - 1) * pageSize,
     }),

@@ -57,7 +57,11 @@ export function JobPage() {
             value: 'logs',
             label: 'Logs',
             content: (
-              <Section flush>
+              <Section
+                title="What it said"
+                actions={<span className="text-xs text-muted">Times are UTC</span>}
+                flush
+              >
                 <Logs events={events} isLive={!hasEnded(job)} />
               </Section>
             ),
@@ -114,7 +118,7 @@ function Head({ job }: { job: Job }) {
         ],
         ['Trigger', job.trigger_type],
         ['Accepted', <Time key="accepted" value={job.created_at} />],
-        ['Took', <Took key="took" job={job} />],
+        [hasEnded(job) ? 'Took' : 'So far', <Took key="took" job={job} />],
         job.attempt > 1 && ['Attempt', `${job.attempt} of ${job.max_attempts}`],
         job.token_stats.total_tokens !== 0 && ['Tokens', countText(job.token_stats.total_tokens)],
       ]}

@@ -22,6 +22,7 @@ import { Page, Section } from '../ui/Page.tsx';
 import { Status, Tag } from '../ui/Status.tsx';
 import { Tabs } from '../ui/Tabs.tsx';
 import { useAct } from '../ui/useAct.ts';
+import { Words } from '../ui/Words.tsx';
 
 const route = getRouteApi('/shell/skills/$category/$version/$name');
 const parent = { label: 'Skills', to: '/skills' };
@@ -63,7 +64,9 @@ function Shown({ skill }: { skill: Schema<'Skill'> }) {
       }
       actions={isAdministrator && <Switching skill={skill} />}
     >
-      <p className="-mt-2 max-w-3xl leading-relaxed text-pretty text-muted">{skill.description}</p>
+      <p className="-mt-2 max-w-3xl leading-relaxed text-pretty text-muted">
+        <Words text={skill.description} />
+      </p>
       <Tabs
         value={tab}
         onValue={(value) =>

@@ -93,7 +93,7 @@ const columns = (runs: ReadonlyMap<string, number>): Column<Skill>[] => [
   {
     header: 'Skill',
     cell: (skill) => (
-      <div className="sm:w-44">
+      <div className="w-32 sm:w-44">
         <Link
           to="/skills/$category/$version/$name"
           params={{ category: skill.category, version: skill.version, name: skill.skill_name }}
@@ -127,7 +127,10 @@ const columns = (runs: ReadonlyMap<string, number>): Column<Skill>[] => [
   {
     header: 'Runs, last day',
     align: 'right',
-    cell: (skill) => countText(runs.get(keyOf(skill)) ?? 0),
+    cell: (skill) => {
+      const n = runs.get(keyOf(skill)) ?? 0;
+      return <span className={n === 0 ? 'text-muted' : ''}>{countText(n)}</span>;
+    },
   },
 ];
 

@@ -1,8 +1,8 @@
-import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
-import type { Schema } from '../api/client.ts';
-import { cancelJob, jobQuery } from '../api/jobs.ts';
-import { useJobEvents } from '../api/stream.ts';
+import { cancelJob, hasEnded, type Job } from '../api/jobs.ts';
+import { ErrorWords } from '../jobs/ErrorWords.tsx';
+import { Logs } from '../jobs/Logs.tsx';
+import { Progress } from '../jobs/Progress.tsx';
+import { useRunningJob } from '../jobs/useRunningJob.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
 import { Json } from '../ui/Code.tsx';
 import { Loaded } from '../ui/Loading.tsx';
@@ -10,24 +10,10 @@ import { Section } from '../ui/Page.tsx';
 import { Status } from '../ui/Status.tsx';
 import { countText, Duration } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
-import { EventLog } from './EventLog.tsx';
-
-const ended: readonly string[] = ['completed', 'failed', 'cancelled'];
-/** How often the job is read while it is under way; its events say at once when it has ended. */
-const readMs = 1_000;
-const endedReadMs = 100;
 
 /** A run beside the form that began it: what it says as it happens, and what came of it. */
 export function RunResult({ jobId }: { jobId: string }) {
-  const events = useJobEvents(jobId);
-  const hasEnded = events.some(
-    ({ type, data }) => type === 'status' && ended.includes(String(data['status'])),
-  );
-  const query = useQuery({
-    ...jobQuery(jobId),
-    refetchInterval: ({ state }) =>
-      ended.includes(state.data?.status ?? '') ? false : hasEnded ? endedReadMs : readMs,
-  });
+  const { job, events } = useRunningJob(jobId);
   return (
     <Section
       title="Run"
@@ -38,18 +24,17 @@ export function RunResult({ jobId }: { jobId: string }) {
         </ButtonLink>
       }
     >
-      <Loaded query={query} lines={3}>
-        {(job) => <Outcome job={job} />}
+      <Loaded query={job} lines={3}>
+        {(read) => <Outcome job={read} />}
       </Loaded>
-      <h3 className="border-t px-4 pt-2.5 pb-1 text-xs font-medium text-muted">Events</h3>
-      <EventLog events={events} />
+      <h3 className="border-t px-4 pt-2.5 text-xs font-medium text-muted">Events</h3>
+      <Logs events={events} isLive={job.data === undefined || !hasEnded(job.data)} isAlone />
     </Section>
   );
 }
 
-function Outcome({ job }: { job: Schema<'Job'> }) {
+function Outcome({ job }: { job: Job }) {
   const { status, progress, token_stats: tokens, error } = job;
-  const isUnderWay = !ended.includes(status);
   const cancelling = useAct({
     act: () => cancelJob(job.job_id),
     failed: 'The job was not cancelled',
@@ -70,7 +55,7 @@ function Outcome({ job }: { job: Schema<'Job'> }) {
         {(tokens.total_tokens ?? 0) > 0 && (
           <span className="text-muted tabular-nums">{countText(tokens.total_tokens)} tokens</span>
         )}
-        {isUnderWay && (
+        {!hasEnded(job) && (
           <Button
             size="small"
             className="ml-auto"
@@ -81,32 +66,8 @@ function Outcome({ job }: { job: Schema<'Job'> }) {
           </Button>
         )}
       </div>
-      {isUnderWay && progress !== null && (
-        <div className="flex items-center gap-3 text-xs text-muted">
-          <progress
-            value={progress.fraction}
-            aria-label="Progress of the run"
-            className="h-1.5 grow overflow-hidden rounded-full [&::-webkit-progress-bar]:bg-hover [&::-webkit-progress-value]:bg-accent"
-          />
-          <span className="tabular-nums">{Math.round(progress.fraction * 100)} %</span>
-          {progress.note}
-        </div>
-      )}
-      {error !== null && (
-        <div className="rounded-md bg-bad-soft px-3 py-2.5 text-[13px] text-bad-text">
-          <p className="break-words">{error.message}</p>
-          <p className="mt-1 font-mono text-xs">{error.code}</p>
-        </div>
-      )}
-      {error?.code === 'missing_credentials' && (
-        <p className="text-[13px] text-muted">
-          The agent has no credentials for its model: see{' '}
-          <Link to="/agents/$agentId" params={{ agentId: job.agent_id }} className="underline">
-            {job.agent_id}
-          </Link>
-          .
-        </p>
-      )}
+      {!hasEnded(job) && progress !== null && <Progress {...progress} />}
+      {error !== null && <ErrorWords error={error} />}
       {status === 'completed' && <Json value={job.output} label="Output" />}
     </div>
   );

@@ -1,6 +1,14 @@
 import { useMutation } from '@tanstack/react-query';
 import { ChevronDown, Play } from 'lucide-react';
-import { type FormEvent, type KeyboardEvent, lazy, Suspense, useState } from 'react';
+import {
+  type FormEvent,
+  type KeyboardEvent,
+  lazy,
+  Suspense,
+  useEffect,
+  useRef,
+  useState,
+} from 'react';
 import { ApiError, type Schema } from '../api/client.ts';
 import { runSkill } from '../api/skills.ts';
 import { Button } from '../ui/Button.tsx';
@@ -38,11 +46,20 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
   const [agentId, setAgentId] = useState(start.agentId);
   /** Another one makes the form anew. */
   const [filled, setFilled] = useState(0);
+  /** The last one that was accepted. */
+  const [jobId, setJobId] = useState<string>();
   const running = useMutation({
     mutationFn: (given: unknown) => runSkill({ category, version, skillName }, agentId, given),
+    onSuccess: ({ job_id }) => setJobId(job_id),
   });
   const fault = way === 'json' ? jsonFault(text) : undefined;
   const issues = running.error instanceof ApiError ? running.error.details : [];
+
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    if (running.error === null) return;
+    form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
+  }, [running.error]);
 
   function fill(value: unknown) {
     setInput(value);
@@ -79,7 +96,7 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
           </>
         }
       >
-        <form onSubmit={submit} onKeyDown={onKeyDown} className="flex flex-col gap-5">
+        <form ref={form} onSubmit={submit} onKeyDown={onKeyDown} className="flex flex-col gap-5">
           {way === 'form' ? (
             <div>
               <Suspense fallback={<Skeleton />}>
@@ -93,10 +110,7 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
               </Suspense>
             </div>
           ) : (
-            <Field
-              label="Input as JSON"
-              error={fault ?? issues.map(({ field, issue }) => `${field} ${issue}`).join('; ')}
-            >
+            <Field label="Input as JSON" error={fault ?? textOf(issues)}>
               {(control) => (
                 <TextArea
                   {...control}
@@ -127,15 +141,17 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
           </div>
         </form>
       </Section>
-      <div className="flex min-w-0 flex-col gap-5">
-        {running.data === undefined ? (
+      <div className="flex min-w-0 flex-col gap-5 lg:sticky lg:top-5">
+        {jobId === undefined ? (
           <Section title="Run">
             <Empty icon={<Play />} title="Nothing was run yet">
               What the run says, and what comes of it, appears here as it happens.
             </Empty>
           </Section>
         ) : (
-          <RunResult key={running.data.job_id} jobId={running.data.job_id} />
+          <div key={jobId} ref={show}>
+            <RunResult jobId={jobId} />
+          </div>
         )}
         <Section title="The same with curl">
           <Code
@@ -152,6 +168,13 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
     </div>
   );
 }
+
+/** Of a single one the refusal itself tells. */
+const textOf = (issues: ApiError['details']): string | undefined =>
+  issues.length < 2 ? undefined : issues.map(({ field, issue }) => `${field} ${issue}`).join('; ');
+
+/** On a phone it is below the form. */
+const show = (element: HTMLElement | null) => element?.scrollIntoView({ block: 'nearest' });
 
 /** What is wrong with a text that is to be JSON; undefined when nothing is. */
 function jsonFault(text: string): string | undefined {

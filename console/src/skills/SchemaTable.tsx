@@ -1,6 +1,7 @@
 import { Fragment } from 'react';
 import { Json } from '../ui/Code.tsx';
 import { Section } from '../ui/Page.tsx';
+import { Words } from '../ui/Words.tsx';
 import {
   eitherText,
   hasShape,
@@ -81,7 +82,9 @@ function SchemaLine({ line, root }: { line: Line; root: JsonSchema }) {
   const about = (
     <>
       {typeof schema['description'] === 'string' && (
-        <p className="leading-relaxed text-pretty">{schema['description']}</p>
+        <p className="leading-relaxed text-pretty">
+          <Words text={schema['description']} />
+        </p>
       )}
       {rulesOf(schema).length > 0 && (
         <p className="mt-0.5 text-xs leading-relaxed break-words text-muted">
@@ -104,7 +107,7 @@ function SchemaLine({ line, root }: { line: Line; root: JsonSchema }) {
         </span>
       </th>
       <td className="px-4 py-2.5 text-muted">
-        <span className="font-mono text-xs">{typeText(schema, root)}</span>
+        <span className="font-mono text-xs sm:whitespace-nowrap">{typeText(schema, root)}</span>
         <div className="mt-1 text-ink sm:hidden">{about}</div>
       </td>
       <td className="px-4 py-2.5 max-sm:hidden">{about}</td>
@@ -135,7 +138,14 @@ function* linesOf(given: JsonSchema, root: JsonSchema, path = '', depth = 0): Ge
   for (const [i, option] of options.entries()) {
     // What is told by its type already needs no line.
     if ([...linesOf(option, root, '', depth)].length === 0) continue;
-    yield* withBelow(`${path}|${i}`, `option ${i + 1}`, depth, option, root, { isPart: true });
+    yield* withBelow(
+      `${path}|${i}`,
+      `as ${option['title'] ?? typeText(option, root)}`,
+      depth,
+      option,
+      root,
+      { isPart: true },
+    );
   }
   if (isSchema(schema['items'])) yield* linesOf(schema['items'], root, `${path}[]`, depth);
 }

@@ -74,7 +74,10 @@ export function Chart({
         tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
         legend: { show: false },
         cursor: { y: false, points: { size: 6 } },
-        scales: { x: { time: true }, y: { range: (_u, _min, max) => [0, Math.max(1, max * 1.1)] } },
+        scales: {
+          x: { time: true, range: (_u, min, max) => around(min, max, now) },
+          y: { range: (_u, _min, max) => [0, Math.max(1, max * 1.1)] },
+        },
         series: [
           {},
           ...now.series.map(({ name, colour, look }) => ({
@@ -91,7 +94,7 @@ export function Chart({
           })),
         ],
         axes: [
-          { ...axis, grid: { show: false }, values: (_u, ticks) => ticks.map(timeText) },
+          { ...axis, size: 26, grid: { show: false }, values: (_u, ticks) => ticks.map(timeText) },
           {
             ...axis,
             size: 52,
@@ -136,31 +139,45 @@ export function Chart({
         </span>
       </figcaption>
       <div ref={box} aria-hidden className="min-w-0 overflow-hidden" />
-      <table className="sr-only">
-        <caption>{label}</caption>
-        <thead>
-          <tr>
-            <th scope="col">Time (UTC)</th>
-            {series.map(({ name }) => (
-              <th key={name} scope="col">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {times.map((time, i) => (
-            <tr key={time}>
-              <th scope="row">{timeText(time)}</th>
-              {series.map(({ name, values }) => (
-                <td key={name}>{values[i] == null ? '–' : format(values[i])}</td>
+      {/* A table alone would not be as small as it is told to be. */}
+      <div className="sr-only">
+        <table>
+          <caption>{label}</caption>
+          <thead>
+            <tr>
+              <th scope="col">Time (UTC)</th>
+              {series.map(({ name }) => (
+                <th key={name} scope="col">
+                  {name}
+                </th>
               ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {times.map((time, i) => (
+              <tr key={time}>
+                <th scope="row">{timeText(time)}</th>
+                {series.map(({ name, values }) => (
+                  <td key={name}>{values[i] == null ? '–' : format(values[i])}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </figure>
   );
+}
+
+/** With room at both ends for half a bar. */
+function around(
+  min: number,
+  max: number,
+  { series, data: [times] }: { series: readonly Series[]; data: uPlot.AlignedData },
+): [number, number] {
+  const hasBars = series.some(({ look }) => look === 'bars');
+  const half = hasBars ? ((times[1] ?? 0) - (times[0] ?? 0)) / 2 : 0;
+  return [min - half, max + half];
 }
 
 /** How high each value is drawn: bars are drawn the tallest first, so that each shows its own part. */

@@ -1,5 +1,5 @@
 /** What narrows a list down, in one row. What is chosen is in the url of the page. */
-import { X } from 'lucide-react';
+import { ChevronDown, X } from 'lucide-react';
 import { type ReactNode, useId, useRef } from 'react';
 import { Button } from './Button.tsx';
 import { classes } from './classes.ts';
@@ -58,7 +58,7 @@ export function FilterSelect({
   const isSet = value !== undefined;
   const isKnown = !isSet || options.some((option) => option.value === value);
   return (
-    <span className={pill(isSet)}>
+    <span className={classes(pill(isSet), 'relative')}>
       <label htmlFor={id} className={pillLabel(isSet)}>
         {label}
       </label>
@@ -66,7 +66,7 @@ export function FilterSelect({
         id={id}
         value={value ?? ''}
         onChange={(event) => onValue(event.target.value || undefined)}
-        className="h-full min-w-0 truncate rounded-md bg-transparent pr-1 pl-1.5 font-medium outline-none"
+        className="field-sizing-content h-full max-w-60 min-w-0 cursor-pointer appearance-none truncate rounded-md bg-transparent pr-7 pl-1.5 font-medium outline-none [&>option]:bg-surface [&>option]:text-ink"
       >
         <option value="">any</option>
         {!isKnown && <option value={value}>{value}</option>}
@@ -76,6 +76,10 @@ export function FilterSelect({
           </option>
         ))}
       </select>
+      <ChevronDown
+        className="pointer-events-none absolute right-2 size-3.5 opacity-70"
+        aria-hidden
+      />
     </span>
   );
 }

@@ -1,0 +1,116 @@
+import { expect, test } from 'vitest';
+import type { Job, JobStep } from '../api/jobs.ts';
+import { spansOf, spanText, tickStep } from './spans.ts';
+
+const start = Date.parse('2026-01-01T00:00:00.000Z');
+const at = (ms: number) => new Date(start + ms).toISOString();
+const tokens = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+const outage = { code: 'upstream_unavailable', message: 'The shop answered 503' } as const;
+
+function job(fields: Partial<Job> = {}): Job {
+  return {
+    ...{ job_id: 'j', conversation_id: 'c', agent_id: 'default', user_id: 'somebody' },
+    ...{ skill_category: 'orders', skill_name: 'import', skill_version: 'v1.0' },
+    ...{ status: 'completed', attempt: 1, max_attempts: 3, trigger_type: 'api' },
+    ...{ created_at: at(0), run_at: at(0), started_at: at(10), finished_at: at(100) },
+    ...{ input: {}, output: {}, error: null, progress: null, retry_of: null, duration_ms: 90 },
+    ...{ queue: 'skill-execution', token_stats: tokens },
+    ...fields,
+  };
+}
+
+function step(number: number, from: number, fields: Partial<JobStep> = {}): JobStep {
+  return {
+    ...{ step: number, kind: 'tool', name: 'text/v1.0/word-count', turn: 1, status: 'completed' },
+    ...{ error: null, message_id: null, prompt_tokens: null, completion_tokens: null },
+    ...{ started_at: at(from), finished_at: at(from + 5), duration_ms: 5 },
+    ...fields,
+  };
+}
+
+let events = 0;
+const status = (data: Record<string, unknown>) => ({
+  id: String(events++),
+  type: 'status',
+  data,
+});
+
+test('a job is accepted, waits, is attempted and settles', () => {
+  const spans = spansOf(job(), [], []);
+
+  expect(spans.map(({ label, from, to }) => [label, from - start, to && to - start])).toEqual([
+    ['Accepted', 0, 0],
+    ['Queued', 0, 10],
+    ['Attempt 1', 10, 100],
+    ['Completed', 100, 100],
+  ]);
+});
+
+test('each attempt says why it ended, and the wait after it until when it is', () => {
+  const told = [
+    status({ status: 'queued', at: at(0) }),
+    status({ status: 'active', attempt: 1, at: at(1) }),
+    status({ status: 'queued', attempt: 1, at: at(50), error: outage, run_at: at(90) }),
+    status({ status: 'active', attempt: 2, at: at(95) }),
+    status({ status: 'failed', attempt: 2, at: at(120), error: outage }),
+  ];
+
+  const spans = spansOf(job({ status: 'failed', attempt: 2, run_at: at(90) }), told, []);
+
+  const [, queued, first, wait, second, end] = spans;
+  expect(first).toMatchObject({ tone: 'bad', outcome: 'failed, tried again', error: outage });
+  expect(wait).toMatchObject({ from: start + 50, to: start + 95, dueAt: start + 90 });
+  expect(second).toMatchObject({ outcome: 'failed', error: outage });
+  expect(end).toMatchObject({ label: 'Failed', error: outage });
+  expect(queued).not.toHaveProperty('dueAt');
+});
+
+test('an attempt that was given back does not look failed', () => {
+  const told = [
+    status({ status: 'queued', at: at(0) }),
+    status({ status: 'active', attempt: 1, at: at(1) }),
+    status({ status: 'queued', attempt: 1, at: at(50), error: null, run_at: at(50) }),
+  ];
+
+  const spans = spansOf(job({ status: 'queued' }), told, []);
+
+  expect(spans[2]).toMatchObject({ tone: 'neutral', outcome: 'given back, does not count' });
+  expect(spans[3]).toMatchObject({ kind: 'waiting', to: null, outcome: 'waiting' });
+});
+
+test('steps lie under the attempt in which they began', () => {
+  const told = [
+    status({ status: 'queued', at: at(0) }),
+    status({ status: 'active', attempt: 1, at: at(1) }),
+    status({ status: 'queued', attempt: 1, at: at(50), error: outage, run_at: at(60) }),
+    status({ status: 'active', attempt: 2, at: at(60) }),
+  ];
+  const steps = [step(1, 5, { kind: 'model', name: 'openai/test' }), step(2, 20), step(3, 70)];
+
+  const labels = spansOf(job({ status: 'active', attempt: 2 }), told, steps).map(({ key }) => key);
+
+  expect(labels).toEqual([
+    ...['accepted', '0 queued', '1 active', 'step 1', 'step 2'],
+    ...['2 queued', '3 active', 'step 3'],
+  ]);
+});
+
+test('a span is told with its times to the millisecond, how long it took and how it ended', () => {
+  const [accepted, , attempt] = spansOf(job({ status: 'failed', error: outage }), [], []);
+
+  expect(spanText(accepted!, start)).toBe('00:00:00.000 UTC');
+  expect(spanText(attempt!, start)).toBe(
+    '00:00:00.010 – 00:00:00.100 UTC · 90 ms · failed · upstream_unavailable: The shop answered 503',
+  );
+});
+
+test.each([
+  [1, 1],
+  [90, 20],
+  [6_500, 2_000],
+  [70_000, 15_000],
+  [3 * 3_600_000, 30 * 60_000],
+  [100 * 24 * 3_600_000, (100 * 24 * 3_600_000) / 6],
+])('an axis of %i ms has a tick every %i ms', (length, step) => {
+  expect(tickStep(length, 6)).toBe(step);
+});

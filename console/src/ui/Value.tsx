@@ -1,0 +1,26 @@
+import { Code, Json } from './Code.tsx';
+
+/** A value as JSON; one that is a single text, alone or under a name, as that text. */
+export function Value({ value, label }: { value: unknown; label: string }) {
+  const { name, text } = singleText(value);
+  if (text === undefined) return <Json label={label} value={value} />;
+  return (
+    <>
+      {name !== undefined && <p className="mb-1 font-mono text-xs text-muted">{name}</p>}
+      <Code label={label} text={text} />
+    </>
+  );
+}
+
+/** Shorter ones are read as easily as JSON. */
+const shortMax = 60;
+
+/** The text of `"…"` or `{"name": "…"}`, where JSON would write it in one long line. */
+export function singleText(value: unknown): { name?: string; text?: string } {
+  if (typeof value === 'string') return { text: value };
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return {};
+  const [entry, ...others] = Object.entries(value);
+  if (entry === undefined || others.length > 0 || typeof entry[1] !== 'string') return {};
+  const [name, text] = entry;
+  return text.length > shortMax || text.includes('\n') ? { name, text } : {};
+}

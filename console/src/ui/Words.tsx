@@ -1,0 +1,16 @@
+import { Fragment } from 'react';
+
+/** A sentence that somebody wrote, in which `this` is a name of something. */
+export function Words({ text }: { text: string }) {
+  return text.split(/`([^`\n]+)`/).map((part, i) =>
+    i % 2 === 0 ? (
+      // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a sentence stay where they are
+      <Fragment key={i}>{part}</Fragment>
+    ) : (
+      // biome-ignore lint/suspicious/noArrayIndexKey: the same
+      <code key={i} className="font-mono text-[0.92em]">
+        {part}
+      </code>
+    ),
+  );
+}

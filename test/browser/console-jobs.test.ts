@@ -1,0 +1,255 @@
+/** Jobs and conversations in the console: found, followed while they run, understood, mended. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ConsoleWorld, phone, startConsole } from '../support/console.ts';
+import {
+  callingTools,
+  type ScriptedProvider,
+  startScriptedProvider,
+} from '../support/scripted-provider.ts';
+import { isInstalled } from '../support/shared-servers.ts';
+import { acting, gate, play } from '../support/staged.ts';
+import { environmentOf, runTask, thinkersSkills, toolNamed } from '../support/thinkers.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+/** Colours are measured as they are, and not on their way from light to dark. */
+const isStill =
+  'document.getAnimations().every((one) => one.playState !== "running" || one.effect.getTiming().iterations === Infinity)';
+
+const outage = { message: 'The shop answered 503', code: 'upstream_unavailable' };
+
+describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
+  let provider: ScriptedProvider;
+  let world: ConsoleWorld;
+  beforeAll(async () => {
+    provider = await startScriptedProvider();
+    world = await startConsole({
+      skillsDirs: thinkersSkills,
+      environment: { ...environmentOf(provider), RETRY_BACKOFF_MS: '200' },
+    });
+  });
+  afterAll(async () => {
+    await world.stop();
+    await provider.close();
+  });
+
+  /** Starts a job; its id and its conversation's. */
+  async function started(skill: string, input: unknown, headers = {}) {
+    const { platform, key } = world;
+    const { body } = await platform.request('POST', `/api/${skill}`, { key, body: input, headers });
+    return body as { job_id: string; conversation_id: string };
+  }
+
+  async function ended(skill: string, input: unknown, headers = {}) {
+    const job = await started(skill, input, headers);
+    await world.platform.jobIn(world.key, job.job_id, 'completed', 'failed', 'cancelled');
+    return job;
+  }
+
+  /** What axe finds, light and dark. */
+  async function faults(): Promise<string[]> {
+    const found: string[] = [];
+    for (const scheme of ['dark', 'light'] as const) {
+      await world.shown(scheme);
+      await world.page.locator(scheme === 'dark' ? 'html.dark' : 'html:not(.dark)').waitFor();
+      await waitFor(() => world.page.evaluate(isStill), { describe: 'nothing moves' });
+      found.push(...(await world.faults()));
+    }
+    return found;
+  }
+
+  test('jobs are filtered in the url, appear while one looks, and lead to their page', async () => {
+    const { page } = world;
+    await ended('util/v1.0/echo', { text: 'hello' });
+    await ended(play, acting({ fail: { ...outage, retryable: false } }));
+    await world.open('/jobs');
+    const rows = page.getByRole('table', { name: 'Jobs, newest first' }).getByRole('row');
+    await rows.filter({ hasText: 'echo' }).waitFor();
+
+    await page.getByLabel('Status').selectOption('failed');
+    await rows.filter({ hasText: 'echo' }).waitFor({ state: 'detached' });
+    expect(new URL(page.url()).search).toBe('?status=failed');
+    expect(await rows.filter({ hasText: 'The shop answered 503' }).count()).toBe(1);
+    await ended(play, acting({ fail: { message: 'Out of paper', retryable: false } }));
+    await rows.filter({ hasText: 'Out of paper' }).waitFor();
+    expect(await faults()).toEqual([]);
+
+    await page.getByLabel('Skill').selectOption('util/v1.0/echo');
+    await page.getByText('No job is like that').waitFor();
+    await page.getByRole('button', { name: 'Clear', exact: true }).click();
+    await page.getByLabel('Accepted').selectOption('15m');
+    await rows.filter({ hasText: 'echo' }).getByRole('link', { name: /echo/ }).click();
+    await page.getByRole('heading', { level: 1, name: 'util/v1.0/echo' }).waitFor();
+    expect(world.errors).toEqual([]);
+  });
+
+  test('a job is followed while it runs: its bar, its log, its progress, its end', async () => {
+    const { page } = world;
+    const halfway = gate();
+    const { job_id } = await started(play, {
+      attempts: [
+        [{ log: 'asking the shop' }, { fail: outage }],
+        [{ progress: 0.5, note: '1 of 2 pages' }, { log: 'page 1' }, { until: halfway.path }],
+      ],
+      output: { orders: 24 },
+    });
+
+    await world.open(`/jobs/${job_id}`);
+    const timeline = page.getByRole('table', { name: 'Timeline of the job' });
+    await timeline.getByRole('row', { name: /Attempt 1.*The shop answered 503/ }).waitFor();
+    await timeline.getByRole('row', { name: /Attempt 2.*running/ }).waitFor();
+    await page.getByRole('progressbar', { name: 'Progress' }).waitFor();
+    await page.getByText('50 % · 1 of 2 pages').waitFor();
+    expect(await faults()).toEqual([]);
+    await page.getByRole('tab', { name: 'Logs' }).click();
+    await page.getByRole('log').getByText('page 1').first().waitFor();
+    expect(new URL(page.url()).search).toBe('?tab=logs');
+    expect(await faults()).toEqual([]);
+    halfway.open();
+    await page.getByRole('log').getByText('completed').waitFor();
+
+    await page.getByRole('tab', { name: 'Overview' }).click();
+    await timeline.getByRole('row', { name: /Completed/ }).waitFor();
+    await page.getByRole('region', { name: 'Output', exact: true }).getByText('24').waitFor();
+    expect(world.errors).toEqual([]);
+  });
+
+  test('the timeline is gone through with the keyboard, and a row tells all of it', async () => {
+    const { page } = world;
+    const { job_id } = await ended(play, acting({ fail: { ...outage, retryable: false } }));
+    await world.open(`/jobs/${job_id}`);
+
+    const attempt = page.getByRole('button', { name: 'Attempt 1' });
+    await page.getByRole('button', { name: 'Accepted' }).focus();
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+
+    expect(await attempt.getAttribute('aria-expanded')).toBe('true');
+    await page
+      .getByRole('definition')
+      .filter({ hasText: /^failed$/ })
+      .waitFor();
+    await page.getByText('Something outside the platform').first().waitFor();
+  });
+
+  test('a running job is cancelled once one has said yes, and run again as a new one', async () => {
+    const { page } = world;
+    const never = gate();
+    const { job_id } = await started(play, acting({ until: never.path }));
+    await world.open(`/jobs/${job_id}`);
+
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+    await page.getByRole('button', { name: 'Keep it' }).click();
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+    expect(await faults()).toEqual([]);
+    await page.getByRole('button', { name: 'Cancel the job' }).click();
+    await page.getByRole('row', { name: /Cancelled/ }).waitFor();
+
+    await page.getByRole('button', { name: 'Retry' }).click();
+    await page.getByRole('link', { name: job_id }).waitFor();
+    expect(page.url()).not.toContain(job_id);
+    await page.getByRole('link', { name: 'Run with changes' }).click();
+    await page.waitForURL(/\/skills\/staged\/v1.0\/play\?tab=run&from=/);
+  });
+
+  test('a job leads to what was sent because of it', async () => {
+    const { page, platform, key } = world;
+    const { body: webhook } = await platform.request('POST', '/api/agent-webhooks', {
+      key,
+      body: {
+        agent_id: 'default',
+        url: 'https://hooks.example.com/jobs',
+        events: ['skill.completed'],
+      },
+    });
+    const { job_id } = await ended('util/v1.0/echo', { text: 'hello' });
+
+    await world.open(`/jobs/${job_id}?tab=deliveries`);
+    await page.getByRole('link', { name: 'skill.completed' }).waitFor();
+    expect(await faults()).toEqual([]);
+    await page.getByRole('link', { name: 'skill.completed' }).click();
+
+    await page.waitForURL(new RegExp(`/webhooks/${webhook.id}\\?delivery=`));
+    await platform.request('DELETE', `/api/agent-webhooks/${webhook.id}`, { key });
+  });
+
+  test('a conversation is read as a transcript, with its tools folded and its tokens', async () => {
+    const { page } = world;
+    const wait = { name: toolNamed('util/v1.0/echo'), input: { text: 'folded' } };
+    provider.script(callingTools([wait], 'It is done.'));
+    await world.platform.request('POST', '/api/agents', {
+      key: world.key,
+      body: { id: 'harbour', skills: ['util/*'] },
+    });
+    const { conversation_id, job_id } = await ended(
+      runTask,
+      { task: 'Say after me what you are told, and then say that it is done, if you please.' },
+      { 'x-agent-id': 'harbour', 'x-user-id': 'somebody' },
+    );
+
+    await world.open('/conversations');
+    await page.getByLabel('User').fill('somebody');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/user_id=somebody/);
+    const rows = page.getByRole('table', { name: 'Conversations, newest first' }).getByRole('row');
+    await rows.nth(2).waitFor({ state: 'detached' });
+    expect(await faults()).toEqual([]);
+    await rows.nth(1).getByRole('link').first().click();
+    await page.waitForURL(new RegExp(`/conversations/${conversation_id}`));
+
+    const messages = page.getByRole('list', { name: 'Messages' }).getByRole('listitem');
+    await messages.filter({ hasText: 'It is done.' }).waitFor();
+    expect(await messages.count()).toBe(4);
+    expect(await messages.last().textContent()).toMatch(/\d+ in · \d+ out/);
+    const output = page.getByRole('region', { name: 'Came back' });
+    expect(await output.isVisible()).toBe(false);
+    await page.locator('summary').focus();
+    await page.keyboard.press('Enter');
+    await output.getByText('"folded"').waitFor();
+    expect(await faults()).toEqual([]);
+
+    await page.getByRole('link', { name: 'agent/v1.0/run-task' }).click();
+    await page.waitForURL(new RegExp(`/jobs/${job_id}`));
+    await page.getByRole('row', { name: /util\/v1.0\/echo/ }).waitFor();
+    expect(world.errors).toEqual([]);
+  });
+
+  test('what a model says is read while it says it', async () => {
+    const { page } = world;
+    const rest = Promise.withResolvers<void>();
+    const text = 'The harbour is closed on Mondays.';
+    provider.script(() => ({ text, piece: 8, hold: { after: 2, until: rest.promise } }));
+    const { conversation_id } = await started(runTask, { task: 'When is it closed?' });
+
+    await world.open(`/conversations/${conversation_id}`);
+    const messages = page.getByRole('list', { name: 'Messages' }).getByRole('listitem');
+    await messages.filter({ hasText: 'The harbour' }).waitFor();
+    expect(await messages.filter({ hasText: 'closed on Mondays' }).count()).toBe(0);
+    rest.resolve();
+    await messages.filter({ hasText: text }).waitFor();
+
+    await page.getByRole('main').getByText('completed').first().waitFor();
+    await messages
+      .filter({ hasText: text })
+      .getByText(/\d+ in · \d+ out/)
+      .waitFor();
+    expect(await messages.count()).toBe(2);
+  });
+
+  test('jobs and conversations fit a phone', async () => {
+    const { page } = world;
+    const { job_id, conversation_id } = await ended(
+      play,
+      acting({ log: 'a'.repeat(300) }, { fail: { message: 'b'.repeat(300), retryable: false } }),
+    );
+    await page.setViewportSize(phone);
+    const places = ['/jobs', `/jobs/${job_id}`, `/jobs/${job_id}?tab=logs`, '/conversations'];
+    for (const place of [...places, `/conversations/${conversation_id}`]) {
+      await world.open(place);
+      await page.getByText('failed', { exact: true }).filter({ visible: true }).first().waitFor();
+
+      const width = await page.evaluate('document.documentElement.scrollWidth');
+      expect(width, place).toBeLessThanOrEqual(phone.width);
+    }
+  });
+});
