@@ -1,10 +1,9 @@
 import type { ReactNode } from 'react';
-import { ApiError } from '../api/client.ts';
 import { Button } from '../ui/Button.tsx';
-import { Problem } from '../ui/Loading.tsx';
+import { FormProblem } from './FormProblem.tsx';
 
 /**
- * Fields, and beneath them what the platform refused that none of them shows, and what to press.
+ * What is filled in, in a dialog: fields, and beneath them what the platform refused that none of them shows, and what to press, which stays in sight.
  * `fields` are the names under which they show an issue of their own.
  */
 export function FormFrame({
@@ -35,8 +34,8 @@ export function FormFrame({
       className="flex flex-col gap-4"
     >
       {children}
-      {error != null && !isShownBy(error, fields) && <Problem error={inFull(error)} />}
-      <div className="flex justify-end gap-2 pt-1">
+      <FormProblem error={error} fields={fields} />
+      <div className="sticky -bottom-5 -mx-5 -mb-5 flex justify-end gap-2 rounded-b-xl border-t bg-surface px-5 py-3.5">
         <Button onClick={onCancel}>Cancel</Button>
         <Button type="submit" look="primary" busy={busy}>
           {verb}
@@ -44,19 +43,4 @@ export function FormFrame({
       </div>
     </form>
   );
-}
-
-const isOf = (issueField: string, field: string) =>
-  issueField === field || issueField.startsWith(`${field}.`);
-
-function isShownBy(error: unknown, fields: readonly string[]): boolean {
-  if (!(error instanceof ApiError) || error.details.length === 0) return false;
-  return error.details.every((issue) => fields.some((field) => isOf(issue.field, field)));
-}
-
-/** With the issues that belong to no field of the form. */
-function inFull(error: unknown): unknown {
-  if (!(error instanceof ApiError) || error.details.length === 0) return error;
-  const issues = error.details.map(({ field, issue }) => `${field} ${issue}`);
-  return new Error(`${error.message}: ${issues.join('; ')}`);
 }
