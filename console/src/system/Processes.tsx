@@ -52,7 +52,7 @@ const columns: readonly Column<Process>[] = [
     grows: true,
     cell: ({ id }) => <Id value={id} label="id" />,
   },
-  { header: 'Roles', cell: ({ roles }) => <Tags values={roles} /> },
+  { header: 'Roles', cell: ({ roles }) => <Tags values={roles} most={3} /> },
   { header: 'Version', from: 'sm', cell: ({ version }) => <Tag>{version}</Tag> },
   {
     header: 'Skills',
