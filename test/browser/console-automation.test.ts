@@ -256,10 +256,10 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await page.getByLabel('Mapping').fill('{"text": body.message}');
       expect(await faultsInBoth()).toEqual([]);
       await button('Create trigger').click();
-      const url = await page
+      const url = (await page
         .getByText(/^http.*\/trg_/)
         .first()
-        .innerText();
+        .textContent()) as string;
       await button('Done').click();
       await heading('Contact form');
       expect(await page.getByText(/trg_/).count()).toBe(0);

@@ -18,7 +18,7 @@ interface Look {
 }
 
 /** How a button looks, for what behaves otherwise (a menu's trigger). */
-export const buttonClasses = (
+const buttonClasses = (
   look: keyof typeof looks = 'secondary',
   size: keyof typeof sizes = 'normal',
 ) =>

@@ -31,7 +31,7 @@ export const useNow = (): number => useSyncExternalStore(subscribe, () => now);
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' });
 
 /** `3 min. ago`, `in 2 hr.`. */
-export function relativeTime(time: number, at: number): string {
+function relativeTime(time: number, at: number): string {
   const ms = time - at;
   const size = Math.abs(ms);
   if (size < 5 * second) return 'now';
