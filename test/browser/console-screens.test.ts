@@ -27,16 +27,20 @@ describe.skipIf(!(await isInstalled('Chromium')))('the screen', () => {
   });
   afterAll(() => world.stop());
 
-  /** Everything that a screen reads has come. */
-  const settled = () =>
-    waitFor(
+  /** Everything that a screen reads has come, and is drawn. */
+  async function settled() {
+    const { page } = world;
+    await page.waitForLoadState('networkidle');
+    await waitFor(
       async () =>
-        (await world.page.getByRole('status', { name: 'Loading' }).count()) === 0 &&
-        (await world.page.evaluate(
+        (await page.getByRole('status', { name: 'Loading' }).count()) === 0 &&
+        (await page.evaluate(
           'document.getAnimations().every((one) => one.playState !== "running" || one.effect.getTiming().iterations === Infinity)',
         )),
       { describe: 'nothing is being loaded' },
     );
+    await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))');
+  }
 
   test.each(screens)('%s', async (name) => {
     const { page, places } = world;

@@ -195,7 +195,7 @@ async function anHour({ platform }: ConsoleWorld): Promise<void> {
   ] as const;
   const thisMinute = Math.floor(Date.now() / minuteMs) * minuteMs;
   const rows = Array.from({ length: 59 }, (_, i) => i + 1).flatMap((ago) =>
-    skills.map(([skill_category, skill_name, most, failures, ms], nth) => {
+    skills.map(([category, name, most, failures, ms], nth) => {
       // A day has its waves.
       const wave = 0.55 + 0.45 * Math.sin(ago / 7 + nth);
       const completed = Math.round(most * wave);
@@ -204,8 +204,8 @@ async function anHour({ platform }: ConsoleWorld): Promise<void> {
         organization_id: 'default',
         seconds: 60,
         start: thisMinute - ago * minuteMs,
-        skill_category,
-        skill_name,
+        skill_category: category as string,
+        skill_name: name as string,
         skill_version: 'v1.0',
         accepted: completed + failed,
         completed,
@@ -213,10 +213,45 @@ async function anHour({ platform }: ConsoleWorld): Promise<void> {
         cancelled: 0,
         duration_ms: (completed + failed) * ms,
         longest_ms: ms * 3,
-        prompt_tokens: skill_name === 'run-task' ? completed * 640 : 0,
-        completion_tokens: skill_name === 'run-task' ? completed * 120 : 0,
+        prompt_tokens: name === 'run-task' ? completed * 640 : 0,
+        completion_tokens: name === 'run-task' ? completed * 120 : 0,
       };
     }),
   );
-  await platform.database.write((tx) => tx.insert('run_statistics', rows));
+  // As they are stored: each version, and all together under no name.
+  const sums = new Map<number, (typeof rows)[number]>();
+  for (const row of rows) {
+    const sum = sums.get(row.start);
+    sums.set(row.start, sum === undefined ? nameless(row) : added(sum, row));
+  }
+  await platform.database.write((tx) => tx.insert('run_statistics', [...rows, ...sums.values()]));
 }
+
+type Counted = Record<
+  | 'accepted'
+  | 'completed'
+  | 'failed'
+  | 'duration_ms'
+  | 'longest_ms'
+  | 'prompt_tokens'
+  | 'completion_tokens',
+  number
+>;
+
+const nameless = <Row>(row: Row) => ({
+  ...row,
+  skill_category: '',
+  skill_name: '',
+  skill_version: '',
+});
+
+const added = <Row extends Counted>(a: Row, b: Row): Row => ({
+  ...a,
+  accepted: a.accepted + b.accepted,
+  completed: a.completed + b.completed,
+  failed: a.failed + b.failed,
+  duration_ms: a.duration_ms + b.duration_ms,
+  longest_ms: Math.max(a.longest_ms, b.longest_ms),
+  prompt_tokens: a.prompt_tokens + b.prompt_tokens,
+  completion_tokens: a.completion_tokens + b.completion_tokens,
+});

@@ -5,7 +5,7 @@ import type { ReactNode } from 'react';
 import type { Schema } from '../api/client.ts';
 import { schedulesQuery } from '../api/schedules.ts';
 import { triggersQuery } from '../api/triggers.ts';
-import { CopyButton } from '../ui/Code.tsx';
+import { Id } from '../ui/Id.tsx';
 import { Facts, Section } from '../ui/Page.tsx';
 import { Time } from '../ui/Time.tsx';
 
@@ -19,13 +19,7 @@ export function AgentFacts({ agent: { id, created_at, updated_at } }: { agent: S
       <Section title="About">
         <Facts
           facts={[
-            [
-              'Id',
-              <span key="id" className="-my-1.5 flex items-center gap-1">
-                <span className="min-w-0 truncate font-mono text-xs">{id}</span>
-                <CopyButton text={id} label="Copy id" />
-              </span>,
-            ],
+            ['Id', <Id key="id" value={id} label="id" />],
             ['Created', <Time key="created" value={created_at} />],
             ['Updated', <Time key="updated" value={updated_at} />],
             [

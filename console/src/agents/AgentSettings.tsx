@@ -4,7 +4,8 @@ import { useState } from 'react';
 import { changeAgent } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
 import { FormProblem } from '../forms/FormProblem.tsx';
-import { jsonOf, jsonText } from '../forms/json.ts';
+import { jsonText, ObjectField } from '../forms/ObjectField.tsx';
+import { objectOf } from '../forms/object-of.ts';
 import { SkillPatternsField } from '../forms/SkillPatternsField.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
@@ -28,7 +29,7 @@ function changesOf({ model, metadata, skills, ...rest }: Edited): Schema<'AgentC
     ...rest,
     ...(skills && { skills: [...skills] }),
     ...(model !== undefined && { model: model === '' ? null : model }),
-    ...(metadata !== undefined && { metadata: jsonOf(metadata, 'metadata') }),
+    ...(metadata !== undefined && { metadata: objectOf(metadata, 'metadata') }),
   };
 }
 
@@ -47,12 +48,14 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
     withResolver: true,
   });
   const { error } = save;
+  /** What is as it was stored is not edited. */
+  const edit = (name: keyof Omit<Edited, 'skills'>, value: string, stored: string) =>
+    setEdited(({ [name]: _, ...others }) =>
+      value === stored ? others : { ...others, [name]: value },
+    );
   const text = (name: keyof Omit<Edited, 'skills'>, stored: string) => ({
     value: edited[name] ?? stored,
-    onChange: ({ target }: { target: { value: string } }) =>
-      setEdited(({ [name]: _, ...others }) =>
-        target.value === stored ? others : { ...others, [name]: target.value },
-      ),
+    onChange: ({ target }: { target: { value: string } }) => edit(name, target.value, stored),
   });
   function forget() {
     setEdited({});
@@ -113,22 +116,14 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
           onValues={(skills) => setEdited((before) => ({ ...before, skills }))}
           error={issueOf(error, 'skills')}
         />
-        <Field
-          label="Metadata"
-          optional
-          hint="Anything else that you want to know of it: a JSON object."
+        <ObjectField
+          label="Metadata (a JSON object)"
+          hint="Anything else that you want to know of it."
+          rows={4}
+          value={edited.metadata ?? jsonText(agent.metadata)}
+          onValue={(text) => edit('metadata', text, jsonText(agent.metadata))}
           error={issueOf(error, 'metadata')}
-        >
-          {(control) => (
-            <TextArea
-              {...control}
-              {...text('metadata', jsonText(agent.metadata))}
-              rows={4}
-              spellCheck={false}
-              className="resize-y font-mono text-xs"
-            />
-          )}
-        </Field>
+        />
         <FormProblem error={error} fields={fields} />
         <div className="sticky bottom-0 -mx-4 -mb-4 flex items-center justify-end gap-2 rounded-b-lg border-t bg-surface px-4 py-3">
           <p role="status" className="mr-auto text-[13px] text-muted max-sm:hidden">

@@ -1,9 +1,9 @@
 import { ChevronRight, Wrench } from 'lucide-react';
 import type { Message } from '../api/conversations.ts';
 import { ErrorWords } from '../jobs/ErrorWords.tsx';
-import { Json } from '../ui/Code.tsx';
 import { Status } from '../ui/Status.tsx';
 import { Time } from '../ui/Time.tsx';
+import { Labelled } from '../ui/Value.tsx';
 import { toolUseOf } from './content.ts';
 import { Folded } from './Folded.tsx';
 
@@ -40,14 +40,5 @@ export function ToolCall({ message }: { message: Message }) {
         {use?.error && <ErrorWords error={use.error} />}
       </div>
     </details>
-  );
-}
-
-function Labelled({ label, value }: { label: string; value: unknown }) {
-  return (
-    <div>
-      <p className="mb-1 text-xs text-muted">{label}</p>
-      <Json label={label} value={value} />
-    </div>
   );
 }

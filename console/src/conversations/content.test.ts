@@ -34,6 +34,9 @@ test.each([
   ['{"text":"one\\ntwo \\"three\\" and so', 'one\ntwo "three" and so'],
   ['{"text":"cut within \\u00', 'cut within \\u00'],
   ['{"ms":5000}', '{"ms":5000}'],
+  ['{"text":"short"}', 'short'],
+  ['{"shop":"north","pages":6}', '{"shop":"north","pages":6}'],
+  ['{"url":"https://example.com/orders","method":"GET"}', 'https://example.com/orders'],
   ['{"text":""}', '{"text":""}'],
 ])('%s opens with %s', (opening, words) => {
   expect(openingWords(opening)).toBe(words);

@@ -37,14 +37,17 @@ export function contentOf({ content }: Message): Content {
   return { kind: 'data', value };
 }
 
+/** A shorter text says too little without what is beside it. */
+const tellingLength = 16;
+
 /**
- * The beginning of a message in a line. It may be JSON that is cut off: then, what its first text says,
- * and if it has none, the JSON as it is.
+ * The beginning of a message in a line. It may be JSON that is cut off: where it begins with a text
+ * that says something, that; else the JSON as it is.
  */
 export function openingWords(opening: string | null | undefined): string {
   const text = opening?.trim() ?? '';
-  const [, said] = /^\{\s*"[^"]*"\s*:\s*"((?:[^"\\]|\\.)*)/.exec(text) ?? [];
-  if (said === undefined || said === '') return text;
+  const [whole = '', said = ''] = /^\{\s*"[^"]*"\s*:\s*"((?:[^"\\]|\\.)*)"?\}?/.exec(text) ?? [];
+  if (said === '' || (said.length < tellingLength && whole !== text)) return text;
   try {
     return JSON.parse(`"${said}"`) as string;
   } catch {

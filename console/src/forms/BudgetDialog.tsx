@@ -3,7 +3,7 @@ import { deleteBudget, type Owner, type OwnUsage, setBudget } from '../api/usage
 import { Dialog } from '../ui/Dialog.tsx';
 import { Field, Input, issueOf } from '../ui/Field.tsx';
 import { useAct } from '../ui/useAct.ts';
-import { Form } from './Form.tsx';
+import { FormFrame } from './FormFrame.tsx';
 import { numberOf } from './numbers.ts';
 
 const fields = ['tokens_per_day', 'tokens_per_month'];
@@ -38,12 +38,12 @@ export function BudgetDialog({
       title="Budget"
       description="When it is used up, jobs fail with budget_exceeded before their next call of a model."
     >
-      <Form
+      <FormFrame
         error={save.error}
         fields={fields}
         verb="Save budget"
         busy={save.isPending}
-        submit={() => save.mutate(undefined, { onSuccess: onClose })}
+        onSubmit={() => save.mutate(undefined, { onSuccess: onClose })}
         onCancel={onClose}
       >
         <Field
@@ -78,7 +78,7 @@ export function BudgetDialog({
             />
           )}
         </Field>
-      </Form>
+      </FormFrame>
     </Dialog>
   );
 }

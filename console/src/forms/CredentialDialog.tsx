@@ -4,7 +4,7 @@ import { replaceCredential } from '../api/credentials.ts';
 import { Dialog } from '../ui/Dialog.tsx';
 import { Field, Input, issueOf } from '../ui/Field.tsx';
 import { useAct } from '../ui/useAct.ts';
-import { Form } from './Form.tsx';
+import { FormFrame } from './FormFrame.tsx';
 
 const fields = ['provider', 'api_key', 'base_url'];
 
@@ -39,12 +39,12 @@ export function CredentialDialog({
       title={credential === null ? 'Add credentials' : `Replace the credentials of ${provider}`}
       description={`Agents of ${organizationId} use them within a second.`}
     >
-      <Form
+      <FormFrame
         error={error}
         fields={fields}
         verb="Store"
         busy={save.isPending}
-        submit={() => save.mutate(undefined, { onSuccess: onClose })}
+        onSubmit={() => save.mutate(undefined, { onSuccess: onClose })}
         onCancel={onClose}
       >
         {credential === null && (
@@ -103,7 +103,7 @@ export function CredentialDialog({
             />
           )}
         </Field>
-      </Form>
+      </FormFrame>
     </Dialog>
   );
 }

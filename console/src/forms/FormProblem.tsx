@@ -1,24 +1,23 @@
 import { ApiError } from '../api/client.ts';
 import { Problem } from '../ui/Loading.tsx';
 
-/** Why a form was refused; nothing where all that is wrong stands beside `fields`. */
+/** Why a form was refused; nothing where all that is wrong stands beside one of its `fields`. */
 export function FormProblem({ error, fields }: { error: unknown; fields: readonly string[] }) {
-  if (error === null) return null;
-  const details = error instanceof ApiError ? error.details : [];
-  const elsewhere = details.filter(({ field }) => !fields.includes(field.split('.')[0] ?? ''));
-  if (details.length > 0 && elsewhere.length === 0) return null;
-  return (
-    <div className="flex flex-col gap-2">
-      <Problem error={error} />
-      {elsewhere.length > 0 && (
-        <ul className="list-disc pl-5 text-xs text-bad-text">
-          {elsewhere.map(({ field, issue }) => (
-            <li key={`${field} ${issue}`}>
-              <code>{field}</code> {issue}
-            </li>
-          ))}
-        </ul>
-      )}
-    </div>
-  );
+  if (error == null || isShownBy(error, fields)) return null;
+  return <Problem error={inFull(error)} />;
+}
+
+const isOf = (issueField: string, field: string) =>
+  issueField === field || issueField.startsWith(`${field}.`);
+
+function isShownBy(error: unknown, fields: readonly string[]): boolean {
+  if (!(error instanceof ApiError) || error.details.length === 0) return false;
+  return error.details.every((issue) => fields.some((field) => isOf(issue.field, field)));
+}
+
+/** With the issues that belong to no field of the form. */
+function inFull(error: unknown): unknown {
+  if (!(error instanceof ApiError) || error.details.length === 0) return error;
+  const issues = error.details.map(({ field, issue }) => `${field} ${issue}`);
+  return new Error(`${error.message}: ${issues.join('; ')}`);
 }

@@ -1,9 +1,9 @@
-import { TriangleAlert } from 'lucide-react';
 import { useState } from 'react';
 import type { Schema } from '../api/client.ts';
 import { Button } from '../ui/Button.tsx';
 import { Code } from '../ui/Code.tsx';
 import { Confirm, Dialog } from '../ui/Dialog.tsx';
+import { SecretOnce } from '../ui/SecretOnce.tsx';
 
 /** A new key, the one time that it is shown; whoever closes it is asked whether they have it. */
 export function IssuedKey({
@@ -23,21 +23,16 @@ export function IssuedKey({
         title="The key is there"
         description={`${client_name}, of the organization ${organization_id}`}
       >
-        <div className="flex flex-col gap-4">
-          <p className="flex items-start gap-2.5 rounded-md bg-warn-soft px-3 py-2.5 text-[13px] text-warn-text">
-            <TriangleAlert className="mt-0.5 size-4 shrink-0" aria-hidden />
-            This is the only time that it is shown. Copy it now to where it is kept safe.
-          </p>
-          <Code text={plaintext_key} label="API key" />
+        <SecretOnce label="API key" value={plaintext_key}>
           <div className="flex flex-col gap-1.5">
             <p className="text-[13px] font-medium">Try it: what it may run</p>
             <Code text={curl} label="curl" />
           </div>
-          <div className="flex justify-end">
-            <Button look="primary" onClick={onClose}>
-              I have copied it
-            </Button>
-          </div>
+        </SecretOnce>
+        <div className="mt-5 flex justify-end">
+          <Button look="primary" onClick={onClose}>
+            I have copied it
+          </Button>
         </div>
       </Dialog>
       <Confirm

@@ -5,8 +5,9 @@ import { Dialog } from '../ui/Dialog.tsx';
 import { Field, Input, issueOf, TextArea } from '../ui/Field.tsx';
 import { Time } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
-import { Form } from './Form.tsx';
-import { jsonOf, jsonText } from './json.ts';
+import { FormFrame } from './FormFrame.tsx';
+import { jsonText, ObjectField } from './ObjectField.tsx';
+import { objectOf } from './object-of.ts';
 
 const fields = ['content', 'tag', 'metadata'];
 
@@ -28,7 +29,7 @@ export function MemoryDialog({
       const given: Schema<'MemoryChanges'> = {
         content,
         ...((memory !== null || tag !== '') && { tag }),
-        metadata: jsonOf(metadata, 'metadata'),
+        metadata: objectOf(metadata, 'metadata'),
       };
       return memory === null ? createMemory(agentId, given) : changeMemory(memory, given);
     },
@@ -52,12 +53,12 @@ export function MemoryDialog({
         )
       }
     >
-      <Form
+      <FormFrame
         error={error}
         fields={fields}
         verb={memory === null ? 'Add memory' : 'Save memory'}
         busy={save.isPending}
-        submit={() => save.mutate(undefined, { onSuccess: onClose })}
+        onSubmit={() => save.mutate(undefined, { onSuccess: onClose })}
         onCancel={onClose}
       >
         <Field label="Content" error={issueOf(error, 'content')}>
@@ -87,24 +88,14 @@ export function MemoryDialog({
             />
           )}
         </Field>
-        <Field
-          label="Metadata"
-          optional
-          hint="Anything else: a JSON object."
+        <ObjectField
+          label="Metadata (a JSON object)"
+          rows={3}
+          value={metadata}
+          onValue={setMetadata}
           error={issueOf(error, 'metadata')}
-        >
-          {(control) => (
-            <TextArea
-              {...control}
-              rows={3}
-              spellCheck={false}
-              value={metadata}
-              onChange={(event) => setMetadata(event.target.value)}
-              className="resize-y font-mono text-xs"
-            />
-          )}
-        </Field>
-      </Form>
+        />
+      </FormFrame>
     </Dialog>
   );
 }

@@ -4,7 +4,7 @@ import { createAgent } from '../api/agents.ts';
 import { Dialog } from '../ui/Dialog.tsx';
 import { Field, Input, issueOf, TextArea } from '../ui/Field.tsx';
 import { useAct } from '../ui/useAct.ts';
-import { Form } from './Form.tsx';
+import { FormFrame } from './FormFrame.tsx';
 import { SkillPatternsField } from './SkillPatternsField.tsx';
 
 const fields = ['id', 'name', 'model', 'instructions', 'skills'];
@@ -37,12 +37,12 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
       title="New agent"
       description="A name that jobs run under, and, with instructions and a model, one that thinks."
     >
-      <Form
+      <FormFrame
         error={error}
         fields={fields}
         verb="Create agent"
         busy={create.isPending}
-        submit={submit}
+        onSubmit={submit}
         onCancel={onClose}
       >
         <div className="grid gap-4 sm:grid-cols-2">
@@ -101,7 +101,7 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
           )}
         </Field>
         <SkillPatternsField values={skills} onValues={setSkills} error={issueOf(error, 'skills')} />
-      </Form>
+      </FormFrame>
     </Dialog>
   );
 }

@@ -5,7 +5,7 @@ import { useSession } from '../shell/session.ts';
 import { Dialog } from '../ui/Dialog.tsx';
 import { Field, Input, issueOf } from '../ui/Field.tsx';
 import { useAct } from '../ui/useAct.ts';
-import { Form } from './Form.tsx';
+import { FormFrame } from './FormFrame.tsx';
 import { IssuedKey } from './IssuedKey.tsx';
 import { numberOf } from './numbers.ts';
 import { ScopesField } from './ScopesField.tsx';
@@ -48,12 +48,12 @@ export function NewApiKey({ onClose }: { onClose: () => void }) {
       title="New API key"
       description="For a program, or somebody, that is to use the platform."
     >
-      <Form
+      <FormFrame
         error={error}
         fields={fields}
         verb="Create key"
         busy={create.isPending}
-        submit={() => create.mutate()}
+        onSubmit={() => create.mutate()}
         onCancel={onClose}
       >
         <Field label="Name" hint="Who uses it." error={issueOf(error, 'client_name')}>
@@ -124,7 +124,7 @@ export function NewApiKey({ onClose }: { onClose: () => void }) {
             )}
           </Field>
         </div>
-      </Form>
+      </FormFrame>
     </Dialog>
   );
 }

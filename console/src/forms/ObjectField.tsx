@@ -16,6 +16,9 @@ export function parseObject(
   }
 }
 
+/** Data as one edits it. */
+export const jsonText = (value: unknown): string => JSON.stringify(value, null, 2);
+
 /** JSON to be written. */
 export function ObjectField({
   label,

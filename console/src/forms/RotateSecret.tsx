@@ -6,7 +6,7 @@ import { Field, Input, issueOf } from '../ui/Field.tsx';
 import { SecretOnce } from '../ui/SecretOnce.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { newSecret } from '../webhooks/health.ts';
-import { Form } from './Form.tsx';
+import { FormFrame } from './FormFrame.tsx';
 
 /** Gives a webhook another secret, and shows it once. */
 export function RotateSecret({ webhookId, onClose }: { webhookId: string; onClose: () => void }) {
@@ -45,12 +45,12 @@ export function RotateSecret({ webhookId, onClose }: { webhookId: string; onClos
       title="Rotate the secret"
       description="The old one signs nothing any more: a receiver that does not know the new one refuses what comes."
     >
-      <Form
+      <FormFrame
         verb="Rotate secret"
         busy={rotating.isPending}
         error={rotating.error}
         fields={['secret']}
-        submit={() => rotating.mutate(undefined, { onSuccess: setRotated })}
+        onSubmit={() => rotating.mutate(undefined, { onSuccess: setRotated })}
         onCancel={onClose}
       >
         <Field
@@ -70,7 +70,7 @@ export function RotateSecret({ webhookId, onClose }: { webhookId: string; onClos
             />
           )}
         </Field>
-      </Form>
+      </FormFrame>
     </Dialog>
   );
 }

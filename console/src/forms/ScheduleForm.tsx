@@ -13,9 +13,8 @@ import { Dialog } from '../ui/Dialog.tsx';
 import { Field, Input, issueOf } from '../ui/Field.tsx';
 import { AgentField, SkillField, skillNameOf, skillPath } from '../ui/Pickers.tsx';
 import { useAct } from '../ui/useAct.ts';
-import { Form } from './Form.tsx';
-import { jsonText } from './json.ts';
-import { ObjectField, parseObject } from './ObjectField.tsx';
+import { FormFrame } from './FormFrame.tsx';
+import { jsonText, ObjectField, parseObject } from './ObjectField.tsx';
 import { useExample } from './useExample.ts';
 import { useSettled } from './useSettled.ts';
 
@@ -89,12 +88,12 @@ export function ScheduleForm({
       title={schedule ? 'Edit schedule' : 'New schedule'}
       description="Runs a skill again and again, at times in UTC."
     >
-      <Form
+      <FormFrame
         verb={schedule ? 'Save' : 'Create schedule'}
         busy={saving.isPending}
         error={saving.error}
         fields={shown}
-        submit={submit}
+        onSubmit={submit}
         onCancel={onClose}
       >
         <div className="grid gap-4 sm:grid-cols-2">
@@ -160,7 +159,7 @@ export function ScheduleForm({
           onValue={setInput}
           error={inputIssue ?? issueOf(saving.error, 'input')}
         />
-      </Form>
+      </FormFrame>
     </Dialog>
   );
 }

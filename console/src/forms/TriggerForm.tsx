@@ -13,9 +13,8 @@ import { Field, Input, issueOf, TextArea } from '../ui/Field.tsx';
 import { AgentField, SkillField, skillNameOf, skillPath } from '../ui/Pickers.tsx';
 import { SecretOnce } from '../ui/SecretOnce.tsx';
 import { useAct } from '../ui/useAct.ts';
-import { Form } from './Form.tsx';
-import { jsonText } from './json.ts';
-import { ObjectField, parseObject } from './ObjectField.tsx';
+import { FormFrame } from './FormFrame.tsx';
+import { jsonText, ObjectField, parseObject } from './ObjectField.tsx';
 import { useExample } from './useExample.ts';
 
 const shown = [
@@ -89,12 +88,12 @@ export function TriggerForm({
       title={trigger ? 'Edit trigger' : 'New trigger'}
       description="An address under which the outside world starts runs."
     >
-      <Form
+      <FormFrame
         verb={trigger ? 'Save' : 'Create trigger'}
         busy={saving.isPending}
         error={error}
         fields={shown}
-        submit={submit}
+        onSubmit={submit}
         onCancel={onClose}
       >
         <Field
@@ -195,7 +194,7 @@ export function TriggerForm({
             )}
           </Field>
         </div>
-      </Form>
+      </FormFrame>
     </Dialog>
   );
 }

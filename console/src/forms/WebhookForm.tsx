@@ -7,7 +7,7 @@ import { AgentField } from '../ui/Pickers.tsx';
 import { SecretOnce } from '../ui/SecretOnce.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { EventsField } from './EventsField.tsx';
-import { Form } from './Form.tsx';
+import { FormFrame } from './FormFrame.tsx';
 
 /** Makes a webhook and shows its secret, once; or changes the one that is given. */
 export function WebhookForm({
@@ -72,12 +72,12 @@ export function WebhookForm({
       title={webhook ? 'Edit webhook' : 'New webhook'}
       description="An https endpoint of yours that is told what happens to an agent."
     >
-      <Form
+      <FormFrame
         verb={webhook ? 'Save' : 'Create webhook'}
         busy={saving.isPending}
         error={error}
         fields={['agent_id', 'url', 'events', 'secret']}
-        submit={submit}
+        onSubmit={submit}
         onCancel={onClose}
       >
         <Field
@@ -119,7 +119,7 @@ export function WebhookForm({
             )}
           </Field>
         )}
-      </Form>
+      </FormFrame>
     </Dialog>
   );
 }

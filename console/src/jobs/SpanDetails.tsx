@@ -1,7 +1,7 @@
 import type { JobEvent } from '../api/stream.ts';
-import { Json } from '../ui/Code.tsx';
 import { Facts } from '../ui/Page.tsx';
 import { countText, durationText } from '../ui/Time.tsx';
+import { Labelled } from '../ui/Value.tsx';
 import { ErrorWords } from './ErrorWords.tsx';
 import { isMoment, type Span } from './spans.ts';
 
@@ -38,8 +38,8 @@ export function SpanDetails({ span, events }: { span: Span; events: readonly Job
           {said}
         </p>
       )}
-      {call && <Json label="Tool input" value={call['input']} />}
-      {result?.['output'] !== undefined && <Json label="Tool output" value={result['output']} />}
+      {call && <Labelled label="Called with" value={call['input']} />}
+      {result?.['output'] !== undefined && <Labelled label="Came back" value={result['output']} />}
     </div>
   );
 }

@@ -118,8 +118,8 @@ export function Timeline({
                   </td>
                 </tr>
                 {open === span.key && (
-                  <tr className="border-b border-line/60 bg-sunken last:border-0">
-                    <td colSpan={3} className="px-4 py-3 max-sm:px-3">
+                  <tr className="border-b border-line/60 last:border-0">
+                    <td colSpan={3} className="relative z-10 bg-sunken px-4 py-3 max-sm:px-3">
                       <SpanDetails span={span} events={events} />
                     </td>
                   </tr>

@@ -8,7 +8,7 @@ import { liveMs } from '../api/queries.ts';
 import { RevokeKey } from '../api-keys/RevokeKey.tsx';
 import { AdministratorOnly } from '../shell/AdministratorOnly.tsx';
 import { Button, ButtonLink } from '../ui/Button.tsx';
-import { CopyButton } from '../ui/Code.tsx';
+import { Id } from '../ui/Id.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Facts, Page, Section } from '../ui/Page.tsx';
 import { Status } from '../ui/Status.tsx';
@@ -75,13 +75,7 @@ function KeyFacts({ apiKey }: { apiKey: Schema<'ApiKey'> }) {
   return (
     <Facts
       facts={[
-        [
-          'Id',
-          <span key="id" className="-my-1.5 flex items-center gap-1">
-            <span className="min-w-0 truncate font-mono text-xs">{id}</span>
-            <CopyButton text={id} label="Copy id" />
-          </span>,
-        ],
+        ['Id', <Id key="id" value={id} label="id" />],
         ['Organization', organization_id],
         ['Scopes', scopes.includes('*') ? 'All skills' : <Tags key="scopes" values={scopes} />],
         ['Limit', `${countText(rate_limit)} requests a minute`],

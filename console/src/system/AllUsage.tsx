@@ -53,7 +53,7 @@ export function AllUsage() {
       flush
       actions={
         <>
-          <div className="w-32 sm:w-40">
+          <div className="w-36 sm:w-44">
             <Select
               aria-label="Organization"
               value={organization}
@@ -67,7 +67,7 @@ export function AllUsage() {
               ))}
             </Select>
           </div>
-          <div className="w-32 sm:w-40">
+          <div className="w-36 sm:w-44">
             <Select
               aria-label="Counted for"
               value={kind}

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import type { Schema } from '../api/client.ts';
 import { processesQuery } from '../api/processes.ts';
+import { Id } from '../ui/Id.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Section } from '../ui/Page.tsx';
 import { Status, Tag } from '../ui/Status.tsx';
@@ -49,13 +50,9 @@ const columns: readonly Column<Process>[] = [
   {
     header: 'Process',
     grows: true,
-    cell: ({ id }) => (
-      <span className="font-mono text-xs" title={id}>
-        {id}
-      </span>
-    ),
+    cell: ({ id }) => <Id value={id} label="id" />,
   },
-  { header: 'Roles', cell: ({ roles }) => <Tags values={roles} /> },
+  { header: 'Roles', cell: ({ roles }) => <Tags values={roles} most={3} /> },
   { header: 'Version', from: 'sm', cell: ({ version }) => <Tag>{version}</Tag> },
   {
     header: 'Skills',

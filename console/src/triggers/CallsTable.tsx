@@ -72,12 +72,7 @@ interface Given {
 function When({ call: { received_at, job_id } }: Given) {
   if (job_id === null) return <Time value={received_at} />;
   return (
-    <Link
-      to="/jobs/$jobId"
-      params={{ jobId: job_id }}
-      className={rowLink}
-      aria-label={`Job of the call at ${received_at.slice(0, 19).replace('T', ' ')} UTC`}
-    >
+    <Link to="/jobs/$jobId" params={{ jobId: job_id }} className={rowLink}>
       <Time value={received_at} />
     </Link>
   );

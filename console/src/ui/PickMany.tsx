@@ -45,7 +45,9 @@ export function PickMany({
       items={items}
       filter={null}
       value={[...values]}
-      onValueChange={(next: string[]) => {
+      onValueChange={(next: string[], { reason }) => {
+        // Escape is for what lies above the page; what was chosen is not lost by it.
+        if (reason === 'escape-key') return;
         onValues(next);
         setText('');
       }}

@@ -43,7 +43,9 @@ export function Table<Row>({
       column.grows ? 'w-full max-w-0 truncate' : 'whitespace-nowrap',
     );
   return (
-    <div className="overflow-x-auto">
+    // What may have to be scrolled has to be reached by the keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: as above
+    <section aria-label={caption} tabIndex={0} className="overflow-x-auto -outline-offset-2">
       <table className="w-full text-[13px]">
         <caption className="sr-only">{caption}</caption>
         <thead>
@@ -78,7 +80,7 @@ export function Table<Row>({
           ))}
         </tbody>
       </table>
-    </div>
+    </section>
   );
 }
 

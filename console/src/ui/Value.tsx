@@ -12,6 +12,16 @@ export function Value({ value, label }: { value: unknown; label: string }) {
   );
 }
 
+/** JSON, with what it is above it. */
+export function Labelled({ value, label }: { value: unknown; label: string }) {
+  return (
+    <div>
+      <p className="mb-1 text-xs text-muted">{label}</p>
+      <Json label={label} value={value} />
+    </div>
+  );
+}
+
 /** Shorter ones are read as easily as JSON. */
 const shortMax = 60;
 

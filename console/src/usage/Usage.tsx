@@ -27,6 +27,7 @@ export const dayColumns: readonly Column<Day>[] = [
   {
     header: 'Estimated',
     align: 'right',
+    from: 'sm',
     cell: ({ estimated_tokens }) => (
       <span className={estimated_tokens === 0 ? 'text-muted' : ''}>
         {countText(estimated_tokens)}

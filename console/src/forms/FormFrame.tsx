@@ -1,0 +1,47 @@
+import type { ReactNode } from 'react';
+import { Button } from '../ui/Button.tsx';
+import { FormProblem } from './FormProblem.tsx';
+
+/**
+ * What is filled in, in a dialog: fields, and beneath them what the platform refused that none of them
+ * shows, and what to press, which stays in sight. `fields` are the names under which they show an
+ * issue of their own.
+ */
+export function FormFrame({
+  verb,
+  busy,
+  error,
+  fields,
+  onSubmit,
+  onCancel,
+  children,
+}: {
+  /** What the button says: `Create schedule`. */
+  verb: string;
+  busy: boolean;
+  error: unknown;
+  fields: readonly string[];
+  onSubmit: () => void;
+  onCancel: () => void;
+  children: ReactNode;
+}) {
+  return (
+    <form
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSubmit();
+      }}
+      className="flex flex-col gap-4"
+    >
+      {children}
+      <FormProblem error={error} fields={fields} />
+      <div className="sticky -bottom-5 -mx-5 -mb-5 flex justify-end gap-2 rounded-b-xl border-t bg-surface px-5 py-3.5">
+        <Button onClick={onCancel}>Cancel</Button>
+        <Button type="submit" look="primary" busy={busy}>
+          {verb}
+        </Button>
+      </div>
+    </form>
+  );
+}
