@@ -14,6 +14,13 @@ const seconds = [
   { value: 'tokens', label: 'Tokens' },
 ] as const;
 
+/** Milliseconds that a clock shows as round. */
+const durationSteps = [
+  ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
+  ...[1, 2, 5, 10, 15, 30].map((n) => n * 1_000),
+  ...[1, 2, 5, 10, 15, 30, 60, 120, 360, 720].map((n) => n * 60_000),
+];
+
 /** What ended when, and how long it took or how many tokens. */
 export function Charts({
   statistics: { buckets, bucket_seconds },
@@ -72,6 +79,7 @@ export function Charts({
               times={times}
               series={duration}
               format={durationText}
+              steps={durationSteps}
             />
           )}
         </Drawn>

@@ -39,19 +39,22 @@ export function Chart({
   times,
   series,
   format = countText,
+  steps,
 }: {
   label: string;
   times: readonly number[];
   series: readonly Series[];
   format?: (value: number) => string;
+  /** Between the lines of the grid, the smallest first, where the unit has others than 1, 2 and 5. */
+  steps?: readonly number[];
 }) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const isDark = useTheme();
   const shape = series.map(({ name, colour, look }) => `${name}/${colour}/${look}`).join();
   const data = [times, ...heights(series)] as unknown as uPlot.AlignedData;
-  const latest = useRef({ data, series, format });
-  latest.current = { data, series, format };
+  const latest = useRef({ data, series, format, steps });
+  latest.current = { data, series, format, steps };
 
   // A new one only where its shape changes; new numbers go into the one that is there.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the shape and the theme stand for the rest
@@ -97,7 +100,8 @@ export function Chart({
           { ...axis, size: 26, grid: { show: false }, values: (_u, ticks) => ticks.map(timeText) },
           {
             ...axis,
-            size: 52,
+            size: (_u, texts) => axisWidth(texts),
+            ...(now.steps === undefined ? {} : { incrs: [...now.steps] }),
             values: (_u, ticks) =>
               ticks.map((value) =>
                 Number.isInteger(value) || value > 10 ? now.format(value) : '',
@@ -168,6 +172,10 @@ export function Chart({
     </figure>
   );
 }
+
+/** Pixels that the longest of some texts needs beside the axis. */
+const axisWidth = (texts: readonly string[] | null): number =>
+  Math.max(36, 14 + 6.2 * Math.max(0, ...(texts ?? []).map(({ length }) => length)));
 
 /** With room at both ends for half a bar. */
 function around(

@@ -22,8 +22,10 @@ export function Choice<Value extends string>({
           aria-pressed={choice.value === value}
           onClick={() => onValue(choice.value)}
           className={classes(
-            'h-6.5 rounded px-2.5 text-[13px] font-medium whitespace-nowrap transition-colors',
-            choice.value === value ? 'bg-surface text-ink shadow-low' : 'text-muted hover:text-ink',
+            'h-6 rounded px-2.5 text-[13px] font-medium whitespace-nowrap transition-colors',
+            choice.value === value
+              ? 'bg-accent-soft text-accent-text'
+              : 'text-muted hover:text-ink',
           )}
         >
           {choice.label}

@@ -58,11 +58,17 @@ export function Time({ value, exact = false }: { value: string | null; exact?: b
 
 /** `0 ms`, `340 ms`, `2.4 s`, `3 min 20 s`, `1 h 5 min`. */
 export function durationText(ms: number): string {
+  const whole = Math.round(ms / second);
+  const minutes = Math.round(ms / minute);
   if (ms < second) return `${Math.round(ms)} ms`;
-  if (ms < minute) return `${(ms / second).toFixed(ms < 10 * second ? 1 : 0)} s`;
-  if (ms < hour) return `${Math.floor(ms / minute)} min ${Math.round((ms % minute) / second)} s`;
-  return `${Math.floor(ms / hour)} h ${Math.round((ms % hour) / minute)} min`;
+  if (whole < 60) return `${(ms / second).toFixed(ms < 9.95 * second ? 1 : 0)} s`;
+  if (whole < 3_600) return joined(Math.floor(whole / 60), 'min', whole % 60, 's');
+  return joined(Math.floor(minutes / 60), 'h', minutes % 60, 'min');
 }
+
+/** Without a smaller unit of which there is none. */
+const joined = (n: number, unit: string, rest: number, smaller: string): string =>
+  rest === 0 ? `${n} ${unit}` : `${n} ${unit} ${rest} ${smaller}`;
 
 export function Duration({ ms }: { ms: number | null }) {
   if (ms === null) return <span className="text-muted">–</span>;
