@@ -9,5 +9,5 @@ export function useExample(skill: string): unknown {
     ...skillQuery(skill_category, skill_version, skill_name),
     enabled: skill !== '',
   });
-  return data?.examples[0]?.input;
+  return data?.examples?.[0]?.input;
 }
