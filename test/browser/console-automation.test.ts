@@ -262,14 +262,18 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       const url = await page
         .getByText(/^http.*\/trg_/)
         .first()
-        .innerText();
+        .textContent();
       await button('Done').click();
       await heading('Contact form');
       expect(await page.getByText(/trg_/).count()).toBe(0);
       await page.getByText(/api\/webhooks\/agent\/TOKEN/).waitFor();
       await page.getByText('It has not been called yet').waitFor();
       for (const body of ['{"message": "Hello there"}', '{"subject": "none"}']) {
-        await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+        await fetch(url ?? '', {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body,
+        });
       }
 
       await row('202').waitFor();

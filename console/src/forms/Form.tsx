@@ -29,7 +29,7 @@ export function Form({
     <form onSubmit={onSubmit} className="flex flex-col gap-4" noValidate>
       {children}
       <FormProblem error={error} fields={fields} />
-      <div className="sticky bottom-0 -mx-5 -mb-5 flex justify-end gap-2 border-t bg-surface px-5 py-3">
+      <div className="sticky -bottom-5 -mx-5 -mb-5 flex rounded-b-xl justify-end gap-2 border-t bg-surface px-5 py-3">
         <Button onClick={onCancel}>Cancel</Button>
         <Button type="submit" look="primary" busy={busy}>
           {verb}
