@@ -31,6 +31,9 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     const found: string[] = [];
     for (const scheme of ['dark', 'light'] as const) {
       await world.shown(scheme);
+      await expect
+        .poll(() => world.page.evaluate('document.documentElement.classList.contains("dark")'))
+        .toBe(scheme === 'dark');
       found.push(...(await world.faults()));
     }
     return found;
@@ -109,7 +112,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await told('The schedule is enabled');
       await one.getByRole('button', { name: 'Run now' }).click();
 
-      await one.getByText('completed').waitFor();
+      await one.getByText('completed').filter({ visible: true }).waitFor();
       await page.getByRole('link', { name: 'At 03:00, on day 1' }).first().click();
       await page.getByRole('link', { name: 'Ran and completed, asked for by hand' }).click();
       await page.waitForURL(/\/jobs\//);
@@ -266,7 +269,11 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await page.getByText(/api\/webhooks\/agent\/TOKEN/).waitFor();
       await page.getByText('It has not been called yet').waitFor();
       for (const body of ['{"message": "Hello there"}', '{"subject": "none"}']) {
-        await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+        await fetch(url ?? '', {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body,
+        });
       }
 
       await row('202').waitFor();

@@ -9,11 +9,16 @@ import { prepareConsole } from '../../src/console/files.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { openBrowser } from './chromium.ts';
 import { adminSecret, type Platform, type PlatformOptions, startPlatform } from './platform.ts';
+import { waitFor } from './wait-for.ts';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 export const desktop = { width: 1280, height: 800 };
 export const phone = { width: 390, height: 844 };
+
+/** Nothing moves but what moves for ever. */
+const isStill =
+  'document.getAnimations().every((one) => one.playState !== "running" || one.effect.getTiming().iterations === Infinity)';
 
 export interface ConsoleWorld {
   readonly platform: Platform;
@@ -71,6 +76,8 @@ export async function startConsole(options: PlatformOptions = {}): Promise<Conso
       await page.getByRole('heading', { level: 1 }).filter({ hasNotText: 'Sign in' }).waitFor();
     },
     async faults() {
+      // What is still changing its colours has neither the old ones nor the new.
+      await waitFor(() => page.evaluate(isStill), { describe: () => 'the page is still' });
       await page.evaluate(`window.axe ?? (() => { ${axe} })()`);
       const found = (await page.evaluate(
         'axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)',
