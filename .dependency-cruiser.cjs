@@ -223,7 +223,7 @@ module.exports = {
     // TypeScript 7 has no parser that a program could call; swc reads the same syntax.
     parser: 'swc',
     doNotFollow: { path: 'node_modules' },
-    exclude: { path: '^(node_modules|[^/]+/dist)/' },
+    exclude: { path: '^(node_modules|[^/]+/dist[^/]*)/' },
     enhancedResolveOptions: {
       exportsFields: ['exports'],
       conditionNames: ['node', 'import', 'types', 'default'],
