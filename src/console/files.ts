@@ -13,6 +13,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -91,6 +92,7 @@ async function build(fingerprint: string, log: Logger): Promise<void> {
   const program = viteProgram() as string;
   const begun = performance.now();
   log.info('building the console: its sources are new since the last start');
+  removeLeftovers();
   // Of its own, so that two that start together do not write into each other's.
   const fresh = `${built}.${process.pid}`;
   try {
@@ -101,6 +103,15 @@ async function build(fingerprint: string, log: Logger): Promise<void> {
     rmSync(fresh, { recursive: true, force: true });
   }
   log.info({ seconds: Math.round((performance.now() - begun) / 100) / 10 }, 'the console is built');
+}
+
+/** What builds have left that were killed; no build takes as long. */
+function removeLeftovers(): void {
+  for (const name of globSync('dist.*', { cwd: directory })) {
+    const path = join(directory, name);
+    const changed = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
+    if (Date.now() - changed > 2 * buildTimeoutMs) rmSync(path, { recursive: true, force: true });
+  }
 }
 
 /** Puts new files where the old ones were. Another process may do the same meanwhile, with the same files. */
