@@ -243,7 +243,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).click();
 
       await heading('Webhooks');
-      expect(await page.getByText('/switched').count()).toBe(0);
+      await page.getByText('/switched').waitFor({ state: 'detached' });
     });
   });
 
@@ -317,7 +317,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).click();
 
       await heading('Triggers');
-      expect(await page.getByText('Tides').count()).toBe(0);
+      await page.getByText('Tides').waitFor({ state: 'detached' });
     });
   });
 });

@@ -43,7 +43,8 @@ export function SchemaTable({ title, schema }: { title: string; schema: JsonSche
           {rulesOf(schema).map((rule) => `, ${rule}`)}: it has no named properties.
         </p>
       ) : (
-        <div className="overflow-x-auto">
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what may have to be scrolled has to be reached by the keyboard
+        <section aria-label={title} tabIndex={0} className="overflow-x-auto -outline-offset-2">
           <table className="w-full text-[13px]">
             <caption className="sr-only">{title}</caption>
             <thead>
@@ -65,7 +66,7 @@ export function SchemaTable({ title, schema }: { title: string; schema: JsonSche
               ))}
             </tbody>
           </table>
-        </div>
+        </section>
       )}
       <details className="border-t px-4 py-2.5">
         <summary className="text-[13px] text-muted hover:text-ink">As JSON Schema</summary>
