@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { clusterParts, measureCluster } from './cluster.ts';
+import { measureConsole } from './console.ts';
 import { type Figure, lessIsBetter, round, table } from './figures.ts';
 import { median, pace, percentile } from './load.ts';
 import { measureMemories } from './memories.ts';
@@ -28,12 +29,12 @@ import { measureThinking } from './thinking.ts';
 import { echo, measureTurn, type Turn } from './throughput.ts';
 import { webhookFigures } from './webhooks.ts';
 
-const everyPart = 'throughput,latency,idle,start,stored,webhooks,ticks,memories,thinking';
+const everyPart = 'throughput,latency,idle,start,stored,webhooks,ticks,memories,thinking,console';
 
 const help = `npm run bench -- [options]
 
   --only <parts>   of: throughput, latency, idle, start, stored, webhooks, ticks, memories,
-                   thinking (comma-separated; default all)
+                   thinking, console (comma-separated; default all)
   --cluster        an api, a worker and a scheduler process on PostgreSQL and Redis, which it
                    starts, beside the ceiling of that shape; --only then knows throughput,
                    latency, workers, queued
@@ -120,6 +121,7 @@ async function measureOneProcess(): Promise<void> {
     if (parts.has('memories')) {
       figures.push(...(await measureMemories(Number(options.memories), memorySeconds)));
     }
+    if (parts.has('console')) figures.push(...(await measureConsole()));
     if (parts.has('thinking')) figures.push(...(await measureThinking(Number(options.waiting))));
   }
 }
