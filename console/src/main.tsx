@@ -8,6 +8,15 @@ import { queryClient } from './api/queries.ts';
 import { router } from './router.tsx';
 import { Toasts } from './ui/Toasts.tsx';
 
+// A platform that was upgraded may have no more what this page was to load: it begins anew, once.
+addEventListener('vite:preloadError', (event) => {
+  const key = 'begun-anew-at';
+  if (Date.now() - Number(sessionStorage.getItem(key)) < 60_000) return;
+  event.preventDefault();
+  sessionStorage.setItem(key, String(Date.now()));
+  location.reload();
+});
+
 createRoot(document.getElementById('root') as HTMLElement).render(
   <StrictMode>
     <CSPProvider disableStyleElements>

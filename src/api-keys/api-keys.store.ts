@@ -41,23 +41,24 @@ export function findApiKeyById(db: Handle, id: string): Promise<ApiKeyRow | unde
   return db.first(byId, { id });
 }
 
-/** The oldest usable key of this name and these scopes that does not expire. */
-export function findConsoleKey(
-  db: Handle,
-  organizationId: string,
-  key: { readonly client_name: string; readonly scopes: readonly string[] },
-): Promise<ApiKeyRow | undefined> {
+/** The key that the administrator acts with in an organization, unless it is revoked. */
+export function findConsoleKey(db: Handle, organizationId: string): Promise<ApiKeyRow | undefined> {
   return db.kysely
     .selectFrom('api_keys')
     .selectAll()
     .where('organization_id', '=', organizationId)
-    .where('client_name', '=', key.client_name)
-    .where('scopes', '=', JSON.stringify(key.scopes))
+    .where('console', '=', 1)
     .where('enabled', '=', 1)
-    .where('expires_at', 'is', null)
-    .orderBy('id')
-    .limit(1)
     .executeTakeFirst();
+}
+
+/** Inserts such a key, unless there is one. */
+export async function insertConsoleKey(tx: Transaction, row: ApiKeyRow): Promise<void> {
+  await tx.kysely
+    .insertInto('api_keys')
+    .values(row)
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
 }
 
 export async function listOrganizations(db: Handle): Promise<string[]> {
@@ -94,6 +95,6 @@ export function disableApiKey(tx: Transaction, id: string) {
     .updateTable('api_keys')
     .set({ enabled: 0 })
     .where('id', '=', id)
-    .returning('key_hash')
+    .returning(['key_hash', 'organization_id'])
     .executeTakeFirst();
 }

@@ -16,6 +16,7 @@ import {
   findApiKeyById,
   findConsoleKey,
   insertApiKey,
+  insertConsoleKey,
   insertOrganization,
   listApiKeys,
   listOrganizations,
@@ -26,8 +27,8 @@ const believedMs = 1_000;
 /** Keys kept in memory; the oldest goes first. */
 const rememberedMax = 10_000;
 
-/** What the console does for the administrator, it does with a key like this one. */
-const consoleKey = { client_name: 'console', scopes: ['*'], rate_limit: 6_000 };
+/** What the administrator does in the console is done with a key like this one. */
+const ofConsole = { client_name: 'console', scopes: ['*'], rate_limit: 6_000 };
 
 export interface NewApiKey {
   client_name: string;
@@ -52,6 +53,7 @@ export function createApiKeys(
   onOrganization: (tx: Transaction, organizationId: string, now: number) => Promise<void>,
 ) {
   const remembered = createShortCache<Remembered>(clock, believedMs, rememberedMax);
+  const consoleKeys = createShortCache<ApiKeyRow>(clock, believedMs, rememberedMax);
 
   /** The caller behind a key, from memory; undefined when the database has to be asked. */
   function recall(keyHash: string): Caller | undefined {
@@ -71,11 +73,10 @@ export function createApiKeys(
     return { caller: callerOf(row), expiresAt: row.expires_at };
   }
 
-  /** Issues a key. The answer alone holds its plaintext. */
-  async function issue(request: NewApiKey) {
+  /** A new key, not yet stored, and its plaintext, which is never stored. */
+  function newKey(request: NewApiKey, isConsole = false): { row: ApiKeyRow; plaintext: string } {
     const plaintext = `sk_${randomBytes(32).toString('base64url')}`;
-    const now = clock.now();
-    const row: ApiKeyRow = {
+    const row = {
       id: newId(),
       organization_id: request.organization_id ?? 'default',
       client_name: request.client_name,
@@ -83,16 +84,29 @@ export function createApiKeys(
       scopes: JSON.stringify(request.scopes),
       rate_limit: request.rate_limit ?? 100,
       enabled: 1,
-      created_at: now,
+      created_at: clock.now(),
       expires_at: request.expires_at ?? null,
+      console: Number(isConsole),
     };
-    await database.write(async (tx) => {
-      const isNew = await insertOrganization(tx, row.organization_id, now);
-      if (isNew) await onOrganization(tx, row.organization_id, now);
-      await insertApiKey(tx, row);
+    return { row, plaintext };
+  }
+
+  /** Stores a key by `insert`, and its organization with its first key. */
+  const store = (row: ApiKeyRow, insert: typeof insertApiKey) =>
+    database.write(async (tx) => {
+      const { organization_id, created_at } = row;
+      const isNew = await insertOrganization(tx, organization_id, created_at);
+      if (isNew) await onOrganization(tx, organization_id, created_at);
+      await insert(tx, row);
     });
-    const { created_at, expires_at, ...key } = shown(row);
-    return { ...key, plaintext_key: plaintext, created_at };
+
+  async function consoleKey(organizationId: string): Promise<ApiKeyRow> {
+    const known = await findConsoleKey(database.read, organizationId);
+    if (known !== undefined) return known;
+    const { row } = newKey({ ...ofConsole, organization_id: organizationId }, true);
+    await store(row, insertConsoleKey);
+    // Another request, or process, may have been first.
+    return (await findConsoleKey(database.read, organizationId)) ?? row;
   }
 
   return {
@@ -119,7 +133,13 @@ export function createApiKeys(
       return row.organization_id;
     },
 
-    issue,
+    /** Issues a key. The answer alone holds its plaintext. */
+    async issue(request: NewApiKey) {
+      const { row, plaintext } = newKey(request);
+      await store(row, insertApiKey);
+      const { created_at, expires_at, ...key } = shown(row);
+      return { ...key, plaintext_key: plaintext, created_at };
+    },
 
     /**
      * Whom the administrator acts as in an organization: a key of its own, which is made when it is
@@ -127,10 +147,10 @@ export function createApiKeys(
      * and it is revoked like any other.
      */
     async consoleCaller(organizationId: string): Promise<Caller> {
-      const row = await findConsoleKey(database.read, organizationId, consoleKey);
-      if (row !== undefined) return callerOf(row);
-      const { id } = await issue({ ...consoleKey, organization_id: organizationId });
-      return callerOf((await findApiKeyById(database.read, id)) as ApiKeyRow);
+      const known = consoleKeys.get(organizationId);
+      return callerOf(
+        known ?? (await consoleKeys.read(organizationId, () => consoleKey(organizationId))),
+      );
     },
 
     /** Every organization, oldest first. */
@@ -145,6 +165,7 @@ export function createApiKeys(
       const row = isId(id) ? await database.write((tx) => disableApiKey(tx, id)) : undefined;
       if (row === undefined) throw notFound('API key');
       remembered.forget(row.key_hash);
+      consoleKeys.forget(row.organization_id);
       return { message: 'The API key is revoked', id };
     },
   };
@@ -160,7 +181,7 @@ function callerOf(row: ApiKeyRow): Caller {
   };
 }
 
-function shown(row: Omit<ApiKeyRow, 'key_hash'>) {
+function shown(row: Omit<ApiKeyRow, 'key_hash' | 'console'>) {
   return {
     id: row.id,
     organization_id: row.organization_id,

@@ -60,7 +60,7 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
   if (!parts.config.roles.has('api')) return;
   openApiRoutes(target, { document });
   docsRoutes(target);
-  const sessions = createSessions({ apiKeys, adminSecret: parts.adminSecret, clock });
+  const sessions = createSessions({ database, apiKeys, adminSecret: parts.adminSecret, clock });
   if (parts.consoleFiles) consoleRoutes(target, { files: parts.consoleFiles, sessions, limiter });
   guarded(target, '/admin', adminHook(parts.adminSecret, sessions), unmatched, (scope) => {
     apiKeyRoutes(scope, { apiKeys, clock });

@@ -3,6 +3,7 @@
  * and styles from here alone, and it talks to this platform alone.
  */
 import fastifyStatic from '@fastify/static';
+import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { RateLimiter } from '../http/rate-limit.ts';
 import type { Server } from '../http/server.ts';
@@ -10,8 +11,8 @@ import { notFound, PlatformError } from '../kernel/errors.ts';
 import type { ConsoleFiles } from './files.ts';
 import type { Sessions } from './sessions.ts';
 
-/** Tries to sign in, by address and minute: enough for people, too few for guessing. */
-const signInsPerMinute = 30;
+/** Wrong secrets, by address and minute: enough for people, too few for guessing. */
+const mistakesPerMinute = 30;
 const year = 31_536_000;
 
 const contentSecurityPolicy = [
@@ -52,21 +53,28 @@ export function consoleRoutes(
   server.get('/', { schema: hidden }, (_request, reply) => reply.redirect('/console/', 302));
   server.get('/console', { schema: hidden }, (_request, reply) => reply.redirect('/console/', 302));
 
+  /** Opens a session. Wrong secrets alone are counted, so that nobody keeps others out. */
+  async function signIn(request: FastifyRequest, secret: string) {
+    try {
+      return await sessions.open(request, secret);
+    } catch (error) {
+      const { allowed, retryAfter } = await limiter.hit(
+        `sign-in:${request.ip}`,
+        mistakesPerMinute,
+        true,
+      );
+      if (allowed) throw error;
+      throw new PlatformError('rate_limit_exceeded', 'Too many wrong secrets: wait a moment', {
+        retryAfter,
+      });
+    }
+  }
+
   server.post(
     '/console/session',
     { schema: { ...hidden, body: SignIn } },
     async (request, reply) => {
-      const { allowed, retryAfter } = await limiter.hit(
-        `sign-in:${request.ip}`,
-        signInsPerMinute,
-        true,
-      );
-      if (!allowed) {
-        throw new PlatformError('rate_limit_exceeded', 'Too many tries: wait a moment', {
-          retryAfter,
-        });
-      }
-      const { cookie, session } = await sessions.open(request, request.body.secret);
+      const { cookie, session } = await signIn(request, request.body.secret);
       return reply.headers({ 'set-cookie': cookie, ...unkept }).send(session);
     },
   );

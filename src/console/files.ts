@@ -7,9 +7,12 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
+  chmodSync,
+  cpSync,
   existsSync,
   globSync,
   mkdirSync,
+  mkdtempSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -29,6 +32,8 @@ const built = join(directory, 'dist');
 /** Within the built files: what they were built from. */
 const stampName = '.built-from';
 const buildTimeoutMs = 120_000;
+/** How long the files of earlier builds are kept. */
+const keptMs = 7 * 24 * 3_600_000;
 
 /** Builds the files if they are stale. Call it once a process. */
 export function prepareConsole(log: Logger): ConsoleFiles {
@@ -38,24 +43,24 @@ export function prepareConsole(log: Logger): ConsoleFiles {
   // Heard by whoever asks for a file; the platform runs without them.
   building.catch((error: unknown) => log.error({ err: error }, 'the console could not be built'));
   return async () => {
-    try {
-      await building;
-    } catch (cause) {
-      throw unavailable('The console could not be built; the log says why', cause);
-    }
+    // Older files are better than none.
+    await building.catch(() => {});
     return directoryOfFiles();
   };
 }
 
 function directoryOfFiles(): string {
-  if (!existsSync(join(built, 'index.html'))) {
-    throw unavailable('This installation has no console: its files were not built');
+  if (!isThere()) {
+    throw new PlatformError(
+      'service_unavailable',
+      'The files of the console are not there: they were not built, or the log says why not',
+      { retryAfter: 60 },
+    );
   }
   return built;
 }
 
-const unavailable = (message: string, cause?: unknown) =>
-  new PlatformError('service_unavailable', message, { retryAfter: 60, cause });
+const isThere = () => existsSync(join(built, 'index.html'));
 
 function isBuiltFrom(fingerprint: string): boolean {
   const stamp = join(built, stampName);
@@ -94,10 +99,12 @@ async function build(fingerprint: string, log: Logger): Promise<void> {
   log.info('building the console: its sources are new since the last start');
   removeLeftovers();
   // Of its own, so that two that start together do not write into each other's.
-  const fresh = `${built}.${process.pid}`;
+  const fresh = mkdtempSync(`${built}.`);
   try {
     await run([program, 'build', '--outDir', fresh, '--emptyOutDir', '--logLevel', 'error']);
+    chmodSync(fresh, 0o755);
     writeFileSync(join(fresh, stampName), fingerprint);
+    keepRecent(fresh);
     replace(fresh);
   } finally {
     rmSync(fresh, { recursive: true, force: true });
@@ -114,6 +121,18 @@ function removeLeftovers(): void {
   }
 }
 
+/**
+ * Pages that are open load parts of the console when they come to them, and so may one that another
+ * process sent during an upgrade: what the last builds made is kept for a while.
+ */
+function keepRecent(fresh: string): void {
+  for (const name of globSync('assets/*', { cwd: built })) {
+    const [old, copy] = [join(built, name), join(fresh, name)];
+    const isRecent = Date.now() - statSync(old).mtimeMs < keptMs;
+    if (isRecent && !existsSync(copy)) cpSync(old, copy, { preserveTimestamps: true });
+  }
+}
+
 /** Puts new files where the old ones were. Another process may do the same meanwhile, with the same files. */
 function replace(fresh: string): void {
   const old = `${fresh}.old`;
@@ -122,7 +141,7 @@ function replace(fresh: string): void {
   try {
     renameSync(fresh, built);
   } catch (error) {
-    if (!existsSync(join(built, 'index.html'))) throw error;
+    if (!isThere()) throw error;
   } finally {
     rmSync(old, { recursive: true, force: true });
   }
@@ -143,8 +162,12 @@ function run(args: readonly string[]): Promise<void> {
         said = `${said}${text}`.slice(-4_000);
       });
     }
+    // Whatever ends this process ends the build.
+    const kill = () => child.kill('SIGKILL');
+    process.once('exit', kill);
     child.on('error', reject);
     child.on('close', (code, signal) => {
+      process.off('exit', kill);
       if (code === 0) resolve();
       else reject(new Error(`vite build ended with ${code ?? signal}: ${said.trim()}`));
     });

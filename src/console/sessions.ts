@@ -3,32 +3,39 @@
  * cookie that scripts cannot read, signed and kept nowhere, so that every process of a cluster knows it.
  * It says whose it is and until when; whether that key may still do anything is asked each time.
  *
+ * It is signed with random bytes that the database keeps, so that no cookie helps to guess the admin
+ * secret; that one is part of the key, so that a new one ends all sessions.
+ *
  * A request counts as a session's only with the console's own header. Another site cannot make a
  * browser send that without being asked for permission first, which nobody is given.
  */
-import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
 import { parseCookie, stringifySetCookie } from 'cookie';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
+import type { Database } from '../database/database.ts';
 import type { Credentials } from '../http/authenticate.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
+import { sessionSecret } from './console.store.ts';
 
 const cookieName = 'skillwright_session';
 const headerName = 'x-skillwright-console';
 const hour = 3_600_000;
 const lifetimeMs = 12 * hour;
+/** However often it was given anew: then one signs in again. */
+const longestMs = 7 * 24 * hour;
 /** Less than this left, and it is given anew: nobody who is working is signed out. */
 const renewedMs = 6 * hour;
-/** What a session reads in a minute; it does not count against the limit of its key. */
-const readsPerMinute = 3_000;
+/** What a session may read in a minute; it does not count against the limit of its key. */
+const readsPerMinute = 1_200;
 
 /** The administrator, who acts in one organization at a time, or the holder of a key. */
 type Holder =
   | { readonly kind: 'administrator'; readonly organization_id: string }
   | { readonly kind: 'api_key'; readonly api_key_id: string };
 
-type Session = Holder & { readonly expires_at: number };
+type Session = Holder & { readonly signed_in_at: number; readonly expires_at: number };
 
 /** A request, as far as sessions look at it. */
 export interface Asking {
@@ -39,28 +46,49 @@ export interface Asking {
 export type Sessions = ReturnType<typeof createSessions>;
 
 export function createSessions({
+  database,
   apiKeys,
   adminSecret,
   clock,
 }: {
+  database: Database;
   apiKeys: Pick<ApiKeys, 'verify' | 'callerById' | 'consoleCaller' | 'organizations'>;
   adminSecret: string;
   clock: Clock;
 }) {
-  const key = Buffer.from(hkdfSync('sha256', adminSecret, '', 'skillwright console session', 32));
-  const signatureOf = (value: string) => createHmac('sha256', key).update(value).digest();
+  let key: Promise<Buffer> | undefined;
   const expected = digest(adminSecret);
 
+  /** Read when it is first needed; one that could not be read is asked for again. */
+  function signingKey(): Promise<Buffer> {
+    key ??= sessionSecret(database, randomBytes(32).toString('hex')).then((secret) =>
+      Buffer.from(
+        hkdfSync('sha256', Buffer.from(secret, 'hex'), adminSecret, 'console session', 32),
+      ),
+    );
+    key.catch(() => {
+      key = undefined;
+    });
+    return key;
+  }
+
+  const signatureOf = async (value: string) =>
+    createHmac('sha256', await signingKey())
+      .update(value)
+      .digest();
+
   /** The session that a request belongs to; null for none, or one that is over. */
-  function sessionOf({ headers }: Asking): Session | null {
+  async function sessionOf({ headers }: Asking): Promise<Session | null> {
     const { cookie, [headerName]: marked } = headers;
     if (cookie === undefined || marked === undefined) return null;
     const [value = '', signature = ''] = parseCookie(String(cookie))[cookieName]?.split('.') ?? [];
     const given = Buffer.from(signature, 'base64url');
-    const right = signatureOf(value);
+    if (value === '' || signature === '') return null;
+    const right = await signatureOf(value);
     if (given.length !== right.length || !timingSafeEqual(given, right)) return null;
     const session = JSON.parse(Buffer.from(value, 'base64url').toString()) as Session;
-    return session.expires_at > clock.now() ? session : null;
+    const now = clock.now();
+    return session.expires_at > now && session.expires_at <= now + lifetimeMs ? session : null;
   }
 
   function callerOf(session: Session): Promise<Caller | undefined> {
@@ -69,17 +97,23 @@ export function createSessions({
       : apiKeys.callerById(session.api_key_id);
   }
 
-  function cookieOf(request: Asking, holder: Holder): string {
-    const session: Session = { ...holder, expires_at: clock.now() + lifetimeMs };
+  /** Opens a session, or goes on with one that was opened at `signedInAt`, but not for ever. */
+  async function begin(request: Asking, holder: Holder, signedInAt = clock.now()) {
+    const expires_at = Math.min(clock.now() + lifetimeMs, signedInAt + longestMs);
+    const session: Session = { ...holder, signed_in_at: signedInAt, expires_at };
     const value = Buffer.from(JSON.stringify(session)).toString('base64url');
-    const signature = signatureOf(value).toString('base64url');
-    return setCookie(request, `${value}.${signature}`, lifetimeMs / 1000);
+    const signature = (await signatureOf(value)).toString('base64url');
+    const seconds = Math.ceil((expires_at - clock.now()) / 1000);
+    return {
+      cookie: setCookie(request, `${value}.${signature}`, seconds),
+      session: await shown(session),
+    };
   }
 
   /** A session as the console is shown it. */
-  async function shown(session: Holder & { expires_at?: number }) {
+  async function shown(session: Session) {
     const isAdministrator = session.kind === 'administrator';
-    const caller = await callerOf({ expires_at: 0, ...session });
+    const caller = await callerOf(session);
     if (caller === undefined) {
       throw new PlatformError(
         'invalid_api_key',
@@ -92,7 +126,7 @@ export function createSessions({
       client_name: isAdministrator ? 'Administrator' : caller.clientName,
       scopes: caller.scopes,
       organizations: isAdministrator ? await apiKeys.organizations() : [caller.organizationId],
-      expires_at: timestamp(session.expires_at ?? clock.now() + lifetimeMs),
+      expires_at: timestamp(session.expires_at),
     };
   }
 
@@ -116,8 +150,7 @@ export function createSessions({
   return {
     /** Opens a session for the admin secret or an API key; `401` for anything else. */
     async open(request: Asking, secret: string) {
-      const holder = await holderOf(secret);
-      return { cookie: cookieOf(request, holder), session: await shown(holder) };
+      return await begin(request, await holderOf(secret));
     },
 
     /**
@@ -125,18 +158,18 @@ export function createSessions({
      * whose key may do nothing any more.
      */
     async read(request: Asking) {
-      const session = sessionOf(request);
+      const session = await sessionOf(request);
       if (session === null || (await callerOf(session)) === undefined) return null;
-      const { expires_at, ...holder } = session;
+      const { signed_in_at, expires_at, ...holder } = session;
       const isLate = expires_at - clock.now() < renewedMs;
       return isLate
-        ? { cookie: cookieOf(request, holder), session: await shown(holder) }
+        ? await begin(request, holder, signed_in_at)
         : { cookie: null, session: await shown(session) };
     },
 
     /** Has the administrator act in another organization. */
     async enter(request: Asking, organizationId: string) {
-      const session = sessionOf(request);
+      const session = await sessionOf(request);
       if (session === null) throw new PlatformError('authentication_required', 'Sign in first');
       const { kind } = session;
       if (kind !== 'administrator') {
@@ -145,21 +178,22 @@ export function createSessions({
       if (!(await apiKeys.organizations()).includes(organizationId)) {
         throw new PlatformError('not_found', 'There is no such organization');
       }
-      const holder: Holder = { kind, organization_id: organizationId };
-      return { cookie: cookieOf(request, holder), session: await shown(holder) };
+      return await begin(request, { kind, organization_id: organizationId }, session.signed_in_at);
     },
 
     /** The cookie that ends a session in its browser. */
     ended: (request: Asking) => setCookie(request, '', 0),
 
-    isAdministrator: (request: Asking) => sessionOf(request)?.kind === 'administrator',
+    async isAdministrator(request: Asking): Promise<boolean> {
+      return (await sessionOf(request))?.kind === 'administrator';
+    },
 
     /**
      * Who a request without a key is from; null when it belongs to no session. What a session
      * changes counts against the limit of its key, what it reads does not.
      */
     async credentials(request: Asking): Promise<Credentials | null> {
-      const session = sessionOf(request);
+      const session = await sessionOf(request);
       if (session === null) return null;
       const caller = await callerOf(session);
       if (caller === undefined) {
@@ -178,7 +212,8 @@ export function createSessions({
 
 function setCookie({ headers }: Asking, value: string, maxAge: number): string {
   // A balancer that ends TLS says so; over plain HTTP a secure cookie would not come back.
-  const secure = headers['x-forwarded-proto'] === 'https';
+  const [protocol = ''] = String(headers['x-forwarded-proto'] ?? '').split(',');
+  const secure = protocol.trim().toLowerCase() === 'https';
   const attributes = { httpOnly: true, sameSite: 'strict', path: '/', secure } as const;
   return stringifySetCookie({ name: cookieName, value, ...attributes, maxAge });
 }

@@ -16,6 +16,7 @@ import { up as statistics } from './migrations/0011-statistics.ts';
 import { up as triggerCalls } from './migrations/0012-trigger-calls.ts';
 import { up as deliverySubjects } from './migrations/0013-delivery-subjects.ts';
 import { up as skillExamples } from './migrations/0014-skill-examples.ts';
+import { up as console } from './migrations/0015-console.ts';
 import type { Tables } from './tables.ts';
 
 /** In order; a migration that has been released is never changed. */
@@ -34,6 +35,7 @@ const migrations: Record<string, (db: Kysely<unknown>, dialect: Dialect) => Prom
   '0012-trigger-calls': triggerCalls,
   '0013-delivery-subjects': deliverySubjects,
   '0014-skill-examples': skillExamples,
+  '0015-console': console,
 };
 
 /** Gives work that may take long a way to the database on which it may. */

@@ -26,6 +26,14 @@ export interface ApiKeysTable {
   enabled: number;
   created_at: number;
   expires_at: number | null;
+  /** 1 for the one that the administrator acts with in the console. */
+  console: Generated<number>;
+}
+
+/** Of one row: random bytes, hex, from which the sessions of the console are signed. */
+export interface ConsoleSecretsTable {
+  id: number;
+  secret: string;
 }
 
 export interface SkillsTable {
@@ -571,6 +579,7 @@ export interface TriggerCallsTable {
 export interface Tables {
   organizations: OrganizationsTable;
   api_keys: ApiKeysTable;
+  console_secrets: ConsoleSecretsTable;
   skills: SkillsTable;
   processes: ProcessesTable;
   agents: AgentsTable;

@@ -25,7 +25,7 @@ export interface Credentials {
 interface SessionSource {
   /** Null when it belongs to none; `401` for one that may no more. */
   credentials(request: FastifyRequest): Promise<Credentials | null>;
-  isAdministrator(request: FastifyRequest): boolean;
+  isAdministrator(request: FastifyRequest): Promise<boolean>;
 }
 
 /** A hook that admits a request with a valid key, or of a session, within its limit. */
@@ -102,25 +102,28 @@ function enforce(reply: FastifyReply, decision: RateDecision): void {
   if (decision.allowed) return;
   throw new PlatformError(
     'rate_limit_exceeded',
-    `This key may make ${decision.limit} requests per minute`,
+    `${decision.limit} requests per minute are allowed`,
     { retryAfter: decision.retryAfter },
   );
 }
+
+const adminSecretMissing = () =>
+  new PlatformError(
+    'authentication_required',
+    'Send the admin secret as Authorization: Bearer <secret> or x-admin-secret',
+  );
 
 /** A hook that admits a request with the admin secret, in either of its two headers, or of the administrator's session. */
 export function adminHook(secret: string, sessions: Pick<SessionSource, 'isAdministrator'>) {
   const expected = digest(secret);
   return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
     const given = adminSecretsOf(request);
-    if (given.length === 0 && sessions.isAdministrator(request)) {
-      done();
-    } else if (given.length === 0) {
-      done(
-        new PlatformError(
-          'authentication_required',
-          'Send the admin secret as Authorization: Bearer <secret> or x-admin-secret',
-        ),
-      );
+    if (given.length === 0) {
+      const isSession =
+        request.headers.cookie === undefined
+          ? Promise.resolve(false)
+          : sessions.isAdministrator(request);
+      isSession.then((is) => done(is ? undefined : adminSecretMissing()), done);
     } else if (given.every((one) => one !== null && timingSafeEqual(digest(one), expected))) {
       done();
     } else {

@@ -196,7 +196,7 @@ describe('signing in', () => {
     expect(headers.get('set-cookie')).toMatch(/; Secure/);
   });
 
-  test('is not tried for ever', async () => {
+  test('is not guessed at for ever, and the right secret is let in all the same', async () => {
     const own = await start({ stores: 'embedded' });
     onTestFinished(() => own.stop());
     const tried = async () =>
@@ -207,6 +207,7 @@ describe('signing in', () => {
 
     expect(statuses.slice(0, 30).every((status) => status === 401)).toBe(true);
     expect(statuses[30]).toBe(429);
+    await signedIn(adminSecret, own);
   });
 });
 
@@ -281,6 +282,47 @@ describe('a session', () => {
     expect((await own.request('GET', '/admin/api-keys', { headers: fresh })).status).toBe(200);
   });
 
+  test('lasts seven days at the longest, however often it is given anew', async () => {
+    const clock = manualClock();
+    const own = await start({ clock });
+    onTestFinished(() => own.stop());
+    let headers = await signedIn(adminSecret, own);
+    const begun = clock.now();
+    let status = 200;
+    for (let i = 0; i < 30 && status === 200; i++) {
+      clock.advance(7 * hour);
+      const answer = await own.request('GET', '/console/session', { headers });
+      ({ status } = answer);
+      if (status === 200) headers = { ...marked, cookie: cookieOf(answer) };
+    }
+
+    expect(status).toBe(204);
+    expect(clock.now() - begun).toBeGreaterThan(6 * 24 * hour);
+    expect(clock.now() - begun).toBeLessThan(8 * 24 * hour);
+  });
+
+  test('is known after a restart, and to nobody who has another admin secret', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'skillwright-console-'));
+    onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+    const at = (adminSecretThere: string) =>
+      start({
+        stores: 'embedded',
+        environment: { DATA_DIR: directory },
+        parts: { adminSecret: adminSecretThere },
+      });
+    const first = await at(adminSecret);
+    const headers = await signedIn(adminSecret, first);
+    await first.app.stop();
+
+    const again = await at(adminSecret);
+    expect((await again.request('GET', '/api/jobs', { headers })).status).toBe(200);
+    await again.app.stop();
+
+    const changed = await at('another-admin-secret');
+    onTestFinished(() => changed.stop());
+    expect((await changed.request('GET', '/api/jobs', { headers })).status).toBe(401);
+  });
+
   test('reads without using up the limit of its key, and changes within it', async () => {
     const slow = await platform.key({ client_name: 'slow', rate_limit: 2 });
     const headers = await signedIn(slow);
@@ -345,6 +387,34 @@ describe('a session', () => {
         one.client_name === 'console' && one.organization_id === 'default',
     );
     expect(own).toMatchObject([{ enabled: true, scopes: ['*'] }]);
+  });
+
+  test('of the administrator has one such key, whatever others are called and however many ask', async () => {
+    const organization_id = 'busy';
+    await platform.key({ client_name: 'console', organization_id, rate_limit: 1 });
+    const begun = await signedIn(adminSecret);
+    const entered = await platform.request('PUT', '/console/session', {
+      headers: begun,
+      body: { organization_id },
+    });
+    const headers = { ...marked, cookie: cookieOf(entered) };
+    const keys = async () =>
+      (await platform.admin('GET', '/admin/api-keys')).body.filter(
+        (one: Record<string, unknown>) =>
+          one['organization_id'] === organization_id && one['rate_limit'] !== 1,
+      );
+    const [{ id }] = await keys();
+    await platform.admin('DELETE', `/admin/api-keys/${id}`);
+
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () =>
+        platform.request('POST', '/api/util/v1.0/echo', { headers, body: { text: 'a' } }),
+      ),
+    );
+
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]));
+    const enabled = (await keys()).filter((one: { enabled: boolean }) => one.enabled);
+    expect(enabled).toHaveLength(1);
   });
 
   test('yields to a key that is sent along', async () => {

@@ -27,6 +27,8 @@ async function ask(method: string, content?: object): Promise<Session | null> {
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   staleTime: Number.POSITIVE_INFINITY,
+  // Whoever is still there has the session renewed.
+  refetchInterval: 30 * 60_000,
   retry: false,
   queryFn: () => ask('GET'),
 });

@@ -8,7 +8,8 @@ import { SessionContext } from './session.ts';
 /** Shows its content to those who are signed in, to others where one does. */
 export function SignedIn({ children }: { children: ReactNode }) {
   const query = useQuery(sessionQuery);
-  if (query.error) {
+  // One that is there is believed while it cannot be asked for again.
+  if (query.error && query.data === undefined) {
     return (
       <main className="mx-auto mt-24 max-w-lg px-4">
         <Problem error={query.error} retry={() => void query.refetch()} />
