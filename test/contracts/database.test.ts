@@ -467,6 +467,7 @@ describe.each(await engines())('on $name', (engine) => {
         enabled: 1,
         created_at: 0,
         expires_at: null,
+        console: 0,
       };
 
       await database.write((tx) => tx.insert('api_keys', [row]));
