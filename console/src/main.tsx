@@ -14,7 +14,11 @@ addEventListener('vite:preloadError', (event) => {
   if (Date.now() - Number(sessionStorage.getItem(key)) < 60_000) return;
   event.preventDefault();
   sessionStorage.setItem(key, String(Date.now()));
-  location.reload();
+  // Without a platform there would be no page at all.
+  fetch('/health').then(
+    () => location.reload(),
+    () => {},
+  );
 });
 
 createRoot(document.getElementById('root') as HTMLElement).render(

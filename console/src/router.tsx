@@ -156,6 +156,8 @@ const system = createRoute({
   validateSearch: words('owner_kind', 'organization_id'),
   component: lazyRouteComponent(() => import('./pages/SystemPage.tsx'), 'SystemPage'),
 });
+/** Any other address: the menu stays. */
+const elsewhere = createRoute({ ...within, path: '$', component: Missing });
 const signIn = createRoute({
   getParentRoute: () => root,
   path: '/sign-in',
@@ -169,7 +171,7 @@ export const router = createRouter({
     shell.addChildren([
       ...[overview, skills, skill, jobs, job, conversations, conversation, agents, agent],
       ...[memories, schedules, schedule, webhooks, webhook, triggers, trigger],
-      ...[apiKeys, apiKey, system],
+      ...[apiKeys, apiKey, system, elsewhere],
     ]),
   ]),
   defaultPreload: 'intent',

@@ -12,6 +12,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
   });
   afterAll(() => world.stop());
   beforeEach(async () => {
+    // What is open asks on, and would be refused.
+    await world.page.goto('about:blank');
     await world.page.context().clearCookies();
   });
   afterEach(() => expect(world.errors).toEqual([]));
@@ -118,10 +120,53 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     await page.evaluate('localStorage.clear()');
   });
 
-  test('says so where there is no such page', async () => {
+  test('says so where there is no such page, or no such thing, and keeps its menu', async () => {
+    const { page } = world;
     await world.open('/nowhere');
-
     await titled('Not found');
+    await page.getByRole('link', { name: 'Jobs' }).waitFor();
+
+    await world.open('/jobs/01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11');
+    await page.getByText('Job not found').first().waitFor();
+    expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0);
+    world.errors.splice(0);
+
+    await world.platform.run(world.key, 'util/v1.0/echo', { text: 'one' });
+    await world.open('/jobs?page=9');
+    await page.getByText('There is no page 9').waitFor();
+    await page.getByRole('button', { name: 'Go to the last page' }).click();
+    await page.waitForURL(/\/jobs$/);
+  });
+
+  test('goes on with the page to which the palette has led', async () => {
+    const { page } = world;
+    await world.open('/');
+
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Search everything' }).waitFor();
+    await page.keyboard.type('memories');
+    await page.getByRole('option', { name: /Memories/ }).waitFor();
+    await page.keyboard.press('Enter');
+    await titled('Memories');
+
+    await waitFor(
+      async () => (await page.evaluate('document.activeElement.textContent')) === 'Memories',
+      { describe: 'the heading has the focus' },
+    );
+  });
+
+  test('says that the platform cannot be reached, keeps what it has read, and goes on', async () => {
+    const { page } = world;
+    await world.open('/skills');
+    await page.getByRole('link', { name: 'Word count' }).waitFor();
+    await page.route(/\/(api|admin|health)/, (route) => route.abort());
+
+    await page.getByText(/The platform cannot be reached/).waitFor();
+    await page.getByRole('link', { name: 'Word count' }).waitFor();
+    await page.unroute(/\/(api|admin|health)/);
+
+    await page.getByText(/The platform cannot be reached/).waitFor({ state: 'detached' });
+    world.errors.splice(0);
   });
 
   test('asks to sign in again when the key is revoked meanwhile', async () => {

@@ -11,10 +11,32 @@ export const consoleHeader = { 'x-skillwright-console': '1' };
 /** How long an answer may take. A stream has no such limit. */
 const timeoutMs = 30_000;
 
+/** There was no answer, or none in time. */
+export class Unreachable extends Error {
+  constructor(cause: unknown) {
+    const isLate = cause instanceof DOMException && cause.name === 'TimeoutError';
+    super(isLate ? 'The platform did not answer in time' : 'The platform cannot be reached', {
+      cause,
+    });
+    this.name = 'Unreachable';
+  }
+}
+
+/** As `fetch`; fails with `Unreachable`, unless the caller has changed their mind. */
+export async function ask(request: Request | string, init: RequestInit = {}): Promise<Response> {
+  const given = request instanceof Request ? request.signal : init.signal;
+  try {
+    const signals = [AbortSignal.timeout(timeoutMs), ...(given ? [given] : [])];
+    return await fetch(request, { ...init, signal: AbortSignal.any(signals) });
+  } catch (error) {
+    if (given?.aborted) throw error;
+    throw new Unreachable(error);
+  }
+}
+
 export const api = createClient<paths>({
   headers: consoleHeader,
-  fetch: (request) =>
-    fetch(request, { signal: AbortSignal.any([request.signal, AbortSignal.timeout(timeoutMs)]) }),
+  fetch: (request) => ask(request),
 });
 
 /** The shapes of the API, by the names that the documentation has for them. */
@@ -61,10 +83,5 @@ export async function listed<T>(
 
 /** What went wrong, as a sentence for a person. */
 export function wordsOf(error: unknown): string {
-  if (error instanceof ApiError) return error.message;
-  if (error instanceof DOMException && error.name === 'TimeoutError') {
-    return 'The platform did not answer in time';
-  }
-  if (error instanceof TypeError) return 'The platform cannot be reached';
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,6 +1,6 @@
 /** Who is signed in. The secret goes to the platform once and is kept nowhere in the page. */
 import { queryOptions } from '@tanstack/react-query';
-import { ApiError, consoleHeader } from './client.ts';
+import { ApiError, ask, consoleHeader } from './client.ts';
 
 export interface Session {
   readonly kind: 'administrator' | 'api_key';
@@ -12,8 +12,8 @@ export interface Session {
   readonly expires_at: string;
 }
 
-async function ask(method: string, content?: object): Promise<Session | null> {
-  const response = await fetch('/console/session', {
+async function request(method: string, content?: object): Promise<Session | null> {
+  const response = await ask('/console/session', {
     method,
     headers: { ...consoleHeader, ...(content && { 'content-type': 'application/json' }) },
     ...(content && { body: JSON.stringify(content) }),
@@ -30,9 +30,9 @@ export const sessionQuery = queryOptions({
   // Whoever is still there has the session renewed.
   refetchInterval: 30 * 60_000,
   retry: false,
-  queryFn: () => ask('GET'),
+  queryFn: () => request('GET'),
 });
 
-export const signIn = (secret: string) => ask('POST', { secret });
-export const signOut = () => ask('DELETE');
-export const enterOrganization = (organization_id: string) => ask('PUT', { organization_id });
+export const signIn = (secret: string) => request('POST', { secret });
+export const signOut = () => request('DELETE');
+export const enterOrganization = (organization_id: string) => request('PUT', { organization_id });

@@ -1,19 +1,6 @@
-import { queryOptions, useQuery } from '@tanstack/react-query';
-import { api, type Schema } from '../api/client.ts';
+import { useQuery } from '@tanstack/react-query';
+import { healthQuery } from '../api/health.ts';
 import { Status } from '../ui/Status.tsx';
-
-const againMs = 10_000;
-
-/** The answer of /health: also one of 503 says how the platform is. */
-export const healthQuery = queryOptions({
-  queryKey: ['health'],
-  refetchInterval: againMs,
-  retry: false,
-  async queryFn(): Promise<Schema<'Health'>> {
-    const { data, error } = await api.GET('/health');
-    return (data ?? error) as Schema<'Health'>;
-  },
-});
 
 /** How the platform is, on every page. */
 export function HealthDot() {

@@ -4,6 +4,7 @@ import { Menu as MenuIcon, Search, X } from 'lucide-react';
 import { lazy, Suspense, useEffect, useState } from 'react';
 import { IconButton } from '../ui/Button.tsx';
 import { Account } from './Account.tsx';
+import { Connection } from './Connection.tsx';
 import { HealthDot } from './HealthDot.tsx';
 import { Logo } from './Logo.tsx';
 import { placeGroups } from './places.ts';
@@ -87,6 +88,7 @@ export function Shell() {
         </Dialog.Portal>
       </Dialog.Root>
       <main id="content" className="min-w-0 grow pb-16">
+        <Connection />
         <Outlet />
       </main>
       {isPaletteOpen && (

@@ -12,6 +12,8 @@ export function SignIn() {
   const entering = useMutation({
     mutationFn: signIn,
     onSuccess: changeSession,
+    // It would keep the secret.
+    gcTime: 0,
   });
   useEffect(() => {
     document.title = 'Sign in · Skillwright';

@@ -1,30 +1,33 @@
 /** Light or dark, or as the system has it. `public/theme.js` applies it before the page is drawn. */
-import { useEffect, useState } from 'react';
+import { useSyncExternalStore } from 'react';
 
 export type Theme = 'system' | 'light' | 'dark';
 
 const systemIsDark = matchMedia('(prefers-color-scheme: dark)');
+const listeners = new Set<() => void>();
+let theme = (localStorage.getItem('theme') ?? 'system') as Theme;
 
-function apply(theme: Theme): void {
+function apply(): void {
   const isDark = theme === 'dark' || (theme === 'system' && systemIsDark.matches);
   document.documentElement.classList.toggle('dark', isDark);
 }
 
-export function useTheme(): [Theme, (theme: Theme) => void] {
-  const [theme, setTheme] = useState<Theme>(
-    () => (localStorage.getItem('theme') ?? 'system') as Theme,
-  );
-  useEffect(() => {
-    apply(theme);
-    const onSystem = () => apply(theme);
-    systemIsDark.addEventListener('change', onSystem);
-    return () => systemIsDark.removeEventListener('change', onSystem);
-  }, [theme]);
-  return [
-    theme,
-    (next) => {
-      localStorage.setItem('theme', next);
-      setTheme(next);
-    },
-  ];
+// For as long as the page is there.
+systemIsDark.addEventListener('change', apply);
+
+function setTheme(next: Theme): void {
+  theme = next;
+  localStorage.setItem('theme', next);
+  apply();
+  for (const listener of listeners) listener();
 }
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+export const useTheme = (): [Theme, (theme: Theme) => void] => [
+  useSyncExternalStore(subscribe, () => theme),
+  setTheme,
+];

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import type { Schema } from '../api/client.ts';
+import { healthQuery } from '../api/health.ts';
 import { liveMs } from '../api/queries.ts';
-import { healthQuery } from '../shell/HealthDot.tsx';
 import { Problem, Skeleton } from '../ui/Loading.tsx';
 import { Facts, Section } from '../ui/Page.tsx';
 import { Status } from '../ui/Status.tsx';

@@ -22,9 +22,13 @@ export function CopyButton({
       await navigator.clipboard.writeText(text);
       setCopied(true);
       setTimeout(() => setCopied(false), copiedMs);
-    } catch (error) {
-      // Browsers give the clipboard to pages over TLS, or of the same machine, alone.
-      tellProblem('Not copied: select the text and copy it', error);
+    } catch {
+      tellProblem(
+        'Not copied',
+        new Error(
+          'Browsers allow it over HTTPS or on the same machine alone: select the text and copy it',
+        ),
+      );
     }
   }
   return (

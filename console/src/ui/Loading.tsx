@@ -2,7 +2,7 @@
 import type { UseQueryResult } from '@tanstack/react-query';
 import { CircleAlert } from 'lucide-react';
 import type { ReactNode } from 'react';
-import { wordsOf } from '../api/client.ts';
+import { ApiError, wordsOf } from '../api/client.ts';
 import { Button } from './Button.tsx';
 
 /** Grey lines where text will be. */
@@ -51,13 +51,15 @@ export function Empty({
   action?: ReactNode;
 }) {
   return (
-    <div className="flex flex-col items-center gap-2 px-6 py-12 text-center">
+    <div className="flex w-full min-w-0 flex-col items-center gap-2 px-6 py-12 text-center">
       {icon && (
         <div className="mb-1 rounded-full bg-sunken p-3 text-muted [&_svg]:size-5">{icon}</div>
       )}
       <p className="font-medium">{title}</p>
       {children && (
-        <div className="max-w-md text-[13px] leading-relaxed text-muted">{children}</div>
+        <div className="w-full max-w-md min-w-0 text-[13px] leading-relaxed text-muted">
+          {children}
+        </div>
       )}
       {action && <div className="mt-2">{action}</div>}
     </div>
@@ -75,6 +77,13 @@ export function Loaded<T>({
   children: (data: T) => ReactNode;
 }) {
   if (query.data !== undefined) return children(query.data);
+  if (query.error instanceof ApiError && query.error.status === 404) {
+    return (
+      <Empty title={query.error.message}>
+        It may have been deleted, or the address was cut off.
+      </Empty>
+    );
+  }
   if (query.error) {
     return (
       <div className="p-4">

@@ -1,7 +1,10 @@
 import { Link } from '@tanstack/react-router';
 import { ChevronRight } from 'lucide-react';
-import { type ReactNode, useEffect } from 'react';
+import { type ReactNode, useEffect, useRef } from 'react';
 import { classes } from './classes.ts';
+
+/** The first page begins where browsers begin: before the link that skips the menu. */
+let isFirst = true;
 
 /** What every page begins with. `parent` leads to the list that this one is from. */
 export function Page({
@@ -18,9 +21,16 @@ export function Page({
   actions?: ReactNode;
   children: ReactNode;
 }) {
+  const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${title} · Skillwright`;
   }, [title]);
+  useEffect(() => {
+    // Whoever came by what is gone now, such as the palette, goes on from here.
+    const hasNoPlace = document.activeElement === null || document.activeElement === document.body;
+    if (hasNoPlace && !isFirst) heading.current?.focus({ preventScroll: true });
+    isFirst = false;
+  }, []);
   return (
     <div className="mx-auto flex w-full max-w-6xl flex-col gap-5 px-4 py-5 sm:px-6 lg:px-8">
       <header className="flex flex-wrap items-center gap-x-3 gap-y-2">
@@ -37,7 +47,13 @@ export function Page({
             </nav>
           )}
           <div className="flex flex-wrap items-center gap-2.5">
-            <h1 className="min-w-0 text-xl font-semibold tracking-tight break-words">{title}</h1>
+            <h1
+              ref={heading}
+              tabIndex={-1}
+              className="min-w-0 text-xl font-semibold tracking-tight break-words outline-none"
+            >
+              {title}
+            </h1>
             {about}
           </div>
         </div>

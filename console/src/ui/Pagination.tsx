@@ -1,5 +1,5 @@
 import { ChevronLeft, ChevronRight } from 'lucide-react';
-import { IconButton } from './Button.tsx';
+import { Button, IconButton } from './Button.tsx';
 import { countText } from './Time.tsx';
 
 /** How many a page of a list has. */
@@ -19,6 +19,19 @@ export function Pagination({
 }) {
   const last = Math.max(1, Math.ceil(total / size));
   const first = total === 0 ? 0 : (page - 1) * size + 1;
+  if (page > last) {
+    return (
+      <nav
+        aria-label="Pages"
+        className="flex items-center justify-between gap-3 border-t px-4 py-2 text-[13px] text-muted"
+      >
+        There is no page {countText(page)}.
+        <Button size="small" onClick={() => onPage(last)}>
+          Go to the last page
+        </Button>
+      </nav>
+    );
+  }
   return (
     <nav
       aria-label="Pages"

@@ -1,0 +1,31 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { CloudOff } from 'lucide-react';
+import { useEffect, useRef } from 'react';
+import { healthQuery } from '../api/health.ts';
+import { exactTime } from '../ui/Time.tsx';
+
+/** Says so, on every page, while the platform cannot be reached; what was read is shown meanwhile. */
+export function Connection() {
+  const { isError, dataUpdatedAt } = useQuery(healthQuery);
+  const client = useQueryClient();
+  const wasLost = useRef(false);
+  useEffect(() => {
+    // What failed meanwhile is read again as soon as there is somebody to ask.
+    if (wasLost.current && !isError) void client.invalidateQueries();
+    wasLost.current = isError;
+  }, [isError, client]);
+  if (!isError) return null;
+  const asOf =
+    dataUpdatedAt === 0
+      ? ''
+      : ` What you see is of ${exactTime(new Date(dataUpdatedAt).toISOString())}.`;
+  return (
+    <p
+      role="alert"
+      className="sticky top-0 z-20 flex items-center gap-2.5 border-b bg-warn-soft px-4 py-2 text-[13px] text-warn-text max-md:top-13 sm:px-6 lg:px-8"
+    >
+      <CloudOff className="size-4 shrink-0" aria-hidden />
+      <span>The platform cannot be reached; trying again.{asOf}</span>
+    </p>
+  );
+}
