@@ -1,11 +1,20 @@
-/** Lists of jobs and how many there are; counts are read off the rows kept for them, never counted. */
+/**
+ * Lists of jobs and how many there are. Counts are read off the rows kept for them; only what no count
+ * is kept of, a conversation and a window in time, is counted, and the latter up to a bound.
+ */
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
 import type { Handle } from '../database/database.ts';
 import type { JobStatus, JobsTable, TriggerType } from '../database/tables.ts';
-import { idFloor } from '../kernel/ids.ts';
+import {
+  hasIdWithin,
+  isWithin,
+  type Moments,
+  type Window,
+  windowBetween,
+} from './job-window.store.ts';
 
 /** What a list of jobs may be narrowed by. */
-export interface JobFilters {
+export interface JobFilters extends Moments {
   status?: JobStatus | undefined;
   agent_id?: string | undefined;
   skill_category?: string | undefined;
@@ -13,10 +22,10 @@ export interface JobFilters {
   skill_version?: string | undefined;
   trigger_type?: string | undefined;
   conversation_id?: string | undefined;
-  /** Milliseconds; jobs of that very moment are not meant. */
-  created_after?: number | undefined;
-  created_before?: number | undefined;
 }
+
+/** A list that is bounded in time counts no further than this, and ends there. */
+export const boundedTotalMax = 10_000;
 
 const listedColumns = [
   'id',
@@ -44,7 +53,7 @@ const timedColumns = [
 /** With how it went. */
 export type TimedJob = Pick<Selectable<JobsTable>, (typeof timedColumns)[number]>;
 
-type Counted = Omit<JobFilters, 'conversation_id' | 'created_after' | 'created_before'>;
+type Counted = Omit<JobFilters, 'conversation_id' | keyof Moments>;
 type Equal = readonly [keyof Counted, never][];
 
 interface Page {
@@ -97,23 +106,35 @@ async function list<Column extends (typeof timedColumns)[number]>(
     const spoken = sql<string>`select distinct job_id from messages where conversation_id = ${conversation_id}`;
     query = query.where(isAmong(db, spoken));
   }
-  if (created_after !== undefined) {
-    const from = idFloor(created_after - idsApartMs);
-    query = query.where('id', '>=', from).where('created_at', '>', created_after);
+  const window = await windowBetween(db, organizationId, { created_after, created_before });
+  if (window !== null) {
+    const isFound = conversation_id !== undefined || db.dialect === 'postgres';
+    query = query.where(isFound ? isWithin(window) : isMetSoon(organizationId, equal, window));
   }
-  if (created_before !== undefined) {
-    const to = idFloor(created_before + idsApartMs);
-    query = query.where('id', '<', to).where('created_at', '<', created_before);
+  const ids = query.select('id').orderBy('id', 'desc');
+  const isOfConversation = conversation_id !== undefined;
+  const kept = isOfConversation ? null : await countJobs(db, organizationId, equal);
+  let total = kept?.total ?? Number.POSITIVE_INFINITY;
+  /** Whether those of a kind are better looked up than met among what else lies in the window. */
+  let isWide = window === null;
+  if (window !== null && total > 0) {
+    const within = { limit: Math.min(total, boundedTotalMax), offset: 0 };
+    if (db.dialect === 'sqlite' || isOfConversation || equal.length === 0) {
+      total = await countIds(db, sql`${ids.limit(within.limit)}`);
+    } else {
+      isWide = await hasMany(db, organizationId, window);
+      const found = isWide
+        ? anyOfKinds(db, organizationId, equal, within.limit, window)
+        : newestMet(organizationId, equal, within, window);
+      total = await countIds(db, found);
+    }
+  } else if (isOfConversation) {
+    total = await countIds(db, sql`${ids}`);
   }
-  /** What no count is kept of: the index says which rows to look at, and they are counted. */
-  const isPart = (conversation_id ?? created_after ?? created_before) !== undefined;
-  const { total, kinds } = isPart
-    ? { total: await countRows(query), kinds: 0 }
-    : await countJobs(db, organizationId, equal);
   const rows = Math.min(page.limit, total - page.offset);
   if (rows <= 0) return { jobs: [], total };
   const newest = query.orderBy('id', 'desc').limit(rows).offset(page.offset);
-  if (db.dialect === 'sqlite' || isPart) {
+  if (db.dialect === 'sqlite' || kept === null) {
     return { jobs: await newest.select([...columns]).execute(), total };
   }
   const shown = (ids: RawBuilder<string>) =>
@@ -125,9 +146,12 @@ async function list<Column extends (typeof timedColumns)[number]>(
       .orderBy('id', 'desc')
       .execute();
   const within = { limit: rows, offset: page.offset };
-  const byKind = () => shown(newestOfKinds(db, organizationId, equal, within));
+  const byKind = () => shown(newestOfKinds(db, organizationId, equal, within, window));
   // What the page skips is skipped in the index: its rows are not looked at.
   if (equal.length === 0) return { jobs: await shown(sql`${newest.select('id')}`), total };
+  const met = () => shown(newestMet(organizationId, equal, within, window));
+  if (!isWide) return { jobs: await met(), total };
+  const { kinds } = kept;
   if (kinds <= kindsMax && Math.min(total, kinds * (page.offset + rows)) <= readMax) {
     return { jobs: await byKind(), total };
   }
@@ -135,15 +159,9 @@ async function list<Column extends (typeof timedColumns)[number]>(
     return { jobs: await newest.select([...columns]).execute(), total };
   }
   // What there is much of is mostly met soon; where it is not, because it is long ago, by kind.
-  const met = await shown(newestMet(organizationId, equal, within));
-  return { jobs: met.length === rows ? met : await byKind(), total };
+  const soon = await met();
+  return { jobs: soon.length === rows ? soon : await byKind(), total };
 }
-
-/**
- * What a list is bounded by in time is the ids, which begin with the time they were made at. That is
- * the job's, but for some milliseconds, and more where a clock was set back: ids go on from the last.
- */
-const idsApartMs = 60_000;
 
 /** That a job is one of those of a query. PostgreSQL would rather join, and may then walk through all jobs. */
 function isAmong({ dialect }: Handle, ids: RawBuilder<string>): RawBuilder<SqlBool> {
@@ -152,14 +170,10 @@ function isAmong({ dialect }: Handle, ids: RawBuilder<string>): RawBuilder<SqlBo
     : sql<SqlBool>`id = any (array(${ids}))`;
 }
 
-type JobsQuery = ReturnType<ReturnType<typeof jobsQuery>['where']>;
-function jobsQuery(db: Handle) {
-  return db.kysely.selectFrom('jobs');
-}
-
-async function countRows(query: JobsQuery): Promise<number> {
-  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-  return Number(row?.n ?? 0);
+async function countIds(db: Handle, ids: RawBuilder<string>): Promise<number> {
+  const counted = sql<{ n: number }>`select count(*) as n from (${ids}) as counted`;
+  const { rows } = await counted.execute(db.kysely);
+  return Number(rows[0]?.n ?? 0);
 }
 
 /** What jobs are counted by: a kind is one of each. */
@@ -176,6 +190,34 @@ const kindsMax = 1_000;
 const readMax = 50_000;
 /** Jobs that are walked past to find a page. */
 const walkedMax = 10_000;
+/** Jobs of a window that SQLite walks past: it cannot look up those of a kind. */
+const walkedMaxOfSqlite = 50_000;
+
+/** Whether there is more between two moments than should be walked past. */
+async function hasMany(db: Handle, organizationId: string, window: Window): Promise<boolean> {
+  const jobs = db.kysely.selectFrom('jobs').where('organization_id', '=', organizationId);
+  const newest = jobs.where(hasIdWithin(window)).orderBy('id', 'desc').select('id');
+  return (await newest.limit(1).offset(walkedMax).executeTakeFirst()) !== undefined;
+}
+
+/**
+ * That a job lies in the window, and among its newest where a filter of which SQLite has no index may
+ * refuse most of them. What lies before those is found in an index.
+ */
+function isMetSoon(organizationId: string, equal: Equal, window: Window): RawBuilder<SqlBool> {
+  const status = equal.find(([column]) => column === 'status')?.[1] as JobStatus | undefined;
+  const isIndexed = status === 'failed' || status === 'cancelled';
+  // Whatever is active is few.
+  if (equal.length === (isIndexed ? 1 : 0) || status === 'active') return isWithin(window);
+  const indexed = isIndexed
+    ? sql`and jobs.status = ${status} and jobs.status in ('failed', 'cancelled')`
+    : sql``;
+  const last = sql<string>`select jobs.id from jobs
+    where jobs.organization_id = ${organizationId} and ${hasIdWithin(window)} ${indexed}
+    order by jobs.id desc limit 1 offset ${walkedMaxOfSqlite - 1}`;
+  // One bound from below: of two, SQLite would walk to either.
+  return isWithin({ ...window, from: sql<string>`coalesce((${last}), ${window.from})` });
+}
 
 /** The kinds of which an organization has jobs, with how many. */
 function kindsOf(db: Handle, organizationId: string, equal: Equal) {
@@ -204,16 +246,25 @@ async function countJobs(
   return { total: Number(row?.total ?? 0), kinds: Number(row?.kinds ?? 0) };
 }
 
-/** The ids of a page, if it lies among the newest jobs of all. */
+/** That a job is the organization's and lies in the window. */
+function isIn(organizationId: string, window: Window | null): RawBuilder<SqlBool> {
+  const isOfOrganization = sql<SqlBool>`jobs.organization_id = ${organizationId}`;
+  return window === null
+    ? isOfOrganization
+    : sql<SqlBool>`${isOfOrganization} and ${isWithin(window)}`;
+}
+
+/** The ids of a page, if it lies among the newest jobs of all, or of the window. */
 function newestMet(
   organizationId: string,
   equal: Equal,
   { limit, offset }: Page,
+  window: Window | null,
 ): RawBuilder<string> {
   const wanted = equal.map(([column, value]) => sql`${sql.ref(column)} = ${value}`);
   return sql<string>`select id from (
       select id, ${sql.join(kindColumns.map((column) => sql.ref(column)))} from jobs
-      where organization_id = ${organizationId} order by id desc limit ${walkedMax}
+      where ${isIn(organizationId, window)} order by id desc limit ${walkedMax}
     ) as newest
     where ${sql.join(wanted, sql` and `)} order by id desc limit ${limit} offset ${offset}`;
 }
@@ -227,6 +278,30 @@ function newestOfKinds(
   organizationId: string,
   equal: Equal,
   { limit, offset }: Page,
+  window: Window | null,
+): RawBuilder<string> {
+  const ids = idsOfKinds(db, organizationId, equal, offset + limit, window);
+  return sql<string>`${ids} order by newest.id desc limit ${limit} offset ${offset}`;
+}
+
+/** So many ids of the window, whichever are met first: for counting them. */
+function anyOfKinds(
+  db: Handle,
+  organizationId: string,
+  equal: Equal,
+  limit: number,
+  window: Window | null,
+): RawBuilder<string> {
+  return sql<string>`${idsOfKinds(db, organizationId, equal, limit, window)} limit ${limit}`;
+}
+
+/** Of each kind the ids of its newest jobs, so many. */
+function idsOfKinds(
+  db: Handle,
+  organizationId: string,
+  equal: Equal,
+  ofEach: number,
+  window: Window | null,
 ): RawBuilder<string> {
   const ofKind = sql.join(
     kindColumns.map((column) => sql`jobs.${sql.ref(column)} = kinds.${sql.ref(column)}`),
@@ -234,10 +309,9 @@ function newestOfKinds(
   );
   return sql<string>`select newest.id from (${kindsOf(db, organizationId, equal)}) as kinds
     cross join lateral (
-      select jobs.id from jobs where jobs.organization_id = ${organizationId} and ${ofKind}
-      order by jobs.id desc limit ${offset + limit}
-    ) as newest
-    order by newest.id desc limit ${limit} offset ${offset}`;
+      select jobs.id from jobs where ${isIn(organizationId, window)} and ${ofKind}
+      order by jobs.id desc limit ${ofEach}
+    ) as newest`;
 }
 
 /** Jobs of all organizations that have not ended, by status and trigger, for the metrics. */

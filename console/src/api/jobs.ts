@@ -11,6 +11,9 @@ export type JobFilters = NonNullable<operations['listJobs']['parameters']['query
 /** As many as a page of the API may have. */
 const most = 200;
 
+/** Jobs within a time are counted no further. */
+export const boundedTotalMax = 10_000;
+
 export const hasEnded = ({ status }: Pick<Job, 'status'>): boolean =>
   status !== 'queued' && status !== 'active';
 

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { ListChecks } from 'lucide-react';
-import { type JobFilters as Asked, jobsQuery } from '../api/jobs.ts';
+import { type JobFilters as Asked, boundedTotalMax, jobsQuery } from '../api/jobs.ts';
 import { liveMs } from '../api/queries.ts';
 import { JobFilters, type JobSearch, windows } from '../jobs/JobFilters.tsx';
 import { JobsTable } from '../jobs/JobsTable.tsx';
@@ -60,6 +60,7 @@ export function JobsPage() {
                 <Pagination
                   page={page}
                   total={total}
+                  countedMax={filters.since === undefined ? undefined : boundedTotalMax}
                   onPage={(next) =>
                     void navigate({ search: (before) => ({ ...before, page: next }) })
                   }

@@ -5,16 +5,21 @@ import { countText } from './Time.tsx';
 /** How many a page of a list has. */
 export const pageSize = 50;
 
-/** From where to where one looks, of how many. `page` counts from 1. */
+/**
+ * From where to where one looks, of how many. `page` counts from 1. A total of `countedMax` says only
+ * that there are so many: the platform counted no further.
+ */
 export function Pagination({
   page,
   total,
   size = pageSize,
+  countedMax,
   onPage,
 }: {
   page: number;
   total: number;
   size?: number;
+  countedMax?: number | undefined;
   onPage: (page: number) => void;
 }) {
   const last = Math.max(1, Math.ceil(total / size));
@@ -39,6 +44,7 @@ export function Pagination({
     >
       <span className="tabular-nums">
         {countText(first)}–{countText(Math.min(page * size, total))} of {countText(total)}
+        {total === countedMax && ' or more'}
       </span>
       <span className="flex items-center gap-1">
         <IconButton
