@@ -191,7 +191,7 @@ const readMax = 50_000;
 /** Jobs that are walked past to find a page. */
 const walkedMax = 10_000;
 /** Jobs of a window that SQLite walks past: it cannot look up those of a kind. */
-const walkedMaxOfSqlite = 50_000;
+export const walkedMaxOfSqlite = 20_000;
 
 /** Whether there is more between two moments than should be walked past. */
 async function hasMany(db: Handle, organizationId: string, window: Window): Promise<boolean> {
