@@ -191,7 +191,7 @@ const readMax = 50_000;
 /** Jobs that are walked past to find a page. */
 const walkedMax = 10_000;
 /** Jobs of a window that SQLite walks past: it cannot look up those of a kind. */
-const walkedMaxOfSqlite = 50_000;
+export const walkedMaxOfSqlite = 20_000;
 
 /** Whether there is more between two moments than should be walked past. */
 async function hasMany(db: Handle, organizationId: string, window: Window): Promise<boolean> {
@@ -295,7 +295,11 @@ function anyOfKinds(
   return sql<string>`${idsOfKinds(db, organizationId, equal, limit, window)} limit ${limit}`;
 }
 
-/** Of each kind the ids of its newest jobs, so many. */
+/**
+ * Of each kind the ids of its newest jobs, so many. Status and id are compared together, and are the
+ * order: only the index of kinds has it. By the id alone the planner may walk through all jobs where it
+ * believes a kind to be frequent.
+ */
 function idsOfKinds(
   db: Handle,
   organizationId: string,
@@ -304,15 +308,27 @@ function idsOfKinds(
   window: Window | null,
 ): RawBuilder<string> {
   const ofKind = sql.join(
-    kindColumns.map((column) => sql`jobs.${sql.ref(column)} = kinds.${sql.ref(column)}`),
+    kindColumns
+      .filter((column) => column !== 'status')
+      .map((column) => sql`jobs.${sql.ref(column)} = kinds.${sql.ref(column)}`),
     sql` and `,
   );
+  const { from, to, rows } = window ?? { from: '', to: null, rows: [] };
+  const ends = [
+    sql`(jobs.status, jobs.id) >= (kinds.status, ${from})`,
+    sql`(jobs.status, jobs.id) < (kinds.status, ${to ?? afterAllIds})`,
+    ...rows,
+  ];
   return sql<string>`select newest.id from (${kindsOf(db, organizationId, equal)}) as kinds
     cross join lateral (
-      select jobs.id from jobs where ${isIn(organizationId, window)} and ${ofKind}
-      order by jobs.id desc limit ${ofEach}
+      select jobs.id from jobs where jobs.organization_id = ${organizationId} and ${ofKind}
+        and ${sql.join(ends, sql` and `)}
+      order by jobs.status desc, jobs.id desc limit ${ofEach}
     ) as newest`;
 }
+
+/** Ids are hexadecimal. */
+const afterAllIds = 'g';
 
 /** Jobs of all organizations that have not ended, by status and trigger, for the metrics. */
 export async function countUnended(

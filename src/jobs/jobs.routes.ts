@@ -17,7 +17,7 @@ import { Id, Page, Paged, Timestamp, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { invalid } from '../kernel/errors.ts';
 import { endingN, type JobEvent, type Position } from './feed.ts';
-import { boundedTotalMax } from './job-lists.store.ts';
+import { boundedTotalMax, walkedMaxOfSqlite } from './job-lists.store.ts';
 import {
   activeJob,
   cancelledJob,
@@ -65,7 +65,7 @@ export function jobRoutes(
         description:
           'Where `created_after` or `created_before` leaves out any job of the organization, `total` ' +
           `is at most ${boundedTotalMax}, and the list ends there. In the embedded database further ` +
-          'filters then look at the newest 50000 jobs between the two, but for `conversation_id` and ' +
+          `filters then look at the newest ${walkedMaxOfSqlite} jobs between the two, but for \`conversation_id\` and ` +
           'the statuses active, failed and cancelled, which are found wherever they are.',
         querystring: Type.Object({
           status: Type.Optional(Words(jobStatuses)),

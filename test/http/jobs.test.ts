@@ -300,6 +300,12 @@ describe('GET /api/jobs', () => {
       second,
       first,
     ]);
+    const paged = await tenant.get(
+      `/api/jobs?created_after=${first}&skill_name=echo&limit=1&offset=1`,
+    );
+    expect(paged.body).toMatchObject({ total: 2, data: [{ created_at: second }], offset: 1 });
+    const past = await tenant.get(`/api/jobs?created_after=${first}&offset=2`);
+    expect(past.body).toMatchObject({ total: 2, data: [] });
     const stranger = await newTenant(platform);
     expect((await stranger.get(`/api/jobs?created_before=${third}`)).body.total).toBe(0);
   });

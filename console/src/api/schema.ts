@@ -724,7 +724,7 @@ export interface paths {
         };
         /**
          * List jobs, newest first
-         * @description Where `created_after` or `created_before` leaves out any job of the organization, `total` is at most 10000, and the list ends there. In the embedded database further filters then look at the newest 50000 jobs between the two, but for `conversation_id` and the statuses active, failed and cancelled, which are found wherever they are.
+         * @description Where `created_after` or `created_before` leaves out any job of the organization, `total` is at most 10000, and the list ends there. In the embedded database further filters then look at the newest 20000 jobs between the two, but for `conversation_id` and the statuses active, failed and cancelled, which are found wherever they are.
          */
         get: operations["listJobs"];
         put?: never;

@@ -1,0 +1,172 @@
+/** What a list of jobs between two moments costs, however many jobs there are. */
+import { CompiledQuery, type KyselyPlugin, type QueryId, sql } from 'kysely';
+import { describe, expect, test } from 'vitest';
+import { type Executed, scansOf } from '../../bench/explain-plans.ts';
+import type { Database, Handle } from '../../src/database/database.ts';
+import { type JobFilters, listJobs } from '../../src/jobs/job-lists.store.ts';
+import { idFloor } from '../../src/kernel/ids.ts';
+import { engines } from '../support/databases.ts';
+import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+
+const stepMs = 1_000;
+const common = 51_000;
+/** What one list may look at: two walks past 10,000 jobs, a page, and the counts. */
+const rowsMax = 25_000;
+
+/**
+ * Jobs a second apart, newest last: three of the agent `rare`, of which one failed, thousands of the
+ * agent `busy`, one more of `rare`. When each of `rare` was accepted.
+ */
+async function manyJobs({ database, submit, attempt }: JobsWorld): Promise<number[]> {
+  const makeOne = async (agentId: string, outcome: Parameters<typeof attempt>[1]) => {
+    const { id } = await submit({ agentId });
+    await attempt(id, outcome);
+    const jobs = database.read.kysely.selectFrom('jobs').selectAll();
+    return jobs.where('id', '=', id).executeTakeFirstOrThrow();
+  };
+  const rare = await makeOne('rare', completed());
+  const bad = await makeOne('rare', failed({ retryable: false }));
+  const busy = await makeOne('busy', completed());
+  const start = busy.created_at - (common + 100) * stepMs;
+  const at = (row: typeof busy, i: number) => {
+    const created_at = start + i * stepMs;
+    return { ...row, created_at, id: `${idFloor(created_at).slice(0, 24)}${row.id.slice(24)}` };
+  };
+  const rows = Array.from({ length: common }, (_, i) => at(busy, i + 3));
+  const rares = [at(rare, 0), at(bad, 1), at(rare, 2), at(rare, common + 3)];
+  await database.write(async (tx) => {
+    await tx.kysely.deleteFrom('jobs').execute();
+    for (let i = 0; i < rows.length; i += 1_000) await tx.insert('jobs', rows.slice(i, i + 1_000));
+    await tx.insert('jobs', rares);
+    const count = (agentId: string, status: 'completed' | 'failed', count: number) =>
+      tx.kysely
+        .updateTable('job_counts')
+        .set({ count })
+        .where('agent_id', '=', agentId)
+        .where('status', '=', status)
+        .execute();
+    await count('busy', 'completed', common);
+    await count('rare', 'completed', 3);
+    await count('rare', 'failed', 1);
+  });
+  return rares.map(({ created_at }) => created_at);
+}
+
+/** Reads, and what was asked meanwhile. */
+function recording({ read }: Database): { handle: Handle; asked: CompiledQuery[] } {
+  const asked: CompiledQuery[] = [];
+  // A query that is part of another is made, but has no result.
+  const made = new Map<QueryId, CompiledQuery>();
+  const plugin: KyselyPlugin = {
+    transformQuery({ node, queryId }) {
+      made.set(queryId, read.kysely.getExecutor().compileQuery(node, queryId));
+      return node;
+    },
+    async transformResult({ result, queryId }) {
+      const query = made.get(queryId);
+      if (query === undefined) throw new Error('A result of a query that was not made.');
+      asked.push(query);
+      return result;
+    },
+  };
+  return { handle: { ...read, kysely: read.kysely.withPlugin(plugin) }, asked };
+}
+
+const explained = (query: CompiledQuery, how: string) =>
+  CompiledQuery.raw(`${how} ${query.sql}`, [...query.parameters]);
+
+/** How SQLite reads jobs for a query. */
+async function plansOf({ read }: Database, query: CompiledQuery): Promise<string[]> {
+  const { rows } = await read.kysely.executeQuery<{ detail: string }>(
+    explained(query, 'explain query plan'),
+  );
+  return rows.map(({ detail }) => detail).filter((detail) => / jobs\b/.test(detail));
+}
+
+/** Rows that PostgreSQL looks at for a query. */
+async function rowsOf({ read }: Database, query: CompiledQuery): Promise<number> {
+  const { rows } = await read.kysely.executeQuery<{
+    'QUERY PLAN': { Plan: Executed['plan'] }[];
+  }>(explained(query, 'explain (analyze, format json)'));
+  const plan = rows[0]?.['QUERY PLAN'][0]?.Plan;
+  if (plan === undefined) throw new Error(`No plan of ${query.sql}`);
+  return scansOf(plan).reduce((sum, scan) => sum + scan.rows, 0);
+}
+
+describe.each(await engines())('on $name', (engine) => {
+  test('a window of many jobs is counted up to 10,000, and read where an index says', async () => {
+    const world = await jobsWorld(engine);
+    const { database } = world;
+    const isSqlite = engine.name === 'SQLite';
+    const [first, bad, third, last] = (await manyJobs(world)) as [number, number, number, number];
+    // As autovacuum does, soon after so many rows.
+    if (!isSqlite) await sql`analyze jobs`.execute(database.read.kysely);
+    const costs: string[] = [];
+    const list = async (filters: JobFilters, offset = 0, limit = 50) => {
+      const { handle, asked } = recording(database);
+      const found = await listJobs(handle, 'default', filters, { limit, offset });
+      const about = JSON.stringify(filters);
+      expect(asked.length, about).toBeGreaterThan(1);
+      expect(asked.length, about).toBeLessThanOrEqual(6);
+      let rows = 0;
+      for (const query of asked) {
+        if (!isSqlite) rows += await rowsOf(database, query);
+        for (const plan of isSqlite ? await plansOf(database, query) : []) {
+          costs.push(`${about}: ${plan}`);
+          expect(plan, about).toMatch(/^SEARCH jobs USING (COVERING )?INDEX jobs_|PRIMARY KEY/);
+        }
+      }
+      expect(rows, about).toBeLessThan(rowsMax);
+      return { total: found.total, moments: found.jobs.map((job) => job.created_at) };
+    };
+
+    // All of them are in it: how many there are is known.
+    const early = { created_after: first - 3_600_000, created_before: last + 3_600_000 };
+    expect((await list(early)).total).toBe(common + 4);
+    expect(await list({ ...early, agent_id: 'rare', status: 'completed' })).toEqual({
+      total: 3,
+      moments: [last, third, first],
+    });
+
+    // One is not.
+    const newest = (from: number, n: number) =>
+      Array.from({ length: n }, (_, i) => last - (from + i) * stepMs);
+    const most = { created_after: first };
+    expect(await list(most)).toEqual({ total: 10_000, moments: newest(0, 50) });
+    expect(await list(most, 9_990)).toEqual({ total: 10_000, moments: newest(9_990, 10) });
+    expect(await list(most, 10_000)).toEqual({ total: 10_000, moments: [] });
+    const older = { created_before: last, created_after: first };
+    expect(await list(older, 0, 2)).toEqual({ total: 10_000, moments: newest(1, 2) });
+    const busy = await list({ ...most, agent_id: 'busy' }, 0, 2);
+    expect(busy).toEqual({ total: 10_000, moments: newest(1, 2) });
+
+    // What is rare lies beyond what SQLite walks past, unless it has an index of it.
+    expect(await list({ ...most, agent_id: 'rare' })).toEqual(
+      isSqlite ? { total: 1, moments: [last] } : { total: 3, moments: [last, third, bad] },
+    );
+    expect(await list({ ...most, status: 'failed' })).toEqual({ total: 1, moments: [bad] });
+    const rareBad = { ...most, status: 'failed', agent_id: 'rare' } as const;
+    expect(await list(rareBad)).toEqual({ total: 1, moments: [bad] });
+    expect(await list({ ...most, status: 'active' })).toEqual({ total: 0, moments: [] });
+    expect(await list({ ...most, agent_id: 'nobody' })).toEqual({ total: 0, moments: [] });
+
+    // A narrow window is counted to its end.
+    const narrow = { created_after: first, created_before: first + 10 * stepMs };
+    expect(await list({ ...narrow, agent_id: 'rare' })).toEqual({
+      total: 2,
+      moments: [third, bad],
+    });
+    expect((await list(narrow)).total).toBe(9);
+
+    // Where SQLite walks between two moments, the walk has both ends.
+    const walks = costs.filter((cost) => cost.startsWith(`${JSON.stringify(narrow)}: `));
+    if (isSqlite) {
+      expect(new Set(walks.map((walk) => walk.replace(/^.*: /, '')))).toEqual(
+        new Set([
+          'SEARCH jobs USING INDEX jobs_newest (organization_id=?)',
+          'SEARCH jobs USING INDEX jobs_newest (organization_id=? AND id>? AND id<?)',
+        ]),
+      );
+    }
+  });
+});
