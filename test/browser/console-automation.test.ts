@@ -43,6 +43,17 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
   const button = (name: string | RegExp) => world.page.getByRole('button', { name });
   const dialog = () => world.page.getByRole('dialog');
   const row = (text: string | RegExp) => world.page.getByRole('row').filter({ hasText: text });
+  /** Closing what is shown once asks first; it stays as long as nobody says that they have it. */
+  async function keepsWhatIsShownOnce() {
+    const question = world.page.getByRole('alertdialog');
+    await world.page.keyboard.press('Escape');
+    await question.getByRole('button', { name: 'Go back' }).click();
+    await question.waitFor({ state: 'detached' });
+    await world.page.mouse.click(4, 4);
+    await question.getByRole('button', { name: 'Go back' }).click();
+    await question.waitFor({ state: 'detached' });
+    await button('I have copied it').waitFor();
+  }
   const told = (text: string) => world.page.getByText(text, { exact: true }).first().waitFor();
   const asked = async (method: string, path: string, body?: unknown) => {
     const { key, platform } = world;
@@ -183,7 +194,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await button('Create webhook').click();
       await page.getByText(/^whsec_/).waitFor();
       expect(await faultsInBoth()).toEqual([]);
-      await button('Done').click();
+      await keepsWhatIsShownOnce();
+      await button('I have copied it').click();
       await heading(/\/made$/);
       expect(await page.getByText(/whsec_/).count()).toBe(0);
       await button('Send test').click();
@@ -226,6 +238,10 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await dialog().getByRole('button', { name: 'Rotate secret' }).click();
 
       await page.getByText(/^whsec_[A-Za-z0-9+/]{43}=$/).waitFor();
+      await keepsWhatIsShownOnce();
+      await button('I have copied it').click();
+      await dialog().waitFor({ state: 'detached' });
+      expect(await page.content()).not.toContain('whsec_');
     });
 
     test('deactivates one once it has asked, reactivates and deletes it', async () => {
@@ -263,7 +279,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
         .getByText(/^http.*\/trg_/)
         .first()
         .textContent()) as string;
-      await button('Done').click();
+      await keepsWhatIsShownOnce();
+      await button('I have copied it').click();
       await heading('Contact form');
       expect(await page.getByText(/trg_/).count()).toBe(0);
       await page.getByText(/api\/webhooks\/agent\/TOKEN/).waitFor();

@@ -30,6 +30,7 @@ export function CredentialDialog({
     done: `The credentials of ${provider} are stored`,
     changes: [['credentials']],
     quiet: true,
+    isSecret: true,
   });
   const { error } = save;
   return (

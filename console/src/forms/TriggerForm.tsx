@@ -6,7 +6,6 @@ import {
   type Trigger,
 } from '../api/triggers.ts';
 import { callUrl, curlOf, sampleBody } from '../triggers/curl.ts';
-import { Button } from '../ui/Button.tsx';
 import { Code } from '../ui/Code.tsx';
 import { Dialog } from '../ui/Dialog.tsx';
 import { Field, Input, issueOf, TextArea } from '../ui/Field.tsx';
@@ -40,7 +39,6 @@ export function TriggerForm({
   const [limit, setLimit] = useState(String(trigger?.rate_limit ?? ''));
   const [secret, setSecret] = useState('');
   const [inputIssue, setInputIssue] = useState<string>();
-  const [made, setMade] = useState<CreatedTrigger | null>(null);
   const saving = useAct({
     async act(value: Record<string, unknown>) {
       const fields = {
@@ -59,20 +57,21 @@ export function TriggerForm({
     done: trigger ? 'The trigger is changed' : 'The trigger is made',
     changes: [['triggers']],
     quiet: true,
+    isSecret: true,
   });
   function submit() {
     const { value, issue } = parseObject(input);
     setInputIssue(issue);
     if (value === undefined) return;
-    saving.mutate(value, {
-      onSuccess: (created) => (created === null ? onClose() : setMade(created)),
-    });
+    saving.mutate(value, { onSuccess: (created) => created === null && onClose() });
   }
-  if (made !== null) {
+  const made = saving.data;
+  if (made) {
     return (
       <Made
         trigger={made}
         onClose={() => {
+          saving.reset();
           onClose();
           onMade?.(made.id);
         }}
@@ -203,24 +202,23 @@ function Made({ trigger, onClose }: { trigger: CreatedTrigger; onClose: () => vo
   const url = callUrl(trigger.url);
   const example = useExample(skillPath(trigger));
   return (
-    <Dialog open onClose={onClose} wide title="The trigger is made" description={trigger.name}>
-      <div className="flex flex-col gap-4">
-        <SecretOnce label="URL" value={url}>
-          <p className="text-[13px] leading-relaxed text-muted">
-            Whoever knows it may call the trigger, so keep it as you keep a key. Once it is lost,
-            make a new trigger.
-          </p>
-        </SecretOnce>
-        <div>
-          <p className="mb-1.5 text-[13px] font-medium">Try it</p>
-          <Code text={curlOf(trigger, url, sampleBody(trigger, example))} label="Command" />
-        </div>
+    <SecretOnce
+      title="The trigger is made"
+      description={trigger.name}
+      wide
+      label="URL"
+      value={url}
+      lost="Without it, you can only make another trigger."
+      onClose={onClose}
+    >
+      <p className="text-[13px] leading-relaxed text-muted">
+        Whoever knows it may call the trigger, so keep it as you keep a key. Once it is lost, make a
+        new trigger.
+      </p>
+      <div>
+        <p className="mb-1.5 text-[13px] font-medium">Try it</p>
+        <Code text={curlOf(trigger, url, sampleBody(trigger, example))} label="Command" />
       </div>
-      <div className="mt-5 flex justify-end">
-        <Button look="primary" onClick={onClose}>
-          Done
-        </Button>
-      </div>
-    </Dialog>
+    </SecretOnce>
   );
 }
