@@ -92,6 +92,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await expect.poll(() => dialog().getByRole('listitem').count()).toBe(5);
       expect(await page.getByLabel('Input').inputValue()).toContain('"text"');
       expect(await faultsInBoth()).toEqual([]);
+      await page.mouse.click(4, 4);
       await button('Create schedule').click();
 
       await heading('At 06:30, Monday through Friday');
@@ -108,6 +109,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
 
       await page.getByText('has "FOO" in the field day of week').waitFor();
       await page.getByText('The next five runs appear here').waitFor();
+      await page.keyboard.press('Escape');
+      await dialog().waitFor({ state: 'detached' });
     });
 
     test('disables and enables one in the list, and runs it at once', async () => {

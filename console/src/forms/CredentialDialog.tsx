@@ -36,6 +36,7 @@ export function CredentialDialog({
   return (
     <Dialog
       open
+      isForm
       onClose={onClose}
       title={credential === null ? 'Add credentials' : `Replace the credentials of ${provider}`}
       description={`Agents of ${organizationId} use them within a second.`}

@@ -48,6 +48,7 @@ export function NewApiKey({ onClose }: { onClose: () => void }) {
   return (
     <Dialog
       open
+      isForm
       onClose={onClose}
       title="New API key"
       description="For a program, or somebody, that is to use the platform."

@@ -42,6 +42,7 @@ export function RotateSecret({ webhookId, onClose }: { webhookId: string; onClos
   return (
     <Dialog
       open
+      isForm
       onClose={onClose}
       title="Rotate the secret"
       description="The old one signs nothing any more: a receiver that does not know the new one refuses what comes."

@@ -83,6 +83,7 @@ export function ScheduleForm({
   return (
     <Dialog
       open
+      isForm
       onClose={onClose}
       wide
       title={schedule ? 'Edit schedule' : 'New schedule'}

@@ -82,6 +82,7 @@ export function TriggerForm({
   return (
     <Dialog
       open
+      isForm
       onClose={onClose}
       wide
       title={trigger ? 'Edit trigger' : 'New trigger'}

@@ -66,6 +66,7 @@ export function WebhookForm({
   return (
     <Dialog
       open
+      isForm
       onClose={onClose}
       title={webhook ? 'Edit webhook' : 'New webhook'}
       description="An https endpoint of yours that is told what happens to an agent."
