@@ -321,6 +321,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
         name: 'Tides',
         skill_category: 'util',
         skill_name: 'echo',
+        signing_secret: 'of-the-tides',
       });
       await world.open('/triggers');
 
@@ -332,6 +333,19 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await page.getByLabel('Calls per minute').fill('7');
       await button('Save').click();
       await page.getByText('7 calls per minute').waitFor();
+      await page.getByText('Calls have to be signed').waitFor();
+      await button('Edit').click();
+      await page.getByLabel('Calls per minute').fill('many');
+      await button('Save').click();
+      await expect
+        .poll(() => page.getByLabel('Calls per minute').getAttribute('aria-invalid'))
+        .toBe('true');
+      await page.getByLabel('Calls per minute').fill('');
+      await page.getByLabel('Remove it').check();
+      expect(await faultsInBoth()).toEqual([]);
+      await button('Save').click();
+      await page.getByText('60 calls per minute').waitFor();
+      await page.getByText('Not asked for').waitFor();
       await button('More').click();
       await page.getByRole('menuitem', { name: 'Delete' }).click();
       await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).click();

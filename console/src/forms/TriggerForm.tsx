@@ -13,6 +13,7 @@ import { AgentField, SkillField, skillNameOf, skillPath } from '../ui/Pickers.ts
 import { SecretOnce } from '../ui/SecretOnce.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
+import { numberOf } from './numbers.ts';
 import { jsonText, ObjectField, parseObject } from './ObjectField.tsx';
 import { useExample } from './useExample.ts';
 
@@ -20,6 +21,8 @@ const shown = [
   ...['name', 'agent_id', 'skill_category', 'skill_name', 'skill_version'],
   ...['mapping', 'input', 'rate_limit', 'signing_secret'],
 ];
+
+const usualLimit = 60;
 
 /** Makes a trigger and shows its url, once; or changes the one that is given. */
 export function TriggerForm({
@@ -38,17 +41,19 @@ export function TriggerForm({
   const [input, setInput] = useState(jsonText(trigger?.input ?? {}));
   const [limit, setLimit] = useState(String(trigger?.rate_limit ?? ''));
   const [secret, setSecret] = useState('');
+  const [isUnsigned, setUnsigned] = useState(false);
   const [inputIssue, setInputIssue] = useState<string>();
   const saving = useAct({
     async act(value: Record<string, unknown>) {
+      const rate = numberOf(limit) ?? usualLimit;
       const fields = {
         name,
         agent_id: agentId,
         ...skillNameOf(skill),
         mapping: mapping.trim() === '' ? null : mapping,
         input: value,
-        ...(limit === '' ? {} : { rate_limit: Number(limit) }),
-        ...(secret === '' ? {} : { signing_secret: secret }),
+        rate_limit: rate,
+        ...(isUnsigned ? { signing_secret: null } : secret !== '' && { signing_secret: secret }),
       };
       if (!trigger) return createTrigger(fields);
       await changeTrigger(trigger.id, fields);
@@ -159,40 +164,54 @@ export function TriggerForm({
             label="Calls per minute"
             optional
             error={issueOf(error, 'rate_limit')}
-            hint="What comes beyond is refused."
+            hint={`What comes beyond is refused. Empty is ${usualLimit}.`}
           >
             {(control) => (
               <Input
                 {...control}
-                type="number"
                 inputMode="numeric"
-                placeholder="60"
+                className="text-right tabular-nums"
+                placeholder={String(usualLimit)}
                 value={limit}
                 onChange={(event) => setLimit(event.target.value)}
               />
             )}
           </Field>
-          <Field
-            label="Signing secret"
-            optional
-            error={issueOf(error, 'signing_secret')}
-            hint={
-              trigger?.has_signing_secret
-                ? 'Leave it empty to keep the one it has.'
-                : 'With one, calls that are not signed with it are refused.'
-            }
-          >
-            {(control) => (
-              <Input
-                {...control}
-                className="font-mono"
-                autoComplete="off"
-                spellCheck={false}
-                value={secret}
-                onChange={(event) => setSecret(event.target.value)}
-              />
+          <div className="flex flex-col gap-2">
+            <Field
+              label="Signing secret"
+              optional
+              error={issueOf(error, 'signing_secret')}
+              hint={
+                trigger?.has_signing_secret
+                  ? 'Leave it empty to keep the one it has.'
+                  : 'With one, calls that are not signed with it are refused.'
+              }
+            >
+              {(control) => (
+                <Input
+                  {...control}
+                  className="font-mono"
+                  autoComplete="off"
+                  spellCheck={false}
+                  disabled={isUnsigned}
+                  value={isUnsigned ? '' : secret}
+                  onChange={(event) => setSecret(event.target.value)}
+                />
+              )}
+            </Field>
+            {trigger?.has_signing_secret && (
+              <label className="flex cursor-pointer items-center gap-2.5 text-[13px]">
+                <input
+                  type="checkbox"
+                  className="size-4 shrink-0 accent-accent"
+                  checked={isUnsigned}
+                  onChange={({ target }) => setUnsigned(target.checked)}
+                />
+                Remove it: calls need no signature
+              </label>
             )}
-          </Field>
+          </div>
         </div>
       </FormFrame>
     </Dialog>
