@@ -287,6 +287,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await heading('Contact form');
       expect(await page.getByText(/trg_/).count()).toBe(0);
       await page.getByText(/api\/webhooks\/agent\/TOKEN/).waitFor();
+      await page.getByText('-d @event.json').waitFor();
+      await page.getByText('what your sender sends').waitFor();
       await page.getByText('It has not been called yet').waitFor();
       for (const body of ['{"message": "Hello there"}', '{"subject": "none"}']) {
         await fetch(url ?? '', {

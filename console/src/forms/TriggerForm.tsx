@@ -5,8 +5,8 @@ import {
   createTrigger,
   type Trigger,
 } from '../api/triggers.ts';
-import { callUrl, curlOf, sampleBody } from '../triggers/curl.ts';
-import { Code } from '../ui/Code.tsx';
+import { CallCommand } from '../triggers/CallCommand.tsx';
+import { callUrl } from '../triggers/curl.ts';
 import { Dialog } from '../ui/Dialog.tsx';
 import { Field, Input, issueOf, TextArea } from '../ui/Field.tsx';
 import { AgentField, SkillField, skillNameOf, skillPath } from '../ui/Pickers.tsx';
@@ -15,7 +15,6 @@ import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
 import { numberOf } from './numbers.ts';
 import { jsonText, ObjectField, parseObject } from './ObjectField.tsx';
-import { useExample } from './useExample.ts';
 
 const shown = [
   ...['name', 'agent_id', 'skill_category', 'skill_name', 'skill_version'],
@@ -220,7 +219,6 @@ export function TriggerForm({
 
 function Made({ trigger, onClose }: { trigger: CreatedTrigger; onClose: () => void }) {
   const url = callUrl(trigger.url);
-  const example = useExample(skillPath(trigger));
   return (
     <SecretOnce
       title="The trigger is made"
@@ -237,7 +235,7 @@ function Made({ trigger, onClose }: { trigger: CreatedTrigger; onClose: () => vo
       </p>
       <div>
         <p className="mb-1.5 text-[13px] font-medium">Try it</p>
-        <Code text={curlOf(trigger, url, sampleBody(trigger, example))} label="Command" />
+        <CallCommand trigger={trigger} url={url} />
       </div>
     </SecretOnce>
   );
