@@ -200,6 +200,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await keepsWhatIsShownOnce();
       await button('I have copied it').click();
       await heading(/\/made$/);
+      await page.getByText('untried').waitFor();
       expect(await page.getByText(/whsec_/).count()).toBe(0);
       await button('Send test').click();
       await receiver.receivedWhere(({ path }) => path === '/made');
