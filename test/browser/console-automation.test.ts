@@ -174,6 +174,13 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await button('More').click();
       await page.getByRole('menuitem', { name: 'Edit' }).click();
       await page.getByLabel('Cron expression').fill('0 6 1 1 *');
+      const input = async () => JSON.parse(await page.getByLabel('Input').inputValue());
+      await page.getByLabel('Skill').selectOption('util/v1.0/wait');
+      await expect.poll(input).toEqual({ ms: 5 });
+      await page.getByLabel('Input').fill('{"ms": 7}');
+      await page.getByLabel('Skill').selectOption('text/v1.0/word-count');
+      expect(await input()).toEqual({ ms: 7 });
+      await page.getByLabel('Skill').selectOption('util/v1.0/wait');
       await button('Save').click();
       await heading(/At 06:00/);
       await button('More').click();

@@ -15,6 +15,7 @@ import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
 import { numberOf } from './numbers.ts';
 import { jsonText, ObjectField, parseObject } from './ObjectField.tsx';
+import { useInput } from './useInput.ts';
 
 const shown = [
   ...['name', 'agent_id', 'skill_category', 'skill_name', 'skill_version'],
@@ -22,6 +23,7 @@ const shown = [
 ];
 
 const usualLimit = 60;
+const nothing = jsonText({});
 
 /** Makes a trigger and shows its url, once; or changes the one that is given. */
 export function TriggerForm({
@@ -37,7 +39,7 @@ export function TriggerForm({
   const [agentId, setAgentId] = useState(trigger?.agent_id ?? 'default');
   const [skill, setSkill] = useState(trigger ? skillPath(trigger) : 'agent/v1.0/handle-event');
   const [mapping, setMapping] = useState(trigger?.mapping ?? '');
-  const [input, setInput] = useState(jsonText(trigger?.input ?? {}));
+  const input = useInput(skill, trigger?.input ?? {});
   const [limit, setLimit] = useState(String(trigger?.rate_limit ?? ''));
   const [secret, setSecret] = useState('');
   const [isUnsigned, setUnsigned] = useState(false);
@@ -64,7 +66,7 @@ export function TriggerForm({
     isSecret: true,
   });
   function submit() {
-    const { value, issue } = parseObject(input);
+    const { value, issue } = parseObject(input.text);
     setInputIssue(issue);
     if (value === undefined) return;
     saving.mutate(value, { onSuccess: (created) => created === null && onClose() });
@@ -117,7 +119,11 @@ export function TriggerForm({
         <div className="grid gap-4 sm:grid-cols-2">
           <SkillField
             value={skill}
-            onValue={setSkill}
+            onValue={(next) => {
+              // An empty one is no example: what a call brings is the input.
+              if (input.text !== nothing) input.leaveSkill();
+              setSkill(next);
+            }}
             error={
               issueOf(error, 'skill_category') ??
               issueOf(error, 'skill_name') ??
@@ -154,8 +160,8 @@ export function TriggerForm({
           label="Input"
           hint="Lies under what the mapping gives, field by field."
           rows={3}
-          value={input}
-          onValue={setInput}
+          value={input.text}
+          onValue={input.write}
           error={inputIssue ?? issueOf(error, 'input')}
         />
         <div className="grid gap-4 sm:grid-cols-2">
