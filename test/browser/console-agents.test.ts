@@ -181,6 +181,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
 
     await page.getByRole('button', { name: 'New memory' }).click();
     await dialog().getByLabel('Content').fill('Ada prefers short answers.');
+    await page.mouse.click(4, 4);
     await dialog().getByLabel('Tag').fill('preference');
     await isSound();
     await dialog().getByRole('button', { name: 'Add memory' }).click();

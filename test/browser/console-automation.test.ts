@@ -43,6 +43,17 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
   const button = (name: string | RegExp) => world.page.getByRole('button', { name });
   const dialog = () => world.page.getByRole('dialog');
   const row = (text: string | RegExp) => world.page.getByRole('row').filter({ hasText: text });
+  /** Closing what is shown once asks first; it stays as long as nobody says that they have it. */
+  async function keepsWhatIsShownOnce() {
+    const question = world.page.getByRole('alertdialog');
+    await world.page.keyboard.press('Escape');
+    await question.getByRole('button', { name: 'Go back' }).click();
+    await question.waitFor({ state: 'detached' });
+    await world.page.mouse.click(4, 4);
+    await question.getByRole('button', { name: 'Go back' }).click();
+    await question.waitFor({ state: 'detached' });
+    await button('I have copied it').waitFor();
+  }
   const told = (text: string) => world.page.getByText(text, { exact: true }).first().waitFor();
   const asked = async (method: string, path: string, body?: unknown) => {
     const { key, platform } = world;
@@ -81,6 +92,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await expect.poll(() => dialog().getByRole('listitem').count()).toBe(5);
       expect(await page.getByLabel('Input').inputValue()).toContain('"text"');
       expect(await faultsInBoth()).toEqual([]);
+      await page.mouse.click(4, 4);
       await button('Create schedule').click();
 
       await heading('At 06:30, Monday through Friday');
@@ -97,6 +109,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
 
       await page.getByText('has "FOO" in the field day of week').waitFor();
       await page.getByText('The next five runs appear here').waitFor();
+      await page.keyboard.press('Escape');
+      await dialog().waitFor({ state: 'detached' });
     });
 
     test('disables and enables one in the list, and runs it at once', async () => {
@@ -160,6 +174,13 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await button('More').click();
       await page.getByRole('menuitem', { name: 'Edit' }).click();
       await page.getByLabel('Cron expression').fill('0 6 1 1 *');
+      const input = async () => JSON.parse(await page.getByLabel('Input').inputValue());
+      await page.getByLabel('Skill').selectOption('util/v1.0/wait');
+      await expect.poll(input).toEqual({ ms: 5 });
+      await page.getByLabel('Input').fill('{"ms": 7}');
+      await page.getByLabel('Skill').selectOption('text/v1.0/word-count');
+      expect(await input()).toEqual({ ms: 7 });
+      await page.getByLabel('Skill').selectOption('util/v1.0/wait');
       await button('Save').click();
       await heading(/At 06:00/);
       await button('More').click();
@@ -183,8 +204,10 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await button('Create webhook').click();
       await page.getByText(/^whsec_/).waitFor();
       expect(await faultsInBoth()).toEqual([]);
-      await button('Done').click();
+      await keepsWhatIsShownOnce();
+      await button('I have copied it').click();
       await heading(/\/made$/);
+      await page.getByText('untried').waitFor();
       expect(await page.getByText(/whsec_/).count()).toBe(0);
       await button('Send test').click();
       await receiver.receivedWhere(({ path }) => path === '/made');
@@ -226,6 +249,10 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await dialog().getByRole('button', { name: 'Rotate secret' }).click();
 
       await page.getByText(/^whsec_[A-Za-z0-9+/]{43}=$/).waitFor();
+      await keepsWhatIsShownOnce();
+      await button('I have copied it').click();
+      await dialog().waitFor({ state: 'detached' });
+      expect(await page.content()).not.toContain('whsec_');
     });
 
     test('deactivates one once it has asked, reactivates and deletes it', async () => {
@@ -263,10 +290,13 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
         .getByText(/^http.*\/trg_/)
         .first()
         .textContent()) as string;
-      await button('Done').click();
+      await keepsWhatIsShownOnce();
+      await button('I have copied it').click();
       await heading('Contact form');
       expect(await page.getByText(/trg_/).count()).toBe(0);
       await page.getByText(/api\/webhooks\/agent\/TOKEN/).waitFor();
+      await page.getByText('-d @event.json').waitFor();
+      await page.getByText('what your sender sends').waitFor();
       await page.getByText('It has not been called yet').waitFor();
       for (const body of ['{"message": "Hello there"}', '{"subject": "none"}']) {
         await fetch(url ?? '', {
@@ -301,6 +331,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
         name: 'Tides',
         skill_category: 'util',
         skill_name: 'echo',
+        signing_secret: 'of-the-tides',
       });
       await world.open('/triggers');
 
@@ -312,6 +343,19 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await page.getByLabel('Calls per minute').fill('7');
       await button('Save').click();
       await page.getByText('7 calls per minute').waitFor();
+      await page.getByText('Calls have to be signed').waitFor();
+      await button('Edit').click();
+      await page.getByLabel('Calls per minute').fill('many');
+      await button('Save').click();
+      await expect
+        .poll(() => page.getByLabel('Calls per minute').getAttribute('aria-invalid'))
+        .toBe('true');
+      await page.getByLabel('Calls per minute').fill('');
+      await page.getByLabel('Remove it').check();
+      expect(await faultsInBoth()).toEqual([]);
+      await button('Save').click();
+      await page.getByText('60 calls per minute').waitFor();
+      await page.getByText('Not asked for').waitFor();
       await button('More').click();
       await page.getByRole('menuitem', { name: 'Delete' }).click();
       await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).click();

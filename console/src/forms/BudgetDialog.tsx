@@ -34,6 +34,7 @@ export function BudgetDialog({
   return (
     <Dialog
       open
+      isForm
       onClose={onClose}
       title="Budget"
       description="When it is used up, jobs fail with budget_exceeded before their next call of a model."

@@ -30,11 +30,13 @@ export function CredentialDialog({
     done: `The credentials of ${provider} are stored`,
     changes: [['credentials']],
     quiet: true,
+    isSecret: true,
   });
   const { error } = save;
   return (
     <Dialog
       open
+      isForm
       onClose={onClose}
       title={credential === null ? 'Add credentials' : `Replace the credentials of ${provider}`}
       description={`Agents of ${organizationId} use them within a second.`}

@@ -41,6 +41,7 @@ export function MemoryDialog({
   return (
     <Dialog
       open
+      isForm
       onClose={onClose}
       title={memory === null ? 'New memory' : 'Edit memory'}
       description={

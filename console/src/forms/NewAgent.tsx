@@ -33,6 +33,7 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
   return (
     <Dialog
       open
+      isForm
       onClose={onClose}
       title="New agent"
       description="A name that jobs run under, and, with instructions and a model, one that thinks."

@@ -1,6 +1,5 @@
 import { useState } from 'react';
 import { createApiKey } from '../api/api-keys.ts';
-import type { Schema } from '../api/client.ts';
 import { useSession } from '../shell/session.ts';
 import { Dialog } from '../ui/Dialog.tsx';
 import { Field, Input, issueOf } from '../ui/Field.tsx';
@@ -21,11 +20,10 @@ export function NewApiKey({ onClose }: { onClose: () => void }) {
   const [scopes, setScopes] = useState<readonly string[]>([]);
   const [limit, setLimit] = useState('');
   const [expires, setExpires] = useState('');
-  const [issued, setIssued] = useState<Schema<'IssuedApiKey'> | null>(null);
   const create = useAct({
-    act: async () => {
+    act: () => {
       const rate = numberOf(limit);
-      const key = await createApiKey({
+      return createApiKey({
         client_name: name,
         scopes: [...scopes],
         ...(organization !== '' && { organization_id: organization }),
@@ -33,17 +31,24 @@ export function NewApiKey({ onClose }: { onClose: () => void }) {
         // The end of the day that was chosen, everywhere on earth the same.
         ...(expires !== '' && { expires_at: `${expires}T23:59:59.999Z` }),
       });
-      setIssued(key);
     },
     // A new organization can be entered from now on.
     changes: [['api-keys'], ['session']],
     quiet: true,
+    isSecret: true,
   });
   const { error } = create;
-  if (issued !== null) return <IssuedKey issued={issued} onClose={onClose} />;
+  if (create.isSuccess) {
+    const leave = () => {
+      create.reset();
+      onClose();
+    };
+    return <IssuedKey issued={create.data} onClose={leave} />;
+  }
   return (
     <Dialog
       open
+      isForm
       onClose={onClose}
       title="New API key"
       description="For a program, or somebody, that is to use the platform."

@@ -1,6 +1,5 @@
 import { useState } from 'react';
 import { changeWebhook } from '../api/webhooks.ts';
-import { Button } from '../ui/Button.tsx';
 import { Dialog } from '../ui/Dialog.tsx';
 import { Field, Input, issueOf } from '../ui/Field.tsx';
 import { SecretOnce } from '../ui/SecretOnce.tsx';
@@ -11,7 +10,6 @@ import { FormFrame } from './FormFrame.tsx';
 /** Gives a webhook another secret, and shows it once. */
 export function RotateSecret({ webhookId, onClose }: { webhookId: string; onClose: () => void }) {
   const [own, setOwn] = useState('');
-  const [rotated, setRotated] = useState<string | null>(null);
   const rotating = useAct({
     async act() {
       const secret = own === '' ? newSecret() : own;
@@ -21,26 +19,30 @@ export function RotateSecret({ webhookId, onClose }: { webhookId: string; onClos
     done: 'The secret is rotated',
     changes: [['webhooks']],
     quiet: true,
+    isSecret: true,
   });
-  if (rotated !== null) {
+  if (rotating.isSuccess) {
     return (
-      <Dialog open onClose={onClose} title="The secret is rotated">
-        <SecretOnce label="New signing secret" value={rotated}>
-          <p className="text-[13px] leading-relaxed text-muted">
-            It signs from the next attempt on, waiting retries included. Give it to the receiver.
-          </p>
-        </SecretOnce>
-        <div className="mt-5 flex justify-end">
-          <Button look="primary" onClick={onClose}>
-            Done
-          </Button>
-        </div>
-      </Dialog>
+      <SecretOnce
+        title="The secret is rotated"
+        label="New signing secret"
+        value={rotating.data}
+        lost="Without it, you can only rotate the secret once more."
+        onClose={() => {
+          rotating.reset();
+          onClose();
+        }}
+      >
+        <p className="text-[13px] leading-relaxed text-muted">
+          It signs from the next attempt on, waiting retries included. Give it to the receiver.
+        </p>
+      </SecretOnce>
     );
   }
   return (
     <Dialog
       open
+      isForm
       onClose={onClose}
       title="Rotate the secret"
       description="The old one signs nothing any more: a receiver that does not know the new one refuses what comes."
@@ -50,7 +52,7 @@ export function RotateSecret({ webhookId, onClose }: { webhookId: string; onClos
         busy={rotating.isPending}
         error={rotating.error}
         fields={['secret']}
-        onSubmit={() => rotating.mutate(undefined, { onSuccess: setRotated })}
+        onSubmit={() => rotating.mutate()}
         onCancel={onClose}
       >
         <Field

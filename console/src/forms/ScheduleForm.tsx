@@ -14,8 +14,8 @@ import { Field, Input, issueOf } from '../ui/Field.tsx';
 import { AgentField, SkillField, skillNameOf, skillPath } from '../ui/Pickers.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
-import { jsonText, ObjectField, parseObject } from './ObjectField.tsx';
-import { useExample } from './useExample.ts';
+import { ObjectField, parseObject } from './ObjectField.tsx';
+import { useInput } from './useInput.ts';
 import { useSettled } from './useSettled.ts';
 
 const shown = ['agent_id', 'skill_category', 'skill_name', 'skill_version', 'cron_expression'];
@@ -40,12 +40,9 @@ export function ScheduleForm({
   const [agentId, setAgentId] = useState(schedule?.agent_id ?? 'default');
   const [skill, setSkill] = useState(schedule ? skillPath(schedule) : '');
   const [cron, setCron] = useState(schedule?.cron_expression ?? '0 9 * * MON-FRI');
-  const [input, setInput] = useState(schedule && jsonText(schedule.input));
+  const input = useInput(skill, schedule?.input);
   const [inputIssue, setInputIssue] = useState<string>();
   const [skillIssue, setSkillIssue] = useState<string>();
-  const example = useExample(skill);
-  // Until somebody writes one, what the skill gives as an example.
-  const written = input ?? jsonText(example ?? {});
   const settled = useSettled(cron);
   const preview = useQuery(cronPreviewQuery(settled));
   const saving = useAct({
@@ -65,7 +62,7 @@ export function ScheduleForm({
     quiet: true,
   });
   function submit() {
-    const { value, issue } = parseObject(written);
+    const { value, issue } = parseObject(input.text);
     setInputIssue(issue);
     setSkillIssue(skill === '' ? 'Choose what it runs' : undefined);
     if (value === undefined || skill === '') return;
@@ -83,6 +80,7 @@ export function ScheduleForm({
   return (
     <Dialog
       open
+      isForm
       onClose={onClose}
       wide
       title={schedule ? 'Edit schedule' : 'New schedule'}
@@ -99,7 +97,10 @@ export function ScheduleForm({
         <div className="grid gap-4 sm:grid-cols-2">
           <SkillField
             value={skill}
-            onValue={setSkill}
+            onValue={(next) => {
+              input.leaveSkill();
+              setSkill(next);
+            }}
             error={
               skillIssue ??
               issueOf(saving.error, 'skill_category') ??
@@ -155,8 +156,8 @@ export function ScheduleForm({
         <ObjectField
           label="Input"
           hint="What each run is given, as a JSON object."
-          value={written}
-          onValue={setInput}
+          value={input.text}
+          onValue={input.write}
           error={inputIssue ?? issueOf(saving.error, 'input')}
         />
       </FormFrame>

@@ -5,22 +5,25 @@ import {
   createTrigger,
   type Trigger,
 } from '../api/triggers.ts';
-import { callUrl, curlOf, sampleBody } from '../triggers/curl.ts';
-import { Button } from '../ui/Button.tsx';
-import { Code } from '../ui/Code.tsx';
+import { CallCommand } from '../triggers/CallCommand.tsx';
+import { callUrl } from '../triggers/curl.ts';
 import { Dialog } from '../ui/Dialog.tsx';
 import { Field, Input, issueOf, TextArea } from '../ui/Field.tsx';
 import { AgentField, SkillField, skillNameOf, skillPath } from '../ui/Pickers.tsx';
 import { SecretOnce } from '../ui/SecretOnce.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
+import { numberOf } from './numbers.ts';
 import { jsonText, ObjectField, parseObject } from './ObjectField.tsx';
-import { useExample } from './useExample.ts';
+import { useInput } from './useInput.ts';
 
 const shown = [
   ...['name', 'agent_id', 'skill_category', 'skill_name', 'skill_version'],
   ...['mapping', 'input', 'rate_limit', 'signing_secret'],
 ];
+
+const usualLimit = 60;
+const nothing = jsonText({});
 
 /** Makes a trigger and shows its url, once; or changes the one that is given. */
 export function TriggerForm({
@@ -36,21 +39,22 @@ export function TriggerForm({
   const [agentId, setAgentId] = useState(trigger?.agent_id ?? 'default');
   const [skill, setSkill] = useState(trigger ? skillPath(trigger) : 'agent/v1.0/handle-event');
   const [mapping, setMapping] = useState(trigger?.mapping ?? '');
-  const [input, setInput] = useState(jsonText(trigger?.input ?? {}));
+  const input = useInput(skill, trigger?.input ?? {});
   const [limit, setLimit] = useState(String(trigger?.rate_limit ?? ''));
   const [secret, setSecret] = useState('');
+  const [isUnsigned, setUnsigned] = useState(false);
   const [inputIssue, setInputIssue] = useState<string>();
-  const [made, setMade] = useState<CreatedTrigger | null>(null);
   const saving = useAct({
     async act(value: Record<string, unknown>) {
+      const rate = numberOf(limit) ?? usualLimit;
       const fields = {
         name,
         agent_id: agentId,
         ...skillNameOf(skill),
         mapping: mapping.trim() === '' ? null : mapping,
         input: value,
-        ...(limit === '' ? {} : { rate_limit: Number(limit) }),
-        ...(secret === '' ? {} : { signing_secret: secret }),
+        rate_limit: rate,
+        ...(isUnsigned ? { signing_secret: null } : secret !== '' && { signing_secret: secret }),
       };
       if (!trigger) return createTrigger(fields);
       await changeTrigger(trigger.id, fields);
@@ -59,20 +63,21 @@ export function TriggerForm({
     done: trigger ? 'The trigger is changed' : 'The trigger is made',
     changes: [['triggers']],
     quiet: true,
+    isSecret: true,
   });
   function submit() {
-    const { value, issue } = parseObject(input);
+    const { value, issue } = parseObject(input.text);
     setInputIssue(issue);
     if (value === undefined) return;
-    saving.mutate(value, {
-      onSuccess: (created) => (created === null ? onClose() : setMade(created)),
-    });
+    saving.mutate(value, { onSuccess: (created) => created === null && onClose() });
   }
-  if (made !== null) {
+  const made = saving.data;
+  if (made) {
     return (
       <Made
         trigger={made}
         onClose={() => {
+          saving.reset();
           onClose();
           onMade?.(made.id);
         }}
@@ -83,6 +88,7 @@ export function TriggerForm({
   return (
     <Dialog
       open
+      isForm
       onClose={onClose}
       wide
       title={trigger ? 'Edit trigger' : 'New trigger'}
@@ -113,7 +119,11 @@ export function TriggerForm({
         <div className="grid gap-4 sm:grid-cols-2">
           <SkillField
             value={skill}
-            onValue={setSkill}
+            onValue={(next) => {
+              // An empty one is no example: what a call brings is the input.
+              if (input.text !== nothing) input.leaveSkill();
+              setSkill(next);
+            }}
             error={
               issueOf(error, 'skill_category') ??
               issueOf(error, 'skill_name') ??
@@ -150,8 +160,8 @@ export function TriggerForm({
           label="Input"
           hint="Lies under what the mapping gives, field by field."
           rows={3}
-          value={input}
-          onValue={setInput}
+          value={input.text}
+          onValue={input.write}
           error={inputIssue ?? issueOf(error, 'input')}
         />
         <div className="grid gap-4 sm:grid-cols-2">
@@ -159,40 +169,54 @@ export function TriggerForm({
             label="Calls per minute"
             optional
             error={issueOf(error, 'rate_limit')}
-            hint="What comes beyond is refused."
+            hint={`What comes beyond is refused. Empty is ${usualLimit}.`}
           >
             {(control) => (
               <Input
                 {...control}
-                type="number"
                 inputMode="numeric"
-                placeholder="60"
+                className="text-right tabular-nums"
+                placeholder={String(usualLimit)}
                 value={limit}
                 onChange={(event) => setLimit(event.target.value)}
               />
             )}
           </Field>
-          <Field
-            label="Signing secret"
-            optional
-            error={issueOf(error, 'signing_secret')}
-            hint={
-              trigger?.has_signing_secret
-                ? 'Leave it empty to keep the one it has.'
-                : 'With one, calls that are not signed with it are refused.'
-            }
-          >
-            {(control) => (
-              <Input
-                {...control}
-                className="font-mono"
-                autoComplete="off"
-                spellCheck={false}
-                value={secret}
-                onChange={(event) => setSecret(event.target.value)}
-              />
+          <div className="flex flex-col gap-2">
+            <Field
+              label="Signing secret"
+              optional
+              error={issueOf(error, 'signing_secret')}
+              hint={
+                trigger?.has_signing_secret
+                  ? 'Leave it empty to keep the one it has.'
+                  : 'With one, calls that are not signed with it are refused.'
+              }
+            >
+              {(control) => (
+                <Input
+                  {...control}
+                  className="font-mono"
+                  autoComplete="off"
+                  spellCheck={false}
+                  disabled={isUnsigned}
+                  value={isUnsigned ? '' : secret}
+                  onChange={(event) => setSecret(event.target.value)}
+                />
+              )}
+            </Field>
+            {trigger?.has_signing_secret && (
+              <label className="flex cursor-pointer items-center gap-2.5 text-[13px]">
+                <input
+                  type="checkbox"
+                  className="size-4 shrink-0 accent-accent"
+                  checked={isUnsigned}
+                  onChange={({ target }) => setUnsigned(target.checked)}
+                />
+                Remove it: calls need no signature
+              </label>
             )}
-          </Field>
+          </div>
         </div>
       </FormFrame>
     </Dialog>
@@ -201,26 +225,24 @@ export function TriggerForm({
 
 function Made({ trigger, onClose }: { trigger: CreatedTrigger; onClose: () => void }) {
   const url = callUrl(trigger.url);
-  const example = useExample(skillPath(trigger));
   return (
-    <Dialog open onClose={onClose} wide title="The trigger is made" description={trigger.name}>
-      <div className="flex flex-col gap-4">
-        <SecretOnce label="URL" value={url}>
-          <p className="text-[13px] leading-relaxed text-muted">
-            Whoever knows it may call the trigger, so keep it as you keep a key. Once it is lost,
-            make a new trigger.
-          </p>
-        </SecretOnce>
-        <div>
-          <p className="mb-1.5 text-[13px] font-medium">Try it</p>
-          <Code text={curlOf(trigger, url, sampleBody(trigger, example))} label="Command" />
-        </div>
+    <SecretOnce
+      title="The trigger is made"
+      description={trigger.name}
+      wide
+      label="URL"
+      value={url}
+      lost="Without it, you can only make another trigger."
+      onClose={onClose}
+    >
+      <p className="text-[13px] leading-relaxed text-muted">
+        Whoever knows it may call the trigger, so keep it as you keep a key. Once it is lost, make a
+        new trigger.
+      </p>
+      <div>
+        <p className="mb-1.5 text-[13px] font-medium">Try it</p>
+        <CallCommand trigger={trigger} url={url} />
       </div>
-      <div className="mt-5 flex justify-end">
-        <Button look="primary" onClick={onClose}>
-          Done
-        </Button>
-      </div>
-    </Dialog>
+    </SecretOnce>
   );
 }

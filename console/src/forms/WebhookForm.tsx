@@ -1,6 +1,5 @@
 import { useState } from 'react';
 import { changeWebhook, createWebhook, type EventType, type Webhook } from '../api/webhooks.ts';
-import { Button } from '../ui/Button.tsx';
 import { Dialog } from '../ui/Dialog.tsx';
 import { Field, Input, issueOf } from '../ui/Field.tsx';
 import { AgentField } from '../ui/Pickers.tsx';
@@ -25,7 +24,6 @@ export function WebhookForm({
     webhook?.events ?? ['skill.completed', 'skill.failed'],
   );
   const [secret, setSecret] = useState('');
-  const [made, setMade] = useState<{ id: string; secret: string } | null>(null);
   const saving = useAct({
     async act() {
       if (webhook) {
@@ -38,36 +36,37 @@ export function WebhookForm({
     done: webhook ? 'The webhook is changed' : 'The webhook is made',
     changes: [['webhooks']],
     quiet: true,
+    isSecret: true,
   });
   const submit = () =>
-    saving.mutate(undefined, {
-      onSuccess: (created) => (created === null ? onClose() : setMade(created)),
-    });
-  if (made !== null) {
-    const leave = () => {
-      onClose();
-      onMade?.(made.id);
-    };
+    saving.mutate(undefined, { onSuccess: (created) => created === null && onClose() });
+  const made = saving.data;
+  if (made) {
     return (
-      <Dialog open onClose={leave} title="The webhook is made" description={url}>
-        <SecretOnce label="Signing secret" value={made.secret}>
-          <p className="text-[13px] leading-relaxed text-muted">
-            Give it to the receiver, which checks with it that a delivery comes from here. If it is
-            lost, rotate the secret on the page of the webhook.
-          </p>
-        </SecretOnce>
-        <div className="mt-5 flex justify-end">
-          <Button look="primary" onClick={leave}>
-            Done
-          </Button>
-        </div>
-      </Dialog>
+      <SecretOnce
+        title="The webhook is made"
+        description={url}
+        label="Signing secret"
+        value={made.secret}
+        lost="Without it, you can only rotate the secret of the webhook."
+        onClose={() => {
+          saving.reset();
+          onClose();
+          onMade?.(made.id);
+        }}
+      >
+        <p className="text-[13px] leading-relaxed text-muted">
+          Give it to the receiver, which checks with it that a delivery comes from here. If it is
+          lost, rotate the secret on the page of the webhook.
+        </p>
+      </SecretOnce>
     );
   }
   const { error } = saving;
   return (
     <Dialog
       open
+      isForm
       onClose={onClose}
       title={webhook ? 'Edit webhook' : 'New webhook'}
       description="An https endpoint of yours that is told what happens to an agent."

@@ -4,9 +4,9 @@ import { Pencil, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { changeTrigger, deleteTrigger, type Trigger, triggerQuery } from '../api/triggers.ts';
 import { TriggerForm } from '../forms/TriggerForm.tsx';
-import { useExample } from '../forms/useExample.ts';
+import { CallCommand } from '../triggers/CallCommand.tsx';
 import { CallsTable } from '../triggers/CallsTable.tsx';
-import { curlOf, sampleBody, unknownToken, urlShape } from '../triggers/curl.ts';
+import { unknownToken, urlShape } from '../triggers/curl.ts';
 import { Button } from '../ui/Button.tsx';
 import { Code, Json } from '../ui/Code.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
@@ -115,10 +115,9 @@ function What({ trigger }: { trigger: Trigger }) {
 }
 
 function How({ trigger }: { trigger: Trigger }) {
-  const example = useExample(skillPath(trigger));
   return (
     <div className="flex flex-col gap-3">
-      <Code text={curlOf(trigger, urlShape(), sampleBody(trigger, example))} label="Command" />
+      <CallCommand trigger={trigger} url={urlShape()} />
       <p className="text-[13px] leading-relaxed text-muted">
         <code className="font-mono text-ink">{unknownToken}</code> stands for the token, which was
         shown when the trigger was made and cannot be shown again. If it is lost or has become

@@ -1,9 +1,8 @@
+import { quoted } from '../ui/quoted.ts';
+
 /** The longest wait that the platform grants. */
 const waitSeconds = 60;
 const agentByDefault = 'default';
-
-/** A text within single quotes, as a shell reads it. */
-const quoted = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 /** The command that does what the form does, and waits for the end. */
 export function curlOf(path: string, agentId: string, input: unknown): string {

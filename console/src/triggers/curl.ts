@@ -1,5 +1,6 @@
 /** The command that calls a trigger. */
 import type { Trigger } from '../api/triggers.ts';
+import { quoted } from '../ui/quoted.ts';
 
 /** Where calls go, as this browser reaches the platform; `path` ends with the token. */
 export const callUrl = (path: string): string =>
@@ -7,26 +8,30 @@ export const callUrl = (path: string): string =>
 
 /** What stands for a token that nobody can show again. */
 export const unknownToken = 'TOKEN';
+/** Where a call lies that goes through a mapping. */
+export const eventFile = 'event.json';
+
 export const urlShape = (): string => callUrl(`/api/webhooks/agent/${unknownToken}`);
 
-/** Within single quotes of a shell. */
-const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
-
+/**
+ * Without a mapping the body of a call is the input, so the skill's example is sent. What a mapping
+ * reads nobody can tell: that lies in a file.
+ */
 export function curlOf(
-  { has_signing_secret }: Pick<Trigger, 'has_signing_secret'>,
+  { has_signing_secret, mapping }: Pick<Trigger, 'has_signing_secret' | 'mapping'>,
   url: string,
-  body: unknown,
+  example: unknown,
 ): string {
-  const json = quoted(JSON.stringify(body));
+  const json = mapping === null ? quoted(JSON.stringify(example ?? {})) : null;
   if (!has_signing_secret) {
     return [
       `curl -i ${quoted(url)} \\`,
       `  -H 'content-type: application/json' \\`,
-      `  -d ${json}`,
+      `  -d ${json ?? `@${eventFile}`}`,
     ].join('\n');
   }
   return [
-    `BODY=${json}`,
+    `BODY=${json ?? `$(cat ${eventFile})`}`,
     `SIGNATURE=$(printf %s "$BODY" | openssl dgst -sha256 -hmac "$SECRET" | sed 's/.* //')`,
     `curl -i ${quoted(url)} \\`,
     `  -H 'content-type: application/json' \\`,
@@ -34,7 +39,3 @@ export function curlOf(
     `  -d "$BODY"`,
   ].join('\n');
 }
-
-/** What to try a trigger with: without a mapping the body is the input, with one nobody can tell. */
-export const sampleBody = ({ mapping }: Pick<Trigger, 'mapping'>, example: unknown): unknown =>
-  mapping === null ? (example ?? {}) : {};

@@ -12,13 +12,14 @@ const backdrop =
 const popup =
   'fixed top-[8vh] left-1/2 z-50 flex max-h-[84vh] w-[calc(100vw-2rem)] -translate-x-1/2 flex-col rounded-xl border bg-surface shadow-high transition data-ending-style:scale-98 data-ending-style:opacity-0 data-starting-style:scale-98 data-starting-style:opacity-0';
 
-/** A window over the page, for one thing to do. Escape and a click beside it close it. */
+/** A window over the page, for one thing to do. Escape closes it, and a click beside it unless it holds a form. */
 export function Dialog({
   open,
   onClose,
   title,
   description,
   wide = false,
+  isForm = false,
   children,
 }: {
   open: boolean;
@@ -26,10 +27,16 @@ export function Dialog({
   title: string;
   description?: ReactNode;
   wide?: boolean;
+  /** What somebody has filled in is not lost by a click beside it. */
+  isForm?: boolean;
   children: ReactNode;
 }) {
   return (
-    <Base.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()}>
+    <Base.Root
+      open={open}
+      onOpenChange={(isOpen) => !isOpen && onClose()}
+      disablePointerDismissal={isForm}
+    >
       <Base.Portal>
         <Base.Backdrop className={backdrop} />
         <Base.Popup className={classes(popup, wide ? 'max-w-3xl' : 'max-w-lg')}>

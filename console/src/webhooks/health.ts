@@ -41,8 +41,8 @@ export function healthOf(webhook: Webhook, latest: readonly WebhookDelivery[] = 
   }
   if (last_delivery_at === null) {
     return {
-      label: 'ok',
-      tone: 'good',
+      label: 'untried',
+      tone: 'neutral',
       words: 'Nothing has been sent yet. Send a test to see whether it arrives.',
     };
   }
