@@ -1,5 +1,5 @@
 /** What a job did from when to when, from its status events, its row and its steps. No I/O. */
-import type { Job, JobStep } from '../api/jobs.ts';
+import { hasEnded, type Job, type JobStep } from '../api/jobs.ts';
 import type { JobEvent } from '../api/stream.ts';
 import type { Tone } from '../ui/Status.tsx';
 import { durationText } from '../ui/Time.tsx';
@@ -47,8 +47,6 @@ function statusesOf(job: Job, events: readonly JobEvent[]): StatusData[] {
   ];
 }
 
-const isFinal = (status: string) => status !== 'queued' && status !== 'active';
-
 export function spansOf(
   job: Job,
   events: readonly JobEvent[],
@@ -85,7 +83,7 @@ export function spansOf(
         from,
         to,
         tone: 'neutral',
-        outcome: next === undefined ? 'waiting' : isFinal(next.status) ? 'ended' : 'taken up',
+        outcome: next === undefined ? 'waiting' : hasEnded(next) ? 'ended' : 'taken up',
         error: null,
         ...(dueAt > from && { dueAt }),
       });
