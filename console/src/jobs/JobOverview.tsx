@@ -22,7 +22,7 @@ export function JobOverview({
 }) {
   return (
     <div className="flex flex-col gap-5">
-      {job.error && <ErrorWords error={job.error} />}
+      {job.error && job.status !== 'cancelled' && <ErrorWords error={job.error} />}
       <Section title="Timeline" flush>
         <Timeline spans={spansOf(job, events, steps)} events={events} />
       </Section>

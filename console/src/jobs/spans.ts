@@ -91,7 +91,7 @@ export function spansOf(
       const { tone } = outcomes[status] ?? { tone: 'neutral' as const };
       spans.push({
         ...mark('settled', wordOf[status] ?? status, from, tone),
-        error: error ?? null,
+        error: faultOf(status, error),
       });
     }
   }
@@ -112,13 +112,17 @@ const outcomes: Record<string, { tone: Tone }> = {
   cancelled: { tone: 'neutral' },
 };
 
+/** That somebody cancelled it is nothing that went wrong. */
+const faultOf = (status: string, error: Failure | null | undefined): Failure | null =>
+  status === 'cancelled' ? null : (error ?? null);
+
 function mark(kind: Span['kind'], label: string, at: number, tone: Tone): Span {
   return { key: kind, kind, label, from: at, to: at, tone, outcome: '', error: null };
 }
 
 function endOfAttempt(next: StatusData | undefined): Pick<Span, 'tone' | 'outcome' | 'error'> {
   if (next === undefined) return { tone: 'busy', outcome: 'running', error: null };
-  const error = next.error ?? null;
+  const error = faultOf(next.status, next.error);
   if (next.status === 'queued' && error === null) {
     return { tone: 'neutral', outcome: 'given back, does not count', error };
   }
