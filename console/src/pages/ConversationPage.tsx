@@ -12,6 +12,7 @@ import { liveMs } from '../api/queries.ts';
 import { LiveAnswer } from '../conversations/LiveAnswer.tsx';
 import { Transcript } from '../conversations/Transcript.tsx';
 import { JobsTable } from '../jobs/JobsTable.tsx';
+import { sourceText } from '../jobs/words.ts';
 import { ButtonLink } from '../ui/Button.tsx';
 import { Id } from '../ui/Id.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
@@ -59,7 +60,7 @@ export function ConversationPage() {
                   </Link>,
                 ],
                 ['User', user_id],
-                ['Trigger', trigger_type],
+                ['Source', sourceText(trigger_type)],
                 ['Started', <Time key="started" value={created_at} />],
                 ['Changed', <Time key="changed" value={updated_at} />],
                 [
