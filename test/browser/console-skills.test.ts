@@ -102,9 +102,11 @@ describe.skipIf(!(await isInstalled('Chromium')))('skills in the console', () =>
 
     await run();
     await outcome('active');
-    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+    await page.getByRole('button', { name: 'Cancel the job' }).click();
 
     await outcome('cancelled');
+    expect(await page.getByText('The job was cancelled').count()).toBe(0);
   });
 
   test('lists, choices and entries of any name are filled in without JSON', async () => {

@@ -23,11 +23,12 @@ export const conversationQuery = (id: string) =>
   });
 
 /**
- * `page` counts from 1. `status` is the conversation's: when that has changed, there is more to read.
+ * `page` counts from 1. `updatedAt` is the conversation's: when that has changed, there may be more to
+ * read, even if its status is what it was.
  */
-export const messagesQuery = (id: string, page: number, status: string) =>
+export const messagesQuery = (id: string, page: number, updatedAt: string) =>
   queryOptions({
-    queryKey: ['conversations', id, 'messages', page, status],
+    queryKey: ['conversations', id, 'messages', page, updatedAt],
     queryFn: () =>
       listed(
         api.GET('/api/conversations/{id}/messages', {
@@ -41,9 +42,9 @@ export const messagesQuery = (id: string, page: number, status: string) =>
   });
 
 /** As `messagesQuery`. */
-export const tokenUsageQuery = (id: string, status: string) =>
+export const tokenUsageQuery = (id: string, updatedAt: string) =>
   queryOptions({
-    queryKey: ['conversations', id, 'token-usage', status],
+    queryKey: ['conversations', id, 'token-usage', updatedAt],
     queryFn: () =>
       body(api.GET('/api/conversations/{id}/token-usage', { params: { path: { id } } })),
     placeholderData: keepPreviousData,

@@ -14,7 +14,7 @@ const most = 200;
 /** Jobs within a time are counted no further. */
 export const boundedTotalMax = 10_000;
 
-export const hasEnded = ({ status }: Pick<Job, 'status'>): boolean =>
+export const hasEnded = ({ status }: { readonly status: string }): boolean =>
   status !== 'queued' && status !== 'active';
 
 /** `withinMs` asks for jobs that are no older than that, whenever it is asked. */

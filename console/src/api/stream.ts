@@ -1,10 +1,14 @@
 /**
  * Follows a job as it happens: its server-sent events, from the first one, each once. A stream that
- * breaks off is taken up again after the last event that came.
+ * breaks off is taken up again after the last event that came. A page that is not seen holds none:
+ * a browser has only some connections to a host, and all its pages share them.
  */
+import { useQueryClient } from '@tanstack/react-query';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { useEffect, useState } from 'react';
-import { ApiError, consoleHeader } from './client.ts';
+import { consoleHeader } from './client.ts';
+import { hasEnded } from './jobs.ts';
+import { sessionQuery } from './session.ts';
 
 /** `data` as the API documents it for each type. */
 export interface JobEvent {
@@ -16,11 +20,10 @@ export interface JobEvent {
 /** Kept in the page; of a run that says more, the oldest are left out, but for its states. */
 const eventsMax = 5_000;
 const againMs = 1_000;
-
-const ends = ['completed', 'failed', 'cancelled'];
+const againMaxMs = 30_000;
 
 const isEnd = ({ type, data }: JobEvent) =>
-  type === 'status' && ends.includes(String(data['status']));
+  type === 'status' && hasEnded({ status: String(data['status']) });
 
 function kept(events: readonly JobEvent[]): readonly JobEvent[] {
   const surplus = events.length - eventsMax;
@@ -28,39 +31,85 @@ function kept(events: readonly JobEvent[]): readonly JobEvent[] {
   return events.filter(({ type }, i) => i >= surplus || type === 'status');
 }
 
+/** Resolves once the page is seen; at once, if it is. */
+const seen = (leaving: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    const over = new AbortController();
+    const signal = AbortSignal.any([leaving, over.signal]);
+    const look = () => {
+      if (document.hidden) return;
+      over.abort();
+      resolve();
+    };
+    document.addEventListener('visibilitychange', look, { signal });
+    look();
+  });
+
+/** Aborts when the page is no longer seen. `leaving` ends the looking. */
+function unseen(leaving: AbortSignal): AbortSignal {
+  const hidden = new AbortController();
+  document.addEventListener('visibilitychange', () => document.hidden && hidden.abort(), {
+    signal: AbortSignal.any([leaving, hidden.signal]),
+  });
+  return hidden.signal;
+}
+
+/** How long the platform asks to be left alone. */
+function asked({ headers }: Response): number {
+  const seconds = Number(headers.get('retry-after'));
+  return Number.isFinite(seconds) ? seconds * 1_000 : 0;
+}
+
+async function* eventsOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<JobEvent> {
+  const reader = stream
+    .pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>)
+    .pipeThrough(new EventSourceParserStream())
+    .getReader();
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    const { id = '', event: type = 'message', data } = read.value;
+    yield { id, type, data: JSON.parse(data) as Record<string, unknown> };
+  }
+}
+
+/** Resolves with the status of a refusal that stays one; with nothing when the job has ended. */
 async function follow(
   jobId: string,
-  onEvents: (events: readonly JobEvent[]) => void,
-  signal: AbortSignal,
-): Promise<void> {
+  onEvent: (event: JobEvent) => void,
+  leaving: AbortSignal,
+): Promise<number | undefined> {
   let last: string | undefined;
-  while (!signal.aborted) {
+  let failures = 0;
+  while (!leaving.aborted) {
+    await seen(leaving);
+    const reading = new AbortController();
+    const hidden = unseen(AbortSignal.any([leaving, reading.signal]));
+    let pauseMs = 0;
     try {
       const response = await fetch(`/api/jobs/${jobId}/events`, {
         headers: { ...consoleHeader, ...(last === undefined ? {} : { 'last-event-id': last }) },
-        signal,
+        signal: AbortSignal.any([leaving, hidden]),
       });
-      if (!response.ok) throw new ApiError(response.status, await response.json());
-      if (response.body === null) return;
-      const reader = response.body
-        .pipeThrough(
-          new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>,
-        )
-        .pipeThrough(new EventSourceParserStream())
-        .getReader();
-      for (let read = await reader.read(); !read.done; read = await reader.read()) {
-        const { id = '', event: type = 'message', data } = read.value;
-        const event = { id, type, data: JSON.parse(data) as Record<string, unknown> };
-        last = id;
-        onEvents([event]);
-        if (isEnd(event)) return;
+      const { ok, status } = response;
+      if (!ok && status < 500 && status !== 429) return status;
+      pauseMs = asked(response);
+      if (!ok) throw new Error(`The platform answered ${status}`);
+      for await (const event of eventsOf(response.body ?? new ReadableStream())) {
+        last = event.id;
+        failures = 0;
+        onEvent(event);
+        if (isEnd(event)) return undefined;
       }
-    } catch (error) {
-      if (error instanceof ApiError && error.status < 500) return;
+    } catch {
+      // The process that was asked has stopped, or cannot be reached just now.
+    } finally {
+      reading.abort();
     }
-    // The process that was asked has stopped, or cannot be reached just now.
-    await new Promise((resolve) => setTimeout(resolve, againMs));
+    if (hidden.aborted) continue;
+    const backoffMs = Math.min(againMs * 2 ** failures, againMaxMs);
+    failures += 1;
+    await new Promise((resolve) => setTimeout(resolve, Math.max(pauseMs, backoffMs)));
   }
+  return undefined;
 }
 
 /** The events of a job so far, and those that come while the page is open. */
@@ -69,6 +118,7 @@ export function useJobEvents(jobId: string): readonly JobEvent[] {
     jobId,
     events: [],
   });
+  const client = useQueryClient();
   useEffect(() => {
     const leaving = new AbortController();
     // What comes together is drawn together: a run may say a thousand lines at once.
@@ -84,18 +134,22 @@ export function useJobEvents(jobId: string): readonly JobEvent[] {
       }));
     };
     setState({ jobId, events: [] });
-    void follow(
+    const following = follow(
       jobId,
-      (events) => {
-        waiting.push(...events);
+      (event) => {
+        waiting.push(event);
         frame ||= requestAnimationFrame(flush);
       },
       leaving.signal,
     );
+    // A session that is over leads to the page where one signs in.
+    void following.then((status) => {
+      if (status === 401) void client.invalidateQueries({ queryKey: sessionQuery.queryKey });
+    });
     return () => {
       leaving.abort();
       cancelAnimationFrame(frame);
     };
-  }, [jobId]);
+  }, [client, jobId]);
   return state.jobId === jobId ? state.events : [];
 }

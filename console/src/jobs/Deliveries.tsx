@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Send } from 'lucide-react';
-import { type JobDelivery, jobDeliveriesQuery } from '../api/jobs.ts';
+import { hasEnded, type Job, type JobDelivery, jobDeliveriesQuery } from '../api/jobs.ts';
 import { liveMs } from '../api/queries.ts';
 import { ButtonLink } from '../ui/Button.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
@@ -61,9 +61,22 @@ function Answer({ last }: { last: JobDelivery['attempts'][number] | undefined })
   return <Tag tone={last.status < 300 ? 'good' : 'bad'}>{last.status}</Tag>;
 }
 
+/** What comes of the end of a job is there some moments after it. */
+const momentsMs = 30_000;
+const unsettled = ['pending', 'delivering'];
+
+/** Whether more may be sent because of a job, or something is being sent. */
+const isLive = (job: Job, deliveries: readonly JobDelivery[]) =>
+  !hasEnded(job) ||
+  Date.parse(job.finished_at ?? '') + momentsMs > Date.now() ||
+  deliveries.some(({ status }) => unsettled.includes(status));
+
 /** What was sent to webhooks because of a job. */
-export function Deliveries({ jobId }: { jobId: string }) {
-  const deliveries = useQuery({ ...jobDeliveriesQuery(jobId), refetchInterval: liveMs });
+export function Deliveries({ job }: { job: Job }) {
+  const deliveries = useQuery({
+    ...jobDeliveriesQuery(job.job_id),
+    refetchInterval: ({ state }) => isLive(job, state.data?.data ?? []) && liveMs,
+  });
   return (
     <Section flush>
       <Loaded query={deliveries}>

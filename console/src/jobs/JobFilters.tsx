@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { agentsQuery } from '../api/agents.ts';
 import { skillsQuery } from '../api/skills.ts';
 import { FilterChip, FilterSelect, Filters } from '../ui/Filters.tsx';
+import { sourceOptions } from './words.ts';
 
 /** The words of the page's url that narrow the list down. */
 export interface JobSearch {
@@ -22,7 +23,6 @@ export const windows: Readonly<Record<string, { label: string; ms: number }>> = 
   '7d': { label: 'last 7 days', ms: 7 * 24 * hour },
 };
 const statuses = ['queued', 'active', 'completed', 'failed', 'cancelled'];
-const triggers = ['api', 'scheduled', 'webhook'];
 const plain = (values: readonly string[]) => values.map((value) => ({ value }));
 
 export function JobFilters({
@@ -58,10 +58,10 @@ export function JobFilters({
         options={agents.map(({ id }) => ({ value: id }))}
       />
       <FilterSelect
-        label="Trigger"
+        label="Source"
         value={search.trigger_type}
         onValue={(trigger_type) => onSearch({ trigger_type })}
-        options={plain(triggers)}
+        options={sourceOptions}
       />
       <FilterSelect
         label="Accepted"

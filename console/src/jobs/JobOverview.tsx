@@ -9,6 +9,7 @@ import { ErrorWords } from './ErrorWords.tsx';
 import { textOfStep } from './SpanDetails.tsx';
 import { spansOf } from './spans.ts';
 import { Timeline } from './Timeline.tsx';
+import { sourceText } from './words.ts';
 
 /** What a job was given, what it did when, and what came of it. */
 export function JobOverview({
@@ -22,7 +23,7 @@ export function JobOverview({
 }) {
   return (
     <div className="flex flex-col gap-5">
-      {job.error && <ErrorWords error={job.error} />}
+      {job.error && job.status !== 'cancelled' && <ErrorWords error={job.error} />}
       <Section title="Timeline" flush>
         <Timeline spans={spansOf(job, events, steps)} events={events} />
       </Section>
@@ -88,7 +89,7 @@ function Ids({ job }: { job: Job }) {
           </Link>,
         ],
         ['Queue', job.queue],
-        ['Trigger', job.trigger_type],
+        ['Source', sourceText(job.trigger_type)],
         ['Started by', job.user_id],
       ]}
     />

@@ -3,6 +3,7 @@ import { hasEnded, type JobListItem } from '../api/jobs.ts';
 import { Status } from '../ui/Status.tsx';
 import { aboveRowLink, type Column, rowLink, Table } from '../ui/Table.tsx';
 import { Duration, Time, useNow } from '../ui/Time.tsx';
+import { sourceText } from './words.ts';
 
 /** Jobs as rows that lead to them. `brief` is for pages that say elsewhere whose they are. */
 export function JobsTable({
@@ -24,7 +25,7 @@ export function JobsTable({
   );
 }
 
-const told = ['Agent', 'Trigger'];
+const told = ['Agent', 'Source'];
 
 const columns: readonly Column<JobListItem>[] = [
   { header: 'Status', cell: ({ status }) => <Status value={status} /> },
@@ -63,7 +64,11 @@ const columns: readonly Column<JobListItem>[] = [
       </Link>
     ),
   },
-  { header: 'Trigger', from: 'lg', cell: ({ trigger_type }) => trigger_type },
+  {
+    header: 'Source',
+    from: 'lg',
+    cell: ({ trigger_type }) => trigger_type && sourceText(trigger_type),
+  },
   {
     header: 'Attempt',
     from: 'md',

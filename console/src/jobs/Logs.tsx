@@ -29,13 +29,17 @@ export function Logs({
 }) {
   const box = useRef<HTMLDivElement>(null);
   const [isFollowing, setFollowing] = useState(isLive);
+  const [scrolls, setScrolls] = useState(false);
   const lines = isAlone
     ? joined(events.filter(({ type }) => shownAlone.includes(type)))
     : events.filter(({ type }) => shown.includes(type));
   const hasLogs = lines.some(({ type }) => type !== 'status');
   // biome-ignore lint/correctness/useExhaustiveDependencies: each line that comes moves the end
   useLayoutEffect(() => {
-    if (isFollowing && box.current) box.current.scrollTop = box.current.scrollHeight;
+    if (!box.current) return;
+    const { scrollHeight, clientHeight } = box.current;
+    setScrolls(scrollHeight > clientHeight + nearEnd);
+    if (isFollowing) box.current.scrollTop = scrollHeight;
   }, [isFollowing, events.length]);
   return (
     <div className="relative">
@@ -67,7 +71,7 @@ export function Logs({
           </Empty>
         )}
       </div>
-      {!isFollowing && (
+      {!isFollowing && scrolls && (
         <Button
           size="small"
           icon={<ArrowDown />}
@@ -129,7 +133,7 @@ const parts: Record<string, (data: Data) => ReactNode> = {
     <span className="flex flex-wrap items-center gap-2 font-sans">
       <Status value={String(data['status'])} />
       {data['attempt'] !== undefined && `attempt ${data['attempt']}`}
-      <Fault error={data['error']} />
+      {data['status'] !== 'cancelled' && <Fault error={data['error']} />}
     </span>
   ),
   log: (data) => {

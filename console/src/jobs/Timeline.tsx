@@ -12,7 +12,7 @@ import {
   Play,
   Wrench,
 } from 'lucide-react';
-import { Fragment, useEffect, useState } from 'react';
+import { Fragment, type RefObject, useEffect, useLayoutEffect, useState } from 'react';
 import type { JobEvent } from '../api/stream.ts';
 import { classes } from '../ui/classes.ts';
 import { durationText } from '../ui/Time.tsx';
@@ -21,6 +21,9 @@ import { isMoment, type Span, spanText, tickStep } from './spans.ts';
 import { Bar, useCrosshair } from './TimelineBar.tsx';
 
 const ticksMax = 6;
+/** Pixels that a tick takes, and those of a letter of its text. */
+const tickPx = 64;
+const letterPx = 7;
 /** How often what is running grows. */
 const growsEveryMs = 200;
 
@@ -63,8 +66,9 @@ export function Timeline({
   const end = useEnd(spans);
   const start = spans[0]?.from ?? end;
   const length = Math.max(end - start, 1);
-  const step = tickStep(length, ticksMax);
   const { axis, line, label, onPointerMove, onPointerLeave } = useCrosshair(start, length);
+  const room = useWidth(axis);
+  const step = tickStep(length, Math.min(ticksMax, Math.max(1, Math.floor(room / tickPx))));
   const percent = (at: number) => ((at - start) / length) * 100;
   const grid = {
     backgroundImage: 'linear-gradient(to right, var(--line) 1px, transparent 1px)',
@@ -83,7 +87,7 @@ export function Timeline({
               </th>
               <th ref={axis} scope="col" className="p-0 font-normal">
                 <span className="sr-only">When</span>
-                <Ticks step={step} length={length} />
+                <Ticks step={step} length={length} room={room} />
               </th>
               <th scope="col" className="w-26 px-4 text-right font-medium max-sm:w-20 max-sm:px-3">
                 Duration
@@ -152,20 +156,36 @@ export function Timeline({
   );
 }
 
-function Ticks({ step, length }: { step: number; length: number }) {
+/** Pixels that an element is wide. */
+function useWidth(element: RefObject<HTMLElement | null>): number {
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const observed = element.current;
+    if (observed === null) return;
+    const measure = () => setWidth(observed.clientWidth);
+    const observer = new ResizeObserver(measure);
+    observer.observe(observed);
+    measure();
+    return () => observer.disconnect();
+  }, [element]);
+  return width;
+}
+
+function Ticks({ step, length, room }: { step: number; length: number; room: number }) {
   const count = Math.floor(length / step) + 1;
   return (
     <div aria-hidden className="relative h-8 tabular-nums">
       {Array.from({ length: count }, (_, i) => i * step)
-        // The last one would run into the next column.
-        .filter((at) => at / length < 0.93)
-        .map((at) => (
+        .map((at) => ({ at, text: at === 0 ? '0' : tickText(at) }))
+        // The last one may run into the next column.
+        .filter(({ at, text }) => (at / length) * room + (text.length + 1) * letterPx < room)
+        .map(({ at, text }) => (
           <span
             key={at}
-            className="absolute top-1/2 -translate-y-1/2 border-l border-line-strong pl-1 whitespace-nowrap max-sm:nth-[even]:hidden"
+            className="absolute top-1/2 -translate-y-1/2 border-l border-line-strong pl-1 whitespace-nowrap"
             style={{ left: `${(at / length) * 100}%` }}
           >
-            {at === 0 ? '0' : tickText(at)}
+            {text}
           </span>
         ))}
     </div>
@@ -181,7 +201,7 @@ function tickText(ms: number): string {
 }
 
 function Name({ span, isOpen, onToggle }: { span: Span; isOpen: boolean; onToggle: () => void }) {
-  const Icon = span.kind === 'settled' && span.error ? CircleX : icons[span.kind];
+  const Icon = span.kind === 'settled' && span.tone !== 'good' ? CircleX : icons[span.kind];
   return (
     <button
       type="button"

@@ -1,5 +1,5 @@
 /** What a job did from when to when, from its status events, its row and its steps. No I/O. */
-import type { Job, JobStep } from '../api/jobs.ts';
+import { hasEnded, type Job, type JobStep } from '../api/jobs.ts';
 import type { JobEvent } from '../api/stream.ts';
 import type { Tone } from '../ui/Status.tsx';
 import { durationText } from '../ui/Time.tsx';
@@ -47,8 +47,6 @@ function statusesOf(job: Job, events: readonly JobEvent[]): StatusData[] {
   ];
 }
 
-const isFinal = (status: string) => status !== 'queued' && status !== 'active';
-
 export function spansOf(
   job: Job,
   events: readonly JobEvent[],
@@ -85,7 +83,7 @@ export function spansOf(
         from,
         to,
         tone: 'neutral',
-        outcome: next === undefined ? 'waiting' : isFinal(next.status) ? 'ended' : 'taken up',
+        outcome: next === undefined ? 'waiting' : hasEnded(next) ? 'ended' : 'taken up',
         error: null,
         ...(dueAt > from && { dueAt }),
       });
@@ -93,7 +91,7 @@ export function spansOf(
       const { tone } = outcomes[status] ?? { tone: 'neutral' as const };
       spans.push({
         ...mark('settled', wordOf[status] ?? status, from, tone),
-        error: error ?? null,
+        error: faultOf(status, error),
       });
     }
   }
@@ -114,13 +112,17 @@ const outcomes: Record<string, { tone: Tone }> = {
   cancelled: { tone: 'neutral' },
 };
 
+/** That somebody cancelled it is nothing that went wrong. */
+const faultOf = (status: string, error: Failure | null | undefined): Failure | null =>
+  status === 'cancelled' ? null : (error ?? null);
+
 function mark(kind: Span['kind'], label: string, at: number, tone: Tone): Span {
   return { key: kind, kind, label, from: at, to: at, tone, outcome: '', error: null };
 }
 
 function endOfAttempt(next: StatusData | undefined): Pick<Span, 'tone' | 'outcome' | 'error'> {
   if (next === undefined) return { tone: 'busy', outcome: 'running', error: null };
-  const error = next.error ?? null;
+  const error = faultOf(next.status, next.error);
   if (next.status === 'queued' && error === null) {
     return { tone: 'neutral', outcome: 'given back, does not count', error };
   }

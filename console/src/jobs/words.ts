@@ -1,3 +1,5 @@
+import type { Job } from '../api/jobs.ts';
+
 /** What the codes of errors mean to whoever has to mend it. */
 const meanings: Readonly<Record<string, string>> = {
   skill_execution_failed: 'The skill’s code gave up or broke.',
@@ -14,3 +16,17 @@ const meanings: Readonly<Record<string, string>> = {
 };
 
 export const meaningOf = (code: string): string | undefined => meanings[code];
+
+type Source = Job['trigger_type'];
+
+/** How a job or a conversation was begun; a webhook is what is called when something has happened. */
+const sources: Readonly<Record<Source, string>> = {
+  api: 'API',
+  scheduled: 'schedule',
+  webhook: 'trigger',
+};
+
+export const sourceText = (source: Source): string => sources[source];
+
+/** As a filter offers them. */
+export const sourceOptions = Object.entries(sources).map(([value, label]) => ({ value, label }));

@@ -23,7 +23,7 @@ const durationSteps = [
 
 /** What ended when, and how long it took or how many tokens. */
 export function Charts({
-  statistics: { buckets, bucket_seconds },
+  statistics: { buckets, bucket_seconds, totals },
   second,
   onSecond,
 }: {
@@ -39,8 +39,15 @@ export function Charts({
       colour: 'good',
       look: 'bars',
       values: buckets.map(({ completed }) => completed),
+      summary: totals.completed,
     },
-    { name: 'Failed', colour: 'bad', look: 'bars', values: buckets.map(({ failed }) => failed) },
+    {
+      name: 'Failed',
+      colour: 'bad',
+      look: 'bars',
+      values: buckets.map(({ failed }) => failed),
+      summary: totals.failed,
+    },
   ];
   const duration: Series[] = [
     {
@@ -49,6 +56,7 @@ export function Charts({
       // Bars: a line would join minutes between which nothing ran.
       look: 'bars',
       values: buckets.map(({ average_duration_ms }) => average_duration_ms),
+      summary: averageOf(buckets),
     },
   ];
   const tokens: Series[] = [
@@ -57,6 +65,7 @@ export function Charts({
       colour: 'busy',
       look: 'bars',
       values: buckets.map(({ total_tokens }) => total_tokens),
+      summary: totals.total_tokens,
     },
   ];
   return (
@@ -86,6 +95,17 @@ export function Charts({
       </Section>
     </div>
   );
+}
+
+/** Of all runs that ended; null where none did. */
+function averageOf(buckets: Schema<'Statistics'>['buckets']): number | null {
+  let runs = 0;
+  let ms = 0;
+  for (const { completed, failed, average_duration_ms } of buckets) {
+    runs += completed + failed;
+    ms += (completed + failed) * (average_duration_ms ?? 0);
+  }
+  return runs === 0 ? null : ms / runs;
 }
 
 /** Keeps the place of a chart whose code is under way. */

@@ -13,6 +13,8 @@ export function Tiles({ statistics }: { statistics: Schema<'Statistics'> }) {
   const { now, totals, window } = statistics;
   const ended = totals.completed + totals.failed;
   const waits = now.oldest_waiting_seconds;
+  // The list has those that were accepted within it.
+  const since = window === 'hour' ? '1h' : '24h';
   const during = window === 'hour' ? 'in the last hour' : 'in the last day';
   return (
     <ul className="grid grid-cols-2 gap-3 md:grid-cols-3 lg:grid-cols-5">
@@ -30,7 +32,7 @@ export function Tiles({ statistics }: { statistics: Schema<'Statistics'> }) {
         value={totals.completed}
         about={during}
         to="/jobs"
-        search={{ status: 'completed' }}
+        search={{ status: 'completed', since }}
       />
       <Tile
         name="Failed"
@@ -38,7 +40,7 @@ export function Tiles({ statistics }: { statistics: Schema<'Statistics'> }) {
         about={ended === 0 ? during : `${percent.format(totals.failed / ended)} of runs`}
         tone={totals.failed > 0 ? 'bad' : undefined}
         to="/jobs"
-        search={{ status: 'failed' }}
+        search={{ status: 'failed', since }}
       />
       <Tile
         name="Tokens"

@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { MessagesSquare } from 'lucide-react';
-import type { Schema } from '../api/client.ts';
 import {
   conversationQuery,
   messagesPageSize,
@@ -13,6 +12,7 @@ import { liveMs } from '../api/queries.ts';
 import { LiveAnswer } from '../conversations/LiveAnswer.tsx';
 import { Transcript } from '../conversations/Transcript.tsx';
 import { JobsTable } from '../jobs/JobsTable.tsx';
+import { sourceText } from '../jobs/words.ts';
 import { ButtonLink } from '../ui/Button.tsx';
 import { Id } from '../ui/Id.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
@@ -60,7 +60,7 @@ export function ConversationPage() {
                   </Link>,
                 ],
                 ['User', user_id],
-                ['Trigger', trigger_type],
+                ['Source', sourceText(trigger_type)],
                 ['Started', <Time key="started" value={created_at} />],
                 ['Changed', <Time key="changed" value={updated_at} />],
                 [
@@ -70,7 +70,13 @@ export function ConversationPage() {
                 ['Id', <Id key="id" value={conversationId} label="conversation id" />],
               ]}
             />
-            <Messages conversationId={conversationId} status={status} newest={jobs.data?.data[0]} />
+            <Messages
+              key={conversationId}
+              conversationId={conversationId}
+              isActive={status === 'active'}
+              updatedAt={updated_at}
+              newest={jobs.data?.data[0]}
+            />
             <Section
               title="Jobs"
               flush
@@ -100,21 +106,23 @@ export function ConversationPage() {
 
 function Messages({
   conversationId,
-  status,
+  isActive,
+  updatedAt,
   newest,
 }: {
   conversationId: string;
-  status: Schema<'Conversation'>['status'];
+  isActive: boolean;
+  updatedAt: string;
   /** Of its jobs: the one that runs while the conversation is active. */
   newest: JobListItem | undefined;
 }) {
   const { page = 1 } = route.useSearch();
   const navigate = route.useNavigate();
-  const refetchInterval = status === 'active' && liveMs;
-  const messages = useQuery({ ...messagesQuery(conversationId, page, status), refetchInterval });
-  const usage = useQuery({ ...tokenUsageQuery(conversationId, status), refetchInterval });
+  const refetchInterval = isActive && liveMs;
+  const messages = useQuery({ ...messagesQuery(conversationId, page, updatedAt), refetchInterval });
+  const usage = useQuery({ ...tokenUsageQuery(conversationId, updatedAt), refetchInterval });
   // What is being said stays until it can be read among the messages.
-  const running = status === 'active' || messages.isPlaceholderData ? newest : undefined;
+  const running = isActive || messages.isPlaceholderData ? newest : undefined;
   return (
     <Section title="Transcript" flush>
       <Loaded query={messages}>

@@ -6,6 +6,7 @@ import type { Schema } from '../api/client.ts';
 import { conversationsQuery } from '../api/conversations.ts';
 import { liveMs } from '../api/queries.ts';
 import { openingWords } from '../conversations/content.ts';
+import { sourceOptions, sourceText } from '../jobs/words.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
 import { FilterSelect, Filters, FilterText } from '../ui/Filters.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
@@ -18,7 +19,6 @@ import { Time } from '../ui/Time.tsx';
 
 const route = getRouteApi('/shell/conversations');
 const statuses = ['active', 'completed', 'failed'].map((value) => ({ value }));
-const triggers = ['api', 'scheduled', 'webhook'].map((value) => ({ value }));
 
 type Asked = Parameters<typeof conversationsQuery>[0];
 
@@ -52,7 +52,7 @@ const columns: readonly Column<Schema<'ListedConversation'>>[] = [
     ),
   },
   { header: 'User', from: 'md', cell: ({ user_id }) => user_id },
-  { header: 'Trigger', from: 'lg', cell: ({ trigger_type }) => trigger_type },
+  { header: 'Source', from: 'lg', cell: ({ trigger_type }) => sourceText(trigger_type) },
   {
     header: 'Started',
     from: 'md',
@@ -95,10 +95,10 @@ export function ConversationsPage() {
           options={agents.map(({ id }) => ({ value: id }))}
         />
         <FilterSelect
-          label="Trigger"
+          label="Source"
           value={filters.trigger_type}
           onValue={(trigger_type) => set({ trigger_type })}
-          options={triggers}
+          options={sourceOptions}
         />
         <FilterText label="User" value={filters.user_id} onValue={(user_id) => set({ user_id })} />
       </Filters>

@@ -7,6 +7,7 @@ import { JobOverview } from '../jobs/JobOverview.tsx';
 import { Logs } from '../jobs/Logs.tsx';
 import { Progress } from '../jobs/Progress.tsx';
 import { useRunningJob } from '../jobs/useRunningJob.ts';
+import { sourceText } from '../jobs/words.ts';
 import { Json } from '../ui/Code.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
@@ -66,7 +67,7 @@ export function JobPage() {
               </Section>
             ),
           },
-          { value: 'deliveries', label: 'Deliveries', content: <Deliveries jobId={jobId} /> },
+          { value: 'deliveries', label: 'Deliveries', content: <Deliveries job={job} /> },
           {
             value: 'raw',
             label: 'Raw',
@@ -116,7 +117,7 @@ function Head({ job }: { job: Job }) {
             Transcript
           </Link>,
         ],
-        ['Trigger', job.trigger_type],
+        ['Source', sourceText(job.trigger_type)],
         ['Accepted', <Time key="accepted" value={job.created_at} />],
         [hasEnded(job) ? 'Took' : 'So far', <Took key="took" job={job} />],
         job.attempt > 1 && ['Attempt', `${job.attempt} of ${job.max_attempts}`],

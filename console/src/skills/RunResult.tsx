@@ -1,15 +1,15 @@
-import { cancelJob, hasEnded, type Job } from '../api/jobs.ts';
+import { hasEnded, type Job } from '../api/jobs.ts';
+import { CancelJob } from '../jobs/CancelJob.tsx';
 import { ErrorWords } from '../jobs/ErrorWords.tsx';
 import { Logs } from '../jobs/Logs.tsx';
 import { Progress } from '../jobs/Progress.tsx';
 import { useRunningJob } from '../jobs/useRunningJob.ts';
-import { Button, ButtonLink } from '../ui/Button.tsx';
+import { ButtonLink } from '../ui/Button.tsx';
 import { Json } from '../ui/Code.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Section } from '../ui/Page.tsx';
 import { Status } from '../ui/Status.tsx';
 import { countText, Duration } from '../ui/Time.tsx';
-import { useAct } from '../ui/useAct.ts';
 
 /** A run beside the form that began it: what it says as it happens, and what came of it. */
 export function RunResult({ jobId }: { jobId: string }) {
@@ -35,11 +35,6 @@ export function RunResult({ jobId }: { jobId: string }) {
 
 function Outcome({ job }: { job: Job }) {
   const { status, progress, token_stats: tokens, error } = job;
-  const cancelling = useAct({
-    act: () => cancelJob(job.job_id),
-    failed: 'The job was not cancelled',
-    changes: [['jobs']],
-  });
   return (
     <div className="flex flex-col gap-3 p-4">
       <div className="flex flex-wrap items-center gap-x-4 gap-y-2 text-[13px]">
@@ -55,19 +50,12 @@ function Outcome({ job }: { job: Job }) {
         {(tokens.total_tokens ?? 0) > 0 && (
           <span className="text-muted tabular-nums">{countText(tokens.total_tokens)} tokens</span>
         )}
-        {!hasEnded(job) && (
-          <Button
-            size="small"
-            className="ml-auto"
-            busy={cancelling.isPending}
-            onClick={() => cancelling.mutate()}
-          >
-            Cancel
-          </Button>
-        )}
+        <div className="ml-auto">
+          <CancelJob job={job} size="small" />
+        </div>
       </div>
       {!hasEnded(job) && progress !== null && <Progress {...progress} />}
-      {error !== null && <ErrorWords error={error} />}
+      {error !== null && status !== 'cancelled' && <ErrorWords error={error} />}
       {status === 'completed' && <Json value={job.output} label="Output" />}
     </div>
   );

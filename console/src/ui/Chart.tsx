@@ -11,6 +11,8 @@ export interface Series {
   readonly values: readonly (number | null)[];
   /** Bars stand upon those of the series that follow; a line is filled down to the axis. */
   readonly look?: 'bars' | 'line';
+  /** What all values come to, which is told until one is pointed at; the last value if it is left out. */
+  readonly summary?: number | null;
 }
 
 const height = 180;
@@ -126,20 +128,25 @@ export function Chart({
 
   const [hovered, setHovered] = useState<number | null>(null);
   const at = hovered ?? times.length - 1;
+  const told = series.map(({ summary, values }) =>
+    hovered === null && summary !== undefined ? summary : values[at],
+  );
+  const isSummed = hovered === null && series.some(({ summary }) => summary !== undefined);
   return (
     <figure aria-label={label} className="min-w-0">
       <figcaption className="mb-1 flex flex-wrap items-center gap-x-4 gap-y-1 text-xs text-muted">
-        {series.map(({ name, colour, values }) => (
+        {series.map(({ name, colour }, i) => (
           <span key={name} className="flex items-center gap-1.5 tabular-nums">
             <span className={classes('size-2 rounded-sm', swatches[colour])} aria-hidden />
             {name}
             <strong className="font-medium text-ink">
-              {values[at] == null ? '–' : format(values[at])}
+              {told[i] == null ? '–' : format(told[i])}
             </strong>
           </span>
         ))}
         <span className="ml-auto tabular-nums">
-          {times[at] === undefined ? '' : `${timeText(times[at])} UTC`}
+          {isSummed && times[0] !== undefined && `since ${timeText(times[0])} UTC`}
+          {!isSummed && times[at] !== undefined && `${timeText(times[at])} UTC`}
         </span>
       </figcaption>
       <div ref={box} aria-hidden className="min-w-0 overflow-hidden" />

@@ -1,0 +1,42 @@
+import { CircleX } from 'lucide-react';
+import { useState } from 'react';
+import { cancelJob, hasEnded, type Job } from '../api/jobs.ts';
+import { Button } from '../ui/Button.tsx';
+import { Confirm } from '../ui/Dialog.tsx';
+import { useAct } from '../ui/useAct.ts';
+
+/** Cancels a job that has not ended, once one has said yes. */
+export function CancelJob({ job, size }: { job: Job; size?: 'small' }) {
+  const [isAsking, setAsking] = useState(false);
+  const cancel = useAct({
+    act: () => cancelJob(job.job_id),
+    done: ({ status }) => (status === 'cancelled' ? 'The job is cancelled' : 'The job is stopping'),
+    changes: [['jobs']],
+    quiet: true,
+  });
+  return (
+    <>
+      {!hasEnded(job) && (
+        <Button
+          look="danger"
+          {...(size && { size })}
+          icon={<CircleX />}
+          onClick={() => setAsking(true)}
+        >
+          Cancel
+        </Button>
+      )}
+      <Confirm
+        open={isAsking}
+        onClose={() => setAsking(false)}
+        title="Cancel this job?"
+        verb="Cancel the job"
+        act={() => cancel.mutateAsync()}
+      >
+        {job.status === 'active'
+          ? 'The skill is told to stop, and stopped if it does not. What it has done outside the platform stays done.'
+          : 'It will not run.'}
+      </Confirm>
+    </>
+  );
+}
