@@ -174,10 +174,11 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await button('More').click();
       await page.getByRole('menuitem', { name: 'Edit' }).click();
       await page.getByLabel('Cron expression').fill('0 6 1 1 *');
-      const input = async () => JSON.parse(await page.getByLabel('Input').inputValue());
+      const field = page.getByRole('textbox', { name: 'Input' });
+      const input = async () => JSON.parse(await field.inputValue());
       await page.getByLabel('Skill').selectOption('util/v1.0/wait');
       await expect.poll(input).toEqual({ ms: 5 });
-      await page.getByLabel('Input').fill('{"ms": 7}');
+      await field.fill('{"ms": 7}');
       await page.getByLabel('Skill').selectOption('text/v1.0/word-count');
       expect(await input()).toEqual({ ms: 7 });
       await page.getByLabel('Skill').selectOption('util/v1.0/wait');
@@ -331,7 +332,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
         name: 'Tides',
         skill_category: 'util',
         skill_name: 'echo',
-        signing_secret: 'of-the-tides',
+        signing_secret: 'the-secret-of-the-tides',
       });
       await world.open('/triggers');
 
