@@ -20,6 +20,7 @@ import { SpanDetails } from './SpanDetails.tsx';
 import { isMoment, type Span, spanText, tickStep } from './spans.ts';
 import { Bar, useCrosshair } from './TimelineBar.tsx';
 
+const ticksMin = 4;
 const ticksMax = 6;
 /** Pixels that a tick takes, and those of a letter of its text. */
 const tickPx = 64;
@@ -68,7 +69,7 @@ export function Timeline({
   const length = Math.max(end - start, 1);
   const { axis, line, label, onPointerMove, onPointerLeave } = useCrosshair(start, length);
   const room = useWidth(axis);
-  const step = tickStep(length, Math.min(ticksMax, Math.max(1, Math.floor(room / tickPx))));
+  const step = tickStep(length, Math.min(ticksMax, Math.max(ticksMin, Math.floor(room / tickPx))));
   const percent = (at: number) => ((at - start) / length) * 100;
   const grid = {
     backgroundImage: 'linear-gradient(to right, var(--line) 1px, transparent 1px)',
@@ -172,22 +173,28 @@ function useWidth(element: RefObject<HTMLElement | null>): number {
 }
 
 function Ticks({ step, length, room }: { step: number; length: number; room: number }) {
-  const count = Math.floor(length / step) + 1;
+  const told: { at: number; text: string }[] = [];
+  // One that would meet the one before, or run into the next column, is left out.
+  let free = 0;
+  for (let at = 0; at <= length; at += step) {
+    const text = at === 0 ? '0' : tickText(at);
+    const left = (at / length) * room;
+    const right = left + (text.length + 1) * letterPx;
+    if (left < free || right > room) continue;
+    told.push({ at, text });
+    free = right;
+  }
   return (
     <div aria-hidden className="relative h-8 tabular-nums">
-      {Array.from({ length: count }, (_, i) => i * step)
-        .map((at) => ({ at, text: at === 0 ? '0' : tickText(at) }))
-        // The last one may run into the next column.
-        .filter(({ at, text }) => (at / length) * room + (text.length + 1) * letterPx < room)
-        .map(({ at, text }) => (
-          <span
-            key={at}
-            className="absolute top-1/2 -translate-y-1/2 border-l border-line-strong pl-1 whitespace-nowrap"
-            style={{ left: `${(at / length) * 100}%` }}
-          >
-            {text}
-          </span>
-        ))}
+      {told.map(({ at, text }) => (
+        <span
+          key={at}
+          className="absolute top-1/2 -translate-y-1/2 border-l border-line-strong pl-1 whitespace-nowrap"
+          style={{ left: `${(at / length) * 100}%` }}
+        >
+          {text}
+        </span>
+      ))}
     </div>
   );
 }
