@@ -4,14 +4,14 @@
  */
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
 import type { Handle } from '../database/database.ts';
-import type { JobStatus, JobsTable, TriggerType } from '../database/tables.ts';
 import {
   hasIdWithin,
   isWithin,
   type Moments,
   type Window,
   windowBetween,
-} from './job-window.store.ts';
+} from '../database/job-window.ts';
+import type { JobStatus, JobsTable, TriggerType } from '../database/tables.ts';
 
 /** What a list of jobs may be narrowed by. */
 export interface JobFilters extends Moments {
@@ -113,20 +113,24 @@ async function list<Column extends (typeof timedColumns)[number]>(
   }
   const ids = query.select('id').orderBy('id', 'desc');
   const isOfConversation = conversation_id !== undefined;
-  const kept = isOfConversation ? null : await countJobs(db, organizationId, equal);
+  // Where a window is all that is asked for, what is kept says nothing of it.
+  const isUncounted = isOfConversation || (window !== null && equal.length === 0);
+  const kept = isUncounted ? null : await countJobs(db, organizationId, equal);
   let total = kept?.total ?? Number.POSITIVE_INFINITY;
   /** Whether those of a kind are better looked up than met among what else lies in the window. */
   let isWide = window === null;
   if (window !== null && total > 0) {
     const within = { limit: Math.min(total, boundedTotalMax), offset: 0 };
-    if (db.dialect === 'sqlite' || isOfConversation || equal.length === 0) {
+    if (db.dialect === 'sqlite' || kept === null) {
       total = await countIds(db, sql`${ids.limit(within.limit)}`);
     } else {
       isWide = await hasMany(db, organizationId, window);
-      const found = isWide
-        ? anyOfKinds(db, organizationId, equal, within.limit, window)
-        : newestMet(organizationId, equal, within, window);
-      total = await countIds(db, found);
+      const met = newestMet(organizationId, equal, within, window, 2 * walkedMax);
+      total = isWide && kept.kinds <= kindsMax ? 0 : await countIds(db, met);
+      // What there is much of was met often enough.
+      if (isWide && total < within.limit) {
+        total = await countIds(db, anyOfKinds(db, organizationId, equal, within.limit, window));
+      }
     }
   } else if (isOfConversation) {
     total = await countIds(db, sql`${ids}`);
@@ -134,7 +138,7 @@ async function list<Column extends (typeof timedColumns)[number]>(
   const rows = Math.min(page.limit, total - page.offset);
   if (rows <= 0) return { jobs: [], total };
   const newest = query.orderBy('id', 'desc').limit(rows).offset(page.offset);
-  if (db.dialect === 'sqlite' || kept === null) {
+  if (db.dialect === 'sqlite' || isOfConversation) {
     return { jobs: await newest.select([...columns]).execute(), total };
   }
   const shown = (ids: RawBuilder<string>) =>
@@ -150,7 +154,7 @@ async function list<Column extends (typeof timedColumns)[number]>(
   // What the page skips is skipped in the index: its rows are not looked at.
   if (equal.length === 0) return { jobs: await shown(sql`${newest.select('id')}`), total };
   const met = () => shown(newestMet(organizationId, equal, within, window));
-  if (!isWide) return { jobs: await met(), total };
+  if (kept === null || !isWide) return { jobs: await met(), total };
   const { kinds } = kept;
   if (kinds <= kindsMax && Math.min(total, kinds * (page.offset + rows)) <= readMax) {
     return { jobs: await byKind(), total };
@@ -260,11 +264,12 @@ function newestMet(
   equal: Equal,
   { limit, offset }: Page,
   window: Window | null,
+  walked = walkedMax,
 ): RawBuilder<string> {
   const wanted = equal.map(([column, value]) => sql`${sql.ref(column)} = ${value}`);
   return sql<string>`select id from (
       select id, ${sql.join(kindColumns.map((column) => sql.ref(column)))} from jobs
-      where ${isIn(organizationId, window)} order by id desc limit ${walkedMax}
+      where ${isIn(organizationId, window)} order by id desc limit ${walked}
     ) as newest
     where ${sql.join(wanted, sql` and `)} order by id desc limit ${limit} offset ${offset}`;
 }

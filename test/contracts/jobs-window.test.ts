@@ -158,6 +158,26 @@ describe.each(await engines())('on $name', (engine) => {
     });
     expect((await list(narrow)).total).toBe(9);
 
+    // With the counts of a thousand processes it finds the same.
+    const counts = await database.read.kysely.selectFrom('job_counts').selectAll().execute();
+    const writers = Array.from({ length: 1_001 }, (_, i) => `writer ${i}`);
+    await database.write((tx) =>
+      tx.insert(
+        'job_counts',
+        counts.flatMap((row) => writers.map((writer) => ({ ...row, writer, count: 0 }))),
+      ),
+    );
+    for (const [filters, total] of [
+      [{ ...most, agent_id: 'busy' }, 10_000],
+      [{ ...most, agent_id: 'rare' }, isSqlite ? 1 : 3],
+      [{ ...narrow, agent_id: 'rare' }, 2],
+    ] as const) {
+      const page = { limit: 3, offset: 0 };
+      const found = await listJobs(database.read, 'default', filters, page);
+      expect(found.total, JSON.stringify(filters)).toBe(total);
+      expect(found.jobs).toHaveLength(Math.min(3, total));
+    }
+
     // Where SQLite walks between two moments, the walk has both ends.
     const walks = costs.filter((cost) => cost.startsWith(`${JSON.stringify(narrow)}: `));
     if (isSqlite) {

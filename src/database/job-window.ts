@@ -1,7 +1,7 @@
 /** What bounds a list of jobs in time: ids, which begin with the time they were made at. */
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
-import type { Handle } from '../database/database.ts';
 import { idFloor } from '../kernel/ids.ts';
+import type { Handle } from './database.ts';
 
 /** Milliseconds; jobs of these very moments are not meant. */
 export interface Moments {
