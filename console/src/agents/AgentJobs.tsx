@@ -4,6 +4,7 @@ import { ListChecks } from 'lucide-react';
 import type { Schema } from '../api/client.ts';
 import { jobsQuery } from '../api/jobs.ts';
 import { liveMs } from '../api/queries.ts';
+import { sourceText } from '../jobs/words.ts';
 import { ButtonLink } from '../ui/Button.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Section } from '../ui/Page.tsx';
@@ -24,7 +25,11 @@ const columns: readonly Column<Schema<'JobListItem'>>[] = [
     ),
   },
   { header: 'Status', cell: ({ status }) => <Status value={status} /> },
-  { header: 'Started by', from: 'md', cell: ({ trigger_type }) => trigger_type },
+  {
+    header: 'Source',
+    from: 'md',
+    cell: ({ trigger_type }) => trigger_type && sourceText(trigger_type),
+  },
   {
     header: 'Duration',
     align: 'right',
