@@ -124,12 +124,16 @@ async function list<Column extends (typeof timedColumns)[number]>(
     if (db.dialect === 'sqlite' || kept === null) {
       total = await countIds(db, sql`${ids.limit(within.limit)}`);
     } else {
-      isWide = await hasMany(db, organizationId, window);
       const met = newestMet(organizationId, equal, within, window, 2 * walkedMax);
-      total = isWide && kept.kinds <= kindsMax ? 0 : await countIds(db, met);
+      const areFew = kept.kinds <= kindsMax;
+      total = areFew ? 0 : await countIds(db, met);
       // What there is much of was met often enough.
-      if (isWide && total < within.limit) {
+      const isFull = total === within.limit;
+      isWide = isFull || (await hasMany(db, organizationId, window));
+      if (isWide && !isFull) {
         total = await countIds(db, anyOfKinds(db, organizationId, equal, within.limit, window));
+      } else if (areFew) {
+        total = await countIds(db, met);
       }
     }
   } else if (isOfConversation) {
