@@ -91,11 +91,10 @@ module.exports = {
     },
     {
       name: 'stores-know-only-rows',
-      comment:
-        'A store knows the database, the kernel and its slice’s other stores; policy belongs to the verb.',
+      comment: 'A store knows the database and the kernel; policy belongs to the verb.',
       severity: 'error',
-      from: { path: '^src/([^/]+)/.+[.]store[.]ts$' },
-      to: { path: '^src/', pathNot: '^src/(database/|kernel/|$1/[^/]+[.]store[.]ts$)' },
+      from: { path: '^src/.+[.]store[.]ts$' },
+      to: { path: '^src/', pathNot: '^src/(database|kernel)/' },
     },
     {
       name: 'stores-are-private',
