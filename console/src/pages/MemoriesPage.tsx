@@ -37,7 +37,7 @@ export function MemoriesPage() {
               </Select>
             </div>
             <ButtonLink to="/agents/$agentId" params={{ agentId: chosen }} look="quiet">
-              The agent
+              Open agent
             </ButtonLink>
           </>
         )
