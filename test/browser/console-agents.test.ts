@@ -68,7 +68,10 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.getByRole('option', { name: /^text\/\*/ }).click();
     await page.keyboard.type('own/v1.0/skill');
     await page.keyboard.press('Enter');
-    await page.keyboard.press('Escape');
+    await dialog().getByRole('button', { name: 'Remove own/v1.0/skill' }).waitFor();
+    // Elsewhere in the dialog, so that the choices close.
+    await dialog().getByLabel('Id').click();
+    await page.getByRole('listbox').waitFor({ state: 'hidden' });
     await dialog().getByRole('button', { name: 'Create agent' }).click();
     await dialog().getByRole('alert').waitFor();
     await isSound();
