@@ -212,8 +212,11 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await dialog().getByLabel('Name').fill('nightly reports');
     await dialog().getByRole('combobox', { name: 'Organization' }).fill('acme');
     await dialog().getByRole('combobox', { name: 'Categories' }).fill('tex');
+    await page.getByRole('option', { name: /text/ }).first().waitFor();
     await page.keyboard.press('Enter');
-    await page.keyboard.press('Escape');
+    await dialog().getByRole('button', { name: 'Remove text' }).waitFor();
+    await dialog().getByLabel('Requests a minute').click();
+    await page.getByRole('listbox').waitFor({ state: 'hidden' });
     await dialog().getByLabel('Requests a minute').fill('60');
     await isSound();
     await dialog().getByRole('button', { name: 'Create key' }).click();
