@@ -57,11 +57,14 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose clocks differ', () =
     }
   }
 
-  /** Puts the database's clock forward, until it is so long before the next full minute. */
+  /**
+   * Puts the database's clock forward, until it is so long before the next full minute; never past a
+   * minute, which would be missed then, and caught up with late.
+   */
   const moveTo = (beforeMinuteMs: number) =>
     cluster.sql(
-      `UPDATE moved.clock SET ahead = ahead + make_interval(secs => (
-         (2 * 60000 - $1 - extract(epoch FROM clock_timestamp()) * 1000 % 60000)::numeric % 60000
+      `UPDATE moved.clock SET ahead = ahead + make_interval(secs => greatest(0,
+         60000 - $1 - (extract(epoch FROM clock_timestamp()) * 1000)::numeric % 60000
        )::float8 / 1000)`,
       [beforeMinuteMs],
     );
