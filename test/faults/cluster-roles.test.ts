@@ -55,9 +55,16 @@ describe.skipIf(!(await canRunClusters()))('the processes of a cluster', () => {
       expect(status).toBe(role === 'api' ? 200 : 404);
       expect((await client.request('GET', '/health')).status).toBe(200);
       expect(text).toMatch(new RegExp(`service_process_info{version="[^"]+",roles="${role}"} 1`));
-      expect(text).toContain('service_live_processes{role="api"} 3');
-      expect(text).toContain('service_live_processes{role="worker"} 3');
-      expect(text).toContain('service_live_processes{role="scheduler"} 1');
+      // Each learns of those that started after it with its next beat.
+      await waitFor(
+        async () => {
+          const { text } = await client.request('GET', '/metrics');
+          return ['api"} 3', 'worker"} 3', 'scheduler"} 1'].every((count) =>
+            text.includes(`service_live_processes{role="${count}\n`),
+          );
+        },
+        { describe: `a process with the role ${role} knows of all others`, deadlineMs: 10_000 },
+      );
     }
   });
 

@@ -2,6 +2,7 @@
  * A platform on which something goes on, for the console to show: agents that think, runs in every
  * state, schedules, triggers, webhooks of which one is in trouble, and an hour behind it all.
  */
+import { addRunCounts, allSkills } from '../../src/statistics/statistics.store.ts';
 import { type ConsoleWorld, startConsole } from './console.ts';
 import type { Answer } from './platform.ts';
 import { callingTools, startScriptedProvider } from './scripted-provider.ts';
@@ -185,7 +186,10 @@ export async function startBusyConsole(): Promise<BusyConsole> {
   };
 }
 
-/** What the platform would have counted, had it run for an hour. */
+/**
+ * What the platform would have counted, had it run for an hour; added to what it has counted itself,
+ * which may be of the minute before this one.
+ */
 async function anHour({ platform }: ConsoleWorld): Promise<void> {
   const skills = [
     ['text', 'word-count', 14, 0, 40],
@@ -194,8 +198,8 @@ async function anHour({ platform }: ConsoleWorld): Promise<void> {
     ['agent', 'run-task', 2, 0, 3_400],
   ] as const;
   const thisMinute = Math.floor(Date.now() / minuteMs) * minuteMs;
-  const rows = Array.from({ length: 59 }, (_, i) => i + 1).flatMap((ago) =>
-    skills.map(([category, name, most, failures, ms], nth) => {
+  for (const [nth, [category, name, most, failures, ms]] of skills.entries()) {
+    const rows = Array.from({ length: 59 }, (_, i) => i + 1).map((ago) => {
       // A day has its waves.
       const wave = 0.55 + 0.45 * Math.sin(ago / 7 + nth);
       const completed = Math.round(most * wave);
@@ -204,8 +208,8 @@ async function anHour({ platform }: ConsoleWorld): Promise<void> {
         organization_id: 'default',
         seconds: 60,
         start: thisMinute - ago * minuteMs,
-        skill_category: category as string,
-        skill_name: name as string,
+        skill_category: category,
+        skill_name: name,
         skill_version: 'v1.0',
         accepted: completed + failed,
         completed,
@@ -216,42 +220,12 @@ async function anHour({ platform }: ConsoleWorld): Promise<void> {
         prompt_tokens: name === 'run-task' ? completed * 640 : 0,
         completion_tokens: name === 'run-task' ? completed * 120 : 0,
       };
-    }),
-  );
-  // As they are stored: each version, and all together under no name.
-  const sums = new Map<number, (typeof rows)[number]>();
-  for (const row of rows) {
-    const sum = sums.get(row.start);
-    sums.set(row.start, sum === undefined ? nameless(row) : added(sum, row));
+    });
+    // As they are stored: each version, and all together.
+    const together = rows.map((row) => ({ ...row, ...allSkills }));
+    await platform.database.write(async (tx) => {
+      await addRunCounts(tx, rows);
+      await addRunCounts(tx, together);
+    });
   }
-  await platform.database.write((tx) => tx.insert('run_statistics', [...rows, ...sums.values()]));
 }
-
-type Counted = Record<
-  | 'accepted'
-  | 'completed'
-  | 'failed'
-  | 'duration_ms'
-  | 'longest_ms'
-  | 'prompt_tokens'
-  | 'completion_tokens',
-  number
->;
-
-const nameless = <Row>(row: Row) => ({
-  ...row,
-  skill_category: '',
-  skill_name: '',
-  skill_version: '',
-});
-
-const added = <Row extends Counted>(a: Row, b: Row): Row => ({
-  ...a,
-  accepted: a.accepted + b.accepted,
-  completed: a.completed + b.completed,
-  failed: a.failed + b.failed,
-  duration_ms: a.duration_ms + b.duration_ms,
-  longest_ms: Math.max(a.longest_ms, b.longest_ms),
-  prompt_tokens: a.prompt_tokens + b.prompt_tokens,
-  completion_tokens: a.completion_tokens + b.completion_tokens,
-});
