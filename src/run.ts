@@ -65,6 +65,7 @@ async function start(config: Config, compileCache: string | undefined): Promise<
   const { encryptionKey, dataDir, isEmbedded } = config;
   const [{ startApp }, stores] = await Promise.all([import('./app.ts'), openStores(config, log)]);
   const version = packageVersion();
+  const consoleFiles = config.roles.has('api') ? prepareConsole(log) : null;
   app = await startApp({
     config,
     version,
@@ -74,10 +75,12 @@ async function start(config: Config, compileCache: string | undefined): Promise<
     ),
     ...stores,
     executors: await executors,
-    ...(config.roles.has('api') ? { consoleFiles: prepareConsole(log) } : {}),
+    ...(consoleFiles && { consoleFiles }),
     log,
   });
   announce({ config, version, address: app.address, adminSecret }, log);
+  // Whoever opens it hears why, should it not be there.
+  consoleFiles?.().catch(() => {});
 }
 
 function isDirectory(path: string): boolean {

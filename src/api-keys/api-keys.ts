@@ -2,12 +2,13 @@
  * API keys: issued once, stored as a hash, verified from memory, revoked for good. A revoked key is
  * refused at once by this process and within a second by every other one.
  */
-import { createHash, hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHash, hash, randomBytes } from 'node:crypto';
 import type { Database, Transaction } from '../database/database.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
 import { isId, newId } from '../kernel/ids.ts';
+import { isSame } from '../kernel/same.ts';
 import { createShortCache } from '../kernel/short-cache.ts';
 import {
   type ApiKeyRow,
@@ -64,7 +65,7 @@ export function createApiKeys(
 
   async function verifyStored(keyHash: string): Promise<Remembered> {
     const row = await findApiKeyByHash(database.read, keyHash);
-    if (row === undefined || row.enabled === 0 || !equalHex(row.key_hash, keyHash)) {
+    if (row === undefined || row.enabled === 0 || !isSame(row.key_hash, keyHash)) {
       throw new PlatformError('invalid_api_key', 'The API key is invalid or revoked');
     }
     if (row.expires_at !== null && row.expires_at <= clock.now()) {
@@ -192,8 +193,4 @@ function shown(row: Omit<ApiKeyRow, 'key_hash' | 'console'>) {
     created_at: timestamp(row.created_at),
     expires_at: timestampOrNull(row.expires_at),
   };
-}
-
-function equalHex(a: string, b: string): boolean {
-  return a.length === b.length && timingSafeEqual(Buffer.from(a, 'hex'), Buffer.from(b, 'hex'));
 }

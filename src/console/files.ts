@@ -35,18 +35,25 @@ const buildTimeoutMs = 120_000;
 /** How long the files of earlier builds are kept. */
 const keptMs = 7 * 24 * 3_600_000;
 
-/** Builds the files if they are stale. Call it once a process. */
+/**
+ * The files, which are built when they are first asked for, if they are stale; once a process. Whoever
+ * starts the platform asks as soon as it is ready, so that nothing of this delays the start.
+ */
 export function prepareConsole(log: Logger): ConsoleFiles {
-  const fingerprint = fingerprintOfSources();
-  if (fingerprint === null || isBuiltFrom(fingerprint)) return async () => directoryOfFiles();
-  const building = build(fingerprint, log);
-  // Heard by whoever asks for a file; the platform runs without them.
-  building.catch((error: unknown) => log.error({ err: error }, 'the console could not be built'));
+  let building: Promise<void> | undefined;
   return async () => {
     // Older files are better than none.
-    await building.catch(() => {});
+    building ??= buildIfStale(log).catch((error: unknown) =>
+      log.error({ err: error }, 'the console could not be built'),
+    );
+    await building;
     return directoryOfFiles();
   };
+}
+
+async function buildIfStale(log: Logger): Promise<void> {
+  const fingerprint = fingerprintOfSources();
+  if (fingerprint !== null && !isBuiltFrom(fingerprint)) await build(fingerprint, log);
 }
 
 function directoryOfFiles(): string {

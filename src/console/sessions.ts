@@ -9,7 +9,7 @@
  * A request counts as a session's only with the console's own header. Another site cannot make a
  * browser send that without being asked for permission first, which nobody is given.
  */
-import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { parseCookie, stringifySetCookie } from 'cookie';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Database } from '../database/database.ts';
@@ -17,6 +17,7 @@ import type { Credentials } from '../http/authenticate.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
+import { isSame, secretCheck } from '../kernel/same.ts';
 import { sessionSecret } from './console.store.ts';
 
 const cookieName = 'skillwright_session';
@@ -57,7 +58,7 @@ export function createSessions({
   clock: Clock;
 }) {
   let key: Promise<Buffer> | undefined;
-  const expected = digest(adminSecret);
+  const isAdminSecret = secretCheck(adminSecret);
 
   /** Read when it is first needed; one that could not be read is asked for again. */
   function signingKey(): Promise<Buffer> {
@@ -75,26 +76,30 @@ export function createSessions({
   const signatureOf = async (value: string) =>
     createHmac('sha256', await signingKey())
       .update(value)
-      .digest();
+      .digest('base64url');
 
   /** The session that a request belongs to; null for none, or one that is over. */
   async function sessionOf({ headers }: Asking): Promise<Session | null> {
     const { cookie, [headerName]: marked } = headers;
     if (cookie === undefined || marked === undefined) return null;
     const [value = '', signature = ''] = parseCookie(String(cookie))[cookieName]?.split('.') ?? [];
-    const given = Buffer.from(signature, 'base64url');
-    if (value === '' || signature === '') return null;
-    const right = await signatureOf(value);
-    if (given.length !== right.length || !timingSafeEqual(given, right)) return null;
+    if (value === '' || !isSame(signature, await signatureOf(value))) return null;
     const session = JSON.parse(Buffer.from(value, 'base64url').toString()) as Session;
     const now = clock.now();
     return session.expires_at > now && session.expires_at <= now + lifetimeMs ? session : null;
   }
 
+  /** Who acts in a session; undefined when its key may do nothing any more. */
   function callerOf(session: Session): Promise<Caller | undefined> {
     return session.kind === 'administrator'
       ? apiKeys.consoleCaller(session.organization_id)
       : apiKeys.callerById(session.api_key_id);
+  }
+
+  async function requiredCallerOf(session: Session): Promise<Caller> {
+    const caller = await callerOf(session);
+    if (caller !== undefined) return caller;
+    throw new PlatformError('invalid_api_key', 'The API key of this session is invalid or revoked');
   }
 
   /** Opens a session, or goes on with one that was opened at `signedInAt`, but not for ever. */
@@ -102,24 +107,17 @@ export function createSessions({
     const expires_at = Math.min(clock.now() + lifetimeMs, signedInAt + longestMs);
     const session: Session = { ...holder, signed_in_at: signedInAt, expires_at };
     const value = Buffer.from(JSON.stringify(session)).toString('base64url');
-    const signature = (await signatureOf(value)).toString('base64url');
+    const signature = await signatureOf(value);
     const seconds = Math.ceil((expires_at - clock.now()) / 1000);
     return {
       cookie: setCookie(request, `${value}.${signature}`, seconds),
-      session: await shown(session),
+      session: await shown(session, await requiredCallerOf(session)),
     };
   }
 
   /** A session as the console is shown it. */
-  async function shown(session: Session) {
+  async function shown(session: Session, caller: Caller) {
     const isAdministrator = session.kind === 'administrator';
-    const caller = await callerOf(session);
-    if (caller === undefined) {
-      throw new PlatformError(
-        'invalid_api_key',
-        'The API key of this session is invalid or revoked',
-      );
-    }
     return {
       kind: session.kind,
       organization_id: caller.organizationId,
@@ -132,7 +130,7 @@ export function createSessions({
 
   /** Whose secret this is; `401` for nobody's. */
   async function holderOf(secret: string): Promise<Holder> {
-    if (timingSafeEqual(digest(secret), expected)) {
+    if (isAdminSecret(secret)) {
       const [first = 'default'] = await apiKeys.organizations();
       return { kind: 'administrator', organization_id: first };
     }
@@ -159,12 +157,13 @@ export function createSessions({
      */
     async read(request: Asking) {
       const session = await sessionOf(request);
-      if (session === null || (await callerOf(session)) === undefined) return null;
+      const caller = session === null ? undefined : await callerOf(session);
+      if (session === null || caller === undefined) return null;
       const { signed_in_at, expires_at, ...holder } = session;
       const isLate = expires_at - clock.now() < renewedMs;
       return isLate
         ? await begin(request, holder, signed_in_at)
-        : { cookie: null, session: await shown(session) };
+        : { cookie: null, session: await shown(session, caller) };
     },
 
     /** Has the administrator act in another organization. */
@@ -195,13 +194,7 @@ export function createSessions({
     async credentials(request: Asking): Promise<Credentials | null> {
       const session = await sessionOf(request);
       if (session === null) return null;
-      const caller = await callerOf(session);
-      if (caller === undefined) {
-        throw new PlatformError(
-          'invalid_api_key',
-          'The API key of this session is invalid or revoked',
-        );
-      }
+      const caller = await requiredCallerOf(session);
       const isReading = request.method === 'GET' || request.method === 'HEAD';
       return isReading
         ? { caller, limitedAs: `console:${caller.keyId}`, perMinute: readsPerMinute }
@@ -216,8 +209,4 @@ function setCookie({ headers }: Asking, value: string, maxAge: number): string {
   const secure = protocol.trim().toLowerCase() === 'https';
   const attributes = { httpOnly: true, sameSite: 'strict', path: '/', secure } as const;
   return stringifySetCookie({ name: cookieName, value, ...attributes, maxAge });
-}
-
-function digest(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest();
 }

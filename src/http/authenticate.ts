@@ -3,10 +3,10 @@
  * before limits, limits before everything else. A caller who is known gets the X-RateLimit headers
  * on every answer, refusals included.
  */
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../kernel/caller.ts';
 import { PlatformError } from '../kernel/errors.ts';
+import { secretCheck } from '../kernel/same.ts';
 import type { RateDecision, RateLimiter } from './rate-limit.ts';
 
 /** The caller of a request that `apiKeyHook` admitted. */
@@ -115,7 +115,7 @@ const adminSecretMissing = () =>
 
 /** A hook that admits a request with the admin secret, in either of its two headers, or of the administrator's session. */
 export function adminHook(secret: string, sessions: Pick<SessionSource, 'isAdministrator'>) {
-  const expected = digest(secret);
+  const isSecret = secretCheck(secret);
   return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
     const given = adminSecretsOf(request);
     if (given.length === 0) {
@@ -124,7 +124,7 @@ export function adminHook(secret: string, sessions: Pick<SessionSource, 'isAdmin
           ? Promise.resolve(false)
           : sessions.isAdministrator(request);
       isSession.then((is) => done(is ? undefined : adminSecretMissing()), done);
-    } else if (given.every((one) => one !== null && timingSafeEqual(digest(one), expected))) {
+    } else if (given.every((one) => one !== null && isSecret(one))) {
       done();
     } else {
       done(new PlatformError('invalid_admin_secret', 'The admin secret is wrong'));
@@ -155,8 +155,4 @@ export function isRepeated(request: FastifyRequest, name: string): boolean {
     if (rawHeaders[i]?.toLowerCase() === name) seen++;
   }
   return seen > 1;
-}
-
-function digest(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest();
 }

@@ -3,7 +3,8 @@
  * headers; GitHub's X-Hub-Signature-256), and the Standard Webhooks specification, which signs id
  * and time as well, so that a receiver can refuse replays. Comparisons take constant time.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
+import { isSame } from './same.ts';
 
 const standardPrefix = 'whsec_';
 /** How far the time of a Standard Webhooks message may lie from ours. */
@@ -57,9 +58,4 @@ function standardKey(secret: string): Buffer {
   return secret.startsWith(standardPrefix)
     ? Buffer.from(secret.slice(standardPrefix.length), 'base64')
     : Buffer.from(secret);
-}
-
-function isSame(given: string, expected: string): boolean {
-  const [a, b] = [Buffer.from(given), Buffer.from(expected)];
-  return a.length === b.length && timingSafeEqual(a, b);
 }

@@ -6,10 +6,9 @@ import type { Schema } from '../api/client.ts';
 import { schedulesQuery } from '../api/schedules.ts';
 import { triggersQuery } from '../api/triggers.ts';
 import { Id } from '../ui/Id.tsx';
+import { textLink } from '../ui/Links.tsx';
 import { Facts, Section } from '../ui/Page.tsx';
 import { Time } from '../ui/Time.tsx';
-
-const link = 'text-accent-text hover:underline';
 
 export function AgentFacts({ agent: { id, created_at, updated_at } }: { agent: Schema<'Agent'> }) {
   const schedules = useQuery(schedulesQuery()).data?.filter(({ agent_id }) => agent_id === id);
@@ -25,10 +24,10 @@ export function AgentFacts({ agent: { id, created_at, updated_at } }: { agent: S
             [
               'Look at',
               <span key="look" className="flex flex-wrap gap-x-3">
-                <Link to="/conversations" search={{ agent_id: id }} className={link}>
+                <Link to="/conversations" search={{ agent_id: id }} className={textLink}>
                   Conversations
                 </Link>
-                <Link to="/jobs" search={{ agent_id: id }} className={link}>
+                <Link to="/jobs" search={{ agent_id: id }} className={textLink}>
                   Jobs
                 </Link>
               </span>,
@@ -43,7 +42,7 @@ export function AgentFacts({ agent: { id, created_at, updated_at } }: { agent: S
               key={scheduleId}
               to="/schedules/$scheduleId"
               params={{ scheduleId }}
-              className={link}
+              className={textLink}
             >
               {skill_name} <span className="font-mono text-xs text-muted">{cron_expression}</span>
             </Link>
@@ -53,7 +52,12 @@ export function AgentFacts({ agent: { id, created_at, updated_at } }: { agent: S
       <Section title="Triggers">
         <Names none="No trigger names it.">
           {triggers?.map(({ id: triggerId, name }) => (
-            <Link key={triggerId} to="/triggers/$triggerId" params={{ triggerId }} className={link}>
+            <Link
+              key={triggerId}
+              to="/triggers/$triggerId"
+              params={{ triggerId }}
+              className={textLink}
+            >
               {name}
             </Link>
           ))}

@@ -47,39 +47,50 @@ export function BudgetDialog({
         onSubmit={() => save.mutate(undefined, { onSuccess: onClose })}
         onCancel={onClose}
       >
-        <Field
+        <TokensField
           label="Tokens a day"
           hint="Days begin at midnight UTC. Empty is no limit."
           error={issueOf(save.error, 'tokens_per_day')}
-        >
-          {(control) => (
-            <Input
-              {...control}
-              inputMode="numeric"
-              placeholder="No limit"
-              className="text-right tabular-nums"
-              value={day}
-              onChange={(event) => setDay(event.target.value)}
-            />
-          )}
-        </Field>
-        <Field
+          value={day}
+          onValue={setDay}
+        />
+        <TokensField
           label="Tokens a month"
           hint="A calendar month. Empty is no limit."
           error={issueOf(save.error, 'tokens_per_month')}
-        >
-          {(control) => (
-            <Input
-              {...control}
-              inputMode="numeric"
-              placeholder="No limit"
-              className="text-right tabular-nums"
-              value={month}
-              onChange={(event) => setMonth(event.target.value)}
-            />
-          )}
-        </Field>
+          value={month}
+          onValue={setMonth}
+        />
       </FormFrame>
     </Dialog>
+  );
+}
+
+function TokensField({
+  label,
+  hint,
+  error,
+  value,
+  onValue,
+}: {
+  label: string;
+  hint: string;
+  error: string | undefined;
+  value: string;
+  onValue: (text: string) => void;
+}) {
+  return (
+    <Field label={label} hint={hint} error={error}>
+      {(control) => (
+        <Input
+          {...control}
+          inputMode="numeric"
+          placeholder="No limit"
+          className="text-right tabular-nums"
+          value={value}
+          onChange={(event) => onValue(event.target.value)}
+        />
+      )}
+    </Field>
   );
 }

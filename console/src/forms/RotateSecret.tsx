@@ -1,11 +1,12 @@
 import { useState } from 'react';
 import { changeWebhook } from '../api/webhooks.ts';
 import { Dialog } from '../ui/Dialog.tsx';
-import { Field, Input, issueOf } from '../ui/Field.tsx';
+import { issueOf } from '../ui/Field.tsx';
 import { SecretOnce } from '../ui/SecretOnce.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { newSecret } from '../webhooks/health.ts';
 import { FormFrame } from './FormFrame.tsx';
+import { SecretField } from './SecretField.tsx';
 
 /** Gives a webhook another secret, and shows it once. */
 export function RotateSecret({ webhookId, onClose }: { webhookId: string; onClose: () => void }) {
@@ -55,23 +56,13 @@ export function RotateSecret({ webhookId, onClose }: { webhookId: string; onClos
         onSubmit={() => rotating.mutate()}
         onCancel={onClose}
       >
-        <Field
+        <SecretField
           label="New secret"
-          optional
           error={issueOf(rotating.error, 'secret')}
           hint="Leave it empty, and a random one is made in this browser."
-        >
-          {(control) => (
-            <Input
-              {...control}
-              className="font-mono"
-              autoComplete="off"
-              spellCheck={false}
-              value={own}
-              onChange={(event) => setOwn(event.target.value)}
-            />
-          )}
-        </Field>
+          value={own}
+          onValue={setOwn}
+        />
       </FormFrame>
     </Dialog>
   );

@@ -15,6 +15,7 @@ import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
 import { numberOf } from './numbers.ts';
 import { jsonText, ObjectField, parseObject } from './ObjectField.tsx';
+import { SecretField } from './SecretField.tsx';
 import { useInput } from './useInput.ts';
 
 const shown = [
@@ -183,28 +184,18 @@ export function TriggerForm({
             )}
           </Field>
           <div className="flex flex-col gap-2">
-            <Field
+            <SecretField
               label="Signing secret"
-              optional
               error={issueOf(error, 'signing_secret')}
               hint={
                 trigger?.has_signing_secret
                   ? 'Leave it empty to keep the one it has.'
                   : 'With one, calls that are not signed with it are refused.'
               }
-            >
-              {(control) => (
-                <Input
-                  {...control}
-                  className="font-mono"
-                  autoComplete="off"
-                  spellCheck={false}
-                  disabled={isUnsigned}
-                  value={isUnsigned ? '' : secret}
-                  onChange={(event) => setSecret(event.target.value)}
-                />
-              )}
-            </Field>
+              disabled={isUnsigned}
+              value={isUnsigned ? '' : secret}
+              onValue={setSecret}
+            />
             {trigger?.has_signing_secret && (
               <label className="flex cursor-pointer items-center gap-2.5 text-[13px]">
                 <input

@@ -7,6 +7,7 @@ import { SecretOnce } from '../ui/SecretOnce.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { EventsField } from './EventsField.tsx';
 import { FormFrame } from './FormFrame.tsx';
+import { SecretField } from './SecretField.tsx';
 
 /** Makes a webhook and shows its secret, once; or changes the one that is given. */
 export function WebhookForm({
@@ -100,23 +101,13 @@ export function WebhookForm({
         )}
         <EventsField value={events} onValue={setEvents} error={issueOf(error, 'events')} />
         {!webhook && (
-          <Field
+          <SecretField
             label="Secret"
-            optional
             error={issueOf(error, 'secret')}
             hint="Leave it empty, and one is made."
-          >
-            {(control) => (
-              <Input
-                {...control}
-                className="font-mono"
-                autoComplete="off"
-                spellCheck={false}
-                value={secret}
-                onChange={(event) => setSecret(event.target.value)}
-              />
-            )}
-          </Field>
+            value={secret}
+            onValue={setSecret}
+          />
         )}
       </FormFrame>
     </Dialog>

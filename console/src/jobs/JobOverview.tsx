@@ -1,7 +1,9 @@
 import { Link } from '@tanstack/react-router';
 import { hasEnded, type Job, type JobStep } from '../api/jobs.ts';
 import type { JobEvent } from '../api/stream.ts';
+import { classes } from '../ui/classes.ts';
 import { Id } from '../ui/Id.tsx';
+import { textLink } from '../ui/Links.tsx';
 import { Facts, Section } from '../ui/Page.tsx';
 import { countText, Duration, Time } from '../ui/Time.tsx';
 import { Value } from '../ui/Value.tsx';
@@ -83,7 +85,7 @@ function Ids({ job }: { job: Job }) {
             key="of"
             to="/jobs/$jobId"
             params={{ jobId: job.retry_of }}
-            className="font-mono text-xs text-accent-text hover:underline"
+            className={classes('font-mono text-xs', textLink)}
           >
             {job.retry_of}
           </Link>,

@@ -1,5 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import type { Schema } from '../api/client.ts';
+import { skillPath } from '../ui/Pickers.tsx';
 import { type Column, rowLink, Table } from '../ui/Table.tsx';
 import { countText, Duration } from '../ui/Time.tsx';
 import { Quiet } from './Quiet.tsx';
@@ -7,9 +8,6 @@ import { Quiet } from './Quiet.tsx';
 type Row = Schema<'StatisticsOfSkill'>;
 
 const shownMax = 5;
-
-const keyOf = ({ skill_category, skill_version, skill_name }: Row) =>
-  `${skill_category}/${skill_version}/${skill_name}`;
 
 const percent = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 0 });
 
@@ -27,7 +25,7 @@ const failedRuns: Column<Row> = {
   header: 'Skill',
   grows: true,
   cell: (row) => (
-    <Link to="/jobs" search={{ status: 'failed', skill: keyOf(row) }} className={rowLink}>
+    <Link to="/jobs" search={{ status: 'failed', skill: skillPath(row) }} className={rowLink}>
       <Name row={row} />
     </Link>
   ),
@@ -59,7 +57,7 @@ export function FailingSkills({ skills }: { skills: readonly Row[] }) {
     <Table
       caption="Most failing skills"
       rows={rows}
-      rowKey={keyOf}
+      rowKey={skillPath}
       columns={[
         failedRuns,
         { header: 'Failed', align: 'right', cell: ({ failed }) => countText(failed) },
@@ -83,7 +81,7 @@ export function SlowestSkills({ skills }: { skills: readonly Row[] }) {
     <Table
       caption="Slowest skills"
       rows={rows}
-      rowKey={keyOf}
+      rowKey={skillPath}
       columns={[
         skill,
         {

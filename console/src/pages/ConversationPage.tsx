@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { MessagesSquare } from 'lucide-react';
 import {
   conversationQuery,
@@ -15,6 +15,7 @@ import { JobsTable } from '../jobs/JobsTable.tsx';
 import { sourceText } from '../jobs/words.ts';
 import { ButtonLink } from '../ui/Button.tsx';
 import { Id } from '../ui/Id.tsx';
+import { AgentLink } from '../ui/Links.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { Pagination } from '../ui/Pagination.tsx';
@@ -48,17 +49,7 @@ export function ConversationPage() {
           <>
             <Strip
               facts={[
-                [
-                  'Agent',
-                  <Link
-                    key="agent"
-                    to="/agents/$agentId"
-                    params={{ agentId: agent_id }}
-                    className="text-accent-text hover:underline"
-                  >
-                    {agent_id}
-                  </Link>,
-                ],
+                ['Agent', <AgentLink key="agent" id={agent_id} />],
                 ['User', user_id],
                 ['Source', sourceText(trigger_type)],
                 ['Started', <Time key="started" value={created_at} />],

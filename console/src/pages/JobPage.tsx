@@ -9,6 +9,7 @@ import { Progress } from '../jobs/Progress.tsx';
 import { useRunningJob } from '../jobs/useRunningJob.ts';
 import { sourceText } from '../jobs/words.ts';
 import { Json } from '../ui/Code.tsx';
+import { AgentLink, textLink } from '../ui/Links.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { skillPath } from '../ui/Pickers.tsx';
@@ -19,7 +20,6 @@ import { countText, Duration, Time, useNow } from '../ui/Time.tsx';
 
 const route = getRouteApi('/shell/jobs/$jobId');
 const parent = { label: 'Jobs', to: '/jobs' };
-const link = 'text-accent-text hover:underline';
 
 export function JobPage() {
   const { jobId } = route.useParams();
@@ -90,29 +90,19 @@ function Head({ job }: { job: Job }) {
             key="skill"
             to="/skills/$category/$version/$name"
             params={{ category, version, name }}
-            className={link}
+            className={textLink}
           >
             {name}
           </Link>,
         ],
-        [
-          'Agent',
-          <Link
-            key="agent"
-            to="/agents/$agentId"
-            params={{ agentId: job.agent_id }}
-            className={link}
-          >
-            {job.agent_id}
-          </Link>,
-        ],
+        ['Agent', <AgentLink key="agent" id={job.agent_id} />],
         [
           'Conversation',
           <Link
             key="conversation"
             to="/conversations/$conversationId"
             params={{ conversationId: job.conversation_id }}
-            className={link}
+            className={textLink}
           >
             Transcript
           </Link>,

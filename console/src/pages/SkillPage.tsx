@@ -16,7 +16,9 @@ import { SchemaTable } from '../skills/SchemaTable.tsx';
 import { isSchema, type JsonSchema } from '../skills/schema.ts';
 import { UsedBy } from '../skills/UsedBy.tsx';
 import { Button } from '../ui/Button.tsx';
+import { classes } from '../ui/classes.ts';
 import { Confirm } from '../ui/Dialog.tsx';
+import { textLink } from '../ui/Links.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { Status, Tag } from '../ui/Status.tsx';
@@ -122,7 +124,7 @@ function Begun({ skill, from }: { skill: Schema<'Skill'>; from: string | undefin
             <Link
               to="/jobs/$jobId"
               params={{ jobId: from }}
-              className="font-medium text-accent-text hover:underline"
+              className={classes('font-medium', textLink)}
             >
               an earlier run
             </Link>
@@ -172,7 +174,7 @@ function OtherVersions({ skill }: { skill: Schema<'Skill'> }) {
           key={version}
           to="/skills/$category/$version/$name"
           params={{ category, version, name }}
-          className="text-accent-text hover:underline"
+          className={textLink}
         >
           {version}
           {!is_active && <span className="text-muted"> (inactive)</span>}

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { Pencil, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { changeTrigger, deleteTrigger, type Trigger, triggerQuery } from '../api/triggers.ts';
@@ -10,10 +10,10 @@ import { unknownToken, urlShape } from '../triggers/curl.ts';
 import { Button } from '../ui/Button.tsx';
 import { Code, Json } from '../ui/Code.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
+import { AgentLink, SkillLink } from '../ui/Links.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Facts, Page, Section } from '../ui/Page.tsx';
-import { skillPath } from '../ui/Pickers.tsx';
 import { Status } from '../ui/Status.tsx';
 import { countText, Time } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
@@ -65,33 +65,13 @@ export function TriggerPage() {
 }
 
 function What({ trigger }: { trigger: Trigger }) {
-  const { skill_category, skill_version, skill_name, agent_id, mapping, input } = trigger;
+  const { agent_id, mapping, input } = trigger;
   return (
     <div className="flex flex-col gap-4">
       <Facts
         facts={[
-          [
-            'Skill',
-            <Link
-              key="skill"
-              to="/skills/$category/$version/$name"
-              params={{ category: skill_category, version: skill_version, name: skill_name }}
-              className="text-accent-text hover:underline"
-            >
-              {skillPath(trigger)}
-            </Link>,
-          ],
-          [
-            'Agent',
-            <Link
-              key="agent"
-              to="/agents/$agentId"
-              params={{ agentId: agent_id }}
-              className="text-accent-text hover:underline"
-            >
-              {agent_id}
-            </Link>,
-          ],
+          ['Skill', <SkillLink key="skill" skill={trigger} />],
+          ['Agent', <AgentLink key="agent" id={agent_id} />],
           ['Limit', `${countText(trigger.rate_limit)} calls per minute`],
           ['Signatures', trigger.has_signing_secret ? 'Calls have to be signed' : 'Not asked for'],
           ['Made', <Time key="made" value={trigger.created_at} />],

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { KeyRound, Pencil, Send, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import {
@@ -14,6 +14,7 @@ import { RotateSecret } from '../forms/RotateSecret.tsx';
 import { WebhookForm } from '../forms/WebhookForm.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
+import { AgentLink } from '../ui/Links.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Facts, Page, Section } from '../ui/Page.tsx';
@@ -66,17 +67,7 @@ export function WebhookPage() {
         <Facts
           facts={[
             ['URL', webhook.url],
-            [
-              'Agent',
-              <Link
-                key="agent"
-                to="/agents/$agentId"
-                params={{ agentId: webhook.agent_id }}
-                className="text-accent-text hover:underline"
-              >
-                {webhook.agent_id}
-              </Link>,
-            ],
+            ['Agent', <AgentLink key="agent" id={webhook.agent_id} />],
             [
               'Events',
               <span key="events" className="flex flex-wrap gap-1">

@@ -1,41 +1,21 @@
 import { Link } from '@tanstack/react-router';
 import type { Schedule } from '../api/schedules.ts';
 import { Json } from '../ui/Code.tsx';
+import { AgentLink, SkillLink, textLink } from '../ui/Links.tsx';
 import { Facts } from '../ui/Page.tsx';
-import { skillPath } from '../ui/Pickers.tsx';
 import { Status, Tag } from '../ui/Status.tsx';
 import { Time } from '../ui/Time.tsx';
 
 /** What a schedule runs, for whom, with what. */
 export function ScheduleFacts({ schedule }: { schedule: Schedule }) {
-  const { skill_category, skill_version, skill_name, agent_id, last_run_status } = schedule;
+  const { agent_id, last_run_status } = schedule;
   const lastJob = schedule.last_run_job_id;
   return (
     <div className="flex flex-col gap-4">
       <Facts
         facts={[
-          [
-            'Skill',
-            <Link
-              key="skill"
-              to="/skills/$category/$version/$name"
-              params={{ category: skill_category, version: skill_version, name: skill_name }}
-              className="text-accent-text hover:underline"
-            >
-              {skillPath(schedule)}
-            </Link>,
-          ],
-          [
-            'Agent',
-            <Link
-              key="agent"
-              to="/agents/$agentId"
-              params={{ agentId: agent_id }}
-              className="text-accent-text hover:underline"
-            >
-              {agent_id}
-            </Link>,
-          ],
+          ['Skill', <SkillLink key="skill" skill={schedule} />],
+          ['Agent', <AgentLink key="agent" id={agent_id} />],
           [
             'Cron',
             <span key="cron">
@@ -53,11 +33,7 @@ export function ScheduleFacts({ schedule }: { schedule: Schedule }) {
                 <Status value={last_run_status} />
                 <Time value={schedule.last_run_at} />
                 {lastJob !== null && (
-                  <Link
-                    to="/jobs/$jobId"
-                    params={{ jobId: lastJob }}
-                    className="text-accent-text hover:underline"
-                  >
+                  <Link to="/jobs/$jobId" params={{ jobId: lastJob }} className={textLink}>
                     Open its job
                   </Link>
                 )}

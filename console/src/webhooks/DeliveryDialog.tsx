@@ -5,6 +5,7 @@ import { deliveryQuery, redeliver, type WebhookDelivery } from '../api/webhooks.
 import { Button } from '../ui/Button.tsx';
 import { Code, Json } from '../ui/Code.tsx';
 import { Dialog } from '../ui/Dialog.tsx';
+import { textLink } from '../ui/Links.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Facts } from '../ui/Page.tsx';
 import { Status, type Tone } from '../ui/Status.tsx';
@@ -67,7 +68,7 @@ export function DeliveryDialog({
                       params={{ webhookId }}
                       search={(before) => ({ ...before, delivery: delivery.redelivery_of ?? '' })}
                       resetScroll={false}
-                      className="text-accent-text hover:underline"
+                      className={textLink}
                     >
                       The delivery that this one repeats
                     </Link>,
