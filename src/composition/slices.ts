@@ -206,6 +206,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     isLoaded: (skill) => loaded.has(skill),
     ...early,
     ...(cluster === null ? {} : { absentMs: sharedAbsentMs }),
+    // The embedded database is asked and has answered before another job could begin.
+    ...(cluster === null ? {} : { lend: createLending(workers, config.workerConcurrency) }),
     onClaim: () => living.claimed(),
   });
   const recovery = createRecovery({
@@ -324,7 +326,7 @@ const noExecutors: Pick<ExecutorPool, 'run'> = {
   },
 };
 
-/** Lends the places of runs that wait for a model, `max` at a time; the others keep theirs. */
+/** Lends the places of runs that wait for something else, `max` at a time; the others keep theirs. */
 function createLending(workers: ReadonlyMap<QueueName, Consumer>, max: number) {
   let lent = 0;
   return (name: QueueName): (() => void) => {

@@ -13,7 +13,9 @@ import type { Clock } from '../kernel/clock.ts';
 import { isUnavailable } from '../kernel/errors.ts';
 import { continueAfter } from '../kernel/ids.ts';
 import type { Logger } from '../kernel/log.ts';
+import type { QueueName } from '../kernel/queues.ts';
 import { type SkillRegistry, skillKey } from '../skills/registry.ts';
+import { queueOf } from './accept.ts';
 import type { JobFeed } from './feed.ts';
 import {
   type ClaimedJob,
@@ -75,6 +77,8 @@ export function createPerformer(parts: {
   earlyMs?: number;
   /** For how long a skill is waited for whose processes have gone: they may be starting again. */
   absentMs?: number;
+  /** Lets another job of the queue run here, until the function is called. */
+  lend?: (queue: QueueName) => () => void;
   /** Told of each claim. */
   onClaim?: () => void;
 }): Performer {
@@ -90,7 +94,7 @@ export function createPerformer(parts: {
     leaseMs,
     writer,
   } = parts;
-  const { earlyMs = 0, absentMs = 0, onClaim } = parts;
+  const { earlyMs = 0, absentMs = 0, lend, onClaim } = parts;
   const running = new Map<string, Running>();
   /** Jobs being claimed, and whether they are to be cancelled as soon as they run. */
   const starting = new Map<string, { isCancelled: boolean }>();
@@ -138,12 +142,12 @@ export function createPerformer(parts: {
     running.set(job.id, entry);
     if (starting.get(job.id)?.isCancelled) stop(entry, 'cancelled');
     starting.delete(job.id);
+    let giveBack: (() => void) | undefined;
     try {
-      const ending = endingOf(
-        await attempt.handle.outcome,
-        entry,
-        attempt.thinking?.retryAfterMs ?? null,
-      );
+      const outcome = await attempt.handle.outcome;
+      const ending = endingOf(outcome, entry, attempt.thinking?.retryAfterMs ?? null);
+      // What is left waits for the database, where another job may run.
+      giveBack = lend?.(queueOf(job.trigger_type));
       await attempt.ended();
       // It counts as running until it is settled, so that its lease is kept for that long.
       if (ending !== null) {
@@ -155,6 +159,7 @@ export function createPerformer(parts: {
         });
       }
     } finally {
+      giveBack?.();
       // Whatever went wrong: a lease that is renewed for nobody would keep the job for ever.
       if (running.get(job.id) === entry) running.delete(job.id);
     }

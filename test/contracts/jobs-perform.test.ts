@@ -66,6 +66,27 @@ describe.each(await engines())('on $name', (engine) => {
       });
     });
 
+    test('has no place any more while what became of it is being recorded, and gives it back then', async () => {
+      const { submit, worker, row } = await jobsWorld(engine);
+      const job = await submit();
+      const lent: string[] = [];
+      const given: Promise<string>[] = [];
+      const lending = worker('lending', {
+        lend(queue) {
+          lent.push(queue);
+          return () => void given.push(row(job.id).then(({ status }) => status));
+        },
+      });
+
+      const { run, ended } = await lending.begin(job.id);
+      expect(lent).toEqual([]);
+      run.end(completed(1));
+      await ended;
+
+      expect(lent).toEqual(['skill-execution']);
+      expect(await Promise.all(given)).toEqual(['completed']);
+    });
+
     test('that completes ends its job, its conversation and its stream in one transaction', async () => {
       const world = await jobsWorld(engine);
       const { submit, attempt, clock, jobs, messages, events, database, conversations } = world;

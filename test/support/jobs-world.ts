@@ -79,7 +79,7 @@ export interface Worker {
 }
 
 /** What the performer of a worker may be given beside what it needs. */
-type PerformerOption = 'isLoaded' | 'absentMs';
+type PerformerOption = 'isLoaded' | 'absentMs' | 'lend';
 
 export interface JobsWorld extends Worker {
   readonly clock: ManualClock;
