@@ -80,6 +80,13 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
     jobRoutes(scope, {
       jobs,
       stopping,
+      originOf: async (organizationId, { job_id, trigger_type }) => ({
+        scheduled_job_id:
+          trigger_type === 'scheduled'
+            ? ((await schedules.ofJob(organizationId, job_id)) ?? null)
+            : null,
+        trigger_id: trigger_type === 'webhook' ? ((await calls.triggerOf(job_id)) ?? null) : null,
+      }),
       openStream: (organizationId, jobId, after, signal) =>
         jobStream({ database, feed }, organizationId, jobId, after ?? beginning, signal),
     });

@@ -17,6 +17,7 @@ import { up as triggerCalls } from './migrations/0012-trigger-calls.ts';
 import { up as deliverySubjects } from './migrations/0013-delivery-subjects.ts';
 import { up as skillExamples } from './migrations/0014-skill-examples.ts';
 import { up as console } from './migrations/0015-console.ts';
+import { up as triggerOfJob } from './migrations/0016-trigger-of-job.ts';
 import type { Tables } from './tables.ts';
 
 /** In order; a migration that has been released is never changed. */
@@ -36,6 +37,7 @@ const migrations: Record<string, (db: Kysely<unknown>, dialect: Dialect) => Prom
   '0013-delivery-subjects': deliverySubjects,
   '0014-skill-examples': skillExamples,
   '0015-console': console,
+  '0016-trigger-of-job': triggerOfJob,
 };
 
 /** Gives work that may take long a way to the database on which it may. */

@@ -33,7 +33,8 @@ import { type Jobs, listedJob } from './jobs.ts';
 const tags = ['Jobs'];
 const security = [{ apiKey: [] }];
 const Params = Type.Object({ jobId: Id });
-const inclusions = ['timing'] as const;
+const inListed = ['timing'] as const;
+const inOne = ['origin'] as const;
 const textFilters = ['agent_id', 'skill_category', 'skill_name', 'skill_version'] as const;
 
 /** The events of a job after a position, until it ends or the signal aborts. */
@@ -44,9 +45,22 @@ export type OpenStream = (
   signal: AbortSignal,
 ) => AsyncIterable<JobEvent>;
 
+type FoundJob = Awaited<ReturnType<Jobs['get']>>;
+
+/** What a job came of: null where it is something else, or is not there any more. */
+export type OriginOf = (
+  organizationId: string,
+  job: Pick<FoundJob, 'job_id' | 'trigger_type'>,
+) => Promise<{ scheduled_job_id: string | null; trigger_id: string | null }>;
+
 export function jobRoutes(
   server: Server,
-  { jobs, openStream, stopping }: { jobs: Jobs; openStream: OpenStream; stopping: AbortSignal },
+  {
+    jobs,
+    originOf,
+    openStream,
+    stopping,
+  }: { jobs: Jobs; originOf: OriginOf; openStream: OpenStream; stopping: AbortSignal },
 ) {
   /** Unknown jobs are 404 before the request is judged further (decisions 3). */
   const lookUp = async (request: FastifyRequest) => {
@@ -84,7 +98,7 @@ export function jobRoutes(
             description: 'Jobs accepted earlier than that; not those of that very moment.',
           }),
           include: Type.Optional({
-            ...Words(inclusions),
+            ...Words(inListed),
             description: 'timing: also when each job ran, for how long, and what went wrong.',
           }),
           ...Page.properties,
@@ -106,7 +120,7 @@ export function jobRoutes(
         created_before: momentParameter(query, 'created_before'),
         ...Object.fromEntries(textFilters.map((name) => [name, textParameter(query, name)])),
       };
-      const list = wordParameter(query, 'include', inclusions) ? jobs.listTimed : jobs.list;
+      const list = wordParameter(query, 'include', inListed) ? jobs.listTimed : jobs.list;
       const { organizationId } = callerOf(request);
       const { jobs: data, total } = await list(organizationId, filters, page);
       return { data, total, ...page };
@@ -116,6 +130,10 @@ export function jobRoutes(
   server.get(
     '/api/jobs/:jobId',
     {
+      // Without a word that could be refused, it is found out when it is read.
+      onRequest: async (request) => {
+        if ('include' in (request.query as Query)) await lookUp(request);
+      },
       schema: {
         tags,
         security,
@@ -123,6 +141,12 @@ export function jobRoutes(
         summary: 'Get a job',
         description: 'With Prefer: wait=N the answer waits up to N seconds for the end of the job.',
         params: Params,
+        querystring: Type.Object({
+          include: Type.Optional({
+            ...Words(inOne),
+            description: 'origin: also which schedule or trigger it came of.',
+          }),
+        }),
         headers: Type.Object({ prefer: Type.Optional(Type.String()) }),
         response: {
           200: { ...FullJob, ...carries('Preference-Applied') },
@@ -134,12 +158,15 @@ export function jobRoutes(
       const { organizationId } = callerOf(request);
       const { jobId } = request.params;
       const seconds = waitSeconds(request.headers.prefer);
-      if (seconds === 0) return jobs.get(organizationId, jobId);
+      const isIncluded = wordParameter(request.query as Query, 'include', inOne) === 'origin';
+      const origin = async (job: FoundJob) =>
+        isIncluded ? { ...job, ...(await originOf(organizationId, job)) } : job;
+      if (seconds === 0) return origin(await jobs.get(organizationId, jobId));
       const signal = AbortSignal.any([goneSignal(reply), stopping]);
       const ended = await jobs.awaitEnd(organizationId, jobId, seconds * 1000, signal);
-      if (ended === null) return jobs.get(organizationId, jobId);
+      if (ended === null) return origin(await jobs.get(organizationId, jobId));
       reply.header('preference-applied', `wait=${seconds}`);
-      return ended;
+      return origin(ended);
     },
   );
 

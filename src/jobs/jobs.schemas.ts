@@ -108,6 +108,16 @@ export const FullJob = Type.Object(
     retry_of: Nullable(Id),
     progress: Nullable(Type.Object({ fraction: Type.Number(), note: Nullable(Type.String()) })),
     token_stats: TokenStats,
+    scheduled_job_id: Type.Optional({
+      ...Nullable(Id),
+      description:
+        'With include=origin: the scheduled job that it is a run of, while there is one.',
+    }),
+    trigger_id: Type.Optional({
+      ...Nullable(Id),
+      description:
+        'With include=origin: the trigger whose call it came of, as long as that call is kept.',
+    }),
   },
   {
     title: 'Job',

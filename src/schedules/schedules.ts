@@ -22,6 +22,7 @@ import { missedSlots } from './run-due.ts';
 import { runRequest } from './run-request.ts';
 import {
   findJobsGoingOn,
+  findScheduledJobOf,
   findTakenSlots,
   insertRuns,
   listRuns,
@@ -112,6 +113,14 @@ export function createSchedules(parts: {
 
   return {
     find,
+
+    /** The scheduled job that a job is a run of; undefined when it was deleted. */
+    async ofJob(organizationId: string, jobId: string): Promise<string | undefined> {
+      const id = await findScheduledJobOf(database.read, jobId);
+      // Its runs stay a while after it.
+      if (id === undefined) return undefined;
+      return (await findScheduledJob(database.read, organizationId, id))?.id;
+    },
 
     /** The scheduled job is not deleted before the transaction ends. `404` when there is none. */
     hold: lock,

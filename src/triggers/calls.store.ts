@@ -74,6 +74,15 @@ export async function listCalls(
   return { calls, total: Number(row?.n ?? 0) };
 }
 
+const ofJob = statement<{ job_id: string }>()((db, p) =>
+  db.selectFrom('trigger_calls').select('trigger_id').where('job_id', '=', p('job_id')),
+);
+
+/** The trigger whose call a job came of; undefined when that call is not kept any more. */
+export async function findTriggerOf(db: Handle, jobId: string): Promise<string | undefined> {
+  return (await db.first(ofJob, { job_id: jobId }))?.trigger_id;
+}
+
 /** Deletes the calls of a trigger; to be called once the trigger itself was. */
 export async function deleteCallsOf(tx: Transaction, triggerId: string): Promise<void> {
   await tx.kysely.deleteFrom('trigger_calls').where('trigger_id', '=', triggerId).execute();

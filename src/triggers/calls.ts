@@ -8,7 +8,13 @@ import { deleteInBatches, foundAndDeleted } from '../database/in-batches.ts';
 import { type Clock, dayMs, timestamp } from '../kernel/clock.ts';
 import { type ErrorCode, isUnavailable } from '../kernel/errors.ts';
 import { cleanText } from '../kernel/text.ts';
-import { addCalls, deleteCallsBefore, listCalls, type TriggerCallRow } from './calls.store.ts';
+import {
+  addCalls,
+  deleteCallsBefore,
+  findTriggerOf,
+  listCalls,
+  type TriggerCallRow,
+} from './calls.store.ts';
 
 /** Calls of one trigger that are kept, and for how long. */
 const keptOfOne = 200;
@@ -46,6 +52,8 @@ export interface TriggerCalls {
     triggerId: string,
     page: { limit: number; offset: number },
   ): Promise<{ calls: ReturnType<typeof shown>[]; total: number }>;
+  /** The trigger whose call a job came of; undefined when that call is not kept any more. */
+  triggerOf(jobId: string): Promise<string | undefined>;
   /** Deletes what is too old; how many. */
   deleteOld(): Promise<number>;
 }
@@ -112,6 +120,8 @@ export function createTriggerCalls({
       const { calls, total } = await listCalls(database.read, triggerId, since, page);
       return { calls: calls.map(shown), total };
     },
+
+    triggerOf: (jobId) => findTriggerOf(database.read, jobId),
 
     deleteOld() {
       const before = clock.now() - keptMs;

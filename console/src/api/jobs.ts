@@ -34,6 +34,18 @@ export const jobQuery = (jobId: string) =>
     queryFn: () => body(api.GET('/api/jobs/{jobId}', { params: { path: { jobId } } })),
   });
 
+/** Which schedule or trigger a job came of. */
+export const jobOriginQuery = (jobId: string) =>
+  queryOptions({
+    queryKey: ['jobs', jobId, 'origin'],
+    queryFn: () =>
+      body(
+        api.GET('/api/jobs/{jobId}', {
+          params: { path: { jobId }, query: { include: 'origin' } },
+        }),
+      ),
+  });
+
 /** What a job that thinks has done, in order: the first 200 steps. */
 export const jobStepsQuery = (jobId: string) =>
   queryOptions({

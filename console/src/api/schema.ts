@@ -1781,6 +1781,10 @@ export interface components {
                 note: string | null;
             } | null;
             token_stats: components["schemas"]["TokenStats"];
+            /** @description With include=origin: the scheduled job that it is a run of, while there is one. */
+            scheduled_job_id?: string | null;
+            /** @description With include=origin: the trigger whose call it came of, as long as that call is kept. */
+            trigger_id?: string | null;
         };
         ListedJob: {
             /** Format: uuid */
@@ -8407,7 +8411,10 @@ export interface operations {
     };
     getJob: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description origin: also which schedule or trigger it came of. */
+                include?: "origin";
+            };
             header?: {
                 prefer?: string;
             };

@@ -6,8 +6,8 @@ import { JobActions } from '../jobs/JobActions.tsx';
 import { JobOverview } from '../jobs/JobOverview.tsx';
 import { Logs } from '../jobs/Logs.tsx';
 import { Progress } from '../jobs/Progress.tsx';
+import { Source } from '../jobs/Source.tsx';
 import { useRunningJob } from '../jobs/useRunningJob.ts';
-import { sourceText } from '../jobs/words.ts';
 import { Json } from '../ui/Code.tsx';
 import { AgentLink, textLink } from '../ui/Links.tsx';
 import { Loaded } from '../ui/Loading.tsx';
@@ -107,7 +107,7 @@ function Head({ job }: { job: Job }) {
             Transcript
           </Link>,
         ],
-        ['Source', sourceText(job.trigger_type)],
+        ['Source', <Source key="source" job={job} />],
         ['Accepted', <Time key="accepted" value={job.created_at} />],
         [hasEnded(job) ? 'Took' : 'So far', <Took key="took" job={job} />],
         job.attempt > 1 && ['Attempt', `${job.attempt} of ${job.max_attempts}`],
