@@ -64,6 +64,10 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     expect(answer.status, answer.text).toBeLessThan(300);
     return answer.body;
   };
+  const edit = async () => {
+    await button('More').click();
+    await world.page.getByRole('menuitem', { name: 'Edit' }).click();
+  };
   const newSchedule = (cron_expression: string) =>
     asked('POST', '/api/scheduled-jobs', {
       agent_id: 'default',
@@ -90,7 +94,9 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await page.getByLabel('Cron expression').fill('30 6 * * MON-FRI');
       await dialog().getByText('At 06:30, Monday through Friday').waitFor();
       await expect.poll(() => dialog().getByRole('listitem').count()).toBe(5);
-      expect(await page.getByLabel('Input').inputValue()).toContain('"text"');
+      const text = dialog().getByLabel('text', { exact: true });
+      expect(await text.inputValue()).not.toBe('');
+      await text.fill('good morning');
       expect(await faultsInBoth()).toEqual([]);
       await page.mouse.click(4, 4);
       await button('Create schedule').click();
@@ -98,6 +104,41 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await heading('At 06:30, Monday through Friday');
       const [made] = await asked('GET', '/api/scheduled-jobs');
       expect(made).toMatchObject({ cron_expression: '30 6 * * MON-FRI', enabled: true });
+      const { input } = await asked('GET', `/api/scheduled-jobs/${made.id}`);
+      expect(input).toMatchObject({ text: 'good morning' });
+    });
+
+    test('takes its input as JSON too, and shows beside a field what the skill refuses of it', async () => {
+      const { page } = world;
+      const { id } = await newSchedule('0 4 1 1 *');
+      await world.open(`/schedules/${id}`);
+      await edit();
+      const json = dialog().getByLabel('Input as JSON');
+      const text = dialog().getByLabel('text', { exact: true });
+      expect(await text.inputValue()).toBe('hello');
+
+      await button('JSON').click();
+      await json.fill('{"text": ');
+      await dialog()
+        .getByText(/This is no JSON/)
+        .waitFor();
+      await button('Save').click();
+      expect(await asked('GET', `/api/scheduled-jobs/${id}`)).toMatchObject({
+        input: { text: 'hello' },
+      });
+      await json.fill('{}');
+      await button('Form').click();
+      await button('Save').click();
+      await dialog().getByRole('alert').first().waitFor();
+      expect(await text.getAttribute('aria-invalid')).toBe('true');
+      await text.fill('good night');
+      await button('Save').click();
+      await told('The schedule is changed');
+
+      expect(await asked('GET', `/api/scheduled-jobs/${id}`)).toMatchObject({
+        input: { text: 'good night' },
+      });
+      await page.getByText('good night').first().waitFor();
     });
 
     test('says in the platform’s words what is wrong with an expression', async () => {
@@ -130,6 +171,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await page.getByRole('link', { name: 'At 03:00, on day 1' }).first().click();
       await page.getByRole('link', { name: 'Ran and completed, asked for by hand' }).click();
       await page.waitForURL(/\/jobs\//);
+      await page.getByRole('link', { name: 'schedule', exact: true }).click();
+      await heading('At 03:00, on day 1 of the month, only in January');
     });
 
     test('marks each past slot in a calendar with what became of it', async () => {
@@ -171,10 +214,10 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       const { id } = await newSchedule('0 5 1 1 *');
       await world.open(`/schedules/${id}`);
 
-      await button('More').click();
-      await page.getByRole('menuitem', { name: 'Edit' }).click();
+      await edit();
       await page.getByLabel('Cron expression').fill('0 6 1 1 *');
-      const field = page.getByRole('textbox', { name: 'Input' });
+      await button('JSON').click();
+      const field = dialog().getByLabel('Input as JSON');
       const input = async () => JSON.parse(await field.inputValue());
       await page.getByLabel('Skill').selectOption('util/v1.0/wait');
       await expect.poll(input).toEqual({ ms: 5 });

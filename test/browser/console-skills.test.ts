@@ -11,7 +11,9 @@ describe.skipIf(!(await isInstalled('Chromium')))('skills in the console', () =>
     ({ page } = world);
   });
   afterAll(() => world.stop());
-  beforeEach(() => {
+  beforeEach(async () => {
+    // After this, no error comes of what the test before has opened.
+    await page.goto('about:blank');
     world.errors.length = 0;
   });
 

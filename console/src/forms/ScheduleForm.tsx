@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useId, useState } from 'react';
 import {
   changeSchedule,
   createSchedule,
@@ -10,13 +10,14 @@ import { cronWords } from '../schedules/cron.ts';
 import { NextRuns } from '../schedules/NextRuns.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Dialog } from '../ui/Dialog.tsx';
-import { Field, Input, issueOf } from '../ui/Field.tsx';
+import { Field, Input, issueOf, issuesWithin } from '../ui/Field.tsx';
 import { AgentField, SkillField, skillNameOf, skillPath } from '../ui/Pickers.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
-import { ObjectField, parseObject } from './ObjectField.tsx';
+import { InputFields, InputWay } from './InputFields.tsx';
 import { useInput } from './useInput.ts';
 import { useSettled } from './useSettled.ts';
+import { useSkill } from './useSkill.ts';
 
 const shown = ['agent_id', 'skill_category', 'skill_name', 'skill_version', 'cron_expression'];
 const common = [
@@ -40,18 +41,20 @@ export function ScheduleForm({
   const [agentId, setAgentId] = useState(schedule?.agent_id ?? 'default');
   const [skill, setSkill] = useState(schedule ? skillPath(schedule) : '');
   const [cron, setCron] = useState(schedule?.cron_expression ?? '0 9 * * MON-FRI');
-  const input = useInput(skill, schedule?.input);
-  const [inputIssue, setInputIssue] = useState<string>();
+  const { skill: chosen, example } = useSkill(skill);
+  const input = useInput(example ?? {}, schedule?.input);
   const [skillIssue, setSkillIssue] = useState<string>();
+  const inputId = useId();
   const settled = useSettled(cron);
   const preview = useQuery(cronPreviewQuery(settled));
   const saving = useAct({
-    act: (value: Record<string, unknown>) => {
+    act: () => {
       const fields = {
         agent_id: agentId,
         ...skillNameOf(skill),
         cron_expression: cron,
-        input: value,
+        // What is no object is refused in the platform's words.
+        input: input.value as Record<string, unknown>,
       };
       return schedule
         ? changeSchedule(schedule.id, fields)
@@ -62,11 +65,9 @@ export function ScheduleForm({
     quiet: true,
   });
   function submit() {
-    const { value, issue } = parseObject(input.text);
-    setInputIssue(issue);
     setSkillIssue(skill === '' ? 'Choose what it runs' : undefined);
-    if (value === undefined || skill === '') return;
-    saving.mutate(value, {
+    if (input.fault !== undefined || skill === '') return;
+    saving.mutate(undefined, {
       onSuccess(saved) {
         onClose();
         onDone?.(saved);
@@ -98,7 +99,7 @@ export function ScheduleForm({
           <SkillField
             value={skill}
             onValue={(next) => {
-              input.leaveSkill();
+              input.leave();
               setSkill(next);
             }}
             error={
@@ -153,13 +154,27 @@ export function ScheduleForm({
             )}
           </div>
         </div>
-        <ObjectField
-          label="Input"
-          hint="What each run is given, as a JSON object."
-          value={input.text}
-          onValue={input.write}
-          error={inputIssue ?? issueOf(saving.error, 'input')}
-        />
+        {chosen && (
+          <section aria-labelledby={inputId} className="flex flex-col gap-3">
+            <div className="flex items-end justify-between gap-3">
+              <h3 id={inputId} className="text-[13px] font-medium">
+                Input
+                <span className="block text-xs font-normal text-muted">
+                  What each run is given.
+                </span>
+              </h3>
+              <InputWay input={input} />
+            </div>
+            <div className="rounded-md border p-3.5">
+              <InputFields
+                key={skill}
+                input={input}
+                schema={chosen.parameters_schema}
+                issues={issuesWithin(saving.error, 'input')}
+              />
+            </div>
+          </section>
+        )}
       </FormFrame>
     </Dialog>
   );

@@ -14,7 +14,7 @@ import { SecretOnce } from '../ui/SecretOnce.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
 import { numberOf } from './numbers.ts';
-import { jsonText, ObjectField, parseObject } from './ObjectField.tsx';
+import { ObjectField } from './ObjectField.tsx';
 import { SecretField } from './SecretField.tsx';
 import { useInput } from './useInput.ts';
 
@@ -24,7 +24,6 @@ const shown = [
 ];
 
 const usualLimit = 60;
-const nothing = jsonText({});
 
 /** Makes a trigger and shows its url, once; or changes the one that is given. */
 export function TriggerForm({
@@ -40,20 +39,20 @@ export function TriggerForm({
   const [agentId, setAgentId] = useState(trigger?.agent_id ?? 'default');
   const [skill, setSkill] = useState(trigger ? skillPath(trigger) : 'agent/v1.0/handle-event');
   const [mapping, setMapping] = useState(trigger?.mapping ?? '');
-  const input = useInput(skill, trigger?.input ?? {});
+  const input = useInput({}, trigger?.input);
   const [limit, setLimit] = useState(String(trigger?.rate_limit ?? ''));
   const [secret, setSecret] = useState('');
   const [isUnsigned, setUnsigned] = useState(false);
-  const [inputIssue, setInputIssue] = useState<string>();
   const saving = useAct({
-    async act(value: Record<string, unknown>) {
+    async act() {
       const rate = numberOf(limit) ?? usualLimit;
       const fields = {
         name,
         agent_id: agentId,
         ...skillNameOf(skill),
         mapping: mapping.trim() === '' ? null : mapping,
-        input: value,
+        // What is no object is refused in the platform's words.
+        input: input.value as Record<string, unknown>,
         rate_limit: rate,
         ...(isUnsigned ? { signing_secret: null } : secret !== '' && { signing_secret: secret }),
       };
@@ -67,10 +66,8 @@ export function TriggerForm({
     isSecret: true,
   });
   function submit() {
-    const { value, issue } = parseObject(input.text);
-    setInputIssue(issue);
-    if (value === undefined) return;
-    saving.mutate(value, { onSuccess: (created) => created === null && onClose() });
+    if (input.fault !== undefined) return;
+    saving.mutate(undefined, { onSuccess: (created) => created === null && onClose() });
   }
   const made = saving.data;
   if (made) {
@@ -120,11 +117,7 @@ export function TriggerForm({
         <div className="grid gap-4 sm:grid-cols-2">
           <SkillField
             value={skill}
-            onValue={(next) => {
-              // An empty one is no example: what a call brings is the input.
-              if (input.text !== nothing) input.leaveSkill();
-              setSkill(next);
-            }}
+            onValue={setSkill}
             error={
               issueOf(error, 'skill_category') ??
               issueOf(error, 'skill_name') ??
@@ -163,7 +156,7 @@ export function TriggerForm({
           rows={3}
           value={input.text}
           onValue={input.write}
-          error={inputIssue ?? issueOf(error, 'input')}
+          error={input.fault ?? issueOf(error, 'input')}
         />
         <div className="grid gap-4 sm:grid-cols-2">
           <Field

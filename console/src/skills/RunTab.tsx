@@ -1,35 +1,18 @@
 import { useMutation } from '@tanstack/react-query';
 import { ChevronDown, Play } from 'lucide-react';
-import {
-  type FormEvent,
-  type KeyboardEvent,
-  lazy,
-  Suspense,
-  useEffect,
-  useRef,
-  useState,
-} from 'react';
+import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from 'react';
 import { ApiError, type Schema } from '../api/client.ts';
 import { runSkill } from '../api/skills.ts';
+import { InputFields, InputWay } from '../forms/InputFields.tsx';
+import { useInput } from '../forms/useInput.ts';
 import { Button } from '../ui/Button.tsx';
-import { Choice } from '../ui/Choice.tsx';
 import { Code } from '../ui/Code.tsx';
-import { Field, TextArea } from '../ui/Field.tsx';
-import { Empty, Problem, Skeleton } from '../ui/Loading.tsx';
+import { Empty, Problem } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Section } from '../ui/Page.tsx';
 import { AgentField } from '../ui/Pickers.tsx';
 import { curlOf } from './curl.ts';
 import { RunResult } from './RunResult.tsx';
-
-const SchemaForm = lazy(() =>
-  import('../forms/SchemaForm.tsx').then(({ SchemaForm: component }) => ({ default: component })),
-);
-
-const ways = [
-  { value: 'form', label: 'Form' },
-  { value: 'json', label: 'JSON' },
-] as const;
 
 /** What a form begins with. */
 export interface Start {
@@ -40,19 +23,14 @@ export interface Start {
 /** Fills in the input of a skill and runs it; what comes of it is shown beside. */
 export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start }) {
   const { category, version, skill_name: skillName, parameters_schema, examples = [] } = skill;
-  const [way, setWay] = useState<'form' | 'json'>('form');
-  const [input, setInput] = useState(start.input);
-  const [text, setText] = useState('');
+  const input = useInput(start.input);
   const [agentId, setAgentId] = useState(start.agentId);
-  /** Another one makes the form anew. */
-  const [filled, setFilled] = useState(0);
   /** The last one that was accepted. */
   const [jobId, setJobId] = useState<string>();
   const running = useMutation({
     mutationFn: (given: unknown) => runSkill({ category, version, skillName }, agentId, given),
     onSuccess: ({ job_id }) => setJobId(job_id),
   });
-  const fault = way === 'json' ? jsonFault(text) : undefined;
   const issues = running.error instanceof ApiError ? running.error.details : [];
 
   const form = useRef<HTMLFormElement>(null);
@@ -62,22 +40,12 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
   }, [running.error]);
 
   function fill(value: unknown) {
-    setInput(value);
-    setText(JSON.stringify(value, null, 2) ?? '');
-    setFilled((n) => n + 1);
+    input.fill(value);
     running.reset();
-  }
-  function turnTo(next: 'form' | 'json') {
-    if (next === 'json') setText(JSON.stringify(input, null, 2) ?? '');
-    setWay(next);
-  }
-  function write(next: string) {
-    setText(next);
-    if (jsonFault(next) === undefined) setInput(JSON.parse(next));
   }
   function submit(event: FormEvent) {
     event.preventDefault();
-    if (fault === undefined && !running.isPending) running.mutate(input ?? {});
+    if (input.fault === undefined && !running.isPending) running.mutate(input.value ?? {});
   }
   function onKeyDown(event: KeyboardEvent<HTMLFormElement>) {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
@@ -92,37 +60,12 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
         actions={
           <>
             <Examples examples={examples} onExample={fill} />
-            <Choice label="Write it as" value={way} choices={ways} onValue={turnTo} />
+            <InputWay input={input} />
           </>
         }
       >
         <form ref={form} onSubmit={submit} onKeyDown={onKeyDown} className="flex flex-col gap-5">
-          {way === 'form' ? (
-            <div>
-              <Suspense fallback={<Skeleton />}>
-                <SchemaForm
-                  key={filled}
-                  schema={parameters_schema}
-                  value={input}
-                  onValue={setInput}
-                  issues={issues}
-                />
-              </Suspense>
-            </div>
-          ) : (
-            <Field label="Input as JSON" error={fault ?? textOf(issues)}>
-              {(control) => (
-                <TextArea
-                  {...control}
-                  rows={12}
-                  spellCheck={false}
-                  className="field-sizing-content max-h-[32rem] min-h-56 resize-y font-mono text-xs"
-                  value={text}
-                  onChange={({ target }) => write(target.value)}
-                />
-              )}
-            </Field>
-          )}
+          <InputFields input={input} schema={parameters_schema} issues={issues} />
           {running.error && <Problem error={running.error} />}
           <div className="flex flex-wrap items-end justify-between gap-3 border-t pt-4">
             <div className="w-48">
@@ -133,7 +76,7 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
               look="primary"
               icon={<Play />}
               busy={running.isPending}
-              disabled={fault !== undefined}
+              disabled={input.fault !== undefined}
               title="Ctrl Enter"
             >
               Run
@@ -155,7 +98,7 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
         )}
         <Section title="The same with curl">
           <Code
-            text={curlOf(`${category}/${version}/${skillName}`, agentId, input ?? {})}
+            text={curlOf(`${category}/${version}/${skillName}`, agentId, input.value ?? {})}
             label="Command"
           />
           <p className="mt-2 text-xs text-muted">
@@ -169,22 +112,8 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
   );
 }
 
-/** Of a single one the refusal itself tells. */
-const textOf = (issues: ApiError['details']): string | undefined =>
-  issues.length < 2 ? undefined : issues.map(({ field, issue }) => `${field} ${issue}`).join('; ');
-
 /** On a phone it is below the form. */
 const show = (element: HTMLElement | null) => element?.scrollIntoView({ block: 'nearest' });
-
-/** What is wrong with a text that is to be JSON; undefined when nothing is. */
-function jsonFault(text: string): string | undefined {
-  try {
-    JSON.parse(text);
-    return undefined;
-  } catch (error) {
-    return `This is no JSON: ${(error as Error).message}`;
-  }
-}
 
 function Examples({
   examples,

@@ -1,5 +1,5 @@
 import type { Trigger } from '../api/triggers.ts';
-import { useExample } from '../forms/useExample.ts';
+import { useSkill } from '../forms/useSkill.ts';
 import { Code } from '../ui/Code.tsx';
 import { skillPath } from '../ui/Pickers.tsx';
 import { curlOf, eventFile } from './curl.ts';
@@ -11,7 +11,7 @@ type Called = Pick<
 
 /** The command that calls a trigger at `url`, and what has to be known of it. */
 export function CallCommand({ trigger, url }: { trigger: Called; url: string }) {
-  const example = useExample(skillPath(trigger));
+  const { example } = useSkill(skillPath(trigger));
   return (
     <div className="flex flex-col gap-1.5">
       <Code text={curlOf(trigger, url, example)} label="Command" />

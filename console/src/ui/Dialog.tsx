@@ -1,7 +1,7 @@
 import { AlertDialog } from '@base-ui/react/alert-dialog';
 import { Dialog as Base } from '@base-ui/react/dialog';
 import { X } from 'lucide-react';
-import { type ReactNode, useState } from 'react';
+import { type ReactNode, useRef, useState } from 'react';
 import { wordsOf } from '../api/client.ts';
 import { Button, IconButton } from './Button.tsx';
 import { classes } from './classes.ts';
@@ -12,7 +12,10 @@ const backdrop =
 const popup =
   'fixed top-[8vh] left-1/2 z-50 flex max-h-[84vh] w-[calc(100vw-2rem)] -translate-x-1/2 flex-col rounded-xl border bg-surface shadow-high transition data-ending-style:scale-98 data-ending-style:opacity-0 data-starting-style:scale-98 data-starting-style:opacity-0';
 
-/** A window over the page, for one thing to do. Escape closes it, and a click beside it unless it holds a form. */
+/**
+ * A window over the page, for one thing to do. Escape closes it, and a click beside it unless it holds a
+ * form; whoever has a keyboard begins in the first field of one.
+ */
 export function Dialog({
   open,
   onClose,
@@ -31,6 +34,7 @@ export function Dialog({
   isForm?: boolean;
   children: ReactNode;
 }) {
+  const content = useRef<HTMLDivElement>(null);
   return (
     <Base.Root
       open={open}
@@ -39,7 +43,11 @@ export function Dialog({
     >
       <Base.Portal>
         <Base.Backdrop className={backdrop} />
-        <Base.Popup className={classes(popup, wide ? 'max-w-3xl' : 'max-w-lg')}>
+        <Base.Popup
+          className={classes(popup, wide ? 'max-w-3xl' : 'max-w-lg')}
+          // A field that has the focus calls a phone's keyboard, over half of the form.
+          initialFocus={(by) => (isForm && by !== 'touch' ? firstField(content.current) : true)}
+        >
           <div className="flex items-start gap-3 border-b px-5 py-3.5">
             <div className="min-w-0 grow">
               <Base.Title className="text-base font-semibold">{title}</Base.Title>
@@ -51,12 +59,17 @@ export function Dialog({
             </div>
             <Base.Close render={<IconButton label="Close" icon={<X />} className="-mr-2" />} />
           </div>
-          <div className="min-h-0 overflow-y-auto p-5">{children}</div>
+          <div ref={content} className="min-h-0 overflow-y-auto p-5">
+            {children}
+          </div>
         </Base.Popup>
       </Base.Portal>
     </Base.Root>
   );
 }
+
+const firstField = (content: HTMLElement | null): HTMLElement | null =>
+  content?.querySelector<HTMLElement>('input, select, textarea') ?? null;
 
 /**
  * Asks before something that cannot be undone. `act` does it; while it goes wrong the question stays

@@ -67,6 +67,16 @@ export function issueOf(error: unknown, field: string): string | undefined {
     ?.issue;
 }
 
+/** All that was found wrong within a field, by their paths in it; `body` is the field itself. */
+export function issuesWithin(error: unknown, field: string): ApiError['details'] {
+  if (!(error instanceof ApiError)) return [];
+  return error.details.flatMap((one) => {
+    if (one.field === field) return [{ ...one, field: 'body' }];
+    if (!one.field.startsWith(`${field}.`)) return [];
+    return [{ ...one, field: one.field.slice(field.length + 1) }];
+  });
+}
+
 export function Input({ className, ...rest }: InputHTMLAttributes<HTMLInputElement>) {
   return <input {...rest} className={classes(box, 'h-8.5', className)} />;
 }
