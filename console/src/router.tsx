@@ -14,7 +14,10 @@ import { Missing, RouteProblem } from './shell/Missing.tsx';
 import { Shell } from './shell/Shell.tsx';
 import { SignedIn } from './shell/SignedIn.tsx';
 
-/** Reads the words that a page's url may have; what is not known is left out. */
+/**
+ * Reads the words that a page's url may have; what is not known is left out. `dialog` is the one that is
+ * open on it.
+ */
 const words =
   <Name extends string>(...names: Name[]) =>
   (given: Record<string, unknown>): { [K in Name]?: string } & { page?: number } => {
@@ -88,7 +91,7 @@ const conversation = createRoute({
 const agents = createRoute({
   ...within,
   path: '/agents',
-  validateSearch: words(),
+  validateSearch: words('dialog'),
   component: lazyRouteComponent(() => import('./pages/AgentsPage.tsx'), 'AgentsPage'),
 });
 const agent = createRoute({
@@ -107,6 +110,7 @@ const memories = createRoute({
 const schedules = createRoute({
   ...within,
   path: '/schedules',
+  validateSearch: words('dialog'),
   component: lazyRouteComponent(() => import('./pages/SchedulesPage.tsx'), 'SchedulesPage'),
 });
 const schedule = createRoute({
@@ -119,6 +123,7 @@ const schedule = createRoute({
 const webhooks = createRoute({
   ...within,
   path: '/webhooks',
+  validateSearch: words('dialog'),
   component: lazyRouteComponent(() => import('./pages/WebhooksPage.tsx'), 'WebhooksPage'),
 });
 const webhook = createRoute({
@@ -130,6 +135,7 @@ const webhook = createRoute({
 const triggers = createRoute({
   ...within,
   path: '/triggers',
+  validateSearch: words('dialog'),
   component: lazyRouteComponent(() => import('./pages/TriggersPage.tsx'), 'TriggersPage'),
 });
 const trigger = createRoute({
@@ -141,7 +147,7 @@ const trigger = createRoute({
 const apiKeys = createRoute({
   ...within,
   path: '/api-keys',
-  validateSearch: words('q', 'state'),
+  validateSearch: words('q', 'state', 'dialog'),
   component: lazyRouteComponent(() => import('./pages/ApiKeysPage.tsx'), 'ApiKeysPage'),
 });
 const apiKey = createRoute({

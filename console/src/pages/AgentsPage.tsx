@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { Bot, Plus } from 'lucide-react';
-import { useState } from 'react';
 import { AgentStatus } from '../agents/AgentStatus.tsx';
 import { agentsPageQuery } from '../api/agents.ts';
 import type { Schema } from '../api/client.ts';
@@ -14,6 +13,7 @@ import { Pagination, pageSize } from '../ui/Pagination.tsx';
 import { type Column, rowLink, Table } from '../ui/Table.tsx';
 import { Tags } from '../ui/Tags.tsx';
 import { Time } from '../ui/Time.tsx';
+import { useCreating } from '../ui/useCreating.ts';
 
 const route = getRouteApi('/shell/agents');
 
@@ -64,7 +64,7 @@ const columns: readonly Column<Schema<'Agent'>>[] = [
 export function AgentsPage() {
   const { page = 1 } = route.useSearch();
   const navigate = route.useNavigate();
-  const [isCreating, setCreating] = useState(false);
+  const [isCreating, setCreating] = useCreating();
   const query = useQuery({ ...agentsPageQuery(page, pageSize), refetchInterval: liveMs });
   const create = (
     <Button look="primary" icon={<Plus />} onClick={() => setCreating(true)}>

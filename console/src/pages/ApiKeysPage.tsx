@@ -10,7 +10,7 @@ import { NewApiKey } from '../forms/NewApiKey.tsx';
 import { AdministratorOnly } from '../shell/AdministratorOnly.tsx';
 import { Button } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
-import { Select } from '../ui/Field.tsx';
+import { FilterSelect, Filters } from '../ui/Filters.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Page, Section } from '../ui/Page.tsx';
@@ -20,11 +20,13 @@ import { Status } from '../ui/Status.tsx';
 import { aboveRowLink, type Column, rowLink, Table } from '../ui/Table.tsx';
 import { Tags } from '../ui/Tags.tsx';
 import { countText, Time, useNow } from '../ui/Time.tsx';
+import { useCreating } from '../ui/useCreating.ts';
+import { hasWords } from '../ui/words.ts';
 
 type ApiKey = Schema<'ApiKey'>;
 
 const route = getRouteApi('/shell/api-keys');
-const states = ['enabled', 'expired', 'revoked'];
+const states = ['enabled', 'expired', 'revoked'].map((value) => ({ value }));
 
 export function ApiKeysPage() {
   return (
@@ -38,7 +40,7 @@ function ApiKeys() {
   const { q = '', state = '', page = 1 } = route.useSearch();
   const navigate = route.useNavigate();
   const now = useNow();
-  const [isCreating, setCreating] = useState(false);
+  const [isCreating, setCreating] = useCreating();
   const [revoking, setRevoking] = useState<ApiKey | null>(null);
   const query = useQuery({ ...apiKeysQuery(), refetchInterval: liveMs });
   const look = (next: { q?: string; state?: string; page?: number }, replace = false) => {
@@ -46,6 +48,7 @@ function ApiKeys() {
     const search = Object.entries(wanted).filter(([, value]) => value);
     void navigate({ search: Object.fromEntries(search), replace });
   };
+  const clear = () => look({ q: '', state: '' });
   const create = (
     <Button look="primary" icon={<Plus />} onClick={() => setCreating(true)}>
       New API key
@@ -53,28 +56,20 @@ function ApiKeys() {
   );
   return (
     <Page title="API keys" actions={create}>
-      <div className="flex flex-wrap items-center gap-2">
+      <Filters label="Filter API keys" clear={q || state ? clear : undefined}>
         <SearchField
           label="Search by name, organization, scope"
           value={q}
           onValue={(text) => look({ q: text }, true)}
           className="min-w-48 grow"
         />
-        <div className="w-36">
-          <Select
-            aria-label="State"
-            value={state}
-            onChange={({ target }) => look({ state: target.value })}
-          >
-            <option value="">All states</option>
-            {states.map((one) => (
-              <option key={one} value={one}>
-                {one}
-              </option>
-            ))}
-          </Select>
-        </div>
-      </div>
+        <FilterSelect
+          label="State"
+          value={state || undefined}
+          onValue={(next) => look({ state: next ?? '' })}
+          options={states}
+        />
+      </Filters>
       <Section flush>
         <Loaded query={query}>
           {(keys) => {
@@ -91,9 +86,7 @@ function ApiKeys() {
                       <Empty
                         icon={<KeyRound />}
                         title="No key is like that"
-                        action={
-                          <Button onClick={() => look({ q: '', state: '' })}>Show all keys</Button>
-                        }
+                        action={<Button onClick={clear}>Show all keys</Button>}
                       />
                     ) : (
                       <Empty icon={<KeyRound />} title="No API keys yet" action={create}>
@@ -123,11 +116,7 @@ function ApiKeys() {
 
 function matches(key: ApiKey, q: string, state: string, now: number): boolean {
   if (state !== '' && stateOf(key, now) !== state) return false;
-  const text = [key.client_name, key.organization_id, ...key.scopes].join(' ').toLowerCase();
-  return q
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => text.includes(word));
+  return hasWords([key.client_name, key.organization_id, ...key.scopes].join(' '), q);
 }
 
 const columnsOf = (now: number, onRevoke: (key: ApiKey) => void): readonly Column<ApiKey>[] => [

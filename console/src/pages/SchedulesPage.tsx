@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { CalendarClock, Play, Plus } from 'lucide-react';
-import { useState } from 'react';
 import { liveMs } from '../api/queries.ts';
 import {
   changeSchedule,
@@ -21,9 +20,10 @@ import { Status } from '../ui/Status.tsx';
 import { aboveRowLink, rowLink, Table } from '../ui/Table.tsx';
 import { Time } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
+import { useCreating } from '../ui/useCreating.ts';
 
 export function SchedulesPage() {
-  const [isCreating, setCreating] = useState(false);
+  const [isCreating, setCreating] = useCreating();
   const navigate = useNavigate();
   const query = useQuery({ ...schedulesQuery(), refetchInterval: liveMs });
   const create = (

@@ -6,12 +6,13 @@ import { allSkillsQuery, skillsQuery } from '../api/skills.ts';
 import { statisticsQuery } from '../api/statistics.ts';
 import { useIsAdministrator } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
-import { Input } from '../ui/Field.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
+import { SearchField } from '../ui/SearchField.tsx';
 import { Status, Tag } from '../ui/Status.tsx';
 import { type Column, rowLink, Table } from '../ui/Table.tsx';
 import { countText } from '../ui/Time.tsx';
+import { hasWords } from '../ui/words.ts';
 
 type Skill = Schema<'ListedSkill'>;
 
@@ -30,14 +31,7 @@ export function SkillsPage() {
     <Page
       title="Skills"
       actions={
-        <Input
-          type="search"
-          aria-label="Search skills"
-          placeholder="Search"
-          className="sm:w-64"
-          value={q}
-          onChange={(event) => search(event.target.value)}
-        />
+        <SearchField label="Search skills" value={q} onValue={search} className="w-48 sm:w-64" />
       }
     >
       <Loaded query={query}>
@@ -82,11 +76,7 @@ function useRuns(): ReadonlyMap<string, number> {
 }
 
 function isFound(skill: Skill, q: string): boolean {
-  const text = `${keyOf(skill)} ${skill.display_name} ${skill.description}`.toLowerCase();
-  return q
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => text.includes(word));
+  return hasWords(`${keyOf(skill)} ${skill.display_name} ${skill.description}`, q);
 }
 
 const columns = (runs: ReadonlyMap<string, number>): Column<Skill>[] => [

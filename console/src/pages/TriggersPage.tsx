@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { Lock, Plus, Zap } from 'lucide-react';
-import { useState } from 'react';
 import { liveMs } from '../api/queries.ts';
 import { changeTrigger, type Trigger, triggersQuery } from '../api/triggers.ts';
 import { TriggerForm } from '../forms/TriggerForm.tsx';
@@ -14,9 +13,10 @@ import { skillPath } from '../ui/Pickers.tsx';
 import { aboveRowLink, rowLink, Table } from '../ui/Table.tsx';
 import { countText } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
+import { useCreating } from '../ui/useCreating.ts';
 
 export function TriggersPage() {
-  const [isCreating, setCreating] = useState(false);
+  const [isCreating, setCreating] = useCreating();
   const navigate = useNavigate();
   const query = useQuery({ ...triggersQuery(), refetchInterval: liveMs });
   const create = (

@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { Plus, Send } from 'lucide-react';
-import { useState } from 'react';
 import { liveMs } from '../api/queries.ts';
 import { type Webhook, webhooksQuery } from '../api/webhooks.ts';
 import { WebhookForm } from '../forms/WebhookForm.tsx';
@@ -12,10 +11,11 @@ import { Page, Section } from '../ui/Page.tsx';
 import { Status, Tag } from '../ui/Status.tsx';
 import { rowLink, Table } from '../ui/Table.tsx';
 import { Time } from '../ui/Time.tsx';
+import { useCreating } from '../ui/useCreating.ts';
 import { healthOf } from '../webhooks/health.ts';
 
 export function WebhooksPage() {
-  const [isCreating, setCreating] = useState(false);
+  const [isCreating, setCreating] = useCreating();
   const navigate = useNavigate();
   const query = useQuery({ ...webhooksQuery(), refetchInterval: liveMs });
   const create = (

@@ -1,8 +1,7 @@
 import { Menu } from '@base-ui/react/menu';
 import { Building2, Check, ChevronsUpDown, LogOut, Monitor, Moon, Sun } from 'lucide-react';
-import { changeSession } from '../api/queries.ts';
-import { enterOrganization, type Session, signOut } from '../api/session.ts';
-import { tellProblem } from '../ui/toast.ts';
+import { enterOrganization, signOut } from '../api/session.ts';
+import { changeSignedIn } from './changeSignedIn.ts';
 import { useSession } from './session.ts';
 import { type Theme, useTheme } from './theme.ts';
 
@@ -19,13 +18,6 @@ const themes: readonly [Theme, string, typeof Sun][] = [
 export function Account() {
   const session = useSession();
   const [theme, setTheme] = useTheme();
-  async function change(next: () => Promise<Session | null>, failed: string) {
-    try {
-      changeSession(await next());
-    } catch (error) {
-      tellProblem(failed, error);
-    }
-  }
   return (
     <Menu.Root>
       <Menu.Trigger className="flex w-full items-center gap-2 rounded-md px-2 py-1.5 text-left transition-colors hover:bg-hover">
@@ -47,7 +39,10 @@ export function Account() {
                     key={id}
                     className={item}
                     onClick={() =>
-                      void change(() => enterOrganization(id), 'The organization was not changed')
+                      void changeSignedIn(
+                        () => enterOrganization(id),
+                        'The organization was not changed',
+                      )
                     }
                   >
                     <Building2 aria-hidden />
@@ -74,7 +69,10 @@ export function Account() {
               </Menu.Group>
             </Menu.RadioGroup>
             <Menu.Separator className="my-1 border-t" />
-            <Menu.Item className={item} onClick={() => void change(signOut, 'Not signed out')}>
+            <Menu.Item
+              className={item}
+              onClick={() => void changeSignedIn(signOut, 'Not signed out')}
+            >
               <LogOut aria-hidden />
               Sign out
             </Menu.Item>

@@ -1,40 +1,13 @@
 import { Autocomplete } from '@base-ui/react/autocomplete';
 import { Dialog } from '@base-ui/react/dialog';
-import { useQueries, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import {
-  Bot,
-  CalendarClock,
-  ListChecks,
-  type LucideIcon,
-  Play,
-  Puzzle,
-  Send,
-  Zap,
-} from 'lucide-react';
 import { useMemo, useState } from 'react';
-import { agentsQuery } from '../api/agents.ts';
-import { schedulesQuery } from '../api/schedules.ts';
-import { skillsQuery } from '../api/skills.ts';
-import { triggersQuery } from '../api/triggers.ts';
-import { webhooksQuery } from '../api/webhooks.ts';
-import { placeGroups } from './places.ts';
-import { useIsAdministrator } from './session.ts';
+import { type Found, search, useEverything } from './everything.ts';
 
-interface Found {
-  readonly key: string;
-  readonly label: string;
-  readonly about: string;
-  readonly icon: LucideIcon;
-  readonly to: string;
-  readonly search?: Readonly<Record<string, string>>;
-}
-
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-/** More than one looks through. */
-const shownMax = 40;
-
-/** Everything by its name: pages, skills, agents, schedules, webhooks, triggers; a job by its id. */
+/**
+ * Everything by its name: pages, what can be made anew, skills, agents, schedules, webhooks, triggers,
+ * keys; jobs and conversations by their id, memories by their words.
+ */
 export function Palette({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState('');
   const navigate = useNavigate();
@@ -42,7 +15,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const found = useMemo(() => search(all, text), [all, text]);
   function go(item: Found) {
     onClose();
-    void navigate({ to: item.to, search: item.search ?? {} });
+    if (typeof item.go === 'function') item.go();
+    else void navigate({ to: item.go.to, search: item.go.search ?? {} });
   }
   return (
     <Dialog.Root open onOpenChange={(isOpen) => !isOpen && onClose()}>
@@ -64,7 +38,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
           >
             <Autocomplete.Input
               aria-label="Search everything"
-              placeholder="Go to a page, a skill, an agent, a job by its id…"
+              placeholder="Go to a page, a skill, a job by its id; make something new…"
               className="h-12 w-full shrink-0 border-b bg-transparent px-4 text-base outline-none"
             />
             <Autocomplete.Empty className="px-4 py-8 text-center text-muted empty:hidden">
@@ -89,96 +63,4 @@ export function Palette({ onClose }: { onClose: () => void }) {
       </Dialog.Portal>
     </Dialog.Root>
   );
-}
-
-function useEverything(): readonly Found[] {
-  const isAdministrator = useIsAdministrator();
-  const skills = useQuery(skillsQuery()).data;
-  const agents = useQuery(agentsQuery()).data;
-  const [schedules, webhooks, triggers] = useQueries({
-    queries: [schedulesQuery(), webhooksQuery(), triggersQuery()],
-  });
-  return useMemo(
-    () => [
-      ...placeGroups
-        .filter(({ isAdmin }) => !isAdmin || isAdministrator)
-        .flatMap(({ places }) =>
-          places.map((place) => ({ ...place, key: place.to, about: 'Page' })),
-        ),
-      ...(skills ?? []).flatMap(({ id, category, version, skill_name, display_name }) => {
-        const to = `/skills/${category}/${version}/${skill_name}`;
-        return [
-          {
-            key: `run ${id}`,
-            label: `Run ${display_name}`,
-            about: `${category}/${version}/${skill_name}`,
-            icon: Play,
-            to,
-            search: { tab: 'run' },
-          },
-          {
-            key: id,
-            label: `${category}/${version}/${skill_name}`,
-            about: 'Skill',
-            icon: Puzzle,
-            to,
-          },
-        ];
-      }),
-      ...(agents?.data ?? []).map(({ id, name }) => ({
-        key: `agent ${id}`,
-        label: name === id || name === '' ? id : `${name} (${id})`,
-        about: 'Agent',
-        icon: Bot,
-        to: `/agents/${id}`,
-      })),
-      ...(schedules.data ?? []).map(({ id, skill_name, cron_expression }) => ({
-        key: id,
-        label: `${skill_name} at ${cron_expression}`,
-        about: 'Schedule',
-        icon: CalendarClock,
-        to: `/schedules/${id}`,
-      })),
-      ...(webhooks.data ?? []).map(({ id, url }) => ({
-        key: id,
-        label: url,
-        about: 'Webhook',
-        icon: Send,
-        to: `/webhooks/${id}`,
-      })),
-      ...(triggers.data?.data ?? []).map(({ id, name }) => ({
-        key: id,
-        label: name,
-        about: 'Trigger',
-        icon: Zap,
-        to: `/triggers/${id}`,
-      })),
-    ],
-    [isAdministrator, skills, agents, schedules.data, webhooks.data, triggers.data],
-  );
-}
-
-/** Those in which every word occurs; what begins with the text comes first. */
-function search(all: readonly Found[], text: string): Found[] {
-  const wanted = text.trim().toLowerCase();
-  if (uuid.test(wanted)) {
-    return [
-      { key: 'job', label: wanted, about: 'Job', icon: ListChecks, to: `/jobs/${wanted}` },
-      {
-        key: 'conversation',
-        label: wanted,
-        about: 'Conversation',
-        icon: ListChecks,
-        to: `/conversations/${wanted}`,
-      },
-    ];
-  }
-  const words = wanted.split(/\s+/);
-  const rank = ({ label }: Found) => (label.toLowerCase().startsWith(wanted) ? 0 : 1);
-  return all
-    .filter(({ label, about }) =>
-      words.every((word) => `${label} ${about}`.toLowerCase().includes(word)),
-    )
-    .sort((a, b) => rank(a) - rank(b))
-    .slice(0, shownMax);
 }

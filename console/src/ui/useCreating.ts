@@ -1,0 +1,19 @@
+import { useNavigate, useSearch } from '@tanstack/react-router';
+
+/** In the url of a list: its dialog for a new one is open. */
+export const creating = { dialog: 'new' } as const;
+
+/** Whether the dialog for a new one is open, and what opens and closes it; the palette leads there, too. */
+export function useCreating(): readonly [boolean, (isCreating: boolean) => void] {
+  const dialog = useSearch({ strict: false, select: (search) => search.dialog });
+  const navigate = useNavigate();
+  const turn = (isCreating: boolean) =>
+    void navigate({
+      to: '.',
+      search: ({ dialog: _, ...search }) => (isCreating ? { ...search, ...creating } : search),
+      // Whoever goes back does not open again what was closed.
+      replace: !isCreating,
+      resetScroll: false,
+    });
+  return [dialog === creating.dialog, turn];
+}
