@@ -88,8 +88,11 @@ export function consoleRoutes(
     const { cookie, session } = await sessions.enter(request, request.body.organization_id);
     return reply.headers({ 'set-cookie': cookie, ...unkept }).send(session);
   });
-  server.delete('/console/session', { schema: hidden }, (request, reply) =>
-    reply.status(204).header('set-cookie', sessions.ended(request)).send(),
+  server.delete('/console/session', { schema: hidden }, async (request, reply) =>
+    reply
+      .status(204)
+      .header('set-cookie', await sessions.ended(request))
+      .send(),
   );
 
   server.register(fastifyStatic, {

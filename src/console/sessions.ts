@@ -20,7 +20,7 @@ import { PlatformError } from '../kernel/errors.ts';
 import { isSame, secretCheck } from '../kernel/same.ts';
 import { sessionSecret } from './console.store.ts';
 
-const cookieName = 'skillwright_session';
+const cookiePrefix = 'skillwright_session_';
 const headerName = 'x-skillwright-console';
 const hour = 3_600_000;
 const lifetimeMs = 12 * hour;
@@ -57,24 +57,27 @@ export function createSessions({
   adminSecret: string;
   clock: Clock;
 }) {
-  let key: Promise<Buffer> | undefined;
+  let keys: Promise<{ readonly signing: Buffer; readonly cookieName: string }> | undefined;
   const isAdminSecret = secretCheck(adminSecret);
 
   /** Read when it is first needed; one that could not be read is asked for again. */
-  function signingKey(): Promise<Buffer> {
-    key ??= sessionSecret(database, randomBytes(32).toString('hex')).then((secret) =>
-      Buffer.from(
-        hkdfSync('sha256', Buffer.from(secret, 'hex'), adminSecret, 'console session', 32),
-      ),
-    );
-    key.catch(() => {
-      key = undefined;
+  function readKeys() {
+    keys ??= sessionSecret(database, randomBytes(32).toString('hex')).then((text) => {
+      const secret = Buffer.from(text, 'hex');
+      const derived = (salt: string, use: string, bytes: number) =>
+        Buffer.from(hkdfSync('sha256', secret, salt, use, bytes));
+      // A browser keeps cookies by host, whatever the port: platforms on one machine must not share one.
+      const cookieName = cookiePrefix + derived('', 'console cookie', 4).toString('hex');
+      return { signing: derived(adminSecret, 'console session', 32), cookieName };
     });
-    return key;
+    keys.catch(() => {
+      keys = undefined;
+    });
+    return keys;
   }
 
   const signatureOf = async (value: string) =>
-    createHmac('sha256', await signingKey())
+    createHmac('sha256', (await readKeys()).signing)
       .update(value)
       .digest('base64url');
 
@@ -82,6 +85,7 @@ export function createSessions({
   async function sessionOf({ headers }: Asking): Promise<Session | null> {
     const { cookie, [headerName]: marked } = headers;
     if (cookie === undefined || marked === undefined) return null;
+    const { cookieName } = await readKeys();
     const [value = '', signature = ''] = parseCookie(String(cookie))[cookieName]?.split('.') ?? [];
     if (value === '' || !isSame(signature, await signatureOf(value))) return null;
     const session = JSON.parse(Buffer.from(value, 'base64url').toString()) as Session;
@@ -110,7 +114,7 @@ export function createSessions({
     const signature = await signatureOf(value);
     const seconds = Math.ceil((expires_at - clock.now()) / 1000);
     return {
-      cookie: setCookie(request, `${value}.${signature}`, seconds),
+      cookie: await setCookie(request, `${value}.${signature}`, seconds),
       session: await shown(session, await requiredCallerOf(session)),
     };
   }
@@ -143,6 +147,15 @@ export function createSessions({
         'This is neither the admin secret nor a valid API key',
       );
     }
+  }
+
+  async function setCookie({ headers }: Asking, value: string, maxAge: number): Promise<string> {
+    // A balancer that ends TLS says so; over plain HTTP a secure cookie would not come back.
+    const [protocol = ''] = String(headers['x-forwarded-proto'] ?? '').split(',');
+    const secure = protocol.trim().toLowerCase() === 'https';
+    const attributes = { httpOnly: true, sameSite: 'strict', path: '/', secure } as const;
+    const { cookieName } = await readKeys();
+    return stringifySetCookie({ name: cookieName, value, ...attributes, maxAge });
   }
 
   return {
@@ -201,12 +214,4 @@ export function createSessions({
         : { caller, limitedAs: caller.keyId, perMinute: caller.rateLimit };
     },
   };
-}
-
-function setCookie({ headers }: Asking, value: string, maxAge: number): string {
-  // A balancer that ends TLS says so; over plain HTTP a secure cookie would not come back.
-  const [protocol = ''] = String(headers['x-forwarded-proto'] ?? '').split(',');
-  const secure = protocol.trim().toLowerCase() === 'https';
-  const attributes = { httpOnly: true, sameSite: 'strict', path: '/', secure } as const;
-  return stringifySetCookie({ name: cookieName, value, ...attributes, maxAge });
 }

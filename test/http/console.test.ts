@@ -425,12 +425,29 @@ describe('a session', () => {
     expect(status).toBe(401);
   });
 
+  test('of another platform on the same host has a cookie of its own, and both go on', async () => {
+    const other = await start();
+    onTestFinished(() => other.stop());
+    const here = await signedIn(adminSecret);
+    const there = await signedIn(adminSecret, other);
+    // As a browser that has both sends them to both: it does not look at ports.
+    const headers = { ...marked, cookie: `${here['cookie']}; ${there['cookie']}` };
+
+    for (const one of [platform, other]) {
+      const { status } = await one.request('GET', '/console/session', { headers });
+      expect(status).toBe(200);
+    }
+    expect(here['cookie']?.split('=')[0]).not.toBe(there['cookie']?.split('=')[0]);
+  });
+
   test('is ended in its browser by signing out', async () => {
     const headers = await signedIn(key);
 
     const answer = await platform.request('DELETE', '/console/session', { headers });
 
     expect(answer.status).toBe(204);
-    expect(answer.headers.get('set-cookie')).toMatch(/skillwright_session=;.*Max-Age=0/);
+    expect(answer.headers.get('set-cookie')).toMatch(
+      /skillwright_session_[0-9a-f]{8}=;.*Max-Age=0/,
+    );
   });
 });

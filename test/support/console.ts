@@ -56,7 +56,7 @@ export async function startConsole(options: PlatformOptions = {}): Promise<Conso
   });
   const isSignedIn = async () => {
     const cookies = await page.context().cookies();
-    return cookies.some(({ name }) => name === 'skillwright_session');
+    return cookies.some(({ name }) => name.startsWith('skillwright_session'));
   };
 
   const world: ConsoleWorld = {
