@@ -410,6 +410,7 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     get('/api/jobs', 'status=failed&offset=15000', skips),
     get(`/api/jobs/${middle.id}`),
     get(`/api/jobs/${job.id}`),
+    get(`/api/jobs/${middle.id}`, 'include=origin'),
     get(`/api/jobs/${middle.id}/deliveries`),
     get(`/api/jobs/${steps.job_id}/steps`),
     get(`/api/jobs/${steps.job_id}/steps`, 'offset=1950'),

@@ -28,6 +28,7 @@ import { createMemories } from '../memories/memories.ts';
 import { createRunMemories } from '../memories/run-memory.ts';
 import { createLoneProcess } from '../processes/alone.ts';
 import { createProcesses } from '../processes/processes.ts';
+import { createLending } from '../queue/lending.ts';
 import type { Consumer } from '../queue/queue.ts';
 import { scheduledRuns } from '../schedules/run-ends.ts';
 import { isAgentScheduled, listScheduledJobsOfSkill } from '../schedules/schedules.store.ts';
@@ -206,8 +207,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     isLoaded: (skill) => loaded.has(skill),
     ...early,
     ...(cluster === null ? {} : { absentMs: sharedAbsentMs }),
-    // The embedded database is asked and has answered before another job could begin.
-    ...(cluster === null ? {} : { lend: createLending(workers, config.workerConcurrency) }),
+    // SQLite has recorded what became of a run before another could begin.
+    ...(config.isEmbedded ? {} : { lend: createLending(workers, config.workerConcurrency) }),
     onClaim: () => living.claimed(),
   });
   const recovery = createRecovery({
@@ -325,17 +326,3 @@ const noExecutors: Pick<ExecutorPool, 'run'> = {
     throw new Error('This process runs no skills: its ROLES have no worker');
   },
 };
-
-/** Lends the places of runs that wait for something else, `max` at a time; the others keep theirs. */
-function createLending(workers: ReadonlyMap<QueueName, Consumer>, max: number) {
-  let lent = 0;
-  return (name: QueueName): (() => void) => {
-    const giveBack = lent < max ? workers.get(name)?.lend() : undefined;
-    if (giveBack === undefined) return () => {};
-    lent += 1;
-    return () => {
-      lent -= 1;
-      giveBack();
-    };
-  };
-}

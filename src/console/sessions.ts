@@ -107,7 +107,11 @@ export function createSessions({
   }
 
   /** Opens a session, or goes on with one that was opened at `signedInAt`, but not for ever. */
-  async function begin(request: Asking, holder: Holder, signedInAt = clock.now()) {
+  async function begin(
+    request: Asking,
+    holder: Holder,
+    { signedInAt = clock.now(), caller }: { signedInAt?: number; caller?: Caller } = {},
+  ) {
     const expires_at = Math.min(clock.now() + lifetimeMs, signedInAt + longestMs);
     const session: Session = { ...holder, signed_in_at: signedInAt, expires_at };
     const value = Buffer.from(JSON.stringify(session)).toString('base64url');
@@ -115,7 +119,7 @@ export function createSessions({
     const seconds = Math.ceil((expires_at - clock.now()) / 1000);
     return {
       cookie: await setCookie(request, `${value}.${signature}`, seconds),
-      session: await shown(session, await requiredCallerOf(session)),
+      session: await shown(session, caller ?? (await requiredCallerOf(session))),
     };
   }
 
@@ -175,7 +179,7 @@ export function createSessions({
       const { signed_in_at, expires_at, ...holder } = session;
       const isLate = expires_at - clock.now() < renewedMs;
       return isLate
-        ? await begin(request, holder, signed_in_at)
+        ? await begin(request, holder, { signedInAt: signed_in_at, caller })
         : { cookie: null, session: await shown(session, caller) };
     },
 
@@ -190,7 +194,8 @@ export function createSessions({
       if (!(await apiKeys.organizations()).includes(organizationId)) {
         throw new PlatformError('not_found', 'There is no such organization');
       }
-      return await begin(request, { kind, organization_id: organizationId }, session.signed_in_at);
+      const holder = { kind, organization_id: organizationId } as const;
+      return await begin(request, holder, { signedInAt: session.signed_in_at });
     },
 
     /** The cookie that ends a session in its browser. */

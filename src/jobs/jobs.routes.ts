@@ -130,9 +130,9 @@ export function jobRoutes(
   server.get(
     '/api/jobs/:jobId',
     {
-      // Without a word that could be refused, it is found out when it is read.
+      // Where there is nothing to refuse, it is found out when it is read.
       onRequest: async (request) => {
-        if ('include' in (request.query as Query)) await lookUp(request);
+        if (Object.keys(request.query as Query).length > 0) await lookUp(request);
       },
       schema: {
         tags,

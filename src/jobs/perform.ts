@@ -13,7 +13,7 @@ import type { Clock } from '../kernel/clock.ts';
 import { isUnavailable } from '../kernel/errors.ts';
 import { continueAfter } from '../kernel/ids.ts';
 import type { Logger } from '../kernel/log.ts';
-import type { QueueName } from '../kernel/queues.ts';
+import type { Lend } from '../queue/queue.ts';
 import { type SkillRegistry, skillKey } from '../skills/registry.ts';
 import { queueOf } from './accept.ts';
 import type { JobFeed } from './feed.ts';
@@ -77,8 +77,8 @@ export function createPerformer(parts: {
   earlyMs?: number;
   /** For how long a skill is waited for whose processes have gone: they may be starting again. */
   absentMs?: number;
-  /** Lets another job of the queue run here, until the function is called. */
-  lend?: (queue: QueueName) => () => void;
+  /** Lets another job run here while what became of one is being recorded. */
+  lend?: Lend;
   /** Told of each claim. */
   onClaim?: () => void;
 }): Performer {
@@ -146,17 +146,19 @@ export function createPerformer(parts: {
     try {
       const outcome = await attempt.handle.outcome;
       const ending = endingOf(outcome, entry, attempt.thinking?.retryAfterMs ?? null);
-      // What is left waits for the database, where another job may run.
-      giveBack = lend?.(queueOf(job.trigger_type));
       await attempt.ended();
+      // What is left only waits for the database, and another job may run meanwhile.
+      giveBack = lend?.(queueOf(job.trigger_type));
       // It counts as running until it is settled, so that its lease is kept for that long.
       if (ending !== null) {
-        await finish(entry, ending, {
+        const left = {
           messages: attempt.messages,
           memory: await attempt.memoryChanges(),
           hasThought: attempt.thinking?.hasThought ?? false,
           answer: attempt.thinking?.answer ?? null,
-        });
+        };
+        // While the database is away, nothing more is to be taken from the queue for it.
+        await finish(entry, ending, left, giveBack);
       }
     } finally {
       giveBack?.();
@@ -193,8 +195,9 @@ export function createPerformer(parts: {
     { job, stopped }: Pick<Running, 'job' | 'stopped'>,
     ending: Ending,
     left: Omit<Settlement, 'job' | 'ending'>,
+    onUnavailable?: () => void,
   ): Promise<void> {
-    const status = await settlePatiently({ job, ending, ...left });
+    const status = await settlePatiently({ job, ending, ...left }, onUnavailable);
     if (status === undefined) {
       log.error({ job_id: job.id, stopped }, 'a result could not be recorded before the stop');
       return;
@@ -210,12 +213,16 @@ export function createPerformer(parts: {
   }
 
   /** Tries until the database can be used again; undefined when the platform stops before that. */
-  async function settlePatiently(settlement: Settlement): Promise<JobStatus | null | undefined> {
+  async function settlePatiently(
+    settlement: Settlement,
+    onUnavailable: () => void = () => {},
+  ): Promise<JobStatus | null | undefined> {
     for (;;) {
       try {
         return await settle(settlement);
       } catch (error) {
         if (!isUnavailable(error)) throw error;
+        onUnavailable();
         if (isClosed) return undefined;
         log.warn({ job_id: settlement.job.id }, 'a result waits: the database cannot be used');
         await elapsed(settleAgainMs);

@@ -9,7 +9,6 @@ import type { SkillResult } from '../agents/tool-runs.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import type { RunHandle, RunHandlers, RunOutcome, RunReport } from '../executors/run.ts';
 import type { Clock } from '../kernel/clock.ts';
-import type { QueueName } from '../kernel/queues.ts';
 import type { MemoryChanges } from '../memories/record.ts';
 import {
   isMemoryQuestion,
@@ -17,6 +16,7 @@ import {
   type RunMemory,
   type StartRunMemory,
 } from '../memories/run-memory.ts';
+import type { Lend } from '../queue/queue.ts';
 import { type SkillRegistry, skillKey, skillKeyParts } from '../skills/registry.ts';
 import { queueOf } from './accept.ts';
 import type { ClaimedJob } from './jobs.store.ts';
@@ -49,8 +49,7 @@ export function createRuns(parts: {
   mayCall(job: ClaimedJob, skill: string): Promise<boolean>;
   startMemory: StartRunMemory;
   thinking: Thinking;
-  /** Lets another job of the queue run here, until the function is called. */
-  lend(queue: QueueName): () => void;
+  lend: Lend;
   clock: Clock;
 }): StartRun {
   const { executors, skills, reports, mayCall, startMemory, clock } = parts;

@@ -26,7 +26,7 @@ export interface EndedRun {
 }
 
 export interface ScheduledRuns {
-  /** The scheduled job that a job is a run of; undefined when it was deleted. */
+  /** The scheduled job that a job is a run of; undefined when that run is not kept any more. */
   scheduledJobOf(db: Handle, jobId: string): Promise<string | undefined>;
   /**
    * Of these jobs, those that may not be tried again, because their schedule was deleted or

@@ -32,6 +32,9 @@ export interface Consumer {
   stop(): Promise<void>;
 }
 
+/** Lets another row of a queue be handled, until what it answers has been called. */
+export type Lend = (queue: QueueName) => () => void;
+
 export interface Queue {
   /** Passes hints on; those that find no room are dropped, for the sweep to find again. */
   announce(queue: QueueName, hints: readonly Hint[]): void;

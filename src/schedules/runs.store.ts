@@ -91,7 +91,7 @@ const ofJob = statement<{ job_id: string }>()((db, p) =>
   db.selectFrom('scheduled_runs').select('scheduled_job_id').where('job_id', '=', p('job_id')),
 );
 
-/** The scheduled job that a job is a run of; undefined when it was deleted. */
+/** The scheduled job that a job is a run of; undefined when that run is not kept any more. */
 export async function findScheduledJobOf(db: Handle, jobId: string): Promise<string | undefined> {
   return (await db.first(ofJob, { job_id: jobId }))?.scheduled_job_id;
 }

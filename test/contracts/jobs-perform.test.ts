@@ -1,7 +1,8 @@
 /** Perform and settle: what becomes of an accepted job (decisions 6, 7 and 14). */
 import { describe, expect, test } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
+import type { Database, Transaction } from '../../src/database/database.ts';
 import { createSkillRegistry } from '../../src/skills/registry.ts';
+import { serviceUnavailable } from '../support/broken-database.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
@@ -67,24 +68,53 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     test('has no place any more while what became of it is being recorded, and gives it back then', async () => {
-      const { submit, worker, row } = await jobsWorld(engine);
+      const { submit, worker, observed } = await jobsWorld(engine);
       const job = await submit();
-      const lent: string[] = [];
-      const given: Promise<string>[] = [];
+      const seen: string[] = [];
+      const recorded = () => observed.map(({ status }) => status);
       const lending = worker('lending', {
         lend(queue) {
-          lent.push(queue);
-          return () => void given.push(row(job.id).then(({ status }) => status));
+          seen.push(`lends ${queue}, recorded: ${recorded()}`);
+          return () => seen.push(`has it back, recorded: ${recorded()}`);
         },
       });
 
       const { run, ended } = await lending.begin(job.id);
-      expect(lent).toEqual([]);
+      expect(seen).toEqual([]);
       run.end(completed(1));
       await ended;
 
-      expect(lent).toEqual(['skill-execution']);
-      expect(await Promise.all(given)).toEqual(['completed']);
+      expect(seen).toEqual([
+        'lends skill-execution, recorded: ',
+        'has it back, recorded: completed',
+      ]);
+    });
+
+    test('has its place back while the database is away, so that no more is taken for it', async () => {
+      const stored = await engine.fresh();
+      let isAway = false;
+      const database = {
+        ...stored,
+        write: <T>(unit: (tx: Transaction) => Promise<T>) =>
+          isAway ? Promise.reject(serviceUnavailable()) : stored.write(unit),
+      };
+      const { submit, worker, observed } = await jobsWorld(engine, { database });
+      const job = await submit();
+      const recordedWhenGivenBack: number[] = [];
+      const lending = worker('lending', {
+        lend() {
+          isAway = true;
+          return () => {
+            recordedWhenGivenBack.push(observed.length);
+            isAway = false;
+          };
+        },
+      });
+
+      await lending.attempt(job.id, completed(1));
+
+      expect(recordedWhenGivenBack[0]).toBe(0);
+      expect(observed).toMatchObject([{ jobId: job.id, status: 'completed' }]);
     });
 
     test('that completes ends its job, its conversation and its stream in one transaction', async () => {

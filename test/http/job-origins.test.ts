@@ -83,15 +83,15 @@ describe('GET /api/jobs/:jobId?include=origin', () => {
     expect(body).not.toHaveProperty('trigger_id');
   });
 
-  test.each(['', 'Origin', 'timing', 'origin&include=origin'])(
-    'include=%s is 400 validation_error, and 404 of a job that is not there',
+  test.each(['=', '=Origin', '=timing', '=origin&include=origin', '[]=origin'])(
+    'include%s is 400 validation_error, and 404 of a job that is not there',
     async (value) => {
       const tenant = await newTenant(platform);
       const { body } = await tenant.run('util/v1.0/echo', { text: 'x' });
 
-      expectInvalid(await tenant.get(`/api/jobs/${body.job_id}?include=${value}`), 'include');
+      expectInvalid(await tenant.get(`/api/jobs/${body.job_id}?include${value}`), 'include');
       const other = await newTenant(platform);
-      expectRefusal(await other.get(`/api/jobs/${body.job_id}?include=${value}`), 404, 'not_found');
+      expectRefusal(await other.get(`/api/jobs/${body.job_id}?include${value}`), 404, 'not_found');
     },
   );
 });
