@@ -9,7 +9,7 @@ import { objectOf } from '../forms/object-of.ts';
 import { SkillPatternsField } from '../forms/SkillPatternsField.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
-import { Field, Input, issueOf, TextArea } from '../ui/Field.tsx';
+import { issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
 import { Section } from '../ui/Page.tsx';
 import { useAct } from '../ui/useAct.ts';
 
@@ -55,7 +55,7 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
     );
   const text = (name: keyof Omit<Edited, 'skills'>, stored: string) => ({
     value: edited[name] ?? stored,
-    onChange: ({ target }: { target: { value: string } }) => edit(name, target.value, stored),
+    onValue: (value: string) => edit(name, value, stored),
   });
   function forget() {
     setEdited({});
@@ -72,45 +72,33 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
         }}
       >
         <div className="grid gap-5 sm:grid-cols-2">
-          <Field label="Name" error={issueOf(error, 'name')}>
-            {(control) => <Input {...control} {...text('name', agent.name)} />}
-          </Field>
-          <Field
+          <TextField label="Name" error={issueOf(error, 'name')} {...text('name', agent.name)} />
+          <TextField
             label="Model"
             optional
             hint="provider/model. Empty is the platform’s DEFAULT_MODEL."
             error={issueOf(error, 'model')}
-          >
-            {(control) => (
-              <Input
-                {...control}
-                {...text('model', agent.model ?? '')}
-                placeholder="the default"
-                className="font-mono text-[13px]"
-              />
-            )}
-          </Field>
+            {...text('model', agent.model ?? '')}
+            placeholder="the default"
+            className="font-mono text-[13px]"
+          />
         </div>
-        <Field label="Description" optional error={issueOf(error, 'description')}>
-          {(control) => (
-            <TextArea {...control} {...text('description', agent.description)} rows={2} />
-          )}
-        </Field>
-        <Field
+        <TextAreaField
+          label="Description"
+          optional
+          error={issueOf(error, 'description')}
+          {...text('description', agent.description)}
+          rows={2}
+        />
+        <TextAreaField
           label="Instructions"
           optional
           hint="What the model is told first, whatever it is asked."
           error={issueOf(error, 'instructions')}
-        >
-          {(control) => (
-            <TextArea
-              {...control}
-              {...text('instructions', agent.instructions)}
-              rows={10}
-              className="min-h-40 resize-y"
-            />
-          )}
-        </Field>
+          {...text('instructions', agent.instructions)}
+          rows={10}
+          className="min-h-40 resize-y"
+        />
         <SkillPatternsField
           values={edited.skills ?? agent.skills}
           onValues={(skills) => setEdited((before) => ({ ...before, skills }))}

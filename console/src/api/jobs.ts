@@ -31,13 +31,6 @@ export const jobsQuery = (filters: JobFilters, withinMs?: number) =>
 export const jobQuery = (jobId: string) =>
   queryOptions({
     queryKey: ['jobs', jobId],
-    queryFn: () => body(api.GET('/api/jobs/{jobId}', { params: { path: { jobId } } })),
-  });
-
-/** Which schedule or trigger a job came of. */
-export const jobOriginQuery = (jobId: string) =>
-  queryOptions({
-    queryKey: ['jobs', jobId, 'origin'],
     queryFn: () =>
       body(
         api.GET('/api/jobs/{jobId}', {

@@ -1,7 +1,7 @@
-import { useState } from 'react';
+import { type ComponentProps, useState } from 'react';
 import { deleteBudget, type Owner, type OwnUsage, setBudget } from '../api/usage.ts';
 import { Dialog } from '../ui/Dialog.tsx';
-import { Field, Input, issueOf } from '../ui/Field.tsx';
+import { issueOf, NumberField } from '../ui/Field.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
 import { numberOf } from './numbers.ts';
@@ -66,31 +66,6 @@ export function BudgetDialog({
   );
 }
 
-function TokensField({
-  label,
-  hint,
-  error,
-  value,
-  onValue,
-}: {
-  label: string;
-  hint: string;
-  error: string | undefined;
-  value: string;
-  onValue: (text: string) => void;
-}) {
-  return (
-    <Field label={label} hint={hint} error={error}>
-      {(control) => (
-        <Input
-          {...control}
-          inputMode="numeric"
-          placeholder="No limit"
-          className="text-right tabular-nums"
-          value={value}
-          onChange={(event) => onValue(event.target.value)}
-        />
-      )}
-    </Field>
-  );
+function TokensField(props: ComponentProps<typeof NumberField>) {
+  return <NumberField placeholder="No limit" {...props} />;
 }

@@ -2,7 +2,7 @@ import { useState } from 'react';
 import type { Schema } from '../api/client.ts';
 import { replaceCredential } from '../api/credentials.ts';
 import { Dialog } from '../ui/Dialog.tsx';
-import { Field, Input, issueOf } from '../ui/Field.tsx';
+import { issueOf, TextField } from '../ui/Field.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
 
@@ -50,24 +50,18 @@ export function CredentialDialog({
         onCancel={onClose}
       >
         {credential === null && (
-          <Field
+          <TextField
             label="Provider"
             hint="What stands before the slash of an agent’s model: openai, anthropic, ollama…"
             error={issueOf(error, 'provider')}
-          >
-            {(control) => (
-              <Input
-                {...control}
-                required
-                value={provider}
-                onChange={(event) => setProvider(event.target.value)}
-                placeholder="openai"
-                autoComplete="off"
-              />
-            )}
-          </Field>
+            required
+            value={provider}
+            onValue={setProvider}
+            placeholder="openai"
+            autoComplete="off"
+          />
         )}
-        <Field
+        <TextField
           label="API key"
           optional
           hint={
@@ -76,35 +70,23 @@ export function CredentialDialog({
               : 'Kept encrypted, and never shown again. Empty sends none.'
           }
           error={issueOf(error, 'api_key')}
-        >
-          {(control) => (
-            <Input
-              {...control}
-              type="password"
-              autoComplete="off"
-              value={key}
-              onChange={(event) => setKey(event.target.value)}
-              className="font-mono text-[13px]"
-            />
-          )}
-        </Field>
-        <Field
+          type="password"
+          autoComplete="off"
+          value={key}
+          onValue={setKey}
+          className="font-mono text-[13px]"
+        />
+        <TextField
           label="Address"
           optional
           hint="Where its calls go. Empty is the platform’s address of this provider."
           error={issueOf(error, 'base_url')}
-        >
-          {(control) => (
-            <Input
-              {...control}
-              type="url"
-              value={url}
-              onChange={(event) => setUrl(event.target.value)}
-              placeholder="http://127.0.0.1:11434/v1"
-              className="font-mono text-[13px]"
-            />
-          )}
-        </Field>
+          type="url"
+          value={url}
+          onValue={setUrl}
+          placeholder="http://127.0.0.1:11434/v1"
+          className="font-mono text-[13px]"
+        />
       </FormFrame>
     </Dialog>
   );

@@ -1,7 +1,7 @@
 import { lazy, Suspense } from 'react';
 import type { JsonSchema } from '../skills/schema.ts';
 import { Choice } from '../ui/Choice.tsx';
-import { Field, TextArea } from '../ui/Field.tsx';
+import { TextAreaField } from '../ui/Field.tsx';
 import { Skeleton } from '../ui/Loading.tsx';
 import type { Issues } from './SchemaForm.tsx';
 import type { Input } from './useInput.ts';
@@ -47,18 +47,15 @@ export function InputFields({
     );
   }
   return (
-    <Field label="Input as JSON" error={input.fault ?? textOf(issues)}>
-      {(control) => (
-        <TextArea
-          {...control}
-          rows={12}
-          spellCheck={false}
-          className="field-sizing-content max-h-[32rem] min-h-56 resize-y font-mono text-xs"
-          value={input.text}
-          onChange={({ target }) => input.write(target.value)}
-        />
-      )}
-    </Field>
+    <TextAreaField
+      label="Input as JSON"
+      error={input.fault ?? textOf(issues)}
+      rows={12}
+      spellCheck={false}
+      className="field-sizing-content max-h-[32rem] min-h-56 resize-y font-mono text-xs"
+      value={input.text}
+      onValue={input.write}
+    />
   );
 }
 

@@ -2,7 +2,7 @@ import { useState } from 'react';
 import type { Schema } from '../api/client.ts';
 import { changeMemory, createMemory } from '../api/memories.ts';
 import { Dialog } from '../ui/Dialog.tsx';
-import { Field, Input, issueOf, TextArea } from '../ui/Field.tsx';
+import { issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
 import { Time } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
@@ -62,33 +62,24 @@ export function MemoryDialog({
         onSubmit={() => save.mutate(undefined, { onSuccess: onClose })}
         onCancel={onClose}
       >
-        <Field label="Content" error={issueOf(error, 'content')}>
-          {(control) => (
-            <TextArea
-              {...control}
-              rows={6}
-              value={content}
-              onChange={(event) => setContent(event.target.value)}
-              placeholder="Ada prefers short answers."
-              className="resize-y"
-            />
-          )}
-        </Field>
-        <Field
+        <TextAreaField
+          label="Content"
+          error={issueOf(error, 'content')}
+          rows={6}
+          value={content}
+          onValue={setContent}
+          placeholder="Ada prefers short answers."
+          className="resize-y"
+        />
+        <TextField
           label="Tag"
           optional={memory === null}
           hint="One word to list and search by, such as preference. Empty is fact."
           error={issueOf(error, 'tag')}
-        >
-          {(control) => (
-            <Input
-              {...control}
-              value={tag}
-              placeholder="fact"
-              onChange={(event) => setTag(event.target.value)}
-            />
-          )}
-        </Field>
+          value={tag}
+          placeholder="fact"
+          onValue={setTag}
+        />
         <ObjectField
           label="Metadata (a JSON object)"
           rows={3}

@@ -2,7 +2,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { createAgent } from '../api/agents.ts';
 import { Dialog } from '../ui/Dialog.tsx';
-import { Field, Input, issueOf, TextArea } from '../ui/Field.tsx';
+import { issueOf, TextAreaField, TextField } from '../ui/Field.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
 import { SkillPatternsField } from './SkillPatternsField.tsx';
@@ -14,8 +14,8 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
   const [texts, setTexts] = useState({ id: '', name: '', model: '', instructions: '' });
   const [skills, setSkills] = useState<string[]>([]);
-  const set = (name: keyof typeof texts) => (event: { target: { value: string } }) =>
-    setTexts((before) => ({ ...before, [name]: event.target.value }));
+  const set = (name: keyof typeof texts) => (value: string) =>
+    setTexts((before) => ({ ...before, [name]: value }));
   const create = useAct({
     act: () => {
       const given = Object.entries(texts).filter(([, text]) => text !== '');
@@ -28,7 +28,10 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
   const { error } = create;
   const submit = () =>
     create.mutate(undefined, {
-      onSuccess: ({ id }) => void navigate({ to: '/agents/$agentId', params: { agentId: id } }),
+      onSuccess({ id }) {
+        onClose();
+        void navigate({ to: '/agents/$agentId', params: { agentId: id } });
+      },
     });
   return (
     <Dialog
@@ -47,60 +50,45 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
         onCancel={onClose}
       >
         <div className="grid gap-4 sm:grid-cols-2">
-          <Field
+          <TextField
             label="Id"
             hint="What requests name it by, in X-Agent-Id. It never changes."
             error={issueOf(error, 'id')}
-          >
-            {(control) => (
-              <Input
-                {...control}
-                value={texts.id}
-                onChange={set('id')}
-                placeholder="support"
-                autoComplete="off"
-                className="font-mono text-[13px]"
-              />
-            )}
-          </Field>
-          <Field label="Name" optional error={issueOf(error, 'name')}>
-            {(control) => (
-              <Input {...control} value={texts.name} onChange={set('name')} placeholder="Support" />
-            )}
-          </Field>
+            value={texts.id}
+            onValue={set('id')}
+            placeholder="support"
+            autoComplete="off"
+            className="font-mono text-[13px]"
+          />
+          <TextField
+            label="Name"
+            optional
+            error={issueOf(error, 'name')}
+            value={texts.name}
+            onValue={set('name')}
+            placeholder="Support"
+          />
         </div>
-        <Field
+        <TextField
           label="Model"
           optional
           hint="provider/model. Empty is the platform’s DEFAULT_MODEL."
           error={issueOf(error, 'model')}
-        >
-          {(control) => (
-            <Input
-              {...control}
-              value={texts.model}
-              onChange={set('model')}
-              placeholder="anthropic/claude-sonnet-4-5"
-              className="font-mono text-[13px]"
-            />
-          )}
-        </Field>
-        <Field
+          value={texts.model}
+          onValue={set('model')}
+          placeholder="anthropic/claude-sonnet-4-5"
+          className="font-mono text-[13px]"
+        />
+        <TextAreaField
           label="Instructions"
           optional
           hint="What the model is told first, whatever it is asked."
           error={issueOf(error, 'instructions')}
-        >
-          {(control) => (
-            <TextArea
-              {...control}
-              value={texts.instructions}
-              onChange={set('instructions')}
-              rows={5}
-              placeholder="You answer customers of a harbour office, in one sentence."
-            />
-          )}
-        </Field>
+          value={texts.instructions}
+          onValue={set('instructions')}
+          rows={5}
+          placeholder="You answer customers of a harbour office, in one sentence."
+        />
         <SkillPatternsField values={skills} onValues={setSkills} error={issueOf(error, 'skills')} />
       </FormFrame>
     </Dialog>

@@ -2,7 +2,7 @@ import { useState } from 'react';
 import { createApiKey } from '../api/api-keys.ts';
 import { useSession } from '../shell/session.ts';
 import { Dialog } from '../ui/Dialog.tsx';
-import { Field, Input, issueOf } from '../ui/Field.tsx';
+import { Field, Input, issueOf, NumberField, TextField } from '../ui/Field.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
 import { IssuedKey } from './IssuedKey.tsx';
@@ -61,17 +61,15 @@ export function NewApiKey({ onClose }: { onClose: () => void }) {
         onSubmit={() => create.mutate()}
         onCancel={onClose}
       >
-        <Field label="Name" hint="Who uses it." error={issueOf(error, 'client_name')}>
-          {(control) => (
-            <Input
-              {...control}
-              value={name}
-              onChange={(event) => setName(event.target.value)}
-              placeholder="nightly reports"
-              autoComplete="off"
-            />
-          )}
-        </Field>
+        <TextField
+          label="Name"
+          hint="Who uses it."
+          error={issueOf(error, 'client_name')}
+          value={name}
+          onValue={setName}
+          placeholder="nightly reports"
+          autoComplete="off"
+        />
         <Field
           label="Organization"
           hint="Keys see what is of their organization. A new name makes a new one."
@@ -96,38 +94,24 @@ export function NewApiKey({ onClose }: { onClose: () => void }) {
         </Field>
         <ScopesField values={scopes} onValues={setScopes} error={issueOf(error, 'scopes')} />
         <div className="grid gap-4 sm:grid-cols-2">
-          <Field
+          <NumberField
             label="Requests a minute"
             optional
             hint="Empty is 100."
             error={issueOf(error, 'rate_limit')}
-          >
-            {(control) => (
-              <Input
-                {...control}
-                inputMode="numeric"
-                className="text-right tabular-nums"
-                placeholder="100"
-                value={limit}
-                onChange={(event) => setLimit(event.target.value)}
-              />
-            )}
-          </Field>
-          <Field
+            placeholder="100"
+            value={limit}
+            onValue={setLimit}
+          />
+          <TextField
             label="Last day"
             optional
             hint="It expires at its end, in UTC. Empty is never."
             error={issueOf(error, 'expires_at')}
-          >
-            {(control) => (
-              <Input
-                {...control}
-                type="date"
-                value={expires}
-                onChange={(event) => setExpires(event.target.value)}
-              />
-            )}
-          </Field>
+            type="date"
+            value={expires}
+            onValue={setExpires}
+          />
         </div>
       </FormFrame>
     </Dialog>

@@ -1,4 +1,5 @@
-import { Field, TextArea } from '../ui/Field.tsx';
+import type { ComponentProps } from 'react';
+import { TextAreaField } from '../ui/Field.tsx';
 
 /** An object as somebody writes it, or why it is none. */
 export function parseObject(
@@ -20,33 +21,6 @@ export function parseObject(
 export const jsonText = (value: unknown): string => JSON.stringify(value, null, 2);
 
 /** JSON to be written. */
-export function ObjectField({
-  label,
-  value,
-  onValue,
-  hint,
-  error,
-  rows = 5,
-}: {
-  label: string;
-  value: string;
-  onValue: (text: string) => void;
-  hint?: string;
-  error?: string | undefined;
-  rows?: number;
-}) {
-  return (
-    <Field label={label} hint={hint} error={error}>
-      {(control) => (
-        <TextArea
-          {...control}
-          rows={rows}
-          spellCheck={false}
-          className="font-mono text-xs"
-          value={value}
-          onChange={(event) => onValue(event.target.value)}
-        />
-      )}
-    </Field>
-  );
+export function ObjectField(props: ComponentProps<typeof TextAreaField>) {
+  return <TextAreaField rows={5} spellCheck={false} className="font-mono text-xs" {...props} />;
 }

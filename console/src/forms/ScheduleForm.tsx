@@ -10,11 +10,13 @@ import { cronWords } from '../schedules/cron.ts';
 import { NextRuns } from '../schedules/NextRuns.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Dialog } from '../ui/Dialog.tsx';
-import { Field, Input, issueOf, issuesWithin } from '../ui/Field.tsx';
+import { issueOf, issuesWithin, TextField } from '../ui/Field.tsx';
+import { Skeleton } from '../ui/Loading.tsx';
 import { AgentField, SkillField, skillNameOf, skillPath } from '../ui/Pickers.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
 import { InputFields, InputWay } from './InputFields.tsx';
+import { ObjectField } from './ObjectField.tsx';
 import { useInput } from './useInput.ts';
 import { useSettled } from './useSettled.ts';
 import { useSkill } from './useSkill.ts';
@@ -41,7 +43,7 @@ export function ScheduleForm({
   const [agentId, setAgentId] = useState(schedule?.agent_id ?? 'default');
   const [skill, setSkill] = useState(schedule ? skillPath(schedule) : '');
   const [cron, setCron] = useState(schedule?.cron_expression ?? '0 9 * * MON-FRI');
-  const { skill: chosen, example } = useSkill(skill);
+  const { skill: chosen, isLoading, example } = useSkill(skill);
   const input = useInput(example ?? {}, schedule?.input);
   const [skillIssue, setSkillIssue] = useState<string>();
   const inputId = useId();
@@ -54,7 +56,7 @@ export function ScheduleForm({
         ...skillNameOf(skill),
         cron_expression: cron,
         // What is no object is refused in the platform's words.
-        input: input.value as Record<string, unknown>,
+        ...(input.isStored ? {} : { input: input.value as Record<string, unknown> }),
       };
       return schedule
         ? changeSchedule(schedule.id, fields)
@@ -89,7 +91,7 @@ export function ScheduleForm({
     >
       <FormFrame
         verb={schedule ? 'Save' : 'Create schedule'}
-        busy={saving.isPending}
+        busy={saving.isPending || isLoading}
         error={saving.error}
         fields={shown}
         onSubmit={submit}
@@ -117,22 +119,16 @@ export function ScheduleForm({
         </div>
         <div className="grid gap-4 sm:grid-cols-2">
           <div className="flex flex-col gap-2">
-            <Field
+            <TextField
               label="Cron expression"
               hint="Minute, hour, day of month, month, day of week."
               error={refused ?? malformed}
-            >
-              {(control) => (
-                <Input
-                  {...control}
-                  className="font-mono"
-                  spellCheck={false}
-                  autoComplete="off"
-                  value={cron}
-                  onChange={(event) => setCron(event.target.value)}
-                />
-              )}
-            </Field>
+              className="font-mono"
+              spellCheck={false}
+              autoComplete="off"
+              value={cron}
+              onValue={setCron}
+            />
             <div className="-ml-2 flex flex-wrap">
               {common.map(([name, expression]) => (
                 <Button key={name} size="small" look="quiet" onClick={() => setCron(expression)}>
@@ -154,6 +150,16 @@ export function ScheduleForm({
             )}
           </div>
         </div>
+        {isLoading && <Skeleton />}
+        {skill !== '' && !isLoading && !chosen && (
+          <ObjectField
+            label="Input"
+            hint="What each run is given. There is no active skill of that name to make a form of."
+            value={input.text}
+            onValue={input.write}
+            error={input.fault ?? issueOf(saving.error, 'input')}
+          />
+        )}
         {chosen && (
           <section aria-labelledby={inputId} className="flex flex-col gap-3">
             <div className="flex items-end justify-between gap-3">

@@ -2,7 +2,7 @@
 // Not from its index, which also leads to what tests need, and there to a compiler of schemas.
 import Form from '@rjsf/core/lib/components/Form.js';
 import { type ErrorSchema, englishStringTranslator, TranslatableString } from '@rjsf/utils';
-import { useMemo } from 'react';
+import { useEffect, useMemo, useRef } from 'react';
 import { eitherText, type JsonSchema } from '../skills/schema.ts';
 import { formSchema } from './form-schema.ts';
 import { JsonField } from './JsonField.tsx';
@@ -35,13 +35,18 @@ export function SchemaForm({
 }: {
   schema: JsonSchema;
   value: unknown;
-  onValue: (value: unknown) => void;
+  /** `isByForm`: as it appears, a form fills in what its schema makes certain. */
+  onValue: (value: unknown, isByForm: boolean) => void;
   issues?: Issues;
   prefix?: string;
 }) {
   const made = useMemo(() => formSchema(schema), [schema]);
   const errors = useMemo(() => errorSchema(issues), [issues]);
   const either = eitherText(schema);
+  const hasAppeared = useRef(false);
+  useEffect(() => {
+    hasAppeared.current = true;
+  }, []);
   return (
     <>
       {either && <p className="mb-4 text-[13px] text-muted">{either}</p>}
@@ -53,7 +58,7 @@ export function SchemaForm({
         uiSchema={made.uiSchema}
         validator={validator}
         formData={value}
-        onChange={({ formData }) => onValue(formData)}
+        onChange={({ formData }) => onValue(formData, !hasAppeared.current)}
         extraErrors={errors}
         noValidate
         noHtml5Validate

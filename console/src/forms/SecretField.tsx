@@ -1,35 +1,9 @@
-import type { ReactNode } from 'react';
-import { Field, Input } from '../ui/Field.tsx';
+import type { ComponentProps } from 'react';
+import { TextField } from '../ui/Field.tsx';
 
 /** For a secret of one's own, which no browser is to keep or to spell. */
-export function SecretField({
-  label,
-  hint,
-  error,
-  value,
-  disabled = false,
-  onValue,
-}: {
-  label: string;
-  hint: ReactNode;
-  error: string | undefined;
-  value: string;
-  disabled?: boolean;
-  onValue: (text: string) => void;
-}) {
+export function SecretField(props: ComponentProps<typeof TextField>) {
   return (
-    <Field label={label} optional hint={hint} error={error}>
-      {(control) => (
-        <Input
-          {...control}
-          className="font-mono"
-          autoComplete="off"
-          spellCheck={false}
-          disabled={disabled}
-          value={value}
-          onChange={(event) => onValue(event.target.value)}
-        />
-      )}
-    </Field>
+    <TextField className="font-mono" autoComplete="off" spellCheck={false} optional {...props} />
   );
 }

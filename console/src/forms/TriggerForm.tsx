@@ -8,7 +8,7 @@ import {
 import { CallCommand } from '../triggers/CallCommand.tsx';
 import { callUrl } from '../triggers/curl.ts';
 import { Dialog } from '../ui/Dialog.tsx';
-import { Field, Input, issueOf, TextArea } from '../ui/Field.tsx';
+import { issueOf, NumberField, TextAreaField, TextField } from '../ui/Field.tsx';
 import { AgentField, SkillField, skillNameOf, skillPath } from '../ui/Pickers.tsx';
 import { SecretOnce } from '../ui/SecretOnce.tsx';
 import { useAct } from '../ui/useAct.ts';
@@ -100,20 +100,14 @@ export function TriggerForm({
         onSubmit={submit}
         onCancel={onClose}
       >
-        <Field
+        <TextField
           label="Name"
           error={issueOf(error, 'name')}
           hint="Jobs that come of it show this as their user."
-        >
-          {(control) => (
-            <Input
-              {...control}
-              placeholder="Pushes to the handbook"
-              value={name}
-              onChange={(event) => setName(event.target.value)}
-            />
-          )}
-        </Field>
+          placeholder="Pushes to the handbook"
+          value={name}
+          onValue={setName}
+        />
         <div className="grid gap-4 sm:grid-cols-2">
           <SkillField
             value={skill}
@@ -126,7 +120,7 @@ export function TriggerForm({
           />
           <AgentField value={agentId} onValue={setAgentId} error={issueOf(error, 'agent_id')} />
         </div>
-        <Field
+        <TextAreaField
           label="Mapping"
           optional
           error={issueOf(error, 'mapping')}
@@ -137,19 +131,13 @@ export function TriggerForm({
               <code className="font-mono">query</code>. Without one, the body is the input.
             </>
           }
-        >
-          {(control) => (
-            <TextArea
-              {...control}
-              rows={3}
-              spellCheck={false}
-              className="font-mono text-xs"
-              placeholder='{"text": $join(body.commits.message, "\n")}'
-              value={mapping}
-              onChange={(event) => setMapping(event.target.value)}
-            />
-          )}
-        </Field>
+          rows={3}
+          spellCheck={false}
+          className="font-mono text-xs"
+          placeholder='{"text": $join(body.commits.message, "\n")}'
+          value={mapping}
+          onValue={setMapping}
+        />
         <ObjectField
           label="Input"
           hint="Lies under what the mapping gives, field by field."
@@ -159,23 +147,15 @@ export function TriggerForm({
           error={input.fault ?? issueOf(error, 'input')}
         />
         <div className="grid gap-4 sm:grid-cols-2">
-          <Field
+          <NumberField
             label="Calls per minute"
             optional
             error={issueOf(error, 'rate_limit')}
             hint={`What comes beyond is refused. Empty is ${usualLimit}.`}
-          >
-            {(control) => (
-              <Input
-                {...control}
-                inputMode="numeric"
-                className="text-right tabular-nums"
-                placeholder={String(usualLimit)}
-                value={limit}
-                onChange={(event) => setLimit(event.target.value)}
-              />
-            )}
-          </Field>
+            placeholder={String(usualLimit)}
+            value={limit}
+            onValue={setLimit}
+          />
           <div className="flex flex-col gap-2">
             <SecretField
               label="Signing secret"

@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { changeWebhook, createWebhook, type EventType, type Webhook } from '../api/webhooks.ts';
 import { Dialog } from '../ui/Dialog.tsx';
-import { Field, Input, issueOf } from '../ui/Field.tsx';
+import { issueOf, TextField } from '../ui/Field.tsx';
 import { AgentField } from '../ui/Pickers.tsx';
 import { SecretOnce } from '../ui/SecretOnce.tsx';
 import { useAct } from '../ui/useAct.ts';
@@ -80,22 +80,16 @@ export function WebhookForm({
         onSubmit={submit}
         onCancel={onClose}
       >
-        <Field
+        <TextField
           label="URL"
           error={issueOf(error, 'url')}
           hint={webhook && 'A new one counts from the next attempt on.'}
-        >
-          {(control) => (
-            <Input
-              {...control}
-              type="url"
-              inputMode="url"
-              placeholder="https://example.com/hooks/skillwright"
-              value={url}
-              onChange={(event) => setUrl(event.target.value)}
-            />
-          )}
-        </Field>
+          type="url"
+          inputMode="url"
+          placeholder="https://example.com/hooks/skillwright"
+          value={url}
+          onValue={setUrl}
+        />
         {!webhook && (
           <AgentField value={agentId} onValue={setAgentId} error={issueOf(error, 'agent_id')} />
         )}

@@ -4,8 +4,12 @@ import { jsonText } from './ObjectField.tsx';
 
 interface Draft {
   readonly value: unknown;
-  /** The same as JSON; while that is malformed, the value is what it was before. */
-  readonly text: string;
+  /** As somebody writes it; null where that is just the value as JSON. */
+  readonly text: string | null;
+  /** What is wrong with the text; the value is what it was before. */
+  readonly fault?: string;
+  /** Who made it what it is: a form fills in what a choice or a rule makes certain. */
+  readonly by: 'storage' | 'form' | 'user';
 }
 
 export type Way = 'form' | 'json';
@@ -16,50 +20,59 @@ export type Input = ReturnType<typeof useInput>;
  * is `begin`, which may still come; `stored` is one that was saved before.
  */
 export function useInput(begin: unknown, stored?: unknown) {
-  const [own, setOwn] = useState(stored === undefined ? undefined : draftOf(stored));
+  const [own, setOwn] = useState<Draft | undefined>(
+    stored === undefined ? undefined : { value: stored, text: null, by: 'storage' },
+  );
   const [way, setWay] = useState<Way>('form');
   const [filled, setFilled] = useState(0);
-  const draft = own ?? draftOf(begin);
-  const fault = faultOf(draft.text);
+  const { value, text, fault } = own ?? { value: begin, text: null };
   return {
-    ...draft,
-    /** What is wrong with the JSON. */
+    value,
+    /** The same as JSON. */
+    get text() {
+      return text ?? jsonText(value) ?? '';
+    },
+    /** What is wrong with the JSON; the value is what it was before. */
     fault,
     way,
     /** Another one makes a form anew. */
     filled,
-    change: (value: unknown) => setOwn(draftOf(value)),
-    write(text: string) {
-      setOwn({ text, value: faultOf(text) === undefined ? read(text) : draft.value });
+    /** Whether it is what was saved before. */
+    isStored: own?.by === 'storage',
+    /** `isByForm`: nobody has asked for that. */
+    change(next: unknown, isByForm = false) {
+      setOwn((before) => ({
+        value: next,
+        text: null,
+        by: isByForm ? (before?.by ?? 'form') : 'user',
+      }));
+    },
+    write(next: string) {
+      setOwn({ value, ...reading(next), text: next, by: 'user' });
     },
     /** Replaces all of it. */
-    fill(value: unknown) {
-      setOwn(draftOf(value));
+    fill(next: unknown) {
+      setOwn({ value: next, text: null, by: 'user' });
       setFilled((n) => n + 1);
     },
     turnTo(next: Way) {
-      if (fault !== undefined) setOwn(draftOf(draft.value));
+      // What is malformed cannot be shown in a form.
+      if (own?.fault !== undefined) setOwn({ value, text: null, by: own.by });
       setWay(next);
     },
     /** To be told before `begin` becomes another one: what still is the old one goes with it. */
     leave() {
-      if (own !== undefined && isSame(own.value, begin)) setOwn(undefined);
+      if (own !== undefined && (own.by === 'form' || isSame(own.value, begin))) setOwn(undefined);
     },
   };
 }
 
-const draftOf = (value: unknown): Draft => ({ value, text: jsonText(value) ?? '' });
-
 /** Nothing is an empty input. */
-const read = (text: string): unknown => (text.trim() === '' ? {} : JSON.parse(text));
-
-/** What is wrong with a text that is to be JSON; undefined when nothing is. */
-function faultOf(text: string): string | undefined {
+function reading(text: string): { value: unknown } | { fault: string } {
   try {
-    read(text);
-    return undefined;
+    return { value: text.trim() === '' ? {} : JSON.parse(text) };
   } catch (error) {
-    return `This is no JSON: ${(error as Error).message}`;
+    return { fault: `This is no JSON: ${(error as Error).message}` };
   }
 }
 

@@ -10,8 +10,8 @@ import { Source } from '../jobs/Source.tsx';
 import { useRunningJob } from '../jobs/useRunningJob.ts';
 import { Json } from '../ui/Code.tsx';
 import { AgentLink, textLink } from '../ui/Links.tsx';
-import { Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
+import { Pending } from '../ui/Pending.tsx';
 import { skillPath } from '../ui/Pickers.tsx';
 import { Status } from '../ui/Status.tsx';
 import { Strip } from '../ui/Strip.tsx';
@@ -30,7 +30,7 @@ export function JobPage() {
   if (job === undefined) {
     return (
       <Page title="Job" parent={parent}>
-        <Loaded query={query}>{() => null}</Loaded>
+        <Pending query={query} />
       </Page>
     );
   }

@@ -23,6 +23,7 @@ import { Confirm } from '../ui/Dialog.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Page, Section } from '../ui/Page.tsx';
+import { Pending } from '../ui/Pending.tsx';
 import { Status } from '../ui/Status.tsx';
 import { Tabs } from '../ui/Tabs.tsx';
 import { useAct } from '../ui/useAct.ts';
@@ -41,9 +42,7 @@ export function SchedulePage() {
   if (query.data === undefined) {
     return (
       <Page title="Schedule" parent={parent}>
-        <Section>
-          <Loaded query={query}>{() => null}</Loaded>
-        </Section>
+        <Pending query={query} />
       </Page>
     );
   }

@@ -21,6 +21,7 @@ import { Confirm } from '../ui/Dialog.tsx';
 import { textLink } from '../ui/Links.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
+import { Pending } from '../ui/Pending.tsx';
 import { Status, Tag } from '../ui/Status.tsx';
 import { Tabs } from '../ui/Tabs.tsx';
 import { useAct } from '../ui/useAct.ts';
@@ -39,7 +40,7 @@ export function SkillPage() {
   if (query.data === undefined) {
     return (
       <Page title={name} about={<Tag>{version}</Tag>} parent={parent}>
-        <Loaded query={query}>{() => null}</Loaded>
+        <Pending query={query} />
       </Page>
     );
   }

@@ -11,9 +11,9 @@ import { Button } from '../ui/Button.tsx';
 import { Code, Json } from '../ui/Code.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { AgentLink, SkillLink } from '../ui/Links.tsx';
-import { Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Facts, Page, Section } from '../ui/Page.tsx';
+import { Pending } from '../ui/Pending.tsx';
 import { Status } from '../ui/Status.tsx';
 import { countText, Time } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
@@ -29,9 +29,7 @@ export function TriggerPage() {
   if (query.data === undefined) {
     return (
       <Page title="Trigger" parent={parent}>
-        <Section>
-          <Loaded query={query}>{() => null}</Loaded>
-        </Section>
+        <Pending query={query} />
       </Page>
     );
   }

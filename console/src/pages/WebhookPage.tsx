@@ -15,10 +15,10 @@ import { WebhookForm } from '../forms/WebhookForm.tsx';
 import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { AgentLink } from '../ui/Links.tsx';
-import { Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Facts, Page, Section } from '../ui/Page.tsx';
 import { pageSize } from '../ui/Pagination.tsx';
+import { Pending } from '../ui/Pending.tsx';
 import { Status, Tag } from '../ui/Status.tsx';
 import { Time } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
@@ -43,9 +43,7 @@ export function WebhookPage() {
   if (query.data === undefined) {
     return (
       <Page title="Webhook" parent={parent}>
-        <Section>
-          <Loaded query={query}>{() => null}</Loaded>
-        </Section>
+        <Pending query={query} />
       </Page>
     );
   }

@@ -41,9 +41,6 @@ export function Palette({ onClose }: { onClose: () => void }) {
               placeholder="Go to a page, a skill, a job by its id; make something new…"
               className="h-12 w-full shrink-0 border-b bg-transparent px-4 text-base outline-none"
             />
-            <Autocomplete.Empty className="px-4 py-8 text-center text-muted empty:hidden">
-              Nothing is called that.
-            </Autocomplete.Empty>
             <Autocomplete.List className="min-h-0 overflow-y-auto p-1.5 empty:hidden">
               {(item: Found) => (
                 <Autocomplete.Item

@@ -4,7 +4,7 @@ import { wordsOf } from '../api/client.ts';
 import { changeSession } from '../api/queries.ts';
 import { signIn } from '../api/session.ts';
 import { Button } from '../ui/Button.tsx';
-import { Field, Input } from '../ui/Field.tsx';
+import { TextField } from '../ui/Field.tsx';
 import { Logo } from './Logo.tsx';
 
 export function SignIn() {
@@ -31,7 +31,7 @@ export function SignIn() {
           With the admin secret for everything, or with an API key for its organization.
         </p>
         <form onSubmit={submit} className="mt-5 flex flex-col gap-4">
-          <Field
+          <TextField
             label="Admin secret or API key"
             error={entering.error ? wordsOf(entering.error) : undefined}
             hint={
@@ -40,20 +40,14 @@ export function SignIn() {
                 <code className="font-mono">admin-secret</code> in its data directory.
               </>
             }
-          >
-            {(control) => (
-              <Input
-                {...control}
-                type="password"
-                name="secret"
-                autoComplete="current-password"
-                autoFocus
-                required
-                value={secret}
-                onChange={(event) => setSecret(event.target.value)}
-              />
-            )}
-          </Field>
+            type="password"
+            name="secret"
+            autoComplete="current-password"
+            autoFocus
+            required
+            value={secret}
+            onValue={setSecret}
+          />
           <Button type="submit" look="primary" busy={entering.isPending}>
             Sign in
           </Button>

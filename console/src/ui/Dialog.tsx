@@ -46,7 +46,7 @@ export function Dialog({
         <Base.Popup
           className={classes(popup, wide ? 'max-w-3xl' : 'max-w-lg')}
           // A field that has the focus calls a phone's keyboard, over half of the form.
-          initialFocus={(by) => (isForm && by !== 'touch' ? firstField(content.current) : true)}
+          initialFocus={() => (isForm && !isTouched.matches ? firstField(content.current) : true)}
         >
           <div className="flex items-start gap-3 border-b px-5 py-3.5">
             <div className="min-w-0 grow">
@@ -67,6 +67,8 @@ export function Dialog({
     </Base.Root>
   );
 }
+
+const isTouched = matchMedia('(pointer: coarse)');
 
 const firstField = (content: HTMLElement | null): HTMLElement | null =>
   content?.querySelector<HTMLElement>('input, select, textarea') ?? null;

@@ -19,6 +19,13 @@ interface Control {
   readonly 'aria-invalid': true | undefined;
 }
 
+interface Labelled {
+  readonly label: string;
+  readonly hint?: ReactNode;
+  readonly error?: string | undefined;
+  readonly optional?: boolean;
+}
+
 /** A label, what one has to know, what is wrong; and between them the control, which is told its id. */
 export function Field({
   label,
@@ -26,13 +33,7 @@ export function Field({
   error,
   optional = false,
   children,
-}: {
-  label: string;
-  hint?: ReactNode;
-  error?: string | undefined;
-  optional?: boolean;
-  children: (control: Control) => ReactNode;
-}) {
+}: Labelled & { children: (control: Control) => ReactNode }) {
   const id = useId();
   const about = `${id}-about`;
   return (
@@ -79,6 +80,42 @@ export function issuesWithin(error: unknown, field: string): ApiError['details']
 
 export function Input({ className, ...rest }: InputHTMLAttributes<HTMLInputElement>) {
   return <input {...rest} className={classes(box, 'h-8.5', className)} />;
+}
+
+/** A text that is filled in. */
+type Written<Attributes> = Labelled &
+  Omit<Attributes, 'id' | 'onChange' | 'value'> & {
+    readonly value: string;
+    readonly onValue: (value: string) => void;
+  };
+
+/** A line to be filled in, with all that a `Field` has. */
+export function TextField(props: Written<InputHTMLAttributes<HTMLInputElement>>) {
+  const { label, hint, error, optional = false, onValue, ...rest } = props;
+  return (
+    <Field label={label} hint={hint} error={error} optional={optional}>
+      {(control) => (
+        <Input {...control} {...rest} onChange={({ target }) => onValue(target.value)} />
+      )}
+    </Field>
+  );
+}
+
+/** As `TextField`, for a number: a text still, since what is no number is to be told. */
+export function NumberField(props: Written<InputHTMLAttributes<HTMLInputElement>>) {
+  return <TextField inputMode="numeric" className="text-right tabular-nums" {...props} />;
+}
+
+/** As `TextField`, over several lines. */
+export function TextAreaField(props: Written<TextareaHTMLAttributes<HTMLTextAreaElement>>) {
+  const { label, hint, error, optional = false, onValue, ...rest } = props;
+  return (
+    <Field label={label} hint={hint} error={error} optional={optional}>
+      {(control) => (
+        <TextArea {...control} {...rest} onChange={({ target }) => onValue(target.value)} />
+      )}
+    </Field>
+  );
 }
 
 export function TextArea({ className, ...rest }: TextareaHTMLAttributes<HTMLTextAreaElement>) {
