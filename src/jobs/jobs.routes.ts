@@ -68,6 +68,9 @@ export function jobRoutes(
     await jobs.find(callerOf(request).organizationId, jobId);
   };
 
+  const includesOrigin = ({ query }: Pick<FastifyRequest, 'query'>) =>
+    wordParameter(query as Query, 'include', inOne) === 'origin';
+
   server.get(
     '/api/jobs',
     {
@@ -130,9 +133,13 @@ export function jobRoutes(
   server.get(
     '/api/jobs/:jobId',
     {
-      // Where there is nothing to refuse, it is found out when it is read.
       onRequest: async (request) => {
-        if (Object.keys(request.query as Query).length > 0) await lookUp(request);
+        try {
+          includesOrigin(request);
+        } catch (refusal) {
+          await lookUp(request);
+          throw refusal;
+        }
       },
       schema: {
         tags,
@@ -158,7 +165,7 @@ export function jobRoutes(
       const { organizationId } = callerOf(request);
       const { jobId } = request.params;
       const seconds = waitSeconds(request.headers.prefer);
-      const isIncluded = wordParameter(request.query as Query, 'include', inOne) === 'origin';
+      const isIncluded = includesOrigin(request);
       const origin = async (job: FoundJob) =>
         isIncluded ? { ...job, ...(await originOf(organizationId, job)) } : job;
       if (seconds === 0) return origin(await jobs.get(organizationId, jobId));

@@ -215,14 +215,14 @@ export function createPerformer(parts: {
   /** Tries until the database can be used again; undefined when the platform stops before that. */
   async function settlePatiently(
     settlement: Settlement,
-    onUnavailable: () => void = () => {},
+    onUnavailable?: () => void,
   ): Promise<JobStatus | null | undefined> {
     for (;;) {
       try {
         return await settle(settlement);
       } catch (error) {
         if (!isUnavailable(error)) throw error;
-        onUnavailable();
+        onUnavailable?.();
         if (isClosed) return undefined;
         log.warn({ job_id: settlement.job.id }, 'a result waits: the database cannot be used');
         await elapsed(settleAgainMs);

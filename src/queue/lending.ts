@@ -1,5 +1,6 @@
 /** Lends the places of what only waits: for a model, for the database. */
 import type { QueueName } from '../kernel/queues.ts';
+import { once } from './once.ts';
 import type { Consumer, Lend } from './queue.ts';
 
 /** Of all queues together, `max` places are lent at a time; the others are kept by who has them. */
@@ -9,13 +10,12 @@ export function createLending(
 ): Lend {
   let lent = 0;
   return (queue) => {
-    let giveBack = lent < max ? consumers.get(queue)?.lend() : undefined;
-    if (giveBack !== undefined) lent += 1;
-    return () => {
-      if (giveBack === undefined) return;
+    const giveBack = lent < max ? consumers.get(queue)?.lend() : undefined;
+    if (giveBack === undefined) return () => {};
+    lent += 1;
+    return once(() => {
       lent -= 1;
       giveBack();
-      giveBack = undefined;
-    };
+    });
   };
 }

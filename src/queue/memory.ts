@@ -5,6 +5,7 @@
  */
 import type { Logger } from '../kernel/log.ts';
 import { type QueueName, queueNames } from '../kernel/queues.ts';
+import { once } from './once.ts';
 import type { Hint, HintHandler, Queue } from './queue.ts';
 
 /** Hints kept for each queue, due ones and delayed ones each. */
@@ -184,15 +185,6 @@ function emptyLine(): Line {
       ids = [];
       head = 0;
     },
-  };
-}
-
-/** Calls `act` at its first call only. */
-function once(act: () => void): () => void {
-  let isDone = false;
-  return () => {
-    if (!isDone) act();
-    isDone = true;
   };
 }
 

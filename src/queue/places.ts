@@ -1,5 +1,7 @@
 /** How much is handled at a time, and which rows: what a consumer has room for. */
 
+import { once } from './once.ts';
+
 export interface Places {
   /** Resolves to true when a place was free and is reserved, to false when it was closed. */
   reserve(): Promise<boolean>;
@@ -71,11 +73,9 @@ export function createPlaces(count: number): Places {
     lend() {
       lent++;
       tell();
-      let isGivenBack = false;
-      return () => {
-        if (!isGivenBack) lent--;
-        isGivenBack = true;
-      };
+      return once(() => {
+        lent--;
+      });
     },
     isFree,
     close() {

@@ -1,8 +1,8 @@
 /** Perform and settle: what becomes of an accepted job (decisions 6, 7 and 14). */
 import { describe, expect, test } from 'vitest';
-import type { Database, Transaction } from '../../src/database/database.ts';
+import type { Database } from '../../src/database/database.ts';
 import { createSkillRegistry } from '../../src/skills/registry.ts';
-import { serviceUnavailable } from '../support/broken-database.ts';
+import { whileThere } from '../support/broken-database.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
@@ -91,13 +91,8 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     test('has its place back while the database is away, so that no more is taken for it', async () => {
-      const stored = await engine.fresh();
       let isAway = false;
-      const database = {
-        ...stored,
-        write: <T>(unit: (tx: Transaction) => Promise<T>) =>
-          isAway ? Promise.reject(serviceUnavailable()) : stored.write(unit),
-      };
+      const database = whileThere(await engine.fresh(), () => isAway);
       const { submit, worker, observed } = await jobsWorld(engine, { database });
       const job = await submit();
       const recordedWhenGivenBack: number[] = [];

@@ -1,8 +1,7 @@
 /** A job's event stream: once each, in order, from any point on (decisions 6). */
 import { describe, expect, test } from 'vitest';
-import type { Transaction } from '../../src/database/database.ts';
 import type { JobEvent, Position } from '../../src/jobs/feed.ts';
-import { serviceUnavailable } from '../support/broken-database.ts';
+import { whileThere } from '../support/broken-database.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
 import type { ScriptedRun } from '../support/scripted-pool.ts';
@@ -48,13 +47,8 @@ async function expectResumable(world: JobsWorld, id: string, told: readonly JobE
 
 describe.each(await engines())('on $name', (engine) => {
   test('what is said while the database cannot be used is told when it can be', async () => {
-    const stored = await engine.fresh();
     let isDown = false;
-    const database = {
-      ...stored,
-      write: <T>(unit: (tx: Transaction) => Promise<T>) =>
-        isDown ? Promise.reject(serviceUnavailable()) : stored.write(unit),
-    };
+    const database = whileThere(await engine.fresh(), () => isDown);
     const world = await jobsWorld(engine, { database });
     const job = await world.submit();
     const { heard, all } = listen(world, job.id);

@@ -1,4 +1,4 @@
-import { type ComponentProps, useState } from 'react';
+import { useState } from 'react';
 import { deleteBudget, type Owner, type OwnUsage, setBudget } from '../api/usage.ts';
 import { Dialog } from '../ui/Dialog.tsx';
 import { issueOf, NumberField } from '../ui/Field.tsx';
@@ -47,14 +47,16 @@ export function BudgetDialog({
         onSubmit={() => save.mutate(undefined, { onSuccess: onClose })}
         onCancel={onClose}
       >
-        <TokensField
+        <NumberField
+          placeholder="No limit"
           label="Tokens a day"
           hint="Days begin at midnight UTC. Empty is no limit."
           error={issueOf(save.error, 'tokens_per_day')}
           value={day}
           onValue={setDay}
         />
-        <TokensField
+        <NumberField
+          placeholder="No limit"
           label="Tokens a month"
           hint="A calendar month. Empty is no limit."
           error={issueOf(save.error, 'tokens_per_month')}
@@ -64,8 +66,4 @@ export function BudgetDialog({
       </FormFrame>
     </Dialog>
   );
-}
-
-function TokensField(props: ComponentProps<typeof NumberField>) {
-  return <NumberField placeholder="No limit" {...props} />;
 }

@@ -12,7 +12,7 @@ import { Button } from '../ui/Button.tsx';
 import { Dialog } from '../ui/Dialog.tsx';
 import { issueOf, issuesWithin, TextField } from '../ui/Field.tsx';
 import { Skeleton } from '../ui/Loading.tsx';
-import { AgentField, SkillField, skillNameOf, skillPath } from '../ui/Pickers.tsx';
+import { AgentField, SkillField, skillIssueOf, skillNameOf, skillPath } from '../ui/Pickers.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
 import { InputFields, InputWay } from './InputFields.tsx';
@@ -104,12 +104,7 @@ export function ScheduleForm({
               input.leave();
               setSkill(next);
             }}
-            error={
-              skillIssue ??
-              issueOf(saving.error, 'skill_category') ??
-              issueOf(saving.error, 'skill_name') ??
-              issueOf(saving.error, 'skill_version')
-            }
+            error={skillIssue ?? skillIssueOf(saving.error)}
           />
           <AgentField
             value={agentId}

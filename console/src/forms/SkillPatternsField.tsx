@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { skillsQuery } from '../api/skills.ts';
 import { Field } from '../ui/Field.tsx';
+import { listedSkillPath } from '../ui/Pickers.tsx';
 import { type Choice, PickMany } from '../ui/PickMany.tsx';
 
 /** Skills that an agent's model may call: whole categories, single ones, or what one types. */
@@ -22,10 +23,7 @@ export function SkillPatternsField({
         .map(({ skill_name }) => skill_name);
       return { value: `${category}/*`, about: `All of ${category}: ${names.join(', ')}` };
     }),
-    ...skills.map(({ category, version, skill_name, display_name }) => ({
-      value: `${category}/${version}/${skill_name}`,
-      about: display_name,
-    })),
+    ...skills.map((skill) => ({ value: listedSkillPath(skill), about: skill.display_name })),
     { value: '*', about: 'Every skill, also those to come' },
   ];
   return (

@@ -9,7 +9,7 @@ import { CallCommand } from '../triggers/CallCommand.tsx';
 import { callUrl } from '../triggers/curl.ts';
 import { Dialog } from '../ui/Dialog.tsx';
 import { issueOf, NumberField, TextAreaField, TextField } from '../ui/Field.tsx';
-import { AgentField, SkillField, skillNameOf, skillPath } from '../ui/Pickers.tsx';
+import { AgentField, SkillField, skillIssueOf, skillNameOf, skillPath } from '../ui/Pickers.tsx';
 import { SecretOnce } from '../ui/SecretOnce.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { FormFrame } from './FormFrame.tsx';
@@ -109,15 +109,7 @@ export function TriggerForm({
           onValue={setName}
         />
         <div className="grid gap-4 sm:grid-cols-2">
-          <SkillField
-            value={skill}
-            onValue={setSkill}
-            error={
-              issueOf(error, 'skill_category') ??
-              issueOf(error, 'skill_name') ??
-              issueOf(error, 'skill_version')
-            }
-          />
+          <SkillField value={skill} onValue={setSkill} error={skillIssueOf(error)} />
           <AgentField value={agentId} onValue={setAgentId} error={issueOf(error, 'agent_id')} />
         </div>
         <TextAreaField

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { agentsQuery } from '../api/agents.ts';
 import { skillsQuery } from '../api/skills.ts';
 import { FilterChip, FilterSelect, Filters } from '../ui/Filters.tsx';
+import { listedSkillPath } from '../ui/Pickers.tsx';
 import { sourceOptions } from './words.ts';
 
 /** The words of the page's url that narrow the list down. */
@@ -36,7 +37,7 @@ export function JobFilters({
 }) {
   const agents = useQuery(agentsQuery()).data?.data ?? [];
   const skills = useQuery(skillsQuery()).data ?? [];
-  const paths = skills.map((skill) => `${skill.category}/${skill.version}/${skill.skill_name}`);
+  const paths = skills.map(listedSkillPath);
   return (
     <Filters label="Filter jobs" clear={clear}>
       <FilterSelect

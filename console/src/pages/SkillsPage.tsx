@@ -8,6 +8,7 @@ import { useIsAdministrator } from '../shell/session.ts';
 import { Button } from '../ui/Button.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
+import { listedSkillPath, skillPath } from '../ui/Pickers.tsx';
 import { SearchField } from '../ui/SearchField.tsx';
 import { Status, Tag } from '../ui/Status.tsx';
 import { type Column, rowLink, Table } from '../ui/Table.tsx';
@@ -62,21 +63,16 @@ export function SkillsPage() {
   );
 }
 
-const keyOf = ({ category, version, skill_name }: Skill) => `${category}/${version}/${skill_name}`;
-
 /** How often each version ran in the last day. */
 function useRuns(): ReadonlyMap<string, number> {
   const { data } = useQuery(statisticsQuery('day'));
   return new Map(
-    data?.skills.map((one) => [
-      `${one.skill_category}/${one.skill_version}/${one.skill_name}`,
-      one.completed + one.failed + one.cancelled,
-    ]),
+    data?.skills.map((one) => [skillPath(one), one.completed + one.failed + one.cancelled]),
   );
 }
 
 function isFound(skill: Skill, q: string): boolean {
-  return hasWords(`${keyOf(skill)} ${skill.display_name} ${skill.description}`, q);
+  return hasWords(`${listedSkillPath(skill)} ${skill.display_name} ${skill.description}`, q);
 }
 
 const columns = (runs: ReadonlyMap<string, number>): Column<Skill>[] => [
@@ -118,7 +114,7 @@ const columns = (runs: ReadonlyMap<string, number>): Column<Skill>[] => [
     header: 'Runs, last day',
     align: 'right',
     cell: (skill) => {
-      const n = runs.get(keyOf(skill)) ?? 0;
+      const n = runs.get(listedSkillPath(skill)) ?? 0;
       return <span className={n === 0 ? 'text-muted' : ''}>{countText(n)}</span>;
     },
   },

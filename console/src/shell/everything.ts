@@ -26,7 +26,7 @@ import { signOut } from '../api/session.ts';
 import { skillsQuery } from '../api/skills.ts';
 import { triggersQuery } from '../api/triggers.ts';
 import { webhooksQuery } from '../api/webhooks.ts';
-import { skillPath } from '../ui/Pickers.tsx';
+import { listedSkillPath, skillPath } from '../ui/Pickers.tsx';
 import { creating } from '../ui/useCreating.ts';
 import { hasWords } from '../ui/words.ts';
 import { changeSignedIn } from './changeSignedIn.ts';
@@ -124,8 +124,9 @@ function useThings(): readonly Found[] {
   });
   return useMemo(
     () => [
-      ...(skills ?? []).flatMap(({ id, category, version, skill_name, display_name }) => {
-        const path = `${category}/${version}/${skill_name}`;
+      ...(skills ?? []).flatMap((skill) => {
+        const { id, display_name } = skill;
+        const path = listedSkillPath(skill);
         const to = `/skills/${path}`;
         const search = { tab: 'run' };
         return [

@@ -10,7 +10,7 @@ import { Code } from '../ui/Code.tsx';
 import { Empty, Problem } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Section } from '../ui/Page.tsx';
-import { AgentField } from '../ui/Pickers.tsx';
+import { AgentField, listedSkillPath } from '../ui/Pickers.tsx';
 import { curlOf } from './curl.ts';
 import { RunResult } from './RunResult.tsx';
 
@@ -97,10 +97,7 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
           </div>
         )}
         <Section title="The same with curl">
-          <Code
-            text={curlOf(`${category}/${version}/${skillName}`, agentId, input.value ?? {})}
-            label="Command"
-          />
+          <Code text={curlOf(listedSkillPath(skill), agentId, input.value ?? {})} label="Command" />
           <p className="mt-2 text-xs text-muted">
             <code className="font-mono">$KEY</code> is an API key. It waits for the end of the run;
             without <code className="font-mono">prefer</code> the answer is the job as it was

@@ -63,9 +63,7 @@ export function Field({
 
 /** What the platform found wrong with one field of what was sent. */
 export function issueOf(error: unknown, field: string): string | undefined {
-  if (!(error instanceof ApiError)) return undefined;
-  return error.details.find((one) => one.field === field || one.field.startsWith(`${field}.`))
-    ?.issue;
+  return issuesWithin(error, field)[0]?.issue;
 }
 
 /** All that was found wrong within a field, by their paths in it; `body` is the field itself. */

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { agentsQuery } from '../api/agents.ts';
 import { skillsQuery } from '../api/skills.ts';
-import { Field, Select } from './Field.tsx';
+import { Field, issueOf, Select } from './Field.tsx';
 
 export function AgentField({
   value,
@@ -42,6 +42,19 @@ export interface SkillName {
 export const skillPath = ({ skill_category, skill_name, skill_version }: SkillName): string =>
   `${skill_category}/${skill_version}/${skill_name}`;
 
+/** The same of a skill as the platform lists it. */
+export const listedSkillPath = (skill: {
+  readonly category: string;
+  readonly version: string;
+  readonly skill_name: string;
+}): string => `${skill.category}/${skill.version}/${skill.skill_name}`;
+
+/** What the platform found wrong with the skill that was named. */
+export const skillIssueOf = (error: unknown): string | undefined =>
+  issueOf(error, 'skill_category') ??
+  issueOf(error, 'skill_name') ??
+  issueOf(error, 'skill_version');
+
 export function skillNameOf(path: string): SkillName {
   const [skill_category = '', skill_version = '', skill_name = ''] = path.split('/');
   return { skill_category, skill_version, skill_name };
@@ -58,9 +71,7 @@ export function SkillField({
   error?: string | undefined;
 }) {
   const { data } = useQuery(skillsQuery());
-  const paths = (data ?? []).map(
-    ({ category, version, skill_name }) => `${category}/${version}/${skill_name}`,
-  );
+  const paths = (data ?? []).map(listedSkillPath);
   const known = paths.includes(value) || value === '' ? paths : [value, ...paths];
   return (
     <Field label="Skill" error={error}>
