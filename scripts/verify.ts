@@ -34,9 +34,11 @@ const unitTests: Step = {
   command: ['vitest', 'run', '--project', 'unit'],
 };
 
+const lockFile: Step = { name: 'Lock file', command: ['node', 'scripts/check-lock.ts'] };
+
 const everything = process.argv.includes('--ci');
 const start = performance.now();
-const failed = await runAll(everything ? [checks] : [checks, [unitTests]]);
+const failed = await runAll(everything ? [[...checks, lockFile]] : [checks, [unitTests]]);
 console.log(
   failed.length === 0
     ? `\nAll good in ${seconds(start)}.`
