@@ -129,10 +129,13 @@ function readFields(json: string | null): { fields?: LogFields } {
  */
 export function cleanJson(json: string): string {
   if (!json.includes('\\u')) return json;
-  return json.replace(ESCAPED, (whole, slashes: string) =>
-    slashes.length % 2 === 0 ? `${slashes}\\ufffd` : whole,
+  return json.replace(ESCAPE, (whole, replaced: string | undefined) =>
+    replaced === undefined ? whole : '\\ufffd',
   );
 }
 
-/** The slashes before decide whether the escape is one: after an odd number it is plain text. */
-const ESCAPED = /(\\*)\\u(?:0000|d[89a-f][0-9a-f]{2})/gi;
+/**
+ * One escape; its group is an escape that is replaced. Every escape is consumed whole, so that an
+ * escaped backslash before a `u` starts none, and a long run of backslashes is read once.
+ */
+const ESCAPE = /\\(?:(u(?:0000|d[89a-f][0-9a-f]{2}))|.)/gi;

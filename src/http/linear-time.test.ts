@@ -1,0 +1,145 @@
+/** What reads a caller's text in the main process takes time that is linear in its length. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { expect, test } from 'vitest';
+import { growthOf, linearGrowthMax } from '../../test/support/growth.ts';
+import { checkUrl } from '../egress/url-guard.ts';
+import { cleanJson } from '../executors/flight.ts';
+import { compileSchema } from '../kernel/json-schema.ts';
+import { momentOf } from '../kernel/moment.ts';
+import { canonicalJson, isCleanText } from '../kernel/text.ts';
+import { isStandardSignature } from '../kernel/webhook-signature.ts';
+import { queryWordsOf, wordsOf } from '../memories/words.ts';
+import { createEventDataReader } from '../models/event-data.ts';
+import { parseCron } from '../schedules/cron.ts';
+import { payloadOf } from '../triggers/payload.ts';
+import { requireSignature } from '../triggers/signature.ts';
+import { adminHook } from './authenticate.ts';
+import { parseJsonBody } from './body.ts';
+import { waitSeconds } from './prefer.ts';
+import { isGuarded, routedUrl, unreadableParameter } from './url.ts';
+
+/** A text of a length: a beginning, a piece that is repeated, an end. */
+const texts = (pieces: readonly [begin: string, repeated: string, end: string][]) =>
+  pieces.map(
+    ([begin, repeated, end]) =>
+      [
+        JSON.stringify([begin, repeated, end]).slice(1, -1),
+        (length: number) => begin + repeated.repeat(Math.ceil(length / repeated.length)) + end,
+      ] as const,
+  );
+
+/** What makes careless patterns and loops slow: runs, runs that do not end, openings without a closing. */
+const hostile = texts([
+  ['', 'a', ''],
+  ['', 'a', '!'],
+  ['', ' ', ''],
+  ['', ' ', 'x'],
+  ['"', 'a', ''],
+  ['wait="', 'a', ''],
+  ['', '"', ''],
+  ['', 'a="', ''],
+  ['', '\\', ''],
+  ['"', '\\', ''],
+  ['"', '\\"', ''],
+  ['', 'a,', ''],
+  ['', 'a=b;', ''],
+  ['wait=', '1', 'x'],
+  ['wait=1', ' ', 'x'],
+  ['Bearer', ' ', ''],
+  ['', '=', 'x'],
+  ['', '/', ''],
+  ['', '//', 'x'],
+  ['a://', '/', '@'],
+  ['/api/', '%', ''],
+  ['/api/a?', '%61&', '%'],
+  ['/api/a?', 'a=1&', '%00'],
+  ['', '.', 'x'],
+  ['', '1', 'x'],
+  ['', '0-', 'x'],
+  ['* * * * ', '1,', ''],
+  ['', '* ', ''],
+  ['', '[', ''],
+  ['', '{"a":', ''],
+  ['[', '1,', '1]'],
+  ['["', '\\\\', '\\u0000"]'],
+  ['', '\\', ' \\u0000'],
+  ['"', '\\u0061', '"'],
+  ['{"__proto__"', ' ', '}'],
+  ['', '\u0301', ''],
+  ['', '語', ''],
+  ['data: ', 'x', ''],
+  ['', 'data: x\n', ''],
+  ['', '\n', ''],
+]);
+
+const formats = [
+  [
+    'date',
+    'date-time',
+    'time',
+    'duration',
+    'email',
+    'hostname',
+    'ipv4',
+    'ipv6',
+    'uri',
+    'uri-reference',
+  ],
+  [
+    'uri-template',
+    'url',
+    'uuid',
+    'json-pointer',
+    'relative-json-pointer',
+    'regex',
+    'byte',
+    'iso-date-time',
+  ],
+].flat();
+
+const adminWith = (authorization: string) =>
+  adminHook('s'.repeat(16), { isAdministrator: () => Promise.resolve(false) })(
+    { headers: { authorization }, raw: { rawHeaders: [] } } as unknown as FastifyRequest,
+    {} as FastifyReply,
+    () => {},
+  );
+const form = { 'content-type': 'application/x-www-form-urlencoded' };
+const unique = compileSchema({ type: 'array', uniqueItems: true });
+const patterned = compileSchema({ type: 'string', pattern: '^(a+)+$' });
+
+const readers: Record<string, (text: string) => unknown> = {
+  'the Prefer header': waitSeconds,
+  'an address': (text) => [routedUrl(text), isGuarded(text), unreadableParameter(text)],
+  'the Authorization header': adminWith,
+  'a body': (text) => parseJsonBody(Buffer.from(text)),
+  'a body of a trigger': (text) => payloadOf(form, Buffer.from(text)),
+  'the signature of a trigger': (text) =>
+    requireSignature({ 'x-hub-signature-256': text }, 'secret', Buffer.from(text), 0),
+  'a Standard Webhooks signature': (text) =>
+    isStandardSignature(text, 'secret', { id: 'id', timestamp: 0, body: '' }, 0),
+  'clean text': isCleanText,
+  'equal JSON': (text) => canonicalJson(text.split(',')),
+  'a moment': momentOf,
+  'a cron expression': parseCron,
+  'an outgoing url': (text) =>
+    checkUrl(text, { schemes: ['https:'], fragment: 'refused', allowed: [] }),
+  'the words of a memory': wordsOf,
+  'the words of a query': queryWordsOf,
+  'what an executor says': cleanJson,
+  'what a provider says': (text) => {
+    const reader = createEventDataReader();
+    for (let at = 0; at < text.length; at += 4_096) reader.push(text.slice(at, at + 4_096));
+    reader.rest();
+  },
+  'unique items': (text) => unique(text.split(',')),
+  'a pattern of a schema': patterned,
+  ...Object.fromEntries(
+    formats.map((format) => [`the format ${format}`, compileSchema({ type: 'string', format })]),
+  ),
+};
+
+test.each(Object.entries(readers))('%s is read in linear time', (_name, read) => {
+  for (const [text, inputOf] of hostile) {
+    expect(growthOf(inputOf, read), text).toBeLessThan(linearGrowthMax);
+  }
+});
