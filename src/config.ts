@@ -231,6 +231,42 @@ export const variables = {
     default: '1000000',
     read: integer(1, 1_000_000_000),
   },
+  agentsMax: {
+    name: 'AGENTS_MAX',
+    about: 'Agents that an organization may have.',
+    default: '10000',
+    read: integer(1, 1_000_000),
+  },
+  apiKeysMax: {
+    name: 'API_KEYS_MAX',
+    about: 'API keys that an organization may have, revoked ones not counted.',
+    default: '1000',
+    read: integer(1, 1_000_000),
+  },
+  scheduledJobsMax: {
+    name: 'SCHEDULED_JOBS_MAX',
+    about: 'Scheduled jobs that an organization may have.',
+    default: '2000',
+    read: integer(1, 1_000_000),
+  },
+  triggersMax: {
+    name: 'TRIGGERS_MAX',
+    about: 'Triggers that an organization may have.',
+    default: '2000',
+    read: integer(1, 1_000_000),
+  },
+  webhooksMax: {
+    name: 'WEBHOOKS_MAX',
+    about: 'Webhooks that an organization may have.',
+    default: '1000',
+    read: integer(1, 1_000_000),
+  },
+  agentWebhooksMax: {
+    name: 'AGENT_WEBHOOKS_MAX',
+    about: 'Webhooks that one agent may have.',
+    default: '50',
+    read: integer(1, 1_000_000),
+  },
   retentionDays: {
     name: 'RETENTION_DAYS',
     about: 'Days that ended jobs, their conversations and webhook deliveries are kept.',

@@ -3,6 +3,7 @@
  * to the outside world in the transaction that makes it true.
  */
 import { randomBytes } from 'node:crypto';
+import { type Cap, requireRoom } from '../database/caps.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import { appendEvents } from '../events/outbox.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
@@ -47,7 +48,20 @@ export interface AgentDependents {
   remove(tx: Transaction, organizationId: string, agentId: string): Promise<void>;
 }
 
-export function createAgents(database: Database, clock: Clock, dependents: AgentDependents) {
+/** `max` is how many agents an organization may have. */
+export function createAgents(
+  database: Database,
+  clock: Clock,
+  dependents: AgentDependents,
+  max = Number.POSITIVE_INFINITY,
+) {
+  const cap: Cap = {
+    table: 'agents',
+    owner: 'The organization',
+    things: 'agents',
+    remedy: 'delete one first',
+    max,
+  };
   const statuses = createShortCache<AgentRow['status']>(clock, believedMs, rememberedMax);
   const keyOf = (organizationId: string, id: string) => `${organizationId}/${id}`;
 
@@ -81,7 +95,10 @@ export function createAgents(database: Database, clock: Clock, dependents: Agent
         ...emptyAgent(organizationId, id, now),
         ...columnsOf(fields),
       };
-      const created = await database.write((tx) => insertAgent(tx, row));
+      const created = await database.write(async (tx) => {
+        await requireRoom(tx, organizationId, [cap]);
+        return insertAgent(tx, row);
+      });
       if (!created) throw new PlatformError('conflict', `There is an agent ${id} already`);
       return shown(row);
     },

@@ -76,7 +76,7 @@ export function apiKeyRoutes(
               examples: [{ ...example, plaintext_key: 'sk_<43 characters>' }],
             },
           ),
-          ...adminRefusals(...bodyRefusals),
+          ...adminRefusals('conflict', ...bodyRefusals),
         },
       },
     },

@@ -3,6 +3,7 @@
  * refused at once by this process and within a second by every other one.
  */
 import { createHash, hash, randomBytes } from 'node:crypto';
+import { type Cap, requireRoom } from '../database/caps.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
@@ -47,12 +48,24 @@ interface Remembered {
 
 export type ApiKeys = ReturnType<typeof createApiKeys>;
 
-/** `onOrganization` runs in the transaction that brings a new organization into being. */
+/**
+ * `onOrganization` runs in the transaction that brings a new organization into being. `max` is how many
+ * API keys an organization may have that are not revoked.
+ */
 export function createApiKeys(
   database: Database,
   clock: Clock,
   onOrganization: (tx: Transaction, organizationId: string, now: number) => Promise<void>,
+  max = Number.POSITIVE_INFINITY,
 ) {
+  const cap: Cap = {
+    table: 'api_keys',
+    where: { enabled: 1 },
+    owner: 'The organization',
+    things: 'API keys that are not revoked',
+    remedy: 'revoke one first',
+    max,
+  };
   const remembered = createShortCache<Remembered>(clock, believedMs, rememberedMax);
   const consoleKeys = createShortCache<ApiKeyRow>(clock, believedMs, rememberedMax);
 
@@ -92,12 +105,13 @@ export function createApiKeys(
     return { row, plaintext };
   }
 
-  /** Stores a key by `insert`, and its organization with its first key. */
-  const store = (row: ApiKeyRow, insert: typeof insertApiKey) =>
+  /** Stores a key by `insert`, and its organization with its first key; `409` beyond `caps`. */
+  const store = (row: ApiKeyRow, insert: typeof insertApiKey, caps: readonly Cap[]) =>
     database.write(async (tx) => {
       const { organization_id, created_at } = row;
       const isNew = await insertOrganization(tx, organization_id, created_at);
       if (isNew) await onOrganization(tx, organization_id, created_at);
+      else await requireRoom(tx, organization_id, caps);
       await insert(tx, row);
     });
 
@@ -105,7 +119,8 @@ export function createApiKeys(
     const known = await findConsoleKey(database.read, organizationId);
     if (known !== undefined) return known;
     const { row } = newKey({ ...ofConsole, organization_id: organizationId }, true);
-    await store(row, insertConsoleKey);
+    // Without it the administrator could not even revoke a key in the console.
+    await store(row, insertConsoleKey, []);
     // Another request, or process, may have been first.
     return (await findConsoleKey(database.read, organizationId)) ?? row;
   }
@@ -137,7 +152,7 @@ export function createApiKeys(
     /** Issues a key. The answer alone holds its plaintext. */
     async issue(request: NewApiKey) {
       const { row, plaintext } = newKey(request);
-      await store(row, insertApiKey);
+      await store(row, insertApiKey, [cap]);
       const { created_at, expires_at, ...key } = shown(row);
       return { ...key, plaintext_key: plaintext, created_at };
     },

@@ -3,7 +3,7 @@
  * else. Builds only; nothing listens or runs yet.
  */
 
-import { createAgents, insertDefaultAgent } from '../agents/agents.ts';
+import { type AgentDependents, createAgents, insertDefaultAgent } from '../agents/agents.ts';
 import { createApiKeys } from '../api-keys/api-keys.ts';
 import { createConversations } from '../conversations/conversations.ts';
 import { createCredentials } from '../credentials/credentials.ts';
@@ -74,8 +74,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     version: parts.version,
     roles: [...config.roles].sort().join(','),
   });
-  const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
-  const agents = createAgents(database, clock, {
+  const apiKeys = createApiKeys(database, clock, insertDefaultAgent, config.apiKeysMax);
+  const agentDependents: AgentDependents = {
     areThere: async (tx, organizationId, agentId) =>
       (await isAgentScheduled(tx, organizationId, agentId)) ||
       (await isAgentTriggered(tx, organizationId, agentId)),
@@ -84,7 +84,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
       await outgoing.webhooks.removeOfAgent(tx, organizationId, agentId);
       await budgets.removeOwner(tx, { kind: 'agent', organizationId, id: agentId });
     },
-  });
+  };
+  const agents = createAgents(database, clock, agentDependents, config.agentsMax);
   const memories = createMemories({ database, clock, agents });
   const skills = createSkillRegistry(database, clock);
   const conversations = createConversations(database);
@@ -257,6 +258,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     accept,
     jobs,
     clock,
+    max: config.scheduledJobsMax,
     removeDependents: (tx, organizationId, id) =>
       budgets.removeOwner(tx, { kind: 'scheduled_job', organizationId, id }),
   });
@@ -266,7 +268,14 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const tick = createTick({ database, skills, agents, apiKeys, accept, clock, log });
   const execute = createExecute({ database, skills, agents, conversations, accept, clock });
   const mappings = createMappings();
-  const triggers = createTriggers({ database, clock, agents, skills, mappings });
+  const triggers = createTriggers({
+    database,
+    clock,
+    agents,
+    skills,
+    mappings,
+    max: config.triggersMax,
+  });
   const triggerCalls = createTriggerCalls({ database, clock });
   const receive = createReceive({ database, clock, apiKeys, execute, mappings });
 
@@ -281,6 +290,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     timeoutMs: config.webhookTimeoutMs,
     allowCidrs: config.webhookAllowCidrs,
     egress: parts.webhookEgress,
+    caps: { ofOrganization: config.webhooksMax, ofAgent: config.agentWebhooksMax },
     ...patience,
     ...early,
     observe({ status, isTaken, tookMs }) {

@@ -4,10 +4,11 @@
  * any more but what is under way.
  *
  * Every transaction that has to do with scheduled jobs, the tick's and the one that ends a run
- * included, locks in this order, so that none wait for each other in a circle: the scheduled job, the
- * agent, the jobs, the counts, their runs, and how the last run went.
+ * included, locks in this order, so that none wait for each other in a circle: the organization (where
+ * a scheduled job is added), the scheduled job, the agent, the jobs, the counts, their runs, and how the last run went.
  */
 import type { Agents } from '../agents/agents.ts';
+import { type Cap, requireRoom } from '../database/caps.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { Accept, AcceptedJob } from '../jobs/accept.ts';
 import { agentPaused } from '../jobs/execute.ts';
@@ -73,8 +74,17 @@ export function createSchedules(parts: {
   clock: Clock;
   /** Deletes what other slices keep of a scheduled job. */
   removeDependents(tx: Transaction, organizationId: string, id: string): Promise<void>;
+  /** How many scheduled jobs an organization may have. */
+  max?: number;
 }) {
   const { database, skills, agents, accept, jobs, clock } = parts;
+  const cap: Cap = {
+    table: 'scheduled_jobs',
+    owner: 'The organization',
+    things: 'scheduled jobs',
+    remedy: 'delete one first',
+    max: parts.max ?? Number.POSITIVE_INFINITY,
+  };
 
   /** The organization's scheduled job, or `404 not_found`. */
   async function find(organizationId: string, id: string): Promise<ScheduledJobRow> {
@@ -168,6 +178,7 @@ export function createSchedules(parts: {
         ...neverRun,
       };
       await database.write(async (tx) => {
+        await requireRoom(tx, organizationId, [cap]);
         await agents.hold(tx, row.organization_id, row.agent_id);
         if (!(await insertScheduledJob(tx, columnsOf(row)))) throw duplicate();
       });

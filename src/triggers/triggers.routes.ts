@@ -202,7 +202,13 @@ export function triggerRoutes(
         ),
         response: {
           201: { ...CreatedTrigger, ...carries('Location') },
-          ...apiRefusals('not_found', 'skill_not_found', 'insufficient_scope', ...bodyRefusals),
+          ...apiRefusals(
+            'not_found',
+            'skill_not_found',
+            'insufficient_scope',
+            'conflict',
+            ...bodyRefusals,
+          ),
         },
       },
     },

@@ -5,6 +5,7 @@
  */
 import { hash, randomBytes } from 'node:crypto';
 import type { Agents } from '../agents/agents.ts';
+import { type Cap, requireRoom } from '../database/caps.ts';
 import type { Database } from '../database/database.ts';
 import { type Caller, hasScopes, requireScopes } from '../kernel/caller.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
@@ -68,8 +69,17 @@ export function createTriggers(parts: {
   agents: Pick<Agents, 'statusOf' | 'hold'>;
   skills: SkillRegistry;
   mappings: Pick<Mappings, 'check'>;
+  /** How many triggers an organization may have. */
+  max?: number;
 }) {
   const { database, clock, agents, skills, mappings } = parts;
+  const cap: Cap = {
+    table: 'agent_triggers',
+    owner: 'The organization',
+    things: 'triggers',
+    remedy: 'delete one first',
+    max: parts.max ?? Number.POSITIVE_INFINITY,
+  };
   const remembered = createShortCache<CalledTrigger>(clock, believedMs, rememberedMax);
 
   async function find(organizationId: string, id: string): Promise<TriggerRow> {
@@ -174,6 +184,7 @@ export function createTriggers(parts: {
       };
       await judge(caller, caller, row);
       await database.write(async (tx) => {
+        await requireRoom(tx, row.organization_id, [cap]);
         await agents.hold(tx, row.organization_id, row.agent_id);
         await insertTrigger(tx, row);
       });

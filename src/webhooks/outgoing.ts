@@ -13,7 +13,7 @@ import { createDispatcher } from './dispatch.ts';
 import { createDeliveryRecovery } from './recover.ts';
 import { openSender, type Sender } from './send.ts';
 import { createSettle, type Observation } from './settle.ts';
-import { createWebhooks } from './webhooks.ts';
+import { createWebhooks, type WebhookCaps } from './webhooks.ts';
 
 /** A lease outlives an attempt by this much: it is settled by then, or its process is gone. */
 const leaseMarginMs = 20_000;
@@ -42,6 +42,7 @@ export interface OutgoingOptions {
   /** Private address ranges that may be delivered to, comma-separated. */
   readonly allowCidrs: string | null;
   readonly egress?: WebhookEgress | undefined;
+  readonly caps?: WebhookCaps;
   /** Told of each attempt that was settled. */
   observe(observation: Observation): void;
   /** Instead of the network. */
@@ -79,7 +80,15 @@ export function createOutgoingWebhooks(options: OutgoingOptions) {
   });
   const onActive = () => dispatcher.wake();
   return {
-    webhooks: createWebhooks({ database, agents, clock, writer, allowed, onActive }),
+    webhooks: createWebhooks({
+      database,
+      agents,
+      clock,
+      writer,
+      allowed,
+      onActive,
+      caps: options.caps,
+    }),
     deliveries: createDeliveries(common),
     dispatcher,
     deliverer,

@@ -71,7 +71,7 @@ export function webhookRoutes(
         body: NewWebhook,
         response: {
           201: { ...CreatedWebhook, ...carries('Location') },
-          ...apiRefusals('not_found', ...bodyRefusals),
+          ...apiRefusals('not_found', 'conflict', ...bodyRefusals),
         },
       },
     },

@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Agents } from '../agents/agents.ts';
+import { type Cap, requireRoom } from '../database/caps.ts';
 import type { Writer } from '../database/counts.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { AllowList } from '../egress/allow-list.ts';
@@ -42,6 +43,12 @@ export interface NewWebhook {
   secret?: string;
 }
 
+/** How many webhooks there may be. */
+export interface WebhookCaps {
+  readonly ofOrganization: number;
+  readonly ofAgent: number;
+}
+
 export type Webhooks = ReturnType<typeof createWebhooks>;
 
 export function createWebhooks(parts: {
@@ -53,8 +60,20 @@ export function createWebhooks(parts: {
   allowed: AllowList;
   /** Told, after the commit, that a webhook became active. */
   onActive(): void;
+  caps?: WebhookCaps | undefined;
 }) {
   const { database, agents, clock, writer, allowed, onActive } = parts;
+  const cap = { table: 'webhooks', things: 'webhooks', remedy: 'delete one first' } as const;
+
+  function capsFor(agentId: string): readonly Cap[] {
+    if (parts.caps === undefined) return [];
+    const { ofOrganization, ofAgent } = parts.caps;
+    const ofThisAgent = { agent_id: agentId, removed: 0 };
+    return [
+      { ...cap, owner: 'The organization', where: { removed: 0 }, max: ofOrganization },
+      { ...cap, owner: 'The agent', where: ofThisAgent, max: ofAgent },
+    ];
+  }
 
   async function find(organizationId: string, id: string): Promise<WebhookRow> {
     const row = isId(id) ? await findWebhook(database.read, organizationId, id) : undefined;
@@ -86,6 +105,7 @@ export function createWebhooks(parts: {
       const secret = fields.secret === undefined ? newSecret() : usable(fields.secret);
       const to = destination(url);
       const row = await database.write(async (tx) => {
+        await requireRoom(tx, organizationId, capsFor(agent_id));
         await agents.hold(tx, organizationId, agent_id);
         const created: WebhookRow = {
           id: newId(),

@@ -14,7 +14,7 @@ import { createOutgoingWebhooks, type OutgoingWebhooks } from '../../src/webhook
 import { samples } from '../../src/webhooks/samples.ts';
 import type { Answer, SendRequest } from '../../src/webhooks/send.ts';
 import type { Observation } from '../../src/webhooks/settle.ts';
-import type { NewWebhook } from '../../src/webhooks/webhooks.ts';
+import type { NewWebhook, WebhookCaps } from '../../src/webhooks/webhooks.ts';
 import type { Engine } from './databases.ts';
 import { noDependents } from './jobs-world.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
@@ -70,7 +70,11 @@ export interface WebhooksWorld extends Omit<WebhookProcess, 'deliveries'> {
   shown(webhookId: string): ReturnType<OutgoingWebhooks['webhooks']['get']>;
 }
 
-export async function webhooksWorld(engine: Engine): Promise<WebhooksWorld> {
+/** `caps`: see `createWebhooks`; none when they are left out. */
+export async function webhooksWorld(
+  engine: Engine,
+  { caps }: { caps?: WebhookCaps } = {},
+): Promise<WebhooksWorld> {
   const clock = manualClock();
   const log = createLogger('silent');
   const place = await engine.place();
@@ -97,6 +101,7 @@ export async function webhooksWorld(engine: Engine): Promise<WebhooksWorld> {
       delaysMs: retryDelaysMs,
       timeoutMs: 10_000,
       allowCidrs: null,
+      ...(caps === undefined ? {} : { caps }),
       observe: (observation) => void observed.push(observation),
       sender: {
         async send(request) {
