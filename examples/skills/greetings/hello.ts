@@ -67,7 +67,7 @@ export default {
   // What may be left out: requiredScopes (the category), timeoutMs (60,000), maxAttempts (3).
   timeoutMs: 10_000,
 
-  // Shown in the documentation, and run as a test.
+  // Shown by GET /api/skills/{category}/{version}/{skill-name}?include=examples.
   examples: [
     {
       input: { name: 'Ada', languages: ['en', 'fr'] },
