@@ -21,8 +21,8 @@ import { cutText, fitDialogue, tokensOfMessages } from './dialogue.ts';
 import type { Estimates } from './estimates.ts';
 import type { BegunCall, CallEnd, Journal } from './journal.ts';
 import type { CallCost, PlannedTool } from './recorded.ts';
-import type { RunBounds } from './run-bounds.ts';
-import { ThinkingError } from './thinking-error.ts';
+import type { CallNeed, RunBounds } from './run-bounds.ts';
+import { stopped, ThinkingError } from './thinking-error.ts';
 
 /** Characters of an answer that its event carries; its pieces carry all of it. */
 const messageShownMax = 60_000;
@@ -125,12 +125,7 @@ export function createCalls(parts: {
       const asked = { generation, turn, ...fitted(generation, messages, say) };
       const takeBack = lend();
       try {
-        const giveBack = await bounds.place(generation.signal);
-        try {
-          return await askPatiently(asked, ready);
-        } finally {
-          giveBack();
-        }
+        return await askPatiently(asked, ready);
       } finally {
         takeBack();
       }
@@ -139,9 +134,8 @@ export function createCalls(parts: {
 
   async function askPatiently(asked: AskedTurn, ready: Promise<unknown>): Promise<Turn> {
     for (let tries = 1; ; tries++) {
-      const call = await begin(asked, ready);
       try {
-        return await callOnce(asked, call);
+        return await askOnce(asked, ready);
       } catch (error) {
         if (!(error instanceof ModelError)) throw error;
         const delayMs = tries < triesMax ? delayBefore(error, tries) : null;
@@ -152,16 +146,29 @@ export function createCalls(parts: {
     }
   }
 
+  /** One try, within the bounds of the attempt. */
+  async function askOnce(asked: AskedTurn, ready: Promise<unknown>): Promise<Turn> {
+    const { model, output, signal } = asked.generation;
+    const prompt = estimates.tokens(model, asked.size);
+    const permit = await bounds.admit({ prompt, output }, signal);
+    try {
+      const call = await begin(asked, { prompt, output: permit.output }, ready);
+      return await callOnce(asked, call, permit.output);
+    } finally {
+      permit.release();
+    }
+  }
+
   /** Holds back what the call may cost; waits while other calls hold back what it needs. */
   async function begin(
-    { generation, turn, size }: AskedTurn,
+    { generation, turn }: AskedTurn,
+    need: CallNeed,
     ready: Promise<unknown>,
   ): Promise<BegunCall> {
-    const { id, model, output, signal } = generation;
-    const prompt = estimates.tokens(model, size);
+    const { id, model, signal } = generation;
     for (let looks = 1; ; looks++) {
       if (signal.aborted) throw stopped();
-      const beginning = journal.beginCall({ generation: id, turn, model, prompt, output });
+      const beginning = journal.beginCall({ generation: id, turn, model, ...need });
       const [isReady] = await Promise.allSettled([ready, beginning]);
       const begun = await beginning;
       if (isReady.status === 'rejected') {
@@ -176,10 +183,10 @@ export function createCalls(parts: {
     }
   }
 
-  async function callOnce(asked: AskedTurn, call: BegunCall): Promise<Turn> {
+  /** `permitted` tokens of an answer are what the attempt has left, where that is less than was asked for. */
+  async function callOnce(asked: AskedTurn, call: BegunCall, permitted: number): Promise<Turn> {
     const { generation, messages, turn, size } = asked;
     const { model, organizationId, system, offers: tools, schema, temperature } = generation;
-    const prompt = () => estimates.tokens(model, size);
     const deltas = createDeltas((text) => say({ type: 'token', data: { step: call.n, text } }));
     const place = { generation: generation.id, turn, isDialogue: generation.isDialogue };
     try {
@@ -202,33 +209,33 @@ export function createCalls(parts: {
       const message = { ...normal(answer.message, call.n, messages), ...(isCut ? { isCut } : {}) };
       if (finish === 'content-filter')
         throw new ModelError('refused', withheld, { text: message.text, usage });
-      const estimated = estimateOf(usage, prompt, () => lengthOf(answer.message, call));
+      const estimated = estimateOf(usage, call, lengthOf(answer.message, call));
       spend(generation, { usage, estimated });
-      // What a budget cut short is no answer that anybody asked for.
-      const isShort = isCut && call.output < generation.output;
+      const shortage = isCut ? shortageOf(call, permitted, generation.output) : null;
       const planned = await journal.endCall(call, {
         ...place,
-        status: isShort ? 'failed' : 'completed',
-        error: isShort ? { code: 'budget_exceeded', message: cutByBudget(call) } : null,
+        status: shortage === null ? 'completed' : 'failed',
+        error: shortage === null ? null : { code: shortage.code, message: shortage.message },
         message,
         usage,
         estimated,
-        tools: isShort
-          ? []
-          : message.toolCalls.map((one) => ({ call: one, name: generation.nameOf(one) })),
+        tools:
+          shortage === null
+            ? message.toolCalls.map((one) => ({ call: one, name: generation.nameOf(one) }))
+            : [],
       });
       if (message.text !== '') {
         const content = cutText(message.text, messageShownMax);
         say({ type: 'message', data: { role: 'assistant', content, step: call.n } });
       }
-      if (isShort) throw new ThinkingError('budget_exceeded', cutByBudget(call));
+      if (shortage !== null) throw shortage;
       if (isCut)
         say({ type: 'log', data: { message: `The answer was cut at ${call.output} tokens` } });
       return { message, tools: planned };
     } catch (error) {
       deltas.end();
       if (error instanceof ModelError) {
-        const end = failedEnd(error, prompt, call);
+        const end = failedEnd(error, call);
         spend(generation, end);
         await journal.endCall(call, { ...place, ...end });
       }
@@ -263,8 +270,16 @@ export function createCalls(parts: {
   }
 }
 
-function cutByBudget({ output }: BegunCall): string {
-  return `The answer was cut at ${output} tokens, which is what a budget had left`;
+/** The error of an answer that was cut at fewer tokens than were asked for; null when it was not. */
+function shortageOf(
+  { output }: BegunCall,
+  permitted: number,
+  wanted: number,
+): ThinkingError | null {
+  const cut = `The answer was cut at ${output} tokens, which is what`;
+  if (output < permitted) return new ThinkingError('budget_exceeded', `${cut} a budget had left`);
+  if (permitted >= wanted) return null;
+  return new ThinkingError('skill_execution_failed', `${cut} the run had left of its tokens`);
 }
 
 /** A call that was begun and not made. */
@@ -279,10 +294,6 @@ const notMade = {
 } as const;
 
 const withheld = "The provider's filter withheld the answer";
-
-function stopped(): ThinkingError {
-  return new ThinkingError('skill_execution_failed', 'The run was stopped', true);
-}
 
 async function wait(ms: number, signal: AbortSignal): Promise<void> {
   try {
@@ -345,9 +356,11 @@ export function excessOf({ input }: ToolCall): string | null {
   return `The arguments are too long: at most ${argumentsMax / 1024} KiB`;
 }
 
-/** What is charged in place of what was not reported. */
-function estimateOf(usage: Usage, prompt: () => number, completion: () => number): number {
-  return (usage.prompt === null ? prompt() : 0) + (usage.completion === null ? completion() : 0);
+/** What is charged in place of what was not reported: of the prompt, what was held back for it. */
+function estimateOf(usage: Usage, { reserved, output }: BegunCall, completion: number): number {
+  return (
+    (usage.prompt === null ? reserved - output : 0) + (usage.completion === null ? completion : 0)
+  );
 }
 
 /** An estimate is rather too high, and no answer is longer than it was allowed to be. */
@@ -358,7 +371,6 @@ function lengthOf(message: AssistantMessage, { output }: BegunCall): number {
 /** How a call is recorded that gave no answer; what it had said is kept, and what it cost. */
 function failedEnd(
   error: ModelError,
-  prompt: () => number,
   call: BegunCall,
 ): Omit<CallEnd, 'generation' | 'turn' | 'isDialogue'> {
   const { fault, usage } = error;
@@ -375,7 +387,7 @@ function failedEnd(
     message: costNothing && message.text === '' ? null : message,
     usage,
     // What came tells little of what it cost: the model may have thought, or written on.
-    estimated: estimateOf(usage, prompt, () => call.output),
+    estimated: estimateOf(usage, call, call.output),
     tools: [],
   };
 }

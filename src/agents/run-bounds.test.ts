@@ -1,58 +1,222 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createRunBounds } from './run-bounds.ts';
+import { createRunBounds, type Permit } from './run-bounds.ts';
+import { ThinkingError } from './thinking-error.ts';
 
 const never = new AbortController().signal;
+const limits = { tokensMax: 1_000, callsMax: 1_000, callsAtATime: 16 };
+const free = { prompt: 0, output: 0 };
 const cost = (prompt: number | null, completion: number | null, estimated = 0) => ({
   usage: { prompt, completion },
   estimated,
 });
 
+/** What has become of a call that asked to be admitted. */
+interface Asked {
+  readonly need: { prompt: number; output: number };
+  readonly stop: AbortController;
+  permit?: Permit;
+  error?: unknown;
+}
+
+function ask(bounds: ReturnType<typeof createRunBounds>, need = free): Asked {
+  const asked: Asked = { need, stop: new AbortController() };
+  bounds.admit(need, asked.stop.signal).then(
+    (permit) => {
+      asked.permit = permit;
+    },
+    (error: unknown) => {
+      asked.error = error;
+    },
+  );
+  return asked;
+}
+
+/** Lets all promises settle that can. */
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
 test('tokens of all generations count together, estimated where they are not reported', async () => {
-  const bounds = createRunBounds(100);
+  const bounds = createRunBounds({ ...limits, tokensMax: 100 });
 
   bounds.count(cost(40, 10));
   bounds.count(cost(null, null, 49));
-  (await bounds.place(never))();
+  (await bounds.admit(free, never)).release();
   bounds.count(cost(1, 0));
 
-  await expect(bounds.place(never)).rejects.toMatchObject({
+  await expect(bounds.admit(free, never)).rejects.toMatchObject({
     code: 'skill_execution_failed',
     retryable: false,
     message: 'The run has used 100 tokens, of at most 100',
   });
 });
 
-test('sixteen calls are made at a time, and the next one when a place is given back', async () => {
-  const bounds = createRunBounds(1_000);
-  const places = await Promise.all(Array.from({ length: 16 }, () => bounds.place(never)));
-  const order: string[] = [];
+test('forty calls that ask in one tick are sixteen at a time, and all are admitted', async () => {
+  const bounds = createRunBounds(limits);
+  const asked = Array.from({ length: 40 }, () => ask(bounds));
+  const underWay: number[] = [];
 
-  const late = bounds.place(never).then((giveBack) => {
-    order.push('late');
-    return giveBack;
-  });
-  await Promise.resolve();
-  order.push('given back');
-  places[0]?.();
-  (await late)();
+  for (let ended = 0; ended < 40; ) {
+    await settled();
+    const permits = asked.flatMap((one) => one.permit ?? []).slice(ended);
+    underWay.push(permits.length);
+    // Two releases in one tick admit two.
+    for (const permit of permits.slice(0, 2)) permit.release();
+    ended += 2;
+  }
 
-  expect(order).toEqual(['given back', 'late']);
+  expect(Math.max(...underWay)).toBe(16);
+  expect(underWay.slice(0, 13)).toEqual(Array.from({ length: 13 }, () => 16));
 });
 
-test('who waits for a place is let go when the run is stopped', async () => {
-  const bounds = createRunBounds(1_000);
-  await Promise.all(Array.from({ length: 16 }, () => bounds.place(never)));
-  const stop = new AbortController();
+test('a call gets what the run has left of its tokens, and waits while others hold some', async () => {
+  const bounds = createRunBounds({ ...limits, tokensMax: 200 });
+  const first = await bounds.admit({ prompt: 20, output: 100 }, never);
+  const second = ask(bounds, { prompt: 20, output: 100 });
+  await settled();
+  expect(second.permit).toBeUndefined();
 
-  const waiting = bounds.place(stop.signal);
-  stop.abort();
+  bounds.count(cost(20, 80));
+  first.release();
+  await settled();
 
-  expect(await waiting).toBeTypeOf('function');
+  expect(second.permit?.output).toBe(80);
+});
+
+test('a waiter that is refused lets the next one know', async () => {
+  const bounds = createRunBounds({ ...limits, tokensMax: 100 });
+  const first = await bounds.admit({ prompt: 10, output: 90 }, never);
+  const waiting = [1, 2, 3].map((prompt) => ask(bounds, { prompt, output: 20 }));
+  await settled();
+  expect(waiting.map(({ error }) => error)).toEqual([undefined, undefined, undefined]);
+
+  bounds.count(cost(10, 90));
+  first.release();
+  await settled();
+
+  expect(waiting.map(({ error }) => (error as Error).message)).toEqual(
+    Array.from({ length: 3 }, () => 'The run has used 100 tokens, of at most 100'),
+  );
+});
+
+test('a waiter is let go when the run is stopped', async () => {
+  const bounds = createRunBounds({ ...limits, callsAtATime: 1 });
+  await bounds.admit(free, never);
+  const waiting = ask(bounds);
+
+  waiting.stop.abort();
+  await settled();
+
+  expect(waiting.error).toMatchObject({ message: 'The run was stopped', retryable: true });
 });
 
 test('a run calls models at most a thousand times', async () => {
-  const bounds = createRunBounds(1_000);
-  for (let i = 0; i < 1_000; i++) (await bounds.place(never))();
+  const bounds = createRunBounds(limits);
+  for (let i = 0; i < 1_000; i++) (await bounds.admit(free, never)).release();
 
-  await expect(bounds.place(never)).rejects.toThrow('called models 1000 times');
+  await expect(bounds.admit(free, never)).rejects.toThrow('called models 1000 times');
+});
+
+type Action =
+  | { kind: 'ask'; prompt: number; output: number }
+  | { kind: 'end'; which: number; used: number }
+  | { kind: 'abort'; which: number };
+
+const action: fc.Arbitrary<Action> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('ask' as const),
+      prompt: fc.nat(60),
+      output: fc.integer({ min: 1, max: 120 }),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('end' as const),
+      which: fc.nat(50),
+      used: fc.double({ min: 0, max: 1, noNaN: true }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('abort' as const), which: fc.nat(50) }) },
+);
+
+/** Some happen in one tick, and the next ones when everything has settled. */
+const ticks = fc.array(fc.array(action, { minLength: 1, maxLength: 12 }), { maxLength: 25 });
+
+test('whatever calls do, no bound is exceeded and none waits for what is free', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.record({
+        tokensMax: fc.integer({ min: 1, max: 1_500 }),
+        callsMax: fc.integer({ min: 1, max: 60 }),
+        callsAtATime: fc.integer({ min: 1, max: 5 }),
+      }),
+      ticks,
+      async (own, steps) => {
+        const bounds = createRunBounds(own);
+        const all: Asked[] = [];
+        const ended = new Set<Asked>();
+        let spent = 0;
+        const active = () => all.filter((one) => one.permit !== undefined && !ended.has(one));
+        const waiting = () =>
+          all.filter(({ permit, error }) => permit === undefined && error === undefined);
+
+        function end(one: Asked, used: number): void {
+          ended.add(one);
+          const prompt = Math.floor(one.need.prompt * used);
+          const output = Math.floor((one.permit as Permit).output * used);
+          spent += prompt + output;
+          bounds.count(cost(prompt, null, output));
+          one.permit?.release();
+        }
+
+        function check(): void {
+          const held = active().reduce(
+            (sum, { need, permit }) => sum + need.prompt + (permit as Permit).output,
+            0,
+          );
+          const admitted = all.filter(({ permit }) => permit !== undefined);
+          expect(active().length).toBeLessThanOrEqual(own.callsAtATime);
+          expect(spent + held).toBeLessThanOrEqual(own.tokensMax);
+          expect(admitted.length).toBeLessThanOrEqual(own.callsMax);
+          for (const { need, permit } of admitted) {
+            expect(permit?.output).toBeLessThanOrEqual(need.output);
+            expect(permit?.output).toBeGreaterThanOrEqual(Math.min(need.output, 16));
+          }
+          const [first] = waiting();
+          if (first === undefined) return;
+          // The first of those that wait does so for a slot, or for tokens that a call holds.
+          const { prompt, output } = first.need;
+          const isFull = active().length === own.callsAtATime;
+          const isShort = held > 0 && own.tokensMax - spent - held < prompt + output;
+          expect(isFull || isShort).toBe(true);
+        }
+
+        for (const actions of steps) {
+          for (const one of actions) {
+            if (one.kind === 'ask') all.push(ask(bounds, one));
+            if (one.kind === 'end') {
+              const found = active()[one.which];
+              if (found !== undefined) end(found, one.used);
+            }
+            if (one.kind === 'abort') waiting()[one.which]?.stop.abort();
+          }
+          await settled();
+          check();
+        }
+        // Everything that waits comes to an end when what is under way does.
+        for (let left = all.length; left > 0 && active().length > 0; left--) {
+          end(active()[0] as Asked, 0.5);
+          await settled();
+          check();
+        }
+        expect(waiting()).toEqual([]);
+        for (const { error } of all) {
+          if (error !== undefined) expect(error).toBeInstanceOf(ThinkingError);
+        }
+      },
+    ),
+    { numRuns: 200 },
+  );
 });

@@ -17,3 +17,8 @@ export class ThinkingError extends Error {
     this.retryable = retryable;
   }
 }
+
+/** The error of what was under way when its run was stopped. */
+export function stopped(): ThinkingError {
+  return new ThinkingError('skill_execution_failed', 'The run was stopped', true);
+}

@@ -16,7 +16,7 @@ import { type Asked, generationOf, type ReadRequest, readAsked } from './generat
 import type { Journals } from './journal.ts';
 import { LoopError, runLoop } from './loop.ts';
 import type { CallCost, PlannedTool, RecordedGeneration } from './recorded.ts';
-import { createRunBounds } from './run-bounds.ts';
+import { callLimits, createRunBounds } from './run-bounds.ts';
 import type { Scope } from './scope.ts';
 import type { ThinkingJob } from './step-rows.ts';
 import { ThinkingError } from './thinking-error.ts';
@@ -114,7 +114,7 @@ export function createThinking(parts: {
       answer: null as string | null,
       retryAfterMs: null as number | null,
     };
-    const bounds = createRunBounds(limits.tokensMax);
+    const bounds = createRunBounds({ tokensMax: limits.tokensMax, ...callLimits });
     const calls = createCalls({
       models,
       journal,
@@ -216,12 +216,11 @@ export function createThinking(parts: {
         return await runLoop(
           {
             async ask(messages, turn) {
-              const answer = await calls.ask(
-                generation,
-                messages,
-                turn,
-                Promise.all(records.splice(0)),
-              );
+              const ready = Promise.all(records.splice(0)).then(() => {});
+              // A call that is refused before it begins does not wait for it; the end does.
+              ready.catch(() => {});
+              records.push(ready);
+              const answer = await calls.ask(generation, messages, turn, ready);
               for (const tool of answer.tools) planned.set(tool.call.id, tool);
               return answer;
             },

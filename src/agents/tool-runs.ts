@@ -10,7 +10,7 @@ import { cutText } from './dialogue.ts';
 import type { Journal, SaidMessage } from './journal.ts';
 import type { PlannedTool } from './recorded.ts';
 import { childScope, type Scope } from './scope.ts';
-import { ThinkingError } from './thinking-error.ts';
+import { stopped } from './thinking-error.ts';
 import type { ToolBox, ToolUse } from './tools.ts';
 
 /** Characters of a result that a model is shown. */
@@ -133,7 +133,7 @@ export function createToolRuns(parts: {
       case 'failed':
         return { ...failed(result.code, result.message), said: result.said };
       case 'stopped':
-        throw new ThinkingError('skill_execution_failed', 'The run was stopped', true);
+        throw stopped();
     }
   }
 }
