@@ -135,6 +135,12 @@ export const variables = {
     default: null,
     read: text,
   },
+  skillLoadMs: {
+    name: 'SKILL_LOAD_MS',
+    about: 'Time that one file of skills may take to load, in milliseconds.',
+    default: '60000',
+    read: integer(1_000, 3_600_000),
+  },
   logLevel: {
     name: 'LOG_LEVEL',
     about: 'Least severe log lines to write.',

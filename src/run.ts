@@ -99,6 +99,7 @@ function startExecutors(
   return startExecutorPool({
     size: config.executors,
     memoryMb: config.executorMemoryMb,
+    loadMs: config.skillLoadMs,
     skillsDirs: [catalog, ...(config.skillsDir === null ? [] : [config.skillsDir])],
     env: {
       SKILLS_ALLOW_CIDRS: config.skillsAllowCidrs ?? '',

@@ -31,6 +31,8 @@ export function spawnChild(options: {
   memoryMb: number;
   env: Readonly<Record<string, string>>;
   settings: ChildSettings;
+  /** File descriptor of the generation's snapshot. */
+  snapshotFd: number;
 }): Child {
   const entry = new URL(`./child${extname(import.meta.url)}`, import.meta.url);
   const child = spawn(
@@ -42,7 +44,7 @@ export function spawnChild(options: {
       JSON.stringify(options.settings),
     ],
     {
-      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe', options.snapshotFd],
       detached: true,
       env: childEnvironment(options.env),
       windowsHide: true,

@@ -10,7 +10,8 @@ import { flushCompileCache } from 'node:module';
 import { Socket } from 'node:net';
 import { compileSchema } from '../kernel/json-schema.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
-import { loadSkillModules, type SkillModule } from '../skills/sources/modules.ts';
+import { loadSkillModule, loadSkillModules, type SkillModule } from '../skills/sources/modules.ts';
+import { loadFromSnapshot, recordSnapshot } from '../skills/sources/snapshot.ts';
 import { createChildRuns, type Runnable } from './child-runs.ts';
 import { limitConsole } from './console-budget.ts';
 import { describeFailure } from './failure.ts';
@@ -22,13 +23,17 @@ import type { ParentMessage } from './protocol.ts';
 /** What the parent passes as the only argument. */
 export interface ChildSettings {
   readonly skillsDirs: readonly string[];
-  /** The first child checks the schemas and tells the skills; the others only load them. */
+  /** The first child records the generation and tells its skills; the others load what it recorded. */
   readonly isFirst: boolean;
+  /** Files that ended an earlier child of the generation: they are not loaded, their skills fail. */
+  readonly setAside: readonly string[];
   /** Whether pongs carry the resident memory, where the parent cannot read it itself. */
   readonly tellsMemory: boolean;
 }
 
 const SOCKET_FD = 3;
+/** What the generation was loaded from. */
+const SNAPSHOT_FD = 4;
 const READ_BYTES = 65_536;
 
 const settings = JSON.parse(process.argv[2] ?? '{}') as ChildSettings;
@@ -69,12 +74,8 @@ function openSocket(): Socket {
 
 async function load(): Promise<void> {
   try {
-    const modules = await loadSkillModules(settings.skillsDirs, {
-      // At once, because the module's own code may never come back.
-      onFile: (file) => say(['loading', file]),
-      checkSchemas: settings.isFirst,
-    });
-    for (const module of modules) add(module);
+    if (settings.isFirst) await loadFirst();
+    else await loadAgain();
     outbox.push('["ready"]');
     outbox.flush();
     // A child is killed rather than left to end, so it stores what it has compiled now.
@@ -86,13 +87,65 @@ async function load(): Promise<void> {
   }
 }
 
+/** Any fault stops this load. */
+async function loadFirst(): Promise<void> {
+  const snapshot = recordSnapshot(SNAPSHOT_FD, settings.skillsDirs);
+  const modules = await loadSkillModules(settings.skillsDirs, {
+    onFile: tellFile,
+    checkSchemas: true,
+    read: snapshot.read,
+  });
+  snapshot.seal(modules.map(({ skill: { key, file } }) => ({ key, file })));
+  for (const module of modules) {
+    add(module);
+    outbox.push(JSON.stringify(['skill', module.skill]));
+  }
+}
+
+/** A skill that no longer loads fails its own runs; the others are loaded all the same. */
+async function loadAgain(): Promise<void> {
+  const snapshot = loadFromSnapshot(SNAPSHOT_FD);
+  for (const { key, file } of snapshot.skills) {
+    if (settings.setAside.includes(file)) {
+      skills.set(key, notLoaded(key));
+      continue;
+    }
+    try {
+      tellFile(file);
+      const module = await loadSkillModule(file, snapshot.read);
+      if (module.skill.key !== key) throw new SkillLoadError(file, `no longer defines ${key}`);
+      add(module);
+    } catch (error) {
+      skills.set(key, notLoaded(key));
+      say(['unloaded', file, describeFailure(error).message]);
+    }
+  }
+}
+
+/** At once, because the module's own code may never come back. */
+function tellFile(file: string): void {
+  say(['loading', file]);
+}
+
 function add({ skill, run }: SkillModule): void {
   skills.set(skill.key, {
     run,
     validateInput: compileSchema(skill.parameters),
     validateOutput: compileSchema(skill.output),
   });
-  if (settings.isFirst) outbox.push(JSON.stringify(['skill', skill]));
+}
+
+/** The reason names files, so it is told to the operator and not to the caller. */
+function notLoaded(key: string): Runnable {
+  const none = (): null => null;
+  return {
+    run() {
+      const message = `the skill ${key} no longer loads; the platform's log says why`;
+      throw Object.assign(new Error(message), { retryable: true });
+    },
+    validateInput: none,
+    validateOutput: none,
+  };
 }
 
 function say(message: readonly unknown[]): void {

@@ -3,8 +3,10 @@
  * died. Grown, it keeps `size` children for everybody and one fresh spare; shrunk, one child. A
  * child that serves a run on its own has never run anything before. Knows nothing of runs.
  */
+import { SkillLoadError } from '../skills/sources/load-error.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { type Executor, startExecutor } from './executor.ts';
+import { type Generation, openGeneration } from './generation.ts';
 import { type OrphanGuard, startOrphanGuard } from './orphan-guard.ts';
 import type { PoolSettings } from './pool-options.ts';
 import { isFault } from './verdict.ts';
@@ -52,11 +54,12 @@ export interface Crew {
 
 /** `onReady` is called when choose or reserve may have something that they had not before. */
 export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
-  const { size, log } = settings;
+  const { size, log, clock } = settings;
   const members = new Set<Member>();
   const first = Promise.withResolvers<readonly LoadedSkill[]>();
   const emptied = Promise.withResolvers<void>();
   let guard: OrphanGuard | undefined;
+  let generation: Generation | undefined;
   let isGrown = false;
   let isStopped = false;
   /** Spares to have ready: one, and for a while more when runs want to be alone. */
@@ -80,7 +83,8 @@ export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
   }
 
   function add(role: Role, isFirst: boolean): void {
-    const executor = startExecutor(settings, isFirst, {
+    generation ??= openGeneration(clock);
+    const executor = startExecutor(settings, generation, isFirst, {
       onReady(skills) {
         failedStarts = 0;
         pauses = 0;
@@ -125,6 +129,13 @@ export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
 
   function onFailedStart(failure: Error): void {
     failedStarts += 1;
+    if (failure instanceof SkillLoadError) {
+      log.warn(
+        { file: failure.file, error: failure.message },
+        'a skill ended the executor that loaded it; its runs fail for a while',
+      );
+      generation?.setAside(failure.file);
+    }
     if (failedStarts < PATIENCE || retryTimer !== undefined || isStopped) return;
     const ms = Math.min(BACKOFF_MS * 2 ** pauses, BACKOFF_MS_MAX);
     pauses += 1;
@@ -176,6 +187,7 @@ export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
       fork('shared', true);
       return first.promise.catch(async (error) => {
         await guard?.stop();
+        generation?.close();
         throw error;
       });
     },
@@ -258,6 +270,7 @@ export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
       for (const { executor } of members) executor.end('stopped');
       if (members.size > 0) await withDeadline(emptied.promise, FAREWELL_MS);
       await guard?.stop();
+      generation?.close();
     },
   };
 }

@@ -8,6 +8,7 @@ import { CAN_READ_MEMORY, explainExit, killGroup, spawnChild } from './child-pro
 import { tapConsole } from './console-tap.ts';
 import { type Flight, type Order, witnessOf } from './flight.ts';
 import { type Channel, createFlights } from './flights.ts';
+import type { Generation } from './generation.ts';
 import { createGossip, createHearing } from './hearing.ts';
 import { createHeartbeat } from './heartbeat.ts';
 import { FRAME_BYTES_MAX } from './limits.ts';
@@ -57,6 +58,7 @@ type Phase = 'starting' | 'ready' | 'leaving' | 'dying' | 'gone';
 
 export function startExecutor(
   settings: PoolSettings,
+  generation: Generation,
   isFirst: boolean,
   events: ExecutorEvents,
 ): Executor {
@@ -64,11 +66,24 @@ export function startExecutor(
   const child = spawnChild({
     memoryMb,
     env: settings.env,
-    settings: { skillsDirs: settings.skillsDirs, isFirst, tellsMemory: !CAN_READ_MEMORY },
+    snapshotFd: generation.snapshotFd,
+    settings: {
+      skillsDirs: settings.skillsDirs,
+      isFirst,
+      setAside: generation.filesSetAside(),
+      tellsMemory: !CAN_READ_MEMORY,
+    },
   });
   const { pid, socket } = child;
   const tap = tapConsole(child.process, pid, log);
-  const loading = createLoading(isFirst);
+  const loading = createLoading({
+    isFirst,
+    loadMs,
+    pid,
+    clock,
+    log,
+    onLate: () => die({ kind: 'unready' }),
+  });
   const heartbeat = createHeartbeat(() => clock.monotonic());
   const outbox = createOutbox(
     (line) => void socket.write(line),
@@ -95,7 +110,6 @@ export function startExecutor(
   const abandoned: Witness[] = [];
   let phase: Phase = 'starting';
   let death: Death | undefined;
-  let startFailure: Error | undefined;
   /** How it dies when its last run has ended. */
   let farewell: Death = { kind: 'retired' };
   let isFresh = true;
@@ -104,10 +118,6 @@ export function startExecutor(
   /** The run that it was beginning when it stopped answering. */
   let beginning: number | undefined;
   let drainTimer: NodeJS.Timeout | undefined;
-  const loadTimer = setTimeout(() => {
-    startFailure = loading.lateness(loadMs);
-    die({ kind: 'unready' });
-  }, loadMs);
 
   const read = createLineReader({
     maxBytes: FRAME_BYTES_MAX,
@@ -147,6 +157,7 @@ export function startExecutor(
       case 'skill':
       case 'ready':
       case 'refused':
+      case 'unloaded':
         onStart(phase === 'starting' ? loading.take(message) : 'garbled');
         break;
       default: {
@@ -170,7 +181,6 @@ export function startExecutor(
     else if (step === 'refused') die({ kind: 'unready' });
     else if (step === 'ready') {
       phase = 'ready';
-      clearTimeout(loadTimer);
       events.onReady(loading.skills);
     }
   }
@@ -233,7 +243,7 @@ export function startExecutor(
   function bury(): void {
     if (phase === 'gone' || death === undefined) return;
     phase = 'gone';
-    clearTimeout(loadTimer);
+    loading.stop();
     clearTimeout(drainTimer);
     if (death.kind === 'ended') death = { kind: 'ended', how: explainExit(death.how, tap.tail()) };
     socket.destroy();
@@ -250,7 +260,7 @@ export function startExecutor(
       const flight = left[i];
       if (flight !== undefined) flights.remove(flight, outcome);
     }
-    events.onGone(death, loading.isReady ? undefined : (startFailure ?? whyNotReady(death)));
+    events.onGone(death, loading.isReady ? undefined : whyNotReady(death));
   }
 
   function whyNotReady(cause: Death): Error {

@@ -25,7 +25,7 @@ export interface PoolOptions {
   readonly drainMs?: number;
   /** Without runs, after which one child is kept; 60,000. */
   readonly idleMs?: number;
-  /** That a child may take to load the skills; 10,000. */
+  /** That a child may take to load each file of skills; 60,000. */
   readonly loadMs?: number;
 }
 
@@ -39,7 +39,7 @@ export function readPoolOptions(options: PoolOptions): PoolSettings {
     stallMs: 5_000,
     drainMs: 10_000,
     idleMs: 60_000,
-    loadMs: 10_000,
+    loadMs: 60_000,
     ...options,
   };
 }

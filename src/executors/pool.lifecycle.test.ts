@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,6 +8,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import {
   childProcesses,
   goodDir,
+  hostileDir,
   request,
   silentHandlers,
   startTestPool,
@@ -33,10 +34,15 @@ async function start(options: Partial<PoolOptions> = {}): Promise<TestPool> {
   return pool;
 }
 
-/** A directory with one module of this content. */
-function dirWith(content: string): { dir: string; file: string } {
+function emptyDir(): string {
   const dir = mkdtempSync(join(tmpdir(), 'executors-'));
   dirs.push(dir);
+  return dir;
+}
+
+/** A directory with one module of this content. */
+function dirWith(content: string): { dir: string; file: string } {
+  const dir = emptyDir();
   const file = join(dir, 'a.mjs');
   writeFileSync(file, content);
   return { dir, file };
@@ -144,7 +150,7 @@ describe('a start that fails', () => {
     const faults = contents.map(async (content) => {
       const { dir, file } = dirWith(content);
       await expect(start({ skillsDirs: [dir], loadMs: 2_000 })).rejects.toThrow(
-        `${file}: did not finish loading within 2000 ms`,
+        `${file}: did not finish loading within 2000 ms; SKILL_LOAD_MS is how long it may take`,
       );
     });
     await Promise.all(faults);
@@ -152,24 +158,138 @@ describe('a start that fails', () => {
   });
 
   test('later on is tried again after a pause that grows, and said; runs wait', async () => {
-    const { dir, file } = dirWith(skillWith('{}'));
-    const pool = await start({ skillsDirs: [goodDir, dir], size: 2 });
-    expect(pool.definitions.map(({ key }) => key)).toContain('a/v1.0/b');
-    writeFileSync(file, 'export default 5;');
+    const dir = emptyDir();
+    const names = ['a', 'b', 'c', 'd'];
+    for (const name of names) writeFileSync(join(dir, `${name}.mjs`), diesWhen(dir, name));
+    const pool = await start({ skillsDirs: [goodDir, dir], size: 1 });
+    writeFileSync(join(dir, 'flag'), '');
     const alone = pool.run(request('good/echo', {}, { alone: true }), silentHandlers);
+
     await waitFor(() => pool.stats().failedStarts >= 4, { describe: 'starts fail' });
+
     expect(pool.stats()).toMatchObject({ executors: 1, waiting: 1 });
     expect(pool.lines).toContainEqual({
       level: 'error',
       message: 'executors do not start',
-      error: `${file}: its default export must be a skill object, got 5`,
+      error: `${join(dir, 'c.mjs')}: ended the process that loaded it (SIGKILL)`,
       failedStarts: 3,
       ms: 100,
     });
-    writeFileSync(file, skillWith('{}'));
+    // By now each of the four has ended one start, and is passed over by the next.
     expect(await alone.outcome).toMatchObject({ kind: 'completed' });
-    await until(pool, { executors: 3, failedStarts: 0 });
+    await until(pool, { failedStarts: 0 });
   });
+});
+
+describe('a replaced executor', () => {
+  /** Has the shared executor die; resolves when another has taken its place. */
+  async function replace(pool: TestPool): Promise<void> {
+    const { deaths } = pool.stats();
+    await pool.run(request('hostile/kill-for-real'), silentHandlers).outcome;
+    await until(pool, { deaths: deaths + 1, starting: 0 });
+  }
+
+  test('runs what was loaded at the start, whatever has become of the files', async () => {
+    const { dir, file } = dirWith(`import { helper } from './_helper.mjs';
+      import dep from 'dep';
+      ${skillWith('{}', `async () => ({ helper, dep, lazy: (await import('./_lazy.mjs')).lazy })`)}`);
+    const dep = join(dir, 'node_modules/dep');
+    mkdirSync(dep, { recursive: true });
+    const write = (version: string): void => {
+      writeFileSync(join(dir, '_helper.mjs'), `export const helper = '${version}';`);
+      writeFileSync(join(dir, '_lazy.mjs'), `export const lazy = '${version}';`);
+      writeFileSync(join(dep, 'index.js'), `module.exports = require('./inner.js');`);
+      writeFileSync(join(dep, 'inner.js'), `module.exports = '${version}';`);
+    };
+    write('old');
+    const pool = await start({ skillsDirs: [hostileDir, dir], size: 1 });
+    write('new');
+    writeFileSync(file, 'export default {');
+    writeFileSync(join(dir, 'added.mjs'), 'export default {');
+
+    await replace(pool);
+
+    expect(await pool.run(request('a/b'), silentHandlers).outcome).toEqual({
+      kind: 'completed',
+      output: '{"helper":"old","dep":"old","lazy":"old"}',
+    });
+  });
+
+  test('gives the model the instructions that were loaded at the start', async () => {
+    const { dir } = dirWith(skillWith('{}'));
+    const folder = join(dir, 'prose');
+    mkdirSync(folder);
+    const write = (body: string): void =>
+      writeFileSync(
+        join(folder, 'SKILL.md'),
+        `---\nname: prose\ndescription: Prose.\n---\n${body}\n`,
+      );
+    write('Do the old thing.');
+    const pool = await start({ skillsDirs: [hostileDir, dir], size: 1 });
+    write('Do the new thing.');
+    await replace(pool);
+    const asked: string[] = [];
+    const handlers = {
+      ...silentHandlers,
+      async onAsk(_kind: string, payload: unknown) {
+        asked.push(JSON.stringify(payload));
+        return { text: 'done', isCut: false };
+      },
+    };
+
+    await pool.run(request('agent-skills/prose', { task: 'Do it.' }), handlers).outcome;
+
+    expect(asked).toEqual([expect.stringContaining('Do the old thing.')]);
+  });
+
+  test('fails the runs of a skill that no longer loads, and goes on with the others', async () => {
+    const { dir, file } = dirWith(`import { readFileSync } from 'node:fs';
+      readFileSync(new URL('./_data', import.meta.url)); ${skillWith('{}')}`);
+    writeFileSync(join(dir, '_data'), '');
+    const pool = await start({ skillsDirs: [goodDir, hostileDir, dir], size: 1 });
+    rmSync(join(dir, '_data'));
+
+    await replace(pool);
+
+    expect(await pool.run(request('a/b'), silentHandlers).outcome).toEqual(notLoaded);
+    expect(await wait(pool, 1)).toMatchObject({ kind: 'completed' });
+    expect(pool.lines).toContainEqual({
+      level: 'warn',
+      message: 'a skill no longer loads; its runs fail in this executor',
+      executor: expect.any(Number),
+      file,
+      error: expect.stringMatching(/_data/),
+    });
+  });
+
+  test('passes over a skill that ended the executor before it', async () => {
+    const dir = emptyDir();
+    writeFileSync(join(dir, 'a.mjs'), diesWhen(dir, 'b'));
+    const pool = await start({ skillsDirs: [goodDir, hostileDir, dir], size: 1 });
+    expect(await pool.run(request('a/b'), silentHandlers).outcome).toMatchObject({
+      kind: 'completed',
+    });
+    await until(pool, { executors: 2 });
+    writeFileSync(join(dir, 'flag'), '');
+
+    // The spare, which was there before the flag, takes the place of the first; both have to go.
+    for (const deaths of [1, 2]) {
+      await pool.run(request('hostile/kill-for-real'), silentHandlers).outcome;
+      await waitFor(() => pool.stats().deaths >= deaths && pool.stats().executors === 2, {
+        describe: 'two executors',
+      });
+    }
+
+    expect(await pool.run(request('a/b'), silentHandlers).outcome).toEqual(notLoaded);
+    expect(await wait(pool, 1)).toMatchObject({ kind: 'completed' });
+  });
+
+  const notLoaded = {
+    kind: 'failed',
+    code: 'skill_execution_failed',
+    message: "the skill a/v1.0/b no longer loads; the platform's log says why",
+    retryable: true,
+  };
 });
 
 describe('stop', () => {
@@ -190,15 +310,17 @@ describe('stop', () => {
   });
 
   test('ends a run that waits', async () => {
-    const { dir, file } = dirWith(skillWith('{}'));
-    const pool = await start({ skillsDirs: [goodDir, dir], size: 1 });
-    writeFileSync(file, 'export default 5;');
-    const first = pool.run(request('good/echo', {}, { alone: true }), silentHandlers);
-    const second = pool.run(request('good/echo', {}, { alone: true }), silentHandlers);
+    const pool = await start({ size: 1 });
+    const alone = (path: string, input: unknown) =>
+      pool.run(request(path, input, { alone: true }), silentHandlers);
+    const long = alone('good/wait', { ms: 10_000 });
+    const first = alone('good/echo', {});
+    const second = alone('good/echo', {});
     first.abort('not wanted any more');
     expect(await first.outcome).toEqual({ kind: 'aborted' });
     await pool.stop(0);
     expect(await second.outcome).toEqual({ kind: 'aborted' });
+    expect(await long.outcome).toEqual({ kind: 'aborted' });
   });
 });
 
@@ -216,9 +338,17 @@ test('a parent that is killed leaves no child, not even a blocked one', {
   await waitFor(() => pids.every((pid) => !isAlive(pid)), { describe: 'the children are gone' });
 });
 
-function skillWith(parameters: string): string {
-  return `export default { category: 'a', name: 'b', version: 'v1.0', displayName: 'B',
-    description: 'B.', parameters: ${parameters}, output: {}, run: (input) => input };`;
+function skillWith(parameters: string, run = '(input) => input', name = 'b'): string {
+  return `export default { category: 'a', name: '${name}', version: 'v1.0', displayName: 'B',
+    description: 'B.', parameters: ${parameters}, output: {}, run: ${run} };`;
+}
+
+/** A skill that kills the process that loads it once there is a file `flag` in `dir`. */
+function diesWhen(dir: string, name: string): string {
+  return `import { execSync } from 'node:child_process';
+    import { existsSync } from 'node:fs';
+    if (existsSync(${JSON.stringify(join(dir, 'flag'))})) execSync('kill -9 ' + process.pid);
+    ${skillWith('{}', undefined, name)}`;
 }
 
 function isAlive(pid: number): boolean {

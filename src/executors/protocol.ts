@@ -44,6 +44,7 @@ export type ChildMessage =
   | ['skill', skill: LoadedSkill]
   | ['ready']
   | ['refused', file: string, sentence: string]
+  | ['unloaded', file: string, sentence: string]
   | ['pong', ping: number, rssBytes: number]
   | ['done', run: number, output: unknown]
   | [
@@ -68,6 +69,7 @@ const shapes: ReadonlyMap<unknown, Shape> = new Map<ChildMessage[0], Shape>([
   ['skill', (m) => m.length === 2 && isObject(m[1])],
   ['ready', (m) => m.length === 1],
   ['refused', (m) => m.length === 3 && isString(m[1]) && isString(m[2])],
+  ['unloaded', (m) => m.length === 3 && isString(m[1]) && isString(m[2])],
   ['pong', (m) => m.length === 3 && isCount(m[1]) && isCount(m[2])],
   ['done', (m) => m.length === 3 && isCount(m[1])],
   [

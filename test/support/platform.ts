@@ -93,6 +93,7 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
     (await startExecutorPool({
       size: config.executors,
       memoryMb: config.executorMemoryMb,
+      loadMs: config.skillLoadMs,
       skillsDirs: options.skillsDirs ?? [
         catalog,
         ...(config.skillsDir === null ? [] : [config.skillsDir]),

@@ -48,11 +48,16 @@ const TIMEOUT_MS_DEFAULT = 60_000;
 /** Attempts of a direct run when the skill does not say. */
 const MAX_ATTEMPTS_DEFAULT = 3;
 
+/** The bytes of a SKILL.md; undefined leaves it to the loader to read it from the disk. */
+export type ReadProse = (file: string) => Buffer | undefined;
+
 interface LoadOptions {
   /** Called before a file is imported; its top-level code may never come back. */
   onFile?: (file: string) => void;
   /** Checks the schemas too (about 70 ms once): for the first load, not for its repetitions. */
   checkSchemas?: boolean;
+  /** Reads a SKILL.md; the disk does when it is left out. */
+  read?: ReadProse;
 }
 
 /** Loads all skills of `dirs`, in the order of their files. Throws SkillLoadError. */
@@ -63,9 +68,7 @@ export async function loadSkillModules(
   const loaded = new Map<string, SkillModule>();
   for (const file of findSkillFiles(dirs)) {
     options.onFile?.(file);
-    const value = isSkillMd(file) ? await readProse(file) : await importDefault(file);
-    const definition = asSkill(file, value);
-    const module = { skill: describe(definition, file), run: definition.run.bind(definition) };
+    const module = await loadSkillModule(file, options.read);
     const { key } = module.skill;
     const twin = loaded.get(key);
     if (twin !== undefined) {
@@ -77,10 +80,17 @@ export async function loadSkillModules(
   return [...loaded.values()];
 }
 
-/** Imported at the first need: whoever has only modules does not wait for a YAML parser. */
-async function readProse(file: string): Promise<unknown> {
+/** Loads the skill of one file. Throws SkillLoadError. */
+export async function loadSkillModule(file: string, read?: ReadProse): Promise<SkillModule> {
+  const value = isSkillMd(file) ? await readProse(file, read?.(file)) : await importDefault(file);
+  const definition = asSkill(file, value);
+  return { skill: describe(definition, file), run: definition.run.bind(definition) };
+}
+
+/** Imported when it is first needed: a process that has only modules does not load a YAML parser. */
+async function readProse(file: string, bytes: Buffer | undefined): Promise<unknown> {
   const { proseSkill } = await import('./skill-md-definition.ts');
-  return proseSkill(file);
+  return proseSkill(file, bytes);
 }
 
 async function importDefault(file: string): Promise<unknown> {

@@ -54,9 +54,9 @@ const output = {
   },
 };
 
-/** The skill of `file`, a SKILL.md. Throws SkillLoadError. */
-export function proseSkill(file: string): SkillDefinition<ProseInput, ProseOutput> {
-  const skill = readSkillMd(file);
+/** The skill of `file`, a SKILL.md, read where its `bytes` are not given. Throws SkillLoadError. */
+export function proseSkill(file: string, bytes?: Buffer): SkillDefinition<ProseInput, ProseOutput> {
+  const skill = readSkillMd(file, bytes);
   const category = categoryOf(skill.metadata.get('category'));
   const version = versionOf(skill.metadata.get('version'));
   let instructions: Promise<string> | undefined;

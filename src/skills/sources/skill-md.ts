@@ -33,9 +33,12 @@ const NAME_CHARS_MAX = 64;
 const DESCRIPTION_CHARS_MAX = 1_024;
 const COMPATIBILITY_CHARS_MAX = 500;
 
-/** Reads and checks `file`, a SKILL.md at its place in its folder. Throws SkillLoadError. */
-export function readSkillMd(file: string): SkillMd {
-  const text = readText(file);
+/**
+ * Checks `file`, a SKILL.md at its place in its folder; reads it where its `bytes` are not given. Throws
+ * SkillLoadError.
+ */
+export function readSkillMd(file: string, bytes?: Buffer): SkillMd {
+  const text = readText(file, bytes);
   try {
     const { fields, bodyAt } = splitFrontMatter(text.slice(bomLength(text)));
     const body = text.slice(bomLength(text) + bodyAt);
@@ -53,11 +56,11 @@ export function readSkillMd(file: string): SkillMd {
   }
 }
 
-function readText(file: string): string {
-  if (statSync(file).size > FILE_BYTES_MAX) {
+function readText(file: string, bytes: Buffer | undefined): string {
+  if ((bytes?.length ?? statSync(file).size) > FILE_BYTES_MAX) {
     throw new SkillLoadError(file, `must have at most ${FILE_BYTES_MAX} bytes`);
   }
-  const text = decode(readFileSync(file));
+  const text = decode(bytes ?? readFileSync(file));
   if (text === undefined) throw new SkillLoadError(file, 'must be valid UTF-8');
   if (text.includes('\0')) throw new SkillLoadError(file, 'must not contain a NUL character');
   return text;

@@ -1,0 +1,225 @@
+/**
+ * What a generation of skills was loaded from, kept in one file: the first executor records it while
+ * it loads, every later executor of the generation loads from it and not from the disk. Promises that
+ * all executors of a generation run the same text of every module that was imported at the load and
+ * of every module below the skill directories, imported then or later. Does not cover the platform's
+ * own installation, packages that are first imported during a run, and files that code reads itself.
+ */
+import { fstatSync, readdirSync, readFileSync, readSync, realpathSync, writeSync } from 'node:fs';
+import { type LoadHookContext, type ResolveHookContext, registerHooks } from 'node:module';
+import { extname, join, resolve, sep } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { SkillLoadError } from './load-error.ts';
+
+/** A skill of the generation, and the file that defines it. */
+export interface RecordedSkill {
+  readonly key: string;
+  readonly file: string;
+}
+
+/** Offset and length in the file. */
+type Place = readonly [offset: number, length: number];
+
+interface RecordedModule {
+  readonly format: string | null;
+  /** What the source was when Node read it; `none` leaves reading it to Node. */
+  readonly kind: 'text' | 'bytes' | 'none';
+  readonly place: Place;
+}
+
+interface Index {
+  skills: readonly RecordedSkill[];
+  /** By how they are imported, and their url. */
+  modules: Record<string, RecordedModule>;
+  /** What a specifier leads to, by how and where it is imported. */
+  resolutions: Record<string, { url: string; format: string | null }>;
+  /** Modules below the skill directories by url, and texts by path. */
+  files: Record<string, Place>;
+}
+
+/** Bytes of the modules below the skill directories. */
+const MODULE_BYTES_MAX = 268_435_456;
+/** The offset and the length of the index, as two 64-bit numbers. */
+const HEADER_BYTES = 16;
+const MODULE = /\.[cm]?[jt]s$/;
+
+const installation = resolve(import.meta.dirname, '../../..');
+const own = [join(installation, 'src') + sep, join(installation, 'node_modules') + sep];
+
+export interface SnapshotRecorder {
+  /** The bytes of a file that is no module, as the generation has them from now on. */
+  read(file: string): Buffer;
+  /** Writes the index; from now on this process loads from the snapshot too. */
+  seal(skills: readonly RecordedSkill[]): void;
+}
+
+/**
+ * Begins to record into the empty file `fd` what this process loads, and every module below `dirs`.
+ * Throws SkillLoadError where they are too large.
+ */
+export function recordSnapshot(fd: number, dirs: readonly string[]): SnapshotRecorder {
+  const index: Index = { skills: [], modules: {}, resolutions: {}, files: {} };
+  let end = HEADER_BYTES;
+
+  function append(bytes: Uint8Array): Place {
+    const place: Place = [end, bytes.byteLength];
+    writeAll(fd, bytes, end);
+    end += bytes.byteLength;
+    return place;
+  }
+
+  for (const dir of dirs) {
+    let bytes = 0;
+    for (const file of modulesBelow(resolve(dir))) {
+      const source = readFileSync(file);
+      bytes += source.length;
+      if (bytes > MODULE_BYTES_MAX) {
+        const most = `${MODULE_BYTES_MAX / 1_048_576} MiB`;
+        throw new SkillLoadError(resolve(dir), `holds more than ${most} of modules`);
+      }
+      index.files[pathToFileURL(file).href] = append(source);
+    }
+  }
+  const hooks = registerHooks({
+    resolve(specifier, context, nextResolve) {
+      const result = nextResolve(specifier, context);
+      if (isCovered(result.url)) {
+        const { url, format = null } = result;
+        index.resolutions[resolutionKey(specifier, context)] = { url, format };
+      }
+      return result;
+    },
+    load(url, context, nextLoad) {
+      const result = nextLoad(url, context);
+      if (isCovered(url)) {
+        const { source, format = null } = result;
+        const kind = source == null ? 'none' : typeof source === 'string' ? 'text' : 'bytes';
+        index.modules[moduleKey(url, context)] = { format, kind, place: append(bytesOf(source)) };
+      }
+      return result;
+    },
+  });
+  return {
+    read(file) {
+      const bytes = readFileSync(file);
+      index.files[file] = append(bytes);
+      return bytes;
+    },
+    seal(skills) {
+      hooks.deregister();
+      index.skills = skills;
+      const [offset, length] = append(Buffer.from(JSON.stringify(index)));
+      const header = Buffer.alloc(HEADER_BYTES);
+      header.writeBigUInt64LE(BigInt(offset), 0);
+      header.writeBigUInt64LE(BigInt(length), 8);
+      writeAll(fd, header, 0);
+      loadFromSnapshot(fd);
+    },
+  };
+}
+
+export interface Snapshot {
+  readonly skills: readonly RecordedSkill[];
+  /** The recorded bytes of a file that is no module; undefined when there are none. */
+  read(file: string): Buffer | undefined;
+}
+
+/** Has this process load modules from the snapshot in `fd` from now on. */
+export function loadFromSnapshot(fd: number): Snapshot {
+  const header = readAt(fd, [0, HEADER_BYTES]);
+  const place: Place = [Number(header.readBigUInt64LE(0)), Number(header.readBigUInt64LE(8))];
+  const index = JSON.parse(readAt(fd, place).toString()) as Index;
+  const { modules, resolutions, files } = index;
+  registerHooks({
+    resolve(specifier, context, nextResolve) {
+      const known = resolutions[resolutionKey(specifier, context)];
+      if (known === undefined) return nextResolve(specifier, context);
+      return { ...known, importAttributes: context.importAttributes, shortCircuit: true };
+    },
+    load(url, context, nextLoad) {
+      const known = modules[moduleKey(url, context)];
+      if (known !== undefined) {
+        const bytes = known.kind === 'none' ? undefined : readAt(fd, known.place);
+        const source = known.kind === 'text' ? bytes?.toString() : bytes;
+        return { format: known.format ?? undefined, source, shortCircuit: true };
+      }
+      const held = files[url];
+      const result = nextLoad(url, context);
+      // Its format depends on more than its text; Node tells it, the text is the recorded one.
+      return held === undefined || result.source == null
+        ? result
+        : { ...result, source: readAt(fd, held) };
+    },
+  });
+  return {
+    skills: index.skills,
+    read(file) {
+      const held = files[file];
+      return held === undefined ? undefined : readAt(fd, held);
+    },
+  };
+}
+
+/** Whether it is a file outside of the platform's own installation. */
+function isCovered(url: string): boolean {
+  if (!url.startsWith('file:')) return false;
+  const path = fileURLToPath(url);
+  return !own.some((dir) => path.startsWith(dir));
+}
+
+function moduleKey(url: string, { conditions }: Pick<LoadHookContext, 'conditions'>): string {
+  return `${wayOf(conditions)} ${url}`;
+}
+
+function resolutionKey(specifier: string, context: ResolveHookContext): string {
+  return JSON.stringify([wayOf(context.conditions), context.parentURL ?? '', specifier]);
+}
+
+/** `import` and `require` of one module may lead to two files, and read one file in two ways. */
+function wayOf(conditions: readonly string[]): string {
+  return conditions.includes('require') ? 'require' : 'import';
+}
+
+function bytesOf(source: unknown): Uint8Array {
+  if (typeof source === 'string') return Buffer.from(source);
+  if (source instanceof ArrayBuffer) return new Uint8Array(source);
+  return ArrayBuffer.isView(source)
+    ? new Uint8Array(source.buffer, source.byteOffset, source.byteLength)
+    : new Uint8Array();
+}
+
+/** Real paths of the modules of `dir`, without those of packages and of the own installation. */
+function modulesBelow(dir: string): string[] {
+  const found: string[] = [];
+  const seen = new Set<string>();
+  const visit = (path: string): void => {
+    const real = realpathSync(path);
+    if (seen.has(real) || own.some((root) => `${real}${sep}`.startsWith(root))) return;
+    seen.add(real);
+    for (const entry of readdirSync(real, { withFileTypes: true })) {
+      if (entry.isDirectory() && entry.name !== 'node_modules' && !entry.name.startsWith('.')) {
+        visit(join(real, entry.name));
+      } else if (entry.isFile() && MODULE.test(extname(entry.name))) {
+        found.push(join(real, entry.name));
+      }
+    }
+  };
+  visit(dir);
+  return found;
+}
+
+function writeAll(fd: number, bytes: Uint8Array, position: number): void {
+  for (let written = 0; written < bytes.byteLength; ) {
+    written += writeSync(fd, bytes, written, bytes.byteLength - written, position + written);
+  }
+}
+
+function readAt(fd: number, [offset, length]: Place): Buffer {
+  const bytes = Buffer.allocUnsafe(length);
+  for (let read = 0; read < length; ) {
+    const count = readSync(fd, bytes, read, length - read, offset + read);
+    if (count === 0) throw new Error(`the skills' snapshot ends at ${fstatSync(fd).size} bytes`);
+    read += count;
+  }
+  return bytes;
+}
