@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { checkDocument } from './check-doc-paths.ts';
+import { checkCitations, checkDocument } from './check-doc-paths.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'skillwright-docs-'));
 mkdirSync(join(root, 'src', 'jobs'), { recursive: true });
@@ -41,4 +41,14 @@ test.each([
   ['[a](other.md#gone)', 'other.md#gone: no such heading'],
 ])('wrong: %s', (text, fault) => {
   expect(faultsOf(text)).toEqual([fault]);
+});
+
+test('a comment of a source file cites a page that exists', () => {
+  writeFileSync(
+    join(root, 'src', 'jobs', 'cites.ts'),
+    '/** See docs/other.md. */\n/** See docs/decisions/gone.md and https://example.com/docs/far.md. */\n',
+  );
+  expect(checkCitations(root, 'src/jobs/cites.ts')).toEqual([
+    { line: 2, text: 'docs/decisions/gone.md: no such page' },
+  ]);
 });

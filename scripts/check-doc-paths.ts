@@ -4,9 +4,10 @@
  * `npm run x` is a script of package.json, and that every relative link leads somewhere, its
  * #heading included. A path may be given from the root, from src/ or from the document's folder, a
  * file also by its name alone; `<name>` and `*` stand for anything, and so does the file name `x`.
+ * In sources it checks that the pages of docs/ that comments cite exist.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
-import { basename, dirname, join, normalize, relative } from 'node:path';
+import { basename, dirname, join, normalize } from 'node:path';
 
 export interface Fault {
   readonly line: number;
@@ -17,6 +18,9 @@ export interface Fault {
 const madeLater = /^(\.\/)?(data|node_modules|coverage|dist)(\/|$)/;
 const sourceFile = /\.(ts|mts|tsx|js|mjs|cjs|json|md|sh|sql|ya?ml)$/;
 const placeholder = /^x\.[\w.]+$/;
+/** A line that is a comment, or a part of one. */
+const comment = /^\s*(?:\/\*|\*|\/\/)/;
+const citedPage = /(?<![\w/.-])docs\/[\w/-]+\.md\b/g;
 const pathLike = /^\.{0,2}\/?[\w@.*<>{},-]+(\/[\w@.*<>{},-]+)*\/?$/;
 
 /** The faults of one document; `file` is relative to `root`. */
@@ -46,6 +50,18 @@ export function checkDocument(root: string, file: string, scripts: ReadonlySet<s
     }
   }
   return faults;
+}
+
+/** The pages of docs/ that a source file cites in its comments and that do not exist. */
+export function checkCitations(root: string, file: string): Fault[] {
+  const lines = readFileSync(join(root, file), 'utf8').split('\n');
+  return lines.flatMap((line, index) =>
+    comment.test(line)
+      ? [...line.matchAll(citedPage)]
+          .filter(([page]) => !existsSync(join(root, page)))
+          .map(([page]) => ({ line: index + 1, text: `${page}: no such page` }))
+      : [],
+  );
 }
 
 function inlineCode(line: string): string[] {
@@ -121,11 +137,16 @@ if (import.meta.main) {
   }).sort();
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const scripts = new Set(Object.keys(manifest.scripts));
-  for (const file of documents) {
-    for (const { line, text } of checkDocument(root, relative(root, join(root, file)), scripts)) {
-      console.error(`${file}:${line}  ${text}`);
-      process.exitCode = 1;
-    }
-  }
-  if (process.exitCode !== 1) console.log(`${documents.length} documents, all paths exist.`);
+  const sources = globSync('{src,test,console/src}/**/*.{ts,tsx}', { cwd: root }).sort();
+  const faults = [
+    ...documents.flatMap((file) => inFile(file, checkDocument(root, file, scripts))),
+    ...sources.flatMap((file) => inFile(file, checkCitations(root, file))),
+  ];
+  for (const fault of faults) console.error(fault);
+  if (faults.length === 0) console.log(`${documents.length} documents, all paths exist.`);
+  process.exitCode = faults.length === 0 ? 0 : 1;
+}
+
+function inFile(file: string, faults: readonly Fault[]): string[] {
+  return faults.map(({ line, text }) => `${file}:${line}  ${text}`);
 }

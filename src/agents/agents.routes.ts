@@ -1,4 +1,4 @@
-/** `/api/agents` (decisions 5). */
+/** `/api/agents` (docs/decisions/agents.md). */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
@@ -77,7 +77,7 @@ const optionalFields = {
 const Params = Type.Object({ agentId: Type.String() });
 
 export function agentRoutes(server: Server, { agents }: { agents: Agents }) {
-  /** Unknown agents are 404 before their body is judged (decisions 3). */
+  /** Unknown agents are 404 before their body is judged (docs/decisions/order-of-checks.md). */
   const lookUp = async (request: FastifyRequest) => {
     const { agentId } = request.params as { agentId: string };
     await agents.find(callerOf(request).organizationId, agentId);

@@ -19,7 +19,7 @@ import {
   updateAgent,
 } from './agents.store.ts';
 
-/** The agent that works when a request names none (decisions 5). */
+/** The agent that works when a request names none (docs/decisions/agents.md). */
 export const defaultAgentId = 'default';
 
 /** How long an agent's status is believed without asking the database again. */
@@ -42,7 +42,7 @@ export type Agents = ReturnType<typeof createAgents>;
 
 /** What other slices keep of an agent. */
 export interface AgentDependents {
-  /** Whether anything names the agent that must not lose it (decisions 5). */
+  /** Whether anything names the agent that must not lose it (docs/decisions/agents.md). */
   areThere(tx: Transaction, organizationId: string, agentId: string): Promise<boolean>;
   /** Deletes what goes with the agent. */
   remove(tx: Transaction, organizationId: string, agentId: string): Promise<void>;
@@ -165,7 +165,7 @@ export function createAgents(
   };
 }
 
-/** Every organization starts with an agent (decisions 5). */
+/** Every organization starts with an agent (docs/decisions/agents.md). */
 export async function insertDefaultAgent(
   tx: Transaction,
   organizationId: string,

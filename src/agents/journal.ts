@@ -313,7 +313,7 @@ export function createJournals(parts: {
   };
 }
 
-/** A message's content may have 64 KiB (decisions 2). */
+/** A message's content may have 64 KiB (docs/decisions/json-and-lists.md). */
 function cutToBytes(text: string): string {
   if (Buffer.byteLength(text) <= contentMax) return text;
   const note = '\n[cut]';

@@ -107,7 +107,7 @@ export function toolBox(
   };
 }
 
-/** `*`, `text/*`, `text/v1.0`, `text/v1.0/*` or `text/v1.0/summarize` (decisions 5). */
+/** `*`, `text/*`, `text/v1.0`, `text/v1.0/*` or `text/v1.0/summarize` (docs/decisions/agents.md). */
 function matchesAny(skill: Skill, patterns: readonly string[]): boolean {
   const own = [skill.category, skill.version, skill.name];
   return patterns.some((pattern) => {

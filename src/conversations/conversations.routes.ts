@@ -71,7 +71,7 @@ export function conversationRoutes(
   server: Server,
   { conversations }: { conversations: Conversations },
 ) {
-  /** Unknown conversations are 404 before the query is judged (decisions 3). */
+  /** Unknown conversations are 404 before the query is judged (docs/decisions/order-of-checks.md). */
   const lookUp = async (request: FastifyRequest) => {
     const { id } = request.params as { id: string };
     await conversations.find(callerOf(request).organizationId, id);

@@ -1,7 +1,7 @@
 /**
  * Which addresses may be reached. Promises that an address of a private, local, reserved or
  * otherwise special range is refused, whatever its spelling, unless the operator listed it.
- * Decides by the address alone and never resolves a name (specification: decisions 10).
+ * Decides by the address alone and never resolves a name (specification: docs/decisions/webhooks.md).
  */
 
 import { BlockList, isIP } from 'node:net';

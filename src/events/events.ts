@@ -14,7 +14,7 @@ interface Failure {
   message: string;
 }
 
-/** The data of each event, in the specification's words (decisions 10). */
+/** The data of each event, in the specification's words (docs/decisions/webhooks.md). */
 export interface EventData {
   'skill.completed': SkillRun & { duration_ms: number; result_summary: string };
   'skill.failed': SkillRun & { attempts: number; error: Failure };

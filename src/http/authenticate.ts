@@ -1,5 +1,5 @@
 /**
- * Who is asking, and may they ask so often (specification: Authentication; decisions 3): credentials
+ * Who is asking, and may they ask so often (specification: Authentication; docs/decisions/order-of-checks.md): credentials
  * before limits, limits before everything else. A caller who is known gets the X-RateLimit headers
  * on every answer, refusals included.
  */

@@ -1,4 +1,4 @@
-/** Request bodies: JSON in valid UTF-8, within bounds, or a clear refusal (decisions 2). */
+/** Request bodies: JSON in valid UTF-8, within bounds, or a clear refusal (docs/decisions/json-and-lists.md). */
 import { isUtf8 } from 'node:buffer';
 import sjson from 'secure-json-parse';
 import { invalid } from '../kernel/errors.ts';

@@ -1,5 +1,5 @@
 /**
- * `/health` (specification: Health and metrics; decisions 13): answers at once, whatever hangs
+ * `/health` (specification: Health and metrics; docs/decisions/health-and-metrics.md): answers at once, whatever hangs
  * behind it, because it only tells what the probes in the background last found. A probe that does
  * not end in time has failed.
  */

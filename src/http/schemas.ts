@@ -17,7 +17,7 @@ export const Page = Type.Object({
   offset: Type.Optional(Type.Integer({ minimum: 0, default: 0 })),
 });
 
-/** A list of ours (decisions 2). */
+/** A list of ours (docs/decisions/json-and-lists.md). */
 export const Paged = <T extends TSchema>(item: T, description: string) =>
   Type.Object(
     {

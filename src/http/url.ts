@@ -1,6 +1,6 @@
 /**
  * The address of a request before anything is matched with it: in origin form, and with escapes that
- * stand for clean text (decisions 2). What cannot be read is refused like an unknown route, by the
+ * stand for clean text (docs/decisions/json-and-lists.md). What cannot be read is refused like an unknown route, by the
  * same hooks in the same order, so that it too is answered to a known caller.
  */
 import { isCleanText } from '../kernel/text.ts';

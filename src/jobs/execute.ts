@@ -1,6 +1,6 @@
 /**
  * Execute: judges a request to run a skill and hands it to accept. The order of the judgements is
- * the one of decisions 3: skill and agent (404), scope (403), input (400), then state (422).
+ * the one of docs/decisions/order-of-checks.md: skill and agent (404), scope (403), input (400), then state (422).
  */
 import { createHash } from 'node:crypto';
 import { type Agents, defaultAgentId } from '../agents/agents.ts';
@@ -174,7 +174,7 @@ function fingerprintOf(skill: Skill, agentId: string, input: unknown, conversati
     .digest('hex');
 }
 
-/** `409 conflict` for a conversation in which somebody still speaks (decisions 7). */
+/** `409 conflict` for a conversation in which somebody still speaks (docs/decisions/conversations.md). */
 export function conversationActive(id: string): PlatformError {
   return new PlatformError(
     'conflict',

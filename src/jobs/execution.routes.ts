@@ -1,4 +1,4 @@
-/** `POST /api/{category}/{version}/{skill-name}` (specification: Skill execution; decisions 6). */
+/** `POST /api/{category}/{version}/{skill-name}` (specification: Skill execution; docs/decisions/jobs.md). */
 import { isUtf8 } from 'node:buffer';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
@@ -45,7 +45,7 @@ export function executionRoutes(
 ) {
   server.decorateRequest('target', null);
 
-  /** Skill, agent and scope are judged before the body is even read (decisions 3). */
+  /** Skill, agent and scope are judged before the body is even read (docs/decisions/order-of-checks.md). */
   const aim = (
     request: FastifyRequest,
     _reply: FastifyReply,

@@ -13,7 +13,7 @@ import {
 } from './idempotency.store.ts';
 import type { JobRow } from './jobs.store.ts';
 
-/** How long an Idempotency-Key is remembered (decisions 6). */
+/** How long an Idempotency-Key is remembered (docs/decisions/jobs.md). */
 export const idempotencyMs = 24 * 60 * 60 * 1000;
 
 /** The key of a request. */

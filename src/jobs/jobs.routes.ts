@@ -1,4 +1,4 @@
-/** `/api/jobs` (decisions 6). */
+/** `/api/jobs` (docs/decisions/jobs.md). */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
@@ -62,7 +62,7 @@ export function jobRoutes(
     stopping,
   }: { jobs: Jobs; originOf: OriginOf; openStream: OpenStream; stopping: AbortSignal },
 ) {
-  /** Unknown jobs are 404 before the request is judged further (decisions 3). */
+  /** Unknown jobs are 404 before the request is judged further (docs/decisions/order-of-checks.md). */
   const lookUp = async (request: FastifyRequest) => {
     const { jobId } = request.params as { jobId: string };
     await jobs.find(callerOf(request).organizationId, jobId);

@@ -1,4 +1,4 @@
-/** What jobs look like on the wire (decisions 6). */
+/** What jobs look like on the wire (docs/decisions/jobs.md). */
 import { Type } from 'typebox';
 import { Id, Nullable, Timestamp, TokenStats, Tokens, Words } from '../http/schemas.ts';
 import { runErrorCodes } from '../kernel/errors.ts';

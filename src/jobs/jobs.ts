@@ -1,4 +1,4 @@
-/** Jobs as clients read, await, cancel and repeat them (decisions 6). */
+/** Jobs as clients read, await, cancel and repeat them (docs/decisions/jobs.md). */
 import type { Agents } from '../agents/agents.ts';
 import { stepsOfJob } from '../agents/steps.ts';
 import type { Conversations, TokenStats } from '../conversations/conversations.ts';

@@ -22,7 +22,7 @@ const specified = [
   [429, 'rate_limit_exceeded'],
 ] as const;
 
-/** Decisions 2 and 11: what the specification leaves open. */
+/** docs/decisions/json-and-lists.md, docs/decisions/triggers.md: what the specification leaves open. */
 const decided = [
   [401, 'invalid_signature'],
   [405, 'method_not_allowed'],
@@ -48,7 +48,7 @@ describe('the table of error codes', () => {
     expect(Object.keys(errorStatuses).sort()).toEqual([...named].sort());
   });
 
-  test('a run fails with one of the codes of decisions 6', () => {
+  test('a run fails with one of the codes of docs/decisions/jobs.md', () => {
     expect([...runErrorCodes].sort()).toEqual([
       'budget_exceeded',
       'cancelled',

@@ -1,5 +1,5 @@
 /**
- * The one table of error codes (specification: Errors; decisions 2). Everything that refuses a
+ * The one table of error codes (specification: Errors; docs/decisions/json-and-lists.md). Everything that refuses a
  * request throws a `PlatformError` with a code from here; nothing else decides a status.
  */
 
@@ -29,7 +29,7 @@ export const errorStatuses = {
 
 export type ErrorCode = keyof typeof errorStatuses;
 
-/** Why a run failed: the values of a job's `error.code` (decisions 6). */
+/** Why a run failed: the values of a job's `error.code` (docs/decisions/jobs.md). */
 export const runErrorCodes = [
   'skill_execution_failed',
   'skill_timeout',

@@ -15,7 +15,7 @@ export function setIdClock(now: () => number): void {
 }
 
 /**
- * A UUIDv7 that sorts by creation (decisions 2), within one process also inside a millisecond: the
+ * A UUIDv7 that sorts by creation (docs/decisions/json-and-lists.md), within one process also inside a millisecond: the
  * twelve bits after the time are a counter (RFC 9562, section 6.2, method 1), which node:crypto's
  * own randomUUIDv7 leaves random.
  */

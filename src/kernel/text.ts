@@ -1,6 +1,6 @@
 /**
  * What a string or a JSON value must be before any store sees it, so that both databases treat it
- * alike (decisions 2): well-formed Unicode, no NUL, finite numbers, bounded nesting.
+ * alike (docs/decisions/json-and-lists.md): well-formed Unicode, no NUL, finite numbers, bounded nesting.
  */
 
 export const nestingMax = 64;

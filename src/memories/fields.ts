@@ -1,7 +1,7 @@
 /** What a memory may hold, whoever hands it in: a client or a run. */
 import { refuseLong } from '../kernel/long-text.ts';
 
-/** The tag of a memory that was given none (decisions 8). */
+/** The tag of a memory that was given none (docs/decisions/memories.md). */
 export const defaultTag = 'fact';
 
 export interface MemoryFields {

@@ -1,4 +1,4 @@
-/** `/api/agents/:agentId/memories` (specification: Agent memory; decisions 8). */
+/** `/api/agents/:agentId/memories` (specification: Agent memory; docs/decisions/memories.md). */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
@@ -56,7 +56,7 @@ const Params = Type.Object({ agentId: Type.String() });
 const MemoryParams = Type.Object({ agentId: Type.String(), memoryId: Id });
 
 export function memoryRoutes(server: Server, { memories }: { memories: Memories }) {
-  /** Unknown agents are 404 before the request is judged further (decisions 3). */
+  /** Unknown agents are 404 before the request is judged further (docs/decisions/order-of-checks.md). */
   const lookUpAgent = (request: FastifyRequest) => memories.findAgent(owningOf(request));
 
   /** And so are unknown memories. */

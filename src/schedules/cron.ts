@@ -1,5 +1,5 @@
 /**
- * Five-field cron expressions in UTC (specification: Scheduled job; decisions 9 and 14). Each field
+ * Five-field cron expressions in UTC (specification: Scheduled job; docs/decisions/schedules.md). Each field
  * is a set of bits, and the next match is found by walking years, months and days by those bits, so
  * the rarest expression costs little more than `* * * * *`. Pure; time is passed in.
  */

@@ -1,6 +1,6 @@
 /**
  * What is to be done for a scheduled job that is due: which of its slots runs, and what is recorded
- * of the others (decisions 9). Pure; time is passed in.
+ * of the others (docs/decisions/schedules.md). Pure; time is passed in.
  */
 import type { SlotOutcome } from '../database/tables.ts';
 import { timestamp } from '../kernel/clock.ts';

@@ -1,4 +1,4 @@
-/** `/api/scheduled-jobs` (specification: Scheduled jobs; decisions 9). */
+/** `/api/scheduled-jobs` (specification: Scheduled jobs; docs/decisions/schedules.md). */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
@@ -41,7 +41,7 @@ export function scheduledJobRoutes(
     if (idOf(request) === previewWord) throw unmatched(request.method, request.originalUrl);
   };
   const idOf = (request: FastifyRequest) => (request.params as { jobId: string }).jobId;
-  /** Unknown ones are 404 before the request is judged further (decisions 3). */
+  /** Unknown ones are 404 before the request is judged further (docs/decisions/order-of-checks.md). */
   const lookUp = async (request: FastifyRequest) => {
     await schedules.find(callerOf(request).organizationId, idOf(request));
   };

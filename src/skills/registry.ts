@@ -90,7 +90,7 @@ export interface SkillRegistry {
   list(category?: string): Skill[];
   /** Every version that was ever registered, in the same order. */
   listAll(): Skill[];
-  /** Deprecates or activates a version (decisions 12); `404 skill_not_found` when it was never registered. */
+  /** Deprecates or activates a version (docs/decisions/skills.md); `404 skill_not_found` when it was never registered. */
   setDeprecated(
     category: string,
     version: string,

@@ -1,4 +1,4 @@
-/** The skill registry, and the deprecation of versions (specification: Skill registry; decisions 12). */
+/** The skill registry, and the deprecation of versions (specification: Skill registry; docs/decisions/skills.md). */
 import { Type } from 'typebox';
 import { textParameter, wordParameter } from '../http/query.ts';
 import { adminRefusals, apiRefusals } from '../http/refusals.ts';

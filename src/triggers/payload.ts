@@ -1,4 +1,4 @@
-/** What a trigger is sent, as a value: JSON, a form, a text, or nothing (decisions 11). */
+/** What a trigger is sent, as a value: JSON, a form, a text, or nothing (docs/decisions/triggers.md). */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { parseJsonBody } from '../http/body.ts';

@@ -1,4 +1,4 @@
-/** Whether a request to a trigger is signed with its secret, in either of two ways (decisions 11). */
+/** Whether a request to a trigger is signed with its secret, in either of two ways (docs/decisions/triggers.md). */
 import type { IncomingHttpHeaders } from 'node:http';
 import { PlatformError } from '../kernel/errors.ts';
 import { isBodySignature, isStandardSignature } from '../kernel/webhook-signature.ts';

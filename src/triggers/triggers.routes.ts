@@ -1,4 +1,4 @@
-/** `/api/agent-triggers` (decisions 11). */
+/** `/api/agent-triggers` (docs/decisions/triggers.md). */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
@@ -158,7 +158,7 @@ export function triggerRoutes(
 ) {
   const triggerIdOf = (request: FastifyRequest) =>
     (request.params as { triggerId: string }).triggerId;
-  /** Unknown triggers are 404 before their body is judged (decisions 3). */
+  /** Unknown triggers are 404 before their body is judged (docs/decisions/order-of-checks.md). */
   const lookUp = async (request: FastifyRequest) => {
     await triggers.find(callerOf(request).organizationId, triggerIdOf(request));
   };

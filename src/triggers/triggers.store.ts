@@ -129,7 +129,7 @@ export async function deleteTrigger(
   return row?.token_hash;
 }
 
-/** Whether a trigger names the agent, which may not be deleted then (decisions 5). */
+/** Whether a trigger names the agent, which may not be deleted then (docs/decisions/agents.md). */
 export async function isAgentTriggered(
   db: Handle,
   organizationId: string,

@@ -1,5 +1,5 @@
 /**
- * Triggers: addresses under which the outside world starts runs (decisions 11). Each has a token,
+ * Triggers: addresses under which the outside world starts runs (docs/decisions/triggers.md). Each has a token,
  * shown once and stored as a hash, and works in the name of the key that made it. A change is
  * believed at once by this process and within a second by every other one.
  */

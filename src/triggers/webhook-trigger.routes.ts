@@ -1,5 +1,5 @@
 /**
- * `POST /api/webhooks/agent/:webhookToken` (specification: Webhook trigger; decisions 11): the one
+ * `POST /api/webhooks/agent/:webhookToken` (specification: Webhook trigger; docs/decisions/triggers.md): the one
  * path of /api without a key. Token, limit and maker are judged before the body is read; the body
  * is taken as bytes, because a signature is of bytes.
  */

@@ -152,7 +152,7 @@ function usageOfRoute(server: Server, { usage }: Parts, subject: Subject) {
 
 function budgetRoutes(server: Server, { usage, budgets }: Parts, subject: Subject) {
   const { path, params, noun, shown, security, refusals, named } = subject;
-  /** Unknown ones are 404 before the body is judged (decisions 3). */
+  /** Unknown ones are 404 before the body is judged (docs/decisions/order-of-checks.md). */
   const onRequest = (request: FastifyRequest) => usage.find(named(request));
   const budget = BudgetOf(shown);
 

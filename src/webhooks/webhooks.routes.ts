@@ -1,4 +1,4 @@
-/** `/api/agent-webhooks` (specification: Webhooks; decisions 10). */
+/** `/api/agent-webhooks` (specification: Webhooks; docs/decisions/webhooks.md). */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
@@ -46,7 +46,7 @@ export function webhookRoutes(
     const { jobId } = request.params as { jobId: string };
     return findJob(callerOf(request).organizationId, jobId);
   };
-  /** Unknown webhooks and deliveries are 404 before anything else is judged (decisions 3). */
+  /** Unknown webhooks and deliveries are 404 before anything else is judged (docs/decisions/order-of-checks.md). */
   const lookUp = async (request: FastifyRequest) => {
     const { webhookId } = request.params as { webhookId: string };
     await webhooks.find(callerOf(request).organizationId, webhookId);

@@ -1,4 +1,4 @@
-/** What the webhook endpoints take and show (specification: Webhook; decisions 10, 14). */
+/** What the webhook endpoints take and show (specification: Webhook; docs/decisions/webhooks.md). */
 import { Type } from 'typebox';
 import { Id, Name, Nullable, Timestamp, Words } from '../http/schemas.ts';
 import { eventTypes } from './samples.ts';

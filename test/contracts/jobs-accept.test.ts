@@ -1,4 +1,4 @@
-/** Accept: every way to start work ends here (decisions 6 and 7). */
+/** Accept: every way to start work ends here (docs/decisions/jobs.md, docs/decisions/conversations.md). */
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
 import { createExecute } from '../../src/jobs/execute.ts';

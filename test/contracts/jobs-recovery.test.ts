@@ -1,4 +1,4 @@
-/** Leases, the sweep, and what follows when a process stops or dies (decisions 6 and 14). */
+/** Leases, the sweep, and what follows when a process stops or dies (docs/decisions/jobs.md). */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
 import { requestCancellation } from '../../src/jobs/jobs.store.ts';

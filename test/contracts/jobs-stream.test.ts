@@ -1,4 +1,4 @@
-/** A job's event stream: once each, in order, from any point on (decisions 6). */
+/** A job's event stream: once each, in order, from any point on (docs/decisions/jobs.md). */
 import { describe, expect, test } from 'vitest';
 import type { JobEvent, Position } from '../../src/jobs/feed.ts';
 import { whileThere } from '../support/broken-database.ts';

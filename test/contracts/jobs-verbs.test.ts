@@ -1,4 +1,4 @@
-/** Cancel, retry and wait: what clients do with jobs (decisions 6 and 14). */
+/** Cancel, retry and wait: what clients do with jobs (docs/decisions/jobs.md). */
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
 import { beginning, jobStream } from '../../src/jobs/stream.ts';

@@ -1,4 +1,4 @@
-/** API keys, agents and the registry on every database (decisions 1, 4, 5, 12). */
+/** API keys, agents and the registry on every database (docs/decisions/organizations.md, docs/decisions/api-keys.md, docs/decisions/agents.md, docs/decisions/skills.md). */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { createAgents, insertDefaultAgent } from '../../src/agents/agents.ts';

@@ -1,4 +1,4 @@
-/** Memories on every database (specification: Agent memory; decisions 8). */
+/** Memories on every database (specification: Agent memory; docs/decisions/memories.md). */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createAgents, insertDefaultAgent } from '../../src/agents/agents.ts';

@@ -1,4 +1,4 @@
-/** What becomes of the slots of scheduled jobs, on every database (decisions 9). */
+/** What becomes of the slots of scheduled jobs, on every database (docs/decisions/schedules.md). */
 import { describe, expect, test } from 'vitest';
 import type { Database, Transaction } from '../../src/database/database.ts';
 import { createLogger } from '../../src/kernel/log.ts';

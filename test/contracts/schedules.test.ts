@@ -1,4 +1,4 @@
-/** Scheduled jobs and their runs on every database (specification: Scheduled jobs; decisions 9). */
+/** Scheduled jobs and their runs on every database (specification: Scheduled jobs; docs/decisions/schedules.md). */
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
 import type { RunOutcome } from '../../src/executors/run.ts';

@@ -1,4 +1,4 @@
-/** Triggers on every database (decisions 11). */
+/** Triggers on every database (docs/decisions/triggers.md). */
 
 import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Events become deliveries: to whom, and each exactly once (specification: Events; decisions 10). */
+/** Events become deliveries: to whom, and each exactly once (specification: Events; docs/decisions/webhooks.md). */
 import { describe, expect, test } from 'vitest';
 import { eventTypes } from '../../src/webhooks/samples.ts';
 import { engines } from '../support/databases.ts';

@@ -1,4 +1,4 @@
-/** Which process of a cluster does what, and what each says of itself and the others (decisions 12 and 13). */
+/** Which process of a cluster does what, and what each says of itself and the others (docs/decisions/skills.md, docs/decisions/health-and-metrics.md). */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Cluster, type ClusterProcess, startCluster } from '../support/cluster.ts';
 import { canRunClusters, stagedSkillsDir } from '../support/cluster-load.ts';

@@ -1,5 +1,5 @@
 /**
- * A process that dies takes its runs with it: each has used up that attempt (decisions 14), goes
+ * A process that dies takes its runs with it: each has used up that attempt (docs/decisions/jobs.md), goes
  * again at the next start, or has failed with worker_lost when it was the last.
  */
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /**
- * Accepted means durable (decisions 6): the process is killed at random moments under load, started
+ * Accepted means durable (docs/decisions/jobs.md): the process is killed at random moments under load, started
  * again on the same data, and in the end everything accepted has ended and was recorded once.
  */
 import { mkdtempSync, rmSync } from 'node:fs';

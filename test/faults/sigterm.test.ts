@@ -1,5 +1,5 @@
 /**
- * SIGTERM (decisions 14): what was accepted is answered and not lost, runs end before the stop or
+ * SIGTERM (docs/decisions/jobs.md): what was accepted is answered and not lost, runs end before the stop or
  * after the next start, and the process ends with 0 in time. Each test stops a process of its own.
  */
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** What runs remember, recall and forget (decisions 8), with real executors. */
+/** What runs remember, recall and forget (docs/decisions/memories.md), with real executors. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { MemoryStep } from '../fixtures/skills/staged/memory.ts';
 import { anId, aTimestamp } from '../support/expectations.ts';

@@ -1,6 +1,6 @@
 /**
  * How the catalog's skills ask for something outside: through the guarded way out, with its
- * failures turned into the platform's (specification: decisions 6, error codes).
+ * failures turned into the platform's (specification: docs/decisions/jobs.md, error codes).
  */
 
 import { EgressError } from '../../../egress/egress-error.ts';
