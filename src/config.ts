@@ -101,7 +101,7 @@ export const variables = {
   encryptionKey: {
     name: 'ENCRYPTION_KEY',
     about:
-      'Key for stored credentials: 32 bytes, hex or base64; generated at first start when neither it nor DATABASE_URL is set.',
+      'Key for stored credentials and signing secrets: 32 bytes, hex or base64; generated at first start when neither it nor DATABASE_URL is set.',
     default: null,
     read: readEncryptionKey,
   },

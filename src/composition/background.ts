@@ -18,6 +18,8 @@ const tickEveryMs = 250;
 /** Between two looks at the outbox: most of what an event waits for its webhooks. */
 const dispatchEveryMs = 100;
 const retentionEveryMs = 60 * 60 * 1000;
+/** Between two looks for signing secrets that are not encrypted yet. */
+const sealEveryMs = 60_000;
 /** Between two looks for memories of deleted agents. */
 const purgeEveryMs = 10_000;
 
@@ -44,7 +46,7 @@ export function startBackground(
 ): Repeated[] {
   const { config, database, cluster, log } = parts;
   const { recovery, performer, memories, tick, outgoing, processes, skills } = slices;
-  const { recorder, triggerCalls } = slices;
+  const { recorder, triggerCalls, secrets, living } = slices;
   const onTaskError = (err: unknown) =>
     isUnavailable(err)
       ? // A probe has said so already, once.
@@ -72,6 +74,11 @@ export function startBackground(
     tasks.push(
       background(sweepEveryMs, () => recovery.sweep()),
       background(purgeEveryMs, () => memories.purge()),
+      background(sealEveryMs, async () => {
+        // A process of an older version would sign with the encrypted text.
+        const versions = new Set((await living.list()).map(({ version }) => version));
+        if (versions.size === 1) await secrets.sealStored();
+      }),
       background(tickEveryMs, tick),
       background(dispatchEveryMs, () => outgoing.dispatcher.dispatch()),
       background(sweepEveryMs, () => outgoing.recovery.sweep()),

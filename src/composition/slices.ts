@@ -7,6 +7,7 @@ import { type AgentDependents, createAgents, insertDefaultAgent } from '../agent
 import { createApiKeys } from '../api-keys/api-keys.ts';
 import { createConversations } from '../conversations/conversations.ts';
 import { createCredentials } from '../credentials/credentials.ts';
+import { createSigningSecrets, type SigningSecrets } from '../database/signing-secrets.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import { createMetrics } from '../http/metrics.ts';
 import { createAccept, type LocalWorker, queueOf } from '../jobs/accept.ts';
@@ -22,7 +23,7 @@ import { createRuns } from '../jobs/run.ts';
 import { createSettle } from '../jobs/settle.ts';
 import { hasScopes } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { createCipher } from '../kernel/encryption.ts';
+import { type Cipher, createCipher } from '../kernel/encryption.ts';
 import type { QueueName } from '../kernel/queues.ts';
 import { createMemories } from '../memories/memories.ts';
 import { createRunMemories } from '../memories/run-memory.ts';
@@ -89,11 +90,9 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const memories = createMemories({ database, clock, agents });
   const skills = createSkillRegistry(database, clock);
   const conversations = createConversations(database);
-  const credentials = createCredentials({
-    database,
-    clock,
-    cipher: parts.encryptionKey === null ? null : createCipher(parts.encryptionKey),
-  });
+  const cipher = parts.encryptionKey === null ? null : createCipher(parts.encryptionKey);
+  const secrets = await openSigningSecrets(parts, cipher);
+  const credentials = createCredentials({ database, clock, cipher });
   const unusable = await credentials.countUnusable();
   if (unusable > 0) {
     log.warn(
@@ -274,10 +273,11 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     agents,
     skills,
     mappings,
+    secrets,
     max: config.triggersMax,
   });
   const triggerCalls = createTriggerCalls({ database, clock });
-  const receive = createReceive({ database, clock, apiKeys, execute, mappings });
+  const receive = createReceive({ database, clock, apiKeys, execute, mappings, secrets });
 
   const outgoing = createOutgoingWebhooks({
     database,
@@ -286,6 +286,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     clock,
     log,
     writer,
+    secrets,
     delaysMs: config.webhookRetryDelays,
     timeoutMs: config.webhookTimeoutMs,
     allowCidrs: config.webhookAllowCidrs,
@@ -326,8 +327,32 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     triggers,
     triggerCalls,
     receive,
+    secrets,
     outgoing,
   };
+}
+
+/** Signing secrets, with a warning about those that cannot be read, or that anyone can read. */
+async function openSigningSecrets(
+  { database, cluster, log }: Parts,
+  cipher: Cipher | null,
+): Promise<SigningSecrets> {
+  const secrets = createSigningSecrets(database, cipher);
+  // In a cluster a background task does it, once no process of an older version is left.
+  if (cluster === null) await secrets.sealStored();
+  const unusable = await secrets.countUnusable();
+  if (unusable > 0) {
+    log.warn(
+      { secrets: unusable },
+      'signing secrets of webhooks and triggers cannot be decrypted: put the encryption key back that they were stored under, or set new secrets',
+    );
+  }
+  if (cipher === null && (await secrets.areAnyPlain())) {
+    log.warn(
+      'signing secrets of webhooks and triggers are stored as they are, because ENCRYPTION_KEY is not set',
+    );
+  }
+  return secrets;
 }
 
 /** Stands where a process takes no jobs, and so never runs any. */

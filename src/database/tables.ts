@@ -431,7 +431,9 @@ export interface WebhooksTable {
   host: string;
   /** JSON array of event types. */
   events: string;
+  /** What deliveries are signed with; encrypted where `secret_sealed` is 1. */
   secret: string;
+  secret_sealed: Generated<number>;
   active: number;
   /** 1 from a failed delivery to the next one that arrives. */
   failing: number;
@@ -512,8 +514,12 @@ export interface AgentTriggersTable {
   mapping: string | null;
   /** Calls in any minute. */
   rate_limit: number;
-  /** As it was given, because signatures are checked with it; null when calls need not be signed. */
+  /**
+   * What signatures are checked with, encrypted where `secret_sealed` is 1; null when calls need not be
+   * signed.
+   */
   signing_secret: string | null;
+  secret_sealed: Generated<number>;
   active: number;
   /** SHA-256 of the token, hex. The token itself is never stored. */
   token_hash: string;

@@ -8,12 +8,14 @@ import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Database } from '../database/database.ts';
+import type { SigningSecrets } from '../database/signing-secrets.ts';
 import { appendEvents } from '../events/outbox.ts';
 import type { AcceptedJob } from '../jobs/accept.ts';
 import type { Execute, Target } from '../jobs/execute.ts';
 import { idempotencyMs } from '../jobs/idempotency.ts';
 import type { Caller } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
+import { DecryptionError } from '../kernel/encryption.ts';
 import { invalid, PlatformError } from '../kernel/errors.ts';
 import { canonicalJson } from '../kernel/text.ts';
 import type { Mappings } from './mapping.ts';
@@ -73,8 +75,9 @@ export function createReceive(parts: {
   apiKeys: Pick<ApiKeys, 'callerById'>;
   execute: Execute;
   mappings: Pick<Mappings, 'evaluate'>;
+  secrets: Pick<SigningSecrets, 'open'>;
 }) {
-  const { database, clock, apiKeys, execute, mappings } = parts;
+  const { database, clock, apiKeys, execute, mappings, secrets } = parts;
   const told = new Map<string, number>();
 
   /** Records `agent.error`, unless the trigger told of the same within the last minute. */
@@ -96,6 +99,22 @@ export function createReceive(parts: {
     } catch (error) {
       told.delete(name);
       throw error;
+    }
+  }
+
+  /** What a trigger's calls are signed with; null when they need not be, `503` where it is unreadable. */
+  async function secretOf(trigger: CalledTrigger): Promise<string | null> {
+    const { signing_secret: secret, secret_sealed } = trigger;
+    if (secret === null) return null;
+    try {
+      return secrets.open('agent_triggers', trigger, { secret, secret_sealed });
+    } catch (error) {
+      if (!(error instanceof DecryptionError)) throw error;
+      const why = 'its signing secret was stored under another ENCRYPTION_KEY';
+      await tell(trigger, 'service_unavailable', why);
+      throw new PlatformError('service_unavailable', 'Signatures cannot be checked just now', {
+        cause: `The trigger did not run: ${why}`,
+      });
     }
   }
 
@@ -159,11 +178,11 @@ export function createReceive(parts: {
       caller: Caller,
       call: Call,
     ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
-      const { signing_secret } = trigger;
+      const secret = await secretOf(trigger);
       const { isIdSigned } =
-        signing_secret === null
+        secret === null
           ? { isIdSigned: false }
-          : requireSignature(call.headers, signing_secret, call.bytes, clock.now());
+          : requireSignature(call.headers, secret, call.bytes, clock.now());
       const target = await targetOf(trigger, caller);
       const key = call.idempotencyKey(isIdSigned);
       const message = { body: payloadOf(call.headers, call.bytes), query: call.query() };

@@ -7,6 +7,7 @@ import { hash, randomBytes } from 'node:crypto';
 import type { Agents } from '../agents/agents.ts';
 import { type Cap, requireRoom } from '../database/caps.ts';
 import type { Database } from '../database/database.ts';
+import type { SecretOwner, SigningSecrets } from '../database/signing-secrets.ts';
 import { type Caller, hasScopes, requireScopes } from '../kernel/caller.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
@@ -53,6 +54,9 @@ export type NewTrigger = TriggerFields & Required<Pick<TriggerFields, 'agent_id'
 /** What a trigger without a skill runs: its agent handles the event by its own instructions. */
 const defaultSkill = { skill_category: 'agent', skill_name: 'handle-event' };
 
+/** The columns of a trigger whose calls need not be signed. */
+const unsigned = { signing_secret: null, secret_sealed: 0 };
+
 /** A trigger, as whoever calls it needs it. */
 export type CalledTrigger = TriggerRow;
 
@@ -69,10 +73,11 @@ export function createTriggers(parts: {
   agents: Pick<Agents, 'statusOf' | 'hold'>;
   skills: SkillRegistry;
   mappings: Pick<Mappings, 'check'>;
+  secrets: Pick<SigningSecrets, 'seal'>;
   /** How many triggers an organization may have. */
   max?: number;
 }) {
-  const { database, clock, agents, skills, mappings } = parts;
+  const { database, clock, agents, skills, mappings, secrets } = parts;
   const cap: Cap = {
     table: 'agent_triggers',
     owner: 'The organization',
@@ -132,6 +137,14 @@ export function createTriggers(parts: {
     return { scopes: JSON.parse(scopes ?? '[]') as string[] };
   }
 
+  /** What a body says of the secret, as columns. */
+  function secretColumns(owner: SecretOwner, { signing_secret }: TriggerFields) {
+    if (signing_secret === undefined) return {};
+    if (signing_secret === null) return unsigned;
+    const { secret, secret_sealed } = secrets.seal('agent_triggers', owner, signing_secret);
+    return { signing_secret: secret, secret_sealed };
+  }
+
   async function storedByHash(tokenHash: string): Promise<CalledTrigger> {
     const row = await findTriggerByHash(database.read, tokenHash);
     if (row === undefined) throw triggerNotFound();
@@ -164,8 +177,10 @@ export function createTriggers(parts: {
       refuseHalfSkill(fields);
       const token = `trg_${randomBytes(32).toString('base64url')}`;
       const now = clock.now();
+      const id = newId();
+      const owner = { id, organization_id: caller.organizationId };
       const row: TriggerRow = {
-        id: newId(),
+        id,
         organization_id: caller.organizationId,
         api_key_id: caller.keyId,
         agent_id: fields.agent_id,
@@ -175,9 +190,10 @@ export function createTriggers(parts: {
         input: '{}',
         mapping: null,
         rate_limit: 60,
-        signing_secret: null,
+        ...unsigned,
         active: 1,
         ...columnsOf(fields),
+        ...secretColumns(owner, fields),
         token_hash: hash('sha256', token),
         created_at: now,
         updated_at: now,
@@ -203,7 +219,10 @@ export function createTriggers(parts: {
     /** Changes what `fields` names; the key that made the trigger stays the one it works for. */
     async update(caller: Caller, id: string, fields: TriggerFields) {
       const { organizationId } = caller;
-      const columns = columnsOf(fields);
+      const columns = {
+        ...columnsOf(fields),
+        ...secretColumns({ id, organization_id: organizationId }, fields),
+      };
       const known = await find(organizationId, id);
       const maker = await makerOf(known);
       await judge(caller, maker, { ...known, ...columns }, known);
@@ -282,7 +301,13 @@ function isSameSkill(a: SkillOf, b: SkillOf): boolean {
   );
 }
 
-function columnsOf({ input, active, ...same }: TriggerFields): Partial<TriggerRow> {
+/** The columns of a trigger, except for its secret. */
+function columnsOf({
+  input,
+  active,
+  signing_secret: _,
+  ...same
+}: TriggerFields): Partial<TriggerRow> {
   const columns = {
     ...same,
     input: input && JSON.stringify(input),

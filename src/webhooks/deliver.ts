@@ -7,8 +7,10 @@ import { setTimeout as elapsed } from 'node:timers/promises';
 import { createBatch } from '../database/batch.ts';
 import type { Writer } from '../database/counts.ts';
 import type { Database } from '../database/database.ts';
+import type { SigningSecrets } from '../database/signing-secrets.ts';
 import type { DeliveryStatus } from '../database/tables.ts';
 import type { Clock } from '../kernel/clock.ts';
+import { DecryptionError } from '../kernel/encryption.ts';
 import { isUnavailable } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import {
@@ -28,6 +30,8 @@ import { findTargets, type Target } from './webhooks.store.ts';
 const lookedUpMax = 500;
 /** Statuses that lead elsewhere; 304 and its like do not. */
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+const unreadableSecret =
+  'The signing secret cannot be decrypted: the platform has another ENCRYPTION_KEY than the one it was stored under; put that back, or set a new secret';
 /** Wait before an attempt that could not be recorded is tried to be again. */
 const settleAgainMs = 500;
 
@@ -50,6 +54,7 @@ interface Claim {
 export function createDeliverer(parts: {
   database: Database;
   send: Send;
+  secrets: Pick<SigningSecrets, 'open'>;
   settle: Settle;
   clock: Clock;
   log: Logger;
@@ -59,7 +64,7 @@ export function createDeliverer(parts: {
   /** What the clocks of processes may differ by: what is due so soon is due. */
   earlyMs?: number;
 }): Deliverer {
-  const { database, send, settle, clock, log, writer, leaseMs, earlyMs = 0 } = parts;
+  const { database, send, secrets, settle, clock, log, writer, leaseMs, earlyMs = 0 } = parts;
   const stopping = new AbortController();
   const lanes = createLanes(deliver);
 
@@ -106,14 +111,8 @@ export function createDeliverer(parts: {
   /** Whether the receiver has answered quickly. */
   async function attempt({ delivery, target }: Claim): Promise<boolean> {
     const begun = clock.monotonic();
-    const { id, body, attempts, is_test, redelivery_of } = delivery;
-    const answer = await send({
-      url: target.url,
-      headers: messageHeaders(delivery, target.secret, clock.now()),
-      body,
-      isFresh: attempts > 1 || is_test === 1 || redelivery_of !== null,
-      signal: stopping.signal,
-    });
+    const { id, attempts } = delivery;
+    const answer = await request({ delivery, target });
     const tookMs = Math.round(clock.monotonic() - begun);
     const ending = endingOf(answer, stopping.signal);
     const status = await settlePatiently({
@@ -137,6 +136,26 @@ export function createDeliverer(parts: {
       );
     }
     return answer.status !== null && tookMs <= quickMs;
+  }
+
+  /** Sends the request, signed; what came of it. */
+  async function request({ delivery, target }: Claim): Promise<Answer> {
+    const { body, attempts, is_test, redelivery_of } = delivery;
+    let secret: string;
+    try {
+      secret = secrets.open('webhooks', target, target);
+    } catch (error) {
+      if (!(error instanceof DecryptionError)) throw error;
+      // It is tried again like any refused attempt: the operator may put the right key back.
+      return { status: null, error: unreadableSecret, response: null };
+    }
+    return send({
+      url: target.url,
+      headers: messageHeaders(delivery, secret, clock.now()),
+      body,
+      isFresh: attempts > 1 || is_test === 1 || redelivery_of !== null,
+      signal: stopping.signal,
+    });
   }
 
   /** Tries until the database can be used again, or the platform stops. */

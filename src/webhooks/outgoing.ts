@@ -2,6 +2,7 @@
 import type { Agents } from '../agents/agents.ts';
 import type { Writer } from '../database/counts.ts';
 import type { Database } from '../database/database.ts';
+import type { SigningSecrets } from '../database/signing-secrets.ts';
 import { type AllowList, parseAllowList } from '../egress/allow-list.ts';
 import type { Resolve } from '../egress/system-resolver.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -31,6 +32,7 @@ export interface OutgoingOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly writer: Writer;
+  readonly secrets: SigningSecrets;
   readonly delaysMs: readonly number[];
   readonly timeoutMs: number;
   /** See `createDeliveryRecovery`. */
@@ -52,7 +54,8 @@ export interface OutgoingOptions {
 export type OutgoingWebhooks = ReturnType<typeof createOutgoingWebhooks>;
 
 export function createOutgoingWebhooks(options: OutgoingOptions) {
-  const { database, queue, agents, clock, log, writer, delaysMs, timeoutMs, observe } = options;
+  const { database, queue, agents, clock, log, writer, secrets } = options;
+  const { delaysMs, timeoutMs, observe } = options;
   const allowed = parseAllowList(options.allowCidrs ?? undefined);
   if (allowed.length > 0) {
     log.warn(
@@ -66,6 +69,7 @@ export function createOutgoingWebhooks(options: OutgoingOptions) {
   const settle = createSettle({ ...common, delaysMs, observe });
   const deliverer = createDeliverer({
     ...common,
+    secrets,
     send: sender.send,
     settle,
     leaseMs: timeoutMs + leaseMarginMs,
@@ -85,6 +89,7 @@ export function createOutgoingWebhooks(options: OutgoingOptions) {
       agents,
       clock,
       writer,
+      secrets,
       allowed,
       onActive,
       caps: options.caps,

@@ -144,12 +144,15 @@ export async function holdActiveWebhooks(
 }
 
 /** Where deliveries go, and with what they are signed. */
-export type Target = Pick<WebhookRow, 'id' | 'url' | 'host' | 'secret'>;
+export type Target = Pick<
+  WebhookRow,
+  'id' | 'organization_id' | 'url' | 'host' | 'secret' | 'secret_sealed'
+>;
 
 const targets = statement<{ ids: string }>()((db, p, dialect) =>
   db
     .selectFrom('webhooks')
-    .select(['id', 'url', 'host', 'secret'])
+    .select(['id', 'organization_id', 'url', 'host', 'secret', 'secret_sealed'])
     .where(idIn(dialect, p('ids'))),
 );
 

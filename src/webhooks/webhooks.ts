@@ -7,6 +7,7 @@ import type { Agents } from '../agents/agents.ts';
 import { type Cap, requireRoom } from '../database/caps.ts';
 import type { Writer } from '../database/counts.ts';
 import type { Database, Transaction } from '../database/database.ts';
+import type { SigningSecrets } from '../database/signing-secrets.ts';
 import type { AllowList } from '../egress/allow-list.ts';
 import { checkUrl } from '../egress/url-guard.ts';
 import type { EventType } from '../events/events.ts';
@@ -56,13 +57,14 @@ export function createWebhooks(parts: {
   agents: Pick<Agents, 'hold'>;
   clock: Clock;
   writer: Writer;
+  secrets: Pick<SigningSecrets, 'seal'>;
   /** Private addresses that may be delivered to. */
   allowed: AllowList;
   /** Told, after the commit, that a webhook became active. */
   onActive(): void;
   caps?: WebhookCaps | undefined;
 }) {
-  const { database, agents, clock, writer, allowed, onActive } = parts;
+  const { database, agents, clock, writer, secrets, allowed, onActive } = parts;
   const cap = { table: 'webhooks', things: 'webhooks', remedy: 'delete one first' } as const;
 
   function capsFor(agentId: string): readonly Cap[] {
@@ -104,16 +106,18 @@ export function createWebhooks(parts: {
       const { agent_id, url, events } = fields;
       const secret = fields.secret === undefined ? newSecret() : usable(fields.secret);
       const to = destination(url);
-      const row = await database.write(async (tx) => {
+      const id = newId();
+      const stored = secrets.seal('webhooks', { id, organization_id: organizationId }, secret);
+      await database.write(async (tx) => {
         await requireRoom(tx, organizationId, capsFor(agent_id));
         await agents.hold(tx, organizationId, agent_id);
         const created: WebhookRow = {
-          id: newId(),
+          id,
           organization_id: organizationId,
           agent_id,
           ...to,
           events: JSON.stringify(events),
-          secret,
+          ...stored,
           active: 1,
           failing: 0,
           consecutive_failures: 0,
@@ -125,9 +129,7 @@ export function createWebhooks(parts: {
         };
         await insertWebhook(tx, created);
         tx.afterCommit(onActive);
-        return created;
       });
-      const { id } = row;
       const moments = { created_at: timestamp(now), updated_at: timestamp(now) };
       return { id, agent_id, url, events: [...events], secret, active: true, ...moments };
     },
@@ -145,7 +147,13 @@ export function createWebhooks(parts: {
       const given = {
         ...(changes.url === undefined ? {} : destination(changes.url)),
         ...(changes.events === undefined ? {} : { events: JSON.stringify(changes.events) }),
-        ...(changes.secret === undefined ? {} : { secret: usable(changes.secret) }),
+        ...(changes.secret === undefined
+          ? {}
+          : secrets.seal(
+              'webhooks',
+              { id, organization_id: organizationId },
+              usable(changes.secret),
+            )),
       };
       return database.write(async (tx) => {
         const place = changes.active === true ? await placeOfNow(tx) : '';

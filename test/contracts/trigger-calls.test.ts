@@ -40,7 +40,14 @@ describe.each(await engines())('on $name', (engine) => {
         const row = {
           ...{ organization_id: 'default', api_key_id: 'key', agent_id: 'default', name: 'Pushes' },
           ...{ skill_category: 'test', skill_name: 'echo', skill_version: 'v1.0', input: '{}' },
-          ...{ mapping: null, rate_limit: 60, signing_secret: null, active: 1, token_hash: id },
+          ...{
+            mapping: null,
+            rate_limit: 60,
+            signing_secret: null,
+            secret_sealed: 0,
+            active: 1,
+            token_hash: id,
+          },
           ...{ created_at: clock.now(), updated_at: clock.now() },
         };
         await database.write((tx) => insertTrigger(tx, { id, ...row }));

@@ -6,9 +6,11 @@ import { createAgents, insertDefaultAgent } from '../../src/agents/agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
 import { createConversations } from '../../src/conversations/conversations.ts';
 import type { Database } from '../../src/database/database.ts';
+import { createSigningSecrets } from '../../src/database/signing-secrets.ts';
 import { createAccept } from '../../src/jobs/accept.ts';
 import { createExecute } from '../../src/jobs/execute.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
+import { createCipher } from '../../src/kernel/encryption.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
 import { createSkillRegistry } from '../../src/skills/registry.ts';
@@ -62,8 +64,9 @@ async function processOn(database: Database, clock: ManualClock) {
     await mappings.stop();
     await queue.close();
   });
-  const triggers = createTriggers({ database, clock, agents, skills, mappings });
-  const receive = createReceive({ database, clock, apiKeys, execute, mappings });
+  const secrets = createSigningSecrets(database, createCipher(Buffer.alloc(32, 1)));
+  const triggers = createTriggers({ database, clock, agents, skills, mappings, secrets });
+  const receive = createReceive({ database, clock, apiKeys, execute, mappings, secrets });
   return {
     agents,
     apiKeys,

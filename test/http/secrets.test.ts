@@ -19,12 +19,26 @@ function filesWith(text: string): string[] {
   return readdirSync(dataDir).filter((name) => readFileSync(join(dataDir, name)).includes(text));
 }
 
+/** Of a webhook and of a trigger. */
+const signingSecrets = ['webhook-secret-of-the-tests', 'trigger-secret-of-the-tests'];
+
 /** Everything that a client may do with a key and a secret, wrong uses included. */
 async function useEverywhere(platform: PlatformProcess): Promise<string> {
   const { key, keyId, ...tenant } = await newTenant(platform);
   await tenant.run('util/v1.0/echo', { text: 'x' });
   await tenant.post('/api/util/v1.0/echo', { text: 'x' }, { 'idempotency-key': 'one' });
   await tenant.post('/api/util/v1.0/echo', '{');
+  await tenant.post('/api/agent-webhooks', {
+    agent_id: 'default',
+    url: 'https://a.example/',
+    events: ['agent.error'],
+    secret: signingSecrets[0],
+  });
+  await tenant.post('/api/agent-triggers', {
+    agent_id: 'default',
+    name: 'signed',
+    signing_secret: signingSecrets[1],
+  });
   await tenant.get('/api/nowhere');
   await tenant.get(`/api/agents/${key}`);
   await platform.request('GET', `/api/jobs?key=${key}&secret=${adminSecret}`);
@@ -37,7 +51,7 @@ async function useEverywhere(platform: PlatformProcess): Promise<string> {
   return key;
 }
 
-describe('the plaintext of a key and the admin secret', () => {
+describe('the plaintext of a key, the admin secret and signing secrets', () => {
   test('are in no file of the database, no log line, and not in /metrics', async () => {
     const platform = await startProcess(dataDir, { LOG_LEVEL: 'trace', EXECUTORS: '1' });
 
@@ -46,7 +60,7 @@ describe('the plaintext of a key and the admin secret', () => {
     const metrics = (await platform.request('GET', '/metrics')).text;
     const whileItRuns = [filesWith(key), filesWith(adminSecret)];
     await platform.stop();
-    for (const secret of [key, key.slice(3), adminSecret]) {
+    for (const secret of [key, key.slice(3), adminSecret, ...signingSecrets]) {
       expect(metrics).not.toContain(secret);
       expect(platform.output()).not.toContain(secret);
       expect(filesWith(secret)).toEqual([]);

@@ -5,8 +5,10 @@
 import { type Agents, createAgents, insertDefaultAgent } from '../../src/agents/agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
 import type { Database } from '../../src/database/database.ts';
+import { createSigningSecrets } from '../../src/database/signing-secrets.ts';
 import type { EventData, EventType, NewEvent } from '../../src/events/events.ts';
 import { appendEvents } from '../../src/events/outbox.ts';
+import { createCipher } from '../../src/kernel/encryption.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
 import type { DeliveryRow } from '../../src/webhooks/deliveries.store.ts';
@@ -64,16 +66,19 @@ export interface WebhooksWorld extends Omit<WebhookProcess, 'deliveries'> {
   /** Waits until nothing is due and nothing under way. */
   quiet(): Promise<void>;
   /** A further process on the same database. */
-  process(): Promise<WebhookProcess>;
+  process(encryptedBy?: number | null): Promise<WebhookProcess>;
   deliveries(webhookId?: string): Promise<DeliveryRow[]>;
   /** The webhook as it is shown. */
   shown(webhookId: string): ReturnType<OutgoingWebhooks['webhooks']['get']>;
 }
 
-/** `caps`: see `createWebhooks`; none when they are left out. */
+/**
+ * `caps`: see `createWebhooks`; none when they are left out. `key` tells one encryption key from another;
+ * null is no key.
+ */
 export async function webhooksWorld(
   engine: Engine,
-  { caps }: { caps?: WebhookCaps } = {},
+  { caps, key = 1 }: { caps?: WebhookCaps; key?: number | null } = {},
 ): Promise<WebhooksWorld> {
   const clock = manualClock();
   const log = createLogger('silent');
@@ -88,7 +93,7 @@ export async function webhooksWorld(
   const observed: Observation[] = [];
   let respond: (request: Sent) => Answer | Promise<Answer> = () => ok;
 
-  function start(on: Database, writer: string): WebhookProcess {
+  function start(on: Database, writer: string, encryptedBy = key): WebhookProcess {
     const queue = createMemoryQueue(log);
     let isKilled = false;
     const outgoing = createOutgoingWebhooks({
@@ -98,6 +103,10 @@ export async function webhooksWorld(
       clock,
       log,
       writer,
+      secrets: createSigningSecrets(
+        on,
+        encryptedBy === null ? null : createCipher(Buffer.alloc(32, encryptedBy)),
+      ),
       delaysMs: retryDelaysMs,
       timeoutMs: 10_000,
       allowCidrs: null,
@@ -185,10 +194,10 @@ export async function webhooksWorld(
       await quiet();
     },
 
-    async process() {
+    async process(encryptedBy = key) {
       processes += 1;
       const on = engine.name === 'SQLite' ? database : await place.open();
-      return start(on, `process ${processes}`);
+      return start(on, `process ${processes}`, encryptedBy);
     },
 
     deliveries: (webhookId) => {

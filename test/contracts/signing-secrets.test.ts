@@ -1,0 +1,82 @@
+/** Signing secrets of webhooks at rest: encrypted, bound to their row, and of use after every change. */
+import { describe, expect, test } from 'vitest';
+import { createSigningSecrets } from '../../src/database/signing-secrets.ts';
+import { createCipher } from '../../src/kernel/encryption.ts';
+import { bodySignature } from '../../src/kernel/webhook-signature.ts';
+import { engines } from '../support/databases.ts';
+import { untilReadable } from '../support/outbox.ts';
+import { type WebhooksWorld, webhooksWorld } from '../support/webhooks-world.ts';
+
+const secret = 'a-secret-of-the-receiver';
+
+const storedIn = ({ database }: WebhooksWorld) =>
+  database.read.kysely
+    .selectFrom('webhooks')
+    .select(['id', 'secret', 'secret_sealed'])
+    .orderBy('id')
+    .execute();
+
+/** Whether each of the requests was signed with the secret. */
+const areSigned = ({ sent }: WebhooksWorld) =>
+  sent.map(({ body, headers }) => headers['x-service-signature'] === bodySignature(secret, body));
+
+describe.each(await engines())('on $name', (engine) => {
+  test('a webhook signs with its secret, and its row does not show it', async () => {
+    const world = await webhooksWorld(engine);
+    const id = await world.webhook({ secret });
+
+    await world.happen();
+    await world.deliver();
+    await world.webhooks.update('default', id, { secret: `${secret}-2` });
+    const [changed] = await storedIn(world);
+
+    expect(areSigned(world)).toEqual([true]);
+    expect(changed?.secret_sealed).toBe(1);
+    expect(changed?.secret).toMatch(/^v1\./);
+    expect(JSON.stringify(changed)).not.toContain(secret);
+  });
+
+  test('what was stored before there was a key is encrypted, and signs as before', async () => {
+    const world = await webhooksWorld(engine, { key: null });
+    await world.webhook({ secret });
+    await world.webhook({ secret });
+    const before = await storedIn(world);
+    const secrets = createSigningSecrets(world.database, createCipher(Buffer.alloc(32, 1)));
+
+    const sealed = [await secrets.sealStored(), await secrets.sealStored()];
+
+    expect(before.map((row) => row.secret)).toEqual([secret, secret]);
+    expect(sealed).toEqual([2, 0]);
+    expect(JSON.stringify(await storedIn(world))).not.toContain(secret);
+    const keyed = await world.process(1);
+    await world.happen();
+    await untilReadable(world.database);
+    await keyed.dispatcher.dispatch();
+    await world.quiet();
+    expect(areSigned(world)).toEqual([true, true]);
+  });
+
+  test('a secret that was copied to another row cannot be decrypted: the delivery fails and says so', async () => {
+    const world = await webhooksWorld(engine);
+    await world.webhook({ secret });
+    const [from] = await storedIn(world);
+    const other = await world.webhook({ events: ['agent.error'] });
+    await world.database.write((tx) =>
+      tx.kysely
+        .updateTable('webhooks')
+        .set({ secret: from?.secret ?? '' })
+        .where('id', '=', other)
+        .execute(),
+    );
+
+    await world.happen('agent.error');
+    await world.deliver();
+
+    expect(world.sent).toEqual([]);
+    const { deliveries } = await world.log.list('default', other, { limit: 5, offset: 0 });
+    expect(deliveries[0]).toMatchObject({
+      status: 'pending',
+      attempts: [{ status: null, error: expect.stringContaining('cannot be decrypted') }],
+    });
+  });
+});
