@@ -2,10 +2,12 @@ import './styles.css';
 import { CSPProvider } from '@base-ui/react/csp-provider';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
-import { StrictMode } from 'react';
+import { StrictMode, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { queryClient } from './api/queries.ts';
-import { router } from './router.tsx';
+import { createPlaces } from './router.tsx';
+import { SignedIn } from './shell/SignedIn.tsx';
+import { useSession } from './shell/session.ts';
 import { Toasts } from './ui/Toasts.tsx';
 
 // A platform that was upgraded may have no more what this page was to load: it begins anew, once.
@@ -21,11 +23,24 @@ addEventListener('vite:preloadError', (event) => {
   );
 });
 
+// A page that the browser has kept may be of a session that has ended since.
+addEventListener('pageshow', ({ persisted }) => {
+  if (persisted) location.reload();
+});
+
+function Places() {
+  const { organization_id } = useSession();
+  const [router] = useState(() => createPlaces(organization_id));
+  return <RouterProvider router={router} />;
+}
+
 createRoot(document.getElementById('root') as HTMLElement).render(
   <StrictMode>
     <CSPProvider disableStyleElements>
       <QueryClientProvider client={queryClient}>
-        <RouterProvider router={router} />
+        <SignedIn>
+          <Places />
+        </SignedIn>
         <Toasts />
       </QueryClientProvider>
     </CSPProvider>

@@ -1,5 +1,5 @@
 /**
- * Every place of the console. What a page shows (filters, page, tab) is in its url, so that it can be
+ * Every place of the console, below `/console/o/<organization>`. What a page shows (filters, page, tab) is in its url, so that it can be
  * sent to somebody; a page's code is loaded when it is first opened.
  */
 import {
@@ -10,9 +10,9 @@ import {
   Navigate,
   Outlet,
 } from '@tanstack/react-router';
+import { addressOf } from './api/organization.ts';
 import { Missing, RouteProblem } from './shell/Missing.tsx';
 import { Shell } from './shell/Shell.tsx';
-import { SignedIn } from './shell/SignedIn.tsx';
 
 /**
  * Reads the words that a page's url may have; what is not known is left out. `dialog` is the one that is
@@ -36,11 +36,7 @@ const root = createRootRoute({ component: Outlet, notFoundComponent: Missing });
 const shell = createRoute({
   getParentRoute: () => root,
   id: 'shell',
-  component: () => (
-    <SignedIn>
-      <Shell />
-    </SignedIn>
-  ),
+  component: Shell,
   notFoundComponent: Missing,
 });
 const within = { getParentRoute: () => shell } as const;
@@ -170,23 +166,27 @@ const signIn = createRoute({
   component: () => <Navigate to="/" />,
 });
 
-export const router = createRouter({
-  basepath: '/console',
-  routeTree: root.addChildren([
-    signIn,
-    shell.addChildren([
-      ...[overview, skills, skill, jobs, job, conversations, conversation, agents, agent],
-      ...[memories, schedules, schedule, webhooks, webhook, triggers, trigger],
-      ...[apiKeys, apiKey, system, elsewhere],
-    ]),
+const routeTree = root.addChildren([
+  signIn,
+  shell.addChildren([
+    ...[overview, skills, skill, jobs, job, conversations, conversation, agents, agent],
+    ...[memories, schedules, schedule, webhooks, webhook, triggers, trigger],
+    ...[apiKeys, apiKey, system, elsewhere],
   ]),
-  defaultPreload: 'intent',
-  defaultErrorComponent: RouteProblem,
-  scrollRestoration: true,
-});
+]);
+
+/** The places of an organization. */
+export const createPlaces = (organization: string) =>
+  createRouter({
+    basepath: addressOf(organization, ''),
+    routeTree,
+    defaultPreload: 'intent',
+    defaultErrorComponent: RouteProblem,
+    scrollRestoration: true,
+  });
 
 declare module '@tanstack/react-router' {
   interface Register {
-    router: typeof router;
+    router: ReturnType<typeof createPlaces>;
   }
 }

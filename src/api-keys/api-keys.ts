@@ -20,6 +20,7 @@ import {
   insertApiKey,
   insertConsoleKey,
   insertOrganization,
+  isOrganization,
   listApiKeys,
   listOrganizations,
 } from './api-keys.store.ts';
@@ -28,6 +29,9 @@ import {
 const believedMs = 1_000;
 /** Keys kept in memory; the oldest goes first. */
 const rememberedMax = 10_000;
+
+/** The organization of keys that name none. It exists from its first key on, like every other. */
+const defaultOrganizationId = 'default';
 
 /** What the administrator does in the console is done with a key like this one. */
 const ofConsole = { client_name: 'console', scopes: ['*'], rate_limit: 6_000 };
@@ -67,7 +71,7 @@ export function createApiKeys(
     max,
   };
   const remembered = createShortCache<Remembered>(clock, believedMs, rememberedMax);
-  const consoleKeys = createShortCache<ApiKeyRow>(clock, believedMs, rememberedMax);
+  const consoleKeys = createShortCache<ApiKeyRow | undefined>(clock, believedMs, rememberedMax);
 
   /** The caller behind a key, from memory; undefined when the database has to be asked. */
   function recall(keyHash: string): Caller | undefined {
@@ -92,7 +96,7 @@ export function createApiKeys(
     const plaintext = `sk_${randomBytes(32).toString('base64url')}`;
     const row = {
       id: newId(),
-      organization_id: request.organization_id ?? 'default',
+      organization_id: request.organization_id ?? defaultOrganizationId,
       client_name: request.client_name,
       key_hash: createHash('sha256').update(plaintext).digest('hex'),
       scopes: JSON.stringify(request.scopes),
@@ -115,9 +119,13 @@ export function createApiKeys(
       await insert(tx, row);
     });
 
-  async function consoleKey(organizationId: string): Promise<ApiKeyRow> {
+  async function consoleKey(organizationId: string): Promise<ApiKeyRow | undefined> {
     const known = await findConsoleKey(database.read, organizationId);
     if (known !== undefined) return known;
+    const exists =
+      organizationId === defaultOrganizationId ||
+      (await isOrganization(database.read, organizationId));
+    if (!exists) return undefined;
     const { row } = newKey({ ...ofConsole, organization_id: organizationId }, true);
     // Without it the administrator could not even revoke a key in the console.
     await store(row, insertConsoleKey, []);
@@ -160,17 +168,24 @@ export function createApiKeys(
     /**
      * Whom the administrator acts as in an organization: a key of its own, which is made when it is
      * first needed and whose plaintext nobody ever had. What is done with it is found under its name,
-     * and it is revoked like any other.
+     * and it is revoked like any other. Undefined for an organization that does not exist.
      */
-    async consoleCaller(organizationId: string): Promise<Caller> {
-      const known = consoleKeys.get(organizationId);
-      return callerOf(
-        known ?? (await consoleKeys.read(organizationId, () => consoleKey(organizationId))),
-      );
+    async consoleCaller(organizationId: string): Promise<Caller | undefined> {
+      const row =
+        consoleKeys.get(organizationId) ??
+        (await consoleKeys.read(
+          organizationId,
+          () => consoleKey(organizationId),
+          (found) => found !== undefined,
+        ));
+      return row === undefined ? undefined : callerOf(row);
     },
 
-    /** Every organization, oldest first. */
-    organizations: () => listOrganizations(database.read),
+    /** Every organization, oldest first; on a new platform the one that its first key will be of. */
+    async organizations(): Promise<string[]> {
+      const known = await listOrganizations(database.read);
+      return known.length > 0 ? known : [defaultOrganizationId];
+    },
 
     async list() {
       return (await listApiKeys(database.read)).map(shown);

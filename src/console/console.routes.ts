@@ -38,10 +38,6 @@ const SignIn = Type.Object(
   { secret: Type.String({ minLength: 1, maxLength: 4_096 }) },
   { additionalProperties: false },
 );
-const Entry = Type.Object(
-  { organization_id: Type.String({ minLength: 1, maxLength: 200 }) },
-  { additionalProperties: false },
-);
 
 /** `/` leads to `/console/`; every address below that which is no file is a place within the page. */
 export function consoleRoutes(
@@ -83,10 +79,6 @@ export function consoleRoutes(
     if (read === null) return reply.status(204).headers(unkept).send();
     if (read.cookie !== null) reply.header('set-cookie', read.cookie);
     return reply.headers(unkept).send(read.session);
-  });
-  server.put('/console/session', { schema: { ...hidden, body: Entry } }, async (request, reply) => {
-    const { cookie, session } = await sessions.enter(request, request.body.organization_id);
-    return reply.headers({ 'set-cookie': cookie, ...unkept }).send(session);
   });
   server.delete('/console/session', { schema: hidden }, async (request, reply) =>
     reply

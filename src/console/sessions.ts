@@ -8,6 +8,10 @@
  *
  * A request counts as a session's only with the console's own header. Another site cannot make a
  * browser send that without being asked for permission first, which nobody is given.
+ *
+ * A request to the API names the organization of the page that sends it. All tabs of a browser share the
+ * cookie, so a session may have been replaced behind a page: a request for an organization that the
+ * session does not open is refused.
  */
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { parseCookie, stringifySetCookie } from 'cookie';
@@ -22,6 +26,7 @@ import { sessionSecret } from './console.store.ts';
 
 const cookiePrefix = 'skillwright_session_';
 const headerName = 'x-skillwright-console';
+const organizationHeaderName = 'x-skillwright-organization';
 const hour = 3_600_000;
 const lifetimeMs = 12 * hour;
 /** However often it was given anew: then one signs in again. */
@@ -31,9 +36,9 @@ const renewedMs = 6 * hour;
 /** What a session may read in a minute; it does not count against the limit of its key. */
 const readsPerMinute = 1_200;
 
-/** The administrator, who acts in one organization at a time, or the holder of a key. */
+/** The administrator, who acts in the organization that each request names, or the holder of a key. */
 type Holder =
-  | { readonly kind: 'administrator'; readonly organization_id: string }
+  | { readonly kind: 'administrator' }
   | { readonly kind: 'api_key'; readonly api_key_id: string };
 
 type Session = Holder & { readonly signed_in_at: number; readonly expires_at: number };
@@ -93,55 +98,79 @@ export function createSessions({
     return session.expires_at > now && session.expires_at <= now + lifetimeMs ? session : null;
   }
 
-  /** Who acts in a session; undefined when its key may do nothing any more. */
-  function callerOf(session: Session): Promise<Caller | undefined> {
-    return session.kind === 'administrator'
-      ? apiKeys.consoleCaller(session.organization_id)
-      : apiKeys.callerById(session.api_key_id);
-  }
+  /** The caller behind a session's key; undefined when it may do nothing any more. */
+  const keyCallerOf = ({ api_key_id }: { readonly api_key_id: string }) =>
+    apiKeys.callerById(api_key_id);
 
-  async function requiredCallerOf(session: Session): Promise<Caller> {
-    const caller = await callerOf(session);
-    if (caller !== undefined) return caller;
-    throw new PlatformError('invalid_api_key', 'The API key of this session is invalid or revoked');
+  /** Who acts in a session in the organization that a request names; `401` if that may not be. */
+  async function requestCallerOf(session: Session, { headers }: Asking): Promise<Caller> {
+    const organizationId = headers[organizationHeaderName];
+    if (typeof organizationId !== 'string' || organizationId === '') {
+      throw new PlatformError(
+        'authentication_required',
+        `Name the organization in the header ${organizationHeaderName}: load the page again`,
+      );
+    }
+    if (session.kind === 'administrator') {
+      const caller = await apiKeys.consoleCaller(organizationId);
+      if (caller !== undefined) return caller;
+      throw new PlatformError(
+        'authentication_required',
+        `There is no organization “${organizationId}”`,
+      );
+    }
+    const caller = await keyCallerOf(session);
+    if (caller === undefined) throw keyIsOver();
+    if (caller.organizationId === organizationId) return caller;
+    throw new PlatformError(
+      'authentication_required',
+      `The request is for the organization “${organizationId}”, and the session is signed in to “${caller.organizationId}”`,
+    );
   }
 
   /** Opens a session, or goes on with one that was opened at `signedInAt`, but not for ever. */
-  async function begin(
-    request: Asking,
-    holder: Holder,
-    { signedInAt = clock.now(), caller }: { signedInAt?: number; caller?: Caller } = {},
-  ) {
+  async function begin(request: Asking, holder: Holder, signedInAt = clock.now()) {
     const expires_at = Math.min(clock.now() + lifetimeMs, signedInAt + longestMs);
     const session: Session = { ...holder, signed_in_at: signedInAt, expires_at };
     const value = Buffer.from(JSON.stringify(session)).toString('base64url');
     const signature = await signatureOf(value);
     const seconds = Math.ceil((expires_at - clock.now()) / 1000);
+    const content = await shown(session);
+    if (content === null) throw keyIsOver();
     return {
       cookie: await setCookie(request, `${value}.${signature}`, seconds),
-      session: await shown(session, caller ?? (await requiredCallerOf(session))),
+      session: content,
     };
   }
 
-  /** A session as the console is shown it. */
-  async function shown(session: Session, caller: Caller) {
-    const isAdministrator = session.kind === 'administrator';
+  /** A session as the console is shown it; null when its key may do nothing any more. */
+  async function shown(session: Session) {
+    const expires_at = timestamp(session.expires_at);
+    if (session.kind === 'administrator') {
+      return {
+        kind: session.kind,
+        api_key_id: null,
+        client_name: 'Administrator',
+        scopes: ['*'],
+        organizations: await apiKeys.organizations(),
+        expires_at,
+      };
+    }
+    const caller = await keyCallerOf(session);
+    if (caller === undefined) return null;
     return {
       kind: session.kind,
-      organization_id: caller.organizationId,
-      client_name: isAdministrator ? 'Administrator' : caller.clientName,
+      api_key_id: caller.keyId,
+      client_name: caller.clientName,
       scopes: caller.scopes,
-      organizations: isAdministrator ? await apiKeys.organizations() : [caller.organizationId],
-      expires_at: timestamp(session.expires_at),
+      organizations: [caller.organizationId],
+      expires_at,
     };
   }
 
   /** Whose secret this is; `401` for nobody's. */
   async function holderOf(secret: string): Promise<Holder> {
-    if (isAdminSecret(secret)) {
-      const [first = 'default'] = await apiKeys.organizations();
-      return { kind: 'administrator', organization_id: first };
-    }
+    if (isAdminSecret(secret)) return { kind: 'administrator' };
     try {
       return { kind: 'api_key', api_key_id: (await apiKeys.verify(secret)).keyId };
     } catch (error) {
@@ -174,28 +203,13 @@ export function createSessions({
      */
     async read(request: Asking) {
       const session = await sessionOf(request);
-      const caller = session === null ? undefined : await callerOf(session);
-      if (session === null || caller === undefined) return null;
+      const content = session === null ? null : await shown(session);
+      if (session === null || content === null) return null;
       const { signed_in_at, expires_at, ...holder } = session;
       const isLate = expires_at - clock.now() < renewedMs;
       return isLate
-        ? await begin(request, holder, { signedInAt: signed_in_at, caller })
-        : { cookie: null, session: await shown(session, caller) };
-    },
-
-    /** Has the administrator act in another organization. */
-    async enter(request: Asking, organizationId: string) {
-      const session = await sessionOf(request);
-      if (session === null) throw new PlatformError('authentication_required', 'Sign in first');
-      const { kind } = session;
-      if (kind !== 'administrator') {
-        throw new PlatformError('insufficient_scope', 'A key belongs to one organization');
-      }
-      if (!(await apiKeys.organizations()).includes(organizationId)) {
-        throw new PlatformError('not_found', 'There is no such organization');
-      }
-      const holder = { kind, organization_id: organizationId } as const;
-      return await begin(request, holder, { signedInAt: session.signed_in_at });
+        ? await begin(request, holder, signed_in_at)
+        : { cookie: null, session: content };
     },
 
     /** The cookie that ends a session in its browser. */
@@ -206,13 +220,13 @@ export function createSessions({
     },
 
     /**
-     * Who a request without a key is from; null when it belongs to no session. What a session
-     * changes counts against the limit of its key, what it reads does not.
+     * Who a request without a key is from; null when it belongs to no session, `401` when it is for
+     * an organization that its session does not open. What a session changes counts against the limit of its key, what it reads does not.
      */
     async credentials(request: Asking): Promise<Credentials | null> {
       const session = await sessionOf(request);
       if (session === null) return null;
-      const caller = await requiredCallerOf(session);
+      const caller = await requestCallerOf(session, request);
       const isReading = request.method === 'GET' || request.method === 'HEAD';
       return isReading
         ? { caller, limitedAs: `console:${caller.keyId}`, perMinute: readsPerMinute }
@@ -220,3 +234,6 @@ export function createSessions({
     },
   };
 }
+
+const keyIsOver = () =>
+  new PlatformError('invalid_api_key', 'The API key of this session is invalid or revoked');

@@ -105,7 +105,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     await find('schedu', /Schedules/);
 
     await titled('Schedules');
-    expect(page.url()).toMatch(/\/console\/schedules$/);
+    expect(page.url()).toMatch(/\/console\/o\/default\/schedules$/);
   });
 
   test('leads from the palette to a skill that it finds by its name', async () => {
@@ -114,7 +114,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
 
     await find('word-count', /text\/v1\.0\/word-count/);
 
-    await page.waitForURL(/\/console\/skills\/text\/v1\.0\/word-count/);
+    await page.waitForURL(/\/console\/o\/default\/skills\/text\/v1\.0\/word-count/);
   });
 
   test('makes something new from the palette, and does not open it again to those who go back', async () => {
@@ -124,10 +124,10 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     await find('new schedule', /New schedule/);
     const dialog = page.getByRole('dialog', { name: 'New schedule' });
     await dialog.waitFor();
-    expect(page.url()).toMatch(/\/console\/schedules\?dialog=new$/);
+    expect(page.url()).toMatch(/\/console\/o\/default\/schedules\?dialog=new$/);
     await dialog.getByRole('button', { name: 'Cancel' }).click();
     await dialog.waitFor({ state: 'detached' });
-    expect(page.url()).toMatch(/\/console\/schedules$/);
+    expect(page.url()).toMatch(/\/console\/o\/default\/schedules$/);
 
     await page.goBack();
     await titled('Overview');
@@ -214,7 +214,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
   });
 
   test('asks to sign in again when the key is revoked meanwhile', async () => {
-    const { platform } = world;
+    const { page, platform } = world;
     expected = /status of 401/;
     const { id, plaintext_key } = (
       await platform.admin('POST', '/admin/api-keys', { client_name: 'brief', scopes: ['*'] })
@@ -223,8 +223,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
 
     await platform.admin('DELETE', `/admin/api-keys/${id}`);
 
-    // Whatever is asked next is refused: the overview asks by itself.
-    await titled('Sign in');
+    // The overview asks by itself, and is refused.
+    await page.getByRole('dialog', { name: 'Your session has ended' }).waitFor();
   });
 
   describe('on a phone', () => {

@@ -73,7 +73,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('skills in the console', () =>
     await expectNoFaults();
     await expectPhoneFits();
     await page.getByRole('link', { name: 'Open the job' }).click();
-    await page.waitForURL(/\/console\/jobs\/[0-9a-f-]{36}$/);
+    await page.waitForURL(/\/console\/o\/default\/jobs\/[0-9a-f-]{36}$/);
     expect(world.errors).toEqual([]);
   });
 

@@ -13,6 +13,11 @@ import {
 } from '../support/platform.ts';
 
 const marked = { 'x-skillwright-console': '1' };
+/** What a page of an organization sends with each request. */
+const markedOf = (organization: string) => ({
+  ...marked,
+  'x-skillwright-organization': organization,
+});
 const hour = 3_600_000;
 
 /** Files as a build leaves them. */
@@ -40,7 +45,7 @@ afterAll(() => platform.stop());
 async function signedIn(secret: string, at = platform): Promise<Record<string, string>> {
   const answer = await at.request('POST', '/console/session', { body: { secret } });
   expect(answer.status).toBe(200);
-  return { ...marked, cookie: cookieOf(answer) };
+  return { ...markedOf('default'), cookie: cookieOf(answer) };
 }
 
 const cookieOf = ({ headers }: { headers: Headers }) =>
@@ -132,7 +137,6 @@ describe('signing in', () => {
     const session = await platform.request('GET', '/console/session', { headers });
     expect(session.body).toMatchObject({
       kind: 'administrator',
-      organization_id: 'default',
       organizations: expect.arrayContaining(['default']),
       scopes: ['*'],
     });
@@ -148,6 +152,7 @@ describe('signing in', () => {
     expect(session.body).toMatchObject({
       kind: 'api_key',
       client_name: 'narrow',
+      organizations: ['default'],
       scopes: ['util'],
     });
     expect((await platform.request('GET', '/api/jobs', { headers })).status).toBe(200);
@@ -242,7 +247,7 @@ describe('a session', () => {
       '',
       '.',
     ]) {
-      const headers = { ...marked, cookie: `${name}=${other}` };
+      const headers = { ...markedOf('default'), cookie: `${name}=${other}` };
       expect((await platform.request('GET', '/api/jobs', { headers })).status).toBe(401);
       expect((await platform.request('GET', '/admin/api-keys', { headers })).status).toBe(401);
       expect((await platform.request('GET', '/console/session', { headers })).status).toBe(204);
@@ -339,37 +344,60 @@ describe('a session', () => {
     expect(sent.status).toBe(429);
   });
 
-  test('of the administrator acts in one organization at a time', async () => {
+  test('of the administrator acts in the organization that each request names', async () => {
     const other = await platform.key({ client_name: 'other', organization_id: 'elsewhere' });
     const job = await platform.run(other, 'util/v1.0/echo', { text: 'there' });
     const path = `/api/jobs/${job.body.job_id}`;
-    const headers = await signedIn(adminSecret);
-    expect((await platform.request('GET', path, { headers })).status).toBe(404);
+    const here = await signedIn(adminSecret);
+    const there = { ...here, ...markedOf('elsewhere') };
 
-    const entered = await platform.request('PUT', '/console/session', {
-      headers,
-      body: { organization_id: 'elsewhere' },
-    });
-
-    expect(entered.body).toMatchObject({ kind: 'administrator', organization_id: 'elsewhere' });
-    const there = { ...marked, cookie: cookieOf(entered) };
+    expect((await platform.request('GET', path, { headers: here })).status).toBe(404);
     expect((await platform.request('GET', path, { headers: there })).status).toBe(200);
-    const nowhere = await platform.request('PUT', '/console/session', {
-      headers,
-      body: { organization_id: 'nowhere' },
-    });
-    expect(nowhere.status).toBe(404);
+    // Neither page has changed the other's organization.
+    expect((await platform.request('GET', path, { headers: here })).status).toBe(404);
   });
 
-  test('of a key enters no other organization', async () => {
-    const headers = await signedIn(key);
+  test('of the administrator acts in no organization that does not exist, and makes none', async () => {
+    const headers = { ...(await signedIn(adminSecret)), ...markedOf('nowhere') };
 
-    const { status } = await platform.request('PUT', '/console/session', {
-      headers,
-      body: { organization_id: 'default' },
+    const { status, body } = await platform.request('GET', '/api/jobs', { headers });
+
+    expect(status).toBe(401);
+    expect(body).toMatchObject({
+      error: 'authentication_required',
+      message: 'There is no organization “nowhere”',
     });
+    const session = await platform.request('GET', '/console/session', { headers });
+    expect(session.body.organizations).not.toContain('nowhere');
+  });
 
-    expect(status).toBe(403);
+  test('on a new platform acts in the organization that the first key will be of', async () => {
+    const own = await start({ stores: 'embedded' });
+    onTestFinished(() => own.stop());
+    const headers = await signedIn(adminSecret, own);
+
+    const session = await own.request('GET', '/console/session', { headers });
+
+    expect(session.body.organizations).toEqual(['default']);
+    expect((await own.request('GET', '/api/jobs', { headers })).status).toBe(200);
+  });
+
+  test.each([
+    ['names another organization', markedOf('elsewhere'), /session is signed in to “default”/],
+    ['names none, as a page of an older console', marked, /load the page again/],
+  ])('of a key refuses a request that %s', async (_, named, message) => {
+    const { cookie = '' } = await signedIn(key);
+    const headers = { cookie, ...named };
+
+    for (const [method, path, options] of [
+      ['GET', '/api/jobs', {}],
+      ['POST', '/api/util/v1.0/echo', { body: { text: 'a' } }],
+    ] as const) {
+      const { status, body } = await platform.request(method, path, { headers, ...options });
+      expect(status).toBe(401);
+      expect(body.error).toBe('authentication_required');
+      expect(body.message).toMatch(message);
+    }
   });
 
   test('of the administrator does what it does with a key of its own, which is listed', async () => {
@@ -392,12 +420,8 @@ describe('a session', () => {
   test('of the administrator has one such key, whatever others are called and however many ask', async () => {
     const organization_id = 'busy';
     await platform.key({ client_name: 'console', organization_id, rate_limit: 1 });
-    const begun = await signedIn(adminSecret);
-    const entered = await platform.request('PUT', '/console/session', {
-      headers: begun,
-      body: { organization_id },
-    });
-    const headers = { ...marked, cookie: cookieOf(entered) };
+    const headers = { ...(await signedIn(adminSecret)), ...markedOf(organization_id) };
+    await platform.request('GET', '/api/jobs', { headers });
     const keys = async () =>
       (await platform.admin('GET', '/admin/api-keys')).body.filter(
         (one: Record<string, unknown>) =>

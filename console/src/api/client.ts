@@ -3,10 +3,20 @@
  * `npm run console:types` writes from /openapi.json. Whoever is signed in is known by a cookie.
  */
 import createClient from 'openapi-fetch';
+import { pageOrganization } from './organization.ts';
 import type { components, paths } from './schema.ts';
 
-/** Says that a request comes from the console; without it the cookie counts for nothing. */
-export const consoleHeader = { 'x-skillwright-console': '1' };
+/**
+ * Say that a request comes from the console, without which the cookie counts for nothing, and from a page
+ * of which organization: the platform refuses it when the session is signed in to another one.
+ */
+export function consoleHeaders(): Record<string, string> {
+  const organization = pageOrganization();
+  return {
+    'x-skillwright-console': '1',
+    ...(organization !== null && { 'x-skillwright-organization': organization }),
+  };
+}
 
 /** How long an answer may take. A stream has no such limit. */
 const timeoutMs = 30_000;
@@ -35,8 +45,10 @@ export async function ask(request: Request | string, init: RequestInit = {}): Pr
 }
 
 export const api = createClient<paths>({
-  headers: consoleHeader,
-  fetch: (request) => ask(request),
+  fetch(request) {
+    for (const [name, value] of Object.entries(consoleHeaders())) request.headers.set(name, value);
+    return ask(request);
+  },
 });
 
 /** The shapes of the API, by the names that the documentation has for them. */

@@ -1,19 +1,26 @@
 /** How long what was read is believed, and what becomes of a refusal. */
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { ApiError, Unreachable } from './client.ts';
-import { type Session, sessionQuery } from './session.ts';
+import { sessionQuery } from './session.ts';
 
 /** How often a list that is looked at is read again. */
 export const liveMs = 3_000;
 
 const signedOut = ['authentication_required', 'invalid_api_key', 'api_key_expired'];
 
-/** A session that is over leads to the page where one signs in; who cannot be reached is asked how it is. */
+/** After a refusal for want of a session that session is read again; after no answer, the health is. */
 function onError(error: Error): void {
   if (error instanceof Unreachable) void queryClient.invalidateQueries({ queryKey: ['health'] });
   if (error instanceof ApiError && error.status === 401 && signedOut.includes(error.code)) {
-    queryClient.setQueryData(sessionQuery.queryKey, null);
+    readSessionAgain();
   }
+}
+
+/** The page says so when its session is over, or is another organization's now. */
+export function readSessionAgain(): void {
+  const { queryKey } = sessionQuery;
+  if (queryClient.getQueryData(queryKey)?.isOver) return;
+  void queryClient.invalidateQueries({ queryKey }, { cancelRefetch: false });
 }
 
 export const queryClient = new QueryClient({
@@ -32,11 +39,3 @@ export const queryClient = new QueryClient({
     },
   },
 });
-
-/** Somebody else is signed in now, or nobody: what was read before is not for them. */
-export function changeSession(session: Session | null): void {
-  const [own] = sessionQuery.queryKey;
-  queryClient.getMutationCache().clear();
-  queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== own });
-  queryClient.setQueryData(sessionQuery.queryKey, session);
-}

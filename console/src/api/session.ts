@@ -1,38 +1,51 @@
 /** Who is signed in. The secret goes to the platform once and is kept nowhere in the page. */
 import { queryOptions } from '@tanstack/react-query';
-import { ApiError, ask, consoleHeader } from './client.ts';
+import { ApiError, ask, consoleHeaders } from './client.ts';
+import { arrive } from './organization.ts';
 
 export interface Session {
   readonly kind: 'administrator' | 'api_key';
-  readonly organization_id: string;
+  /** Null for the administrator. */
+  readonly api_key_id: string | null;
   readonly client_name: string;
   readonly scopes: readonly string[];
-  /** Those that may be entered. */
+  /** Those whose pages may be opened. */
   readonly organizations: readonly string[];
   readonly expires_at: string;
+  /** It has ended while a page was open; that page stays, for who signs in again. */
+  readonly isOver?: boolean;
 }
 
 async function request(method: string, content?: object): Promise<Session | null> {
   const response = await ask('/console/session', {
     method,
-    headers: { ...consoleHeader, ...(content && { 'content-type': 'application/json' }) },
+    headers: { ...consoleHeaders(), ...(content && { 'content-type': 'application/json' }) },
     ...(content && { body: JSON.stringify(content) }),
   });
   const answer: unknown = response.status === 204 ? null : await response.json();
   if (!response.ok) throw new ApiError(response.status, answer);
-  return answer as Session | null;
+  const session = answer as Session | null;
+  if (session !== null) arrive(session.organizations);
+  return session;
 }
 
 /** Null when nobody is signed in. */
+export const readSession = () => request('GET');
+export const signIn = (secret: string) => request('POST', { secret });
+export const signOut = () => request('DELETE');
+
+/** Null when the page was opened by a browser that is not signed in. */
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   staleTime: Number.POSITIVE_INFINITY,
-  // Whoever is still there has the session renewed.
+  // A page that is open for hours has its session renewed.
   refetchInterval: 30 * 60_000,
+  // Another tab may have signed out, or in with another secret.
+  refetchOnWindowFocus: 'always',
   retry: false,
-  queryFn: () => request('GET'),
+  async queryFn({ client, queryKey }): Promise<Session | null> {
+    const session = await readSession();
+    const before = client.getQueryData<Session | null>(queryKey);
+    return session === null && before ? { ...before, isOver: true } : session;
+  },
 });
-
-export const signIn = (secret: string) => request('POST', { secret });
-export const signOut = () => request('DELETE');
-export const enterOrganization = (organization_id: string) => request('PUT', { organization_id });

@@ -3,12 +3,11 @@
  * breaks off is taken up again after the last event that came. A page that is not seen holds none:
  * a browser has only some connections to a host, and all its pages share them.
  */
-import { useQueryClient } from '@tanstack/react-query';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { useEffect, useState } from 'react';
-import { consoleHeader } from './client.ts';
+import { consoleHeaders } from './client.ts';
 import { hasEnded } from './jobs.ts';
-import { sessionQuery } from './session.ts';
+import { readSessionAgain } from './queries.ts';
 
 /** `data` as the API documents it for each type. */
 export interface JobEvent {
@@ -71,12 +70,12 @@ async function* eventsOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Job
   }
 }
 
-/** Resolves with the status of a refusal that stays one; with nothing when the job has ended. */
+/** Resolves when the job has ended, or with a refusal that stays one; a session may be taken up again. */
 async function follow(
   jobId: string,
   onEvent: (event: JobEvent) => void,
   leaving: AbortSignal,
-): Promise<number | undefined> {
+): Promise<void> {
   let last: string | undefined;
   let failures = 0;
   while (!leaving.aborted) {
@@ -86,18 +85,19 @@ async function follow(
     let pauseMs = 0;
     try {
       const response = await fetch(`/api/jobs/${jobId}/events`, {
-        headers: { ...consoleHeader, ...(last === undefined ? {} : { 'last-event-id': last }) },
+        headers: { ...consoleHeaders(), ...(last === undefined ? {} : { 'last-event-id': last }) },
         signal: AbortSignal.any([leaving, hidden]),
       });
       const { ok, status } = response;
-      if (!ok && status < 500 && status !== 429) return status;
+      if (status === 401) readSessionAgain();
+      else if (!ok && status < 500 && status !== 429) return;
       pauseMs = asked(response);
       if (!ok) throw new Error(`The platform answered ${status}`);
       for await (const event of eventsOf(response.body ?? new ReadableStream())) {
         last = event.id;
         failures = 0;
         onEvent(event);
-        if (isEnd(event)) return undefined;
+        if (isEnd(event)) return;
       }
     } catch {
       // The process that was asked has stopped, or cannot be reached just now.
@@ -109,7 +109,6 @@ async function follow(
     failures += 1;
     await new Promise((resolve) => setTimeout(resolve, Math.max(pauseMs, backoffMs)));
   }
-  return undefined;
 }
 
 /** The events of a job so far, and those that come while the page is open. */
@@ -118,7 +117,6 @@ export function useJobEvents(jobId: string): readonly JobEvent[] {
     jobId,
     events: [],
   });
-  const client = useQueryClient();
   useEffect(() => {
     const leaving = new AbortController();
     // What comes together is drawn together: a run may say a thousand lines at once.
@@ -134,7 +132,7 @@ export function useJobEvents(jobId: string): readonly JobEvent[] {
       }));
     };
     setState({ jobId, events: [] });
-    const following = follow(
+    void follow(
       jobId,
       (event) => {
         waiting.push(event);
@@ -142,14 +140,10 @@ export function useJobEvents(jobId: string): readonly JobEvent[] {
       },
       leaving.signal,
     );
-    // A session that is over leads to the page where one signs in.
-    void following.then((status) => {
-      if (status === 401) void client.invalidateQueries({ queryKey: sessionQuery.queryKey });
-    });
     return () => {
       leaving.abort();
       cancelAnimationFrame(frame);
     };
-  }, [client, jobId]);
+  }, [jobId]);
   return state.jobId === jobId ? state.events : [];
 }

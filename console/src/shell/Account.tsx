@@ -1,7 +1,6 @@
 import { Menu } from '@base-ui/react/menu';
 import { Building2, Check, ChevronsUpDown, LogOut, Monitor, Moon, Sun } from 'lucide-react';
-import { enterOrganization, signOut } from '../api/session.ts';
-import { changeSignedIn } from './changeSignedIn.ts';
+import { enterOrganization, leaveSignedOut } from './leave.ts';
 import { useSession } from './session.ts';
 import { type Theme, useTheme } from './theme.ts';
 
@@ -35,16 +34,7 @@ export function Account() {
               <Menu.Group>
                 <Menu.GroupLabel className={heading}>Organization</Menu.GroupLabel>
                 {session.organizations.map((id) => (
-                  <Menu.Item
-                    key={id}
-                    className={item}
-                    onClick={() =>
-                      void changeSignedIn(
-                        () => enterOrganization(id),
-                        'The organization was not changed',
-                      )
-                    }
-                  >
+                  <Menu.Item key={id} className={item} onClick={() => void enterOrganization(id)}>
                     <Building2 aria-hidden />
                     {id}
                     {id === session.organization_id && (
@@ -69,10 +59,7 @@ export function Account() {
               </Menu.Group>
             </Menu.RadioGroup>
             <Menu.Separator className="my-1 border-t" />
-            <Menu.Item
-              className={item}
-              onClick={() => void changeSignedIn(signOut, 'Not signed out')}
-            >
+            <Menu.Item className={item} onClick={() => void leaveSignedOut()}>
               <LogOut aria-hidden />
               Sign out
             </Menu.Item>

@@ -1,22 +1,41 @@
 import { useQuery } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
-import { sessionQuery } from '../api/session.ts';
+import { type ReactNode, useState } from 'react';
+import { pageOrganization } from '../api/organization.ts';
+import { type Session, sessionQuery } from '../api/session.ts';
 import { Problem } from '../ui/Loading.tsx';
+import { OtherOrganization, SignInOver } from './Interrupted.tsx';
 import { SignIn } from './SignIn.tsx';
 import { SessionContext } from './session.ts';
 
-/** Shows its content to those who are signed in, to others where one does. */
+/**
+ * Shows its content to a session of the page's organization. When that session ends, or another one has
+ * taken its place, the content stays with all that was typed into it, and one signs in over it.
+ */
 export function SignedIn({ children }: { children: ReactNode }) {
   const query = useQuery(sessionQuery);
+  /** The last session with which this page could be used. */
+  const [held, setHeld] = useState<Session | null>(null);
+  const { data } = query;
   // One that is there is believed while it cannot be asked for again.
-  if (query.error && query.data === undefined) {
+  if (query.error && data === undefined) {
     return (
       <main className="mx-auto mt-24 max-w-lg px-4">
         <Problem error={query.error} retry={() => void query.refetch()} />
       </main>
     );
   }
-  if (query.data === undefined) return null;
-  if (query.data === null) return <SignIn />;
-  return <SessionContext value={query.data}>{children}</SessionContext>;
+  const organization = pageOrganization();
+  if (data === undefined) return null;
+  if (data === null || organization === null) return <SignIn />;
+  const isUsable = !data.isOver && data.organizations.includes(organization);
+  if (isUsable && held !== data) setHeld(data);
+  if (held === null) {
+    return isUsable ? null : <OtherOrganization session={data} organization={organization} />;
+  }
+  return (
+    <SessionContext value={{ ...held, organization_id: organization }}>
+      {children}
+      {!isUsable && <SignInOver session={data} held={held} organization={organization} />}
+    </SessionContext>
+  );
 }

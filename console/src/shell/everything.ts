@@ -22,14 +22,13 @@ import { useMemo } from 'react';
 import { agentsQuery } from '../api/agents.ts';
 import { apiKeysQuery } from '../api/api-keys.ts';
 import { schedulesQuery } from '../api/schedules.ts';
-import { signOut } from '../api/session.ts';
 import { skillsQuery } from '../api/skills.ts';
 import { triggersQuery } from '../api/triggers.ts';
 import { webhooksQuery } from '../api/webhooks.ts';
 import { listedSkillPath, skillPath } from '../ui/Pickers.tsx';
 import { creating } from '../ui/useCreating.ts';
 import { hasWords } from '../ui/words.ts';
-import { changeSignedIn } from './changeSignedIn.ts';
+import { leaveSignedOut } from './leave.ts';
 import { placeGroups } from './places.ts';
 import { useIsAdministrator } from './session.ts';
 import { useTheme } from './theme.ts';
@@ -107,7 +106,7 @@ function useActs(): readonly Found[] {
         {
           label: 'Sign out',
           icon: LogOut,
-          go: () => void changeSignedIn(signOut, 'Not signed out'),
+          go: () => void leaveSignedOut(),
         },
       ].map((act) => ({ ...act, key: act.label, about: 'Action' })),
     [isAdministrator, setTheme],

@@ -1,14 +1,20 @@
 import { createContext, useContext } from 'react';
 import type { Session } from '../api/session.ts';
 
-export const SessionContext = createContext<Session | null>(null);
+/** A session as a page has it. */
+interface PageSession extends Session {
+  /** The organization of the page. */
+  readonly organization_id: string;
+}
+
+export const SessionContext = createContext<PageSession | null>(null);
 
 /** Who is signed in; every page but the one where one signs in may ask. */
-export function useSession(): Session {
+export function useSession(): PageSession {
   const session = useContext(SessionContext);
   if (session === null) throw new Error('Nobody is signed in');
   return session;
 }
 
-/** Whether whoever is signed in may use what is under /admin. */
+/** Whether the session may use what is under /admin. */
 export const useIsAdministrator = (): boolean => useSession().kind === 'administrator';

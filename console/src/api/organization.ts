@@ -1,0 +1,38 @@
+/**
+ * The organization of this page. The address names it, and it stays the same for as long as the page is
+ * loaded: another one is entered by loading its page, so that nothing read, typed or cached in one
+ * organization is ever shown or sent in another.
+ */
+
+const base = '/console';
+const named = /^\/console\/o\/([a-z0-9][a-z0-9-]*)(?=\/|$)/;
+const rememberedAs = 'organization';
+
+let current = named.exec(location.pathname)?.[1] ?? null;
+
+/** Null until an address without one has been completed by `arrive`. */
+export const pageOrganization = (): string | null => current;
+
+/** Where an organization's pages are; `place` is such as `/jobs`. */
+export const addressOf = (organization: string, place = '/'): string =>
+  `${base}/o/${organization}${place}`;
+
+/** The list that this page belongs to, such as `/jobs` on the page of a job; other organizations have it, too. */
+export const section = (): string => /^\/[\w-]*/.exec(placeOf(location.pathname))?.[0] ?? '/';
+
+const placeOf = (path: string) => path.slice(named.exec(path)?.[0].length ?? base.length);
+
+/**
+ * Completes an address that names no organization, with the one that this browser was in last, and
+ * remembers the one that it is in.
+ */
+export function arrive(organizations: readonly string[]): void {
+  if (current === null) {
+    const last = localStorage.getItem(rememberedAs);
+    const [first = 'default'] = organizations;
+    current = organizations.find((id) => id === last) ?? first;
+    const { pathname, search, hash } = location;
+    history.replaceState(history.state, '', addressOf(current, placeOf(pathname)) + search + hash);
+  }
+  if (organizations.includes(current)) localStorage.setItem(rememberedAs, current);
+}
