@@ -4,7 +4,7 @@
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,6 +24,12 @@ function blocksOf(title: string): string[] {
   const section = readme.split(/^## /m).find((text) => text.startsWith(`${title}\n`));
   if (section === undefined) throw new Error(`The README has no section ${title}`);
   return [...section.matchAll(/^```sh\n(.*?)^```/gms)].map(([, code]) => code as string);
+}
+
+/** The module that the first screen shows. */
+function firstSkill(): string {
+  const [, code] = /^```ts\n(.*?)^```/ms.exec(readme) ?? expect.fail('The README shows no skill');
+  return code as string;
 }
 
 let directory: string;
@@ -55,9 +61,9 @@ async function steps(code: string, url = platform.url, variables = {}): Promise<
   return stdout.split(/^step \d+$/m).map((text) => text.trim());
 }
 
-describe('the journey of the README', () => {
+describe('the quickstart of the README', () => {
   test('goes from a key to a conversation', async () => {
-    const [code = ''] = blocksOf('A journey');
+    const [code = ''] = blocksOf('Quickstart');
 
     const [, key, skills, accepted, job, conversations] = await steps(code);
 
@@ -124,7 +130,7 @@ async function freePort(): Promise<number> {
 
 describe('the journey goes on', () => {
   test('to a schedule whose run a signed webhook tells of', async () => {
-    const [first = '', restart = '', second = ''] = blocksOf('A journey');
+    const [first = '', restart = '', second = ''] = blocksOf('Quickstart');
     const [, certificate, variables] =
       /^(openssl .*?)^(\S.*) npm start\n$/ms.exec(restart) ?? expect.fail('It starts no platform');
     await promisify(execFile)('bash', ['--norc', '-euc', certificate as string], {
@@ -188,9 +194,14 @@ describe('the skills to copy', () => {
     const path = /^SKILLS_DIR=(\S+) npm start$/m.exec(command)?.[1] as string;
     const files = globSync('**/*.{ts,js}', { cwd: join(root, path) });
     expect(files.length).toBeGreaterThanOrEqual(2);
-    const own = await startProcess(join(directory, 'own'), { SKILLS_DIR: join(root, path) });
+    const skills = join(directory, 'skills');
+    cpSync(join(root, path), skills, { recursive: true });
+    writeFileSync(join(skills, 'shout.ts'), firstSkill());
+    const own = await startProcess(join(directory, 'own'), { SKILLS_DIR: skills });
     const tenant = await newTenant(own);
 
+    const shout = await tenant.run('text/v1.0/shout', { text: 'ready' });
+    expect(shout.body).toMatchObject({ status: 'completed', output: { text: 'READY' } });
     for (const file of files) {
       const module = (await import(join(root, path, file))) as { default: SkillDefinition };
       const { category, version, name, examples = [] } = module.default;
