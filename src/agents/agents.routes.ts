@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
 import { pageParameters, type Query } from '../http/query.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
-import { carries } from '../http/response-headers.ts';
+import { carries, tellNext } from '../http/response-headers.ts';
 import {
   FreeObject,
   Name,
@@ -121,14 +121,16 @@ export function agentRoutes(server: Server, { agents }: { agents: Agents }) {
         summary: 'List agents, newest first',
         querystring: Page,
         response: {
-          200: Paged(Agent, 'A page of agents.'),
+          200: { ...Paged(Agent, 'A page of agents.'), ...carries('X-Next-Offset') },
           ...apiRefusals(),
         },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const page = pageParameters(request.query as Query);
-      const { agents: data, total } = await agents.list(callerOf(request).organizationId, page);
+      const { organizationId } = callerOf(request);
+      const { agents: data, total, next } = await agents.list(organizationId, page);
+      tellNext(reply, next);
       return { data, total, ...page };
     },
   );

@@ -1,6 +1,7 @@
 /** Every query on agents. */
 import type { Selectable, Updateable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
+import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { statement } from '../database/statement.ts';
 import type { AgentsTable } from '../database/tables.ts';
 
@@ -52,22 +53,35 @@ export function lockAgent(
   return tx.first(byIdLocked, { organization_id: organizationId, id });
 }
 
-/** A page of agents, newest first, and how many there are in all. */
+/**
+ * A page of agents, newest first, how many there are in all, and the offset at which to go on where
+ * the page was cut for its bytes.
+ */
 export async function listAgents(
   db: Handle,
   organizationId: string,
-  page: { limit: number; offset: number },
-): Promise<{ agents: AgentRow[]; total: number }> {
+  page: PageAsked,
+): Promise<{ agents: AgentRow[]; total: number; next: number | null }> {
   const query = db.kysely.selectFrom('agents').where('organization_id', '=', organizationId);
-  const agents = await query
-    .selectAll()
+  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
+  const sizes = await query
+    .select(['id', bytesOf('description', 'instructions', 'skills', 'metadata').as('bytes')])
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .limit(page.limit)
     .offset(page.offset)
     .execute();
-  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-  return { agents, total: Number(row?.n ?? 0) };
+  const { rows, next } = cutPage(sizes, page);
+  const total = Number(row?.n ?? 0);
+  if (rows.length === 0) return { agents: [], total, next };
+  const ids = rows.map(({ id }) => id);
+  const agents = await query
+    .selectAll()
+    .where('id', 'in', ids)
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .execute();
+  return { agents, total, next };
 }
 
 /** Changes an agent; undefined when there is none. */

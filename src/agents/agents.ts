@@ -104,8 +104,8 @@ export function createAgents(
     },
 
     async list(organizationId: string, page: { limit: number; offset: number }) {
-      const { agents, total } = await listAgents(database.read, organizationId, page);
-      return { agents: agents.map(shown), total };
+      const { agents, total, next } = await listAgents(database.read, organizationId, page);
+      return { agents: agents.map(shown), total, next };
     },
 
     async get(organizationId: string, id: string) {

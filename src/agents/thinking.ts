@@ -25,8 +25,8 @@ import { toolBox } from './tools.ts';
 
 /** Tools inside tools: parts deeper than this are offered no skills. */
 const depthMax = 3;
-/** Messages of earlier runs that are looked at; which of them fit is decided later. */
-const historyMax = 400;
+/** Messages of earlier runs that are looked at, the newest; which of them fit is decided later. */
+const historyBounds = { limit: 400, bytesMax: 4 * 1024 * 1024 };
 
 /** The bounds of a generation; see the configuration. */
 export interface ThinkingLimits {
@@ -92,10 +92,18 @@ export function createThinking(parts: {
   }
 
   /** What was said in the conversation before this job, oldest first. */
-  async function historyOf(job: ThinkingJob): Promise<DialogueMessage[]> {
-    const said = await conversations.dialogue(job.conversation_id, job.id, historyMax);
+  async function historyOf(
+    job: ThinkingJob,
+    say: RunSurroundings['say'],
+  ): Promise<DialogueMessage[]> {
+    const { conversation_id, id } = job;
+    const { messages, isCut } = await conversations.dialogue(conversation_id, id, historyBounds);
+    if (isCut) {
+      const message = `Earlier messages of the conversation were left out: only the newest ${messages.length} are looked at`;
+      say({ type: 'log', data: { message } });
+    }
     return asHistory(
-      said.map(({ content, data }) =>
+      messages.map(({ content, data }) =>
         data === null
           ? { role: 'user' as const, text: taskOf(content) }
           : (JSON.parse(data) as DialogueMessage),
@@ -144,7 +152,7 @@ export function createThinking(parts: {
         say({ type: 'log', data: { message } });
       }
       const isDialogue = request.continues && scope.depth === 0;
-      const history = isDialogue ? withoutRepeat(await historyOf(job), request.prompt) : [];
+      const history = isDialogue ? withoutRepeat(await historyOf(job, say), request.prompt) : [];
       const id = generationOf(scope.path, asked);
       const recorded = await journal.recorded(id, model);
       if (recorded.memory.length > 0 && corrections.length === 0) {

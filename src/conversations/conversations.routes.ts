@@ -2,8 +2,15 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
-import { pageParameters, type Query, textParameter, wordParameter } from '../http/query.ts';
+import {
+  offsetParameter,
+  pageParameters,
+  type Query,
+  textParameter,
+  wordParameter,
+} from '../http/query.ts';
 import { apiRefusals } from '../http/refusals.ts';
+import { carries, tellNext } from '../http/response-headers.ts';
 import {
   Id,
   Nullable,
@@ -168,6 +175,7 @@ export function conversationRoutes(
         response: {
           200: Type.Array(Message, {
             description: 'A page of messages; X-Total-Count says how many there are.',
+            ...carries('X-Next-Offset'),
             examples: [[messageExample]],
           }),
           ...apiRefusals('not_found'),
@@ -176,11 +184,12 @@ export function conversationRoutes(
     },
     async (request, reply) => {
       const query = request.query as Query;
-      const { messages, total } = await conversations.messages(
+      const { messages, total, next } = await conversations.messages(
         request.params.id,
         wordParameter(query, 'role', roles),
         pageParameters(query, { default: 100, max: 500 }),
       );
+      tellNext(reply, next);
       return reply.header('x-total-count', total).send(messages);
     },
   );
@@ -194,7 +203,9 @@ export function conversationRoutes(
         security,
         operationId: 'getTokenUsage',
         summary: 'Get the tokens of a conversation, message by message',
+        description: 'Of a very long conversation, offset says from which message on.',
         params: Params,
+        querystring: Type.Object({ offset: Page.properties.offset }),
         response: {
           200: Type.Object(
             {
@@ -211,7 +222,8 @@ export function conversationRoutes(
             },
             {
               title: 'TokenUsage',
-              description: 'The totals are the sums of the breakdown.',
+              description: 'The totals are the sums of the whole breakdown.',
+              ...carries('X-Next-Offset'),
               examples: [{ conversation_id: example.id, ...noTokens, breakdown: [] }],
             },
           ),
@@ -219,6 +231,11 @@ export function conversationRoutes(
         },
       },
     },
-    (request) => conversations.tokenUsage(request.params.id),
+    async (request, reply) => {
+      const offset = offsetParameter(request.query as Query);
+      const { usage, next } = await conversations.tokenUsage(request.params.id, offset);
+      tellNext(reply, next);
+      return usage;
+    },
   );
 }

@@ -3,6 +3,7 @@ import { type Insertable, type Selectable, type SqlBool, sql } from 'kysely';
 import { createCounts } from '../database/counts.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idInLocked, idsParam } from '../database/ids-in.ts';
+import { bytesOf, cutPage, fittingRows, type PageAsked } from '../database/page-bytes.ts';
 import { statement } from '../database/statement.ts';
 import type {
   ConversationStatus,
@@ -13,6 +14,7 @@ import type {
 
 export type ConversationRow = Selectable<ConversationsTable>;
 export type MessageRow = Selectable<MessagesTable>;
+type ListedMessage = Pick<MessageRow, 'id' | 'conversation_id' | 'role' | 'content' | 'created_at'>;
 
 export async function insertConversations(
   tx: Transaction,
@@ -134,25 +136,50 @@ export function deleteEmptyConversations(tx: Transaction, ids: readonly string[]
   return tx.all(removeEmpty, { ids: idsParam(ids) });
 }
 
-const dialogue = statement<{ conversation_id: string; job_id: string; limit: number }>()((db, p) =>
-  db
-    .selectFrom('messages')
-    .select(['role', 'content', 'data'])
-    .where('conversation_id', '=', p('conversation_id'))
-    .where('job_id', '<>', p('job_id'))
-    .where((eb) => eb.or([eb('dialogue', '=', 1), eb('role', '=', 'user')]))
-    .orderBy('id', 'desc')
-    .limit(p('limit')),
+const dialogueSizes = statement<{ conversation_id: string; job_id: string; limit: number }>()(
+  (db, p) =>
+    db
+      .selectFrom('messages')
+      .select(['id', sql<number>`octet_length(coalesce(data, content))`.as('bytes')])
+      .where('conversation_id', '=', p('conversation_id'))
+      .where('job_id', '<>', p('job_id'))
+      .where(isDialogue)
+      .orderBy('id', 'desc')
+      .limit(p('limit')),
 );
 
-/** What was said to and by the agent in other jobs of a conversation: the newest, newest first. */
-export function listDialogue(
+const dialogue = statement<{ conversation_id: string; job_id: string; oldest: string }>()((db, p) =>
+  db
+    .selectFrom('messages')
+    .select(['role', sql<string>`case when data is null then content else '' end`.as('content')])
+    .select('data')
+    .where('conversation_id', '=', p('conversation_id'))
+    .where('id', '>=', p('oldest'))
+    .where('job_id', '<>', p('job_id'))
+    .where(isDialogue)
+    .orderBy('id'),
+);
+
+// The role is looked at first: it lies before a content that may be long, the other column after it.
+const isDialogue = sql<SqlBool>`(role = 'user' or dialogue = 1)`;
+
+/**
+ * What was said to and by the agent in other jobs of a conversation, oldest first: of the newest
+ * `limit` messages those newest that come to at most `bytesMax`, and whether there are older ones.
+ */
+export async function listDialogue(
   db: Handle,
   conversationId: string,
   exceptJobId: string,
-  limit: number,
+  { limit, bytesMax }: { limit: number; bytesMax: number },
 ) {
-  return db.all(dialogue, { conversation_id: conversationId, job_id: exceptJobId, limit });
+  const of = { conversation_id: conversationId, job_id: exceptJobId };
+  const sizes = await db.all(dialogueSizes, { ...of, limit: limit + 1 });
+  const newest = sizes.slice(0, limit);
+  const kept = newest.slice(0, fittingRows(newest, bytesMax));
+  const oldest = kept.at(-1)?.id;
+  const messages = oldest === undefined ? [] : await db.all(dialogue, { ...of, oldest });
+  return { messages, isCut: kept.length < sizes.length };
 }
 
 const dataOf = statement<{ conversation_id: string; ids: string }>()((db, p, dialect) =>
@@ -185,33 +212,61 @@ export function findConversation(
   return db.first(byId, { id, organization_id: organizationId });
 }
 
-/** A page of messages, oldest first, and how many there are in all. */
+/**
+ * A page of messages, oldest first, how many there are in all, and the offset at which to go on where
+ * the page was cut for its bytes.
+ */
 export async function listMessages(
   db: Handle,
   conversationId: string,
   role: MessageRole | undefined,
-  page: { limit: number; offset: number },
-): Promise<{ messages: MessageRow[]; total: number }> {
+  page: PageAsked,
+): Promise<{ messages: ListedMessage[]; total: number; next: number | null }> {
   let query = db.kysely.selectFrom('messages').where('conversation_id', '=', conversationId);
   if (role !== undefined) query = query.where('role', '=', role);
-  const messages = await query
-    .selectAll()
+  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
+  const total = Number(row?.n ?? 0);
+  const sizes = await query
+    .select(['id', bytesOf('content').as('bytes')])
     .orderBy('id')
     .limit(page.limit)
     .offset(page.offset)
     .execute();
-  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-  return { messages, total: Number(row?.n ?? 0) };
-}
-
-/** Tokens of each message of a conversation, oldest first; its totals are their sums, always. */
-export function listMessageTokens(db: Handle, conversationId: string) {
-  return db.kysely
-    .selectFrom('messages')
-    .select(['id', 'role', 'job_id', 'prompt_tokens', 'completion_tokens', 'unreported'])
-    .where('conversation_id', '=', conversationId)
+  const { rows, next } = cutPage(sizes, page);
+  const [first, last] = [rows.at(0), rows.at(-1)];
+  if (first === undefined || last === undefined) return { messages: [], total, next };
+  const messages = await query
+    .select(['id', 'conversation_id', 'role', 'content', 'created_at'])
+    .where('id', '>=', first.id)
+    .where('id', '<=', last.id)
     .orderBy('id')
     .execute();
+  return { messages, total, next };
+}
+
+// Messages with tokens have an index of their own, from which this is read without the messages.
+const hasTokens = sql<SqlBool>`prompt_tokens + completion_tokens + unreported > 0`;
+
+/**
+ * Messages of a conversation, oldest first, with the tokens of each: `limit` of them after `offset`.
+ * The totals of the conversation are the sums over all of them, always.
+ */
+export async function listMessageTokens(
+  db: Handle,
+  conversationId: string,
+  { limit, offset }: PageAsked,
+) {
+  const messages = db.kysely.selectFrom('messages').where('conversation_id', '=', conversationId);
+  const [page, counted] = await Promise.all([
+    messages.select(['id', 'role']).orderBy('id').limit(limit).offset(offset).execute(),
+    messages
+      .select(['id', 'prompt_tokens', 'completion_tokens', 'unreported'])
+      .where(hasTokens)
+      .execute(),
+  ]);
+  const byId = new Map(counted.map((row) => [row.id, row]));
+  const none = { prompt_tokens: 0, completion_tokens: 0, unreported: 0 };
+  return page.map(({ id, role }) => ({ ...none, ...byId.get(id), id, role }));
 }
 
 const sumTokens = statement<{ conversation_id: string }>()((db, p) =>
@@ -225,10 +280,11 @@ const sumTokens = statement<{ conversation_id: string }>()((db, p) =>
       sql<number>`max(unreported % 2) + 2 * max(unreported / 2)`.as('unreported'),
     ])
     .where('conversation_id', '=', p('conversation_id'))
+    .where(hasTokens)
     .groupBy('job_id'),
 );
 
-/** Tokens of a conversation, summed for each of its jobs. */
+/** Tokens of a conversation, summed for each of its jobs that used any. */
 export function sumTokensByJob(db: Handle, conversationId: string) {
   return db.all(sumTokens, { conversation_id: conversationId });
 }

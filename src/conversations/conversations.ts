@@ -1,5 +1,6 @@
 /** Conversations as clients read them: pages, messages, and what they cost in tokens. */
 import type { Database } from '../database/database.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
 import type { MessageRole } from '../database/tables.ts';
 import { timestamp } from '../kernel/clock.ts';
 import { notFound } from '../kernel/errors.ts';
@@ -23,6 +24,8 @@ export type { ConversationFilters } from './conversation-lists.store.ts';
 
 /** Characters of the first message in a list that shows how conversations begin. */
 export const openingLength = 200;
+/** Messages in one answer that tells the tokens of each. */
+const breakdownMax = 20_000;
 
 /**
  * Tokens in the specification's words. Each is the sum of what providers reported, and the total the
@@ -110,12 +113,8 @@ export function createConversations(database: Database) {
       return { ...shown(row), token_stats: tokenStats(await sumTokensByJob(db, id)) };
     },
 
-    async messages(
-      conversationId: string,
-      role: MessageRole | undefined,
-      page: { limit: number; offset: number },
-    ) {
-      const { messages, total } = await listMessages(db, conversationId, role, page);
+    async messages(conversationId: string, role: MessageRole | undefined, page: PageAsked) {
+      const { messages, total, next } = await listMessages(db, conversationId, role, page);
       return {
         messages: messages.map(({ id, conversation_id, role: by, content, created_at }) => ({
           id,
@@ -125,29 +124,41 @@ export function createConversations(database: Database) {
           created_at: timestamp(created_at),
         })),
         total,
+        next,
       };
     },
 
-    async tokenUsage(conversationId: string) {
-      const rows = await listMessageTokens(db, conversationId);
-      return {
-        conversation_id: conversationId,
-        ...tokenStats(rows),
-        breakdown: rows.map(({ id, role, prompt_tokens, completion_tokens, unreported }) => ({
+    /** The tokens of all messages together, and of each message from `offset` on. */
+    async tokenUsage(conversationId: string, offset = 0) {
+      const totals = tokenStats(await sumTokensByJob(db, conversationId));
+      const page = { limit: breakdownMax + 1, offset };
+      const rows = await listMessageTokens(db, conversationId, page);
+      const breakdown = rows
+        .slice(0, breakdownMax)
+        .map(({ id, role, prompt_tokens, completion_tokens, unreported }) => ({
           message_id: id,
           role,
           prompt_tokens: known(prompt_tokens, unreported & 1),
           completion_tokens: known(completion_tokens, unreported & 2),
-        })),
+        }));
+      return {
+        usage: { conversation_id: conversationId, ...totals, breakdown },
+        /** The offset at which to go on, null where the breakdown is complete. */
+        next: rows.length > breakdownMax ? offset + breakdownMax : null,
       };
     },
 
     /**
      * What was said to and by the agent in other jobs of the conversation, oldest first: the newest
-     * `limit` messages. A user's message has no data; it is the input of its job.
+     * messages within the bounds, and whether older ones were left out. A user's message has no data;
+     * it is the input of its job.
      */
-    async dialogue(conversationId: string, exceptJobId: string, limit: number) {
-      return (await listDialogue(db, conversationId, exceptJobId, limit)).reverse();
+    dialogue(
+      conversationId: string,
+      exceptJobId: string,
+      bounds: { limit: number; bytesMax: number },
+    ) {
+      return listDialogue(db, conversationId, exceptJobId, bounds);
     },
 
     /** Those of the messages that models said or were told, as they take them, by their id. */

@@ -45,8 +45,13 @@ export function pageParameters(
 ): { limit: number; offset: number } {
   return {
     limit: integerParameter(query, 'limit', limits.default, 1, limits.max),
-    offset: integerParameter(query, 'offset', 0, 0, 2_147_483_647),
+    offset: offsetParameter(query),
   };
+}
+
+/** How many entries of a list are skipped. */
+export function offsetParameter(query: Query): number {
+  return integerParameter(query, 'offset', 0, 0, 2_147_483_647);
 }
 
 /** An integer from `min` to `max`, `absent` when it is not there. Plain decimal digits only. */

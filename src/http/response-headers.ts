@@ -1,4 +1,5 @@
 /** The response headers worth knowing, described once for the documentation. */
+import type { FastifyReply } from 'fastify';
 
 /** Their descriptions and types; `components.headers` of the document. */
 export const responseHeaders = {
@@ -26,6 +27,11 @@ export const responseHeaders = {
     description: 'Entries in the whole list, over all pages.',
     schema: { type: 'integer' },
   },
+  'X-Next-Offset': {
+    description:
+      'Sent where a page ends before its limit because its entries are large: the offset at which to go on.',
+    schema: { type: 'integer', minimum: 1 },
+  },
   Location: {
     description: 'Path of what was created.',
     schema: { type: 'string' },
@@ -45,4 +51,9 @@ export type ResponseHeader = keyof typeof responseHeaders;
 /** For a response schema: it carries these headers, beside those that its kind always has. */
 export function carries(...names: ResponseHeader[]): { headers: Record<string, object> } {
   return { headers: Object.fromEntries(names.map((name) => [name, {}])) };
+}
+
+/** Says at which offset to go on; null for a page that was not cut. */
+export function tellNext(reply: FastifyReply, next: number | null): void {
+  if (next !== null) reply.header('x-next-offset', next);
 }

@@ -1,5 +1,6 @@
 /** The event streams of jobs: what runs have said. */
 import type { Handle, Transaction } from '../database/database.ts';
+import { bytesOf, fittingRows } from '../database/page-bytes.ts';
 import type { JobEventsTable } from '../database/tables.ts';
 
 /** Adds to the event stream of jobs. */
@@ -10,16 +11,21 @@ export async function insertJobEvents(
   await tx.insert('job_events', events);
 }
 
-/** What was said after (`epoch`, `n`), in order. */
-export function listJobEvents(
+/** Bytes of what is read at a time, beyond those of the first event. */
+const readBytesMax = 1024 * 1024;
+
+/**
+ * What was said after (`epoch`, `n`), in order: at most `limit` events, fewer where they are long; and
+ * whether that is all.
+ */
+export async function listJobEvents(
   db: Handle,
   jobId: string,
   after: { epoch: number; n: number },
   limit: number,
-): Promise<JobEventsTable[]> {
-  return db.kysely
+): Promise<{ events: JobEventsTable[]; isAll: boolean }> {
+  const query = db.kysely
     .selectFrom('job_events')
-    .selectAll()
     .where('job_id', '=', jobId)
     .where((eb) =>
       eb.or([
@@ -28,7 +34,10 @@ export function listJobEvents(
       ]),
     )
     .orderBy('epoch')
-    .orderBy('n')
-    .limit(limit)
-    .execute();
+    .orderBy('n');
+  const sizes = await query.select(bytesOf('data').as('bytes')).limit(limit).execute();
+  const fitting = fittingRows(sizes, readBytesMax);
+  if (fitting === 0) return { events: [], isAll: true };
+  const events = await query.selectAll().limit(fitting).execute();
+  return { events, isAll: sizes.length < limit && fitting === sizes.length };
 }

@@ -82,10 +82,10 @@ async function* recordedEvents(
     // The job is read before its events: whatever it says has ended has been recorded by then.
     const job = await findJob(database.read, organizationId, jobId);
     if (job === undefined) return;
-    const read = await listJobEvents(database.read, jobId, at, pageSize);
+    const { events, isAll } = await listJobEvents(database.read, jobId, at, pageSize);
     // A claim that is newer than what was read of the job is told when the job is read again.
-    const rows = read.filter(({ epoch }) => epoch <= job.epoch);
-    const isWhole = read.length < pageSize && rows.length === read.length;
+    const rows = events.filter(({ epoch }) => epoch <= job.epoch);
+    const isWhole = isAll && rows.length === events.length;
     const endings = await endingsOf(database, rows, isWhole);
     for (const event of withStates(job, rows, endings, isWhole)) {
       if (!isAfter(event, at)) continue;
@@ -112,8 +112,8 @@ async function endingsOf(
   const last = rows.at(-1);
   if (last !== undefined && !isWhole) {
     const before = { epoch: last.epoch, n: attemptEndN - 1 };
-    const next = await listJobEvents(database.read, last.job_id, before, 1);
-    known.push(...next.filter(({ epoch }) => epoch === last.epoch));
+    const { events } = await listJobEvents(database.read, last.job_id, before, 1);
+    known.push(...events.filter(({ epoch }) => epoch === last.epoch));
   }
   return new Map(known.map(({ epoch, data }) => [epoch, JSON.parse(data) as ClaimEnding]));
 }

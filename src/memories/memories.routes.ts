@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
 import { pageParameters, type Query, textParameter } from '../http/query.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
-import { carries } from '../http/response-headers.ts';
+import { carries, tellNext } from '../http/response-headers.ts';
 import { FreeObject, Id, Name, Nothing, Page, Paged, Slug, Timestamp } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { longTextMax } from '../kernel/long-text.ts';
@@ -84,14 +84,18 @@ export function memoryRoutes(server: Server, { memories }: { memories: Memories 
           ),
           ...Page.properties,
         }),
-        response: { 200: Paged(Memory, 'A page of memories.'), ...apiRefusals('not_found') },
+        response: {
+          200: { ...Paged(Memory, 'A page of memories.'), ...carries('X-Next-Offset') },
+          ...apiRefusals('not_found'),
+        },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const query = request.query as Query;
       const page = pageParameters(query);
       const filter = { tag: textParameter(query, 'tag'), q: textParameter(query, 'q', queryMax) };
-      const { memories: data, total } = await memories.list(owningOf(request), filter, page);
+      const { memories: data, total, next } = await memories.list(owningOf(request), filter, page);
+      tellNext(reply, next);
       return { data, total, ...page };
     },
   );

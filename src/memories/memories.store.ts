@@ -2,6 +2,7 @@
 import { type Selectable, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
+import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { statement } from '../database/statement.ts';
 import type { MemoriesTable } from '../database/tables.ts';
 
@@ -158,14 +159,18 @@ export async function memoriesById(
     .execute();
 }
 
-/** A page, newest first; of one tag when it is given, and without some ids. */
-export async function listMemories(
+interface MemoryFilter {
+  readonly tag?: string | undefined;
+  readonly without?: readonly string[];
+}
+
+/** The ids of a page, newest first; of one tag when it is given, and without some ids. */
+function idsOfPage(
   db: Handle,
   owner: number,
-  filter: { tag?: string | undefined; without?: readonly string[] },
-  page: { limit: number; offset: number },
-): Promise<ShownRow[]> {
-  const { tag, without = [] } = filter;
+  { tag, without = [] }: MemoryFilter,
+  page: PageAsked,
+) {
   let ids = db.kysely
     .selectFrom('memories')
     .select('id')
@@ -177,14 +182,44 @@ export async function listMemories(
   if (without.length > 0) {
     ids = ids.where(sql<boolean>`not (${idIn(db.dialect, sql`${idsParam(without)}`)})`);
   }
+  return ids;
+}
+
+/** A page, newest first. */
+export async function listMemories(
+  db: Handle,
+  owner: number,
+  filter: MemoryFilter,
+  page: PageAsked,
+): Promise<ShownRow[]> {
   // What a page skips is skipped in the index: its rows are not looked at.
   return await db.kysely
     .selectFrom('memories')
     .select(shownColumns)
     .where('owner', '=', owner)
-    .where('id', 'in', ids)
+    .where('id', 'in', idsOfPage(db, owner, filter, page))
     .orderBy('id', 'desc')
     .execute();
+}
+
+/** As `listMemories`, with the offset at which to go on where the page was cut for its bytes. */
+export async function listMemoriesWithinBytes(
+  db: Handle,
+  owner: number,
+  filter: MemoryFilter,
+  page: PageAsked,
+): Promise<{ rows: ShownRow[]; next: number | null }> {
+  const sizes = await db.kysely
+    .selectFrom('memories')
+    .select(bytesOf('content', 'metadata').as('bytes'))
+    .where('owner', '=', owner)
+    .where('id', 'in', idsOfPage(db, owner, filter, page))
+    .orderBy('id', 'desc')
+    .execute();
+  const { rows, next } = cutPage(sizes, page);
+  if (rows.length === 0) return { rows: [], next };
+  const { offset } = page;
+  return { rows: await listMemories(db, owner, filter, { limit: rows.length, offset }), next };
 }
 
 /** How many memories have a tag. */

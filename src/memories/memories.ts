@@ -4,6 +4,7 @@
  * turns and no memory outlives its agent. Another organization's memories are not there.
  */
 import type { Database, Transaction } from '../database/database.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
 import { isId } from '../kernel/ids.ts';
@@ -17,7 +18,7 @@ import {
   findOwner,
   findRemovedOwner,
   type LockedRow,
-  listMemories,
+  listMemoriesWithinBytes,
   lockMemory,
   markRemoved,
   reindexMemory,
@@ -101,20 +102,20 @@ export function createMemories(parts: {
     async list(
       owning: Owning,
       { q, tag }: { q?: string | undefined; tag?: string | undefined },
-      page: { limit: number; offset: number },
+      page: PageAsked,
     ) {
       const { organizationId, agentId } = owning;
       const owner = await findOwner(database.read, organizationId, agentId);
-      if (owner === undefined) return { memories: [], total: 0 };
-      const { rows, total } =
+      if (owner === undefined) return { memories: [], total: 0, next: null };
+      const { rows, total, next } =
         q === undefined
           ? {
-              rows: await listMemories(database.read, owner.id, { tag }, page),
+              ...(await listMemoriesWithinBytes(database.read, owner.id, { tag }, page)),
               total:
                 tag === undefined ? owner.count : await countOfTag(database.read, owner.id, tag),
             }
           : await search(database.read, { owner: owner.id, words: queryWordsOf(q), tag }, page);
-      return { memories: rows.map((row) => shown(agentId, row)), total };
+      return { memories: rows.map((row) => shown(agentId, row)), total, next };
     },
 
     async get(owning: Owning, id: string) {

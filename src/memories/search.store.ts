@@ -1,6 +1,7 @@
 /** The queries of a search: which memories have all of some terms, and what they are. */
 import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely';
 import type { Dialect, Handle } from '../database/database.ts';
+import { bytesOf } from '../database/page-bytes.ts';
 import { type Statement, statement } from '../database/statement.ts';
 import type { MemoriesTable, Tables } from '../database/tables.ts';
 
@@ -58,6 +59,12 @@ interface AmongParams {
 const sizes = statement<AmongParams>()((db, p, dialect) =>
   db.selectFrom('memories').select(['seq', 'id', 'word_count']).where(among(dialect, p)),
 );
+const lengths = statement<AmongParams>()((db, p, dialect) =>
+  db
+    .selectFrom('memories')
+    .select(['seq', bytesOf('content', 'metadata').as('bytes')])
+    .where(among(dialect, p)),
+);
 const ranked = statement<AmongParams>()((db, p, dialect) =>
   db.selectFrom('memories').select(['seq', 'id', 'word_count', 'words']).where(among(dialect, p)),
 );
@@ -75,6 +82,15 @@ export function sizesOf(
   seqs: readonly number[],
 ): Promise<{ seq: number; id: string; word_count: number }[]> {
   return db.all(sizes, { owner, seqs: seqsParam(db, seqs) });
+}
+
+/** How many bytes each takes up where it is shown, in no order. */
+export function bytesOfMemories(
+  db: Handle,
+  owner: number,
+  seqs: readonly number[],
+): Promise<{ seq: number; bytes: number }[]> {
+  return db.all(lengths, { owner, seqs: seqsParam(db, seqs) });
 }
 
 /** What ranks them, in no order. */

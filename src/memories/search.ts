@@ -4,9 +4,16 @@
  * little however many match, and every match is on some page.
  */
 import type { Handle } from '../database/database.ts';
+import { cutPage, type PageAsked } from '../database/page-bytes.ts';
 import type { ShownRow } from './memories.store.ts';
 import { type Ranked, rank } from './relevance.ts';
-import { memoriesBySeq, newestMatches, sizesOf, wordsOfMemories } from './search.store.ts';
+import {
+  bytesOfMemories,
+  memoriesBySeq,
+  newestMatches,
+  sizesOf,
+  wordsOfMemories,
+} from './search.store.ts';
 import { wantedTerms } from './terms.ts';
 
 /** Matches that are ranked, and how many words they may have together. */
@@ -29,19 +36,35 @@ interface Head {
 
 const noneLeftOut: ReadonlySet<string> = new Set();
 
-/** A page of what is found, and how many are found in all. */
+/**
+ * A page of what is found, how many are found in all, and the offset at which to go on where the page
+ * was cut for its bytes.
+ */
 export async function search(
   db: Handle,
   wanted: Wanted,
-  { limit, offset }: { limit: number; offset: number },
-): Promise<{ rows: ShownRow[]; total: number }> {
-  if (wanted.words.length === 0) return { rows: [], total: 0 };
+  { limit, offset }: PageAsked,
+): Promise<{ rows: ShownRow[]; total: number; next: number | null }> {
+  if (wanted.words.length === 0) return { rows: [], total: 0, next: null };
   const terms = wantedTerms(wanted.owner, wanted.words, wanted.tag);
   const { seqs, total } = await newestMatches(db, terms, Math.max(rankedMax, offset + limit));
   const head = await headOf(db, wanted.owner, seqs.slice(0, rankedMax), noneLeftOut);
   const ranked = rank(head.matches, wanted.words).map(({ seq }) => seq);
   const order = [...ranked, ...head.others, ...seqs.slice(rankedMax)];
-  return { rows: await inOrder(db, wanted.owner, order.slice(offset, offset + limit)), total };
+  const asked = order.slice(offset, offset + limit);
+  const bytes = new Map(
+    (await bytesOfMemories(db, wanted.owner, asked)).map((row) => [row.seq, row.bytes]),
+  );
+  const { rows, next } = cutPage(
+    asked.map((seq) => ({ seq, bytes: bytes.get(seq) ?? 0 })),
+    { offset },
+  );
+  const shown = await inOrder(
+    db,
+    wanted.owner,
+    rows.map(({ seq }) => seq),
+  );
+  return { rows: shown, total, next };
 }
 
 /**

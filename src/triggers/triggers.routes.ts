@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
 import { pageParameters, type Query } from '../http/query.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
-import { carries } from '../http/response-headers.ts';
+import { carries, tellNext } from '../http/response-headers.ts';
 import {
   FreeObject,
   Id,
@@ -230,12 +230,17 @@ export function triggerRoutes(
         operationId: 'listAgentTriggers',
         summary: 'List triggers, newest first',
         querystring: Page,
-        response: { 200: Paged(Trigger, 'A page of triggers.'), ...apiRefusals() },
+        response: {
+          200: { ...Paged(Trigger, 'A page of triggers.'), ...carries('X-Next-Offset') },
+          ...apiRefusals(),
+        },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const page = pageParameters(request.query as Query);
-      const { triggers: data, total } = await triggers.list(callerOf(request).organizationId, page);
+      const { organizationId } = callerOf(request);
+      const { triggers: data, total, next } = await triggers.list(organizationId, page);
+      tellNext(reply, next);
       return { data, total, ...page };
     },
   );

@@ -1,6 +1,7 @@
 /** Every query on triggers. */
 import type { Selectable, Updateable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
+import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { statement } from '../database/statement.ts';
 import type { AgentTriggersTable } from '../database/tables.ts';
 
@@ -79,23 +80,31 @@ export function lockTrigger(
   return (tx.dialect === 'sqlite' ? query : query.forUpdate()).executeTakeFirst();
 }
 
-/** A page of triggers, newest first, and how many there are in all. */
+/**
+ * A page of triggers, newest first, how many there are in all, and the offset at which to go on where
+ * the page was cut for its bytes.
+ */
 export async function listTriggers(
   db: Handle,
   organizationId: string,
-  page: { limit: number; offset: number },
-): Promise<{ triggers: TriggerRow[]; total: number }> {
+  page: PageAsked,
+): Promise<{ triggers: TriggerRow[]; total: number; next: number | null }> {
   const query = db.kysely
     .selectFrom('agent_triggers')
     .where('organization_id', '=', organizationId);
-  const triggers = await query
-    .selectAll()
+  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
+  const sizes = await query
+    .select(['id', bytesOf('input', 'mapping').as('bytes')])
     .orderBy('id', 'desc')
     .limit(page.limit)
     .offset(page.offset)
     .execute();
-  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-  return { triggers, total: Number(row?.n ?? 0) };
+  const { rows, next } = cutPage(sizes, page);
+  const total = Number(row?.n ?? 0);
+  if (rows.length === 0) return { triggers: [], total, next };
+  const ids = rows.map(({ id }) => id);
+  const triggers = await query.selectAll().where('id', 'in', ids).orderBy('id', 'desc').execute();
+  return { triggers, total, next };
 }
 
 /** Changes a trigger; undefined when there is none. */

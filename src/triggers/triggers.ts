@@ -208,8 +208,8 @@ export function createTriggers(parts: {
     },
 
     async list(organizationId: string, page: { limit: number; offset: number }) {
-      const { triggers, total } = await listTriggers(database.read, organizationId, page);
-      return { triggers: triggers.map(shown), total };
+      const { triggers, total, next } = await listTriggers(database.read, organizationId, page);
+      return { triggers: triggers.map(shown), total, next };
     },
 
     async get(organizationId: string, id: string) {

@@ -235,15 +235,22 @@ describe.each(await engines())('on $name', (engine) => {
     const aside = await speak(goOn(first, { input: '{"task":"two"}' }), 'aside', false);
     const third = await speak(goOn(first, { input: '{"task":"three"}' }), 'third');
 
-    const shown = async (jobId: string, limit = 100) =>
-      (await world.conversations.dialogue(first.conversation_id, jobId, limit)).map(
-        ({ content, data }) =>
-          data === null ? content : (JSON.parse(data) as DialogueMessage).text,
+    const history = (jobId: string, { limit = 100, bytesMax = 1_000 } = {}) =>
+      world.conversations.dialogue(first.conversation_id, jobId, { limit, bytesMax });
+    const shown = async (jobId: string, bounds = {}) =>
+      (await history(jobId, bounds)).messages.map(({ content, data }) =>
+        data === null ? content : (JSON.parse(data) as DialogueMessage).text,
       );
 
     const all = ['{"task":"one"}', 'first', '{"task":"two"}', '{"task":"three"}', 'third'];
     expect(await shown('another')).toEqual(all);
-    expect(await shown('another', 2)).toEqual(all.slice(-2));
+    expect(await shown('another', { limit: 2 })).toEqual(all.slice(-2));
+    // Of bytes, too, the newest: the last two messages have 15 and about 50.
+    expect(await shown('another', { bytesMax: 75 })).toEqual(all.slice(-2));
+    expect(await shown('another', { bytesMax: 1 })).toEqual(all.slice(-1));
+    expect((await history('another', { bytesMax: 1 })).isCut).toBe(true);
+    expect((await history('another', { limit: 4 })).isCut).toBe(true);
+    expect((await history('another', { limit: 5 })).isCut).toBe(false);
     expect(await shown(third.id)).toEqual(all.slice(0, 3));
     expect(await shown(aside.id)).toEqual([...all.slice(0, 2), ...all.slice(3)]);
     const own = await world.conversations.tokensOfJob(first.conversation_id, third.id);

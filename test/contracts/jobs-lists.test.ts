@@ -409,7 +409,7 @@ describe.each(await engines())('on $name', (engine) => {
       await attempt(job.id, completed());
 
       const none = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
-      const usage = await conversations.tokenUsage(job.conversation_id);
+      const { usage } = await conversations.tokenUsage(job.conversation_id);
       expect(usage).toMatchObject({ conversation_id: job.conversation_id, ...none });
       expect(usage.breakdown.map(({ role }) => role)).toEqual(['user', 'assistant']);
       expect((await jobs.get('default', job.id)).token_stats).toEqual(none);
@@ -436,7 +436,7 @@ describe.each(await engines())('on $name', (engine) => {
         ),
       );
 
-      const usage = await conversations.tokenUsage(one.conversation_id);
+      const { usage } = await conversations.tokenUsage(one.conversation_id);
       const sum = (name: 'prompt_tokens' | 'completion_tokens') =>
         usage.breakdown.reduce((total, entry) => total + (entry[name] ?? 0), 0);
 

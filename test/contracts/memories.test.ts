@@ -134,7 +134,7 @@ describe.each(await engines())('on $name', (engine) => {
     const { id } = await memories.create(ada, { content: 'secret', tag: 'private' });
 
     for (const stranger of [bob, elsewhere]) {
-      const nothing = { memories: [], total: 0 };
+      const nothing = { memories: [], total: 0, next: null };
       await memories.create(stranger, { content: 'public' });
       expect(await memories.list(stranger, { q: 'secret' }, page)).toEqual(nothing);
       expect(await memories.list(stranger, { tag: 'private' }, page)).toEqual(nothing);
@@ -374,8 +374,12 @@ describe.each(await engines())('on $name', (engine) => {
     await agents.remove('default', 'ada');
     await agents.create('default', { id: 'ada' });
 
-    expect(await memories.list(ada, {}, page)).toEqual({ memories: [], total: 0 });
-    expect(await memories.list(ada, { q: 'tea' }, page)).toEqual({ memories: [], total: 0 });
+    expect(await memories.list(ada, {}, page)).toEqual({ memories: [], total: 0, next: null });
+    expect(await memories.list(ada, { q: 'tea' }, page)).toEqual({
+      memories: [],
+      total: 0,
+      next: null,
+    });
     await expect(memories.get(ada, id)).rejects.toMatchObject({ code: 'not_found' });
     await memories.create(ada, { content: 'tea again' });
     await memories.purge();

@@ -274,7 +274,8 @@ describe.each(await engines())('on $name', (engine) => {
         completion_tokens: reported.completion ?? 0,
         unreported,
       });
-      const { breakdown, ...totals } = await world.conversations.tokenUsage(job.conversation_id);
+      const { usage } = await world.conversations.tokenUsage(job.conversation_id);
+      const { breakdown, ...totals } = usage;
       expect(breakdown[1]).toMatchObject({
         prompt_tokens: reported.prompt,
         completion_tokens: reported.completion,

@@ -177,4 +177,26 @@ describe("what is longer than the model's window", () => {
     });
     expect(small.provider.requests.length).toBe(before);
   });
+
+  test('is not even read beyond 4 MiB of earlier messages, and the stream says so', async () => {
+    const { task, follow, get } = await newThinker(small.platform);
+    // Four bytes each.
+    const long = '\u{1F600}'.repeat(65_000);
+    const first = await task(long);
+    const headers = goingOn(first.conversation_id);
+    for (let n = 1; n < 18; n += 1) await task(long, {}, headers);
+    small.provider.script(answering('Short.'));
+
+    const job = await task('Be short', {}, headers);
+
+    expect(job).toMatchObject({ status: 'completed', output: { answer: 'Short.' } });
+    const events = await (await follow(job.job_id)).ended;
+    expect(events.filter(({ event }) => event === 'log').map(({ data }) => data.message)).toContain(
+      'Earlier messages of the conversation were left out: only the newest 16 are looked at',
+    );
+    const messages = await get(`/api/conversations/${first.conversation_id}/messages?limit=500`);
+    expect(messages.body).toHaveLength(16);
+    expect(messages.headers.get('x-next-offset')).toBe('16');
+    expect(messages.headers.get('x-total-count')).toBe('20');
+  });
 });

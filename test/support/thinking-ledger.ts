@@ -211,7 +211,8 @@ async function expectShown(database: Database, { jobs, conversations, messages }
   for (const { id, organization_id } of conversations) {
     const own = said.get(id) ?? [];
     const about = `conversation ${id}`;
-    const { breakdown, conversation_id: _, ...totals } = await shown.tokenUsage(id);
+    const { usage } = await shown.tokenUsage(id);
+    const { breakdown, conversation_id: _, ...totals } = usage;
     expect(
       breakdown.map(({ message_id }) => message_id),
       about,

@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import { api, body, type Schema } from './client.ts';
+import { api, body, pageOf, type Schema } from './client.ts';
 
 /** As many as a page of the API may have: an organization's agents are few. */
 const most = 200;
@@ -7,17 +7,16 @@ const most = 200;
 export const agentsQuery = () =>
   queryOptions({
     queryKey: ['agents'],
-    queryFn: () => body(api.GET('/api/agents', { params: { query: { limit: most } } })),
+    queryFn: () =>
+      pageOf({ limit: most, offset: 0 }, (query) => api.GET('/api/agents', { params: { query } })),
   });
 
 export const agentsPageQuery = (page: number, size: number) =>
   queryOptions({
     queryKey: ['agents', 'page', page],
     queryFn: () =>
-      body(
-        api.GET('/api/agents', {
-          params: { query: { limit: size, offset: (page - 1) * size } },
-        }),
+      pageOf({ limit: size, offset: (page - 1) * size }, (query) =>
+        api.GET('/api/agents', { params: { query } }),
       ),
   });
 

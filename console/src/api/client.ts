@@ -93,6 +93,45 @@ export async function listed<T>(
   return { data, total: Number(answer.response.headers.get('x-total-count') ?? data.length) };
 }
 
+export interface PageAsked {
+  readonly limit: number;
+  readonly offset: number;
+}
+
+/**
+ * The answers that together have all entries of a page: one, unless the platform cut the page because
+ * its entries are large.
+ */
+export async function wholePage<T>(
+  { limit, offset }: PageAsked,
+  ask: (page: PageAsked) => Promise<Answer<T>>,
+): Promise<[Answer<T>, ...Answer<T>[]]> {
+  const first = await ask({ limit, offset });
+  const answers: [Answer<T>, ...Answer<T>[]] = [first];
+  for (let next = nextOffset(first); next !== null && next < offset + limit; ) {
+    const answer = await ask({ limit: offset + limit - next, offset: next });
+    answers.push(answer);
+    next = nextOffset(answer);
+  }
+  return answers;
+}
+
+function nextOffset({ response }: Answer<unknown>): number | null {
+  const next = response.headers.get('x-next-offset');
+  return next === null ? null : Number(next);
+}
+
+/** A page whole, of a list that tells its total in its body. */
+export async function pageOf<T extends { data: unknown[] }>(
+  page: PageAsked,
+  ask: (page: PageAsked) => Promise<Answer<T>>,
+): Promise<T> {
+  const bodies = await Promise.all(
+    (await wholePage(page, ask)).map((answer) => body(Promise.resolve(answer))),
+  );
+  return { ...(bodies[0] as T), data: bodies.flatMap(({ data }) => data) };
+}
+
 /** What went wrong, as a sentence for a person. */
 export function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

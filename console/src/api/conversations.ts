@@ -1,5 +1,5 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, body, listed, type Schema } from './client.ts';
+import { api, body, listed, type Schema, wholePage } from './client.ts';
 import type { operations } from './schema.ts';
 
 export type Message = Schema<'Message'>;
@@ -29,15 +29,14 @@ export const conversationQuery = (id: string) =>
 export const messagesQuery = (id: string, page: number, updatedAt: string) =>
   queryOptions({
     queryKey: ['conversations', id, 'messages', page, updatedAt],
-    queryFn: () =>
-      listed(
-        api.GET('/api/conversations/{id}/messages', {
-          params: {
-            path: { id },
-            query: { limit: messagesPageSize, offset: (page - 1) * messagesPageSize },
-          },
-        }),
-      ),
+    queryFn: async () => {
+      const asked = { limit: messagesPageSize, offset: (page - 1) * messagesPageSize };
+      const answers = await wholePage(asked, (query) =>
+        api.GET('/api/conversations/{id}/messages', { params: { path: { id }, query } }),
+      );
+      const parts = await Promise.all(answers.map((answer) => listed(Promise.resolve(answer))));
+      return { data: parts.flatMap(({ data }) => data), total: parts[0]?.total ?? 0 };
+    },
     placeholderData: keepPreviousData,
   });
 

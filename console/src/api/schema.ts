@@ -505,7 +505,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get the tokens of a conversation, message by message */
+        /**
+         * Get the tokens of a conversation, message by message
+         * @description Of a very long conversation, offset says from which message on.
+         */
         get: operations["getTokenUsage"];
         put?: never;
         post?: never;
@@ -2100,6 +2103,8 @@ export interface components {
         "Retry-After": number;
         /** @description Entries in the whole list, over all pages. */
         "X-Total-Count": number;
+        /** @description Sent where a page ends before its limit because its entries are large: the offset at which to go on. */
+        "X-Next-Offset": number;
         /** @description Path of what was created. */
         Location: string;
         /** @description The wait that was honoured, when the job ended within it. */
@@ -4378,6 +4383,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Next-Offset": components["headers"]["X-Next-Offset"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -5048,6 +5054,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Next-Offset": components["headers"]["X-Next-Offset"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -5934,6 +5941,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Next-Offset": components["headers"]["X-Next-Offset"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -6036,7 +6044,9 @@ export interface operations {
     };
     getTokenUsage: {
         parameters: {
-            query?: never;
+            query?: {
+                offset?: number;
+            };
             header?: never;
             path: {
                 id: string;
@@ -6045,10 +6055,11 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The totals are the sums of the breakdown. */
+            /** @description The totals are the sums of the whole breakdown. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Next-Offset": components["headers"]["X-Next-Offset"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -6162,6 +6173,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Next-Offset": components["headers"]["X-Next-Offset"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];

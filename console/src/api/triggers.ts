@@ -1,5 +1,5 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, body, type Schema } from './client.ts';
+import { api, body, pageOf, type Schema } from './client.ts';
 import { liveMs } from './queries.ts';
 
 export type Trigger = Schema<'AgentTrigger'>;
@@ -12,7 +12,10 @@ const most = 200;
 export const triggersQuery = () =>
   queryOptions({
     queryKey: ['triggers'],
-    queryFn: () => body(api.GET('/api/agent-triggers', { params: { query: { limit: most } } })),
+    queryFn: () =>
+      pageOf({ limit: most, offset: 0 }, (query) =>
+        api.GET('/api/agent-triggers', { params: { query } }),
+      ),
   });
 
 export const triggerQuery = (triggerId: string) =>
