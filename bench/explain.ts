@@ -154,7 +154,12 @@ async function compose(database: Database, dataDir: string): Promise<Platform> {
     log,
   };
   const slices = await composeSlices(parts, systemClock, 'explain');
-  const server = createServer(log, slices.metrics.http);
+  const server = createServer(log, slices.metrics.http, {
+    perAddress: 1,
+    stallMs: 1_000,
+    answerMs: 1_000,
+    unreadBytes: 1,
+  });
   const health = startHealth([], systemClock, log);
   registerRoutes(server, {
     parts,

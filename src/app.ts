@@ -54,7 +54,12 @@ export async function startApp(parts: Parts): Promise<App> {
   const health = startHealth(probesOf(parts, slices, clock), clock, log);
 
   const stopping = new AbortController();
-  const server = createServer(log, metrics.http);
+  const server = createServer(log, metrics.http, {
+    perAddress: config.connectionsPerAddressMax,
+    stallMs: config.responseStallMs,
+    answerMs: config.responseTimeoutMs,
+    unreadBytes: config.unreadAnswersMb * 1024 * 1024,
+  });
   const drain = prepareDrain(server);
   const unmatched = rememberRoutes(server, reservedCategories);
   const source = metricsSource(parts, clock, outgoing.dispatcher, liveOf);

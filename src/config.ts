@@ -273,6 +273,51 @@ export const variables = {
     default: '50',
     read: integer(1, 1_000_000),
   },
+  connectionsPerAddressMax: {
+    name: 'CONNECTIONS_PER_ADDRESS_MAX',
+    about: 'Open connections from one address; behind a proxy all clients have its address.',
+    default: '2000',
+    read: integer(1, 100_000),
+  },
+  responseStallMs: {
+    name: 'RESPONSE_STALL_MS',
+    about: 'A client that takes no byte of its answer for this long is cut.',
+    default: '30000',
+    read: integer(100, 3_600_000),
+  },
+  responseTimeoutMs: {
+    name: 'RESPONSE_TIMEOUT_MS',
+    about:
+      'Time that a client has to take the whole of an answer that is ready; streams have none.',
+    default: '120000',
+    read: integer(100, 3_600_000),
+  },
+  unreadAnswersMb: {
+    name: 'UNREAD_ANSWERS_MB',
+    about:
+      'Answers that clients have not taken yet, in MiB; beyond it the slowest clients are cut.',
+    default: '64',
+    read: integer(1, 65_536),
+  },
+  streamsPerKeyMax: {
+    name: 'STREAMS_PER_KEY_MAX',
+    about: 'Open event streams of one API key in one process.',
+    default: '200',
+    read: integer(1, 100_000),
+  },
+  streamsPerAddressMax: {
+    name: 'STREAMS_PER_ADDRESS_MAX',
+    about: 'Open event streams of one address in one process.',
+    default: '1000',
+    read: integer(1, 100_000),
+  },
+  requestsPerKeyMax: {
+    name: 'REQUESTS_PER_KEY_MAX',
+    about:
+      'Requests of one API key that may be under way at a time in one process, waits included.',
+    default: '2000',
+    read: integer(1, 100_000),
+  },
   retentionDays: {
     name: 'RETENTION_DAYS',
     about: 'Days that ended jobs, their conversations and webhook deliveries are kept.',

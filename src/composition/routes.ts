@@ -6,7 +6,7 @@ import { consoleRoutes } from '../console/console.routes.ts';
 import { createSessions } from '../console/sessions.ts';
 import { conversationRoutes } from '../conversations/conversations.routes.ts';
 import { credentialRoutes } from '../credentials/credentials.routes.ts';
-import { adminHook, apiKeyHook } from '../http/authenticate.ts';
+import { adminHook, apiKeyHook, isStillAdmitted } from '../http/authenticate.ts';
 import { docsRoutes } from '../http/docs.ts';
 import { guarded } from '../http/guarded.ts';
 import { type Health, healthRoutes } from '../http/health.ts';
@@ -14,6 +14,8 @@ import { type MetricsSource, metricsRoutes } from '../http/metrics.ts';
 import { openApiRoutes } from '../http/openapi.ts';
 import type { RateLimiter } from '../http/rate-limit.ts';
 import type { Server } from '../http/server.ts';
+import { createShares } from '../http/shares.ts';
+import { createStreams } from '../http/streams.ts';
 import { executionRoutes } from '../jobs/execution.routes.ts';
 import { jobRoutes } from '../jobs/jobs.routes.ts';
 import { beginning, jobStream } from '../jobs/stream.ts';
@@ -34,7 +36,10 @@ import type { Slices } from './slices.ts';
 
 /** What the routes of a server need beside the slices. */
 interface Surroundings {
-  readonly parts: Pick<Parts, 'adminSecret' | 'config' | 'version' | 'database' | 'consoleFiles'>;
+  readonly parts: Pick<
+    Parts,
+    'adminSecret' | 'config' | 'version' | 'database' | 'consoleFiles' | 'log'
+  >;
   readonly slices: Slices;
   readonly clock: Clock;
   readonly limiter: RateLimiter;
@@ -70,7 +75,9 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
     processAdminRoutes(scope, { listProcesses: slices.living.list });
   });
   webhookTriggerRoutes(target, { triggers, receive, calls, clock, limiter, unmatched });
-  guarded(target, '/api', apiKeyHook(apiKeys.verify, limiter, sessions), unmatched, (scope) => {
+  const requests = createShares(parts.config.requestsPerKeyMax, 'requests of one API key');
+  const keyHook = apiKeyHook(apiKeys.verify, limiter, sessions, requests);
+  guarded(target, '/api', keyHook, unmatched, (scope) => {
     skillRoutes(scope, { skills });
     agentRoutes(scope, { agents });
     memoryRoutes(scope, { memories });
@@ -80,6 +87,13 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
     jobRoutes(scope, {
       jobs,
       stopping,
+      beginStream: createStreams({
+        perKey: parts.config.streamsPerKeyMax,
+        perAddress: parts.config.streamsPerAddressMax,
+        isAdmitted: (request) => isStillAdmitted(request, apiKeys.verify, sessions),
+        stopping,
+        log: parts.log,
+      }),
       originOf: async (organizationId, { job_id, trigger_type }) => ({
         scheduled_job_id:
           trigger_type === 'scheduled'

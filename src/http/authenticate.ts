@@ -8,6 +8,7 @@ import type { Caller } from '../kernel/caller.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import { secretCheck } from '../kernel/same.ts';
 import type { RateDecision, RateLimiter } from './rate-limit.ts';
+import type { Shares } from './shares.ts';
 
 /** The caller of a request that `apiKeyHook` admitted. */
 export function callerOf(request: FastifyRequest): Caller {
@@ -28,11 +29,32 @@ interface SessionSource {
   isAdministrator(request: FastifyRequest): Promise<boolean>;
 }
 
-/** A hook that admits a request with a valid key, or of a session, within its limit. */
+/** Whether a request that `apiKeyHook` admitted would still be: its key or its session is good. */
+export async function isStillAdmitted(
+  request: FastifyRequest,
+  verify: (key: string) => Caller | Promise<Caller>,
+  sessions: Pick<SessionSource, 'credentials'>,
+): Promise<boolean> {
+  const key = request.headers['x-api-key'];
+  try {
+    if (typeof key !== 'string') return (await sessions.credentials(request)) !== null;
+    await verify(key);
+    return true;
+  } catch (error) {
+    if (error instanceof PlatformError && error.status === 401) return false;
+    throw error;
+  }
+}
+
+/**
+ * A hook that admits a request with a valid key, or of a session, within its limit. `requests` bounds
+ * how many of one key are under way.
+ */
 export function apiKeyHook(
   verify: (key: string) => Caller | Promise<Caller>,
   limiter: RateLimiter,
   sessions: Pick<SessionSource, 'credentials'>,
+  requests: Shares,
 ) {
   function admit(
     request: FastifyRequest,
@@ -43,9 +65,11 @@ export function apiKeyHook(
   ) {
     (request as unknown as { caller: Caller }).caller = caller;
     const decision = limiter.hit(limitedAs, perMinute, acceptsWork(request));
-    return decision instanceof Promise
-      ? decision.then((late) => enforce(reply, late))
-      : enforce(reply, decision);
+    const judge = (judged: RateDecision) => {
+      enforce(reply, judged);
+      requests.take(limitedAs, reply);
+    };
+    return decision instanceof Promise ? decision.then(judge) : judge(decision);
   }
 
   async function admitSession(request: FastifyRequest, reply: FastifyReply): Promise<void> {

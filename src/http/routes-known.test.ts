@@ -3,9 +3,11 @@ import { createLogger } from '../kernel/log.ts';
 import { rememberRoutes } from './routes-known.ts';
 import { createServer } from './server.ts';
 
+const limits = { perAddress: 10, stallMs: 1_000, answerMs: 1_000, unreadBytes: 1_000_000 };
+
 /** As `app.ts` has them: literal paths, parameters, and the skills' path under everything. */
 function refusals() {
-  const server = createServer(createLogger('silent'), { answered() {}, refused() {} });
+  const server = createServer(createLogger('silent'), { answered() {}, refused() {} }, limits);
   const refuse = rememberRoutes(server, new Set(['jobs', 'agents', 'skills']));
   const handler = async () => ({});
   server.get('/health', handler);
@@ -75,7 +77,7 @@ describe('an unknown path is 404 not_found', () => {
   });
 
   test('in the same words whatever it was', () => {
-    const server = createServer(createLogger('silent'), { answered() {}, refused() {} });
+    const server = createServer(createLogger('silent'), { answered() {}, refused() {} }, limits);
     const refuse = rememberRoutes(server, new Set(['jobs']));
 
     expect(refuse('GET', '/a').message).toBe(refuse('POST', '/b/c').message);

@@ -1,8 +1,9 @@
 /**
  * The HTTP server before it knows any route: limits on size and time, strict bodies, answers in the
- * specification's shape. Slow and half-open clients are cut; nothing waits for ever.
+ * specification's shape. Clients that are slow to send or to read are cut (connections.ts).
  */
 
+import { createServer as createHttpServer } from 'node:http';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, {
   type FastifyInstance,
@@ -15,6 +16,7 @@ import { newId } from '../kernel/ids.ts';
 import { compileSchema } from '../kernel/json-schema.ts';
 import type { Logger } from '../kernel/log.ts';
 import { bodyBytesMax, parseJsonBody } from './body.ts';
+import { type ConnectionLimits, createConnections } from './connections.ts';
 import {
   answerClientError,
   asPlatformError,
@@ -49,20 +51,33 @@ export interface HttpObserver {
 
 const requestIdPattern = /^[\w.:-]{1,128}$/;
 
-export function createServer(log: Logger, observer: HttpObserver): Server {
+export function createServer(
+  log: Logger,
+  observer: HttpObserver,
+  limits: ConnectionLimits,
+): Server {
   const server = Fastify({
     loggerInstance: log,
     // A logger for each request would cost more than most requests log.
     childLoggerFactory: (logger) => logger,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: bodyBytesMax,
-    requestTimeout: requestTimeoutMs,
-    keepAliveTimeout: keepAliveTimeoutMs,
-    http: {
-      headersTimeout: headersTimeoutMs,
-      connectionsCheckingInterval: 1_000,
-      // Refused below: Node's own refusal has no body.
-      requireHostHeader: false,
+    serverFactory(handler) {
+      const connections = createConnections(handler, limits, log);
+      const http = createHttpServer(
+        {
+          requestTimeout: requestTimeoutMs,
+          headersTimeout: headersTimeoutMs,
+          keepAliveTimeout: keepAliveTimeoutMs,
+          connectionsCheckingInterval: 1_000,
+          // Refused below: Node's own refusal has no body.
+          requireHostHeader: false,
+        },
+        connections.listener,
+      );
+      http.maxConnections = connectionsMax;
+      connections.watch(http);
+      return http;
     },
     routerOptions: { maxParamLength: pathSegmentMax },
     rewriteUrl: (request) => routedUrl(request.url ?? '/'),
@@ -75,7 +90,6 @@ export function createServer(log: Logger, observer: HttpObserver): Server {
     frameworkErrors: (error, request, reply) => void refuse(error, request, reply),
     clientErrorHandler: answerClientError,
   }).withTypeProvider<TypeBoxTypeProvider>();
-  server.server.maxConnections = connectionsMax;
   server.server.on('connect', (_request, socket) => refuseTunnel(socket));
   // An expectation that nobody knows is ignored; Node's own refusal has no body.
   server.server.on('checkExpectation', (request, response) =>

@@ -15,6 +15,7 @@ import { apiRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
 import { Id, Page, Paged, Timestamp, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
+import type { BeginStream } from '../http/streams.ts';
 import { invalid } from '../kernel/errors.ts';
 import { endingN, type JobEvent, type Position } from './feed.ts';
 import { boundedTotalMax, walkedMaxOfSqlite } from './job-lists.store.ts';
@@ -59,8 +60,15 @@ export function jobRoutes(
     jobs,
     originOf,
     openStream,
+    beginStream,
     stopping,
-  }: { jobs: Jobs; originOf: OriginOf; openStream: OpenStream; stopping: AbortSignal },
+  }: {
+    jobs: Jobs;
+    originOf: OriginOf;
+    openStream: OpenStream;
+    beginStream: BeginStream;
+    stopping: AbortSignal;
+  },
 ) {
   /** Unknown jobs are 404 before the request is judged further (docs/decisions/order-of-checks.md). */
   const lookUp = async (request: FastifyRequest) => {
@@ -280,7 +288,8 @@ export function jobRoutes(
         description:
           'Events: status, log, progress, message, and of a job that thinks token (a piece of what ' +
           'the model says), tool_call and tool_result, each with the number of its step. The stream ' +
-          'ends with the job. A client that reconnects with Last-Event-ID goes on where it was.',
+          'ends with the job, and when its key is revoked or expires. A client that reconnects with ' +
+          'Last-Event-ID goes on where it was. 429 when the key or the address has too many open.',
         params: Params,
         headers: Type.Object({ 'last-event-id': Type.Optional(Type.String()) }),
         response: {
@@ -304,7 +313,7 @@ export function jobRoutes(
     async (request, reply) => {
       const { organizationId } = callerOf(request);
       const after = positionOf(request.headers['last-event-id']);
-      const signal = AbortSignal.any([goneSignal(reply), stopping]);
+      const signal = beginStream(request, reply);
       const events = openStream(organizationId, request.params.jobId, after, signal);
       await sendEvents(reply, asServerSent(events));
     },

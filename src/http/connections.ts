@@ -1,0 +1,189 @@
+/**
+ * The connections of a server and the answers that wait on them. Promises that a client which does not
+ * read is cut, that the answers which clients have not read stay within a bound of bytes, that a
+ * connection handles a bounded number of its pipelined requests at a time, and that no address has
+ * more than its share of connections. A request whose handler is at work is never cut.
+ */
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Logger } from '../kernel/log.ts';
+
+export interface ConnectionLimits {
+  /** Open connections of one address. */
+  readonly perAddress: number;
+  /** A client that takes no byte of its answer for this long is cut. */
+  readonly stallMs: number;
+  /** From when an answer is complete, the time that its client has to take all of it. */
+  readonly answerMs: number;
+  /** Bytes of answers that clients have not taken, of all connections together. */
+  readonly unreadBytes: number;
+}
+
+/** Pipelined requests of one connection that are handled at a time; the others wait for them. */
+const atOnceMax = 10;
+/** Pipelined requests that may wait on one connection; a client that sends more is cut. */
+const waitingMax = 1_000;
+const lookEveryMs = 500;
+/** An answer that has waited less than this is not cut, whatever the bound of bytes says. */
+const unreadGraceMs = 1_000;
+const warnEveryMs = 60_000;
+
+interface Connection {
+  readonly socket: Socket;
+  readonly address: string;
+  /** Responses that have not been sent whole, in the order of their requests. */
+  readonly open: ServerResponse[];
+  readonly waiting: [IncomingMessage, ServerResponse][];
+  /** Since when the first of `open` has had bytes that its client did not take. */
+  unreadSince: number | null;
+  /** Since when the first of `open` has been complete. */
+  completeSince: number | null;
+}
+
+type Cut = (connection: Connection, why: string) => void;
+
+/** What `handler` is to be called through. `watch` begins to watch the server that it is given. */
+export function createConnections(
+  handler: RequestListener,
+  limits: ConnectionLimits,
+  log: Logger,
+): { readonly listener: RequestListener; watch(server: Server): void } {
+  const connections = new Map<Socket, Connection>();
+  const byAddress = new Map<string, number>();
+  let warnedAt = Number.NEGATIVE_INFINITY;
+
+  const cut: Cut = ({ socket, address }, why) => {
+    socket.destroy();
+    const now = performance.now();
+    const level = now - warnedAt < warnEveryMs ? 'debug' : 'warn';
+    if (level === 'warn') warnedAt = now;
+    log[level]({ address }, `connection cut: ${why}`);
+  };
+
+  function connect(socket: Socket): void {
+    const address = socket.remoteAddress ?? '';
+    const connection = connectionOf(socket, address);
+    const count = (byAddress.get(address) ?? 0) + 1;
+    byAddress.set(address, count);
+    connections.set(socket, connection);
+    socket.once('close', () => {
+      connections.delete(socket);
+      const left = (byAddress.get(address) ?? 1) - 1;
+      if (left > 0) byAddress.set(address, left);
+      else byAddress.delete(address);
+      abandon(connection);
+    });
+    if (count > limits.perAddress) {
+      cut(connection, `its address has ${limits.perAddress} others (CONNECTIONS_PER_ADDRESS_MAX)`);
+    }
+  }
+
+  function begin(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
+    connection.open.push(response);
+    response.once('close', () => {
+      connection.open.splice(connection.open.indexOf(response), 1);
+      connection.unreadSince = null;
+      connection.completeSince = null;
+      const next = connection.socket.destroyed ? undefined : connection.waiting.shift();
+      if (next !== undefined) begin(connection, ...next);
+    });
+    handler(request, response);
+  }
+
+  function listener(request: IncomingMessage, response: ServerResponse): void {
+    const connection = connections.get(request.socket);
+    if (connection === undefined) {
+      handler(request, response);
+      return;
+    }
+    if (connection.open.length < atOnceMax) {
+      begin(connection, request, response);
+      return;
+    }
+    connection.waiting.push([request, response]);
+    if (connection.waiting.length > waitingMax) {
+      cut(connection, `it sent more than ${waitingMax} requests before their answers`);
+    }
+  }
+
+  return {
+    listener,
+    watch(server) {
+      server.on('connection', connect);
+      // Node restarts this time with every byte that is sent or received.
+      server.setTimeout(limits.stallMs, (socket) => {
+        const connection = connections.get(socket);
+        if (connection === undefined || connection.open.length === 0) socket.destroy();
+        else if (unreadBytesOf(connection) > 0) {
+          cut(connection, `its client took nothing for ${limits.stallMs} ms (RESPONSE_STALL_MS)`);
+        }
+      });
+      const look = setInterval(() => lookAt(connections.values(), limits, cut), lookEveryMs);
+      look.unref();
+      server.once('close', () => clearInterval(look));
+    },
+  };
+}
+
+function connectionOf(socket: Socket, address: string): Connection {
+  return { socket, address, open: [], waiting: [], unreadSince: null, completeSince: null };
+}
+
+/**
+ * Ends what is left of a connection that has closed. Node closes only the response that is being
+ * sent; the handlers of those behind it would wait for ever for their clients to go.
+ */
+function abandon({ open, waiting }: Connection): void {
+  waiting.length = 0;
+  for (const response of [...open]) {
+    response.destroy();
+    if (response.socket === null) response.emit('close');
+  }
+}
+
+/** Bytes that the handlers have given out and the client has not taken. */
+function unreadBytesOf({ socket, open }: Connection): number {
+  const behind = open.filter((response) => response.socket === null);
+  return behind.reduce((sum, response) => sum + response.writableLength, socket.writableLength);
+}
+
+interface Unread {
+  readonly connection: Connection;
+  readonly bytes: number;
+  readonly since: number;
+}
+
+/** Cuts the connections whose clients are too slow, and as many as the bound of bytes asks for. */
+function lookAt(connections: Iterable<Connection>, limits: ConnectionLimits, cut: Cut): void {
+  const now = performance.now();
+  const unread: Unread[] = [];
+  for (const connection of connections) {
+    const [first] = connection.open;
+    if (first === undefined) continue;
+    const bytes = unreadBytesOf(connection);
+    connection.unreadSince = bytes === 0 ? null : (connection.unreadSince ?? now);
+    connection.completeSince = first.writableEnded ? (connection.completeSince ?? now) : null;
+    const { unreadSince: since, completeSince } = connection;
+    if (completeSince !== null && now - completeSince > limits.answerMs) {
+      cut(connection, `its client took too long for an answer (RESPONSE_TIMEOUT_MS)`);
+    } else if (since !== null) unread.push({ connection, bytes, since });
+  }
+  const late = unread.filter(({ since }) => now - since > unreadGraceMs);
+  let excess = unread.reduce((sum, { bytes }) => sum + bytes, 0) - limits.unreadBytes;
+  if (excess <= 0) return;
+  for (const { connection, bytes } of inOrderOfCutting(late)) {
+    cut(connection, 'clients have too many bytes of answers unread (UNREAD_ANSWERS_MB)');
+    excess -= bytes;
+    if (excess <= 0) return;
+  }
+}
+
+/** Of the address that leaves the most unread first, and of that one's the oldest first. */
+function inOrderOfCutting(unread: readonly Unread[]): Unread[] {
+  const sums = new Map<string, number>();
+  for (const { connection, bytes } of unread) {
+    sums.set(connection.address, (sums.get(connection.address) ?? 0) + bytes);
+  }
+  const sumOf = ({ connection }: Unread) => sums.get(connection.address) ?? 0;
+  return unread.toSorted((a, b) => sumOf(b) - sumOf(a) || a.since - b.since);
+}
