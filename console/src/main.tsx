@@ -10,19 +10,6 @@ import { SignedIn } from './shell/SignedIn.tsx';
 import { useSession } from './shell/session.ts';
 import { Toasts } from './ui/Toasts.tsx';
 
-// A platform that was upgraded may have no more what this page was to load: it begins anew, once.
-addEventListener('vite:preloadError', (event) => {
-  const key = 'begun-anew-at';
-  if (Date.now() - Number(sessionStorage.getItem(key)) < 60_000) return;
-  event.preventDefault();
-  sessionStorage.setItem(key, String(Date.now()));
-  // Without a platform there would be no page at all.
-  fetch('/health').then(
-    () => location.reload(),
-    () => {},
-  );
-});
-
 // A page that the browser has kept may be of a session that has ended since.
 addEventListener('pageshow', ({ persisted }) => {
   if (persisted) location.reload();

@@ -6,13 +6,13 @@ import {
   createRootRoute,
   createRoute,
   createRouter,
-  lazyRouteComponent,
   Navigate,
   Outlet,
 } from '@tanstack/react-router';
 import { addressOf } from './api/organization.ts';
 import { Missing, RouteProblem } from './shell/Missing.tsx';
 import { Shell } from './shell/Shell.tsx';
+import { lazyPage } from './ui/lazily.tsx';
 
 /**
  * Reads the words that a page's url may have; what is not known is left out. `dialog` is the one that is
@@ -45,118 +45,120 @@ const overview = createRoute({
   ...within,
   path: '/',
   validateSearch: words('window', 'chart'),
-  component: lazyRouteComponent(() => import('./pages/OverviewPage.tsx'), 'OverviewPage'),
+  component: lazyPage(async () => (await import('./pages/OverviewPage.tsx')).OverviewPage),
 });
 const skills = createRoute({
   ...within,
   path: '/skills',
   validateSearch: words('q'),
-  component: lazyRouteComponent(() => import('./pages/SkillsPage.tsx'), 'SkillsPage'),
+  component: lazyPage(async () => (await import('./pages/SkillsPage.tsx')).SkillsPage),
 });
 const skill = createRoute({
   ...within,
   path: '/skills/$category/$version/$name',
   /** `from` is a job whose input the form begins with. */
   validateSearch: words('tab', 'from'),
-  component: lazyRouteComponent(() => import('./pages/SkillPage.tsx'), 'SkillPage'),
+  component: lazyPage(async () => (await import('./pages/SkillPage.tsx')).SkillPage),
 });
 const jobs = createRoute({
   ...within,
   path: '/jobs',
   validateSearch: words('status', 'agent_id', 'skill', 'trigger_type', 'conversation_id', 'since'),
-  component: lazyRouteComponent(() => import('./pages/JobsPage.tsx'), 'JobsPage'),
+  component: lazyPage(async () => (await import('./pages/JobsPage.tsx')).JobsPage),
 });
 const job = createRoute({
   ...within,
   path: '/jobs/$jobId',
   validateSearch: words('tab'),
-  component: lazyRouteComponent(() => import('./pages/JobPage.tsx'), 'JobPage'),
+  component: lazyPage(async () => (await import('./pages/JobPage.tsx')).JobPage),
 });
 const conversations = createRoute({
   ...within,
   path: '/conversations',
   validateSearch: words('status', 'agent_id', 'user_id', 'trigger_type'),
-  component: lazyRouteComponent(() => import('./pages/ConversationsPage.tsx'), 'ConversationsPage'),
+  component: lazyPage(
+    async () => (await import('./pages/ConversationsPage.tsx')).ConversationsPage,
+  ),
 });
 const conversation = createRoute({
   ...within,
   path: '/conversations/$conversationId',
   validateSearch: words(),
-  component: lazyRouteComponent(() => import('./pages/ConversationPage.tsx'), 'ConversationPage'),
+  component: lazyPage(async () => (await import('./pages/ConversationPage.tsx')).ConversationPage),
 });
 const agents = createRoute({
   ...within,
   path: '/agents',
   validateSearch: words('dialog'),
-  component: lazyRouteComponent(() => import('./pages/AgentsPage.tsx'), 'AgentsPage'),
+  component: lazyPage(async () => (await import('./pages/AgentsPage.tsx')).AgentsPage),
 });
 const agent = createRoute({
   ...within,
   path: '/agents/$agentId',
   /** `q` and `tag` are what its memories are searched for. */
   validateSearch: words('tab', 'q', 'tag'),
-  component: lazyRouteComponent(() => import('./pages/AgentPage.tsx'), 'AgentPage'),
+  component: lazyPage(async () => (await import('./pages/AgentPage.tsx')).AgentPage),
 });
 const memories = createRoute({
   ...within,
   path: '/memories',
   validateSearch: words('agent_id', 'q', 'tag'),
-  component: lazyRouteComponent(() => import('./pages/MemoriesPage.tsx'), 'MemoriesPage'),
+  component: lazyPage(async () => (await import('./pages/MemoriesPage.tsx')).MemoriesPage),
 });
 const schedules = createRoute({
   ...within,
   path: '/schedules',
   validateSearch: words('dialog'),
-  component: lazyRouteComponent(() => import('./pages/SchedulesPage.tsx'), 'SchedulesPage'),
+  component: lazyPage(async () => (await import('./pages/SchedulesPage.tsx')).SchedulesPage),
 });
 const schedule = createRoute({
   ...within,
   path: '/schedules/$scheduleId',
   /** `view` is how its calendar looks, `day` where. */
   validateSearch: words('tab', 'view', 'day'),
-  component: lazyRouteComponent(() => import('./pages/SchedulePage.tsx'), 'SchedulePage'),
+  component: lazyPage(async () => (await import('./pages/SchedulePage.tsx')).SchedulePage),
 });
 const webhooks = createRoute({
   ...within,
   path: '/webhooks',
   validateSearch: words('dialog'),
-  component: lazyRouteComponent(() => import('./pages/WebhooksPage.tsx'), 'WebhooksPage'),
+  component: lazyPage(async () => (await import('./pages/WebhooksPage.tsx')).WebhooksPage),
 });
 const webhook = createRoute({
   ...within,
   path: '/webhooks/$webhookId',
   validateSearch: words('delivery'),
-  component: lazyRouteComponent(() => import('./pages/WebhookPage.tsx'), 'WebhookPage'),
+  component: lazyPage(async () => (await import('./pages/WebhookPage.tsx')).WebhookPage),
 });
 const triggers = createRoute({
   ...within,
   path: '/triggers',
   validateSearch: words('dialog'),
-  component: lazyRouteComponent(() => import('./pages/TriggersPage.tsx'), 'TriggersPage'),
+  component: lazyPage(async () => (await import('./pages/TriggersPage.tsx')).TriggersPage),
 });
 const trigger = createRoute({
   ...within,
   path: '/triggers/$triggerId',
   validateSearch: words(),
-  component: lazyRouteComponent(() => import('./pages/TriggerPage.tsx'), 'TriggerPage'),
+  component: lazyPage(async () => (await import('./pages/TriggerPage.tsx')).TriggerPage),
 });
 const apiKeys = createRoute({
   ...within,
   path: '/api-keys',
   validateSearch: words('q', 'state', 'dialog'),
-  component: lazyRouteComponent(() => import('./pages/ApiKeysPage.tsx'), 'ApiKeysPage'),
+  component: lazyPage(async () => (await import('./pages/ApiKeysPage.tsx')).ApiKeysPage),
 });
 const apiKey = createRoute({
   ...within,
   path: '/api-keys/$keyId',
-  component: lazyRouteComponent(() => import('./pages/ApiKeyPage.tsx'), 'ApiKeyPage'),
+  component: lazyPage(async () => (await import('./pages/ApiKeyPage.tsx')).ApiKeyPage),
 });
 const system = createRoute({
   ...within,
   path: '/system',
   /** Whose usage is listed. */
   validateSearch: words('owner_kind', 'organization_id'),
-  component: lazyRouteComponent(() => import('./pages/SystemPage.tsx'), 'SystemPage'),
+  component: lazyPage(async () => (await import('./pages/SystemPage.tsx')).SystemPage),
 });
 /** Any other address: the menu stays. */
 const elsewhere = createRoute({ ...within, path: '$', component: Missing });

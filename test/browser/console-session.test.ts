@@ -213,6 +213,24 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     await page.getByText(/The platform cannot be reached/).waitFor({ state: 'detached' });
   });
 
+  test('loads the code of a page that could not be loaded once the platform is back', async () => {
+    const { page } = world;
+    expected = /ERR_FAILED/;
+    await world.open('/');
+    const away = /\/(api|admin|health|console\/assets)/;
+    await page.route(away, (route) => route.abort());
+
+    await page.getByRole('link', { name: 'Skills', exact: true }).click();
+    await page.getByText(/could not be loaded; trying again/).waitFor();
+    await page.getByText(/The platform cannot be reached/).waitFor();
+    await page.evaluate('window.isSamePage = true');
+    await page.unroute(away);
+
+    await titled('Skills');
+    await page.getByRole('link', { name: 'Word count' }).waitFor();
+    expect(await page.evaluate('window.isSamePage')).toBe(true);
+  });
+
   test('asks to sign in again when the key is revoked meanwhile', async () => {
     const { page, platform } = world;
     expected = /status of 401/;

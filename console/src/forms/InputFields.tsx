@@ -1,14 +1,11 @@
-import { lazy, Suspense } from 'react';
 import type { JsonSchema } from '../skills/schema.ts';
 import { Choice } from '../ui/Choice.tsx';
 import { TextAreaField } from '../ui/Field.tsx';
-import { Skeleton } from '../ui/Loading.tsx';
+import { lazyPart } from '../ui/lazily.tsx';
 import type { Issues } from './SchemaForm.tsx';
 import type { Input } from './useInput.ts';
 
-const SchemaForm = lazy(() =>
-  import('./SchemaForm.tsx').then(({ SchemaForm: component }) => ({ default: component })),
-);
+const SchemaForm = lazyPart(async () => (await import('./SchemaForm.tsx')).SchemaForm);
 
 const ways = [
   { value: 'form', label: 'Form' },
@@ -34,15 +31,13 @@ export function InputFields({
   if (input.way === 'form') {
     return (
       <div>
-        <Suspense fallback={<Skeleton />}>
-          <SchemaForm
-            key={input.filled}
-            schema={schema}
-            value={input.value}
-            onValue={input.change}
-            issues={issues}
-          />
-        </Suspense>
+        <SchemaForm
+          key={input.filled}
+          schema={schema}
+          value={input.value}
+          onValue={input.change}
+          issues={issues}
+        />
       </div>
     );
   }

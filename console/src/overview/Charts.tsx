@@ -1,13 +1,12 @@
-import { lazy, type ReactNode, Suspense } from 'react';
+import type { ReactNode } from 'react';
 import type { Schema } from '../api/client.ts';
 import type { Series } from '../ui/Chart.tsx';
 import { Choice } from '../ui/Choice.tsx';
+import { lazyPart } from '../ui/lazily.tsx';
 import { Section } from '../ui/Page.tsx';
 import { durationText } from '../ui/Time.tsx';
 
-const Chart = lazy(() =>
-  import('../ui/Chart.tsx').then(({ Chart: component }) => ({ default: component })),
-);
+const Chart = lazyPart(async () => (await import('../ui/Chart.tsx')).Chart, { waiting: null });
 
 const seconds = [
   { value: 'duration', label: 'Duration' },
@@ -109,8 +108,4 @@ function averageOf(buckets: Schema<'Statistics'>['buckets']): number | null {
 }
 
 /** Keeps the place of a chart whose code is under way. */
-const Drawn = ({ children }: { children: ReactNode }) => (
-  <div className="min-h-51">
-    <Suspense fallback={null}>{children}</Suspense>
-  </div>
-);
+const Drawn = ({ children }: { children: ReactNode }) => <div className="min-h-51">{children}</div>;

@@ -12,7 +12,7 @@ export function Missing() {
   );
 }
 
-/** A page that broke, or whose code could not be loaded; the menu still works. */
+/** A page that broke; the menu still works. */
 export function RouteProblem({ error, reset }: { error: unknown; reset: () => void }) {
   return (
     <Page title="Something went wrong">

@@ -1,8 +1,9 @@
 import { Dialog } from '@base-ui/react/dialog';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { Menu as MenuIcon, Search, X } from 'lucide-react';
-import { lazy, Suspense, useEffect, useState } from 'react';
+import { useEffect, useState } from 'react';
 import { IconButton } from '../ui/Button.tsx';
+import { lazyPart } from '../ui/lazily.tsx';
 import { Account } from './Account.tsx';
 import { Connection } from './Connection.tsx';
 import { HealthDot } from './HealthDot.tsx';
@@ -10,8 +11,10 @@ import { Logo } from './Logo.tsx';
 import { placeGroups } from './places.ts';
 import { useIsAdministrator } from './session.ts';
 
-const loadPalette = () => import('./Palette.tsx');
-const Palette = lazy(async () => ({ default: (await loadPalette()).Palette }));
+const Palette = lazyPart(async () => (await import('./Palette.tsx')).Palette, {
+  waiting: null,
+  failed: () => null,
+});
 
 /** The menu, and beside it the page. */
 export function Shell() {
@@ -20,7 +23,7 @@ export function Shell() {
   const path = useRouterState({ select: ({ location }) => location.pathname });
   useEffect(() => {
     // Before it is asked for: whoever opens it types at once.
-    void loadPalette();
+    void Palette.preload();
     function onKey(event: KeyboardEvent) {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
         event.preventDefault();
@@ -91,11 +94,7 @@ export function Shell() {
         <Connection />
         <Outlet />
       </main>
-      {isPaletteOpen && (
-        <Suspense fallback={null}>
-          <Palette onClose={() => setPaletteOpen(false)} />
-        </Suspense>
-      )}
+      {isPaletteOpen && <Palette onClose={() => setPaletteOpen(false)} />}
     </div>
   );
 }
