@@ -66,7 +66,7 @@ export function createDeliveryRecovery(parts: {
   async function endExpired(leasedUntil: number): Promise<void> {
     for (;;) {
       const expired = await findExpired(database.read, leasedUntil, expiredMax);
-      const statuses = await Promise.all(
+      const settled = await Promise.allSettled(
         expired.map((delivery) => {
           const startedAt = delivery.started_at ?? clock.now();
           const attempt = {
@@ -79,7 +79,13 @@ export function createDeliveryRecovery(parts: {
           return settle({ delivery, ending: 'lost', attempt });
         }),
       );
-      const lost = statuses.filter((status) => status !== null).length;
+      // One that cannot be ended is no reason to leave the others, or to stop the start.
+      for (const [i, one] of settled.entries()) {
+        if (one.status === 'fulfilled') continue;
+        const delivery_id = expired[i]?.id;
+        log.error({ err: one.reason, delivery_id }, 'a lost attempt to deliver is not ended');
+      }
+      const lost = settled.filter((one) => one.status === 'fulfilled' && one.value !== null).length;
       if (lost > 0)
         log.warn({ attempts: lost }, 'attempts to deliver were lost with their process');
       if (lost < expiredMax) return;
@@ -113,11 +119,18 @@ export function createDeliveryRecovery(parts: {
 
   return {
     async sweep() {
-      const expired = await findExpired(database.read, clock.now(), 1);
-      if (!isGrace() && expired.length > 0) await endExpired(clock.now());
-      await endLeftovers(database, clock.now(), writer);
-      // While hints enough are waiting, or none can be, reading more would be work for nothing.
-      if (queue.isConnected() && queue.isHungry('webhooks')) await announceDue();
+      const isLeaseOver = (await findExpired(database.read, clock.now(), 1)).length > 0;
+      // Each part for itself: where one fails, the others are as urgent as before.
+      await eachOf([
+        async () => {
+          if (!isGrace() && isLeaseOver) await endExpired(clock.now());
+        },
+        () => endLeftovers(database, clock.now(), writer),
+        async () => {
+          // While hints enough are waiting, or none can be, reading more would be work for nothing.
+          if (queue.isConnected() && queue.isHungry('webhooks')) await announceDue();
+        },
+      ]);
     },
 
     endOrphans: () => endExpired(Number.MAX_SAFE_INTEGER),
@@ -143,4 +156,17 @@ export function createDeliveryRecovery(parts: {
       return total;
     },
   };
+}
+
+/** Does one after the other, whatever becomes of each; then throws the first error that there was. */
+async function eachOf(parts: readonly (() => Promise<void>)[]): Promise<void> {
+  const errors: unknown[] = [];
+  for (const part of parts) {
+    try {
+      await part();
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  if (errors.length > 0) throw errors[0];
 }
