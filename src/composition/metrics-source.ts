@@ -7,6 +7,7 @@ import { countUnended } from '../jobs/job-lists.store.ts';
 import { findOldestDue } from '../jobs/jobs.store.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { type QueueName, queueNames } from '../kernel/queues.ts';
+import { createReading } from '../kernel/reading.ts';
 import { countDeliveries } from '../webhooks/delivery-log.store.ts';
 import type { Dispatcher } from '../webhooks/dispatch.ts';
 import { findOverdue } from '../webhooks/recovery.store.ts';
@@ -21,8 +22,8 @@ export function metricsSource(
 ): MetricsSource {
   const ageOf = (dueAt: number | undefined) =>
     dueAt === undefined ? 0 : Math.max(0, clock.now() - dueAt);
-  return {
-    async waiting() {
+  const source: MetricsSource = {
+    waiting: createReading(clock, async () => {
       const now = clock.now();
       const [skills, scheduled, overdue, lagMs] = await Promise.all([
         findOldestDue(database.read, 'skill-execution', now),
@@ -39,12 +40,12 @@ export function metricsSource(
         webhookBacklog: overdue.n,
         outboxLagMs: lagMs,
       };
-    },
+    }),
     liveProcesses: () => Object.fromEntries(roles.map((role) => [role, liveOf(role)])),
     executorDeaths: () => executors?.stats().deaths ?? 0,
     databaseConnections: () => database.connections(),
     isQueueConnected: () => queue.isConnected(),
-    async jobsByQueue() {
+    jobsByQueue: createReading(clock, async () => {
       const counts = Object.fromEntries(
         queueNames.map((name) => [name, { waiting: 0, active: 0 }]),
       ) as Record<QueueName, { waiting: number; active: number }>;
@@ -58,6 +59,10 @@ export function metricsSource(
         if (status === 'delivering') counts.webhooks.active += n;
       }
       return counts;
-    },
+    }),
   };
+  // So that the first scrape has something to tell, should the database be slow.
+  void source.waiting();
+  void source.jobsByQueue();
+  return source;
 }

@@ -7,14 +7,18 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { type QueueName, queueNames } from '../kernel/queues.ts';
+import type { Reading } from '../kernel/reading.ts';
 import { refusals } from './refusals.ts';
 import type { HttpObserver, Server } from './server.ts';
 
-/** What the gauges show, read at each scrape. */
+/**
+ * What the gauges show, read at each scrape. What the database does not tell at once is told as it was
+ * at the last scrape, or left out.
+ */
 export interface MetricsSource {
-  jobsByQueue(): Promise<Record<QueueName, { waiting: number; active: number }>>;
+  readonly jobsByQueue: Reading<Record<QueueName, { waiting: number; active: number }>>;
   /** How long what is due has waited, and how much of it there is. */
-  waiting(): Promise<{
+  readonly waiting: Reading<{
     oldestDueMs: Record<QueueName, number>;
     /** Deliveries that are due and not under way; 10,000 stands for more, too. */
     webhookBacklog: number;
@@ -30,9 +34,6 @@ export interface MetricsSource {
 
 /** Between two looks at how late the event loop is: often enough, and not felt. */
 const loopResolutionMs = 20;
-
-/** A scrape waits no longer for the database; what it did not tell is left out. */
-const sourceDeadlineMs = 2_000;
 
 const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
@@ -235,10 +236,7 @@ export function createMetrics(self: { version: string; roles: string }) {
 
     /** The text of all families. */
     async render(source: MetricsSource): Promise<string> {
-      const [byQueue, waiting] = await Promise.all([
-        orNull(source.jobsByQueue(), sourceDeadlineMs),
-        orNull(source.waiting(), sourceDeadlineMs),
-      ]);
+      const [byQueue, waiting] = await Promise.all([source.jobsByQueue(), source.waiting()]);
       for (const queue of queueNames) {
         if (byQueue === null) {
           queueDepth.remove({ queue });
@@ -272,19 +270,6 @@ export function createMetrics(self: { version: string; roles: string }) {
       return registry.metrics();
     },
   };
-}
-
-/** What a promise brings, or null when it fails or takes longer. */
-async function orNull<T>(promise: Promise<T>, deadlineMs: number): Promise<T | null> {
-  const late = Promise.withResolvers<null>();
-  const timer = setTimeout(late.resolve, deadlineMs, null);
-  try {
-    return await Promise.race([promise, late.promise]);
-  } catch {
-    return null;
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 export function metricsRoutes(

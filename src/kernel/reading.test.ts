@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+import { manualClock } from '../../test/support/manual-clock.ts';
+import { createReading } from './reading.ts';
+
+/** A reading whose source answers when the test says so. */
+function reading() {
+  const clock = manualClock();
+  const asked: PromiseWithResolvers<number>[] = [];
+  const read = createReading(clock, () => {
+    const one = Promise.withResolvers<number>();
+    asked.push(one);
+    return one.promise;
+  });
+  return { clock, asked, read };
+}
+
+test('a value that is read quickly is told as it is now', async () => {
+  const { asked, read } = reading();
+  const first = read();
+  asked[0]?.resolve(1);
+  const second = first.then(() => {
+    const next = read();
+    asked[1]?.resolve(2);
+    return next;
+  });
+
+  expect([await first, await second]).toEqual([1, 2]);
+});
+
+test('while the source hangs, the last value is told and nothing else is asked', async () => {
+  const { clock, asked, read } = reading();
+  const first = read();
+  asked[0]?.resolve(1);
+  await first;
+
+  const whileItHangs = await Promise.all([read(), read(), read()]);
+  clock.advance(20_000);
+  const later = await read();
+
+  expect([...whileItHangs, later]).toEqual([1, 1, 1, 1]);
+  expect(asked).toHaveLength(2);
+});
+
+test('a value of more than a minute ago is not told, and a read that hangs is given up', async () => {
+  const { clock, asked, read } = reading();
+  const first = read();
+  asked[0]?.resolve(1);
+  await first;
+  await read();
+
+  clock.advance(60_001);
+  const old = await read();
+  const next = read();
+  asked.at(-1)?.resolve(3);
+
+  expect(old).toBeNull();
+  expect(asked).toHaveLength(3);
+  expect(await next).toBe(3);
+});
+
+test('a source that fails is told as unknown at once', async () => {
+  const { asked, read } = reading();
+  const first = read();
+  asked[0]?.resolve(1);
+  await first;
+
+  const failed = read();
+  asked[1]?.reject(new Error('no'));
+
+  expect(await failed).toBeNull();
+});
