@@ -83,9 +83,8 @@ export function startBackground(
       background(dispatchEveryMs, () => outgoing.dispatcher.dispatch()),
       background(sweepEveryMs, () => outgoing.recovery.sweep()),
       background(retentionEveryMs, async () => {
-        // After a long standstill, what is old may not have been read.
-        await outgoing.dispatcher.dispatch();
-        await deleteExpired({ database, clock, writer }, config.retentionDays);
+        const { readTo } = outgoing.dispatcher;
+        await deleteExpired({ database, clock, writer, readTo }, config.retentionDays);
       }),
       background(retentionEveryMs, () =>
         deleteExpiredRuns({ database, clock }, config.retentionDays),

@@ -5,6 +5,7 @@
  */
 import type { Handle, Transaction } from '../database/database.ts';
 import {
+  type Cursor,
   endOfEvents,
   findCursor,
   findEventsAfter,
@@ -17,6 +18,12 @@ import {
 } from './reader.store.ts';
 
 export type OutboxEvent = RecordedEvent;
+export type ReaderCursor = Cursor;
+
+/** How far a reader has come; undefined when it was never started. */
+export function readerCursor(db: Handle, reader: string): Promise<Cursor | undefined> {
+  return findCursor(db, reader);
+}
 
 /** A place in the outbox: what `isAfter` compares events with. */
 export type Place = string;

@@ -1,4 +1,5 @@
 /** The queries that delete what is old. */
+import { type SqlBool, sql } from 'kysely';
 import type { Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
@@ -55,24 +56,41 @@ export async function deleteJobs(tx: Transaction, ids: readonly string[]) {
 const oldestEvents = statement<{ limit: number }>()((db, p) =>
   db.selectFrom('events').select(['seq', 'created_at']).orderBy('seq').limit(p('limit')),
 );
-const removeEventsUpTo = statement<{ seq: number }>()((db, p) =>
-  db
-    .deleteFrom('events')
-    .where('seq', '<=', p('seq'))
-    .where('seq', '<', (eb) =>
-      eb.selectFrom('events').select((max) => max.fn.max('seq').as('seq')),
-    ),
+const removeEventsUpTo = statement<{ seq: number; read_txid: string; read_seq: number }>()(
+  (db, p, dialect) => {
+    const isRead =
+      dialect === 'sqlite'
+        ? sql<SqlBool>`seq <= ${p('read_seq')} and ${p('read_txid')} is not null`
+        : sql<SqlBool>`(txid, seq) <= (${p('read_txid')}::text::xid8, ${p('read_seq')}::bigint)`;
+    return db
+      .deleteFrom('events')
+      .where('seq', '<=', p('seq'))
+      .where('seq', '<', (eb) =>
+        eb.selectFrom('events').select((max) => max.fn.max('seq').as('seq')),
+      )
+      .where(isRead)
+      .returning('seq');
+  },
 );
+/** A place in the outbox. */
+interface Place {
+  readonly txid: string;
+  readonly seq: number;
+}
+
+/** Behind every event. */
+const allRead: Place = { txid: '18446744073709551615', seq: Number.MAX_SAFE_INTEGER };
 
 /**
- * Deletes events of the outbox that are older than `before`, out of the first `limit`; how many of
- * those are. The newest event stays, whatever its age: SQLite numbers the next one after it, and no
+ * Deletes events of the outbox that are older than `before`, out of the first `limit`; how many. What
+ * lies behind `read` stays, because its reader has not read it; null says that there is no reader. The newest event stays, whatever its age: SQLite numbers the next one after it, and no
  * number may come twice, because readers follow by it.
  */
 export async function deleteOldEvents(
   tx: Transaction,
   before: number,
   limit: number,
+  read: Place | null,
 ): Promise<number> {
   // The oldest come first, so the first young one ends the search.
   const events = await tx.all(oldestEvents, { limit });
@@ -81,8 +99,10 @@ export async function deleteOldEvents(
     firstIndex(events, (event) => event.created_at >= before),
   );
   const last = old.at(-1);
-  if (last !== undefined) await tx.all(removeEventsUpTo, { seq: last.seq });
-  return old.length;
+  if (last === undefined) return 0;
+  const { txid, seq } = read ?? allRead;
+  const removed = { seq: last.seq, read_txid: txid, read_seq: seq };
+  return (await tx.all(removeEventsUpTo, removed)).length;
 }
 
 function firstIndex<T>(items: readonly T[], test: (item: T) => boolean): number {

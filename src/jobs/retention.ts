@@ -7,6 +7,7 @@ import { foldConversationCounts, forgetJobs } from '../conversations/record.ts';
 import type { Writer } from '../database/counts.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import { type DeletedBatch, deleteInBatches, foundAndDeleted } from '../database/in-batches.ts';
+import type { ReaderCursor } from '../events/reader.ts';
 import { type Clock, dayMs } from '../kernel/clock.ts';
 import { idFloor } from '../kernel/ids.ts';
 import { deleteOldKeys } from './idempotency.store.ts';
@@ -21,17 +22,24 @@ const rowsMax = 1_000;
 
 /** Deletes what was accepted more than `days` ago and has ended; how many jobs that were. */
 export async function deleteExpired(
-  parts: { database: Database; clock: Clock; writer: Writer },
+  parts: {
+    database: Database;
+    clock: Clock;
+    writer: Writer;
+    /** How far the outbox has been read; null where it has no reader. */
+    readTo(): Promise<ReaderCursor | null>;
+  },
   days: number,
 ): Promise<number> {
-  const { database, clock, writer } = parts;
+  const { database, clock, writer, readTo } = parts;
   const now = clock.now();
   const before = now - days * dayMs;
   const deleted = await deleteInBatches(database, jobsMax, (tx) =>
     deleteBatch(tx, idFloor(before), writer),
   );
+  const read = await readTo();
   await deleteInBatches(database, rowsMax, async (tx) =>
-    foundAndDeleted(await deleteOldEvents(tx, before, rowsMax)),
+    foundAndDeleted(await deleteOldEvents(tx, before, rowsMax, read)),
   );
   await deleteInBatches(database, rowsMax, async (tx) =>
     foundAndDeleted(await deleteOldKeys(tx, now - idempotencyMs, rowsMax)),

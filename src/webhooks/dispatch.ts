@@ -11,7 +11,9 @@ import {
   joinReader,
   type OutboxEvent,
   oldestUnread,
+  type ReaderCursor,
   readEvents,
+  readerCursor,
 } from '../events/reader.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { newId } from '../kernel/ids.ts';
@@ -35,6 +37,8 @@ export interface Dispatcher {
   dispatch(): Promise<void>;
   /** To be called once a webhook became active. */
   wake(): void;
+  /** How far the outbox has been read; null while nobody listens, and all of it may be deleted. */
+  readTo(): Promise<ReaderCursor | null>;
   /** How long the oldest event that is to become deliveries has waited for that, in milliseconds. */
   lagMs(): Promise<number>;
 }
@@ -90,6 +94,11 @@ export function createDispatcher(parts: {
 
     wake() {
       passesToSkip = 0;
+    },
+
+    async readTo() {
+      if (!(await areAnyActive(database.read))) return null;
+      return (await readerCursor(database.read, reader)) ?? null;
     },
 
     async lagMs() {

@@ -1,11 +1,13 @@
 /** Retention: what is deleted after RETENTION_DAYS, and what never is. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
+import { joinReader, readEvents, readerCursor } from '../../src/events/reader.ts';
 import { deleteExpired } from '../../src/jobs/retention.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 import { manualClock } from '../support/manual-clock.ts';
+import { untilReadable } from '../support/outbox.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const day = 24 * 60 * 60 * 1000;
@@ -29,8 +31,9 @@ async function someoneWaits({ database }: JobsWorld): Promise<boolean> {
 describe.each(await engines())('on $name', (engine) => {
   // Jobs are found by their ids, which tell the real time: the clock begins there.
   const present = () => jobsWorld(engine, { clock: manualClock(new Date().toISOString()) });
-  const expire = (world: JobsWorld, days = 30) =>
-    deleteExpired({ ...world, writer: 'first' }, days);
+  type Readers = Partial<Pick<Parameters<typeof deleteExpired>[0], 'readTo'>>;
+  const expire = (world: JobsWorld & Readers, days = 30) =>
+    deleteExpired({ readTo: async () => null, ...world, writer: 'first' }, days);
   const idsOf = async ({ database }: JobsWorld, table: 'jobs' | 'conversations') => {
     const rows = await database.read.kysely.selectFrom(table).select('id').orderBy('id').execute();
     return rows.map(({ id }) => id);
@@ -161,6 +164,25 @@ describe.each(await engines())('on $name', (engine) => {
     clock.advance(31 * day);
     await expire(world);
     expect(await sizes()).toEqual({ keys: 0, events: 1 });
+  });
+
+  test('keeps events that a reader has not read, however old they are', async () => {
+    const world = await present();
+    const { submit, clock, database, events } = world;
+    await database.write((tx) => joinReader(tx, 'a reader', async () => true));
+    const readTo = async () => (await readerCursor(database.read, 'a reader')) ?? null;
+    await submit();
+    await submit();
+    clock.advance(31 * day);
+
+    await expire({ ...world, readTo });
+    const unread = (await events()).length;
+    await untilReadable(database);
+    await database.write((tx) => readEvents(tx, 'a reader', 1, async () => 1));
+    await expire({ ...world, readTo });
+
+    expect(unread).toBe(2);
+    expect(await events()).toHaveLength(1);
   });
 
   test('never gives the number of a deleted event to a new one', async () => {

@@ -317,7 +317,7 @@ describe('a continued conversation', () => {
     const now = Date.parse(second.created_at) + days * 86_400_000;
     const clock = { ...systemClock, now: () => now };
 
-    await deleteExpired({ database, clock, writer: 'embedded' }, days);
+    await deleteExpired({ database, clock, writer: 'embedded', readTo: async () => null }, days);
 
     expect((await get(`/api/jobs/${first.job_id}`)).status).toBe(404);
     expect((await get(`/api/jobs/${first.job_id}/steps`)).status).toBe(404);
