@@ -16,6 +16,7 @@ import { lazily } from '../kernel/lazy.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import type { AssistantMessage, ToolCall, ToolMessage, Usage } from '../models/model.ts';
 import type { Reservations, UsageOwner } from '../usage/reservations.ts';
+import { createStepJournal, type StepJournal } from './journal-steps.ts';
 import { createLeftovers, type EndLeftovers } from './leftovers.ts';
 import {
   nothingRecorded,
@@ -96,7 +97,7 @@ export class LeaseLostError extends Error {
   }
 }
 
-export interface Journal {
+export interface Journal extends StepJournal {
   /**
    * What is on record of a generation: what earlier claims did, and this one where it is asked again
    * (an answer was corrected, a tool began again). `model` is the one that goes on.
@@ -189,6 +190,8 @@ export function createJournals(parts: {
     });
 
     return {
+      ...createStepJournal({ job, clock, write: (unit) => write(job, unit), numbers }),
+
       async recorded(generation, model) {
         const isNew = job.epoch === 1 && !opened.has(generation);
         opened.add(generation);

@@ -20,6 +20,7 @@ interface Ended {
   error: string | null;
   message_id: string | null;
   memory: string | null;
+  result: string | null;
   prompt_tokens: number | null;
   completion_tokens: number | null;
   estimated: number;
@@ -34,6 +35,7 @@ const end = statement<Ended>()((db, p) =>
       error: p('error'),
       message_id: p('message_id'),
       memory: p('memory'),
+      result: p('result'),
       prompt_tokens: p('prompt_tokens'),
       completion_tokens: p('completion_tokens'),
       reserved: 0,
@@ -88,6 +90,25 @@ export function listStepsOfGeneration(
   generation: string,
 ): Promise<StepRow[]> {
   return db.all(ofGeneration, { job_id: jobId, generation });
+}
+
+const ofKey = statement<{ job_id: string; generation: string }>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .selectAll()
+    .where('job_id', '=', p('job_id'))
+    .where('generation', '=', p('generation'))
+    .orderBy('n')
+    .limit(1),
+);
+
+/** The step of that key, if it was ever begun. */
+export function findStepByKey(
+  db: Handle,
+  jobId: string,
+  key: string,
+): Promise<StepRow | undefined> {
+  return db.first(ofKey, { job_id: jobId, generation: key });
 }
 
 const last = statement<{ job_id: string }>()((db, p) =>

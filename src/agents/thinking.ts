@@ -13,7 +13,7 @@ import { createCalls, type Generation, type ThinkingReport } from './calls.ts';
 import { asHistory, tokensOfText } from './dialogue.ts';
 import { createEstimates } from './estimates.ts';
 import { type Asked, generationOf, type ReadRequest, readAsked } from './generate-request.ts';
-import type { Journals } from './journal.ts';
+import type { Journal } from './journal.ts';
 import { LoopError, runLoop } from './loop.ts';
 import type { CallCost, PlannedTool, RecordedGeneration } from './recorded.ts';
 import { callLimits, createRunBounds } from './run-bounds.ts';
@@ -40,6 +40,8 @@ export interface ThinkingLimits {
 /** What thinking needs of the run around it. */
 export interface RunSurroundings extends Omit<ToolSurroundings, 'readFile'> {
   readonly job: ThinkingJob;
+  /** Of the same claim, shared with all else that the run does. */
+  readonly journal: Journal;
   say(report: ThinkingReport): void;
   /** Lets another run go on while this one waits for a model, until the function is called. */
   lend(): () => void;
@@ -65,7 +67,6 @@ export function createThinking(parts: {
   agents: { find(organizationId: string, id: string): Promise<AgentRow> };
   skills: Pick<SkillRegistry, 'list'>;
   conversations: Pick<Conversations, 'dialogue'>;
-  journals: Pick<Journals, 'open'>;
   models: Models;
   /** What a key may use; undefined when it is no longer valid. */
   scopesOf(apiKeyId: string): Promise<readonly string[] | undefined>;
@@ -79,7 +80,7 @@ export function createThinking(parts: {
   defaultModel: string | null;
   limits: ThinkingLimits;
 }): Thinking {
-  const { agents, skills, conversations, journals, models, scopesOf, readFile } = parts;
+  const { agents, skills, conversations, models, scopesOf, readFile } = parts;
   const { defaultModel, limits } = parts;
 
   async function agentOf({ organization_id, agent_id }: ThinkingJob) {
@@ -114,8 +115,7 @@ export function createThinking(parts: {
   const estimates = createEstimates();
 
   return (surroundings) => {
-    const { job, say } = surroundings;
-    const journal = journals.open(job);
+    const { job, journal, say } = surroundings;
     const underWay = new Set<Promise<unknown>>();
     const state = {
       hasThought: false,

@@ -180,6 +180,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     skills,
     reports,
     startMemory: createRunMemories(database, clock),
+    journals,
     thinking,
     lend: createLending(workers, config.modelWaitsMax),
     clock,

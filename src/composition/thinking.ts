@@ -69,7 +69,6 @@ export function composeThinking(parts: {
     agents: parts.agents,
     skills,
     conversations,
-    journals,
     models: observed(models, clock, (call) => parts.metrics.modelCalled(call)),
     scopesOf: async (apiKeyId) => (await apiKeys.callerById(apiKeyId))?.scopes,
     async readFile(skill, path, offset) {

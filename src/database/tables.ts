@@ -200,7 +200,8 @@ export interface MessagesTable {
   created_at: number;
 }
 
-export type StepKind = 'model' | 'tool';
+/** A call of a model, a tool that it called, a skill that the code of a run called. */
+export type StepKind = 'model' | 'tool' | 'skill';
 export type StepStatus = 'active' | 'completed' | 'failed' | 'interrupted';
 
 /**
@@ -213,7 +214,7 @@ export interface JobStepsTable {
   n: number;
   /** The claim that began it. */
   epoch: number;
-  /** Which `generate` of the run it belongs to: the same in every attempt. */
+  /** Which `generate` of the run it belongs to, or the key of a step of the run's own code: the same in every attempt. */
   generation: string;
   /** Counts from 1 inside the generation; a tool has the turn of the call that asked for it. */
   turn: number;
@@ -227,8 +228,10 @@ export interface JobStepsTable {
   error: string | null;
   /** The message in which it resulted, null while there is none. */
   message_id: string | null;
-  /** JSON: what the tool did to the agent's memory, null where that is nothing. */
+  /** JSON: what the tool or the skill did to the agent's memory, null where that is nothing. */
   memory: string | null;
+  /** JSON `{output, said}` of a step of the run's own code; null while there is none, and of other kinds. */
+  result: string | null;
   /** Null for a tool, while active, and where the provider did not report it. */
   prompt_tokens: number | null;
   completion_tokens: number | null;

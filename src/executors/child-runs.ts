@@ -5,15 +5,25 @@
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { createHash } from 'node:crypto';
 import type { Validate } from '../kernel/json-schema.ts';
 import { refusal } from '../kernel/refusal.ts';
+import { canonicalJson } from '../kernel/text.ts';
 import type { SkillDefinition } from '../skills/definition.ts';
 import { describeFailure, type Failure, plainFailure } from './failure.ts';
 import { PROGRESS_MS } from './limits.ts';
 import type { Outbox } from './lines.ts';
 import { readOutput } from './output.ts';
 import type { ContextTuple, Refusal } from './protocol.ts';
-import { abortRun, ask, type Bridge, createContext, type Run } from './run-context.ts';
+import {
+  abortRun,
+  ask,
+  askJson,
+  type Bridge,
+  createContext,
+  type Part,
+  type Run,
+} from './run-context.ts';
 
 /** A skill as the child runs it. */
 export interface Runnable {
@@ -44,18 +54,21 @@ export function createChildRuns(skills: ReadonlyMap<string, Runnable>, outbox: O
       outbox.push(JSON.stringify(['log', run.id, at, message, fieldsJson]));
     },
     sayProgress: progress.report,
-    sayMessage(run, role, content) {
+    sayMessage(run, role, content, step) {
       progress.flush(run);
-      outbox.push(JSON.stringify(['message', run.id, role, content]));
+      outbox.push(JSON.stringify(['message', run.id, role, content, step]));
     },
-    sayAsk: (run, askId, kind, payloadJson) =>
-      outbox.push(`["ask",${run.id},${askId},${JSON.stringify(kind)},${payloadJson}]`),
+    sayAsk: (run, askId, kind, payloadJson, step) =>
+      outbox.push(`["ask",${run.id},${askId},${JSON.stringify(kind)},${payloadJson},${step}]`),
     call,
   };
 
   function execute(run: Run, skill: Runnable, input: unknown): void {
     try {
-      const result = skill.run(input, createContext(run, bridge, 0));
+      const result = skill.run(
+        input,
+        createContext(run, bridge, { depth: 0, step: null, calls: new Map() }),
+      );
       if (typeof (result as PromiseLike<unknown> | undefined)?.then !== 'function') {
         finish(run, skill, result);
         return;
@@ -94,7 +107,8 @@ export function createChildRuns(skills: ReadonlyMap<string, Runnable>, outbox: O
     progress.flush(run);
   }
 
-  async function call(run: Run, name: string, input: unknown, depth: number): Promise<unknown> {
+  /** A call is a step of the run: what it gave is on record before it resolves. */
+  async function call(run: Run, caller: Part, name: string, input: unknown): Promise<unknown> {
     const skill = skills.get(name);
     if (skill === undefined) throw refusal(`there is no skill ${name}`);
     const json = JSON.stringify(input) ?? 'null';
@@ -104,15 +118,30 @@ export function createChildRuns(skills: ReadonlyMap<string, Runnable>, outbox: O
       const list = issues.map(({ field, issue }) => `${field} ${issue}`).join('; ');
       throw refusal(`the input of ${name} breaks its schema: ${list}`);
     }
-    const isAllowed = await ask(run, bridge, 'may-call', name);
-    if (isAllowed !== true) throw refusal(`this run may not call ${name}`);
+    const digest = digestOf(copy);
+    const wanted = { kind: 'skill', name, digest, nth: countCall(caller, `${name} ${digest}`) };
+    const answer = await ask(run, bridge, 'begin-step', wanted, caller.step);
+    const begun = answer as { step: number } | { output: unknown };
+    if ('output' in begun) return begun.output;
     if (run.isOver) throw new Error('this run has ended');
-    const output = readOutput(
-      await skill.run(copy, createContext(run, bridge, depth)),
-      skill.validateOutput,
-    );
-    if ('failure' in output) throw refusal(`${name} failed: ${output.failure.message}`);
-    return JSON.parse(output.json);
+    const { step } = begun;
+    try {
+      const part = { depth: caller.depth + 1, step, calls: new Map() };
+      const value = await skill.run(copy, createContext(run, bridge, part));
+      const output = readOutput(value, skill.validateOutput);
+      if ('failure' in output) throw refusal(`${name} failed: ${output.failure.message}`);
+      await endStep(run, step, `"output":${output.json}`);
+      return JSON.parse(output.json);
+    } catch (error) {
+      const { code, message } = describeFailure(error);
+      // What the call failed with counts, also where that can no longer be recorded.
+      await endStep(run, step, `"error":${JSON.stringify({ code, message })}`).catch(() => {});
+      throw error;
+    }
+  }
+
+  function endStep(run: Run, step: number, ending: string): Promise<unknown> {
+    return askJson(run, bridge, 'end-step', `{"step":${step},${ending}}`, step);
   }
 
   return {
@@ -127,8 +156,6 @@ export function createChildRuns(skills: ReadonlyMap<string, Runnable>, outbox: O
         logLines: 0,
         messages: 0,
         asks: undefined,
-        memory: undefined,
-        generate: undefined,
       };
       inFlight.set(id, run);
       const skill = skills.get(name);
@@ -154,6 +181,18 @@ export function createChildRuns(skills: ReadonlyMap<string, Runnable>, outbox: O
     current: () => scope.getStore(),
     fail,
   };
+}
+
+/** The how manieth call of this kind it is within its caller. */
+function countCall({ calls }: Part, call: string): number {
+  const nth = (calls.get(call) ?? 0) + 1;
+  calls.set(call, nth);
+  return nth;
+}
+
+/** Equal for inputs that say the same, in whatever order their fields are. */
+function digestOf(input: unknown): string {
+  return createHash('sha256').update(canonicalJson(input)).digest('base64url').slice(0, 22);
 }
 
 function takeAsk(run: Run | undefined, askId: number): PromiseWithResolvers<unknown> | undefined {

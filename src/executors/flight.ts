@@ -99,9 +99,10 @@ export function readReport(flight: Flight, said: Said, now: number): RunReport |
       return { type: 'progress', fraction, note: cleanText(note.slice(0, NOTE_CHARS_MAX)) };
     }
     case 'message': {
-      const [, , role, content] = said;
+      const [, , role, content, step] = said;
       if (++flight.messages > MESSAGES_MAX) return undefined;
-      return { type: 'message', role, content: cleanText(content.slice(0, MESSAGE_BYTES_MAX)) };
+      const message = cleanText(content.slice(0, MESSAGE_BYTES_MAX));
+      return { type: 'message', role, content: message, ...(step === null ? {} : { step }) };
     }
   }
 }

@@ -69,7 +69,12 @@ export function createHearing(parts: {
         return undefined;
       case 'ask':
         if (!countAsk(flight)) return 'more questions than a run may ask at once';
-        void answer(flight, { id: message[2], kind: message[3], payload: message[4] });
+        void answer(flight, {
+          id: message[2],
+          kind: message[3],
+          payload: message[4],
+          step: message[5],
+        });
         return undefined;
       default:
         takeReport(flight, message);

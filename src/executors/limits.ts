@@ -30,6 +30,8 @@ export const ERROR_CHARS_MAX = 4_096;
 export const ASKS_MAX = 1_000;
 /** UTF-8 bytes of a question's payload, and of its answer, as JSON text. */
 export const ASK_BYTES_MAX = 1_048_576;
+/** Bytes of the JSON around an output that is part of a question or an answer. */
+export const ENVELOPE_BYTES = 1_024;
 /** Skills that call skills: levels below the run itself. */
 export const CALL_DEPTH_MAX = 8;
 

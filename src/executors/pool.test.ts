@@ -139,22 +139,71 @@ describe('a run', () => {
 describe('a called skill', () => {
   const call = { skill: 'good/v1.0/strict', input: { value: { words: 1 } } };
 
-  test('runs inside the run, once the platform allows it', async () => {
+  const steps = (asked: unknown[], answer: unknown = { step: 7 }): Partial<RunHandlers> => ({
+    async onAsk(kind, payload, _signal, step) {
+      asked.push([kind, payload, step]);
+      return kind === 'begin-step' ? answer : true;
+    },
+  });
+  const wanted = { kind: 'skill', name: 'good/v1.0/strict', digest: expect.any(String), nth: 1 };
+
+  test('runs inside the run, as a step that is begun before and ended with what it gave', async () => {
     const asked: unknown[] = [];
-    const output = await outputOf('good/calls', call, {
-      async onAsk(kind, payload) {
-        asked.push([kind, payload]);
-        return true;
-      },
-    });
+    const output = await outputOf('good/calls', call, steps(asked));
     expect(output).toEqual({ called: { words: 1 } });
-    expect(asked).toEqual([['may-call', 'good/v1.0/strict']]);
+    expect(asked).toEqual([
+      ['begin-step', wanted, null],
+      ['end-step', { step: 7, output: { words: 1 } }, 7],
+    ]);
+  });
+
+  test('that is on record does not run again', async () => {
+    const asked: unknown[] = [];
+    const output = await outputOf('good/calls', call, steps(asked, { output: { words: 2 } }));
+    expect(output).toEqual({ called: { words: 2 } });
+    expect(asked).toEqual([['begin-step', wanted, null]]);
+  });
+
+  test('that fails ends its step with the error', async () => {
+    const asked: unknown[] = [];
+    const failing = { skill: 'good/v1.0/throws', input: { what: 'final' } };
+    expect(await run('good/calls', failing, steps(asked))).toEqual(
+      failed('^no key$', false, 'missing_credentials'),
+    );
+    expect(asked.at(-1)).toEqual([
+      'end-step',
+      { step: 7, error: { code: 'missing_credentials', message: 'no key' } },
+      7,
+    ]);
+  });
+
+  test('is known by its skill, its input in any order of fields, and its number among equal ones', async () => {
+    const asked: unknown[] = [];
+    const inputs = [{ a: 1, b: 2 }, { b: 2, a: 1 }, { a: 2 }];
+    await outputOf('good/calls-each', { skill: 'good/v1.0/echo', inputs }, steps(asked));
+    const begun = asked.flatMap((one) => {
+      const [kind, payload] = one as [string, { digest: string; nth: number }];
+      return kind === 'begin-step' ? [payload] : [];
+    });
+    expect(begun.map(({ nth }) => nth)).toEqual([1, 2, 1]);
+    expect(new Set(begun.map(({ digest }) => digest)).size).toBe(2);
+  });
+
+  test('speaks and asks as its step', async () => {
+    const asked: unknown[] = [];
+    const reports: RunReport[] = [];
+    const speaks = { skill: 'good/v1.0/reports', input: { text: 'hi' } };
+    const onReport = (report: RunReport) => void reports.push(report);
+    await run('good/calls', speaks, { ...steps(asked), onReport });
+    expect(reports.filter(({ type }) => type === 'message')).toEqual([
+      { type: 'message', role: 'assistant', content: 'hi', step: 7 },
+    ]);
+    const inner = { skill: 'good/v1.0/calls', input: call };
+    await run('good/calls', inner, steps(asked));
+    expect(asked).toContainEqual(['begin-step', wanted, 7]);
   });
 
   test('that the platform does not allow is not run', async () => {
-    expect(await run('good/calls', call, { onAsk: async () => false })).toEqual(
-      failed('^this run may not call good/v1.0/strict$'),
-    );
     const onAsk = () => Promise.reject(Object.assign(new Error('no scope'), { retryable: false }));
     expect(await run('good/calls', call, { onAsk })).toEqual(failed('^no scope$'));
   });
@@ -172,9 +221,10 @@ describe('a called skill', () => {
 
   test('may call on, eight levels deep', async () => {
     let calls = 0;
-    const onAsk = async () => {
+    const onAsk: RunHandlers['onAsk'] = async (kind) => {
+      if (kind !== 'begin-step') return true;
       calls += 1;
-      return true;
+      return { step: calls };
     };
     expect(await run('good/calls-itself', {}, { onAsk })).toEqual(
       failed('^skills may call skills 8 levels deep$', true),
@@ -233,10 +283,11 @@ describe('what a run asks', () => {
   test('is left alone while it runs, and is answered', async () => {
     let signal: AbortSignal | undefined;
     const output = await outputOf('good/calls', call, {
-      async onAsk(_kind, _payload, given) {
+      async onAsk(kind, _payload, given) {
         signal = given;
         await new Promise(setImmediate);
-        return !given.aborted;
+        if (given.aborted) throw new Error('stopped');
+        return kind === 'begin-step' ? { step: 1 } : true;
       },
     });
 

@@ -7,8 +7,8 @@ describe('a line of a child', () => {
     '[]',
     '[["done",1,{"a":[1]}],["pong",3,0]]',
     '[["fail",1,"output_invalid","no",false,null]]',
-    '[["log",1,0,"text","{}"],["progress",1,0.5,null],["message",1,"tool","text"]]',
-    '[["ask",1,2,"may-call","a/v1.0/b"],["stray",null,"text"],["dropped",5]]',
+    '[["log",1,0,"text","{}"],["progress",1,0.5,null],["message",1,"tool","text",null]]',
+    '[["ask",1,2,"remember",{},null],["ask",1,2,"end-step",{},3],["stray",null,"text"],["dropped",5]]',
   ])('%s is understood', (line) => {
     expect(readChildLine(line)).toEqual(JSON.parse(line));
   });
@@ -29,7 +29,10 @@ describe('a line of a child', () => {
     '[["fail",1,"worker_lost","no",false,null]]',
     '[["fail",1,"output_invalid",5,false,null]]',
     '[["progress",1,2,null]]',
-    '[["message",1,"root","text"]]',
+    '[["message",1,"root","text",null]]',
+    '[["message",1,"tool","text"]]',
+    '[["ask",1,2,"remember",{}]]',
+    '[["ask",1,2,"remember",{},-1]]',
     '[["skill",null]]',
     '[["pong",1e999,0]]',
     '[["done",1,0]] trailing',

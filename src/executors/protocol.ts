@@ -57,8 +57,9 @@ export type ChildMessage =
     ]
   | ['log', run: number, at: number, message: string, fieldsJson: string | null]
   | ['progress', run: number, fraction: number, note: string | null]
-  | ['message', run: number, role: MessageRole, content: string]
-  | ['ask', run: number, ask: number, kind: string, payload: unknown]
+  /** `step` is the number of the step in which it was said or asked, null for the run itself. */
+  | ['message', run: number, role: MessageRole, content: string, step: number | null]
+  | ['ask', run: number, ask: number, kind: string, payload: unknown, step: number | null]
   | ['stray', skill: string | null, text: string]
   | ['dropped', bytes: number];
 
@@ -91,12 +92,17 @@ const shapes: ReadonlyMap<unknown, Shape> = new Map<ChildMessage[0], Shape>([
   [
     'message',
     (m) =>
-      m.length === 4 &&
+      m.length === 5 &&
       isCount(m[1]) &&
       messageRoles.includes(m[2] as MessageRole) &&
-      isString(m[3]),
+      isString(m[3]) &&
+      isCountOrNull(m[4]),
   ],
-  ['ask', (m) => m.length === 5 && isCount(m[1]) && isCount(m[2]) && isString(m[3])],
+  [
+    'ask',
+    (m) =>
+      m.length === 6 && isCount(m[1]) && isCount(m[2]) && isString(m[3]) && isCountOrNull(m[5]),
+  ],
   ['stray', (m) => m.length === 3 && isStringOrNull(m[1]) && isString(m[2])],
   ['dropped', (m) => m.length === 2 && isCount(m[1])],
 ]);
@@ -143,6 +149,10 @@ function isStringOrNull(value: unknown): value is string | null {
 
 function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function isCountOrNull(value: unknown): value is number | null {
+  return value === null || isCount(value);
 }
 
 function isFraction(value: unknown): value is number {

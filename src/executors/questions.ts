@@ -4,21 +4,22 @@
  */
 import { refusal } from '../kernel/refusal.ts';
 import type { Flight } from './flight.ts';
-import { ASK_BYTES_MAX, ERROR_CHARS_MAX } from './limits.ts';
+import { ASK_BYTES_MAX, ENVELOPE_BYTES, ERROR_CHARS_MAX } from './limits.ts';
 import type { ParentMessage, Refusal } from './protocol.ts';
 
 /** The message for the child, as JSON text. Never rejects. */
 export async function answerQuestion(
   flight: Flight,
-  question: { id: number; kind: string; payload: unknown },
+  question: { id: number; kind: string; payload: unknown; step: number | null },
 ): Promise<string> {
   flight.asking ??= new AbortController();
   const { signal } = flight.asking;
   if (flight.ending !== undefined) flight.asking.abort();
   try {
-    const value = await flight.order.handlers.onAsk(question.kind, question.payload, signal);
+    const { kind, payload, step } = question;
+    const value = await flight.order.handlers.onAsk(kind, payload, signal, step);
     const json = JSON.stringify(value) ?? 'null';
-    if (Buffer.byteLength(json) > ASK_BYTES_MAX) {
+    if (Buffer.byteLength(json) > ASK_BYTES_MAX + ENVELOPE_BYTES) {
       throw refusal(`the answer is larger than ${ASK_BYTES_MAX / 1024} KiB`);
     }
     return `["answer",${flight.id},${question.id},${json}]`;

@@ -32,23 +32,34 @@ export interface Run {
   logLines: number;
   messages: number;
   asks: Map<number, PromiseWithResolvers<unknown>> | undefined;
-  /** Made when it is first wanted. */
-  memory: SkillMemory | undefined;
-  generate: SkillContext['generate'] | undefined;
+}
+
+/** A part of a run: the run itself, or a skill that it calls. */
+export interface Part {
+  /** 0 for the run itself; a called skill is one deeper than its caller. */
+  readonly depth: number;
+  /** The number of the step that the call is, null for the run itself. */
+  readonly step: number | null;
+  /** How often each call was made, by skill and input. */
+  readonly calls: Map<string, number>;
 }
 
 /** What a context needs of the child. Every `say…` puts a message into the outbox. */
 export interface Bridge {
   sayLog(run: Run, at: number, message: string, fieldsJson: string | null): void;
   sayProgress(run: Run, fraction: number, note: string | null): void;
-  sayMessage(run: Run, role: MessageRole, content: string): void;
-  sayAsk(run: Run, ask: number, kind: string, payloadJson: string): void;
-  /** Runs a skill inside the run; `depth` is the level of the called one. */
-  call(run: Run, skill: string, input: unknown, depth: number): Promise<unknown>;
+  sayMessage(run: Run, role: MessageRole, content: string, step: number | null): void;
+  sayAsk(run: Run, ask: number, kind: string, payloadJson: string, step: number | null): void;
+  /** Runs a skill inside the run, called by `caller`. */
+  call(run: Run, caller: Part, skill: string, input: unknown): Promise<unknown>;
 }
 
-/** `depth` 0 is the run itself; what it calls is one deeper. */
-export function createContext(run: Run, bridge: Bridge, depth: number): SkillContext {
+/** What a part of a run is given. */
+export function createContext(run: Run, bridge: Bridge, part: Part): SkillContext {
+  const { depth, step } = part;
+  // Made when they are first wanted.
+  let memory: SkillMemory | undefined;
+  let generate: SkillContext['generate'] | undefined;
   const [jobId, agentId, conversationId, organizationId, attempt] = run.context;
   return {
     jobId,
@@ -69,32 +80,33 @@ export function createContext(run: Run, bridge: Bridge, depth: number): SkillCon
       bridge.sayProgress(run, clamped, note === undefined ? null : cut(`${note}`, NOTE_CHARS_MAX));
     },
     message(role, content) {
-      addMessage(run, bridge, role, content);
+      addMessage(run, bridge, role, content, step);
     },
     callSkill(skill, input) {
       if (depth >= CALL_DEPTH_MAX) {
         return Promise.reject(new Error(`skills may call skills ${CALL_DEPTH_MAX} levels deep`));
       }
-      return bridge.call(run, `${skill}`, input, depth + 1);
+      return bridge.call(run, part, `${skill}`, input);
     },
     get memory() {
-      return memoryOf(run, bridge);
+      memory ??= createMemory(run, bridge, step);
+      return memory;
     },
     async generate(request) {
-      run.generate ??= createGenerate((payload) => ask(run, bridge, 'generate', payload));
-      return run.generate(request);
+      // Its own for each part, for it counts what was asked: a call that is not repeated asks nothing.
+      generate ??= createGenerate((payload) => ask(run, bridge, 'generate', payload, step));
+      return generate(request);
     },
   };
 }
 
-/** The agent's memory, which the parent keeps. One for the run and all that it calls. */
-function memoryOf(run: Run, bridge: Bridge): SkillMemory {
-  run.memory ??= {
-    remember: (memory) => ask(run, bridge, 'remember', memory) as Promise<Memory>,
-    recall: (wanted = {}) => ask(run, bridge, 'recall', wanted) as Promise<Memory[]>,
-    forget: (id) => ask(run, bridge, 'forget', id) as Promise<boolean>,
+/** The agent's memory, which the parent keeps: one for the run and all that it calls. */
+function createMemory(run: Run, bridge: Bridge, step: number | null): SkillMemory {
+  return {
+    remember: (memory) => ask(run, bridge, 'remember', memory, step) as Promise<Memory>,
+    recall: (wanted = {}) => ask(run, bridge, 'recall', wanted, step) as Promise<Memory[]>,
+    forget: (id) => ask(run, bridge, 'forget', id, step) as Promise<boolean>,
   };
-  return run.memory;
 }
 
 /** Asks the parent; rejects with what it answers, never throws. No answer comes after the end. */
@@ -103,20 +115,32 @@ export async function ask(
   bridge: Bridge,
   kind: string,
   payload: unknown,
+  step: number | null,
 ): Promise<unknown> {
-  if (run.isOver) throw new Error('this run has ended');
-  run.asks ??= new Map();
-  if (run.asks.size >= ASKS_MAX) throw new Error(`at most ${ASKS_MAX} requests may wait at once`);
   const json = JSON.stringify(payload) ?? 'null';
   const fault = jsonTextFault(json);
   if (fault !== null) throw refusal(`a request ${fault}`);
   if (Buffer.byteLength(json) > ASK_BYTES_MAX) {
     throw refusal(`a request may have ${ASK_BYTES_MAX / 1024} KiB of JSON`);
   }
+  return askJson(run, bridge, kind, json, step);
+}
+
+/** As `ask`, for JSON text that is within the bounds by the way it was made. */
+export async function askJson(
+  run: Run,
+  bridge: Bridge,
+  kind: string,
+  json: string,
+  step: number | null,
+): Promise<unknown> {
+  if (run.isOver) throw new Error('this run has ended');
+  run.asks ??= new Map();
+  if (run.asks.size >= ASKS_MAX) throw new Error(`at most ${ASKS_MAX} requests may wait at once`);
   const id = nextAsk++;
   const answer = Promise.withResolvers<unknown>();
   run.asks.set(id, answer);
-  bridge.sayAsk(run, id, kind, json);
+  bridge.sayAsk(run, id, kind, json, step);
   return answer.promise;
 }
 
@@ -148,7 +172,13 @@ function addLog(run: Run, bridge: Bridge, message: unknown, fields: unknown): vo
   bridge.sayLog(run, Date.now(), text, fields === undefined ? null : fieldsJson(fields));
 }
 
-function addMessage(run: Run, bridge: Bridge, role: unknown, content: unknown): void {
+function addMessage(
+  run: Run,
+  bridge: Bridge,
+  role: unknown,
+  content: unknown,
+  step: number | null,
+): void {
   if (run.isOver) return;
   if (!messageRoles.includes(role as MessageRole)) {
     throw new TypeError(`the role of a message is one of ${messageRoles.join(', ')}`);
@@ -161,7 +191,7 @@ function addMessage(run: Run, bridge: Bridge, role: unknown, content: unknown): 
     throw new RangeError(`a run may add ${MESSAGES_MAX} messages`);
   }
   run.messages += 1;
-  bridge.sayMessage(run, role as MessageRole, content);
+  bridge.sayMessage(run, role as MessageRole, content, step);
 }
 
 /** JSON text of the fields of a log line; what JSON cannot carry is shown as text. */

@@ -28,17 +28,23 @@ export interface RunRequest {
 export type RunReport =
   | { type: 'log'; message: string; fields?: LogFields; at: number }
   | { type: 'progress'; fraction: number; note?: string }
-  | { type: 'message'; role: MessageRole; content: string };
+  /** `step` is the step of the run in which it was said, absent for the run itself. */
+  | { type: 'message'; role: MessageRole; content: string; step?: number };
 
 export interface RunHandlers {
   onReport(report: RunReport): void;
   /**
-   * Answers a question of the run; the answer is a JSON value. The kind `may-call` asks whether the
-   * run may call the skill that the payload names; only `true` allows it. A rejection reaches the
-   * skill as an error with the same message, `code` and `retryable`. The signal aborts when the run
-   * is told to stop and when it has ended: nobody waits for the answer any more.
+   * Answers a question of the run; the answer is a JSON value. A rejection reaches the skill as an
+   * error with the same message, `code` and `retryable`. The signal aborts when the run is told to
+   * stop and when it has ended: then the answer is not read. `step` is the step of the run in which
+   * it is asked, null for the run itself.
+   *
+   * `begin-step` asks to take a step, such as a skill that the run calls: `{kind, name, digest, nth}`.
+   * The answer is `{step}`, its number, when it is to be taken, or `{output}`, what it gave in an
+   * earlier attempt. `end-step` tells how it ended, `{step, output}` or `{step, error}`, and is
+   * answered when that is recorded.
    */
-  onAsk(kind: string, payload: unknown, signal: AbortSignal): Promise<unknown>;
+  onAsk(kind: string, payload: unknown, signal: AbortSignal, step: number | null): Promise<unknown>;
 }
 
 export type RunOutcome =

@@ -255,7 +255,7 @@ export function jobRoutes(
         tags,
         security,
         operationId: 'listJobSteps',
-        summary: 'List the steps of a job that thinks',
+        summary: 'List the steps of a job: calls of models, their tools, and skills that it called',
         description:
           'Calls of models and the tools that they called, in order, while the job runs and ' +
           'afterwards. Other jobs have none.',

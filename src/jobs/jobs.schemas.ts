@@ -141,11 +141,11 @@ const stepExample = {
   duration_ms: 4,
 };
 
-/** One thing that a job did while it thought: a call of a model, or a tool that the model called. */
+/** One thing that a job did: a call of a model, a tool that the model called, or a skill that its code called. */
 export const JobStep = Type.Object(
   {
     step: Type.Integer({ description: 'Counts from 1 inside the job.' }),
-    kind: Words(['model', 'tool']),
+    kind: Words(['model', 'tool', 'skill']),
     name: Type.String({ description: 'The model, the skill, or the tool of the agent itself.' }),
     turn: Type.Integer({ description: 'A tool has the turn of the call that asked for it.' }),
     status: Words(['active', 'completed', 'failed', 'interrupted']),

@@ -154,7 +154,7 @@ export function createPerformer(parts: {
         const left = {
           messages: attempt.messages,
           memory: await attempt.memoryChanges(),
-          hasThought: attempt.thinking?.hasThought ?? false,
+          hasSteps: attempt.hasSteps,
           answer: attempt.thinking?.answer ?? null,
         };
         // While the database is away, nothing more is to be taken from the queue for it.

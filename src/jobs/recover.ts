@@ -68,7 +68,7 @@ export function createRecovery(parts: {
             ending: job.cancel_requested_at === null ? workerLost : { kind: 'cancelled' },
             messages: [],
             // Who knows: its process has gone.
-            hasThought: true,
+            hasSteps: true,
           }),
         ),
       );

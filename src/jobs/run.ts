@@ -3,6 +3,8 @@
  * the job's stream, questions to the agent's memory and model. A skill that a model calls as a tool
  * runs the same way inside it. Never settles anything.
  */
+import type { Journal, Journals } from '../agents/journal.ts';
+import { createRunSteps, type RunSteps } from '../agents/run-steps.ts';
 import { runScope, type Scope } from '../agents/scope.ts';
 import type { RunThinking, Thinking } from '../agents/thinking.ts';
 import type { SkillResult } from '../agents/tool-runs.ts';
@@ -36,6 +38,8 @@ export interface Run {
   memoryChanges(): Promise<MemoryChanges | undefined>;
   /** What its models did, undefined when it asked none. */
   readonly thinking: RunThinking | undefined;
+  /** Whether steps of it may be left: it asked a model, or called a skill. */
+  readonly hasSteps: boolean;
   /** Resolves when all that it said is recorded; to be awaited once it has ended. */
   ended(): Promise<void>;
 }
@@ -48,11 +52,12 @@ export function createRuns(parts: {
   reports: ReturnType<typeof createReports>;
   mayCall(job: ClaimedJob, skill: string): Promise<boolean>;
   startMemory: StartRunMemory;
+  journals: Pick<Journals, 'open'>;
   thinking: Thinking;
   lend: Lend;
   clock: Clock;
 }): StartRun {
-  const { executors, skills, reports, mayCall, startMemory, clock } = parts;
+  const { executors, skills, reports, mayCall, startMemory, journals, clock } = parts;
 
   return (job, { timeoutMs, alone }) => {
     const messages: RunMessage[] = [];
@@ -60,6 +65,8 @@ export function createRuns(parts: {
     let stream: ReportStream | undefined;
     let memory: RunMemory | undefined;
     let thinking: RunThinking | undefined;
+    let journal: Journal | undefined;
+    const stepsAsked = new Set<Promise<unknown>>();
     let waits = 0;
     let giveBack = () => {};
     const context = {
@@ -80,9 +87,16 @@ export function createRuns(parts: {
       return memory;
     }
 
+    /** One for the whole attempt, for it numbers the steps. */
+    function journalOf(): Journal {
+      journal ??= journals.open(job);
+      return journal;
+    }
+
     function thinkingOf(): RunThinking {
       thinking ??= parts.thinking({
         job,
+        journal: journalOf(),
         say: (report) => streamOf().add(report),
         memory: memoryOf,
         mayCall: (skill) => mayCall(job, skill),
@@ -102,19 +116,44 @@ export function createRuns(parts: {
       };
     }
 
+    /** Remembers a write to the journal until it has ended. */
+    function recording<T>(write: Promise<T>): Promise<T> {
+      const done = write.catch(() => {}).then(() => void stepsAsked.delete(done));
+      stepsAsked.add(done);
+      return write;
+    }
+
     /** `said` gets the messages of these handlers. */
     function handlers(scope: Scope, said: RunMessage[]): RunHandlers {
+      let steps: RunSteps | undefined;
+      const stepsOf = (): RunSteps => {
+        steps ??= createRunSteps({
+          scope,
+          journal: journalOf(),
+          memory: memoryOf,
+          mayCall: (skill) => mayCall(job, skill),
+          said,
+        });
+        return steps;
+      };
       return {
         onReport(report) {
           // The progress of a part is not the progress of the whole.
           if (report.type === 'progress' && scope.depth > 0) return;
-          if (report.type === 'message') said.push({ ...report, at: clock.now() });
+          if (report.type === 'message') {
+            const { role, content, step } = report;
+            const message = { role, content, at: clock.now() };
+            if (step === undefined) said.push(message);
+            else stepsOf().say(step, message);
+          }
           addReport(streamOf(), report);
         },
-        async onAsk(kind, payload, signal) {
-          if (kind === 'may-call' && typeof payload === 'string') return mayCall(job, payload);
-          if (isMemoryQuestion(kind)) return memoryOf().ask(kind, payload, scope.note);
-          if (kind === 'generate') return thinkingOf().generate(payload, scope, signal);
+        async onAsk(kind, payload, signal, step) {
+          if (kind === 'begin-step') return recording(stepsOf().begin(payload, step));
+          if (kind === 'end-step') return recording(stepsOf().end(payload));
+          const part = step === null ? scope : stepsOf().scopeOf(step);
+          if (isMemoryQuestion(kind)) return memoryOf().ask(kind, payload, part.note);
+          if (kind === 'generate') return thinkingOf().generate(payload, part, signal);
           throw new Error(`A run may not ask for ${JSON.stringify(kind)}`);
         },
       };
@@ -130,8 +169,8 @@ export function createRuns(parts: {
         said,
         handlers: {
           ...own,
-          onAsk(kind, payload, signal) {
-            const answer = own.onAsk(kind, payload, signal);
+          onAsk(kind, payload, signal, step) {
+            const answer = own.onAsk(kind, payload, signal, step);
             const done = answer.catch(() => {}).then(() => void asked.delete(done));
             asked.add(done);
             return answer;
@@ -197,9 +236,13 @@ export function createRuns(parts: {
       get thinking() {
         return thinking;
       },
+      get hasSteps() {
+        return journal !== undefined;
+      },
       memoryChanges: async () => memory?.changes(),
       async ended() {
         if (thinking !== undefined) await within(lastStepsMs, thinking.ended());
+        if (stepsAsked.size > 0) await within(lastStepsMs, Promise.all(stepsAsked));
         await stream?.flushed();
       },
     };
@@ -227,7 +270,7 @@ function resultOf(outcome: RunOutcome): SkillResult {
   }
 }
 
-async function within(ms: number, done: Promise<void>): Promise<void> {
+async function within(ms: number, done: Promise<unknown>): Promise<void> {
   const late = Promise.withResolvers<void>();
   const timer = setTimeout(late.resolve, ms);
   await Promise.race([done, late.promise]);

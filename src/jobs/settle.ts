@@ -43,8 +43,8 @@ export interface Settlement {
   readonly messages: readonly RunMessage[];
   /** What the run did to its agent's memories; recorded if this completes the job. */
   readonly memory?: MemoryChanges | undefined;
-  /** Whether it asked a model, so that steps of it may be left. */
-  readonly hasThought?: boolean;
+  /** Whether it asked a model or called a skill, so that steps of it may be left. */
+  readonly hasSteps?: boolean;
   /** The model's answer, if it is in the conversation already; null when there is none. */
   readonly answer?: string | null;
 }
@@ -90,7 +90,7 @@ export function createSettle(parts: {
     // Their agents are held since before the jobs were.
     if (counted.some(hasMemory)) await memories.keep(tx, counted.flatMap(memoryOf));
     // Before the messages of the ending: what was under way was said before.
-    const thinking = counted.filter(hasThought).sort(byJobId);
+    const thinking = counted.filter(hasSteps).sort(byJobId);
     await journals.endLeftovers(tx, thinking.map(endedClaim));
     await record(tx, counted, now, writer);
     await scheduled.ended(
@@ -171,7 +171,7 @@ const endedClaim = ({ job, verdict }: Judged) => ({
 });
 const idOf = ({ job }: Settlement) => job.id;
 
-const hasThought = (settlement: Settlement) => settlement.hasThought === true;
+const hasSteps = (settlement: Settlement) => settlement.hasSteps === true;
 
 const byJobId = (a: Settlement, b: Settlement) => (a.job.id < b.job.id ? -1 : 1);
 

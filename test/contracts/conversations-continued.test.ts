@@ -226,7 +226,7 @@ describe.each(await engines())('on $name', (engine) => {
         job,
         ending,
         messages: [],
-        hasThought: true,
+        hasSteps: true,
         answer: isDialogue ? text : null,
       });
       return job;

@@ -643,7 +643,7 @@ describe.each(await engines())('on $name', (engine) => {
       const late = world.journalOf(job);
       const call = await begun(late);
 
-      await world.settle({ job, ending: { kind: 'cancelled' }, messages: [], hasThought: true });
+      await world.settle({ job, ending: { kind: 'cancelled' }, messages: [], hasSteps: true });
 
       await expect(late.endCall(call, said(saying('late')))).rejects.toBeInstanceOf(LeaseLostError);
       expect(await stepsOf(world)).toMatchObject([{ status: 'interrupted' }]);
@@ -874,7 +874,7 @@ describe.each(await engines())('on $name', (engine) => {
               job,
               ending: { kind: 'failed', error: interruption, retryable: false },
               messages: [],
-              hasThought: true,
+              hasSteps: true,
             }),
       ]),
     );

@@ -2,7 +2,7 @@
  * A process that dies takes its runs with it: each has used up that attempt (docs/decisions/jobs.md), goes
  * again at the next start, or has failed with worker_lost when it was the last.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -10,6 +10,7 @@ import { follow } from '../support/event-stream.ts';
 import { type PlatformProcess, startProcess } from '../support/process.ts';
 import { acting, gate, play } from '../support/staged.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const staged = join(import.meta.dirname, '../fixtures/skills/staged');
 
@@ -26,7 +27,8 @@ afterEach(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-const start = () => startProcess(dataDir, { EXECUTORS: '1', SKILLS_DIR: staged });
+const start = () =>
+  startProcess(dataDir, { EXECUTORS: '1', SKILLS_DIR: staged, RETRY_BACKOFF_MS: '10' });
 
 /** kill -9, and the next start. */
 async function crash(): Promise<void> {
@@ -36,6 +38,36 @@ async function crash(): Promise<void> {
 }
 
 const get = (path: string) => platform.request('GET', path, { key: tenant.key });
+
+describe('a skill that a run calls', () => {
+  test('charges once over a retry and over kill -9', async () => {
+    const end = gate();
+    const ledger = join(dataDir, 'ledger');
+    const lines = () => (existsSync(ledger) ? readFileSync(ledger, 'utf8') : '');
+    const jobId = await tenant.start('staged/v1.0/order-paid', { ledger, gate: end.path });
+    await waitFor(async () => (await tenant.jobIn(jobId, 'active')).body.attempt === 2, {
+      describe: 'the second attempt',
+    });
+    expect(lines()).toBe('5\n5\n');
+
+    await crash();
+    end.open();
+
+    const { body } = await platform.jobIn(tenant.key, jobId, 'completed', 'failed');
+    const charge = { charged: 5 };
+    expect(body).toMatchObject({ attempt: 3, output: { charges: [charge, charge] } });
+    expect(lines()).toBe('5\n5\n');
+    const steps = await get(`/api/jobs/${jobId}/steps`);
+    expect(steps.body.data).toMatchObject(
+      [1, 2].map((step) => ({
+        step,
+        kind: 'skill',
+        name: 'staged/v1.0/charge',
+        status: 'completed',
+      })),
+    );
+  });
+});
 
 describe('kill -9 while a job is active', () => {
   test('uses up that attempt, and the job runs again at the next start', async () => {

@@ -470,8 +470,7 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
       async function endCalls(isLost: boolean): Promise<void> {
         for (let next = calls.pop(); next !== undefined; next = calls.pop()) {
           const { job, end } = next;
-          if (isLost)
-            await world.settle({ job, ending: workerLost, messages: [], hasThought: true });
+          if (isLost) await world.settle({ job, ending: workerLost, messages: [], hasSteps: true });
           else await end();
         }
       }

@@ -204,6 +204,7 @@ export async function jobsWorld(
       reports: createReports({ ...common, onError: (err) => log.error({ err }, 'report lost') }),
       mayCall: async (_job, name) => name === 'test/v1.0/echo',
       startMemory: createRunMemories(database, clock),
+      journals,
       thinking: noThinking,
       lend: () => () => {},
       clock,

@@ -7,7 +7,8 @@ export interface ScriptedRun {
   /** Why it was asked to stop; null while it was not. */
   readonly aborted: string | null;
   report(report: RunReport): void;
-  ask(kind: string, payload: unknown): Promise<unknown>;
+  /** `step` is the step of the run in which it asks, null when it is left out. */
+  ask(kind: string, payload: unknown, step?: number): Promise<unknown>;
   end(outcome: RunOutcome): void;
 }
 
@@ -60,7 +61,8 @@ export function scriptedPool(): ScriptedPool {
           return aborted;
         },
         report: (report) => handlers.onReport(report),
-        ask: (kind, payload) => handlers.onAsk(kind, payload, new AbortController().signal),
+        ask: (kind, payload, step) =>
+          handlers.onAsk(kind, payload, new AbortController().signal, step ?? null),
         end(outcome) {
           inFlight--;
           resolve(outcome);

@@ -57,7 +57,6 @@ export async function thinkingWorld(
         agents,
         skills,
         conversations,
-        journals,
         models: createModels({
           settingsOf: async () => ({ apiKey: 'sk-test', baseUrl: provider.openaiBaseUrl }),
         }),
@@ -69,6 +68,7 @@ export async function thinkingWorld(
       const startRun = createRuns({
         executors: pool,
         skills,
+        journals,
         reports: createReports({ database, feed, clock, onError: () => {} }),
         mayCall: async () => true,
         startMemory: createRunMemories(database, clock),

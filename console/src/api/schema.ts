@@ -803,7 +803,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the steps of a job that thinks
+         * List the steps of a job: calls of models, their tools, and skills that it called
          * @description Calls of models and the tools that they called, in order, while the job runs and afterwards. Other jobs have none.
          */
         get: operations["listJobSteps"];
@@ -1807,7 +1807,7 @@ export interface components {
             /** @description Counts from 1 inside the job. */
             step: number;
             /** @enum {string} */
-            kind: "model" | "tool";
+            kind: "model" | "tool" | "skill";
             /** @description The model, the skill, or the tool of the agent itself. */
             name: string;
             /** @description A tool has the turn of the call that asked for it. */

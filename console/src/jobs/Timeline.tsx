@@ -34,11 +34,13 @@ const icons = {
   attempt: Play,
   model: Brain,
   tool: Wrench,
+  skill: Wrench,
   settled: CircleCheck,
 };
 const indents: Partial<Record<Span['kind'], string>> = {
   model: 'pl-4 max-sm:pl-2',
   tool: 'pl-8 max-sm:pl-4',
+  skill: 'pl-8 max-sm:pl-4',
 };
 
 /** The end of the axis: the present while something goes on. */

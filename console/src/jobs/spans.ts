@@ -11,7 +11,7 @@ interface Failure {
 
 export interface Span {
   readonly key: string;
-  readonly kind: 'accepted' | 'waiting' | 'attempt' | 'model' | 'tool' | 'settled';
+  readonly kind: 'accepted' | 'waiting' | 'attempt' | 'model' | 'tool' | 'skill' | 'settled';
   readonly label: string;
   /** Milliseconds since the epoch. */
   readonly from: number;

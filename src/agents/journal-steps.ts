@@ -1,0 +1,84 @@
+/**
+ * Steps that the code of a run takes itself, such as calling a skill. A step is on record before it
+ * begins, and its result is on record before the run goes on. Each write is accepted only from the
+ * claim that holds the job. A step is known by its key, so a repeated attempt finds its result.
+ */
+import type { Transaction } from '../database/database.ts';
+import type { StepKind } from '../database/tables.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { MemoryChange } from '../memories/run-memory.ts';
+import { activeStep, endedStep, type StepError, type ThinkingJob } from './step-rows.ts';
+import { endSteps, findStepByKey, insertSteps, restartStep } from './steps.store.ts';
+
+export interface WantedStep {
+  /** The same in every attempt: says where in the run the step is, of which kind, and of what. */
+  readonly key: string;
+  readonly kind: Exclude<StepKind, 'model' | 'tool'>;
+  /** What people read: the `category/version/name` of a skill. */
+  readonly name: string;
+}
+
+/** What a step came to. */
+export interface StepResult {
+  /** JSON text. */
+  readonly result: string;
+  readonly memory: readonly MemoryChange[];
+}
+
+export interface BegunStep {
+  readonly n: number;
+  /** What it came to in an earlier attempt; undefined when it is to be taken now. */
+  readonly recorded: StepResult | undefined;
+}
+
+export interface StepJournal {
+  /** A step that did not complete in an earlier attempt begins again. */
+  beginStep(wanted: WantedStep): Promise<BegunStep>;
+  endStep(n: number, end: StepResult | { readonly error: StepError }): Promise<void>;
+}
+
+export function createStepJournal(parts: {
+  job: ThinkingJob;
+  clock: Clock;
+  /** Writes while the claim holds the job; runs the unit again when it is not known to be committed. */
+  write<T>(unit: (tx: Transaction) => Promise<T>): Promise<T>;
+  /** The number of the job's next step. */
+  numbers(): Promise<{ next: number }>;
+}): StepJournal {
+  const { job, clock, write, numbers } = parts;
+
+  return {
+    async beginStep({ key, kind, name }) {
+      const counter = await numbers();
+      let next: number | undefined;
+      return write(async (tx) => {
+        const now = clock.now();
+        const known = await findStepByKey(tx, job.id, key);
+        if (known === undefined) {
+          next ??= counter.next++;
+          const step = activeStep(job, next, { generation: key, turn: 1, name, now });
+          await insertSteps(tx, [{ ...step, kind, call_id: null, reserved: 0 }]);
+          return { n: next, recorded: undefined };
+        }
+        const { n, result, memory } = known;
+        if (known.status === 'completed' && result !== null) {
+          const changes = memory === null ? [] : (JSON.parse(memory) as MemoryChange[]);
+          return { n, recorded: { result, memory: changes } };
+        }
+        await restartStep(tx, { job_id: job.id, n, epoch: job.epoch, now });
+        return { n, recorded: undefined };
+      });
+    },
+
+    async endStep(n, end) {
+      const isCompleted = 'result' in end;
+      const outcome = isCompleted
+        ? { status: 'completed' as const, error: null }
+        : { status: 'failed' as const, error: end.error };
+      const row = endedStep(job, n, outcome, null, clock.now());
+      const changes = isCompleted && end.memory.length > 0 ? JSON.stringify(end.memory) : null;
+      const result = isCompleted ? end.result : null;
+      await write((tx) => endSteps(tx, [{ ...row, memory: changes, result }]));
+    },
+  };
+}

@@ -1,0 +1,141 @@
+/** The skills that a run calls, on every database: each is on record, and taken once over all attempts. */
+import { describe, expect, test } from 'vitest';
+import { engines } from '../support/databases.ts';
+import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
+
+const call = { kind: 'skill', name: 'test/v1.0/echo', digest: 'of-the-input', nth: 1 };
+
+const stepsOf = ({ database }: JobsWorld, jobId: string) =>
+  database.read.kysely
+    .selectFrom('job_steps')
+    .select(['n', 'kind', 'name', 'status', 'result', 'error'])
+    .where('job_id', '=', jobId)
+    .orderBy('n')
+    .execute();
+
+/** Moves the clock to the job's next attempt. */
+async function untilDue({ row, clock }: JobsWorld, jobId: string): Promise<void> {
+  clock.advance((await row(jobId)).run_at - clock.now());
+}
+
+describe.each(await engines())('on $name', (engine) => {
+  test('a call is on record before it runs, and what it gave before it resolves', async () => {
+    const world = await jobsWorld(engine);
+    const job = await world.submit();
+    const { run } = await world.begin(job.id);
+
+    expect(await run.ask('begin-step', call)).toEqual({ step: 1 });
+    const begun = { n: 1, kind: 'skill', name: call.name, error: null };
+    expect(await stepsOf(world, job.id)).toEqual([{ ...begun, status: 'active', result: null }]);
+
+    expect(await run.ask('end-step', { step: 1, output: { charged: 5 } })).toBe(true);
+    const result = '{"output":{"charged":5},"said":[]}';
+    expect(await stepsOf(world, job.id)).toEqual([{ ...begun, status: 'completed', result }]);
+  });
+
+  test('a repeated attempt gets what the call gave, and takes only what is new', async () => {
+    const world = await jobsWorld(engine);
+    const job = await world.submit();
+    await world.attempt(job.id, failed(), async (run) => {
+      await run.ask('begin-step', call);
+      await run.ask('end-step', { step: 1, output: 'first' });
+    });
+    await untilDue(world, job.id);
+
+    await world.attempt(job.id, completed(), async (run) => {
+      expect(await run.ask('begin-step', call)).toEqual({ output: 'first' });
+      expect(await run.ask('begin-step', { ...call, nth: 2 })).toEqual({ step: 2 });
+      expect(await run.ask('begin-step', { ...call, digest: 'of-another' })).toEqual({ step: 3 });
+      await run.ask('begin-step', { ...call, digest: 'of-a-third' });
+      expect(await run.ask('begin-step', call, 4)).toEqual({ step: 5 });
+    });
+
+    const statuses = (await stepsOf(world, job.id)).map(({ status }) => status);
+    expect(statuses).toEqual(['completed', ...Array(4).fill('interrupted')]);
+  });
+
+  test.each([
+    ['failed', { step: 1, error: { code: 'skill_execution_failed', message: 'no' } }],
+    ['interrupted', undefined],
+  ])('a call that %s begins again, as the same step', async (status, end) => {
+    const world = await jobsWorld(engine);
+    const job = await world.submit();
+    await world.attempt(job.id, failed(), async (run) => {
+      await run.ask('begin-step', call);
+      if (end !== undefined) await run.ask('end-step', end);
+    });
+    expect(await stepsOf(world, job.id)).toMatchObject([{ n: 1, status }]);
+    await untilDue(world, job.id);
+
+    await world.attempt(job.id, completed(), async (run) => {
+      expect(await run.ask('begin-step', call)).toEqual({ step: 1 });
+      await run.ask('end-step', { step: 1, output: 'done' });
+    });
+
+    expect(await stepsOf(world, job.id)).toMatchObject([
+      { n: 1, status: 'completed', error: null },
+    ]);
+  });
+
+  test('a claim that has lost its job records nothing', async () => {
+    const world = await jobsWorld(engine);
+    const job = await world.submit();
+    const { run } = await world.begin(job.id);
+    await run.ask('begin-step', call);
+    world.clock.advance(leaseMs + 1);
+    await world.recovery.sweep();
+    await untilDue(world, job.id);
+    const other = await world.worker('other').begin(job.id);
+
+    await expect(run.ask('end-step', { step: 1, output: 'late' })).rejects.toThrow(
+      'another worker',
+    );
+    await expect(run.ask('begin-step', { ...call, nth: 2 })).rejects.toThrow('another worker');
+
+    expect(await stepsOf(world, job.id)).toMatchObject([{ n: 1, status: 'interrupted' }]);
+    expect(await other.run.ask('begin-step', call)).toEqual({ step: 1 });
+  });
+
+  test('what a call remembered and said is kept once, though a later attempt does not repeat it', async () => {
+    const world = await jobsWorld(engine);
+    const job = await world.submit();
+    await world.attempt(job.id, failed(), async (run) => {
+      await run.ask('begin-step', call);
+      await run.ask('remember', { content: 'the sky is blue' }, 1);
+      await run.ask('begin-step', call, 1);
+      run.report({ type: 'message', role: 'assistant', content: 'said inside', step: 2 });
+      await run.ask('end-step', { step: 2, output: null });
+      await run.ask('end-step', { step: 1, output: null });
+      run.report({ type: 'message', role: 'assistant', content: 'lost with its attempt' });
+    });
+    await untilDue(world, job.id);
+
+    await world.attempt(job.id, completed(), async (run) => {
+      expect(await run.ask('begin-step', call)).toEqual({ output: null });
+      expect(await run.ask('recall', {})).toHaveLength(1);
+    });
+
+    const messages = await world.messages(job);
+    expect(messages.map(({ content }) => content)).toEqual([
+      '{"a":1}',
+      'said inside',
+      expect.anything(),
+    ]);
+    const { read } = world.database;
+    expect(await read.kysely.selectFrom('memories').select('content').execute()).toEqual([
+      { content: 'the sky is blue' },
+    ]);
+  });
+
+  test('a call that the key does not allow, or that is no call, is refused', async () => {
+    const world = await jobsWorld(engine);
+    const { run } = await world.begin((await world.submit()).id);
+
+    const guarded = { ...call, name: 'test/v1.0/guarded' };
+    await expect(run.ask('begin-step', guarded)).rejects.toThrow('may not call test/v1.0/guarded');
+    for (const payload of [null, 'x', { ...call, kind: 'model' }, { ...call, name: {} }]) {
+      await expect(run.ask('begin-step', payload)).rejects.toThrow('no step');
+    }
+    await expect(run.ask('end-step', { step: 9, output: 1 })).rejects.toThrow('no such step');
+  });
+});
