@@ -219,6 +219,20 @@ export const variables = {
     default: '4096',
     read: integer(16, 1_000_000),
   },
+  modelFirstTokenTimeoutMs: {
+    name: 'MODEL_FIRST_TOKEN_TIMEOUT_MS',
+    about:
+      'How long a provider of models may send nothing before its answer begins, in milliseconds.',
+    default: '300000',
+    read: integer(1_000, 3_600_000),
+  },
+  modelSilenceTimeoutMs: {
+    name: 'MODEL_SILENCE_TIMEOUT_MS',
+    about:
+      'How long a provider of models may send nothing in the middle of its answer, in milliseconds.',
+    default: '120000',
+    read: integer(1_000, 3_600_000),
+  },
   modelWaitsMax: {
     name: 'MODEL_WAITS_MAX',
     about: 'Runs that may wait for a model beside those that WORKER_CONCURRENCY counts.',

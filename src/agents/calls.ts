@@ -11,6 +11,7 @@ import {
   type DialogueMessage,
   ModelError,
   type Models,
+  mayBeCharged,
   nothingSpent,
   type ToolCall,
   type ToolOffer,
@@ -26,8 +27,10 @@ import { stopped, ThinkingError } from './thinking-error.ts';
 
 /** Characters of an answer that its event carries; its pieces carry all of it. */
 const messageShownMax = 60_000;
-/** Tries of one turn. */
-const triesMax = 3;
+/** Tries of one turn in one attempt of the job; fewer of those that the provider may charge. */
+const triesMax = { free: 3, charged: 2 };
+/** Tries of one turn that gave no answer and may have been charged, over all attempts of the job. */
+const unansweredMax = 3;
 const backoff = { baseMs: 500, maxMs: 10_000 };
 /** A provider that asks for more is left to the retry of the whole job. */
 const waitMax = 20_000;
@@ -77,6 +80,8 @@ export interface Generation {
   readonly task: number;
   readonly isDialogue: boolean;
   readonly signal: AbortSignal;
+  /** Calls of each turn that gave no answer and may have been charged by the provider. */
+  readonly unanswered: Map<number, number>;
   /** What a tool is called on record. */
   nameOf(call: ToolCall): string;
   /** Hears what each call cost, also one that gave no answer. */
@@ -138,7 +143,11 @@ export function createCalls(parts: {
         return await askOnce(asked, ready);
       } catch (error) {
         if (!(error instanceof ModelError)) throw error;
-        const delayMs = tries < triesMax ? delayBefore(error, tries) : null;
+        if (isOutOfTries(asked, error)) {
+          const message = `${error.message}; it is not asked again, because each of ${unansweredMax} calls may have been charged`;
+          throw new ThinkingError('upstream_unavailable', message);
+        }
+        const delayMs = delayBefore(error, tries);
         if (delayMs === null) throw asThinkingError(error);
         say({ type: 'log', data: { message: `${error.message}; asking again` } });
         await wait(delayMs, asked.generation.signal);
@@ -166,6 +175,7 @@ export function createCalls(parts: {
     ready: Promise<unknown>,
   ): Promise<BegunCall> {
     const { id, model, signal } = generation;
+    const log = (message: string) => say({ type: 'log', data: { message } });
     for (let looks = 1; ; looks++) {
       if (signal.aborted) throw stopped();
       const beginning = journal.beginCall({ generation: id, turn, model, ...need });
@@ -177,8 +187,12 @@ export function createCalls(parts: {
         }
         throw isReady.reason;
       }
-      if (begun.kind === 'begun') return begun.call;
+      if (begun.kind === 'begun') {
+        if (looks > 1) log('The budget has tokens again: the call is made');
+        return begun.call;
+      }
       if (begun.kind === 'exceeded') throw new ThinkingError('budget_exceeded', begun.message);
+      if (looks === 1) log(begun.message);
       await wait(delayAfter(budgetLooks, looks), signal);
     }
   }
@@ -205,13 +219,14 @@ export function createCalls(parts: {
       deltas.end();
       const { usage, finish } = answer;
       if (usage.prompt !== null) estimates.learn(model, size, usage.prompt);
-      const isCut = finish === 'length';
+      const isCut = finish === 'length' || finish === 'too-long';
       const message = { ...normal(answer.message, call.n, messages), ...(isCut ? { isCut } : {}) };
       if (finish === 'content-filter')
         throw new ModelError('refused', withheld, { text: message.text, usage });
       const estimated = estimateOf(usage, call, lengthOf(answer.message, call));
       spend(generation, { usage, estimated });
-      const shortage = isCut ? shortageOf(call, permitted, generation.output) : null;
+      const shortage =
+        finish === 'length' ? shortageOf(message, call, permitted, generation.output) : null;
       const planned = await journal.endCall(call, {
         ...place,
         status: shortage === null ? 'completed' : 'failed',
@@ -229,8 +244,11 @@ export function createCalls(parts: {
         say({ type: 'message', data: { role: 'assistant', content, step: call.n } });
       }
       if (shortage !== null) throw shortage;
-      if (isCut)
-        say({ type: 'log', data: { message: `The answer was cut at ${call.output} tokens` } });
+      if (isCut) {
+        const bound =
+          finish === 'length' ? `${call.output} tokens` : 'what the output of a job may have';
+        say({ type: 'log', data: { message: `The answer was cut at ${bound}` } });
+      }
       return { message, tools: planned };
     } catch (error) {
       deltas.end();
@@ -250,7 +268,9 @@ export function createCalls(parts: {
 
   /** Milliseconds until the next try, null when there is none. */
   function delayBefore(error: ModelError, tries: number): number | null {
-    if (error.fault !== 'unavailable') return null;
+    const most = mayBeCharged(error.usage) ? triesMax.charged : triesMax.free;
+    // Silence has taken long already: the job is retried instead.
+    if (error.fault !== 'unavailable' || error.wasSilent || tries >= most) return null;
     const delayMs = error.retryAfterMs ?? delayAfter(backoff, tries);
     return delayMs <= waitMax ? delayMs : null;
   }
@@ -270,16 +290,31 @@ export function createCalls(parts: {
   }
 }
 
-/** The error of an answer that was cut at fewer tokens than were asked for; null when it was not. */
+/** The error of an answer that was cut at fewer tokens than were asked for, or has nothing in it; else null. */
 function shortageOf(
+  message: AssistantMessage,
   { output }: BegunCall,
   permitted: number,
   wanted: number,
 ): ThinkingError | null {
   const cut = `The answer was cut at ${output} tokens, which is what`;
   if (output < permitted) return new ThinkingError('budget_exceeded', `${cut} a budget had left`);
-  if (permitted >= wanted) return null;
-  return new ThinkingError('skill_execution_failed', `${cut} the run had left of its tokens`);
+  if (permitted < wanted) {
+    return new ThinkingError('skill_execution_failed', `${cut} the run had left of its tokens`);
+  }
+  if (message.text.trim() !== '' || message.toolCalls.length > 0) return null;
+  return new ThinkingError(
+    'skill_execution_failed',
+    `The model used up all ${output} tokens of its answer without saying anything, by reasoning most likely: ask for more tokens or less reasoning`,
+  );
+}
+
+/** Counts a call that gave no answer; whether its turn is not to be asked for any more. */
+function isOutOfTries({ generation, turn }: AskedTurn, { fault, usage }: ModelError): boolean {
+  if (fault !== 'unavailable' || !mayBeCharged(usage)) return false;
+  const calls = (generation.unanswered.get(turn) ?? 0) + 1;
+  generation.unanswered.set(turn, calls);
+  return calls >= unansweredMax;
 }
 
 /** A call that was begun and not made. */
@@ -320,6 +355,10 @@ function fitted(
     const message = `${result.leftOut} older messages were left out, to fit the model's window`;
     say({ type: 'log', data: { message } });
   }
+  if (result.cut > 0) {
+    const message = `${result.cut} results of tools were cut, to fit the model's window`;
+    say({ type: 'log', data: { message } });
+  }
   const size = generation.around + tokensOfMessages(result.messages);
   return { messages: result.messages, size };
 }
@@ -344,7 +383,10 @@ function normal(
       input: cleanText(isLong ? input.slice(0, argumentsKept) + tooLong : input),
     };
   });
-  return { ...message, text: cleanText(message.text), toolCalls };
+  const { reasoning } = message;
+  const thought =
+    reasoning === undefined ? {} : { reasoning: { ...reasoning, text: cleanText(reasoning.text) } };
+  return { ...message, text: cleanText(message.text), toolCalls, ...thought };
 }
 
 /** Ends arguments that were cut, which makes them no JSON, whatever they begin with. */

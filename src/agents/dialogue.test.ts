@@ -65,6 +65,7 @@ describe('fitting a dialogue', () => {
     expect(fitDialogue(messages, 2, tokensOfMessages(messages))).toEqual({
       messages,
       leftOut: 0,
+      cut: 0,
       fits: true,
     });
   });
@@ -80,6 +81,7 @@ describe('fitting a dialogue', () => {
     expect(fitDialogue(messages, 6, max)).toEqual({
       messages: [...newer, ...current],
       leftOut: 4,
+      cut: 0,
       fits: true,
     });
   });
@@ -92,20 +94,38 @@ describe('fitting a dialogue', () => {
       saying('', 'a', 'b'),
       answer('a', long),
       answer('b', long),
+      saying('', 'c'),
+      answer('c', long),
     ];
 
     const fitted = fitDialogue(messages, 1, tokensOfMessages(messages) - 100);
 
-    expect(fitted.fits).toBe(true);
-    expect(fitted.leftOut).toBe(1);
+    expect(fitted).toMatchObject({ fits: true, leftOut: 1, cut: 1 });
     expect(fitted.messages[2]).toMatchObject({ callId: 'a', text: cutText(long, 400) });
     expect(fitted.messages[3]).toEqual(answer('b', long));
+    expect(fitted.messages[5]).toEqual(answer('c', long));
+  });
+
+  test('lets the results of one turn share the room equally, in any script', () => {
+    const texts = ['short', 'x'.repeat(50_000), '漢'.repeat(20_000), 'y'.repeat(50_000)];
+    const ids = texts.map((_, i) => `c${i}`);
+    const results = texts.map((text, i) => answer(`c${i}`, text));
+    const messages = [user('task'), saying('', ...ids), ...results];
+
+    const fitted = fitDialogue(messages, 0, 30_000);
+
+    expect(fitted).toMatchObject({ fits: true, leftOut: 0, cut: 3 });
+    expect(fitted.messages[2]).toEqual(results[0]);
+    for (const { text } of fitted.messages.slice(3)) {
+      expect(tokensOfText(text)).toBeGreaterThan(9_900);
+      expect(tokensOfText(text)).toBeLessThan(10_000);
+    }
   });
 
   test('never cuts the task or what the model said, and says that it does not fit', () => {
     const messages = [user('x'.repeat(3_000)), saying('y'.repeat(3_000))];
 
-    expect(fitDialogue(messages, 0, 100)).toEqual({ messages, leftOut: 0, fits: false });
+    expect(fitDialogue(messages, 0, 100)).toEqual({ messages, leftOut: 0, cut: 0, fits: false });
   });
 
   test('holds for any dialogue and any maximum', () => {
@@ -146,6 +166,7 @@ describe('fitting a dialogue', () => {
         // Nor is anything cut while something older could be left out.
         const isCut = kept.some((one, i) => one.text !== own[i]?.text);
         if (isCut) expect(fitted.leftOut).toBe(current);
+        expect(fitted.cut).toBe(kept.filter((one, i) => one.text !== own[i]?.text).length);
       }),
     );
   });

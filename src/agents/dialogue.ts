@@ -4,7 +4,8 @@
  *
  * The rule by which older messages are fitted: exchanges (a message of the user with all that follows
  * it) before the current one are left out whole, the oldest first. Where the current one alone is too
- * long, results of its tools are cut, the oldest first; its task and the model's own words never are.
+ * long, results of its earlier turns are cut, the oldest first, and then those of its last turn, which
+ * share what is left equally. Its task and the model's own words are never cut.
  */
 import type { AssistantMessage, DialogueMessage, ToolCall, ToolMessage } from '../models/model.ts';
 import { endsInside } from './deltas.ts';
@@ -16,8 +17,10 @@ import { endsInside } from './deltas.ts';
 const bytesPerToken = 3;
 /** What providers add to each message and each tool. */
 const tokensAround = 8;
-/** A tool's result that was cut to fit keeps this many characters. */
+/** A tool's result that was cut to fit keeps at least this many characters. */
 const keptOfResult = 400;
+/** Bytes that say how much of a result was left out. */
+const noteBytes = 64;
 
 /** An estimate, rather too high, of the tokens of a text. */
 export function tokensOfText(text: string): number {
@@ -33,9 +36,10 @@ function tokensOfMessage(message: DialogueMessage): number {
   const text = tokensOfText(message.text) + tokensAround;
   if (message.role !== 'assistant') return text;
   const opaque = message.opaque === undefined ? 0 : tokensOfText(JSON.stringify(message.opaque));
+  const reasoning = tokensOfText(message.reasoning?.text ?? '');
   return message.toolCalls.reduce(
     (sum, { name, input }) => sum + tokensOfText(name) + tokensOfText(input) + tokensAround,
-    text + opaque,
+    text + opaque + reasoning,
   );
 }
 
@@ -43,6 +47,8 @@ export interface Fitted {
   readonly messages: readonly DialogueMessage[];
   /** Messages that were left out. */
   readonly leftOut: number;
+  /** Results of tools that were cut. */
+  readonly cut: number;
   /** Whether it is within the tokens that it may have. */
   readonly fits: boolean;
 }
@@ -54,7 +60,7 @@ export function fitDialogue(
   tokensMax: number,
 ): Fitted {
   let tokens = tokensOfMessages(messages);
-  if (tokens <= tokensMax) return { messages, leftOut: 0, fits: true };
+  if (tokens <= tokensMax) return { messages, leftOut: 0, cut: 0, fits: true };
   let first = 0;
   while (tokens > tokensMax && first < current) {
     const next = nextExchange(messages, first, current);
@@ -62,14 +68,65 @@ export function fitDialogue(
     first = next;
   }
   const kept = messages.slice(first);
-  if (tokens <= tokensMax) return { messages: kept, leftOut: first, fits: true };
-  const cut = kept.map((message) => {
-    if (tokens <= tokensMax || message.role !== 'tool') return message;
-    const shorter = cutResult(message);
-    tokens += tokensOfMessage(shorter) - tokensOfMessage(message);
+  if (tokens <= tokensMax) return { messages: kept, leftOut: first, cut: 0, fits: true };
+  const fitted = cutResults(kept, tokens, tokensMax);
+  return {
+    messages: fitted,
+    leftOut: first,
+    cut: fitted.filter((message, i) => message !== kept[i]).length,
+    fits: tokensOfMessages(fitted) <= tokensMax,
+  };
+}
+
+/** The messages, which have `tokens`, with the results of tools cut by the rule above. */
+function cutResults(
+  messages: readonly DialogueMessage[],
+  tokens: number,
+  tokensMax: number,
+): DialogueMessage[] {
+  const turn = messages.findLastIndex(({ role }) => role === 'assistant');
+  let left = tokens;
+  const earlier = messages.slice(0, turn + 1).map((message) => {
+    if (left <= tokensMax || message.role !== 'tool') return message;
+    const shorter = cutResult(message, keptOfResult);
+    left += tokensOfMessage(shorter) - tokensOfMessage(message);
     return shorter;
   });
-  return { messages: cut, leftOut: first, fits: tokens <= tokensMax };
+  const last = messages.slice(turn + 1);
+  if (left <= tokensMax) return [...earlier, ...last];
+  const sizes = last.map(({ role, text }) => (role === 'tool' ? tokensOfText(text) : 0));
+  const room = tokensMax - left + sizes.reduce((sum, size) => sum + size, 0);
+  const share = equalShare(sizes, room);
+  const shared = last.map((message, i) => {
+    if (message.role !== 'tool' || (sizes[i] ?? 0) <= share) return message;
+    const bytes = Math.max(0, Math.floor(share) * bytesPerToken - noteBytes);
+    return cutResult(message, Math.max(keptOfResult, lengthWithin(message.text, bytes)));
+  });
+  const result = [...earlier, ...shared];
+  if (tokensOfMessages(result) <= tokensMax) return result;
+  return [
+    ...earlier,
+    ...last.map((message) =>
+      message.role === 'tool' ? cutResult(message, keptOfResult) : message,
+    ),
+  ];
+}
+
+/** The most that each of these sizes may have, so that all of them come to `room` at most. */
+function equalShare(sizes: readonly number[], room: number): number {
+  let left = Math.max(0, room);
+  const sorted = sizes.toSorted((a, b) => a - b);
+  for (const [i, size] of sorted.entries()) {
+    const share = left / (sorted.length - i);
+    if (size > share) return share;
+    left -= size;
+  }
+  return Number.POSITIVE_INFINITY;
+}
+
+/** How many characters of a text have at most so many bytes. */
+function lengthWithin(text: string, bytes: number): number {
+  return new TextEncoder().encodeInto(text, new Uint8Array(bytes)).read;
 }
 
 function nextExchange(messages: readonly DialogueMessage[], from: number, end: number): number {
@@ -77,9 +134,9 @@ function nextExchange(messages: readonly DialogueMessage[], from: number, end: n
   return next === -1 || next > end ? end : next;
 }
 
-function cutResult(message: ToolMessage): ToolMessage {
-  if (message.text.length <= keptOfResult * 2) return message;
-  return { ...message, text: cutText(message.text, keptOfResult) };
+function cutResult(message: ToolMessage, kept: number): ToolMessage {
+  if (message.text.length <= Math.max(keptOfResult * 2, kept)) return message;
+  return { ...message, text: cutText(message.text, kept) };
 }
 
 /** The first `max` characters of a text that is longer, and a word that there was more. */

@@ -51,7 +51,7 @@ export interface BegunCall {
 
 export type Beginning =
   | { readonly kind: 'begun'; readonly call: BegunCall }
-  | { readonly kind: 'wait' }
+  | { readonly kind: 'wait'; readonly message: string }
   | { readonly kind: 'exceeded'; readonly message: string };
 
 /** How a call of a model ended. */

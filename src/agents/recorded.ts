@@ -3,13 +3,15 @@
  * and which of them have not answered. Pure.
  */
 import type { MemoryChange } from '../memories/run-memory.ts';
-import type {
-  AssistantMessage,
-  DialogueMessage,
-  ToolCall,
-  ToolMessage,
-  Usage,
+import {
+  type AssistantMessage,
+  type DialogueMessage,
+  mayBeCharged,
+  type ToolCall,
+  type ToolMessage,
+  type Usage,
 } from '../models/model.ts';
+
 import type { StepRow } from './steps.store.ts';
 
 /** A tool that is about to run. */
@@ -32,6 +34,8 @@ export interface RecordedGeneration {
   readonly turns: number;
   /** Of all its calls, also of those that gave no answer. */
   readonly costs: readonly CallCost[];
+  /** Calls of each turn that gave no answer and may have been charged by the provider. */
+  readonly unanswered: ReadonlyMap<number, number>;
   /** Tools that were called and have not answered, by the call's id. */
   readonly open: ReadonlyMap<string, PlannedTool>;
   /** What its tools did to the agent's memory, in order. */
@@ -42,6 +46,7 @@ export const nothingRecorded: RecordedGeneration = {
   messages: [],
   turns: 0,
   costs: [],
+  unanswered: new Map(),
   open: new Map(),
   memory: [],
 };
@@ -54,6 +59,7 @@ export function readRecord(
 ): RecordedGeneration {
   const messages: DialogueMessage[] = [];
   const costs: CallCost[] = [];
+  const unanswered = new Map<number, number>();
   const open = new Map<string, PlannedTool>();
   const memory: MemoryChange[] = [];
   let turns = 0;
@@ -65,11 +71,14 @@ export function readRecord(
   for (const call of calls) {
     const usage = { prompt: call.prompt_tokens, completion: call.completion_tokens };
     costs.push({ usage, estimated: call.estimated });
+    if (call.status === 'failed' && mayBeCharged(usage)) {
+      unanswered.set(call.turn, 1 + (unanswered.get(call.turn) ?? 0));
+    }
     if (call.status !== 'completed') continue;
     const answer = messageOf<AssistantMessage>(call);
     if (answer === undefined) continue;
     turns = call.turn;
-    const { opaque: _, ...plain } = answer;
+    const { opaque: _opaque, reasoning: _reasoning, ...plain } = answer;
     messages.push(call.name === model ? answer : plain);
     const tools = new Map(
       rows
@@ -88,5 +97,5 @@ export function readRecord(
       if (tool.memory !== null) memory.push(...(JSON.parse(tool.memory) as MemoryChange[]));
     }
   }
-  return { messages, turns, costs, open, memory };
+  return { messages, turns, costs, unanswered, open, memory };
 }

@@ -176,6 +176,7 @@ export function createThinking(parts: {
         isDialogue,
         around: tokensOfText(system) + tokensOfText(JSON.stringify([box.offers, request.schema])),
         signal,
+        unanswered: new Map(recorded.unanswered),
         nameOf: box.nameOf,
         onCost: (cost) => void costs.push(cost),
       };

@@ -48,6 +48,10 @@ export function composeThinking(parts: {
   });
   const models = createModels({
     clock,
+    silence: {
+      firstTokenMs: config.modelFirstTokenTimeoutMs,
+      betweenMs: config.modelSilenceTimeoutMs,
+    },
     async settingsOf(organizationId, provider) {
       const platform = config.providers.get(provider);
       const own = await credentials.settingsOf(organizationId, provider);

@@ -1,7 +1,8 @@
 /**
  * What the SDK streams, gathered into an answer as it comes. Bounded: what goes beyond a bound ends
- * the call, except the arguments of a single call of a tool. They are cut, are no JSON then, and
- * whoever judges them tells the model so.
+ * the call, except the answer's text and the arguments of a single call of a tool, which are cut. The
+ * text was paid for, and its answer says that it is too long. Arguments that were cut are no JSON, and
+ * the agent's tools tell the model so.
  */
 import { createThoughtFilter } from './leading-thought.ts';
 import type { ModelAnswer, ToolCall } from './model.ts';
@@ -9,9 +10,12 @@ import type { Opaque, OpaquePart, ProviderOptions, SdkModel } from './prompt.ts'
 import type { Protocol } from './providers.ts';
 
 export const answerBounds = {
+  /** Bytes of the text as JSON: what is longer could not be the output of a job, with its 1 MiB. */
+  text: 1_000_000,
   /** Characters. */
-  text: 4 * 1024 * 1024,
   reasoning: 4 * 1024 * 1024,
+  /** Characters of text in all, also of what is cut or was thought aloud. */
+  written: 16 * 1024 * 1024,
   toolCalls: 128,
   /** Characters of the arguments of one call; what follows is left out. */
   toolInput: 1024 * 1024,
@@ -46,8 +50,10 @@ export function createAnswer(protocol: Protocol, onText: (delta: string) => void
   const calls: ToolCall[] = [];
   const order: OpaquePart[] = [];
   const reasoning = new Map<string, { text: string; signed?: ProviderOptions }>();
-  const spent = { text: 0, reasoning: 0, toolInputs: 0 };
+  const spent = { written: 0, reasoning: 0, toolInputs: 0 };
   let finish: SdkFinish | null = null;
+  let textBytes = 0;
+  let isTooLong = false;
 
   function spend(what: keyof typeof spent, characters: number): void {
     spent[what] += characters;
@@ -57,11 +63,26 @@ export function createAnswer(protocol: Protocol, onText: (delta: string) => void
   }
 
   function takeText(delta: string): void {
-    spend('text', delta.length);
+    spend('written', delta.length);
     addText(thought?.push(delta) ?? delta);
   }
 
-  function addText(delta: string): void {
+  /** As much of the text as the answer has room for. */
+  function fitting(text: string): string {
+    if (isTooLong) return '';
+    for (let from = 0; from < text.length; from += pieceLength) {
+      const piece = text.slice(from, from + pieceLength);
+      textBytes += Buffer.byteLength(JSON.stringify(piece)) - 2;
+      if (textBytes > answerBounds.text) {
+        isTooLong = true;
+        return text.slice(0, from);
+      }
+    }
+    return text;
+  }
+
+  function addText(said: string): void {
+    const delta = fitting(said);
     if (delta === '') return;
     texts.push(delta);
     const last = order.at(-1);
@@ -102,8 +123,6 @@ export function createAnswer(protocol: Protocol, onText: (delta: string) => void
       switch (part.type) {
         case 'text-delta':
           return takeText(part.delta);
-        case 'text-end':
-          return addText(thought?.end() ?? '');
         case 'reasoning-start':
         case 'reasoning-delta':
         case 'reasoning-end':
@@ -114,6 +133,8 @@ export function createAnswer(protocol: Protocol, onText: (delta: string) => void
           return takeCall(part);
         case 'finish':
           finish = part.finishReason.unified;
+          // A block that never closed is text, but not where the most tokens ended it.
+          if (finish !== 'length') addText(thought?.end() ?? '');
           return;
         case 'error':
           throw part.error;
@@ -121,7 +142,7 @@ export function createAnswer(protocol: Protocol, onText: (delta: string) => void
           return;
       }
     },
-    text: () => texts.join(''),
+    text: () => texts.join('') + (finish === null ? (thought?.end() ?? '') : ''),
     whole(model) {
       if (finish === null) return null;
       const opaque = order.some((part) => 'signed' in part)
@@ -129,13 +150,15 @@ export function createAnswer(protocol: Protocol, onText: (delta: string) => void
         : {};
       return {
         message: { role: 'assistant', text: texts.join(''), toolCalls: calls, ...opaque },
-        finish: finishOf(finish, calls.length > 0),
+        finish: isTooLong ? 'too-long' : finishOf(finish, calls.length > 0),
       };
     },
   };
 }
 
-const nameOf = { text: 'text', reasoning: 'reasoning', toolInputs: 'arguments' };
+/** Characters of a text that are measured at a time. */
+const pieceLength = 1_024;
+const nameOf = { written: 'text', reasoning: 'reasoning', toolInputs: 'arguments' };
 
 /** Results find their call by its id, so that no two may have the same. */
 function unusedId(id: string, calls: readonly ToolCall[]): string {

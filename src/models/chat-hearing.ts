@@ -5,10 +5,14 @@ import { finishReasonIn, unsaidFinish } from './document.ts';
 import { messageIn } from './error-body.ts';
 import type { Heard, Hearing } from './hearing.ts';
 import { type Json, objectOf } from './json.ts';
-import { nothingReported } from './model.ts';
+import { nothingReported, type Reasoning, reasoningFields } from './model.ts';
+
+/** Characters of reasoning that are kept; what follows is left out, because the answer matters more. */
+const reasoningMax = 1024 * 1024;
 
 export function createChatHearing(): Hearing {
   let usage = nothingReported;
+  let reasoning: Omit<Reasoning, 'model'> | null = null;
   let isFinished = false;
   /** Whether there was anything of an answer. */
   let isBegun = false;
@@ -22,11 +26,22 @@ export function createChatHearing(): Hearing {
     };
   }
 
+  /** Some servers say the same in two fields: the first one that has something counts. */
+  function noteReasoning(delta: Json): void {
+    const said = (name: string) => typeof delta[name] === 'string' && delta[name] !== '';
+    const field = reasoning?.field ?? reasoningFields.find(said);
+    if (field === undefined || !said(field)) return;
+    const before = reasoning?.text ?? '';
+    const text = (delta[field] as string).slice(0, reasoningMax - before.length);
+    reasoning = { field, text: before + text };
+  }
+
   function passedOf(choice: Json, position: number): Json {
     const { index, usage: reported, delta } = choice;
     note(objectOf(reported));
     const finish = finishReasonIn(choice);
     const { content, refusal, tool_calls } = objectOf(delta) ?? {};
+    noteReasoning(objectOf(delta) ?? {});
     const text = Array.isArray(content) ? content.map(textIn).join('') : content;
     const said = typeof refusal === 'string' ? refusal : '';
     const made = Array.isArray(tool_calls) ? tool_calls : [];
@@ -63,6 +78,8 @@ export function createChatHearing(): Hearing {
       return [{ choices: [choiceOf(0, finish, callsOf(calls))] }];
     },
     usage: () => usage,
+    reasoning: () => reasoning,
+    isBegun: () => isBegun || reasoning !== null,
     isFinished: () => isFinished,
     isOver: () => false,
   };

@@ -25,7 +25,7 @@ afterAll(() => provider.close());
 function ask(kind: string, changes: Partial<ModelCall> = {}, idleMs = 10_000) {
   const models = createModels({
     settingsOf: async () => ({ apiKey: 'sk-secret', baseUrl: provider.openaiBaseUrl }),
-    idleMs,
+    silence: { firstTokenMs: idleMs, betweenMs: idleMs },
   });
   return models.call({
     model: `${kind}/some-model`,

@@ -26,7 +26,11 @@ export function failureOf(fault: WireFault, call: FailedCall, clock: Clock): Mod
     case 'aborted':
       return new ModelError('aborted', `The call of ${provider} was aborted`, came);
     case 'silent':
-      return new ModelError('unavailable', `The provider ${provider} fell silent`, came);
+      return new ModelError(
+        'unavailable',
+        `The provider ${provider} fell silent: it sent nothing for ${fault.ms / 1000} s`,
+        { ...came, wasSilent: true },
+      );
     case 'lost':
       return new ModelError(
         'unavailable',

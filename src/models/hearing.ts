@@ -7,7 +7,7 @@
 import { createChatHearing } from './chat-hearing.ts';
 import type { Json } from './json.ts';
 import { createMessagesHearing } from './messages-hearing.ts';
-import type { Usage } from './model.ts';
+import type { Reasoning, Usage } from './model.ts';
 import type { Protocol } from './providers.ts';
 
 /** What became of one event. */
@@ -19,10 +19,14 @@ export type Heard =
 
 export interface Hearing {
   hear(event: unknown): Heard;
-  /** The provider said that nothing more is to come (`[DONE]`): what the SDK still has to see. */
+  /** Nothing more is to come of an answer that is finished: what the SDK still has to see. */
   done(): readonly Json[];
   /** As the provider reported it so far. */
   usage(): Usage;
+  /** What the model said that it thought, where that is no part of the answer itself. */
+  reasoning(): Omit<Reasoning, 'model'> | null;
+  /** Whether anything of the answer has come. */
+  isBegun(): boolean;
   /** Whether the provider said that the answer is whole. */
   isFinished(): boolean;
   /** Whether nothing more is to come. */

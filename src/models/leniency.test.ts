@@ -10,16 +10,21 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { ModelAnswer, ModelError } from './model.ts';
 import { createModels } from './models.ts';
 
+const patience = { firstTokenMs: 10_000, betweenMs: 10_000 };
+/** For servers that say nothing more: long enough for what they have said. */
+const brief = { firstTokenMs: 10_000, betweenMs: 300 };
+
 /** Asks a server that answers with these bytes. */
 async function answerTo(
   model: string,
   answer: (response: ServerResponse) => void,
   onText: (delta: string) => void = () => {},
+  silence = patience,
 ): Promise<ModelAnswer> {
-  return (await serverOf(answer)).ask(model, onText);
+  return (await serverOf(answer, silence)).ask(model, onText);
 }
 
-async function serverOf(answer: (response: ServerResponse) => void) {
+async function serverOf(answer: (response: ServerResponse) => void, silence = patience) {
   const server = createServer((request, response) => {
     request.resume();
     request.on('end', () => {
@@ -36,7 +41,7 @@ async function serverOf(answer: (response: ServerResponse) => void) {
     server.close();
   });
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-  const models = createModels({ settingsOf: async () => ({ apiKey: 'key', baseUrl }) });
+  const models = createModels({ silence, settingsOf: async () => ({ apiKey: 'key', baseUrl }) });
   return {
     ask: (model: string, onText: (delta: string) => void = () => {}) =>
       models.call({
@@ -626,4 +631,56 @@ test.each(wholes)('%s: a connection may end a little after its answer', async (m
 
   // Only then it can be used again.
   expect(await ended.promise).toBe(true);
+});
+
+test.each(chats)(
+  '%s: an answer that is finished does not wait for a stream to end',
+  async (model) => {
+    const said = { choices: [{ index: 0, delta: { content: 'Hi.' }, finish_reason: 'stop' }] };
+    const usage = { choices: [], usage: { prompt_tokens: 5, completion_tokens: 2 } };
+
+    const answer = await answerTo(
+      model,
+      (response) => void response.write(sse(said, usage)),
+      undefined,
+      brief,
+    );
+
+    expect(answer).toMatchObject({ message: { text: 'Hi.' }, usage: { prompt: 5, completion: 2 } });
+  },
+);
+
+test.each(['closes', 'stays silent'])(
+  'messages: an answer that says why it stopped is whole when the stream then %s',
+  async (ending) => {
+    const events = sse(
+      { type: 'message_start', message: { usage: { input_tokens: 5 } } },
+      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+      { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Hi.' } },
+      { type: 'content_block_stop', index: 0 },
+      { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 2 } },
+    );
+
+    const answer = await answerTo(
+      'anthropic/m',
+      (response) => void (ending === 'closes' ? response.end(events) : response.write(events)),
+      undefined,
+      brief,
+    );
+
+    expect(answer).toMatchObject({
+      message: { text: 'Hi.' },
+      finish: 'stop',
+      usage: { prompt: 5, completion: 2 },
+    });
+  },
+);
+
+test.each(chats)('%s: a thought that used up the most tokens is no answer', async (model) => {
+  const thought = { choices: [{ index: 0, delta: { content: '<think>Hm' } }] };
+  const end = { choices: [{ index: 0, delta: {}, finish_reason: 'length' }] };
+
+  const { message, finish } = await answerTo(model, (response) => response.end(sse(thought, end)));
+
+  expect({ text: message.text, finish }).toEqual({ text: '', finish: 'length' });
 });

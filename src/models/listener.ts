@@ -102,9 +102,15 @@ export function createListener(parts: {
   }
 
   function end(): string {
-    if (document !== null) return passedOfDocument(document.join(''));
-    const rest = events.rest();
-    return rest === null ? '' : passedOfData(rest);
+    const rest = document === null ? events.rest() : null;
+    const passed =
+      document !== null
+        ? passedOfDocument(document.join(''))
+        : rest === null
+          ? ''
+          : passedOfData(rest);
+    // Some servers close, or are cut off, after the last word and before the event that says so.
+    return hearing.isOver() || !hearing.isFinished() ? passed : passed + written(hearing.done());
   }
 
   function taken(value: Uint8Array | null): string {

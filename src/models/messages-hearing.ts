@@ -20,6 +20,9 @@ export function createMessagesHearing(): Hearing {
   const reported = new Map<string, number | null>();
   /** What `message_start` counts as output is a beginning, no count of the answer. */
   let completion: number | null = null;
+  /** Whether the message said why it ended, which some servers do without a `message_stop`. */
+  let isFinished = false;
+  let isBegun = false;
   let isOver = false;
   /** Blocks that are not passed on, nor is what belongs to them. */
   const passedBy = new Set<unknown>();
@@ -57,6 +60,7 @@ export function createMessagesHearing(): Hearing {
       case 'message_start':
         return [{ type, message: { usage: { input_tokens: 0 } } }];
       case 'content_block_start':
+        isBegun = true;
         return blockEventsOf(index, objectOf(said['content_block']) ?? {});
       case 'content_block_delta':
         return passedBy.has(index) || !deltas.has(delta['type']) ? [] : [said];
@@ -65,9 +69,11 @@ export function createMessagesHearing(): Hearing {
       case 'message_delta': {
         const reason = delta['stop_reason'];
         const stop_reason = typeof reason === 'string' ? reason : null;
+        if (stop_reason !== null) isFinished = true;
         return [{ type, delta: { stop_reason }, usage: { output_tokens: 0 } }];
       }
       case 'message_stop':
+        isFinished = true;
         isOver = true;
         return [said];
       default:
@@ -86,7 +92,11 @@ export function createMessagesHearing(): Hearing {
       note(said);
       return { events: passedOf(said) };
     },
-    done: () => [],
+    done() {
+      isOver = true;
+      return [{ type: 'message_stop' }];
+    },
+    reasoning: () => null,
     usage: () => ({
       prompt:
         (reported.get('input_tokens') ?? null) === null
@@ -94,7 +104,8 @@ export function createMessagesHearing(): Hearing {
           : promptCounts.reduce((sum, name) => sum + (reported.get(name) ?? 0), 0),
       completion,
     }),
-    isFinished: () => isOver,
+    isBegun: () => isBegun,
+    isFinished: () => isFinished,
     isOver: () => isOver,
   };
 }

@@ -13,6 +13,11 @@ export interface Usage {
 export const nothingReported: Usage = { prompt: null, completion: null };
 export const nothingSpent: Usage = { prompt: 0, completion: 0 };
 
+/** Whether the provider may ask money for a call that cost this. */
+export function mayBeCharged({ prompt, completion }: Usage): boolean {
+  return prompt !== 0 || completion !== 0;
+}
+
 /** A tool that a model called. */
 export interface ToolCall {
   /** The model's own id of the call. */
@@ -31,6 +36,18 @@ export interface ToolOffer {
   readonly parameters: Readonly<Record<string, unknown>>;
 }
 
+/** The reasoning of an answer in a chat, which some providers want to see again. */
+export interface Reasoning {
+  /** `provider/model`: no other model is shown it. */
+  readonly model: string;
+  /** The field of a chat's message that it came in and goes back in. */
+  readonly field: ReasoningField;
+  readonly text: string;
+}
+
+export const reasoningFields = ['reasoning_content', 'reasoning'] as const;
+export type ReasoningField = (typeof reasoningFields)[number];
+
 /** What a model said; kept as JSON, as the other turns of a dialogue are. */
 export interface AssistantMessage {
   readonly role: 'assistant';
@@ -41,6 +58,8 @@ export interface AssistantMessage {
    * shown to the same model only.
    */
   readonly opaque?: unknown;
+  /** What it thought before it spoke, where a chat says that. */
+  readonly reasoning?: Reasoning;
   /** Whether it ended because it had reached its most tokens. */
   readonly isCut?: boolean;
 }
@@ -86,8 +105,8 @@ export interface ModelCall {
 /** A turn that a model finished. */
 export interface ModelAnswer {
   readonly message: AssistantMessage;
-  /** `length` when the output was cut at its maximum. */
-  readonly finish: 'stop' | 'tool-calls' | 'length' | 'content-filter' | 'other';
+  /** `length` when the output was cut at its most tokens, `too-long` when its text was at our bound. */
+  readonly finish: 'stop' | 'tool-calls' | 'length' | 'too-long' | 'content-filter' | 'other';
   readonly usage: Usage;
 }
 
@@ -114,6 +133,8 @@ export class ModelError extends Error {
    * status other than 408 and 504), null where nobody knows.
    */
   readonly usage: Usage;
+  /** Whether the provider sent nothing for too long. */
+  readonly wasSilent: boolean;
 
   constructor(
     fault: ModelFault,
@@ -122,6 +143,7 @@ export class ModelError extends Error {
       retryAfterMs?: number | null;
       text?: string;
       usage?: Usage;
+      wasSilent?: boolean;
       cause?: unknown;
     } = {},
   ) {
@@ -131,6 +153,7 @@ export class ModelError extends Error {
     this.retryAfterMs = options.retryAfterMs ?? null;
     this.text = options.text ?? '';
     this.usage = options.usage ?? nothingSpent;
+    this.wasSilent = options.wasSilent ?? false;
   }
 }
 

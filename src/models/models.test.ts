@@ -30,7 +30,9 @@ beforeEach(() => {
   provider.script(answering('Hello.'));
 });
 
-function modelsFor(settings: Partial<ProviderSettings> = {}, idleMs = 10_000): Models {
+const silence = { firstTokenMs: 10_000, betweenMs: 10_000 };
+
+function modelsFor(settings: Partial<ProviderSettings> = {}, silent = silence): Models {
   return createModels({
     settingsOf: async (_organization, name) => ({
       apiKey: key,
@@ -38,7 +40,7 @@ function modelsFor(settings: Partial<ProviderSettings> = {}, idleMs = 10_000): M
       ...settings,
     }),
     clock: { now: () => noon, monotonic: () => 0 },
-    idleMs,
+    silence: silent,
   });
 }
 
@@ -352,7 +354,9 @@ describe.each(kinds)('%s', (kind) => {
     provider.script(answering('The sky is blue.', { piece: 4, ...reply }));
     const index = provider.requests.length;
 
-    const failure = await failureOf(modelsFor({}, 50).call(callOf(kind)));
+    const failure = await failureOf(
+      modelsFor({}, { firstTokenMs: 50, betweenMs: 50 }).call(callOf(kind)),
+    );
 
     expect(failure).toMatchObject({ fault: 'unavailable' });
     expect(failure.message).toContain('silent');
@@ -363,7 +367,9 @@ describe.each(kinds)('%s', (kind) => {
   test('a slow drip is no silence', async () => {
     provider.script(answering('abcdefghij', { piece: 1, everyMs: 60 }));
 
-    const { message } = await modelsFor({}, 500).call(callOf(kind));
+    const { message } = await modelsFor({}, { firstTokenMs: 500, betweenMs: 500 }).call(
+      callOf(kind),
+    );
 
     expect(message.text).toBe('abcdefghij');
   });
@@ -380,16 +386,47 @@ describe.each(kinds)('%s', (kind) => {
     expect(failure.message).toContain('ECONNREFUSED');
   });
 
+  test('a text that is too long is cut, for it was paid for', async () => {
+    const text = 'say "x"\n'.repeat(200_000);
+    provider.script(answering(text, { piece: 100_000, usage: { prompt: 9, completion: 400_000 } }));
+
+    const { message, finish, usage } = await ask(kind);
+
+    expect(finish).toBe('too-long');
+    expect(text.startsWith(message.text)).toBe(true);
+    const bytes = Buffer.byteLength(JSON.stringify(message.text));
+    expect(bytes).toBeLessThanOrEqual(answerBounds.text + 2);
+    expect(bytes).toBeGreaterThan(answerBounds.text - 4_000);
+    expect(usage).toEqual({ prompt: 9, completion: 400_000 });
+  });
+
   test('text without end is refused, with what came before', async () => {
-    const text = 'x'.repeat(answerBounds.text + 1);
-    provider.script(answering(text, { piece: 100_000 }));
+    const text = 'x'.repeat(answerBounds.written + 1);
+    provider.script(answering(text, { piece: 1_000_000 }));
     const index = provider.requests.length;
 
     const failure = await failureOf(ask(kind));
 
     expect(failure.fault).toBe('refused');
-    expect(failure.text.length).toBeGreaterThan(4_000_000);
+    expect(failure.text.length).toBeGreaterThan(900_000);
     await provider.ended(index);
+  });
+
+  test('a provider may be silent for longer before its answer begins than within it', async () => {
+    const begun = new Promise((resolve) => setTimeout(resolve, 300));
+    provider.script(answering('The sky is blue.', { until: begun }));
+    const patient = modelsFor({}, { firstTokenMs: 10_000, betweenMs: 100 });
+
+    expect((await patient.call(callOf(kind))).message.text).toBe('The sky is blue.');
+
+    const hold = { after: 3, until: new Promise(() => {}) };
+    provider.script(answering('The sky is blue.', { piece: 4, hold }));
+    const failure = await failureOf(patient.call(callOf(kind)));
+
+    expect(failure).toMatchObject({
+      wasSilent: true,
+      message: expect.stringContaining('it sent nothing for 0.1 s'),
+    });
   });
 
   test('arguments that are too long are cut, so that they are no JSON', async () => {
@@ -459,6 +496,70 @@ test('signed reasoning goes back where it was, to the same model only', async ()
     { type: 'tool_use', id: 'c1', name: 'weather', input: {} },
   ]);
   expect(another.content).toEqual(same.content.slice(1));
+});
+
+describe.each(['openai', 'ollama'])('the reasoning of a chat (%s)', (kind) => {
+  const weatherCall = { id: 'c1', name: 'weather', input: '{}' };
+  const thinking = { text: 'Rain or sun?', signature: '' };
+  const question: DialogueMessage = { role: 'user', text: 'Hello?' };
+  const result = {
+    role: 'tool',
+    callId: 'c1',
+    name: 'weather',
+    text: 'Sun',
+    isError: false,
+  } as const;
+  const toldOf = (fields: object) => expect.objectContaining(fields);
+
+  test.each([false, true])(
+    'goes back with the calls of tools that it led to (in one document: %s)',
+    async (ignoresStream) => {
+      provider.script(() => ({ thinking, toolCalls: [weatherCall], ignoresStream }));
+      const { message } = await ask(kind, { tools: [weather] });
+      const kept: DialogueMessage = JSON.parse(JSON.stringify(message));
+      const messages: DialogueMessage[] = [question, kept, result];
+      provider.script(answering('It shines.'));
+
+      const { message: answer } = await ask(kind, { messages });
+
+      expect(answer.text).toBe('It shines.');
+      expect(message.text).toBe('');
+      expect(lastRequest().messages.at(-2)).toMatchObject({ reasoning_content: 'Rain or sun?' });
+      // The scripted provider refuses what DeepSeek refuses.
+      const { reasoning: _, ...forgetful } = message;
+      const refused = ask(kind, { messages: [question, forgetful, result] });
+      await expect(refused).rejects.toMatchObject({ fault: 'refused' });
+    },
+  );
+
+  test('stays with its exchange in later ones, and is left out of those without tools', async () => {
+    const own = (text: string) =>
+      ({ model: `${kind}/some-model`, field: 'reasoning', text }) as const;
+    const said = (text: string, more: object = {}): DialogueMessage => ({
+      role: 'assistant',
+      text,
+      toolCalls: [],
+      ...more,
+    });
+    const messages: DialogueMessage[] = [
+      question,
+      said('Hi.', { reasoning: own('A greeting.') }),
+      question,
+      said('', { toolCalls: [{ ...weatherCall, id: 'c2' }], reasoning: own('Look.') }),
+      { ...result, callId: 'c2' },
+      said('Sun.'),
+      question,
+    ];
+
+    await ask(kind, { messages, tools: [weather] });
+    const sent = lastRequest().messages.filter(({ role }) => role === 'assistant');
+    await ask(kind, { messages, model: `${kind}/another` });
+    const another = lastRequest().messages.filter(({ role }) => role === 'assistant');
+
+    expect(sent[0]).not.toHaveProperty('reasoning');
+    expect(sent.slice(1)).toEqual([toldOf({ reasoning: 'Look.' }), toldOf({ reasoning: '' })]);
+    for (const message of another) expect(message).not.toHaveProperty('reasoning');
+  });
 });
 
 test.each([false, true])(
@@ -534,6 +635,7 @@ test('Anthropic is reached with and without the version in its base url', async 
 
 test('a provider with an address needs no key, and is sent none', async () => {
   const models = createModels({
+    silence,
     settingsOf: async () => ({ apiKey: null, baseUrl: provider.openaiBaseUrl }),
   });
 
@@ -545,7 +647,9 @@ test('a provider with an address needs no key, and is sent none', async () => {
 describe('credentials', () => {
   const nothingSpent = { prompt: 0, completion: 0 };
   const failWith = (settings: ProviderSettings | undefined, model: string) =>
-    failureOf(createModels({ settingsOf: async () => settings }).call(callOf('openai', { model })));
+    failureOf(
+      createModels({ silence, settingsOf: async () => settings }).call(callOf('openai', { model })),
+    );
 
   test.each<[string, ProviderSettings | undefined, string]>([
     ['openai/gpt', undefined, 'set OPENAI_API_KEY, or store credentials for the organization'],
@@ -592,6 +696,7 @@ describe('credentials', () => {
 
   test('settings that cannot be read may be read later, and say nothing of why', async () => {
     const models = createModels({
+      silence,
       settingsOf: async () => {
         throw new Error('the database is gone');
       },
@@ -605,6 +710,7 @@ describe('credentials', () => {
 
   test('each organization has its own', async () => {
     const models = createModels({
+      silence,
       settingsOf: async (organizationId) => ({
         apiKey: `key-of-${organizationId}`,
         baseUrl: provider.openaiBaseUrl,

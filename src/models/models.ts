@@ -14,20 +14,19 @@ import { messageIn } from './error-body.ts';
 import { failureOf } from './failure.ts';
 import { type ModelCall, ModelError, type Models, nothingSpent } from './model.ts';
 import { type Access, accessTo, type ProviderSettings, partsOfModel } from './providers.ts';
-import { openWire, type Wire } from './wire.ts';
-
-const defaultIdleMs = 120_000;
+import { withReasoning } from './reasoning.ts';
+import { openWire, type SilenceLimits, type Wire, type WireFault } from './wire.ts';
 
 /**
  * `settingsOf` gives what an organization has for a provider, undefined when it has nothing; a
- * ModelError that it throws is the call's. A connection that says nothing for `idleMs` is given up.
+ * ModelError that it throws is the call's. A provider that is silent beyond `silence` is given up.
  */
 export function createModels(parts: {
   settingsOf(organizationId: string, provider: string): Promise<ProviderSettings | undefined>;
+  silence: SilenceLimits;
   clock?: Clock;
-  idleMs?: number;
 }): Models {
-  const { settingsOf, clock = systemClock, idleMs = defaultIdleMs } = parts;
+  const { settingsOf, silence, clock = systemClock } = parts;
 
   async function accessOf(organizationId: string, provider: string): Promise<Access> {
     let settings: ProviderSettings | undefined;
@@ -46,7 +45,7 @@ export function createModels(parts: {
     async call(call) {
       const { provider, name } = partsOfModel(call.model);
       const access = await accessOf(call.organizationId, provider);
-      const wire = openWire({ protocol: access.protocol, signal: call.signal, idleMs });
+      const wire = openWire({ protocol: access.protocol, signal: call.signal, silence });
       const answer = createAnswer(access.protocol, call.onText);
       try {
         await exchange(access, name, call, wire, answer);
@@ -56,7 +55,12 @@ export function createModels(parts: {
       const fault = wire.fault();
       const usage = wire.isBegun() ? wire.hearing.usage() : nothingSpent;
       const whole = isWhole(wire) ? answer.whole(call.model) : null;
-      if (whole !== null) return { ...whole, usage };
+      if (whole !== null) {
+        const reasoning = wire.hearing.reasoning();
+        const thought =
+          reasoning === null ? {} : { reasoning: { ...reasoning, model: call.model } };
+        return { ...whole, message: { ...whole.message, ...thought }, usage };
+      }
       const failed = { access, name, text: answer.text(), usage };
       throw failureOf(fault ?? { kind: 'malformed', detail: endedEarly }, failed, clock);
     },
@@ -75,7 +79,7 @@ async function exchange(
 ): Promise<void> {
   if (wire.fault() !== null) return;
   try {
-    const model = await connect(access, name, wire.fetch);
+    const model = await connect(access, name, withReasoning(wire.fetch, call));
     const { stream } = await model.doStream(optionsOf(access.protocol, call));
     for await (const part of stream) answer.take(part);
   } catch (error) {
@@ -93,9 +97,15 @@ function detailOf(error: unknown): string {
     : error.message;
 }
 
-/** A connection that is lost after the answer's last word has lost its usage, not the answer. */
+const lateFaults: ReadonlySet<WireFault['kind']> = new Set([
+  'lost',
+  'silent',
+  'malformed',
+  'failed',
+]);
+
+/** What goes wrong after the answer's last word may have lost its usage, not the answer. */
 function isWhole(wire: Wire): boolean {
   const fault = wire.fault();
-  const isLate = fault?.kind === 'lost' || fault?.kind === 'silent';
-  return (fault === null || isLate) && wire.hearing.isFinished();
+  return (fault === null || lateFaults.has(fault.kind)) && wire.hearing.isFinished();
 }

@@ -6,6 +6,7 @@ import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import { openWire, type WireFault } from './wire.ts';
 
+const silence = { firstTokenMs: 10_000, betweenMs: 10_000 };
 const bounds = { stream: 10_000, document: 5_000 };
 
 /** What becomes of an exchange with a server that answers with this. */
@@ -24,7 +25,7 @@ async function exchangeWith(answer: (response: ServerResponse) => void) {
   const wire = openWire({
     protocol: 'chat',
     signal: new AbortController().signal,
-    idleMs: 10_000,
+    silence,
     bounds,
   });
   onTestFinished(() => wire.close());

@@ -4,6 +4,7 @@
  * request at once and is kept for the caller; what the SDK reads from then on is a stream that ends
  * in order, so that all text before the fault still arrives and nothing is left to reject later.
  */
+import { lazily } from '../kernel/lazy.ts';
 import { messageIn } from './error-body.ts';
 import { createHearing, type Hearing } from './hearing.ts';
 import { parsed } from './json.ts';
@@ -13,8 +14,8 @@ import type { Protocol } from './providers.ts';
 /** Why an exchange ended before its answer did. */
 export type WireFault =
   | { readonly kind: 'aborted' }
-  /** No byte for `idleMs`. */
-  | { readonly kind: 'silent' }
+  /** No byte for `ms`. */
+  | { readonly kind: 'silent'; readonly ms: number }
   /** `isSent` says whether the provider may have had the request. */
   | { readonly kind: 'lost'; readonly detail: string; readonly isSent: boolean }
   | {
@@ -54,18 +55,34 @@ const wireBounds: AnswerBytes = { stream: 256 * 1024 * 1024, document: 32 * 1024
 const errorCharactersMax = 64 * 1024;
 /** How long a finished answer's connection may take to end, to be used again. */
 const endingMs = 1_000;
+/** How long the counts of an answer may follow its last word. */
+const countsMs = 5_000;
 /** Nothing was sent when a connection fails like this: no host, nobody there, no trust. */
 const unsent =
   /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOST|ENET|UND_ERR_CONNECT)|^(ERR_TLS|ERR_SSL|UNABLE_TO_)|CERT/;
 
-/** `idleMs` without a byte is a fault. */
+/** How long a provider may send nothing, in milliseconds. */
+export interface SilenceLimits {
+  /** Before anything of the answer has come: a model may have much to read first. */
+  readonly firstTokenMs: number;
+  /** Between the pieces of an answer. */
+  readonly betweenMs: number;
+}
+
+/** The silences are bounded by ours; undici's own bounds would cut them at five minutes. */
+const dispatcher = lazily(async () => {
+  const { Agent } = await import('undici');
+  return new Agent({ headersTimeout: 0, bodyTimeout: 0 });
+});
+
+/** A longer silence than `silence` allows is a fault. */
 export function openWire(parts: {
   protocol: Protocol;
   signal: AbortSignal;
-  idleMs: number;
+  silence: SilenceLimits;
   bounds?: AnswerBytes;
 }): Wire {
-  const { protocol, signal, idleMs, bounds = wireBounds } = parts;
+  const { protocol, signal, silence, bounds = wireBounds } = parts;
   const hearing = createHearing(protocol);
   const request = new AbortController();
   let first: WireFault | null = null;
@@ -81,13 +98,24 @@ export function openWire(parts: {
   const onAbort = () => fail({ kind: 'aborted' });
   signal.addEventListener('abort', onAbort, { once: true });
   if (signal.aborted) onAbort();
-  const idle = startIdleTimer(idleMs, () => fail({ kind: 'silent' }));
+  const idle = startSilenceTimer(silenceLimit, (ms) => fail({ kind: 'silent', ms }));
+
+  function silenceLimit(): number {
+    if (hearing.isFinished()) return Math.min(countsMs, silence.betweenMs);
+    return hearing.isBegun() ? silence.betweenMs : silence.firstTokenMs;
+  }
 
   async function begin(url: string | URL | Request, init?: RequestInit): Promise<Response> {
     isBegun = first === null;
     let response: Response;
     try {
-      response = await fetch(url, { ...init, redirect: 'manual', signal: request.signal });
+      response = await fetch(url, {
+        ...init,
+        redirect: 'manual',
+        signal: request.signal,
+        // The same interface, with types from another release than those of the global fetch.
+        dispatcher: (await dispatcher()) as unknown as NonNullable<RequestInit['dispatcher']>,
+      });
     } catch (error) {
       fail(lossOf(error));
       throw error;
@@ -116,8 +144,8 @@ export function openWire(parts: {
       async pull(controller) {
         while (first === null) {
           const { done, value } = await readOrFail(reader);
-          idle.heard();
           const passed = listener.pass(done ? null : value);
+          idle.heard();
           if (passed.length > 0) controller.enqueue(passed);
           if (done || listener.isOver()) break;
           if (passed.length > 0) return;
@@ -192,18 +220,24 @@ async function errorMessageOf(response: Response, heard: () => void): Promise<st
 }
 
 /** What lies on the connection is read before silence is believed: this process may be the late one. */
-function startIdleTimer(ms: number, onIdle: () => void) {
+function startSilenceTimer(limit: () => number, onSilence: (ms: number) => void) {
   let last = 0;
-  const timer = setTimeout(() => {
+  let ms = limit();
+  const end = () => {
     const seen = last;
     setImmediate(() => {
-      if (seen === last) onIdle();
+      if (seen === last) onSilence(ms);
     });
-  }, ms);
+  };
+  let timer = setTimeout(end, ms);
   return {
     heard() {
       last += 1;
-      timer.refresh();
+      const now = limit();
+      if (now === ms) return void timer.refresh();
+      ms = now;
+      clearTimeout(timer);
+      timer = setTimeout(end, ms);
     },
     stop: () => clearTimeout(timer),
   };

@@ -37,8 +37,8 @@ export interface Wanted {
 export type Reservation =
   /** `output` is what the answer may have, at most what was wanted; `reserved` is to be given to `charge`. */
   | { readonly kind: 'granted'; readonly output: number; readonly reserved: number }
-  /** What is left is held back by calls under way; it is known again when one of them ends. */
-  | { readonly kind: 'wait' }
+  /** What is left is held back by calls under way, until one of them ends; a sentence that says so. */
+  | { readonly kind: 'wait'; readonly message: string }
   /** A budget is used up; a sentence that says which. */
   | { readonly kind: 'exceeded'; readonly message: string };
 

@@ -47,7 +47,11 @@ export function decide(
   }
   const short = standings.filter((standing) => leftOf(standing) < prompt + output);
   if (short.length === 0) return { kind: 'granted', output, reserved: prompt + output };
-  if (short.some(({ held }) => held > 0)) return { kind: 'wait' };
+  const waited = short.find(({ held }) => held > 0);
+  if (waited !== undefined) {
+    const message = `Waiting for a budget. ${useOf(waited)}; calls under way hold back ${shown(waited.held)}`;
+    return { kind: 'wait', message };
+  }
   const left = Math.min(...short.map(leftOf));
   return { kind: 'granted', output: left - prompt, reserved: left };
 }

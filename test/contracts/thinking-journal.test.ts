@@ -340,7 +340,7 @@ describe.each(await engines())('on $name', (engine) => {
       await limit(200);
       const first = await begun(journal);
 
-      expect(await journal.beginCall({ ...wanted, turn: 2 })).toEqual({ kind: 'wait' });
+      expect(await journal.beginCall({ ...wanted, turn: 2 })).toMatchObject({ kind: 'wait' });
       await journal.endCall(first, said(saying('x'), { usage: { prompt: 100, completion: 40 } }));
       expect(await journal.beginCall({ ...wanted, turn: 2 })).toMatchObject({ kind: 'exceeded' });
       const short = await begun(journal, { turn: 2, prompt: 20 });

@@ -145,7 +145,7 @@ describe("what is longer than the model's window", () => {
   });
 
   test('cuts results of tools, the oldest first, where one exchange alone is too long', async () => {
-    const { task, post } = await newThinker(small.platform);
+    const { task, post, follow } = await newThinker(small.platform);
     await post('/api/agents/thinker/memories', { content: 'x'.repeat(900) });
     const recall = { toolCalls: [{ name: 'recall', input: {} }] };
     small.provider.script(inTurn(recall, recall, recall, recall, recall, { text: 'Done.' }));
@@ -161,6 +161,9 @@ describe("what is longer than the model's window", () => {
     expect(areCut[4]).toBe(false);
     expect(areCut.lastIndexOf(true)).toBeLessThan(areCut.indexOf(false));
     expect(JSON.stringify(last[0])).toContain('Read it all');
+    const events = await (await follow(job.job_id)).ended;
+    const logs = events.filter(({ event }) => event === 'log').map(({ data }) => data.message);
+    expect(logs.at(-1)).toMatch(/^[1-4] results of tools were cut, to fit the model's window$/);
   });
 
   test('fails the job with a sentence when it is the task itself, and costs nothing', async () => {

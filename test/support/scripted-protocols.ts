@@ -11,7 +11,7 @@ export type Body = any;
 export interface Content {
   readonly id: string;
   readonly model: string;
-  /** Signed, as messages have it; a chat leaves it out. */
+  /** Signed, as messages have it; a chat has its text alone, as `reasoning_content`. */
   readonly thinking?: { readonly text: string; readonly signature: string } | undefined;
   readonly text: string;
   readonly toolCalls: readonly {
@@ -101,7 +101,7 @@ export const chat: Protocol = {
     }
     return unanswered.size > 0 ? 'messages: calls without a result' : null;
   },
-  whole: ({ id, model, text, toolCalls, finish, usage }) => ({
+  whole: ({ id, model, thinking, text, toolCalls, finish, usage }) => ({
     id,
     object: 'chat.completion',
     created: 1_700_000_000,
@@ -112,6 +112,7 @@ export const chat: Protocol = {
         message: {
           role: 'assistant',
           content: text === '' ? null : text,
+          ...(thinking === undefined ? {} : { reasoning_content: thinking.text }),
           ...(toolCalls.length > 0
             ? {
                 tool_calls: toolCalls.map((call) => ({
@@ -149,6 +150,9 @@ export const chat: Protocol = {
     return {
       head: [chunk({ role: 'assistant', content: '' })],
       pieces: [
+        ...cut(content.thinking?.text ?? '', size).map((part) =>
+          chunk({ reasoning_content: part, content: null }),
+        ),
         ...cut(content.text, size).map((part) => chunk({ content: part })),
         ...calls.map((call) => chunk({ tool_calls: [call] })),
       ],

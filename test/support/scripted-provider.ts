@@ -20,7 +20,10 @@ import { waitFor } from './wait-for.ts';
 /** How a request is answered. Without anything: an empty text. */
 export interface Reply {
   readonly text?: string;
-  /** Before the text, and only in messages. */
+  /**
+   * Before the text; the signature only in messages. As DeepSeek does, a chat then refuses a dialogue
+   * with an answer's calls of tools without its `reasoning_content`.
+   */
   readonly thinking?: { readonly text: string; readonly signature: string };
   /** A text as `input` is sent as it is, so that it need not be JSON. */
   readonly toolCalls?: readonly {
@@ -134,6 +137,8 @@ export async function startScriptedProvider(
   options: { script?: Script } = {},
 ): Promise<ScriptedProvider> {
   const requests: Recording[] = [];
+  /** What was thought before a call of a tool, by the call's id. */
+  const thoughts = new Map<string, string>();
   let script = options.script ?? answering('Hello.');
   const server = createServer((message, response) => {
     response.on('error', () => {});
@@ -150,7 +155,10 @@ export async function startScriptedProvider(
     if (protocol === undefined || message.method !== 'POST') {
       return sendJson(response, 404, { error: { message: `no ${message.method} ${message.url}` } });
     }
-    const complaint = body === undefined ? 'the body is not JSON' : protocol.complaint(body);
+    const complaint =
+      body === undefined
+        ? 'the body is not JSON'
+        : (protocol.complaint(body) ?? (protocol === chat ? forgottenIn(body, thoughts) : null));
     if (complaint !== null) return sendJson(response, 400, protocol.errorBody(complaint));
     const request = recorded(requests.length, protocol, body, message);
     requests.push(request);
@@ -159,6 +167,9 @@ export async function startScriptedProvider(
     });
     const reply = await script(request);
     const content = contentOf(reply, request);
+    if (reply.thinking !== undefined) {
+      for (const { id } of content.toolCalls) thoughts.set(id, reply.thinking.text);
+    }
     if (typeof reply.fault !== 'object') request.cost = costOf(reply, content, request);
     await send({ protocol, request, reply, content, response });
   }
@@ -192,6 +203,20 @@ export async function startScriptedProvider(
 }
 
 type Recording = { -readonly [K in keyof RecordedRequest]: RecordedRequest[K] };
+
+/** What a dialogue leaves out of what was thought; null when it has everything. */
+function forgottenIn({ messages }: Body, thoughts: ReadonlyMap<string, string>): string | null {
+  for (const { role, tool_calls: calls = [], reasoning_content } of messages) {
+    if (role !== 'assistant') continue;
+    for (const { id } of calls) {
+      const thought = thoughts.get(id);
+      if (thought !== undefined && thought !== reasoning_content) {
+        return 'The `reasoning_content` in the thinking mode must be passed back to the API.';
+      }
+    }
+  }
+  return null;
+}
 
 function recorded(
   index: number,

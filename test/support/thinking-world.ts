@@ -58,6 +58,7 @@ export async function thinkingWorld(
         skills,
         conversations,
         models: createModels({
+          silence: { firstTokenMs: 60_000, betweenMs: 60_000 },
           settingsOf: async () => ({ apiKey: 'sk-test', baseUrl: provider.openaiBaseUrl }),
         }),
         scopesOf: async () => ['*'],
