@@ -93,6 +93,96 @@ export function findEventsAfter(
   return db.all(eventsAfter, { txid, seq, limit });
 }
 
+const eventsOf = statement<
+  Cursor & { organization_id: string; to_txid: string; to_seq: number; limit: number }
+>()((db, p, dialect) => {
+  const events = db
+    .selectFrom('events')
+    .select(['seq', 'id', 'organization_id', 'agent_id', 'type', 'data', 'created_at'])
+    .where('organization_id', '=', p('organization_id'))
+    .limit(p('limit'));
+  if (dialect === 'sqlite') {
+    return events
+      .select(sql<string>`'0'`.as('txid'))
+      .where('seq', '>', p('seq'))
+      .where(sql<SqlBool>`seq <= ${p('to_seq')} and ${p('to_txid')} is not null`)
+      .orderBy('seq');
+  }
+  return events
+    .select(sql<string>`txid::text`.as('txid'))
+    .where(sql<SqlBool>`(txid, seq) > (${p('txid')}::text::xid8, ${p('seq')}::bigint)`)
+    .where(sql<SqlBool>`(txid, seq) <= (${p('to_txid')}::text::xid8, ${p('to_seq')}::bigint)`)
+    .orderBy(sql`events.txid`)
+    .orderBy('seq');
+});
+
+/** Events of one organization between two cursors, in their order. */
+export function findEventsOf(
+  db: Handle,
+  organizationId: string,
+  after: Cursor,
+  to: Cursor,
+  limit: number,
+): Promise<RecordedEvent[]> {
+  const range = { ...after, to_txid: to.txid, to_seq: to.seq };
+  return db.all(eventsOf, { ...range, organization_id: organizationId, limit });
+}
+
+const cursorsBelow = statement<{ from: string; to: string; after: string; limit: number }>()(
+  (db, p) =>
+    db
+      .selectFrom('event_cursors')
+      .select(['name', 'txid', 'seq'])
+      .where('name', '>', p('from'))
+      .where('name', '<', p('to'))
+      .where('name', '>', p('after'))
+      .orderBy('name')
+      .limit(p('limit')),
+);
+
+/** Cursors whose names begin with `reader/`, from behind `after` on, in the order of their names. */
+export function findCursorsBelow(
+  db: Handle,
+  reader: string,
+  after: string,
+  limit: number,
+): Promise<(Cursor & { readonly name: string })[]> {
+  // The character after the slash ends the range.
+  return db.all(cursorsBelow, { from: `${reader}/`, to: `${reader}0`, after, limit });
+}
+
+/** Those of the names that are a cursor's. */
+export async function findNamedCursors(
+  tx: Transaction,
+  names: readonly string[],
+): Promise<string[]> {
+  const rows = await tx.kysely
+    .selectFrom('event_cursors')
+    .select('name')
+    .where('name', 'in', names)
+    .execute();
+  return rows.map(({ name }) => name);
+}
+
+export async function insertCursor(tx: Transaction, name: string, at: Cursor): Promise<void> {
+  await tx.kysely
+    .insertInto('event_cursors')
+    .values({ name, txid: at.txid, seq: at.seq })
+    .execute();
+}
+
+export async function deleteCursor(tx: Transaction, name: string): Promise<void> {
+  await tx.kysely.deleteFrom('event_cursors').where('name', '=', name).execute();
+}
+
+export async function deleteCursorsBelow(tx: Transaction, reader: string): Promise<void> {
+  await tx.kysely
+    .deleteFrom('event_cursors')
+    .where('name', '>', `${reader}/`)
+    .where('name', '<', `${reader}0`)
+    .execute();
+}
+
 const firstAfter = statement<Cursor>()((db, p, dialect) => {
   const events = db.selectFrom('events').select('created_at').limit(sql.lit(1));
   if (dialect === 'sqlite') return events.where('seq', '>', p('seq')).orderBy('seq');

@@ -129,15 +129,22 @@ export async function areAnyActive(db: Handle, except = ''): Promise<boolean> {
   return (await db.first(anyActive, { except })) !== undefined;
 }
 
-/** Active webhooks of these organizations; they stay active until the transaction ends. */
+const listeningColumns = ['id', 'organization_id', 'agent_id', 'events', 'active_since'] as const;
+/** A webhook, as far as it decides which events it gets. */
+export type ListeningWebhook = Pick<WebhookRow, (typeof listeningColumns)[number]>;
+
+/** Active webhooks of the agents of these events; they stay active until the transaction ends. */
 export async function holdActiveWebhooks(
   tx: Transaction,
-  organizationIds: readonly string[],
-): Promise<WebhookRow[]> {
+  events: readonly Pick<WebhookRow, 'organization_id' | 'agent_id'>[],
+): Promise<ListeningWebhook[]> {
+  if (events.length === 0) return [];
   const query = tx.kysely
     .selectFrom('webhooks')
-    .selectAll()
-    .where('organization_id', 'in', organizationIds)
+    .select(listeningColumns)
+    .where('organization_id', 'in', [...new Set(events.map((event) => event.organization_id))])
+    // An agent of the same name in another of the organizations is held as well, which does no harm.
+    .where('agent_id', 'in', [...new Set(events.map((event) => event.agent_id))])
     .where('active', '=', 1)
     .orderBy('id');
   return (tx.dialect === 'sqlite' ? query : query.forShare()).execute();

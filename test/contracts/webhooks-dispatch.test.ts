@@ -1,5 +1,9 @@
 /** Events become deliveries: to whom, and each exactly once (specification: Events; docs/decisions/webhooks.md). */
 import { describe, expect, test } from 'vitest';
+import type { Database } from '../../src/database/database.ts';
+import { createLogger } from '../../src/kernel/log.ts';
+import { createMemoryQueue } from '../../src/queue/memory.ts';
+import { createDispatcher } from '../../src/webhooks/dispatch.ts';
 import { eventTypes } from '../../src/webhooks/samples.ts';
 import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';
@@ -161,6 +165,58 @@ describe.each(await engines())('on $name', (engine) => {
       { describe: 'all are sent' },
     );
     expect(sent).toHaveLength(1_100);
+  });
+
+  test('a flood of one organization does not hold up the events of another, and loses none', async () => {
+    const { webhook, happen, dispatcher, deliveries, database } = await webhooksWorld(engine);
+    const flooded: string[] = [];
+    for (let i = 0; i < 20; i++) flooded.push(await webhook());
+    const other = await webhook({}, 'other');
+    await Promise.all(Array.from({ length: 100 }, () => happen()));
+    await happen('skill.completed', { organizationId: 'other' });
+    await untilReadable(database);
+
+    await dispatcher.dispatch();
+
+    // Ids tell the order in which deliveries were made.
+    const made = await deliveries();
+    expect(made).toHaveLength(2_001);
+    expect(made.findIndex(({ webhook_id }) => webhook_id === other)).toBeLessThanOrEqual(500);
+    const events = await database.read.kysely
+      .selectFrom('events')
+      .select('id')
+      .where('organization_id', '=', 'default')
+      .orderBy('seq')
+      .execute();
+    const first = await deliveries(flooded[0]);
+    expect(first.map(({ event_id }) => event_id)).toEqual(events.map(({ id }) => id));
+  });
+
+  test('what waits in a backlog counts as not read, and goes on where it was', async () => {
+    const world = await webhooksWorld(engine);
+    const { webhook, happen, dispatcher, deliveries, database, clock } = world;
+    for (let i = 0; i < 20; i++) await webhook();
+    await Promise.all(Array.from({ length: 26 }, () => happen()));
+    await untilReadable(database);
+    clock.advance(5_000);
+    let turns = 0;
+    const oneRound: Database = {
+      ...database,
+      // The first transaction reads for all; the pass ends before a backlog has its turn.
+      write: (unit) => (turns++ === 0 ? database.write(unit) : Promise.reject(new Error('ends'))),
+    };
+    const parts = { queue: createMemoryQueue(createLogger('silent')), clock, writer: 'first' };
+    const interrupted = createDispatcher({ ...parts, database: oneRound });
+
+    await expect(interrupted.dispatch()).rejects.toThrow('ends');
+    const [before, lag] = [await deliveries(), await dispatcher.lagMs()];
+    await dispatcher.dispatch();
+
+    expect([before.length, lag]).toEqual([500, 5_000]);
+    expect(await deliveries()).toHaveLength(520);
+    expect(await dispatcher.lagMs()).toBe(0);
+    const cursors = await database.read.kysely.selectFrom('event_cursors').select('name').execute();
+    expect(cursors).toEqual([{ name: 'webhooks' }]);
   });
 
   test('five dispatchers at once lose no event and double none', async () => {
