@@ -9,6 +9,7 @@
 const ground = ['kernel', 'database', 'http', 'queue', 'events'];
 const mayUse = {
   kernel: [],
+  sandbox: [],
   database: ['kernel'],
   redis: ['kernel'],
   http: ['kernel', 'redis'],
@@ -27,7 +28,7 @@ const mayUse = {
   agents: [...ground, 'skills', 'memories', 'conversations', 'models', 'usage'],
   jobs: [...ground, 'skills', 'executors', 'agents', 'conversations', 'memories'],
   schedules: [...ground, 'api-keys', 'skills', 'agents', 'jobs'],
-  triggers: [...ground, 'api-keys', 'skills', 'agents', 'jobs'],
+  triggers: [...ground, 'sandbox', 'api-keys', 'skills', 'agents', 'jobs'],
   mcp: [...ground, 'jobs'],
   webhooks: [...ground, 'egress', 'agents'],
   console: [...ground, 'api-keys'],
@@ -66,7 +67,10 @@ module.exports = {
       comment: 'A skill of the catalog is what an operator could have written.',
       severity: 'error',
       from: { path: '^src/skills/catalog/', pathNot: '[.]test[.]ts$' },
-      to: { path: '^src/', pathNot: '^src/(skills/definition[.]ts$|skills/catalog/|egress/)' },
+      to: {
+        path: '^src/',
+        pathNot: '^src/(skills/definition[.]ts$|skills/catalog/|egress/|sandbox/)',
+      },
     },
     {
       name: 'catalog-is-data',
@@ -214,7 +218,8 @@ module.exports = {
       from: {
         orphan: true,
         path: '^(src|test/support)/',
-        pathNot: '[.]test[.]ts$|^src/(main|executors/child)[.]ts$|^src/skills/catalog/(?!_)',
+        pathNot:
+          '[.]test[.]ts$|^src/(main|executors/child|sandbox/sandbox-process)[.]ts$|^src/skills/catalog/(?!_)',
       },
       to: {},
     },

@@ -3,9 +3,11 @@ import { childProcesses } from '../../test/fixtures/skills/driver.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { createMappings, type Mappings } from './mapping.ts';
 
+/** A busy machine makes tests wait longer than senders would. */
+const patient = { waitMs: 60_000 };
 let mappings: Mappings;
 beforeAll(() => {
-  mappings = createMappings();
+  mappings = createMappings(patient);
 });
 afterAll(() => mappings.stop());
 
@@ -65,7 +67,7 @@ describe('a mapping', () => {
     ['that gives half a surrogate pair', '$substring("🏔", 0, 1) & "\\uD800"', 'surrogate'],
     ['that gives 65 levels', `${'['.repeat(65)}1${']'.repeat(65)}`, 'nested deeper than 64'],
     ['that gives more than 1 MiB', '$pad("", 1100000, "x")', '1 MiB'],
-    ['that never ends', '($f := function() { $f() }; $f())', 'too long'],
+    ['that never ends', '($f := function() { $f() }; $f())', 'takes longer'],
     ['that recurses without end', '($f := function($x) { $f($x) + 1 }; $f(1))', 'too far'],
     ['that grows a string without end', doubled(40), 'too far'],
     ['that fails in the library itself', `(${breakBuiltIns}; $sum([1]))`, 'cannot be evaluated'],
@@ -95,14 +97,11 @@ describe('a mapping', () => {
     ['makes nine million pairs', '[1..3000].[1..3000]'],
     ['doubles a list without end', '($f := function($a) { $f($append($a, $a)) }; $f([1]))'],
   ])('that %s is 400, and the next one is fine', async (_title, expression) => {
-    const begun = performance.now();
-
     await expect(value(expression)).rejects.toMatchObject({
       code: 'validation_error',
-      message: expect.stringMatching(/too much memory|takes (longer than|too long)|too far/),
+      message: expect.stringMatching(/too much memory|takes longer than|too far/),
     });
 
-    expect(performance.now() - begun).toBeLessThan(5_000);
     expect(await value('body.ref')).toBe('refs/heads/main');
   });
 
@@ -174,12 +173,15 @@ describe('many mappings', () => {
   const endless = '($f := function() { $f() }; $f())';
 
   test('of an owner whose others never end keep no other owner waiting', async () => {
-    const slow = Promise.allSettled(Array.from({ length: 6 }, () => value(endless, 'slow')));
-    const begun = performance.now();
+    let ended = 0;
+    const slow = Promise.allSettled(
+      Array.from({ length: 6 }, () => value(endless, 'slow').finally(() => (ended += 1))),
+    );
 
     expect(await value('1', 'quick')).toBe(1);
 
-    expect(performance.now() - begun).toBeLessThan(3_000);
+    // It waited for one of the two that ran, not for those that came before it.
+    expect(ended).toBeLessThanOrEqual(2);
     const settled = await slow;
     expect(settled.every(({ status }) => status === 'rejected')).toBe(true);
   });
@@ -221,9 +223,9 @@ describe('many mappings', () => {
   });
 
   test('use two processes at most, none before the first, none after the end', async () => {
-    const own = createMappings();
+    const own = createMappings(patient);
     const children = () =>
-      [...childProcesses().values()].filter((line) => line.includes('mapping-process')).length;
+      [...childProcesses().values()].filter((line) => line.includes('sandbox-process')).length;
     const before = children();
 
     await Promise.all(Array.from({ length: 20 }, () => own.evaluate('o', '1', context)));
@@ -251,8 +253,8 @@ describe('many mappings', () => {
   });
 
   test('go on when a process was killed from outside', async () => {
-    const own = createMappings();
-    const mine = () => [...childProcesses()].filter(([, line]) => line.includes('mapping-process'));
+    const own = createMappings(patient);
+    const mine = () => [...childProcesses()].filter(([, line]) => line.includes('sandbox-process'));
     const others = new Set(mine().map(([pid]) => pid));
     expect(await own.evaluate('o', '1', context)).toBe(1);
 

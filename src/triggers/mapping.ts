@@ -4,16 +4,20 @@
  * process of its own with a deadline. Promises an answer within bounded time, that whoever asks for
  * much holds up nobody else for long, and that nothing is started before the first mapping.
  */
+import { extname } from 'node:path';
 import { parseJsonBody } from '../http/body.ts';
 import { invalid, PlatformError } from '../kernel/errors.ts';
-import type { MappingOrder } from './mapping-process.ts';
-import { type MappingRunner, startMappingRunner } from './mapping-runner.ts';
+import type { BoundedOrder, JsonataAnswer } from '../sandbox/jsonata.ts';
+import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
 
-const runnersMax = 2;
-/** From the question to the answer. */
-const evaluationMs = 500;
-/** From the request to the moment that its turn comes. */
-const waitMs = 5_000;
+/** The module that the sandboxed processes import. */
+const program = new URL(`../sandbox/jsonata${extname(import.meta.url)}`, import.meta.url).href;
+const processesMax = 2;
+/** Of heap; the largest body and its value fit several times. */
+const memoryMb = 64;
+const levelsMax = 5_000;
+/** Of a value as JSON: as much as a request may bring. */
+const valueBytesMax = 1_048_576;
 /** How many may wait, and how many characters of JSON they may hold together. */
 const waitingMax = 1_000;
 const waitingCharsMax = 32 * 1024 * 1024;
@@ -21,6 +25,15 @@ const waitingCharsMax = 32 * 1024 * 1024;
 const ownerShare = 0.5;
 /** A process that something else has killed is asked once more. */
 const attemptsMax = 2;
+
+export interface MappingLimits {
+  /** Milliseconds of processor time that one evaluation may take. */
+  readonly evaluationMs: number;
+  /** Milliseconds from the request to the moment that its turn comes. */
+  readonly waitMs: number;
+}
+
+const limitsDefault: MappingLimits = { evaluationMs: 500, waitMs: 5_000 };
 
 /** What an expression sees. */
 export interface MappingContext {
@@ -43,21 +56,28 @@ export interface Mappings {
 
 interface Task {
   readonly owner: string;
-  readonly order: MappingOrder;
+  /** JSON text of what the expression sees; null when it is only to be read. */
+  readonly context: string | null;
+  readonly expression: string;
   resolve(json: string | null): void;
   reject(error: unknown): void;
   readonly expiry: NodeJS.Timeout;
 }
 
-export function createMappings(): Mappings {
+export function createMappings(limits: Partial<MappingLimits> = {}): Mappings {
+  const { evaluationMs, waitMs } = { ...limitsDefault, ...limits };
   const waiting: Task[] = [];
   const runningOf = new Map<string, number>();
-  const idle: MappingRunner[] = [];
-  const started = new Set<MappingRunner>();
+  const idle: Sandbox[] = [];
+  const started = new Set<Sandbox>();
   let running = 0;
   let isStopped = false;
 
-  function submit(owner: string, order: MappingOrder): Promise<string | null> {
+  function submit(
+    owner: string,
+    expression: string,
+    context: string | null,
+  ): Promise<string | null> {
     const ofOwner = waiting.filter((task) => task.owner === owner);
     if (isStopped || isFull(waiting, 1) || isFull(ofOwner, ownerShare)) {
       return Promise.reject(tooBusy());
@@ -67,20 +87,20 @@ export function createMappings(): Mappings {
         waiting.splice(waiting.indexOf(task), 1);
         reject(tooBusy());
       }, waitMs);
-      const task: Task = { owner, order, resolve, reject, expiry };
+      const task: Task = { owner, expression, context, resolve, reject, expiry };
       waiting.push(task);
       next();
     });
   }
 
   function next(): void {
-    while (running < runnersMax && waiting.length > 0) {
+    while (running < processesMax && waiting.length > 0) {
       // Whoever has nothing running goes first, so that a slow owner keeps no other waiting.
       const fair = waiting.findIndex(({ owner }) => !runningOf.has(owner));
       const [task] = waiting.splice(Math.max(0, fair), 1) as [Task];
       clearTimeout(task.expiry);
       count(task.owner, 1);
-      void answer(task.order)
+      void answer(task)
         .then(task.resolve, task.reject)
         .finally(() => {
           count(task.owner, -1);
@@ -96,16 +116,19 @@ export function createMappings(): Mappings {
     else runningOf.set(owner, left);
   }
 
-  async function answer(order: MappingOrder): Promise<string | null> {
+  async function answer({ expression, context }: Task): Promise<string | null> {
+    const order: BoundedOrder = { expression, context, levels: levelsMax, valueBytesMax };
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-      const runner = idle.pop() ?? (await start());
-      const outcome = await runner.ask(order, evaluationMs);
+      const sandbox = idle.pop() ?? (await start());
+      const outcome = await sandbox.ask({ function: 'evaluate', input: order }, evaluationMs);
       if (typeof outcome === 'object') {
-        idle.push(runner);
+        idle.push(sandbox);
         if ('error' in outcome) throw invalid('mapping', outcome.error);
-        return outcome.value;
+        const given = outcome.value as JsonataAnswer;
+        if ('fault' in given) throw invalid('mapping', given.fault);
+        return given.json;
       }
-      started.delete(runner);
+      started.delete(sandbox);
       if (outcome === 'late') throw invalid('mapping', `takes longer than ${evaluationMs} ms`);
       if (outcome === 'exhausted') throw invalid('mapping', 'needs too much memory');
       if (outcome === 'held up') break;
@@ -113,23 +136,23 @@ export function createMappings(): Mappings {
     throw heldUp();
   }
 
-  async function start(): Promise<MappingRunner> {
-    const runner = await startMappingRunner().catch((cause: unknown) => {
+  async function start(): Promise<Sandbox> {
+    const sandbox = await startSandbox({ module: program, memoryMb }).catch((cause: unknown) => {
       throw tooBusy(cause);
     });
-    started.add(runner);
-    if (!isStopped) return runner;
-    await runner.stop();
+    started.add(sandbox);
+    if (!isStopped) return sandbox;
+    await sandbox.stop();
     throw tooBusy();
   }
 
   return {
     async check(owner, expression) {
-      await submit(owner, { expression, context: null });
+      await submit(owner, expression, null);
     },
 
     async evaluate(owner, expression, context) {
-      const json = await submit(owner, { expression, context: JSON.stringify(context) });
+      const json = await submit(owner, expression, JSON.stringify(context));
       return json === null ? undefined : cleanValue(json);
     },
 
@@ -139,13 +162,13 @@ export function createMappings(): Mappings {
         clearTimeout(task.expiry);
         task.reject(tooBusy());
       }
-      await Promise.all([...started].map((runner) => runner.stop()));
+      await Promise.all([...started].map((sandbox) => sandbox.stop()));
     },
   };
 }
 
 function isFull(tasks: readonly Task[], share: number): boolean {
-  const chars = tasks.reduce((sum, { order }) => sum + (order.context?.length ?? 0), 0);
+  const chars = tasks.reduce((sum, { context }) => sum + (context?.length ?? 0), 0);
   return tasks.length >= waitingMax * share || chars >= waitingCharsMax * share;
 }
 

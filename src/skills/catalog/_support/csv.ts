@@ -23,6 +23,8 @@ export interface CsvOptions {
 
 const delimiters = [',', ';', '\t', '|'] as const;
 const sampleLines = 10;
+/** Objects that have no names in common need a column each. */
+const cellsMax = 1_000_000;
 /** Numbers as JSON writes them; 007 and 1,5 are texts. */
 const numberPattern = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?$/;
 
@@ -78,6 +80,10 @@ function table(value: unknown): unknown[][] {
   if (items.every(Array.isArray)) return items;
   if (items.every(isRecord)) {
     const columns = [...new Set(items.flatMap((item) => Object.keys(item)))];
+    if (columns.length * items.length > cellsMax) {
+      const size = `${items.length} rows of ${columns.length} columns`;
+      throw new Error(`The CSV would have ${size}; more than ${cellsMax} cells are not written`);
+    }
     return [columns, ...items.map((item) => columns.map((column) => own(item, column)))];
   }
   if (Array.isArray(value) && !items.some((item) => item !== null && typeof item === 'object')) {
@@ -119,10 +125,14 @@ function firstLines(text: string): string[] {
 
 function columnNames(cells: readonly string[]): string[] {
   const taken = new Set<string>();
+  /** The number that the next column of a name gets: a hundred thousand may have the same one. */
+  const next = new Map<string, number>();
   return cells.map((cell, i) => {
     const wanted = cell.trim() || `column_${i + 1}`;
     let name = wanted;
-    for (let n = 2; taken.has(name); n++) name = `${wanted}_${n}`;
+    let n = next.get(wanted) ?? 2;
+    while (taken.has(name)) name = `${wanted}_${n++}`;
+    next.set(wanted, n);
     taken.add(name);
     return name;
   });

@@ -1,5 +1,5 @@
 /**
- * DOCX as text. For the thread of a skill. The archive is unpacked within bounds before the library
+ * DOCX as text. For a sandboxed process. The archive is unpacked within bounds before the library
  * does so without any.
  */
 

@@ -1,5 +1,5 @@
 /**
- * HTML as documents, text and Markdown. For the thread of a skill (in-thread.ts): parsing is linear,
+ * HTML as documents, text and Markdown. For a sandboxed process (in-sandbox.ts): parsing is linear,
  * but what is done with a hostile document afterwards need not be.
  */
 
@@ -59,7 +59,7 @@ export async function readHtml(html: string): Promise<HtmlDocument> {
   const empty = '<!doctype html><html><head></head><body></body></html>';
   const { document } = parseHTML(empty);
   const { body, head, documentElement } = document;
-  body.innerHTML = html.replace(/^\uFEFF/, '').replace(/<!doctype[^>]*>/gi, '');
+  body.innerHTML = html.replace(/^\uFEFF/, '').replace(/<!doctype[^<>]*>/gi, '');
   for (const shell of body.querySelectorAll('html, head, body')) {
     const language = shell.getAttribute('lang');
     if (language !== null) documentElement.setAttribute('lang', language);
@@ -88,7 +88,7 @@ export function textOf(document: HtmlDocument): string {
   write(document.body, false, output);
   return output.parts
     .join('')
-    .replace(/[ \t\u00a0]+\n/g, '\n')
+    .replace(/(?<![ \t\u00a0])[ \t\u00a0]+\n/g, '\n')
     .replace(/\n{3,}/g, '\n\n')
     .trim();
 }
@@ -109,7 +109,7 @@ export async function markdownOf(html: string): Promise<string> {
     replacement: (content) =>
       ` ${content
         .trim()
-        .replace(/\s*\n\s*/g, ' ')
+        .replace(/(?<!\s)\s*\n\s*/g, ' ')
         .replaceAll('|', '\\|')} |`,
   });
   service.addRule('row', {

@@ -1,4 +1,4 @@
-/** PDF as text. For the thread of a skill: a hostile document can take any time. */
+/** PDF as text. For a sandboxed process: a hostile document can take any time. */
 
 import { type DocumentText, isoDate, metadataOf, titled } from './document-text.ts';
 

@@ -51,12 +51,24 @@ export function splitText(text: string, lengthMax: number): string[] {
 function endOfPiece(text: string, longest: Range, blocks: readonly Range[]): number {
   const { start, end } = longest;
   const lengthMax = end - start;
-  const around = (at: number) => blocks.find((block) => block.start < at && at < block.end);
+  const around = (at: number) => blockAround(at, blocks);
   const borders = around(end) === undefined ? proseBorders : codeBorders;
   const cut = start + lastCut(text.slice(start, end + lookAhead), lengthMax, borders);
   const block = around(cut);
   if (block === undefined || block.end - block.start > lengthMax) return cut;
   return block.end <= end ? block.end : block.start;
+}
+
+/** The block that `at` lies in. Blocks are in order and there may be very many: a binary search. */
+function blockAround(at: number, blocks: readonly Range[]): Range | undefined {
+  let [low, high] = [0, blocks.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((blocks[middle] as Range).end <= at) low = middle + 1;
+    else high = middle;
+  }
+  const block = blocks[low];
+  return block !== undefined && block.start < at ? block : undefined;
 }
 
 function lastCut(window: string, lengthMax: number, borders: readonly LastBorder[]): number {

@@ -4,7 +4,7 @@ import convertSkill, { convert } from './convert.ts';
 
 type Format = 'json' | 'yaml' | 'csv';
 
-/** What happens in the thread, without the thread. */
+/** What happens in the sandbox, without the sandbox. */
 const run = async (from: Format, to: Format, text: string, more = {}) =>
   (await convert({ from, to, text, ...more })).text;
 

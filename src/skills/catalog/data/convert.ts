@@ -1,11 +1,11 @@
 /**
- * One data format into another. Done in a thread: YAML can be written so that a few lines mean
+ * One data format into another. Done in a sandboxed process: YAML can be written so that a few lines mean
  * gigabytes or nest without end.
  */
 
 import { defineSkill } from '../../definition.ts';
 import { readCsv, rowValue, writeCsv } from '../_support/csv.ts';
-import { inThread } from '../_support/in-thread.ts';
+import { inSandbox } from '../_support/in-sandbox.ts';
 
 type Format = 'json' | 'yaml' | 'csv';
 
@@ -76,7 +76,7 @@ export default defineSkill<Input, Output>({
   ],
 
   run: (input, ctx) =>
-    inThread<Output>({
+    inSandbox<Output>({
       module: import.meta.url,
       function: 'convert',
       input,
@@ -85,12 +85,10 @@ export default defineSkill<Input, Output>({
     }),
 });
 
-/** Converts the text. Runs in the thread. */
+/** Converts the text. Runs in the sandbox. */
 export async function convert(input: Input): Promise<Output> {
   const text = await written(await read(input), input);
-  if (Buffer.byteLength(text) > outputBytesMax) {
-    throw new Error(`The converted text is longer than ${outputBytesMax} bytes`);
-  }
+  if (Buffer.byteLength(text) > outputBytesMax) throw tooLong();
   if (text.includes('\0')) throw new Error('The converted text has a NUL character');
   return { text };
 }
@@ -103,6 +101,9 @@ async function read({ text, from, infer_types: inferTypes = false }: Input): Pro
       return readYaml(text);
     case 'csv': {
       const { columns, rows } = await readCsv(text, { header: true, inferTypes, rowsMax });
+      // Each row repeats the names; long ones would make gigabytes of a little text.
+      const namesLength = (columns ?? []).reduce((sum, name) => sum + name.length, 0);
+      if (namesLength * rows.length > outputBytesMax) throw tooLong();
       return rows.map((row) => rowValue(columns, row));
     }
   }
@@ -117,14 +118,33 @@ function readJson(text: string): unknown {
 }
 
 async function readYaml(text: string): Promise<unknown> {
-  const { parse } = await import('yaml');
+  const { isScalar, LineCounter, parseDocument, visit } = await import('yaml');
+  const lineCounter = new LineCounter();
   try {
-    return parse(text, {
-      maxAliasCount: aliasCountMax,
+    const document = parseDocument(text, {
       // Binary data and dates have no place in JSON; they stay the texts that they are.
       resolveKnownTags: false,
       logLevel: 'error',
+      // The library compares each key with all before it; below that takes linear time.
+      uniqueKeys: false,
+      lineCounter,
     });
+    const [fault] = document.errors;
+    if (fault !== undefined) throw fault;
+    visit(document, {
+      Map(_key, { items }) {
+        const names = new Set<unknown>();
+        for (const { key } of items) {
+          if (!isScalar(key)) continue;
+          if (names.has(key.value)) {
+            const { line, col } = lineCounter.linePos(key.range?.[0] ?? 0);
+            throw new Error(`Map keys must be unique at line ${line}, column ${col}`);
+          }
+          names.add(key.value);
+        }
+      },
+    });
+    return document.toJS({ maxAliasCount: aliasCountMax });
   } catch (cause) {
     throw new Error(`YAML: ${firstLine(cause)}`, { cause });
   }
@@ -153,6 +173,10 @@ function refuseInfinite(_key: string, value: unknown): unknown {
     throw new Error(`JSON cannot hold ${value}`);
   }
   return value;
+}
+
+function tooLong(): Error {
+  return new Error(`The converted text is longer than ${outputBytesMax} bytes`);
 }
 
 function firstLine(error: unknown): string {

@@ -1,5 +1,8 @@
+/** CSV as rows. A long text is read in a sandboxed process, so that the executor stays free meanwhile. */
+
 import { defineSkill } from '../../definition.ts';
 import { type Cell, readCsv, rowValue } from '../_support/csv.ts';
+import { inSandbox } from '../_support/in-sandbox.ts';
 
 interface Input {
   readonly text: string;
@@ -17,6 +20,9 @@ interface Output {
   readonly truncated: boolean;
 }
 
+/** Read in a few milliseconds, which is less than a process takes to start. */
+const shortLength = 16_384;
+const timeoutMs = 10_000;
 /** An output may have 1 MiB; rows beyond this are left out. */
 const rowsBytesMax = 900_000;
 
@@ -96,30 +102,49 @@ export default defineSkill<Input, Output>({
     },
   ],
 
-  async run(input) {
-    const table = await readCsv(input.text, {
-      header: input.header ?? true,
-      ...(input.delimiter === undefined ? {} : { delimiter: input.delimiter }),
-      inferTypes: input.infer_types ?? false,
-      rowsMax: input.max_rows ?? 10_000,
+  run(input, ctx) {
+    if (input.text.length <= shortLength) return parse(input);
+    return inSandbox<Output>({
+      module: import.meta.url,
+      function: 'parse',
+      input,
+      signal: ctx.signal,
+      timeoutMs,
     });
-    const rows = fitting(table.rows.map((row) => rowValue(table.columns, row)));
-    return {
-      columns: table.columns,
-      rows,
-      row_count: rows.length,
-      delimiter: table.delimiter,
-      truncated: table.truncated || rows.length < table.rows.length,
-    };
   },
 });
 
-/** As many of the first rows as an output can hold. */
-function fitting<Row>(rows: readonly Row[]): readonly Row[] {
-  let bytes = 0;
-  const end = rows.findIndex((row) => {
-    bytes += Buffer.byteLength(JSON.stringify(row)) + 1;
-    return bytes > rowsBytesMax;
+/** Reads the text. Runs in the sandbox where it is long. */
+export async function parse(input: Input): Promise<Output> {
+  const table = await readCsv(input.text, {
+    header: input.header ?? true,
+    ...(input.delimiter === undefined ? {} : { delimiter: input.delimiter }),
+    inferTypes: input.infer_types ?? false,
+    rowsMax: input.max_rows ?? 10_000,
   });
-  return end === -1 ? rows : rows.slice(0, end);
+  const { columns, delimiter } = table;
+  const rows = fittingRows(columns, table.rows);
+  return {
+    columns,
+    rows,
+    row_count: rows.length,
+    delimiter,
+    truncated: table.truncated || rows.length < table.rows.length,
+  };
+}
+
+/** As many of the first rows as an output can hold beside the names of the columns. */
+function fittingRows(
+  columns: readonly string[] | null,
+  rows: readonly (readonly Cell[])[],
+): Output['rows'] {
+  const fitting: Output['rows'][number][] = [];
+  let room = rowsBytesMax - Buffer.byteLength(JSON.stringify(columns));
+  for (const row of rows) {
+    const value = rowValue(columns, row);
+    room -= Buffer.byteLength(JSON.stringify(value)) + 1;
+    if (room < 0) break;
+    fitting.push(value);
+  }
+  return fitting;
 }

@@ -1,16 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { trySkill } from '../_support/try-skill.ts';
-import queryJson, { evaluate } from './query-json.ts';
+import queryJson from './query-json.ts';
 
-/** What happens in the thread, without the thread. */
-const value = async (data: unknown, expression: string, variables = {}): Promise<unknown> => {
-  const json = await evaluate({ data, expression, variables });
-  return json === undefined ? undefined : JSON.parse(json);
-};
-
-/** The whole skill. */
 const query = (data: unknown, expression: string, variables = {}) =>
   trySkill(queryJson, { data, expression, variables });
+
+const value = async (data: unknown, expression: string, variables = {}): Promise<unknown> =>
+  (await query(data, expression, variables)).result;
 
 test.each([
   [{ a: { b: [1, 2, 3] } }, 'a.b[1]', 2],
@@ -41,7 +37,7 @@ test('data with odd names changes nothing else', async () => {
 
 describe('an expression that cannot be evaluated says why', () => {
   test.each([
-    ['a +', 'JSONata: Unexpected end of expression'],
+    ['a +', 'The expression fails: Unexpected end of expression'],
     ['a[', '(at character'],
     ['$nothing(1)', 'Attempted to invoke a non-function'],
     ['"a" * 2', 'must evaluate to a number'],
@@ -50,7 +46,7 @@ describe('an expression that cannot be evaluated says why', () => {
     ['$error("mine")', 'mine'],
     ['$sum', 'a function'],
     ['{"a": [function($x) { $x }]}', 'a function'],
-    ['$toMillis("never")', 'JSONata:'],
+    ['$toMillis("never")', 'The expression fails:'],
   ])('%s', async (expression, message) => {
     await expect(value({ a: 1 }, expression)).rejects.toThrow(message);
   });
@@ -88,4 +84,20 @@ describe('an expression that asks for too much is stopped', () => {
 
     await expect(evaluating).rejects.toThrow('cancelled');
   });
+});
+
+test.each([
+  'constructor.constructor("return process")()',
+  '$sum.constructor.constructor("return process")()',
+  '"".constructor.constructor("return process")()',
+  '$eval("constructor.constructor(\\"return process\\")()")',
+  '($f := function($x) { $x }; $f.implementation.constructor("return process")())',
+  '__proto__.constructor.constructor("return process")()',
+])('%s reaches nothing', async (expression) => {
+  // JSONata knows no way to the code of its functions; each is undefined or an error, and no process.
+  const outcome = await query({ a: 1 }, expression).catch((error: unknown) => error);
+
+  expect(outcome).toSatisfy(
+    (given) => given instanceof Error || (given as { found: boolean }).found === false,
+  );
 });

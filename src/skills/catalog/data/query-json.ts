@@ -1,11 +1,12 @@
 /**
  * JSONata over JSON. An expression is a program that may come from anyone, and one of few words can
- * run for ever, so it runs in a thread with its own deadline and memory. It reaches its data and
- * nothing else: JSONata has no functions for files, network or environment.
+ * run for ever, so it runs in a sandboxed process with its own deadline and memory, as the mappings of
+ * triggers do. It reaches its data and nothing else.
  */
 
-import { defineSkill } from '../../definition.ts';
-import { inThread } from '../_support/in-thread.ts';
+import type { BoundedOrder, JsonataAnswer } from '../../../sandbox/jsonata.ts';
+import { defineSkill, SkillError } from '../../definition.ts';
+import { inSandbox } from '../_support/in-sandbox.ts';
 
 interface Input {
   readonly data: unknown;
@@ -21,7 +22,8 @@ interface Output {
 const timeoutMs = 5_000;
 /** Levels of evaluation; a function that calls itself without end reaches it within a second. */
 const levelsMax = 20_000;
-const resultLengthMax = 900_000;
+/** The platform refuses outputs beyond 1 MiB. */
+const resultBytesMax = 1_000_000;
 
 export default defineSkill<Input, Output>({
   category: 'data',
@@ -75,53 +77,26 @@ export default defineSkill<Input, Output>({
     },
   ],
 
-  async run(input, ctx) {
-    const json = await inThread<string | undefined>({
-      module: import.meta.url,
+  async run({ data, expression, variables = {} }, ctx) {
+    const order: BoundedOrder = {
+      expression,
+      context: JSON.stringify(data),
+      variables: JSON.stringify(variables),
+      levels: levelsMax,
+      valueBytesMax: resultBytesMax,
+    };
+    const answer = await inSandbox<JsonataAnswer>({
+      module: new URL('../../../sandbox/jsonata.ts', import.meta.url).href,
       function: 'evaluate',
-      input,
+      input: order,
       signal: ctx.signal,
       timeoutMs,
+      reusable: true,
     });
-    if (json === undefined) return { result: null, found: false };
-    return { result: JSON.parse(json) as unknown, found: true };
+    if ('fault' in answer) {
+      throw new SkillError(`The expression ${answer.fault}`, { retryable: false });
+    }
+    if (answer.json === null) return { result: null, found: false };
+    return { result: JSON.parse(answer.json) as unknown, found: true };
   },
 });
-
-/** The value of the expression as JSON text; undefined when it has none. Runs in the thread. */
-export async function evaluate(input: Input): Promise<string | undefined> {
-  const { default: jsonata } = await import('jsonata');
-  let value: unknown;
-  try {
-    const expression = jsonata(input.expression, { timeout: timeoutMs, stack: levelsMax });
-    value = await expression.evaluate(input.data, input.variables ?? {});
-  } catch (error) {
-    throw new Error(explained(error), { cause: error });
-  }
-  const json: string | undefined = JSON.stringify(value, refuseUnwritable);
-  if (json !== undefined && json.length > resultLengthMax) {
-    throw new Error(`The result is longer than ${resultLengthMax} characters of JSON`);
-  }
-  return json;
-}
-
-/** JSON would write infinity as null, and JSONata's functions as objects full of its own workings. */
-function refuseUnwritable(_key: string, value: unknown): unknown {
-  if (typeof value === 'number' && !Number.isFinite(value)) {
-    throw new Error(`The result holds ${value}, which JSON cannot`);
-  }
-  const isFunction =
-    typeof value === 'function' ||
-    (value !== null &&
-      typeof value === 'object' &&
-      ('_jsonata_function' in value || '_jsonata_lambda' in value));
-  if (isFunction) throw new Error('The result holds a function, not only values');
-  return value;
-}
-
-/** JSONata throws plain objects with a message, and the place in the expression where known. */
-function explained(error: unknown): string {
-  const { message, position } = error as { message?: unknown; position?: unknown };
-  const place = typeof position === 'number' ? ` (at character ${position})` : '';
-  return `JSONata: ${String(message)}${place}`;
-}

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { trySkill } from '../_support/try-skill.ts';
-import validateJson, { validate } from './validate-json.ts';
+import validateJson from './validate-json.ts';
 
 type Schema = boolean | Record<string, unknown>;
 
-/** The whole skill; `validate` is what happens in its thread. */
-const runSkill = (schema: Schema, data: unknown) => trySkill(validateJson, { schema, data });
+const runSkill = (schema: Schema, data: unknown, more = {}) =>
+  trySkill(validateJson, { schema, data, ...more });
 
 test.each<[Schema, unknown, boolean]>([
   [true, 1, true],
@@ -26,7 +26,7 @@ test.each<[Schema, unknown, boolean]>([
   [{ $schema: 'https://json-schema.org/draft/2020-12/schema', pattern: '^(?=a)' }, 'b', false],
   [{ unknown_keyword: 1, format: 'made-up' }, 'x', true],
 ])('the schema %j says of %j: %s', async (schema, data, valid) => {
-  const result = await validate({ schema, data });
+  const result = await runSkill(schema, data);
 
   expect(result.valid).toBe(valid);
   expect(result.errors.length > 0).toBe(!valid);
@@ -36,7 +36,7 @@ test('errors name the place in the data and in the schema, and are all counted',
   const schema = { items: { properties: { 'a/b': { type: 'integer' } } } };
   const data = Array.from({ length: 30 }, () => ({ 'a/b': 'x' }));
 
-  const result = await validate({ schema, data, max_errors: 2 });
+  const result = await runSkill(schema, data, { max_errors: 2 });
 
   expect(result.error_count).toBe(30);
   expect(result.errors).toEqual([
@@ -60,7 +60,7 @@ describe('a schema that cannot be used is an error, not an answer', () => {
     [{ $schema: 'http://json-schema.org/draft-04/schema#' }, '2020-12, 2019-09 and draft-07'],
     [{ $async: true, type: 'string' }, '$async'],
   ])('%j', async (schema, message) => {
-    await expect(validate({ schema, data: 'x' })).rejects.toThrow(message);
+    await expect(runSkill(schema, 'x')).rejects.toThrow(message);
   });
 });
 
@@ -72,7 +72,7 @@ test('a broken schema is not tried again', async () => {
 });
 
 describe('a schema that takes too long is stopped', () => {
-  test('by its pattern', async () => {
+  test('by its pattern', { timeout: 60_000 }, async () => {
     await expect(runSkill({ pattern: '^(a+)+$' }, `${'a'.repeat(40)}!`)).rejects.toMatchObject({
       message: 'This takes longer than 5 s',
       retryable: false,
@@ -88,4 +88,15 @@ describe('a schema that takes too long is stopped', () => {
       retryable: false,
     });
   });
+});
+
+test('errors at long paths are listed as far as an output can hold them', async () => {
+  const data = { ['x'.repeat(50_000)]: Array.from({ length: 500 }, () => 'x') };
+  const schema = { additionalProperties: { items: { type: 'integer' } } };
+
+  const result = await runSkill(schema, data, { max_errors: 500 });
+
+  expect(result.error_count).toBe(500);
+  expect(result.errors.length).toBeGreaterThan(50);
+  expect(JSON.stringify(result).length).toBeLessThan(1_000_000);
 });

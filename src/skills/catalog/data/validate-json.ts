@@ -1,34 +1,21 @@
 /**
- * JSON Schema over JSON. The schema comes from outside, and Ajv's own documentation calls schemas
- * trusted code: a pattern or a web of references can take any time. Hence the thread.
+ * JSON Schema over JSON. The schema comes from outside and is made into JavaScript, and a pattern or a
+ * web of references can take any time: so it is done in a sandboxed process.
  */
 
-import type { AnySchemaObject, ErrorObject, Options } from 'ajv';
-import { defineSkill } from '../../definition.ts';
-import { inThread } from '../_support/in-thread.ts';
+import { defineSkill, type JsonSchema } from '../../definition.ts';
+import { inSandbox } from '../_support/in-sandbox.ts';
+import type { Judgement, JudgingOrder } from '../_support/judging.ts';
 
 interface Input {
-  readonly schema: boolean | AnySchemaObject;
+  readonly schema: boolean | JsonSchema;
   readonly data: unknown;
   readonly max_errors?: number;
 }
 
-interface Issue {
-  readonly path: string;
-  readonly message: string;
-  readonly keyword: string;
-  readonly schema_path: string;
-}
-
-interface Output {
-  readonly valid: boolean;
-  readonly errors: readonly Issue[];
-  readonly error_count: number;
-}
-
 const timeoutMs = 5_000;
 
-export default defineSkill<Input, Output>({
+export default defineSkill<Input, Judgement>({
   category: 'data',
   name: 'validate-json',
   version: 'v1.0',
@@ -106,54 +93,15 @@ export default defineSkill<Input, Output>({
     },
   ],
 
-  run: (input, ctx) =>
-    inThread<Output>({
-      module: import.meta.url,
-      function: 'validate',
-      input,
+  run({ schema, data, max_errors: errorsMax = 50 }, ctx) {
+    const order: JudgingOrder = { schema, data, errorsMax };
+    return inSandbox<Judgement>({
+      module: new URL('../_support/judging.ts', import.meta.url).href,
+      function: 'judge',
+      input: order,
       signal: ctx.signal,
       timeoutMs,
-    }),
+      reusable: true,
+    });
+  },
 });
-
-/** Judges the data. Runs in the thread. */
-export async function validate({ schema, data, max_errors: max = 50 }: Input): Promise<Output> {
-  if (typeof schema === 'object' && schema['$async'] !== undefined) {
-    throw new Error('The schema must not use $async');
-  }
-  const judge = await compiled(schema);
-  const valid = judge(data) === true;
-  const errors = judge.errors ?? [];
-  return { valid, errors: errors.slice(0, max).map(issueOf), error_count: errors.length };
-}
-
-async function compiled(schema: boolean | AnySchemaObject) {
-  const ajv = await ajvFor(schema);
-  const { default: addFormats } = await import('ajv-formats');
-  addFormats.default(ajv);
-  try {
-    return ajv.compile(schema);
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    throw new Error(`The schema cannot be used: ${message}`, { cause: error });
-  }
-}
-
-async function ajvFor(schema: boolean | AnySchemaObject) {
-  const named = typeof schema === 'object' ? schema['$schema'] : undefined;
-  const dialect = String(named ?? '2020-12');
-  const options: Options = { strict: false, allErrors: true, logger: false };
-  if (dialect.includes('2020-12')) return new (await import('ajv/dist/2020.js')).Ajv2020(options);
-  if (dialect.includes('2019-09')) return new (await import('ajv/dist/2019.js')).Ajv2019(options);
-  if (dialect.includes('draft-07')) return new (await import('ajv')).Ajv(options);
-  throw new Error(`The schema names ${dialect}; 2020-12, 2019-09 and draft-07 are known`);
-}
-
-function issueOf(error: ErrorObject): Issue {
-  return {
-    path: error.instancePath,
-    message: error.message ?? 'is not allowed',
-    keyword: error.keyword,
-    schema_path: error.schemaPath,
-  };
-}

@@ -1,6 +1,6 @@
 /**
  * The text of a document. What kind it is, its first bytes decide, not its name. Documents are taken
- * apart in a thread of their own: they come from anywhere, and their formats leave room for bombs.
+ * apart in a sandboxed process: they come from anywhere, and their formats leave room for bombs.
  */
 
 import { defineSkill, SkillError } from '../../definition.ts';
@@ -10,7 +10,7 @@ import { type DocumentText, metadataOf, titled } from '../_support/document-text
 import { readDocx } from '../_support/docx.ts';
 import { assertAvailable, fetchOutside, header } from '../_support/fetching.ts';
 import { readHtml, textOf } from '../_support/html.ts';
-import { inThread } from '../_support/in-thread.ts';
+import { inSandbox } from '../_support/in-sandbox.ts';
 import { readPdf } from '../_support/pdf.ts';
 
 type Format = 'pdf' | 'docx' | 'html' | 'text';
@@ -33,7 +33,7 @@ interface Output extends Extract {
 }
 
 export interface DocumentOrder {
-  readonly bytes: Uint8Array;
+  readonly base64: string;
   readonly contentType: string;
   readonly hint: Format | null;
   readonly charactersMax: number;
@@ -132,14 +132,14 @@ export default defineSkill<Input, Output>({
   ],
 
   async run(input, ctx) {
-    const { bytes, contentType } = await documentOf(input, ctx.signal);
+    const { base64, contentType } = await documentOf(input, ctx.signal);
     const order: DocumentOrder = {
-      bytes,
+      base64,
       contentType,
       hint: input.format ?? null,
       charactersMax: input.max_characters ?? 200_000,
     };
-    const extract = await inThread<Extract>({
+    const extract = await inSandbox<Extract>({
       module: import.meta.url,
       function: 'extract',
       input: order,
@@ -152,7 +152,7 @@ export default defineSkill<Input, Output>({
 });
 
 async function documentOf(input: Input, signal: AbortSignal) {
-  if (input.url === undefined) return { bytes: decodedBase64(input.base64 ?? ''), contentType: '' };
+  if (input.url === undefined) return { base64: digitsOf(input.base64 ?? ''), contentType: '' };
   const response = await fetchOutside(input.url, {
     signal,
     timeoutMs: fetchTimeoutMs,
@@ -166,21 +166,24 @@ async function documentOf(input: Input, signal: AbortSignal) {
       retryable: false,
     });
   }
-  return { bytes: response.body, contentType: header(response, 'content-type') };
+  return {
+    base64: response.body.toString('base64'),
+    contentType: header(response, 'content-type'),
+  };
 }
 
 /** Buffer.from alone would skip whatever is not base64. */
-function decodedBase64(text: string): Buffer {
+function digitsOf(text: string): string {
   const digits = text.replace(/^data:[^,]*;base64,/i, '').replace(/\s+/g, '');
   if (!/^[A-Za-z0-9+/_-]*={0,2}$/.test(digits)) {
     throw new SkillError('The document is not valid base64', { retryable: false });
   }
-  return Buffer.from(digits, 'base64');
+  return digits;
 }
 
-/** Takes a document apart. Runs in the thread. */
+/** Takes a document apart. Runs in the sandbox. */
 export async function extract(order: DocumentOrder): Promise<Extract> {
-  const bytes = Buffer.from(order.bytes.buffer, order.bytes.byteOffset, order.bytes.byteLength);
+  const bytes = Buffer.from(order.base64, 'base64');
   const format = formatOf(bytes, order);
   const { text, ...about } = await readers[format](bytes, order);
   const kept = cut(cleanText(text), order.charactersMax);

@@ -1,7 +1,7 @@
-/** What changed between two texts. Compared in a thread: texts with nothing in common take long. */
+/** What changed between two texts. Compared in a sandboxed process: texts with nothing in common take long. */
 
 import { defineSkill } from '../../definition.ts';
-import { inThread } from '../_support/in-thread.ts';
+import { inSandbox } from '../_support/in-sandbox.ts';
 
 interface Input {
   readonly before: string;
@@ -80,7 +80,7 @@ export default defineSkill<Input, Output>({
   ],
 
   run: (input, ctx) =>
-    inThread<Output>({
+    inSandbox<Output>({
       module: import.meta.url,
       function: 'compare',
       input,
@@ -89,7 +89,7 @@ export default defineSkill<Input, Output>({
     }),
 });
 
-/** Compares the two texts, or gives up after `giveUpMs`. Runs in the thread. */
+/** Compares the two texts, or gives up after `giveUpMs`. Runs in the sandbox. */
 export async function compare(input: Input, giveUpMs = timeoutMs): Promise<Output> {
   const { FILE_HEADERS_ONLY, formatPatch, structuredPatch } = await import('diff');
   const changes = structuredPatch(

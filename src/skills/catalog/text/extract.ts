@@ -10,7 +10,8 @@
 import { defineSkill, type JsonSchema, type SkillContext } from '../../definition.ts';
 import { digestOf } from '../_support/digest.ts';
 import { inParallel } from '../_support/in-parallel.ts';
-import { inThread } from '../_support/in-thread.ts';
+import { inSandbox } from '../_support/in-sandbox.ts';
+import type { JudgingOrder } from '../_support/judging.ts';
 import { joinLists, listsOnly } from '../_support/lists.ts';
 import { quote } from '../_support/quoting.ts';
 import { pieceLengthMax, splitText } from '../_support/splitting.ts';
@@ -159,11 +160,13 @@ function rules({ instructions }: Input): string[] {
 
 /** A schema that cannot be used is refused before the findings are paid for. */
 async function assertUsable(schema: JsonSchema, signal: AbortSignal): Promise<void> {
-  await inThread({
-    module: new URL('../data/validate-json.ts', import.meta.url).href,
-    function: 'validate',
-    input: { schema, data: null },
+  const order: JudgingOrder = { schema, data: null, errorsMax: 1 };
+  await inSandbox({
+    module: new URL('../_support/judging.ts', import.meta.url).href,
+    function: 'judge',
+    input: order,
     signal,
     timeoutMs: 5_000,
+    reusable: true,
   });
 }

@@ -1,14 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { trySkill } from '../_support/try-skill.ts';
-import renderTemplate, { render as renderHere } from './render-template.ts';
+import renderTemplate from './render-template.ts';
 
-/** What happens in the thread, without the thread. */
-const render = async (template: string, data: Record<string, unknown> = {}, more = {}) =>
-  (await renderHere({ template, data, ...more })).text;
-
-/** The whole skill. */
 const runSkill = (template: string, data = {}, more = {}) =>
   trySkill(renderTemplate, { template, data, ...more });
+
+const render = async (template: string, data: Record<string, unknown> = {}, more = {}) =>
+  (await runSkill(template, data, more)).text;
 
 test('conditions, loops and filters work', async () => {
   const template = '{% if paid %}Thanks, {{ name | capitalize }}!{% else %}Please pay.{% endif %}';
@@ -16,6 +14,20 @@ test('conditions, loops and filters work', async () => {
   expect(await render(template, { paid: true, name: 'ada' })).toBe('Thanks, Ada!');
   expect(await render(template)).toBe('Please pay.');
   expect(await render('{{ 1700000000 | date: "%Y-%m-%d %H:%M" }}')).toBe('2023-11-14 22:13');
+});
+
+test.each([
+  ['{{ "abc" | sha256 }}', 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad'],
+  [
+    '{{ "abc" | hmac_sha256: "k" }}',
+    '342e519ce0ad6c03a36b98eeb3f1d130db4813b9df4d1160eda488d712dc78ee',
+  ],
+  ['{{ "a\u00e9" | base64_encode }}', 'YcOp'],
+  ['{{ "YcOp" | base64_decode }}', 'a\u00e9'],
+  ['{{ "a b&c" | url_encode }}', 'a+b%26c'],
+  ['{{ 1234.5 | round | json }}', '1235'],
+])('%s gives %s', async (template, text) => {
+  expect(await render(template)).toBe(text);
 });
 
 test('a name that is not known is empty, or an error when that is wished', async () => {
@@ -49,6 +61,8 @@ describe('a template sees its data and nothing else', () => {
 
   test.each([
     '{{ data.constructor }}',
+    '{{ data.constructor.constructor }}',
+    '{{ "x" | map: "constructor" | first }}',
     '{{ "".constructor.constructor }}',
     '{{ data.__proto__ }}',
     '{{ data.toString }}',

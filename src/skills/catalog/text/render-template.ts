@@ -1,10 +1,11 @@
 /**
- * Text from a template. The template may come from anyone: it sees its data and nothing else (no
- * files, no environment, no prototypes), and is rendered in a thread that can be stopped.
+ * Text from a template. The template may come from anyone: it is rendered in a sandboxed process,
+ * where it sees its data and nothing else (no files, no environment, no prototypes).
  */
 
 import { defineSkill } from '../../definition.ts';
-import { inThread } from '../_support/in-thread.ts';
+import { inSandbox } from '../_support/in-sandbox.ts';
+import type { RenderingOrder } from '../_support/rendering.ts';
 
 interface Input {
   readonly template: string;
@@ -18,10 +19,7 @@ interface Output {
 }
 
 const templateLengthMax = 200_000;
-const renderMsMax = 3_000;
-const outputLengthMax = 500_000;
-/** What the template may allocate, in LiquidJS's own rough count of characters and items. */
-const memoryUnitsMax = 20_000_000;
+const timeoutMs = 3_000;
 
 export default defineSkill<Input, Output>({
   category: 'text',
@@ -70,36 +68,16 @@ export default defineSkill<Input, Output>({
     },
   ],
 
-  run: (input, ctx) =>
-    inThread<Output>({
-      module: import.meta.url,
+  async run({ template, data = {}, strict = false, escape_html: escapeHtml = false }, ctx) {
+    const order: RenderingOrder = { template, data, strict, escapeHtml };
+    const text = await inSandbox<string>({
+      module: new URL('../_support/rendering.ts', import.meta.url).href,
       function: 'render',
-      input,
+      input: order,
       signal: ctx.signal,
-      timeoutMs: renderMsMax,
-    }),
+      timeoutMs,
+      reusable: true,
+    });
+    return { text };
+  },
 });
-
-/** Renders the template. Runs in the thread. */
-export async function render(input: Input): Promise<Output> {
-  const { Liquid } = await import('liquidjs');
-  const strict = input.strict ?? false;
-  const liquid = new Liquid({
-    // With templates in memory, and none of them, nothing is looked up in the file system.
-    templates: {},
-    ownPropertyOnly: true,
-    strictVariables: strict,
-    strictFilters: strict,
-    timezoneOffset: 0,
-    locale: 'en',
-    parseLimit: templateLengthMax,
-    renderLimit: renderMsMax,
-    memoryLimit: memoryUnitsMax,
-    ...(input.escape_html === true ? { outputEscape: 'escape' as const } : {}),
-  });
-  const text = String(await liquid.parseAndRender(input.template, input.data ?? {}));
-  if (text.length > outputLengthMax) {
-    throw new Error(`The text is longer than ${outputLengthMax} characters`);
-  }
-  return { text };
-}

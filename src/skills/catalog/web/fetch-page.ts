@@ -1,6 +1,6 @@
 /**
  * A web page as an agent reads it. The page is fetched here, through the guarded way out, and taken
- * apart in a thread of its own, because a hostile page can make that take very long.
+ * apart in a sandboxed process, because a hostile page can make that take very long.
  */
 
 import { defineSkill, SkillError } from '../../definition.ts';
@@ -8,7 +8,7 @@ import { cleanText, cut, oneLine } from '../_support/clean-text.ts';
 import { decodeText, looksLikeText, mediaType } from '../_support/decode-text.ts';
 import { assertAvailable, fetchOutside, header } from '../_support/fetching.ts';
 import { depthOf, type HtmlDocument, markdownOf, readHtml } from '../_support/html.ts';
-import { inThread } from '../_support/in-thread.ts';
+import { inSandbox } from '../_support/in-sandbox.ts';
 
 interface Input {
   readonly url: string;
@@ -45,6 +45,7 @@ export interface PageOrder {
   readonly html: string;
   readonly url: string;
   readonly maxLinks: number;
+  readonly charactersMax: number;
 }
 
 const pageBytesMax = 5 * 1024 * 1024;
@@ -148,23 +149,28 @@ export default defineSkill<Input, Output>({
     const contentType = header(response, 'content-type');
     const type = mediaType(contentType) || sniffedType(response.body);
     const text = decodeText(textual(type, response.body), contentType);
-    const content = htmlTypes.has(type)
-      ? await read({ html: text, url: response.url, maxLinks: input.max_links ?? 100 }, ctx.signal)
-      : { title: '', markdown: asMarkdown(type, text), links: [] };
-    const markdown = cut(content.markdown, input.max_characters ?? 100_000);
+    const charactersMax = input.max_characters ?? 100_000;
+    const { truncated, ...content } = htmlTypes.has(type)
+      ? await read(
+          { html: text, url: response.url, maxLinks: input.max_links ?? 100, charactersMax },
+          ctx.signal,
+        )
+      : { title: '', links: [], ...fitted(asMarkdown(type, text), charactersMax) };
     return {
       url: response.url,
       status: response.status,
       content_type: type,
       ...content,
-      markdown,
-      truncated: response.truncated || markdown.length < content.markdown.length,
+      truncated: response.truncated || truncated,
     };
   },
 });
 
-function read(order: PageOrder, signal: AbortSignal): Promise<PageContent> {
-  return inThread({
+/** A page's content, and whether there is more Markdown than was asked for. */
+type Reading = PageContent & { readonly truncated: boolean };
+
+function read(order: PageOrder, signal: AbortSignal): Promise<Reading> {
+  return inSandbox({
     module: import.meta.url,
     function: 'readPage',
     input: order,
@@ -174,8 +180,9 @@ function read(order: PageOrder, signal: AbortSignal): Promise<PageContent> {
   });
 }
 
-/** Takes a page apart. Runs in the thread. */
-export async function readPage({ html, url, maxLinks }: PageOrder): Promise<PageContent> {
+/** Takes a page apart. Runs in the sandbox. */
+export async function readPage(order: PageOrder): Promise<Reading> {
+  const { html, url, maxLinks, charactersMax } = order;
   const { Readability } = await import('@mozilla/readability');
   const document = await readHtml(html);
   makeUrlsAbsolute(document, url);
@@ -195,8 +202,8 @@ export async function readPage({ html, url, maxLinks }: PageOrder): Promise<Page
     ...optional('site_name', oneLine(article?.siteName)),
     ...optional('language', facts.language),
     ...optional('published_at', oneLine(article?.publishedTime)),
-    markdown: cleanText(markdown),
     links,
+    ...fitted(cleanText(markdown), charactersMax),
   };
 }
 
@@ -265,10 +272,16 @@ function sniffedType(bytes: Uint8Array): string {
 /** Prose stays as it is; data goes into a block of code longer than any inside. */
 function asMarkdown(type: string, text: string): string {
   if (proseTypes.has(type)) return text;
-  const longest = Math.max(2, ...(text.match(/`+/g) ?? []).map((ticks) => ticks.length));
+  let longest = 2;
+  for (const [ticks] of text.matchAll(/`+/g)) longest = Math.max(longest, ticks.length);
   const fence = '`'.repeat(longest + 1);
   const language = /json|xml|csv|yaml|javascript|css/.exec(type)?.[0] ?? '';
   return `${fence}${language}\n${text.trimEnd()}\n${fence}`;
+}
+
+function fitted(markdown: string, charactersMax: number) {
+  const kept = cut(markdown, charactersMax);
+  return { markdown: kept, truncated: kept.length < markdown.length };
 }
 
 function optional<Name extends string>(name: Name, value: string) {

@@ -1,23 +1,21 @@
 import { describe, expect, test } from 'vitest';
-import { inThread, type ThreadTask, threadsMax } from './in-thread.ts';
+import { inSandbox, type SandboxTask, sandboxesMax } from './in-sandbox.ts';
 
-/** Functions for the thread, in a module of their own: `data:` urls need no file. */
+/** Functions for the process, in a module of their own: `data:` urls need no file. */
 const functions = `
   export const double = (n) => n * 2;
   export const later = async (n) => n + 1;
   export const fail = () => { throw new Error('no such thing'); };
   export const failOddly = () => { throw { message: 'odd' }; };
   export const spin = () => { for (;;); };
-  export const backtrack = () => /^(a+)+$/.test('a'.repeat(50) + '!');
+  export const uninterruptible = () => { for (;;) new Array(9).fill(0); };
   export const recurse = (n) => recurse(n + 1) + 1;
   export const hoard = () => { const all = []; for (;;) all.push({ n: all.length }); };
-  export const print = () => { console.log('x'.repeat(100000)); console.error('y'); return 'printed'; };
-  export const environment = () => Object.keys(process.env);
   export const leave = () => process.exit(3);
-  export const late = () => { setTimeout(() => { throw new Error('too late'); }); return new Promise(() => {}); };
+  export const count = () => { globalThis.n = (globalThis.n ?? 0) + 1; return globalThis.n; };
 `;
 
-function task(name: string, input?: unknown, more: Partial<ThreadTask> = {}): ThreadTask {
+function task(name: string, input?: unknown, more: Partial<SandboxTask> = {}): SandboxTask {
   return {
     module: `data:text/javascript,${encodeURIComponent(functions)}`,
     function: name,
@@ -28,10 +26,10 @@ function task(name: string, input?: unknown, more: Partial<ThreadTask> = {}): Th
   };
 }
 
-describe('a computation in a thread', () => {
+describe('a computation in a sandboxed process', () => {
   test('returns what the function returns, at once or later', async () => {
-    expect(await inThread(task('double', 21))).toBe(42);
-    expect(await inThread(task('later', 1))).toBe(2);
+    expect(await inSandbox(task('double', 21))).toBe(42);
+    expect(await inSandbox(task('later', 1))).toBe(2);
   });
 
   test.each([
@@ -39,60 +37,71 @@ describe('a computation in a thread', () => {
     ['failOddly', '[object Object]'],
     ['recurse', 'nested too deeply'],
     ['nowhere', 'There is no function nowhere'],
-    ['late', 'too late'],
   ])('that fails (%s) says why, and is not tried again', async (name, message) => {
-    await expect(inThread(task(name, 1))).rejects.toMatchObject({
+    await expect(inSandbox(task(name, 1))).rejects.toMatchObject({
       name: 'SkillError',
       message: expect.stringContaining(message),
       retryable: false,
     });
   });
 
-  test.each(['spin', 'backtrack'])('that does not end (%s) is stopped', async (name) => {
-    await expect(inThread(task(name, null, { timeoutMs: 200 }))).rejects.toMatchObject({
+  test.each(['spin', 'uninterruptible'])('that does not end (%s) is stopped', async (name) => {
+    await expect(inSandbox(task(name, null, { timeoutMs: 200 }))).rejects.toMatchObject({
       message: 'This takes longer than 0.2 s',
       retryable: false,
     });
   });
 
   test('that fills its memory is stopped, and nothing else is', async () => {
-    await expect(inThread(task('hoard', null, { memoryMb: 32 }))).rejects.toMatchObject({
+    await expect(inSandbox(task('hoard', null, { memoryMb: 32 }))).rejects.toMatchObject({
       message: 'This needs more than 32 MB of memory',
       retryable: false,
     });
   });
 
   test('that ends its thread has no result', async () => {
-    await expect(inThread(task('leave'))).rejects.toThrow('ended without a result');
+    await expect(inSandbox(task('leave'))).rejects.toThrow('ended without a result');
   });
 
-  test('may print what it likes and sees no environment', async () => {
-    expect(await inThread(task('print'))).toBe('printed');
-    expect(await inThread(task('environment'))).toEqual([]);
+  test('meets nothing of another one, unless its module keeps them apart itself', async () => {
+    expect(await inSandbox(task('count'))).toBe(1);
+    expect(await inSandbox(task('count'))).toBe(1);
+    expect(await inSandbox(task('count', null, { reusable: true }))).toBe(1);
+    expect(await inSandbox(task('count', null, { reusable: true }))).toBe(2);
+  });
+
+  test('whose input cannot be written is refused', async () => {
+    const circle: { itself?: unknown } = {};
+    circle.itself = circle;
+
+    await expect(inSandbox(task('double', circle))).rejects.toMatchObject({
+      message: 'The input is too large or nested too deeply',
+      retryable: false,
+    });
   });
 
   test('ends when the run is aborted, with the reason of that', async () => {
     const run = new AbortController();
     const reason = new Error('cancelled');
 
-    const spinning = inThread(task('spin', null, { signal: run.signal }));
+    const spinning = inSandbox(task('spin', null, { signal: run.signal }));
     run.abort(reason);
 
     await expect(spinning).rejects.toBe(reason);
-    await expect(inThread(task('double', 1, { signal: run.signal }))).rejects.toBe(reason);
+    await expect(inSandbox(task('double', 1, { signal: run.signal }))).rejects.toBe(reason);
   });
 });
 
 test('more computations than may run at a time wait their turn, and can be aborted while they wait', async () => {
   const first = new AbortController();
   const second = new AbortController();
-  const holding = Array.from({ length: threadsMax }, () =>
-    inThread(task('spin', null, { signal: first.signal })),
+  const holding = Array.from({ length: sandboxesMax }, () =>
+    inSandbox(task('spin', null, { signal: first.signal })),
   );
   const outcomes = Promise.allSettled(holding);
 
-  const abandoned = inThread(task('double', 1, { signal: second.signal }));
-  const patient = inThread(task('double', 2));
+  const abandoned = inSandbox(task('double', 1, { signal: second.signal }));
+  const patient = inSandbox(task('double', 2));
   second.abort(new Error('given up'));
   await expect(abandoned).rejects.toThrow('given up');
   first.abort(new Error('enough'));
@@ -104,5 +113,8 @@ test('more computations than may run at a time wait their turn, and can be abort
 test('a module that cannot be loaded is an error of this run', async () => {
   const nowhere = task('double', 1, { module: 'file:///nowhere.ts' });
 
-  await expect(inThread(nowhere)).rejects.toMatchObject({ name: 'SkillError', retryable: false });
+  await expect(inSandbox(nowhere)).rejects.toMatchObject({
+    name: 'SkillError',
+    message: 'No process could be started for this',
+  });
 });

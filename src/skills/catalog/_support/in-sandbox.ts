@@ -1,0 +1,144 @@
+/**
+ * Runs a computation whose time or memory depends on hostile input (an expression, a template, a
+ * document) in a sandboxed process (src/sandbox). Promises that it ends by its deadline, that it ends
+ * at once when the run is aborted, that its heap is bounded, and that it reaches no file, network or
+ * environment; meanwhile the executor stays free for its other runs.
+ */
+
+import { type Sandbox, startSandbox } from '../../../sandbox/sandbox.ts';
+import type { SandboxAnswer } from '../../../sandbox/sandbox-process.ts';
+import { SkillError } from '../../definition.ts';
+
+export interface SandboxTask {
+  /** `import.meta.url` of the module that exports the function. */
+  readonly module: string;
+  /** Name of the exported function; it takes `input` and returns what JSON can carry. */
+  readonly function: string;
+  readonly input: unknown;
+  readonly signal: AbortSignal;
+  /** Milliseconds of processor time. */
+  readonly timeoutMs: number;
+  /** Of heap; 128 when left out. */
+  readonly memoryMb?: number;
+  /**
+   * Whether the process may serve further tasks: only where the module gives each a realm of its own.
+   * Otherwise it ends with this task, so that no document is read where a hostile one was before.
+   */
+  readonly reusable?: boolean;
+}
+
+const memoryMbDefault = 128;
+/** There is an executor for each core. */
+export const sandboxesMax = 2;
+/** How long a process that may serve further tasks is kept without one. */
+const idleMs = 30_000;
+
+let free = sandboxesMax;
+const waiting: (() => void)[] = [];
+const idle = new Map<string, { sandbox: Sandbox; expiry: NodeJS.Timeout }>();
+
+/**
+ * Returns what the function returns. Fails with a SkillError that has the function's message, with
+ * one for the time or the memory (not retryable: the same input would need them again), or with the
+ * signal's reason.
+ */
+export async function inSandbox<Result>(task: SandboxTask): Promise<Result> {
+  await takePlace(task.signal);
+  try {
+    const sandbox = await started(task);
+    const answer = await answerOf(sandbox, task).catch((error: unknown) => {
+      void sandbox.stop();
+      throw error;
+    });
+    release(sandbox, task);
+    if ('error' in answer) throw refused(answer.error);
+    return answer.value as Result;
+  } finally {
+    givePlace();
+  }
+}
+
+/** Waits until fewer than `sandboxesMax` tasks run, or the signal aborts. */
+async function takePlace(signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  if (free > 0) {
+    free -= 1;
+    return;
+  }
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const abandon = () => {
+    waiting.splice(waiting.indexOf(resolve), 1);
+    reject(signal.reason);
+  };
+  waiting.push(resolve);
+  signal.addEventListener('abort', abandon, { once: true });
+  await promise.finally(() => signal.removeEventListener('abort', abandon));
+}
+
+function givePlace(): void {
+  const next = waiting.shift();
+  if (next === undefined) free += 1;
+  else next();
+}
+
+async function started({ module, memoryMb = memoryMbDefault }: SandboxTask): Promise<Sandbox> {
+  const kept = idle.get(module);
+  if (kept !== undefined) {
+    clearTimeout(kept.expiry);
+    idle.delete(module);
+    return kept.sandbox;
+  }
+  try {
+    return await startSandbox({ module, memoryMb });
+  } catch (cause) {
+    throw new SkillError('No process could be started for this', { cause });
+  }
+}
+
+/** Leaves the process to the next task of its kind, or ends it. */
+function release(sandbox: Sandbox, { module, reusable = false }: SandboxTask): void {
+  if (!reusable || idle.has(module)) {
+    void sandbox.stop();
+    return;
+  }
+  const expiry = setTimeout(() => {
+    idle.delete(module);
+    void sandbox.stop();
+  }, idleMs);
+  expiry.unref();
+  idle.set(module, { sandbox, expiry });
+}
+
+/** The answer, or the first reason not to wait for it any longer. */
+async function answerOf(sandbox: Sandbox, task: SandboxTask): Promise<SandboxAnswer> {
+  const { signal, timeoutMs, memoryMb = memoryMbDefault } = task;
+  const aborted = Promise.withResolvers<never>();
+  const abort = () => aborted.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    signal.throwIfAborted();
+    const order = { function: task.function, input: task.input };
+    const asked = sandbox.ask(order, timeoutMs).catch((cause: unknown) => {
+      const message = 'The input is too large or nested too deeply';
+      throw new SkillError(message, { retryable: false, cause });
+    });
+    const answer = await Promise.race([asked, aborted.promise]);
+    if (typeof answer === 'object') return answer;
+    switch (answer) {
+      case 'late':
+        throw refused(`This takes longer than ${timeoutMs / 1000} s`);
+      case 'exhausted':
+        throw refused(`This needs more than ${memoryMb} MB of memory`);
+      case 'held up':
+        throw new SkillError('The machine was too busy to do this in time');
+      case 'gone':
+        throw new SkillError('The process that did this ended without a result');
+    }
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+function refused(message: string): SkillError {
+  return new SkillError(message, { retryable: false });
+}
