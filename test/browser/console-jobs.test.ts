@@ -113,37 +113,6 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     expect(world.errors).toEqual([]);
   });
 
-  test('a page that is not seen holds no stream, and goes on where it was', async () => {
-    const { page } = world;
-    const see = (isSeen: boolean) =>
-      page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, value: ${!isSeen} });
-        document.dispatchEvent(new Event('visibilitychange'))`);
-    const halfway = gate();
-    const { job_id } = await started(play, {
-      attempts: [[{ log: 'page 1' }, { until: halfway.path }, { log: 'page 2' }]],
-      output: {},
-    });
-    const left = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/events'));
-    await world.open(`/jobs/${job_id}?tab=logs`);
-    const said = (text: string) => page.getByRole('log').getByText(text, { exact: true });
-    await said('page 1').first().waitFor();
-    const times = await said('page 1').count();
-
-    await see(false);
-    await left;
-    halfway.open();
-    await page.getByRole('main').getByText('completed').first().waitFor();
-    expect(await said('page 2').count()).toBe(0);
-    const again = page.waitForRequest(/\/events$/);
-    await see(true);
-
-    expect((await again).headers()['last-event-id']).toBeDefined();
-    await said('page 2').first().waitFor();
-    expect(await said('page 1').count()).toBe(times);
-    expect(await page.getByRole('button', { name: 'To the end' }).count()).toBe(0);
-    expect(world.errors).toEqual([]);
-  });
-
   test('the timeline is gone through with the keyboard, and a row tells all of it', async () => {
     const { page } = world;
     const { job_id } = await ended(play, acting({ fail: { ...outage, retryable: false } }));

@@ -1,6 +1,7 @@
 /** How long what was read is believed, and what becomes of a refusal. */
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { ApiError, Unreachable } from './client.ts';
+import { tellRecovered } from './recovery.ts';
 import { sessionQuery } from './session.ts';
 
 /** How often a list that is looked at is read again. */
@@ -10,10 +11,15 @@ const signedOut = ['authentication_required', 'invalid_api_key', 'api_key_expire
 
 /** After a refusal for want of a session that session is read again; after no answer, the health is. */
 function onError(error: Error): void {
-  if (error instanceof Unreachable) void queryClient.invalidateQueries({ queryKey: ['health'] });
+  if (error instanceof Unreachable) readHealthAgain();
   if (error instanceof ApiError && error.status === 401 && signedOut.includes(error.code)) {
     readSessionAgain();
   }
+}
+
+/** The page says so when the platform cannot be reached. */
+export function readHealthAgain(): void {
+  void queryClient.invalidateQueries({ queryKey: ['health'] });
 }
 
 /** The page says so when its session is over, or is another organization's now. */
@@ -39,3 +45,9 @@ export const queryClient = new QueryClient({
     },
   },
 });
+
+/** Reads all again that is shown, and takes up the streams: the platform answers again, or the session is back. */
+export function goOn(): void {
+  void queryClient.invalidateQueries();
+  tellRecovered();
+}

@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router';
+import type { JobEvent } from '../api/follow.ts';
 import { hasEnded, type Job, type JobStep } from '../api/jobs.ts';
-import type { JobEvent } from '../api/stream.ts';
 import { classes } from '../ui/classes.ts';
 import { Id } from '../ui/Id.tsx';
 import { textLink } from '../ui/Links.tsx';

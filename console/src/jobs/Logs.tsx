@@ -1,6 +1,6 @@
 import { ArrowDown, ScrollText } from 'lucide-react';
 import { type ReactNode, useLayoutEffect, useRef, useState } from 'react';
-import type { JobEvent } from '../api/stream.ts';
+import type { JobEvent } from '../api/follow.ts';
 import { Button } from '../ui/Button.tsx';
 import { classes } from '../ui/classes.ts';
 import { Empty } from '../ui/Loading.tsx';

@@ -1,4 +1,4 @@
-import type { JobEvent } from '../api/stream.ts';
+import type { JobEvent } from '../api/follow.ts';
 import { Facts } from '../ui/Page.tsx';
 import { countText, durationText } from '../ui/Time.tsx';
 import { Labelled } from '../ui/Value.tsx';

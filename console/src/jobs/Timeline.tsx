@@ -13,7 +13,7 @@ import {
   Wrench,
 } from 'lucide-react';
 import { Fragment, type RefObject, useEffect, useLayoutEffect, useState } from 'react';
-import type { JobEvent } from '../api/stream.ts';
+import type { JobEvent } from '../api/follow.ts';
 import { classes } from '../ui/classes.ts';
 import { durationText } from '../ui/Time.tsx';
 import { SpanDetails } from './SpanDetails.tsx';

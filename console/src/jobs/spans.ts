@@ -1,6 +1,7 @@
 /** What a job did from when to when, from its status events, its row and its steps. No I/O. */
+
+import type { JobEvent } from '../api/follow.ts';
 import { hasEnded, type Job, type JobStep } from '../api/jobs.ts';
-import type { JobEvent } from '../api/stream.ts';
 import type { Tone } from '../ui/Status.tsx';
 import { durationText } from '../ui/Time.tsx';
 

@@ -1,6 +1,6 @@
 import { getRouteApi, Link } from '@tanstack/react-router';
+import type { JobEvent } from '../api/follow.ts';
 import { hasEnded, type Job } from '../api/jobs.ts';
-import type { JobEvent } from '../api/stream.ts';
 import { Deliveries } from '../jobs/Deliveries.tsx';
 import { JobActions } from '../jobs/JobActions.tsx';
 import { JobOverview } from '../jobs/JobOverview.tsx';

@@ -1,19 +1,19 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { CloudOff } from 'lucide-react';
 import { useEffect, useRef } from 'react';
 import { healthQuery } from '../api/health.ts';
+import { goOn } from '../api/queries.ts';
 import { exactTime } from '../ui/Time.tsx';
 
 /** Says so, on every page, while the platform cannot be reached; what was read is shown meanwhile. */
 export function Connection() {
   const { isError, dataUpdatedAt } = useQuery(healthQuery);
-  const client = useQueryClient();
   const wasLost = useRef(false);
   useEffect(() => {
     // What failed meanwhile is read again as soon as there is somebody to ask.
-    if (wasLost.current && !isError) void client.invalidateQueries();
+    if (wasLost.current && !isError) goOn();
     wasLost.current = isError;
-  }, [isError, client]);
+  }, [isError]);
   if (!isError) return null;
   const asOf =
     dataUpdatedAt === 0

@@ -2,6 +2,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { createPortal } from 'react-dom';
 import { addressOf } from '../api/organization.ts';
+import { goOn } from '../api/queries.ts';
 import { type Session, sessionQuery } from '../api/session.ts';
 import { SignInForm, SignInFrame } from './SignIn.tsx';
 
@@ -29,11 +30,11 @@ export function OtherOrganization({ session, organization }: Foreign) {
  */
 export function SignInOver({ session, held, organization }: Foreign & { held: Session }) {
   const client = useQueryClient();
-  function goOn(next: Session) {
+  function signedIn(next: Session) {
     const isSame = next.kind === held.kind && next.api_key_id === held.api_key_id;
     if (!isSame) return loadFor(next, organization);
     client.setQueryData(sessionQuery.queryKey, next);
-    void client.invalidateQueries();
+    goOn();
   }
   const title = session.isOver ? 'Your session has ended' : 'Another organization';
   // In the top layer of the browser, so that a dialog of the page cannot be above it.
@@ -56,7 +57,7 @@ export function SignInOver({ session, held, organization }: Foreign & { held: Se
           <SignedInElsewhere session={session} organization={organization} />
         )}
       </p>
-      <SignInForm onSignedIn={goOn} />
+      <SignInForm onSignedIn={signedIn} />
     </dialog>,
     document.body,
   );
