@@ -5,6 +5,7 @@
 import { availableParallelism } from 'node:os';
 import { parseAllowList } from './egress/allow-list.ts';
 import { readEncryptionKey } from './encryption-key.ts';
+import { type Misspelt, misspeltVariables } from './kernel/misspelt.ts';
 import { type ProviderSettings, providerPattern, providersFrom } from './models/providers.ts';
 
 /** One environment variable: what it is for, its default as text, and how to read it. */
@@ -420,6 +421,20 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     isEmbedded: read.databaseUrl === null,
     isClustered: read.redisUrl !== null,
   };
+}
+
+/** Variables that are no settings and were probably meant as one. */
+export function misspeltSettings(
+  environment: Readonly<Record<string, string | undefined>>,
+): Misspelt[] {
+  const settings = Object.values(variables).map(({ name }) => name);
+  const ofProviders = ['OPENAI', 'ANTHROPIC'].flatMap((name) => [
+    `${name}_API_KEY`,
+    `${name}_BASE_URL`,
+  ]);
+  // Any name before these makes a provider.
+  const isProvider = (name: string) => /_(?:BASE_URL|API_KEY)$/.test(name);
+  return misspeltVariables(environment, [...settings, ...ofProviders], isProvider);
 }
 
 function isAboutSecret(fault: string): boolean {

@@ -6,7 +6,7 @@ import closeWithGrace from 'close-with-grace';
 import { type AdminSecret, adminSecretOf } from './admin-secret.ts';
 import type { App } from './app.ts';
 import { openStores } from './composition/stores.ts';
-import { type Config, readConfig } from './config.ts';
+import { type Config, misspeltSettings, readConfig } from './config.ts';
 import { prepareConsole } from './console/files.ts';
 import { encryptionKeyOf } from './encryption-key.ts';
 import { type ExecutorPool, startExecutorPool } from './executors/pool.ts';
@@ -21,7 +21,7 @@ const parentLookMs = 500;
 /** Starts everything; ends the process with one clear sentence when it cannot. */
 export async function run(environment: NodeJS.ProcessEnv): Promise<void> {
   try {
-    await start(readConfig(environment), environment['NODE_COMPILE_CACHE']);
+    await start(readConfig(environment), environment);
     if (environment['npm_lifecycle_event'] === 'start') stopWithParent();
   } catch (error) {
     process.stderr.write(`${sentenceOf(error)}\n`);
@@ -43,8 +43,12 @@ function stopWithParent(): void {
   watch.unref();
 }
 
-async function start(config: Config, compileCache: string | undefined): Promise<void> {
+async function start(config: Config, environment: NodeJS.ProcessEnv): Promise<void> {
   const log = createLogger(config.logLevel);
+  const compileCache = environment['NODE_COMPILE_CACHE'];
+  for (const { name, nearest } of misspeltSettings(environment)) {
+    log.warn({ variable: name, nearest }, `${name} is no setting: was ${nearest} meant?`);
+  }
   let app: App | undefined;
   closeWithGrace(
     { delay: config.shutdownGraceMs + stopMarginMs, logger: false },

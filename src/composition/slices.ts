@@ -184,6 +184,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     thinking,
     lend: createLending(workers, config.modelWaitsMax),
     clock,
+    log,
     async mayCall(job, name) {
       const skill = skills.findActive(...skillKeyParts(name));
       const caller = await apiKeys.callerById(job.api_key_id);

@@ -15,6 +15,7 @@ import { loadFromSnapshot, recordSnapshot } from '../skills/sources/snapshot.ts'
 import { createChildRuns, type Runnable } from './child-runs.ts';
 import { limitConsole } from './console-budget.ts';
 import { describeFailure } from './failure.ts';
+import { LOG_CHARS_MAX } from './limits.ts';
 import { createLineReader, createOutbox } from './lines.ts';
 import { createMark } from './now-running.ts';
 import { endProcess, installGuards } from './process-guards.ts';
@@ -46,9 +47,17 @@ const outbox = createOutbox((line) => socket.write(line));
 const mark = createMark();
 const runs = createChildRuns(skills, outbox);
 
-limitConsole((bytes) => outbox.push(`["dropped",${bytes}]`));
+limitConsole((bytes) => outbox.push(`["dropped",${bytes}]`), print);
 installGuards(runs, (skill, text) => outbox.push(JSON.stringify(['stray', skill, text])));
 await load();
+
+/** At once, because the code that prints may block or end the process next. */
+function print(stream: 'stdout' | 'stderr', text: string): boolean {
+  const run = runs.current();
+  if (run === undefined || run.isOver) return false;
+  say(['print', run.id, stream, text.slice(0, LOG_CHARS_MAX).trimEnd()]);
+  return true;
+}
 
 function openSocket(): Socket {
   const reader = createLineReader({

@@ -36,8 +36,11 @@ export function createByteBudget(onDropped: (bytes: number) => void): {
   };
 }
 
-/** Puts the budget before `process.stdout` and `process.stderr`; opens neither. */
-export function limitConsole(onDropped: (bytes: number) => void): void {
+/** Takes what is printed to a stream; false leaves it to the stream. */
+export type Print = (stream: 'stdout' | 'stderr', text: string) => boolean;
+
+/** Puts the budget, and `print` after it, before `process.stdout` and `process.stderr`; opens neither. */
+export function limitConsole(onDropped: (bytes: number) => void, print: Print): void {
   const budget = createByteBudget(onDropped);
   for (const name of ['stdout', 'stderr'] as const) {
     const original = Object.getOwnPropertyDescriptor(process, name);
@@ -46,7 +49,10 @@ export function limitConsole(onDropped: (bytes: number) => void): void {
       configurable: true,
       enumerable: true,
       get() {
-        limited ??= withBudget(original?.get?.call(process) as NodeJS.WriteStream, budget);
+        limited ??= withBudget(original?.get?.call(process) as NodeJS.WriteStream, {
+          spend: budget.spend,
+          print: (text) => print(name, text),
+        });
         return limited;
       },
     });
@@ -55,11 +61,14 @@ export function limitConsole(onDropped: (bytes: number) => void): void {
 
 function withBudget(
   stream: NodeJS.WriteStream,
-  budget: { spend: (bytes: number) => boolean },
+  { spend, print }: { spend: (bytes: number) => boolean; print: (text: string) => boolean },
 ): NodeJS.WriteStream {
   const write = stream.write.bind(stream) as (...parts: unknown[]) => boolean;
   const limited = (chunk: string | Uint8Array, ...rest: unknown[]): boolean => {
-    if (budget.spend(chunk.length)) return write(chunk, ...rest);
+    const isWithin = spend(chunk.length);
+    if (isWithin && !print(typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString())) {
+      return write(chunk, ...rest);
+    }
     const callback = rest.find((part) => typeof part === 'function');
     if (callback !== undefined) queueMicrotask(callback as () => void);
     return true;

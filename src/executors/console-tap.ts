@@ -1,6 +1,7 @@
 /**
- * Reads what a child prints. Holds no more than the end of stderr, which is where the runtime says
- * why it died; the rest goes to the log at debug level, and what is above the budget nowhere.
+ * Reads what a child prints outside of runs: at its load, after a run, from native code. Holds no more
+ * than the end of stderr, which is where the runtime says why it died; all of it within the budget goes
+ * to the log. What the code of a run prints comes with its run, by the socket.
  */
 import type { Readable } from 'node:stream';
 import type { Logger } from '../kernel/log.ts';
@@ -19,7 +20,7 @@ export interface ConsoleTap {
 export function tapConsole(
   streams: { stdout: Readable | null; stderr: Readable | null },
   pid: number | undefined,
-  log: Pick<Logger, 'debug' | 'warn'>,
+  log: Pick<Logger, 'info' | 'warn'>,
 ): ConsoleTap {
   let kept = Buffer.alloc(0);
   const budget = createByteBudget((bytes) =>
@@ -28,7 +29,7 @@ export function tapConsole(
   const read = (name: 'stdout' | 'stderr', chunk: Buffer): void => {
     if (name === 'stderr') kept = lastBytes(kept, chunk);
     if (!budget.spend(chunk.length)) return;
-    log.debug({ executor: pid, [name]: chunk.toString('utf8') }, 'skill output');
+    log.info({ executor: pid, [name]: chunk.toString('utf8').trimEnd() }, 'skill output');
   };
   for (const name of ['stdout', 'stderr'] as const) {
     streams[name]?.on('data', (chunk: Buffer) => read(name, chunk)).on('error', () => {});

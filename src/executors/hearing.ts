@@ -5,15 +5,22 @@
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { cleanText } from '../kernel/text.ts';
+import { createByteBudget } from './console-budget.ts';
 import { cleanJson, countAsk, type Flight, readReport } from './flight.ts';
 import type { Channel, Flights } from './flights.ts';
-import { createRate, ERROR_CHARS_MAX, OUTPUT_BYTES_MAX, STRAYS_PER_SECOND } from './limits.ts';
+import {
+  createRate,
+  ERROR_CHARS_MAX,
+  LOG_CHARS_MAX,
+  OUTPUT_BYTES_MAX,
+  STRAYS_PER_SECOND,
+} from './limits.ts';
 import type { ChildMessage } from './protocol.ts';
 import { answerQuestion } from './questions.ts';
 
 export type RunMessage = Extract<
   ChildMessage,
-  ['done' | 'fail' | 'log' | 'progress' | 'message' | 'ask', ...unknown[]]
+  ['done' | 'fail' | 'log' | 'progress' | 'message' | 'ask' | 'print', ...unknown[]]
 >;
 
 /** Takes a message; returns what is garbled about it, or undefined. */
@@ -21,9 +28,10 @@ export function createHearing(parts: {
   flights: Flights;
   channel: Channel;
   clock: Clock;
-  log: Pick<Logger, 'debug' | 'error'>;
+  log: Pick<Logger, 'info' | 'error'>;
 }): (message: RunMessage) => string | undefined {
   const { flights, channel, clock, log } = parts;
+  const printed = createByteBudget(() => {});
 
   function takeOutput(flight: Flight, value: unknown): string | undefined {
     const output = writeOutput(value);
@@ -34,9 +42,14 @@ export function createHearing(parts: {
 
   function takeFailure(flight: Flight, message: Extract<RunMessage, ['fail', ...unknown[]]>): void {
     const [, , code, text, retryable, stack] = message;
-    if (stack !== null) log.debug({ skill: flight.order.request.skill, stack }, 'a skill threw');
     const reason = cleanText(text.slice(0, ERROR_CHARS_MAX));
-    flights.land(flight, { kind: 'failed', code, message: reason, retryable });
+    flights.land(flight, {
+      kind: 'failed',
+      code,
+      message: reason,
+      retryable,
+      ...(stack === null ? {} : { stack: cleanText(stack.slice(0, ERROR_CHARS_MAX)) }),
+    });
   }
 
   function takeReport(flight: Flight, message: Parameters<typeof readReport>[1]): void {
@@ -47,6 +60,14 @@ export function createHearing(parts: {
     } catch (error) {
       log.error({ err: error }, 'a report of a run could not be taken');
     }
+  }
+
+  /** What the code of a run printed, for the operator; bounded here and in the child. */
+  function takePrint(flight: Flight, name: 'stdout' | 'stderr', text: string): void {
+    if (!printed.spend(text.length)) return;
+    const { skill, context } = flight.order.request;
+    const printedText = cleanText(text.slice(0, LOG_CHARS_MAX));
+    log.info({ job_id: context.jobId, skill, [name]: printedText }, 'skill output');
   }
 
   async function answer(
@@ -66,6 +87,9 @@ export function createHearing(parts: {
         return takeOutput(flight, message[2]);
       case 'fail':
         takeFailure(flight, message);
+        return undefined;
+      case 'print':
+        takePrint(flight, message[2], message[3]);
         return undefined;
       case 'ask':
         if (!countAsk(flight)) return 'more questions than a run may ask at once';

@@ -30,7 +30,13 @@ async function outputOf(path: string, input: unknown = {}, handlers: Partial<Run
 }
 
 function failed(message: string | RegExp, retryable = false, code = 'skill_execution_failed') {
-  return { kind: 'failed', code, message: expect.stringMatching(message), retryable };
+  // A stack comes along with what was thrown.
+  return expect.objectContaining({
+    kind: 'failed',
+    code,
+    message: expect.stringMatching(message),
+    retryable,
+  });
 }
 
 describe('a run', () => {

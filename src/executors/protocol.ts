@@ -60,6 +60,8 @@ export type ChildMessage =
   /** `step` is the number of the step in which it was said or asked, null for the run itself. */
   | ['message', run: number, role: MessageRole, content: string, step: number | null]
   | ['ask', run: number, ask: number, kind: string, payload: unknown, step: number | null]
+  /** What the code of a run printed. */
+  | ['print', run: number, stream: 'stdout' | 'stderr', text: string]
   | ['stray', skill: string | null, text: string]
   | ['dropped', bytes: number];
 
@@ -102,6 +104,11 @@ const shapes: ReadonlyMap<unknown, Shape> = new Map<ChildMessage[0], Shape>([
     'ask',
     (m) =>
       m.length === 6 && isCount(m[1]) && isCount(m[2]) && isString(m[3]) && isCountOrNull(m[5]),
+  ],
+  [
+    'print',
+    (m) =>
+      m.length === 4 && isCount(m[1]) && (m[2] === 'stdout' || m[2] === 'stderr') && isString(m[3]),
   ],
   ['stray', (m) => m.length === 3 && isStringOrNull(m[1]) && isString(m[2])],
   ['dropped', (m) => m.length === 2 && isCount(m[1])],

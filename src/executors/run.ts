@@ -50,7 +50,14 @@ export interface RunHandlers {
 export type RunOutcome =
   /** `output` is JSON text, written by the parent from the parsed value; its strings are clean. */
   | { kind: 'completed'; output: string }
-  | { kind: 'failed'; code: FailureCode; message: string; retryable: boolean }
+  /** `stack` is for the operator's log only; absent where none says more than the message. */
+  | {
+      kind: 'failed';
+      code: FailureCode;
+      message: string;
+      retryable: boolean;
+      stack?: string;
+    }
   /** It passed its deadline, and ended within the grace or was killed for it. */
   | { kind: 'timeout'; message: string }
   /** It ended without a result because `abort()` was called, or the pool stopped. */

@@ -18,6 +18,21 @@ const timeout = { kind: 'timeout', message: 'run timed out after 100 ms' };
 const neighbour = { kind: 'displaced', suspect: true };
 const bystander = { kind: 'displaced', suspect: false };
 
+test('a run that ends its own process by an exit code has failed; a signal may come from elsewhere', () => {
+  const exited = judge({ kind: 'ended', how: 'exit code 3' }, [witness()]);
+  expect(exited).toEqual([
+    {
+      kind: 'failed',
+      code: 'skill_execution_failed',
+      message: 'the run ended its executor process: exit code 3',
+      retryable: true,
+    },
+  ]);
+  for (const how of ['SIGKILL', 'SIGSEGV', 'exit code 134, out of memory']) {
+    expect(judge({ kind: 'ended', how }, [witness()])).toMatchObject([{ kind: 'lost' }]);
+  }
+});
+
 describe.each<[string, Death, string]>([
   [
     'ended by itself',

@@ -56,8 +56,15 @@ export function judge(death: Death, witnesses: readonly Witness[]): RunOutcome[]
     if (witness.ending === 'abort') return { kind: 'aborted' };
     if (witness !== culprit) return { kind: 'displaced', suspect: suspects.includes(witness) };
     if (witness.ending === 'timeout') return { kind: 'timeout', message: witness.timeoutMessage };
-    return { kind: 'lost', message: describeDeath(death) };
+    const message = describeDeath(death);
+    if (!isOwnExit(death)) return { kind: 'lost', message };
+    return { kind: 'failed', code: 'skill_execution_failed', message, retryable: true };
   });
+}
+
+/** An exit code, and not a signal: only code of the process itself ends it so. */
+function isOwnExit(death: Death): boolean {
+  return death.kind === 'ended' && /^exit code \d+$/.test(death.how);
 }
 
 function suspectsOf(death: Death, witnesses: readonly Witness[]): Witness[] {

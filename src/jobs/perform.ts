@@ -158,7 +158,8 @@ export function createPerformer(parts: {
           answer: attempt.thinking?.answer ?? null,
         };
         // While the database is away, nothing more is to be taken from the queue for it.
-        await finish(entry, ending, left, giveBack);
+        const stack = outcome.kind === 'failed' ? outcome.stack : undefined;
+        await finish(entry, ending, left, { onUnavailable: giveBack, stack });
       }
     } finally {
       giveBack?.();
@@ -195,9 +196,9 @@ export function createPerformer(parts: {
     { job, stopped }: Pick<Running, 'job' | 'stopped'>,
     ending: Ending,
     left: Omit<Settlement, 'job' | 'ending'>,
-    onUnavailable?: () => void,
+    more: { onUnavailable?: (() => void) | undefined; stack?: string | undefined } = {},
   ): Promise<void> {
-    const status = await settlePatiently({ job, ending, ...left }, onUnavailable);
+    const status = await settlePatiently({ job, ending, ...left }, more.onUnavailable);
     if (status === undefined) {
       log.error({ job_id: job.id, stopped }, 'a result could not be recorded before the stop');
       return;
@@ -206,7 +207,14 @@ export function createPerformer(parts: {
       log.warn({ job_id: job.id }, 'a late result was dropped: its lease had ended');
     else if (ending.kind === 'failed') {
       log.info(
-        { job_id: job.id, attempt: job.attempt, status, error: ending.error },
+        {
+          job_id: job.id,
+          skill: nameOf(job),
+          attempt: job.attempt,
+          status,
+          error: ending.error,
+          ...(more.stack === undefined ? {} : { stack: more.stack }),
+        },
         'a run failed',
       );
     }

@@ -11,6 +11,7 @@ import type { SkillResult } from '../agents/tool-runs.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import type { RunHandle, RunHandlers, RunOutcome, RunReport } from '../executors/run.ts';
 import type { Clock } from '../kernel/clock.ts';
+import type { Logger } from '../kernel/log.ts';
 import type { MemoryChanges } from '../memories/record.ts';
 import {
   isMemoryQuestion,
@@ -56,8 +57,9 @@ export function createRuns(parts: {
   thinking: Thinking;
   lend: Lend;
   clock: Clock;
+  log: Pick<Logger, 'info'>;
 }): StartRun {
-  const { executors, skills, reports, mayCall, startMemory, journals, clock } = parts;
+  const { executors, skills, reports, mayCall, startMemory, journals, clock, log } = parts;
 
   return (job, { timeoutMs, alone }) => {
     const messages: RunMessage[] = [];
@@ -216,6 +218,13 @@ export function createRuns(parts: {
           continue;
         }
         await part.keep();
+        if (outcome.kind === 'failed') {
+          const { code, message, stack } = outcome;
+          log.info(
+            { job_id: job.id, skill: name, error: { code, message }, stack },
+            'a tool failed',
+          );
+        }
         return { ...resultOf(outcome), said: part.said };
       }
     }

@@ -208,6 +208,7 @@ export async function jobsWorld(
       thinking: noThinking,
       lend: () => () => {},
       clock,
+      log,
     });
     const performer = createPerformer({
       ...common,

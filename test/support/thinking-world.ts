@@ -76,6 +76,7 @@ export async function thinkingWorld(
         thinking,
         lend: () => () => {},
         clock,
+        log,
       });
       const common = { database, feed, clock, log, leaseMs, writer };
       return { pool, performer: createPerformer({ ...common, skills, startRun, settle }) };

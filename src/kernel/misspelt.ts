@@ -1,0 +1,64 @@
+/**
+ * Environment variables that are probably misspelt settings: names that differ from a setting in one
+ * or two characters while the setting itself is not set. A short name such as PORT is near many
+ * variables of other programs, so it is nobody's nearest.
+ */
+
+export interface Misspelt {
+  readonly name: string;
+  /** The setting that was probably meant. */
+  readonly nearest: string;
+}
+
+/** Characters of the shortest setting that is compared. */
+const comparedMin = 8;
+/** Characters from which two may differ. */
+const longMin = 12;
+
+/** `known` are the names of settings; `isKnown` recognizes those that have no fixed name. */
+export function misspeltVariables(
+  environment: Readonly<Record<string, string | undefined>>,
+  known: readonly string[],
+  isKnown: (name: string) => boolean,
+): Misspelt[] {
+  const wanted = known.filter((name) => name.length >= comparedMin && !environment[name]);
+  return Object.keys(environment).flatMap((name) => {
+    if (known.includes(name) || isKnown(name)) return [];
+    const given = name.toUpperCase();
+    const near = wanted
+      .map((nearest) => ({ name, nearest, distance: distanceOf(given, nearest) }))
+      .filter(({ nearest, distance }) => distance <= (nearest.length < longMin ? 1 : 2))
+      .sort((a, b) => a.distance - b.distance)[0];
+    return near === undefined ? [] : [{ name, nearest: near.nearest }];
+  });
+}
+
+/**
+ * How many characters have to be added, removed, replaced or swapped with their neighbour to make `a`
+ * of `b`; Infinity for lengths that differ by more than 2.
+ */
+function distanceOf(a: string, b: string): number {
+  if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY;
+  let before: number[] = [];
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const isSame = a[i - 1] === b[j - 1];
+      const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      next[j] = Math.min(
+        at(row, j) + 1,
+        at(next, j - 1) + 1,
+        at(row, j - 1) + (isSame ? 0 : 1),
+        isSwapped ? at(before, j - 2) + 1 : Number.POSITIVE_INFINITY,
+      );
+    }
+    before = row;
+    row = next;
+  }
+  return at(row, b.length);
+}
+
+function at(row: readonly number[], i: number): number {
+  return row[i] ?? Number.POSITIVE_INFINITY;
+}
