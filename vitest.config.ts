@@ -1,11 +1,22 @@
-import { defineConfig } from 'vitest/config';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { defineConfig, type TestProjectConfiguration } from 'vitest/config';
+import { useScratchDirectory } from './test/support/scratch.ts';
 
 /**
  * One project per kind of test. The broker starts PostgreSQL for the first test that asks for it,
  * once for all of them. Fault tests kill processes and measure time, so they run apart from everything
- * else and one file at a time.
+ * else and two files at a time, or one.
+ *
+ * The files of a project share the processes that run them, and Node loads the code as it does in
+ * production, so each module is read once in a process instead of once for each file. A test that
+ * replaces a module, or needs Vite to compile one, belongs to the project `unit-vite`.
  */
 const seconds = 1000;
+const shared = {
+  isolate: false,
+  experimental: { viteModuleRunner: false, nodeLoader: false },
+};
 /** The same suites on PostgreSQL, Redis and BullMQ (test/support/platform.ts). */
 const onCluster = { TEST_STORES: 'cluster' };
 /** Beside what it tests, but in need of servers. */
@@ -13,80 +24,154 @@ const serverTests = 'test/support/servers.test.ts';
 /** These kill processes and measure time as well, so they are fault tests beside their file. */
 const executorFaults = 'src/executors/pool.{hostile,lifecycle}.test.ts';
 
+/** These set clocks or measure time, so nothing runs beside them. */
+const faultsAlone = [executorFaults, 'test/faults/cluster-clocks.test.ts'];
+/**
+ * Of test/http what would be the same on the stores of a cluster: what is decided before a store is asked
+ * (parsers, documents, pages, forms of answers), and what moves the clock, which Redis would not follow.
+ * What those ask of a store, test/contracts asks of each.
+ */
+const sameOnCluster = [
+  ...['console', 'errors', 'http-parser', 'memories-examples', 'openapi', 'scheduled-jobs-preview'],
+  ...['thinking-models', 'thinking-tool-faults', 'webhook-addresses', 'webhook-trigger-docs'],
+  ...['agent-triggers', 'agent-webhooks', 'agents', 'authentication', 'budgets'],
+  ...['conversations-continued', 'credentials', 'memories', 'processes', 'rate-limit'],
+  ...['scheduled-jobs', 'scheduled-jobs-runs', 'statistics', 'usage', 'webhook-deliveries'],
+  ...['webhook-failures', 'webhook-restarts', 'webhook-trigger', 'webhook-trigger-calls'],
+  'webhook-trigger-mapping',
+].map((name) => `test/http/${name}.test.ts`);
+/** What finds more the longer it runs: `npm run soak` (test/support/soak.ts). */
+const soakOnly = ['test/faults/cluster-chaos.test.ts'];
+const soaks = [
+  ...soakOnly,
+  'test/contracts/schedules-tick.test.ts',
+  'test/faults/cluster-kill.test.ts',
+  'test/faults/kill{,-schedules-and-webhooks,-thinking}.test.ts',
+  'test/faults/{move,sigterm}.test.ts',
+];
+const isSoak = process.env['SOAK'] === 'true';
+
+/** Need Vite: these import JSX, or replace a module. */
+const needVite = ['console/src/**/*.test.ts', 'src/skills/catalog/catalog.test.ts'];
+
+/** What `npm test` runs. */
+const everyChange = [
+  {
+    test: {
+      name: 'unit',
+      include: ['{src,scripts,test/support}/**/*.test.ts'],
+      exclude: [serverTests, executorFaults, ...needVite],
+      ...shared,
+      testTimeout: 10 * seconds,
+    },
+  },
+  {
+    test: { name: 'unit-vite', include: needVite, testTimeout: 10 * seconds },
+  },
+  {
+    test: {
+      name: 'contracts',
+      include: ['test/contracts/**/*.test.ts', serverTests],
+      ...shared,
+      testTimeout: 30 * seconds,
+      hookTimeout: 30 * seconds,
+    },
+  },
+  {
+    test: {
+      name: 'http',
+      include: ['test/http/**/*.test.ts'],
+      ...shared,
+      testTimeout: 30 * seconds,
+      hookTimeout: 30 * seconds,
+    },
+  },
+  {
+    test: {
+      name: 'http-cluster',
+      include: ['test/http/**/*.test.ts'],
+      exclude: sameOnCluster,
+      env: onCluster,
+      ...shared,
+      testTimeout: 60 * seconds,
+      hookTimeout: 60 * seconds,
+    },
+  },
+  {
+    test: {
+      name: 'journeys',
+      include: ['test/journeys/**/*.test.ts'],
+      ...shared,
+      testTimeout: 120 * seconds,
+      hookTimeout: 60 * seconds,
+    },
+  },
+  {
+    test: {
+      name: 'journeys-cluster',
+      include: ['test/journeys/agents-documents.test.ts'],
+      env: onCluster,
+      ...shared,
+      testTimeout: 120 * seconds,
+      hookTimeout: 60 * seconds,
+    },
+  },
+  {
+    test: {
+      name: 'browser',
+      include: ['test/browser/**/*.test.ts'],
+      ...shared,
+      testTimeout: 60 * seconds,
+      hookTimeout: 60 * seconds,
+    },
+  },
+  {
+    test: {
+      name: 'faults',
+      include: ['test/faults/**/*.test.ts'],
+      exclude: [...faultsAlone, ...soakOnly],
+      ...shared,
+      testTimeout: 300 * seconds,
+      hookTimeout: 60 * seconds,
+      maxWorkers: 2,
+      sequence: { groupOrder: 1 },
+    },
+  },
+  {
+    test: {
+      name: 'faults-alone',
+      include: faultsAlone,
+      ...shared,
+      testTimeout: 300 * seconds,
+      hookTimeout: 60 * seconds,
+      fileParallelism: false,
+      sequence: { groupOrder: 2 },
+    },
+  },
+] satisfies TestProjectConfiguration[];
+
+const soak: TestProjectConfiguration = {
+  test: {
+    name: 'soak',
+    include: soaks,
+    ...shared,
+    testTimeout: 600 * seconds,
+    hookTimeout: 60 * seconds,
+    fileParallelism: false,
+  },
+};
+
+useScratchDirectory();
+// Compiled code is kept on disk for the workers, and for the processes that tests start.
+process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/compile');
+
 export default defineConfig({
   test: {
     passWithNoTests: true,
+    // One more than there are cores: a test often waits for a disk or a timer.
+    maxWorkers: availableParallelism() + 1,
     globalSetup: ['test/support/server-broker.ts'],
     reporters: ['default', './test/support/closing-line-reporter.ts'],
-    projects: [
-      {
-        test: {
-          name: 'unit',
-          include: ['{src,console/src,scripts,test/support}/**/*.test.ts'],
-          exclude: [serverTests, executorFaults],
-          testTimeout: 10 * seconds,
-        },
-      },
-      {
-        test: {
-          name: 'contracts',
-          include: ['test/contracts/**/*.test.ts', serverTests],
-          testTimeout: 30 * seconds,
-          hookTimeout: 30 * seconds,
-        },
-      },
-      {
-        test: {
-          name: 'http',
-          include: ['test/http/**/*.test.ts'],
-          testTimeout: 30 * seconds,
-          hookTimeout: 30 * seconds,
-        },
-      },
-      {
-        test: {
-          name: 'http-cluster',
-          include: ['test/http/**/*.test.ts'],
-          env: onCluster,
-          testTimeout: 60 * seconds,
-          hookTimeout: 60 * seconds,
-        },
-      },
-      {
-        test: {
-          name: 'journeys',
-          include: ['test/journeys/**/*.test.ts'],
-          testTimeout: 120 * seconds,
-          hookTimeout: 60 * seconds,
-        },
-      },
-      {
-        test: {
-          name: 'journeys-cluster',
-          include: ['test/journeys/agents-documents.test.ts'],
-          env: onCluster,
-          testTimeout: 120 * seconds,
-          hookTimeout: 60 * seconds,
-        },
-      },
-      {
-        test: {
-          name: 'browser',
-          include: ['test/browser/**/*.test.ts'],
-          testTimeout: 60 * seconds,
-          hookTimeout: 60 * seconds,
-        },
-      },
-      {
-        test: {
-          name: 'faults',
-          include: ['test/faults/**/*.test.ts', executorFaults],
-          testTimeout: 300 * seconds,
-          hookTimeout: 60 * seconds,
-          fileParallelism: false,
-          sequence: { groupOrder: 1 },
-        },
-      },
-    ],
+    projects: isSoak ? [soak] : everyChange,
   },
 });

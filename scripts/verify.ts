@@ -31,7 +31,7 @@ const checks: readonly Step[] = [
 ];
 const unitTests: Step = {
   name: 'Unit tests',
-  command: ['vitest', 'run', '--project', 'unit'],
+  command: ['vitest', 'run', '--project', 'unit*'],
 };
 
 const lockFile: Step = { name: 'Lock file', command: ['node', 'scripts/check-lock.ts'] };

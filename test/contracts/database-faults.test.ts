@@ -423,7 +423,7 @@ describe.skipIf(postgres === undefined)('a database that several processes share
   });
 
   test('is migrated once when three of them start at the same moment', async () => {
-    const place = await postgres!.place();
+    const place = await postgres!.emptyPlace();
 
     const databases = await Promise.all([place.open(), place.open(), place.open()]);
 

@@ -113,6 +113,8 @@ describe.each(postgres)('a dump from an older server', (engine) => {
     const place = await engine.place();
     const database = await place.open();
     await database.write((tx) => append(tx, 'before'));
+    // A reader that joins earlier begins before it, as a transaction of another test is still open.
+    await untilReadable(database);
     await activate(database, true);
     for (const name of ['a', 'b', 'c']) await database.write((tx) => append(tx, name));
     expect((await read(database, 2)).map(nameOf)).toEqual(['a', 'b']);

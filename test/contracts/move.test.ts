@@ -262,7 +262,7 @@ describe.each(servers)('a move into PostgreSQL', (engine) => {
     }
 
     test('where there is no embedded database', async () => {
-      const place = (await sqlite?.place()) as Place;
+      const place = (await sqlite?.emptyPlace()) as Place;
       await refused(place.at, (await engine.place()).at, /DATA_DIR: there is no embedded database/);
       expect(existsSync(sqliteFile(place.at))).toBe(false);
     });

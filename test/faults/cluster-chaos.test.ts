@@ -3,7 +3,7 @@
  * the network disordered and a clock wrong, under constant load. Then it is counted: accepted = recorded,
  * each once; each completed job told once; one run for each minute.
  *
- * CHAOS_SECONDS is how long it lasts; with CHAOS_REPORT, a path, the report is written there as well.
+ * It is part of `npm run soak`. CHAOS_SECONDS is how long it lasts; with CHAOS_REPORT, a path, the report is written there as well.
  */
 import { writeFileSync } from 'node:fs';
 import { describe, expect, onTestFailed, onTestFinished, test } from 'vitest';

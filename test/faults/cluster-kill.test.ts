@@ -10,12 +10,14 @@ import {
   stagedSkillsDir,
 } from '../support/cluster-load.ts';
 import { randomInteger } from '../support/random.ts';
+import { beginChance, rounds } from '../support/soak.ts';
 import { dataDirectory, gate } from '../support/staged.ts';
 import { newTenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const leaseMs = 3_000;
-const kills = 9;
+/** Of each role in turn. */
+const kills = rounds(3, 9);
 
 describe.skipIf(!(await canRunClusters()))('a cluster', () => {
   let cluster: Cluster;
@@ -63,6 +65,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster', () => {
   test(`whose processes are killed ${kills} times at random moments loses and doubles nothing`, {
     timeout: 180_000,
   }, async () => {
+    beginChance();
     const load = await loadCluster(cluster, { perSecond: 40 });
 
     for (let kill = 0; kill < kills; kill++) {
@@ -145,9 +148,10 @@ describe.skipIf(!(await canRunClusters()))('a cluster', () => {
   test('that is stopped and continued at random moments loses and doubles nothing', {
     timeout: 120_000,
   }, async () => {
+    beginChance();
     const load = await loadCluster(cluster, { perSecond: 40 });
 
-    for (let round = 0; round < 2; round++) {
+    for (let round = 0; round < rounds(1, 2); round++) {
       await load.acceptedMore(randomInteger(1, 40));
       const victim = cluster.of('worker')[round % 2] as ClusterProcess;
       victim.signal('SIGSTOP');

@@ -9,6 +9,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type PlatformProcess, startProcess } from '../support/process.ts';
+import { randomInteger } from '../support/random.ts';
+import { beginChance, rounds } from '../support/soak.ts';
 import {
   type Received,
   receiverAuthorityFile,
@@ -17,9 +19,9 @@ import {
 } from '../support/tls-receiver.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const kills = 20;
+const kills = rounds(5, 20);
 /** Rounds in which nothing is answered before the kill, so that the same deliveries are lost each time. */
-const slowRounds = { from: 4, to: 12 };
+const slowRounds = { from: rounds(1, 4), to: rounds(4, 12) };
 const fastClock = join(import.meta.dirname, '../fixtures/fast-clock.ts');
 const minuteMs = 60_000;
 
@@ -137,6 +139,7 @@ describe('a process that is killed', () => {
   test(`${kills} times while it delivers has told every event in the end, under one delivery id`, {
     timeout: 240_000,
   }, async () => {
+    beginChance();
     let isSlow = false;
     const slowIsOver = Promise.withResolvers<void>();
     // Slow enough that some are always on their way, and now and then one has to be sent again.
@@ -160,7 +163,7 @@ describe('a process that is killed', () => {
       for (let i = 0; i < runs; i++) {
         await post(platform, key, '/api/util/v1.0/echo', { text: `${kill}.${i}` });
       }
-      const target = before + Math.ceil(Math.random() * (isSlow ? 10 : 30));
+      const target = before + randomInteger(1, isSlow ? 10 : 30);
       await waitFor(() => receiver.requests.length >= target, {
         describe: 'deliveries arrive',
         deadlineMs: 30_000,
@@ -179,6 +182,7 @@ describe('a process that is killed', () => {
   test(`${kills} times during ticks has one run a slot, a row for each, and every end told`, {
     timeout: 240_000,
   }, async () => {
+    beginChance();
     const schedules = 30;
     // A minute passes every two seconds, so that the kills meet the ticks.
     const fast = {
@@ -205,7 +209,7 @@ describe('a process that is killed', () => {
     const fired = () => Number(query('SELECT count(*) AS n FROM scheduled_runs')[0]?.['n']);
 
     for (let kill = 0; kill < kills; kill++) {
-      const target = fired() + 1 + Math.floor(Math.random() * 2 * schedules);
+      const target = fired() + randomInteger(1, 2 * schedules);
       await waitFor(() => fired() >= target, {
         describe: 'slots are dealt with',
         deadlineMs: 30_000,

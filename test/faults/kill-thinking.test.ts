@@ -11,7 +11,9 @@ import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
 import type { ReceivedEvent } from '../support/event-stream.ts';
 import { completed, leaseMs } from '../support/jobs-world.ts';
+import { randomInteger } from '../support/random.ts';
 import { type ScriptedProvider, startScriptedProvider } from '../support/scripted-provider.ts';
+import { beginChance, rounds } from '../support/soak.ts';
 import { expectBalanced } from '../support/thinking-ledger.ts';
 import {
   followingPlans,
@@ -29,12 +31,12 @@ import {
 import { type ThinkingWorld, thinkingWorld } from '../support/thinking-world.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const kills = 20;
+const kills = rounds(3, 20);
 
 /** A promise that nobody keeps: what waits for it ends with its connection. */
 const never = new Promise<never>(() => {});
 
-const random = (n: number) => Math.floor(Math.random() * n);
+const random = (n: number) => randomInteger(0, n - 1);
 
 let own: ThinkingProcess;
 let provider: ScriptedProvider;
@@ -54,6 +56,7 @@ describe('a process that is killed', () => {
   test(`${kills} times in turns, tools and streams at once pays for no turn again and repeats no tool`, {
     timeout: 240_000,
   }, async () => {
+    beginChance();
     const holds = holdOnce();
     provider.script(holds.script);
     await own.start();
@@ -105,6 +108,7 @@ describe('a process that is killed', () => {
   test(`${kills} times at random moments leaves a ledger that balances`, {
     timeout: 240_000,
   }, async () => {
+    beginChance();
     provider.script(followingPlans(() => ({ everyMs: random(3), piece: 16 })));
     const plans = randomPlans(own.log);
     await own.start();

@@ -8,9 +8,11 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type PlatformProcess, startProcess } from '../support/process.ts';
+import { randomInteger } from '../support/random.ts';
+import { beginChance, rounds } from '../support/soak.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const kills = 20;
+const kills = rounds(4, 20);
 const clients = 8;
 
 let dataDir: string;
@@ -40,6 +42,7 @@ describe('a process that is killed', () => {
   test(`${kills} times under load loses no accepted job and records none twice`, {
     timeout: 180_000,
   }, async () => {
+    beginChance();
     const accepted = new Set<string>();
     const environment = { EXECUTORS: '1', RETRY_BACKOFF_MS: '10', LOG_LEVEL: 'info' };
     let platform = await startProcess(dataDir, environment);
@@ -48,7 +51,7 @@ describe('a process that is killed', () => {
       const before = accepted.size;
       const loads = Array.from({ length: clients }, () => load(platform, key, accepted));
       // A random number of acceptances is a random moment of everything that goes on beside them.
-      const target = before + 1 + Math.floor(Math.random() * 150);
+      const target = before + 1 + randomInteger(0, 149);
       await waitFor(() => accepted.size >= target, { describe: 'jobs are accepted', everyMs: 1 });
       platform.signal('SIGKILL');
       await Promise.all(loads);

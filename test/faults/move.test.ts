@@ -19,12 +19,14 @@ import {
   spawnPlatform,
   startProcess,
 } from '../support/process.ts';
+import { randomInteger } from '../support/random.ts';
 import {
   answering,
   type ScriptedProvider,
   startScriptedProvider,
 } from '../support/scripted-provider.ts';
 import { freshDatabase, isInstalled } from '../support/shared-servers.ts';
+import { beginChance, rounds } from '../support/soak.ts';
 import { acting, gate, play } from '../support/staged.ts';
 import {
   receiverAuthorityFile,
@@ -408,8 +410,9 @@ describe.skipIf(!here)('an embedded installation that is moved into PostgreSQL',
   });
 
   test('is there whole or not at all, whenever the move is killed, and the next try moves it', async () => {
-    const jobs = 20_000;
-    const kills = 6;
+    beginChance();
+    const jobs = rounds(5_000, 20_000);
+    const kills = rounds(3, 6);
     const platform = await startProcess(dataDir, environment());
     const key = await platform.key();
     const { body } = await platform.run(key, 'util/v1.0/echo', { text: 'x' });
@@ -424,7 +427,7 @@ describe.skipIf(!here)('an embedded installation that is moved into PostgreSQL',
         DATABASE_URL: databaseUrl,
       });
       // So many tables are reported; after the last one come the indexes and the commit.
-      const target = Math.floor(Math.random() * 30);
+      const target = randomInteger(0, 29);
       const lines = () => command.output().split('\n').length - 1;
       await waitFor(() => lines() >= target || command.child.exitCode !== null, {
         describe: () => `${target} tables are moved; it said: ${command.output()}`,

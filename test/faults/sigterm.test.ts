@@ -10,6 +10,7 @@ import { childProcesses } from '../fixtures/skills/driver.ts';
 import { follow } from '../support/event-stream.ts';
 import { type PlatformProcess, spawnPlatform, startProcess } from '../support/process.ts';
 import { openRaw } from '../support/raw-http.ts';
+import { rounds } from '../support/soak.ts';
 import { acting, gate, play } from '../support/staged.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -289,7 +290,7 @@ describe('SIGTERM during the start', () => {
     const tenant = await newTenant(first);
     const { body } = await tenant.run('util/v1.0/echo', { text: 'x' });
     await terminate(first);
-    for (let afterMs = 0; afterMs < 600; afterMs += 40) {
+    for (let afterMs = 0; afterMs < 600; afterMs += rounds(120, 40)) {
       const { child, exit, output } = spawnPlatform({ DATA_DIR: dataDir, EXECUTORS: '1' });
       const began = performance.now();
       await waitFor(() => performance.now() - began >= afterMs, {

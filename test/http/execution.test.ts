@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { anId, aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { manualClock } from '../support/manual-clock.ts';
-import type { Platform } from '../support/platform.ts';
+import { embeddedTest, type Platform } from '../support/platform.ts';
 import { acting, dataDirectory, gate, play, startStaged } from '../support/staged.ts';
 import { newTenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -485,7 +485,7 @@ describe('Idempotency-Key', () => {
     expect((await tenant.get('/api/jobs')).body.total).toBe(5);
   });
 
-  test('is remembered for 24 hours, over a restart', async () => {
+  embeddedTest('is remembered for 24 hours, over a restart', async () => {
     const clock = manualClock();
     const environment = { DATA_DIR: dataDirectory() };
     const first = await startStaged({ clock, environment });

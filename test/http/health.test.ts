@@ -3,7 +3,7 @@ import { startExecutorPool } from '../../src/executors/pool.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
 import { manualClock } from '../support/manual-clock.ts';
-import type { Platform } from '../support/platform.ts';
+import { embeddedTest, type Platform } from '../support/platform.ts';
 import { stagedSkills, startStaged } from '../support/staged.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -127,7 +127,7 @@ describe('GET /health', () => {
   });
 });
 
-test('uptime is seconds since the start, whatever the wall clock does', async () => {
+embeddedTest('uptime is seconds since the start, whatever the wall clock does', async () => {
   const clock = manualClock();
   const other = await startStaged({ clock });
   const uptime = async () => (await other.request('GET', '/health')).body.uptime;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { anId, aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { hostileLimits, hostileOffsets } from '../support/hostile-pages.ts';
 import { manualClock } from '../support/manual-clock.ts';
-import type { Platform } from '../support/platform.ts';
+import { embeddedTest, type Platform } from '../support/platform.ts';
 import { acting, dataDirectory, gate, play, startStaged } from '../support/staged.ts';
 import { newTenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -588,32 +588,35 @@ test('ids sort by creation and cannot be guessed from one another', async () => 
   expect(new Set(ids.map((id) => id.slice(-12))).size).toBe(30);
 });
 
-test('ended jobs are deleted RETENTION_DAYS after they were accepted, with their conversations', async () => {
-  const clock = manualClock(new Date().toISOString());
-  const environment = { RETENTION_DAYS: '1', DATA_DIR: dataDirectory() };
-  const first = await startStaged({ clock, environment });
-  const tenant = await newTenant(first);
-  const { body } = await tenant.run(echo, { text: 'x' });
-  await first.stop();
+embeddedTest(
+  'ended jobs are deleted RETENTION_DAYS after they were accepted, with their conversations',
+  async () => {
+    const clock = manualClock(new Date().toISOString());
+    const environment = { RETENTION_DAYS: '1', DATA_DIR: dataDirectory() };
+    const first = await startStaged({ clock, environment });
+    const tenant = await newTenant(first);
+    const { body } = await tenant.run(echo, { text: 'x' });
+    await first.stop();
 
-  clock.advance(25 * 60 * 60 * 1000);
-  const second = await startStaged({ clock, environment });
-  const gone = await waitFor(
-    async () => {
-      const answer = await second.request('GET', `/api/jobs/${body.job_id}`, { key: tenant.key });
-      return answer.status === 404 ? answer : null;
-    },
-    { describe: 'the job is deleted' },
-  );
-  const conversation = await second.request(
-    'GET',
-    `/api/conversations/${body.conversation_id}/messages`,
-    { key: tenant.key },
-  );
-  const list = await second.request('GET', '/api/jobs', { key: tenant.key });
-  await second.stop();
+    clock.advance(25 * 60 * 60 * 1000);
+    const second = await startStaged({ clock, environment });
+    const gone = await waitFor(
+      async () => {
+        const answer = await second.request('GET', `/api/jobs/${body.job_id}`, { key: tenant.key });
+        return answer.status === 404 ? answer : null;
+      },
+      { describe: 'the job is deleted' },
+    );
+    const conversation = await second.request(
+      'GET',
+      `/api/conversations/${body.conversation_id}/messages`,
+      { key: tenant.key },
+    );
+    const list = await second.request('GET', '/api/jobs', { key: tenant.key });
+    await second.stop();
 
-  expectRefusal(gone, 404, 'not_found');
-  expectRefusal(conversation, 404, 'not_found');
-  expect(list.body).toMatchObject({ data: [], total: 0 });
-});
+    expectRefusal(gone, 404, 'not_found');
+    expectRefusal(conversation, 404, 'not_found');
+    expect(list.body).toMatchObject({ data: [], total: 0 });
+  },
+);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
 import { serviceUnavailable } from '../support/broken-database.ts';
-import { adminSecret, type Platform } from '../support/platform.ts';
+import { adminSecret, embeddedTest, type Platform } from '../support/platform.ts';
 import { sendRaw } from '../support/raw-http.ts';
 import { acting, dataDirectory, gate, play, startStaged } from '../support/staged.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
@@ -354,7 +354,7 @@ describe('the gauges of what the platform stands on', () => {
     expect(seriesOf(text, 'service_queue_depth')).toEqual([]);
   });
 
-  test('nor does a database that hangs hold them up', async () => {
+  embeddedTest('nor does a database that hangs hold them up', async () => {
     const other = await startStaged({ stores: 'embedded' });
     const { kysely } = other.database.read;
     const { selectFrom } = kysely;

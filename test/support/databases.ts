@@ -13,7 +13,13 @@ import type { Database } from '../../src/database/database.ts';
 import { openPostgres } from '../../src/database/postgres.ts';
 import { openSqlite } from '../../src/database/sqlite.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { freshDatabase, isInstalled } from './shared-servers.ts';
+import {
+  dropDatabase,
+  freshDatabase,
+  isInstalled,
+  migratedDatabase,
+  migrateSqlite,
+} from './shared-servers.ts';
 
 /** An empty place for a database: a directory, or a database of the shared server. */
 export interface Place {
@@ -25,21 +31,30 @@ export interface Place {
 
 export interface Engine {
   readonly name: 'SQLite' | 'PostgreSQL';
-  /** A place of the running test's own, gone when the test ends. */
+  /** A place of the running test's own, gone when the test ends: the schema is there, and no row. */
   place(): Promise<Place>;
+  /** As `place`, for tests of the migrations themselves: nothing is there. */
+  emptyPlace(): Promise<Place>;
   /** An open database of the running test's own. */
   fresh(): Promise<Database>;
 }
 
 const log = createLogger('silent');
 
-const sqlite = engine('SQLite', openSqlite, async () => {
+const sqlite = engine('SQLite', openSqlite, async ({ migrated }) => {
   const directory = mkdtempSync(join(tmpdir(), 'skillwright-database-'));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  if (migrated) await migrateSqlite(directory);
   return directory;
 });
 
-const postgres = engine('PostgreSQL', (url) => openPostgres(url, log), freshDatabase);
+const openQuietly = (url: string) => openPostgres(url, log);
+
+const postgres = engine('PostgreSQL', openQuietly, async ({ migrated }) => {
+  const url = await (migrated ? migratedDatabase() : freshDatabase());
+  onTestFinished(() => dropDatabase(url));
+  return url;
+});
 
 /** Those that this machine can run. */
 export async function engines(): Promise<Engine[]> {
@@ -49,13 +64,19 @@ export async function engines(): Promise<Engine[]> {
 function engine(
   name: Engine['name'],
   open: (at: string) => Promise<Database>,
-  makePlace: () => Promise<string>,
+  makePlace: (options: { migrated: boolean }) => Promise<string>,
 ): Engine {
-  async function place(): Promise<Place> {
-    const at = await makePlace();
+  async function placeOf(options: { migrated: boolean }): Promise<Place> {
+    const at = await makePlace(options);
     return { at, open: async () => closedAtEnd(await open(at)) };
   }
-  return { name, place, fresh: async () => (await place()).open() };
+  const place = () => placeOf({ migrated: true });
+  return {
+    name,
+    place,
+    emptyPlace: () => placeOf({ migrated: false }),
+    fresh: async () => (await place()).open(),
+  };
 }
 
 /** Closes it when the test ends; closing it before, or twice, is fine. */

@@ -6,6 +6,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { test } from 'vitest';
 import { type App, startApp } from '../../src/app.ts';
 import type { Parts } from '../../src/composition/parts.ts';
 import { openStores } from '../../src/composition/stores.ts';
@@ -15,11 +16,16 @@ import { encryptionKeyOf } from '../../src/encryption-key.ts';
 import { startExecutorPool } from '../../src/executors/pool.ts';
 import type { Clock } from '../../src/kernel/clock.ts';
 import { createLogger, type Logger } from '../../src/kernel/log.ts';
-import { freshDatabase, freshRedis } from './shared-servers.ts';
+import { sharedExecutors } from './shared-executors.ts';
+import { dropDatabase, freshRedis, migratedDatabase, migrateSqlite } from './shared-servers.ts';
 import { waitFor } from './wait-for.ts';
 
 export const adminSecret = 'the-admin-secret-of-the-tests';
-const catalog = join(import.meta.dirname, '../../src/skills/catalog');
+const root = join(import.meta.dirname, '../..');
+const catalog = join(root, 'src/skills/catalog');
+
+/** Whether the suite is run on the stores of a cluster. */
+const isOnCluster = process.env['TEST_STORES'] === 'cluster';
 
 export interface PlatformOptions {
   /** Environment variables over the defaults of the tests. */
@@ -32,6 +38,8 @@ export interface PlatformOptions {
   readonly log?: Logger;
   /** For what is about the directory of data, or takes the database apart. */
   readonly stores?: 'embedded';
+  /** For what is about the executors themselves, or harms them: they are this platform's alone. */
+  readonly executors?: 'own';
 }
 
 /** An answer, its body parsed when it is JSON. */
@@ -73,12 +81,23 @@ export interface Platform {
   stop(): Promise<void>;
 }
 
-/** Starts a platform; to be stopped by whoever started it. */
+/**
+ * Declares a test that runs on the embedded stores alone, in a file whose other tests also run on
+ * those of a cluster.
+ */
+export function embeddedTest(title: string, run: () => void | Promise<void>): void {
+  if (!isOnCluster) test(title, run);
+}
+
+/** Starts a platform; its caller stops it. */
 export async function startPlatform(options: PlatformOptions = {}): Promise<Platform> {
   const dataDir = mkdtempSync(join(tmpdir(), 'skillwright-test-'));
-  const shared = isClusterWanted(options) ? await clusterAt(options.environment?.['DATA_DIR']) : {};
+  const cluster = isOnCluster ? await clusterFor(options) : undefined;
+  if (!isOnCluster && options.environment?.['DATABASE_URL'] === undefined) {
+    await migrateSqlite(dataDir);
+  }
   const config = readConfig({
-    ...shared,
+    ...cluster?.environment,
     PORT: '0',
     DATA_DIR: dataDir,
     ADMIN_SECRET: adminSecret,
@@ -88,17 +107,26 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
     ...options.environment,
   });
   const log = options.log ?? createLogger('silent');
+  const skillsDirs = options.skillsDirs ?? [
+    catalog,
+    ...(config.skillsDir === null ? [] : [config.skillsDir]),
+  ];
+  const isShared =
+    options.executors !== 'own' &&
+    options.log === undefined &&
+    skillsDirs.every((directory) => directory.startsWith(root));
+  const startExecutors = isShared ? sharedExecutors : startExecutorPool;
   const executors =
     options.parts?.executors ??
-    (await startExecutorPool({
+    (await startExecutors({
       size: config.executors,
       memoryMb: config.executorMemoryMb,
       loadMs: config.skillLoadMs,
-      skillsDirs: options.skillsDirs ?? [
-        catalog,
-        ...(config.skillsDir === null ? [] : [config.skillsDir]),
-      ],
-      env: { SKILLS_ALLOW_CIDRS: config.skillsAllowCidrs ?? '' },
+      skillsDirs,
+      env: {
+        SKILLS_ALLOW_CIDRS: config.skillsAllowCidrs ?? '',
+        NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
+      },
       log,
     }));
   const stores = await openStores(config, log, options.parts?.database);
@@ -123,39 +151,63 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
     dataDir,
     async stop() {
       await app.stop();
+      await cluster?.remove();
       rmSync(dataDir, { recursive: true, force: true });
     },
   };
 }
 
-/**
- * Whether the suite is run on the stores of a cluster; a test that brings its own keeps them, and one
- * that moves time cannot move that of Redis.
- */
-function isClusterWanted({ parts, environment, clock, stores }: PlatformOptions): boolean {
-  return (
-    process.env['TEST_STORES'] === 'cluster' &&
-    stores === undefined &&
-    clock === undefined &&
-    parts?.database === undefined &&
-    environment?.['DATABASE_URL'] === undefined
-  );
+interface ClusterStores {
+  readonly environment: Record<string, string>;
+  /** Removes them, where no further platform is to be started on them. */
+  remove(): Promise<void>;
 }
 
 /** Stores by the directory of data that they stand for, so that a platform finds them at its next start. */
-const clusters = new Map<string, Promise<Record<string, string>>>();
+const clusters = new Map<string, Promise<ClusterStores>>();
 
-function clusterAt(dataDir: string | undefined): Promise<Record<string, string>> {
+/**
+ * The stores of a cluster for a platform. A test that brings a store of its own has none of a cluster,
+ * and one that moves time cannot move that of Redis: run on a cluster it would only run on SQLite a
+ * second time, so it is refused.
+ */
+function clusterFor({
+  parts,
+  environment,
+  clock,
+  stores,
+}: PlatformOptions): Promise<ClusterStores> {
+  const isUsed =
+    stores === undefined &&
+    clock === undefined &&
+    parts?.database === undefined &&
+    environment?.['DATABASE_URL'] === undefined;
+  if (!isUsed) {
+    throw new Error(
+      'This test has stores or a clock of its own: exclude its file from http-cluster (vitest.config.ts), or declare it with `embeddedTest`.',
+    );
+  }
+  const dataDir = environment?.['DATA_DIR'];
   const known = dataDir === undefined ? undefined : clusters.get(dataDir);
   if (known !== undefined) return known;
-  const made = Promise.all([freshDatabase(), freshRedis()]).then(([DATABASE_URL, REDIS_URL]) => ({
-    DATABASE_URL,
-    REDIS_URL,
-    // What the directory keeps for an embedded platform.
-    ENCRYPTION_KEY: '5a'.repeat(32),
-  }));
+  const made = makeCluster(dataDir === undefined);
   if (dataDir !== undefined) clusters.set(dataDir, made);
   return made;
+}
+
+async function makeCluster(isForOne: boolean): Promise<ClusterStores> {
+  const [databaseUrl, redisUrl] = await Promise.all([migratedDatabase(), freshRedis()]);
+  return {
+    environment: {
+      DATABASE_URL: databaseUrl,
+      REDIS_URL: redisUrl,
+      // What the directory keeps for an embedded platform.
+      ENCRYPTION_KEY: '5a'.repeat(32),
+    },
+    async remove() {
+      if (isForOne) await dropDatabase(databaseUrl);
+    },
+  };
 }
 
 /** What a test asks of a platform at `url`, in whichever process it runs. */

@@ -1,15 +1,19 @@
 /**
  * Runs beside the tests, once for all of them, and shares one PostgreSQL and one Redis among those
- * that only want a database: started for the first that asks, stopped at the end. The other side of its
- * Unix socket is `shared-servers.ts`.
+ * that only want a database: started for the first that asks, stopped at the end. It also keeps a
+ * migrated database of each kind for the tests to copy, since sixteen migrations take longer than most
+ * tests. The other side of its Unix socket is `shared-servers.ts`.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
+import { openPostgres } from '../../src/database/postgres.ts';
+import { openSqlite, sqliteFile } from '../../src/database/sqlite.ts';
+import { createLogger } from '../../src/kernel/log.ts';
 import { findChromium } from './chromium.ts';
-import { findPostgres, type PostgresServer, startPostgres } from './postgres.ts';
+import { findPostgres, nameOf, type PostgresServer, startPostgres } from './postgres.ts';
 import { findPrometheus } from './prometheus.ts';
 import { findRedis, type RedisServer, startRedis } from './redis.ts';
 
@@ -30,6 +34,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const directory = mkdtempSync(join(tmpdir(), 'skillwright-broker-'));
   const socket = join(directory, 'socket');
   let postgres: Promise<PostgresServer> | undefined;
+  /** The name of the database that is copied. */
+  let template: Promise<string> | undefined;
+  let sqlite: Promise<string> | undefined;
   let redis: Promise<RedisServer> | undefined;
   /** Those of Redis have numbers; each is given to one test. */
   let redisDatabases = 0;
@@ -48,9 +55,19 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
 
   async function answer(path: string): Promise<unknown> {
-    if (path === '/database') {
+    if (path.startsWith('/database')) {
       postgres ??= startPostgres();
-      return await (await postgres).createDatabase();
+      const server = await postgres;
+      if (path === '/database/empty') return await server.createDatabase();
+      if (path === '/database/migrated') {
+        template ??= migratedPostgres(server);
+        return await server.createDatabase(undefined, await template);
+      }
+      return await server.dropDatabase(`${server.url(path.slice('/database/drop/'.length))}`);
+    }
+    if (path === '/sqlite/migrated') {
+      sqlite ??= migratedSqlite(join(directory, 'sqlite'));
+      return await sqlite;
     }
     if (path === '/redis') {
       redis ??= startRedis();
@@ -61,7 +78,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
   const server = createServer((request, response) => {
     answer(request.url ?? '').then(
-      (value) => respond(response, 200, value),
+      (value) => respond(response, 200, value ?? null),
       (error) => respond(response, 500, String(error)),
     );
   });
@@ -75,6 +92,17 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await (await redis)?.close();
     rmSync(directory, { recursive: true, force: true });
   };
+}
+
+async function migratedPostgres(server: PostgresServer): Promise<string> {
+  const url = await server.createDatabase();
+  await (await openPostgres(url, createLogger('silent'))).close();
+  return nameOf(url);
+}
+
+async function migratedSqlite(directory: string): Promise<string> {
+  await (await openSqlite(directory)).close();
+  return sqliteFile(directory);
 }
 
 function respond(response: ServerResponse, status: number, value: unknown): void {

@@ -5,8 +5,11 @@
  *     const here = await isInstalled('PostgreSQL');
  *     describe.skipIf(!here)('…', () => { const url = await freshDatabase(); … });
  */
+import { constants, copyFileSync, mkdirSync } from 'node:fs';
 import { request } from 'node:http';
 import { inject } from 'vitest';
+import { sqliteFile } from '../../src/database/sqlite.ts';
+import { nameOf } from './postgres.ts';
 
 /**
  * Whether this machine has the server's program. Where it has not, the run says so once and the
@@ -22,12 +25,31 @@ export async function isInstalled(
   return here;
 }
 
-/** The URL of an empty PostgreSQL database that nobody else uses. */
+/** The URL of an empty PostgreSQL database of the caller's own. */
 export async function freshDatabase(): Promise<string> {
-  return String(await ask('/database'));
+  return String(await ask('/database/empty'));
 }
 
-/** The URL of an empty Redis database that nobody else uses. */
+/** As `freshDatabase`, with the schema of this program already in it. */
+export async function migratedDatabase(): Promise<string> {
+  return String(await ask('/database/migrated'));
+}
+
+/** Removes a database that one of the two above has given, so that it takes no room any more. */
+export async function dropDatabase(url: string): Promise<void> {
+  await ask(`/database/drop/${nameOf(url)}`);
+}
+
+let template: Promise<string> | undefined;
+
+/** Puts an SQLite database with the schema of this program into a directory that has none. */
+export async function migrateSqlite(dataDir: string): Promise<void> {
+  template ??= ask('/sqlite/migrated').then(String);
+  mkdirSync(dataDir, { recursive: true });
+  copyFileSync(await template, sqliteFile(dataDir), constants.COPYFILE_FICLONE);
+}
+
+/** The URL of an empty Redis database of the caller's own. */
 export async function freshRedis(): Promise<string> {
   return String(await ask('/redis'));
 }

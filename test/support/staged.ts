@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, onTestFinished } from 'vitest';
+import { onTestFinished } from 'vitest';
 import type { Step } from '../fixtures/skills/staged/play.ts';
 import { type Platform, type PlatformOptions, startPlatform } from './platform.ts';
 
@@ -29,10 +29,10 @@ export function acting(...steps: Step[]): { attempts: Step[][] } {
   return { attempts: [steps] };
 }
 
+/** Stays until the process ends, so that no run misses that its gate has opened. */
 const gates = mkdtempSync(join(tmpdir(), 'skillwright-gates-'));
 let made = 0;
-// After the platforms have stopped, so that no run misses that its gate has opened.
-afterAll(() => rmSync(gates, { recursive: true, force: true }));
+process.once('exit', () => rmSync(gates, { recursive: true, force: true }));
 
 /** A gate, closed; it opens at the end of the test at the latest, so that no run waits for ever. */
 export function gate(): { path: string; open(): void } {

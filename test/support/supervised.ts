@@ -4,7 +4,7 @@
  * the pipe closes, the shell kills the server and removes its directory.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { chownSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { chownSync, mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -97,10 +97,15 @@ async function firstNumber(shell: ChildProcess): Promise<number> {
 
 /** A new directory that `account` owns, short enough for a Unix socket's path. */
 export function serverDirectory(name: string, account: Account): string {
-  // Another account may not be able to enter a private TMPDIR.
-  const directory = mkdtempSync(join(account === null ? tmpdir() : '/tmp', `skillwright-${name}-`));
+  const parent = account === null || isOpen(tmpdir()) ? tmpdir() : '/tmp';
+  const directory = mkdtempSync(join(parent, `skillwright-${name}-`));
   if (account !== null) chownSync(directory, account.uid, account.gid);
   return directory;
+}
+
+/** Whether other accounts can enter it, as they cannot a private TMPDIR. */
+function isOpen(directory: string): boolean {
+  return (statSync(directory).mode & 0o001) !== 0;
 }
 
 /** The first of these accounts that the machine has. */

@@ -1,0 +1,20 @@
+/**
+ * How long the tests go on that find more the longer they run: kills at random moments, chaos, days of
+ * schedules. On each change they run few rounds with the same chances every time; `npm run soak` runs
+ * them all, with chances of its own. CONTRIBUTING.md lists them.
+ */
+import { seedChance } from './random.ts';
+
+export const isSoak = process.env['SOAK'] === 'true';
+
+/** How many rounds a loop makes on each change, and how many in a soak. */
+export function rounds(few: number, soak: number): number {
+  return isSoak ? soak : few;
+}
+
+/** Begins the chances of a test; SOAK_SEED repeats those of a soak. */
+export function beginChance(): void {
+  const seed = isSoak ? Number(process.env['SOAK_SEED'] ?? Date.now() % 1_000_000) : 1;
+  if (isSoak) console.log(`SOAK_SEED=${seed}`);
+  seedChance(seed);
+}
