@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { embeddedTest, isOnCluster } from '../support/platform.ts';
 import { startProcess } from '../support/process.ts';
 import { answering, type Reply, type ScriptedRequest } from '../support/scripted-provider.ts';
 import { freshDatabase, isInstalled } from '../support/shared-servers.ts';
@@ -20,8 +21,8 @@ import { waitFor } from '../support/wait-for.ts';
 
 const hasPostgres = await isInstalled('PostgreSQL');
 const databases = [
-  ['SQLite', async () => ({})],
-  ...(hasPostgres
+  [isOnCluster ? 'the stores of a cluster' : 'SQLite', async () => ({})],
+  ...(hasPostgres && !isOnCluster
     ? [['PostgreSQL', async () => ({ DATABASE_URL: await freshDatabase() })] as const]
     : []),
 ] as readonly (readonly [string, () => Promise<Record<string, string>>])[];
@@ -270,7 +271,7 @@ describe('a call that waits for tokens', () => {
     ]);
   });
 
-  test.skipIf(!hasPostgres)(
+  embeddedTest.skipIf(!hasPostgres)(
     'goes on when the process of the one that held them back has died',
     async () => {
       const database = { DATABASE_URL: await freshDatabase(), JOB_LEASE_MS: '1000' };

@@ -25,7 +25,7 @@ const root = join(import.meta.dirname, '../..');
 const catalog = join(root, 'src/skills/catalog');
 
 /** Whether the suite is run on the stores of a cluster. */
-const isOnCluster = process.env['TEST_STORES'] === 'cluster';
+export const isOnCluster = process.env['TEST_STORES'] === 'cluster';
 
 export interface PlatformOptions {
   /** Environment variables over the defaults of the tests. */
@@ -85,9 +85,11 @@ export interface Platform {
  * Declares a test that runs on the embedded stores alone, in a file whose other tests also run on
  * those of a cluster.
  */
-export function embeddedTest(title: string, run: () => void | Promise<void>): void {
-  if (!isOnCluster) test(title, run);
-}
+export const embeddedTest: DeclareTest & { skipIf(condition: boolean): DeclareTest } = isOnCluster
+  ? Object.assign(() => {}, { skipIf: () => () => {} })
+  : test;
+
+type DeclareTest = (title: string, run: () => Promise<void>) => void;
 
 /** Starts a platform; its caller stops it. */
 export async function startPlatform(options: PlatformOptions = {}): Promise<Platform> {
