@@ -66,7 +66,12 @@ const everyChange = [
     },
   },
   {
-    test: { name: 'unit-vite', include: needVite, testTimeout: 10 * seconds },
+    test: {
+      name: 'unit-vite',
+      include: needVite,
+      setupFiles: ['test/page-address.ts'],
+      testTimeout: 10 * seconds,
+    },
   },
   {
     test: {

@@ -8,7 +8,7 @@ export function seedChance(seed: number): void {
 }
 
 /** At least 0 and below 1 (mulberry32). */
-export function chance(): number {
+function chance(): number {
   state = (state + 0x6d2b79f5) | 0;
   let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
   mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;

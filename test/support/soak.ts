@@ -5,7 +5,7 @@
  */
 import { seedChance } from './random.ts';
 
-export const isSoak = process.env['SOAK'] === 'true';
+const isSoak = process.env['SOAK'] === 'true';
 
 /** How many rounds a loop makes on each change, and how many in a soak. */
 export function rounds(few: number, soak: number): number {
