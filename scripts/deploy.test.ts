@@ -39,7 +39,7 @@ const compose = parse(read('deploy/compose.yaml'), { merge: true }) as {
 const services = Object.entries(compose.services);
 /** Those that run the platform. */
 const processes = services.filter(([, { build }]) => build !== undefined);
-const secrets = { ADMIN_SECRET: 'a', POSTGRES_PASSWORD: 'b', VALKEY_PASSWORD: 'c' };
+const secrets = { ADMIN_SECRET: 'a'.repeat(16), POSTGRES_PASSWORD: 'b', VALKEY_PASSWORD: 'c' };
 const encryptionKey = 'ab'.repeat(32);
 
 /** A text as Compose makes it of the variables in deploy/.env; throws where it would refuse to start. */
@@ -257,7 +257,7 @@ describe('Kubernetes', () => {
   const stores = {
     DATABASE_URL: 'postgres://u:p@db.example:5432/skillwright',
     REDIS_URL: 'redis://:p@queue.example:6379',
-    ADMIN_SECRET: 'a',
+    ADMIN_SECRET: 'a'.repeat(16),
     ENCRYPTION_KEY: encryptionKey,
   };
 

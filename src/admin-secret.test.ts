@@ -61,10 +61,22 @@ test('two directories never get the same secret', () => {
 test('a secret of the operator written into the file is taken without its line break', () => {
   const { dataDir, file } = dataDirectory();
   mkdirSync(dataDir, { recursive: true });
-  writeFileSync(file, 'my own\r\n');
+  writeFileSync(file, 'my-own-admin-secret\r\n');
 
-  expect(adminSecretOf(null, dataDir)).toEqual({ value: 'my own', isNew: false });
+  expect(adminSecretOf(null, dataDir)).toEqual({ value: 'my-own-admin-secret', isNew: false });
 });
+
+test.each(['too-short', 'with spaces in it', 'ключ-ключ-ключ-ключ'])(
+  'a file with a secret that may not be one is refused with a sentence: %s',
+  (content) => {
+    const { dataDir, file } = dataDirectory();
+    mkdirSync(dataDir, { recursive: true });
+    writeFileSync(file, content);
+
+    expect(() => adminSecretOf(null, dataDir)).toThrow('at least 16 visible ASCII characters');
+    expect(readFileSync(file, 'utf8')).toBe(content);
+  },
+);
 
 test.each(['', '\n', '  \t\r\n'])('an empty file is refused with a sentence: %j', (content) => {
   const { dataDir, file } = dataDirectory();

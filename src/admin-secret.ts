@@ -6,8 +6,20 @@ import { type KeptSecret, keptSecret } from './kept-secret.ts';
 /** New is shown: once, at the start that made it. */
 export type AdminSecret = KeptSecret;
 
+const pattern = /^[\x21-\x7e]{16,}$/;
+/** What is expected of a secret. */
+export const adminSecretRule = 'at least 16 visible ASCII characters';
+
+/** Whether a text may be the secret: long enough not to be guessed, and safe in a header. */
+export function isAdminSecret(text: string): boolean {
+  return pattern.test(text);
+}
+
 /** The given secret, or the one kept in `dataDir`, or a new one that is kept there with mode 0600. */
 export function adminSecretOf(given: string | null, dataDir: string): AdminSecret {
   if (given !== null) return { value: given, isNew: false };
-  return keptSecret(join(dataDir, 'admin-secret'), () => randomBytes(24).toString('base64url'));
+  const file = join(dataDir, 'admin-secret');
+  const secret = keptSecret(file, () => randomBytes(24).toString('base64url'));
+  if (isAdminSecret(secret.value)) return secret;
+  throw new Error(`${file} does not have ${adminSecretRule}: delete it, and a new secret is made`);
 }

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { ConfigError, readConfig, variables } from './config.ts';
 
 const table = Object.values(variables);
-const cluster = { DATABASE_URL: 'postgres://u:hunter2@db/x', ADMIN_SECRET: 's3cret' };
+const cluster = { DATABASE_URL: 'postgres://u:hunter2@db/x', ADMIN_SECRET: 's3cret-of-the-tests' };
 
 /** The faults of an environment, a line each. */
 function faultsOf(environment: Record<string, string>): string[] {
@@ -55,6 +55,8 @@ describe('the environment', () => {
       triggersMax: 2_000,
       webhooksMax: 1_000,
       agentWebhooksMax: 50,
+      wrongSecretsPerMinute: 30,
+      publicUrl: null,
       connectionsPerAddressMax: 2_000,
       responseStallMs: 30_000,
       responseTimeoutMs: 120_000,
@@ -78,7 +80,7 @@ describe('the environment', () => {
       PORT: '0',
       HOST: '::1',
       DATA_DIR: '/var/lib/skillwright',
-      ADMIN_SECRET: ' kept as it is ',
+      ADMIN_SECRET: 'kept-as-it-is-~!',
       ENCRYPTION_KEY: '0f'.repeat(32),
       DATABASE_URL: 'postgresql://db:5432/skillwright?sslmode=require',
       DATABASE_POOL_MAX: '2',
@@ -110,6 +112,8 @@ describe('the environment', () => {
       TRIGGERS_MAX: '4',
       WEBHOOKS_MAX: '5',
       AGENT_WEBHOOKS_MAX: '6',
+      WRONG_SECRETS_PER_MINUTE: '1',
+      PUBLIC_URL: 'https://skills.example.com/platform/',
       CONNECTIONS_PER_ADDRESS_MAX: '1',
       RESPONSE_STALL_MS: '100',
       RESPONSE_TIMEOUT_MS: '100',
@@ -126,7 +130,7 @@ describe('the environment', () => {
       port: 0,
       host: '::1',
       dataDir: '/var/lib/skillwright',
-      adminSecret: ' kept as it is ',
+      adminSecret: 'kept-as-it-is-~!',
       encryptionKey: Buffer.alloc(32, 0x0f),
       databaseUrl: 'postgresql://db:5432/skillwright?sslmode=require',
       databasePoolMax: 2,
@@ -158,6 +162,8 @@ describe('the environment', () => {
       triggersMax: 4,
       webhooksMax: 5,
       agentWebhooksMax: 6,
+      wrongSecretsPerMinute: 1,
+      publicUrl: 'https://skills.example.com/platform',
       connectionsPerAddressMax: 1,
       responseStallMs: 100,
       responseTimeoutMs: 100,
@@ -185,7 +191,23 @@ describe('a bad value stops the start and is named', () => {
     ['PORT', ['', ' ', '-1', '65536', '3000.5', '3e3', '0x50', '+80', 'http', '٣', '80 ']],
     ['HOST', ['', ' ']],
     ['DATA_DIR', ['', '\t']],
-    ['ADMIN_SECRET', ['', '   ']],
+    [
+      'ADMIN_SECRET',
+      ['', '   ', 'x'.repeat(15), `${'x'.repeat(16)} `, 'ключ-ключ-ключ-ключ', 'a b'.repeat(6)],
+    ],
+    [
+      'PUBLIC_URL',
+      [
+        '',
+        'skills.example.com',
+        'ftp://x',
+        'https://',
+        'https://a:b@x',
+        'https://x/?a',
+        'https://x/#a',
+        'https://x y',
+      ],
+    ],
     ['ENCRYPTION_KEY', ['', '0f', '0f'.repeat(31), '0g'.repeat(32), `${'0f'.repeat(32)}\n`]],
     ['DATABASE_URL', ['', 'db', 'mysql://db/x', 'postgres:', 'postgres://[', 'POSTGRES://db/x']],
     ['DATABASE_POOL_MAX', ['1', '1001']],
@@ -216,7 +238,7 @@ describe('a bad value stops the start and is named', () => {
     ['SHUTDOWN_GRACE_MS', ['-1', '600001']],
   ])('%s', (name, values) => {
     for (const value of values) {
-      const secret = { ADMIN_SECRET: 's3cret' };
+      const secret = { ADMIN_SECRET: 's3cret-of-the-tests' };
       const faults = faultsOf({ ...(name === 'ADMIN_SECRET' ? {} : secret), [name]: value });
 
       expect(faults, JSON.stringify(value)).toHaveLength(1);
@@ -247,7 +269,7 @@ describe('a bad value stops the start and is named', () => {
     ['OPENAI_API_KEY', 'hunter2 and more'],
     ['ANTHROPIC_BASE_URL', 'https://user:hunter2@gateway/v1'],
   ])('but never with the secret in %s', (name, value) => {
-    const [fault, ...others] = faultsOf({ ADMIN_SECRET: 's3cret', [name]: value });
+    const [fault, ...others] = faultsOf({ ADMIN_SECRET: 's3cret-of-the-tests', [name]: value });
 
     expect(others).toEqual([]);
     expect(fault).toContain(name);
@@ -261,7 +283,10 @@ describe('a combination that cannot work is refused with a sentence that says wh
     const { DATABASE_URL } = cluster;
 
     expect(faultsOf({ DATABASE_URL })).toEqual([expect.stringMatching(/^ADMIN_SECRET is not set/)]);
-    expect(readConfig(cluster)).toMatchObject({ isEmbedded: false, adminSecret: 's3cret' });
+    expect(readConfig(cluster)).toMatchObject({
+      isEmbedded: false,
+      adminSecret: 's3cret-of-the-tests',
+    });
   });
 
   test('answers that fill the window of the model', () => {

@@ -3,6 +3,7 @@
  * place with its default and its rule; all faults are reported at once, before anything starts.
  */
 import { availableParallelism } from 'node:os';
+import { adminSecretRule, isAdminSecret } from './admin-secret.ts';
 import { parseAllowList } from './egress/allow-list.ts';
 import { readEncryptionKey } from './encryption-key.ts';
 import { type Misspelt, misspeltVariables } from './kernel/misspelt.ts';
@@ -34,13 +35,25 @@ const url =
       ? { value }
       : { expected: `a url that begins with ${protocols.map((p) => `${p}://`).join(' or ')}` };
 
+/** An address under which paths are appended: it may have a path of its own, and nothing behind that. */
+const publicUrl: Variable<string>['read'] = (value) => {
+  const parsed = URL.parse(value);
+  const isPlain =
+    /^https?:\/\/[^/\\\s?#@]+(?:\/[^\s?#]*)?$/i.test(value) &&
+    parsed !== null &&
+    value.length <= 2_048;
+  return isPlain
+    ? { value: parsed.href.replace(/\/$/, '') }
+    : { expected: 'an http or https url without credentials, query and fragment' };
+};
+
 const word =
   <W extends string>(...words: W[]): Variable<W>['read'] =>
   (value) =>
     words.includes(value as W) ? { value: value as W } : { expected: `one of ${words.join(', ')}` };
 
 const adminSecret: Variable<string>['read'] = (value) =>
-  value.trim() === '' ? { expected: 'a secret that is not empty' } : { value };
+  isAdminSecret(value) ? { value } : { expected: adminSecretRule };
 
 /** Judged here, kept as text: the executors that use it read it from their environment. */
 const addressRanges: Variable<string>['read'] = (value) => {
@@ -95,7 +108,8 @@ export const variables = {
   },
   adminSecret: {
     name: 'ADMIN_SECRET',
-    about: 'Secret of the /admin endpoints; generated at first start when it is not set.',
+    about:
+      'Secret of the /admin endpoints, at least 16 visible ASCII characters; generated at first start when it is not set.',
     default: null,
     read: adminSecret,
   },
@@ -287,6 +301,18 @@ export const variables = {
     about: 'Webhooks that one agent may have.',
     default: '50',
     read: integer(1, 1_000_000),
+  },
+  wrongSecretsPerMinute: {
+    name: 'WRONG_SECRETS_PER_MINUTE',
+    about: 'Wrong secrets that one address may send a minute, to /admin and the console together.',
+    default: '30',
+    read: integer(1, 1_000_000),
+  },
+  publicUrl: {
+    name: 'PUBLIC_URL',
+    about: 'Address of this platform as clients reach it, for the urls of triggers.',
+    default: null,
+    read: publicUrl,
   },
   connectionsPerAddressMax: {
     name: 'CONNECTIONS_PER_ADDRESS_MAX',

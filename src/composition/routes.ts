@@ -16,6 +16,7 @@ import type { RateLimiter } from '../http/rate-limit.ts';
 import type { Server } from '../http/server.ts';
 import { createShares } from '../http/shares.ts';
 import { createStreams } from '../http/streams.ts';
+import { createWrongSecrets } from '../http/wrong-secrets.ts';
 import { executionRoutes } from '../jobs/execution.routes.ts';
 import { jobRoutes } from '../jobs/jobs.routes.ts';
 import { beginning, jobStream } from '../jobs/stream.ts';
@@ -66,8 +67,17 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
   openApiRoutes(target, { document });
   docsRoutes(target);
   const sessions = createSessions({ database, apiKeys, adminSecret: parts.adminSecret, clock });
-  if (parts.consoleFiles) consoleRoutes(target, { files: parts.consoleFiles, sessions, limiter });
-  guarded(target, '/admin', adminHook(parts.adminSecret, sessions), unmatched, (scope) => {
+  const wrongSecrets = createWrongSecrets({
+    perMinute: parts.config.wrongSecretsPerMinute,
+    limiter,
+    clock,
+    log: parts.log,
+  });
+  if (parts.consoleFiles) {
+    consoleRoutes(target, { files: parts.consoleFiles, sessions, wrongSecrets });
+  }
+  const secretHook = adminHook(parts.adminSecret, sessions, wrongSecrets);
+  guarded(target, '/admin', secretHook, unmatched, (scope) => {
     apiKeyRoutes(scope, { apiKeys, clock });
     skillAdminRoutes(scope, { skills });
     credentialRoutes(scope, { credentials });
@@ -82,7 +92,7 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
     agentRoutes(scope, { agents });
     memoryRoutes(scope, { memories });
     conversationRoutes(scope, { conversations });
-    triggerRoutes(scope, { triggers, calls });
+    triggerRoutes(scope, { triggers, calls, publicUrl: parts.config.publicUrl });
     webhookRoutes(scope, { ...outgoing, findJob: jobs.find });
     jobRoutes(scope, {
       jobs,

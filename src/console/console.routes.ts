@@ -3,16 +3,13 @@
  * and styles from here alone, and it talks to this platform alone.
  */
 import fastifyStatic from '@fastify/static';
-import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import type { RateLimiter } from '../http/rate-limit.ts';
 import type { Server } from '../http/server.ts';
-import { notFound, PlatformError } from '../kernel/errors.ts';
+import type { WrongSecrets } from '../http/wrong-secrets.ts';
+import { notFound } from '../kernel/errors.ts';
 import type { ConsoleFiles } from './files.ts';
 import type { Sessions } from './sessions.ts';
 
-/** Wrong secrets, by address and minute: enough for people, too few for guessing. */
-const mistakesPerMinute = 30;
 const year = 31_536_000;
 
 const contentSecurityPolicy = [
@@ -42,35 +39,24 @@ const SignIn = Type.Object(
 /** `/` leads to `/console/`; every address below that which is no file is a place within the page. */
 export function consoleRoutes(
   server: Server,
-  { files, sessions, limiter }: { files: ConsoleFiles; sessions: Sessions; limiter: RateLimiter },
+  {
+    files,
+    sessions,
+    wrongSecrets,
+  }: { files: ConsoleFiles; sessions: Sessions; wrongSecrets: WrongSecrets },
 ): void {
   const hidden = { hide: true };
 
   server.get('/', { schema: hidden }, (_request, reply) => reply.redirect('/console/', 302));
   server.get('/console', { schema: hidden }, (_request, reply) => reply.redirect('/console/', 302));
 
-  /** Opens a session. Wrong secrets alone are counted, so that nobody keeps others out. */
-  async function signIn(request: FastifyRequest, secret: string) {
-    try {
-      return await sessions.open(request, secret);
-    } catch (error) {
-      const { allowed, retryAfter } = await limiter.hit(
-        `sign-in:${request.ip}`,
-        mistakesPerMinute,
-        true,
-      );
-      if (allowed) throw error;
-      throw new PlatformError('rate_limit_exceeded', 'Too many wrong secrets: wait a moment', {
-        retryAfter,
-      });
-    }
-  }
-
   server.post(
     '/console/session',
     { schema: { ...hidden, body: SignIn } },
     async (request, reply) => {
-      const { cookie, session } = await signIn(request, request.body.secret);
+      const { cookie, session } = await wrongSecrets.limited(request, () =>
+        sessions.open(request, request.body.secret),
+      );
       return reply.headers({ 'set-cookie': cookie, ...unkept }).send(session);
     },
   );

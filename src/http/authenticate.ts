@@ -9,6 +9,7 @@ import { PlatformError } from '../kernel/errors.ts';
 import { secretCheck } from '../kernel/same.ts';
 import type { RateDecision, RateLimiter } from './rate-limit.ts';
 import type { Shares } from './shares.ts';
+import type { WrongSecrets } from './wrong-secrets.ts';
 
 /** The caller of a request that `apiKeyHook` admitted. */
 export function callerOf(request: FastifyRequest): Caller {
@@ -138,7 +139,11 @@ const adminSecretMissing = () =>
   );
 
 /** A hook that admits a request with the admin secret, in either of its two headers, or of the administrator's session. */
-export function adminHook(secret: string, sessions: Pick<SessionSource, 'isAdministrator'>) {
+export function adminHook(
+  secret: string,
+  sessions: Pick<SessionSource, 'isAdministrator'>,
+  wrongSecrets: WrongSecrets,
+) {
   const isSecret = secretCheck(secret);
   return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
     const given = adminSecretsOf(request);
@@ -148,11 +153,20 @@ export function adminHook(secret: string, sessions: Pick<SessionSource, 'isAdmin
           ? Promise.resolve(false)
           : sessions.isAdministrator(request);
       isSession.then((is) => done(is ? undefined : adminSecretMissing()), done);
-    } else if (given.every((one) => one !== null && isSecret(one))) {
-      done();
-    } else {
-      done(new PlatformError('invalid_admin_secret', 'The admin secret is wrong'));
+      return;
     }
+    try {
+      wrongSecrets.refuse(request);
+    } catch (error) {
+      done(error as Error);
+      return;
+    }
+    if (given.every((one) => one !== null && isSecret(one))) {
+      done();
+      return;
+    }
+    const wrong = new PlatformError('invalid_admin_secret', 'The admin secret is wrong');
+    wrongSecrets.count(request).then(() => done(wrong), done);
   };
 }
 

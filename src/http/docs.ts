@@ -97,6 +97,11 @@ export function docsRoutes(server: Server) {
         .send(page as never),
   );
 
+  // Relative, as the addresses of the page are.
+  server.get('/docs/', { schema: { hide: true } }, (_request, reply) =>
+    reply.redirect('../docs', 302),
+  );
+
   server.get('/docs/scalar.js', { schema: { hide: true } }, async (request, reply) => {
     const { gzip, etag } = await bundle();
     reply.headers({ etag, 'cache-control': 'no-cache', vary: 'accept-encoding' });

@@ -97,8 +97,13 @@ const formats = [
   ],
 ].flat();
 
+const unlimited = {
+  refuse() {},
+  count: () => Promise.resolve(),
+  limited: <T>(_request: unknown, compare: () => Promise<T>) => compare(),
+};
 const adminWith = (authorization: string) =>
-  adminHook('s'.repeat(16), { isAdministrator: () => Promise.resolve(false) })(
+  adminHook('s'.repeat(16), { isAdministrator: () => Promise.resolve(false) }, unlimited)(
     { headers: { authorization }, raw: { rawHeaders: [] } } as unknown as FastifyRequest,
     {} as FastifyReply,
     () => {},

@@ -154,7 +154,16 @@ const TriggerCall = Type.Object(
 
 export function triggerRoutes(
   server: Server,
-  { triggers, calls }: { triggers: Triggers; calls: Pick<TriggerCalls, 'list'> },
+  {
+    triggers,
+    calls,
+    publicUrl,
+  }: {
+    triggers: Triggers;
+    calls: Pick<TriggerCalls, 'list'>;
+    /** Where clients reach the platform; null where that is unknown. */
+    publicUrl: string | null;
+  },
 ) {
   const triggerIdOf = (request: FastifyRequest) =>
     (request.params as { triggerId: string }).triggerId;
@@ -217,7 +226,7 @@ export function triggerRoutes(
       return reply
         .status(201)
         .header('location', `/api/agent-triggers/${created.id}`)
-        .send({ ...created, url: addressOf(request, created.token) });
+        .send({ ...created, url: addressOf(request, created.token, publicUrl) });
     },
   );
 
@@ -355,9 +364,13 @@ function checked<T extends TriggerFields>(body: T): T {
   return body;
 }
 
-/** Absolute, as the server was asked; its path alone when the request did not say how. */
-function addressOf(request: FastifyRequest, token: string): string {
+/**
+ * Absolute, below PUBLIC_URL, or else as the server was asked; its path alone when the request did not
+ * say how.
+ */
+function addressOf(request: FastifyRequest, token: string, publicUrl: string | null): string {
   const path = `/api/webhooks/agent/${token}`;
+  if (publicUrl !== null) return publicUrl + path;
   const host = request.headers.host?.toLowerCase();
   const url = URL.parse(`http://${host}${path}`);
   // Whoever asks may send any text as Host, and some would move the path or the host elsewhere.

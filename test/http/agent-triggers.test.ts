@@ -67,6 +67,19 @@ describe('POST /api/agent-triggers', () => {
     expect(read.body).toEqual(shown);
   });
 
+  test('the url begins with PUBLIC_URL where that is set, whatever Host says', async () => {
+    const own = await startStaged({
+      environment: { PUBLIC_URL: 'https://skills.example.com/platform/' },
+    });
+    const tenant = await newTenant(own);
+
+    const { body } = await tenant.post(path, full);
+
+    const under = 'https://skills.example.com/platform/api/webhooks/agent/';
+    expect(body.url).toBe(under + body.token);
+    await own.stop();
+  });
+
   test('what is not said has a default', async () => {
     const tenant = await newTenant(platform);
 

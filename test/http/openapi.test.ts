@@ -105,7 +105,7 @@ describe('the document', () => {
   });
 
   test('has every route of the server and no other', () => {
-    const scripts = ['GET /docs/scalar.js'];
+    const scripts = ['GET /docs/', 'GET /docs/scalar.js'];
 
     const documented = [...operations.keys(), ...scripts];
 
@@ -196,6 +196,14 @@ describe('the server', () => {
     }
     expectAsDocumented('GET /api/jobs', await platform.request('GET', '/api/jobs'));
     expectAsDocumented('GET /admin/api-keys', await platform.admin('GET', '/admin/api-keys'));
+  });
+
+  test('/docs/ leads to /docs, whatever path a proxy has put before both', async () => {
+    const answer = await fetch(`${platform.url}/docs/`, { redirect: 'manual' });
+
+    expect(answer.status).toBe(302);
+    expect(answer.headers.get('location')).toBe('../docs');
+    expect((await platform.request('GET', '/docs/')).text).toContain('<!doctype html>');
   });
 
   test('confirms the script of /docs to a browser that has it', async () => {
