@@ -1,9 +1,13 @@
 /** Groups of routes behind a hook that admits requests: the keys of /api, the secret of /admin. */
-import { invalid, type PlatformError } from '../kernel/errors.ts';
+import { invalid, invalidIn, type PlatformError } from '../kernel/errors.ts';
 import type { adminHook } from './authenticate.ts';
 import type { rememberRoutes } from './routes-known.ts';
 import type { Server } from './server.ts';
-import { isGuarded, unreadableParameter } from './url.ts';
+import { isGuarded } from './url.ts';
+
+/** Fields that a refusal names, and characters of their names. */
+const issuesMax = 50;
+const nameMax = 200;
 
 /** Puts `routes` behind `hook`. Whoever asks for an unknown one has to be admitted first, too. */
 export function guarded(
@@ -19,12 +23,6 @@ export function guarded(
       // Before the body is read: an unknown path is not found, whatever was sent to it.
       if (request.is404) next(unmatched(request.method, request.originalUrl));
       else next();
-    });
-    scope.addHook('preParsing', (request, _reply, payload, next) => {
-      // The path has been read and what it names looked up by now; what is left is the query.
-      const unreadable = unreadableParameter(request.originalUrl);
-      if (unreadable === null) next(null, payload);
-      else next(invalid(unreadable, 'must be percent-encoded UTF-8 without NUL'));
     });
     scope.addHook('preValidation', (request, _reply, next) => {
       const takesBody = request.routeOptions.schema?.body !== undefined;
@@ -50,8 +48,11 @@ function unexpectedBody(body: unknown): PlatformError | undefined {
   if (body === null || typeof body !== 'object' || Array.isArray(body)) {
     return invalid('body', 'is not expected');
   }
-  const [field] = Object.keys(body);
-  return field === undefined ? undefined : invalid(field, 'is not allowed');
+  const fields = Object.keys(body).slice(0, issuesMax);
+  if (fields.length === 0) return undefined;
+  return invalidIn(
+    fields.map((field) => ({ field: field.slice(0, nameMax), issue: 'is not allowed' })),
+  );
 }
 
 /** Refuses what is unknown and not guarded, before its body is read. */

@@ -1,9 +1,47 @@
 /** Query parameters, read strictly: one value each, clean text, numbers in plain decimal. */
-import { invalid } from '../kernel/errors.ts';
+import type { FastifyRequest } from 'fastify';
+import { invalid, invalidIn, type PlatformError } from '../kernel/errors.ts';
 import { momentIssue, momentOf } from '../kernel/moment.ts';
 import { isCleanText } from '../kernel/text.ts';
+import { unreadableParameter } from './url.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    anyQuery?: boolean;
+  }
+}
+
+/** What a route says of itself in its `config`: that its query is the caller's own. */
+export const takingAnyQuery = { anyQuery: true };
+
+/** Unknown parameters that a refusal names, and characters of their names. */
+const issuesMax = 50;
+const nameMax = 200;
 
 export type Query = Readonly<Record<string, unknown>>;
+
+/**
+ * What to refuse the query of a request with: a parameter that cannot be read, or those that the
+ * schema of its route does not know. Routes that are not documented take any.
+ */
+export function refuseQuery({
+  originalUrl,
+  query,
+  routeOptions,
+}: FastifyRequest): PlatformError | undefined {
+  const { schema, config } = routeOptions;
+  if (config.anyQuery === true || schema?.hide === true || !originalUrl.includes('?'))
+    return undefined;
+  const unreadable = unreadableParameter(originalUrl);
+  if (unreadable !== null) return invalid(unreadable, 'must be percent-encoded UTF-8 without NUL');
+  const { properties = {} } = (schema?.querystring ?? {}) as { properties?: object };
+  // A list `name[]` of a known parameter is refused where that is read.
+  const isKnown = (name: string) => Object.hasOwn(properties, name.replace(/\[\]$/, ''));
+  const unknown = Object.keys(query as Query).filter((name) => !isKnown(name));
+  if (unknown.length === 0) return undefined;
+  const names = unknown.slice(0, issuesMax).map((name) => name.slice(0, nameMax).toWellFormed());
+  return invalidIn(names.map((field) => ({ field, issue: 'is no query parameter of this path' })));
+}
 
 /** The text of a parameter, undefined when it is absent. */
 export function textParameter(query: Query, name: string, max = 200): string | undefined {

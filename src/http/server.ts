@@ -11,7 +11,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
-import { PlatformError } from '../kernel/errors.ts';
+import { invalidIn, PlatformError } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import { compileSchema } from '../kernel/json-schema.ts';
 import type { Logger } from '../kernel/log.ts';
@@ -24,6 +24,7 @@ import {
   errorHeaders,
   refuseTunnel,
 } from './errors.ts';
+import { refuseQuery } from './query.ts';
 import { routedUrl } from './url.ts';
 
 /** A whole request has to arrive within this. */
@@ -111,9 +112,7 @@ export function createServer(
     return (value) => {
       const details = check(value);
       if (details === null) return { value };
-      const [first] = details;
-      const message = first === undefined ? 'The body is invalid' : `${first.field} ${first.issue}`;
-      return { error: new PlatformError('validation_error', message, { details }) };
+      return { error: invalidIn(details) };
     };
   });
   // Answers are built field by field; the schemas describe them, and the tests hold them to it.
@@ -127,6 +126,12 @@ export function createServer(
     if (httpVersion === '1.1' && headers.host === undefined) {
       done(new PlatformError('validation_error', 'The request has no Host header'));
     } else done();
+  });
+  // By now the path has been read and what it names looked up; what is left is the query.
+  server.addHook('preParsing', (request, _reply, payload, next) => {
+    const refusal = request.is404 ? undefined : refuseQuery(request);
+    if (refusal === undefined) next(null, payload);
+    else next(refusal);
   });
   server.addHook('onResponse', (request, reply, done) => {
     const route = request.is404 ? 'unmatched' : (request.routeOptions.url ?? 'unmatched');

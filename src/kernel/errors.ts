@@ -88,6 +88,13 @@ export function invalid(field: string, issue: string): PlatformError {
   });
 }
 
+/** `400 validation_error` about several faults; the message names the first. */
+export function invalidIn(details: readonly Issue[]): PlatformError {
+  const [first] = details;
+  const message = first === undefined ? 'The request is invalid' : `${first.field} ${first.issue}`;
+  return new PlatformError('validation_error', message, { details });
+}
+
 /** `404 not_found`; the same words whatever the reason, so that tenants learn nothing. */
 export function notFound(what: string): PlatformError {
   return new PlatformError('not_found', `${what} not found`);

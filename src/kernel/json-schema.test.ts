@@ -46,15 +46,19 @@ describe('compileSchema', () => {
   test.each([
     [{}, 'name: is required'],
     [{ name: 'ann', zip: 1 }, 'zip: is not allowed'],
-    [{ name: '' }, 'name: must not have fewer than 1 characters'],
+    [
+      { name: '' },
+      'name: must not have fewer than 1 characters',
+      'name: must match pattern "^[a-z]+$"',
+    ],
     [{ name: 'Ann' }, 'name: must match pattern "^[a-z]+$"'],
     [{ name: 'ann', age: 1.5 }, 'age: must be integer'],
     [{ name: 'ann', mail: 'nobody' }, 'mail: must match format "email"'],
     [{ name: 'ann', role: 'root' }, 'role: must be one of "admin", "user"'],
     [{ name: 'ann', pets: ['rex', 5] }, 'pets.1: must be string or null'],
     ['ann', 'body: must be object'],
-  ])('%j is refused: %s', (value, issue) => {
-    expect(issuesOf(person, value)).toEqual([issue]);
+  ])('%j is refused: %s', (value, ...issues) => {
+    expect(issuesOf(person, value)).toEqual(issues);
   });
 
   test('infinity is no number', () => {
@@ -152,5 +156,43 @@ describe('checkSchema', () => {
   test('a property that is called pattern is no pattern', () => {
     expect(faultOf({ properties: { pattern: { type: 'string' } } })).toBe('none');
     expect(faultOf({ enum: [{ pattern: '(' }], default: { pattern: '(' } })).toBe('none');
+  });
+});
+
+describe('what is wrong with a value', () => {
+  const validate = compileSchema({
+    type: 'object',
+    properties: {
+      name: { type: 'string', minLength: 2 },
+      count: { type: 'integer' },
+      tag: { anyOf: [{ type: 'string', maxLength: 3, pattern: '^[a-z]*$' }, { type: 'null' }] },
+      items: { type: 'array', items: { type: 'integer' } },
+    },
+    required: ['name', 'count'],
+    additionalProperties: false,
+  });
+
+  test('is told of every field at once', () => {
+    expect(validate({ name: 'x', tag: 'ABCD', items: [1, 'a'], other: 1, 'an.other': 2 })).toEqual([
+      { field: 'count', issue: 'is required' },
+      { field: 'other', issue: 'is not allowed' },
+      { field: 'an.other', issue: 'is not allowed' },
+      { field: 'name', issue: 'must not have fewer than 2 characters' },
+      { field: 'tag', issue: 'must not have more than 3 characters' },
+      { field: 'tag', issue: 'must match pattern "^[a-z]*$"' },
+      { field: 'items.1', issue: 'must be integer' },
+    ]);
+  });
+
+  test('is told of at most 50 fields, and names are cut', () => {
+    const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`f${n}`, n]));
+    expect(validate({ name: 'ab', count: 1, ...many })).toHaveLength(50);
+
+    const [issue] = validate({ name: 'ab', count: 1, ['x'.repeat(100_000)]: 1 }) ?? [];
+    expect(issue?.field).toHaveLength(201);
+  });
+
+  test('is told of the first field where the value has more than 10,000 items', () => {
+    expect(validate({ items: Array.from({ length: 20_000 }, () => 'a') })).toHaveLength(1);
   });
 });

@@ -22,9 +22,13 @@ export type Validate = (value: unknown) => Issue[] | null;
 
 type Dialect = '2020-12' | 'draft-07';
 
-/** Issues reported for one value: the branches of an `anyOf` may name many. */
-const ISSUES_MAX = 10;
-/** Characters of one allowed value, and of the whole list, in the text of an issue. */
+/** Issues reported for one value. */
+const ISSUES_MAX = 50;
+/** Errors of Ajv that are looked at: the branches of an `anyOf` may have many for one issue. */
+const ERRORS_MAX = 1_000;
+/** Members and items of a value all of whose faults are looked for; a larger one has its first one named. */
+const NODES_MAX = 10_000;
+/** Characters of a field's name, of one allowed value, and of their whole list, in an issue. */
 const ALLOWED_TEXT_MAX = 200;
 /** Characters of a string that the format `url` looks at; longer ones do not match it. */
 const URL_LENGTH_MAX = 2_048;
@@ -35,16 +39,36 @@ const URL_LENGTH_MAX = 2_048;
  */
 export function compileSchema(schema: JsonSchema): Validate {
   let validate: ValidateFunction | undefined;
+  /** Finds all faults; made for the first value that has one. */
+  let inspect: ValidateFunction | undefined;
   return (value) => {
     validate ??= compile(schema);
     try {
       if (validate(value)) return null;
+      if (!hasMoreNodes(value, NODES_MAX)) {
+        inspect ??= compile(schema, true);
+        inspect(value);
+      }
     } catch (error) {
       if (error instanceof RangeError) return [{ field: 'body', issue: 'is nested too deeply' }];
       throw error;
     }
-    return describeErrors(validate.errors ?? []);
+    return describeErrors(inspect?.errors ?? validate.errors ?? []);
   };
+}
+
+/** Whether a value has more than `max` members and items; looks at few more than that. */
+function hasMoreNodes(value: unknown, max: number): boolean {
+  const open: unknown[] = [value];
+  let count = 0;
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (node === null || typeof node !== 'object') continue;
+    const members = Object.values(node);
+    count += members.length;
+    if (count > max) return true;
+    for (const member of members) open.push(member);
+  }
+  return false;
 }
 
 /**
@@ -80,10 +104,10 @@ function dialectOf(schema: JsonSchema): Dialect {
   );
 }
 
-function compile(schema: JsonSchema): ValidateFunction {
+function compile(schema: JsonSchema, allErrors = false): ValidateFunction {
   const { dialect } = examine(schema);
   // One instance for each schema: Ajv keeps what it compiled for ever, and refuses a repeated $id.
-  const ajv = newAjv(dialect, { meta: false, validateSchema: false });
+  const ajv = newAjv(dialect, { meta: false, validateSchema: false, allErrors });
   ajv.removeKeyword('uniqueItems');
   ajv.addKeyword({
     keyword: 'uniqueItems',
@@ -174,7 +198,7 @@ function areUnique(items: readonly unknown[]): boolean {
 
 function describeErrors(all: readonly ErrorObject[]): Issue[] {
   const issues = new Map<string, Issue>();
-  for (const error of withoutNoise(all)) {
+  for (const error of withoutNoise(all.slice(0, ERRORS_MAX))) {
     const issue = describeError(error);
     issues.set(`${issue.field}\n${issue.issue}`, issue);
     if (issues.size === ISSUES_MAX) break;
@@ -189,8 +213,10 @@ function describeErrors(all: readonly ErrorObject[]): Issue[] {
 function withoutNoise(errors: readonly ErrorObject[]): readonly ErrorObject[] {
   const noise = new Set<ErrorObject>();
   for (const whole of errors.filter(({ keyword }) => keyword === 'anyOf')) {
-    const branches = errors.filter(({ schemaPath }) =>
-      schemaPath.startsWith(`${whole.schemaPath}/`),
+    const branches = errors.filter(
+      ({ schemaPath, instancePath }) =>
+        schemaPath.startsWith(`${whole.schemaPath}/`) &&
+        (instancePath === whole.instancePath || instancePath.startsWith(`${whole.instancePath}/`)),
     );
     const noNull = branches.filter(
       ({ keyword, params, instancePath }) =>
@@ -241,5 +267,5 @@ function fieldName(pointer: string, property?: string): string {
     .slice(1)
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
   if (property !== undefined) parts.push(property);
-  return parts.join('.') || 'body';
+  return cut(parts.join('.')) || 'body';
 }

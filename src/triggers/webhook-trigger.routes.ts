@@ -7,7 +7,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { isRepeated } from '../http/authenticate.ts';
 import { asPlatformError } from '../http/errors.ts';
-import type { Query } from '../http/query.ts';
+import { type Query, takingAnyQuery } from '../http/query.ts';
 import type { RateLimiter } from '../http/rate-limit.ts';
 import { bodyRefusals, refusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
@@ -177,6 +177,7 @@ export function webhookTriggerRoutes(
       scope.post(
         '/:webhookToken',
         {
+          config: takingAnyQuery,
           onRequest: admit,
           // The skill's own schema judges what the mapping makes of it.
           validatorCompiler: () => () => true,

@@ -4,16 +4,16 @@
  */
 
 /** From one length to the next; a function of linear time takes this many times as long. */
-const factor = 8;
+const factor = 16;
 const lengthMin = 1_024;
-const lengthMax = 131_072;
+const lengthMax = 65_536;
 /** Below this a time is too short to be compared. */
 const measurableUs = 1_000;
 const repeats = 3;
 
 /**
- * How many times as long `read` takes for `inputOf(8 n)` as for `inputOf(n)`: about 8 where its time is
- * linear, about 64 where it is quadratic. `n` doubles until the time can be measured; 1 where 128 Ki characters
+ * How many times as long `read` takes for `inputOf(16 n)` as for `inputOf(n)`: about 16 where its time is
+ * linear, about 256 where it is quadratic. `n` doubles until the time can be measured; 1 where 64 Ki characters
  * take too little time to be compared.
  */
 export function growthOf(

@@ -1,0 +1,100 @@
+/** Query parameters that a path does not know, and bodies with several faults. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectRefusal } from '../support/expectations.ts';
+import { adminSecret, type Platform, startPlatform } from '../support/platform.ts';
+import { newTenant, type Tenant } from '../support/tenant.ts';
+
+let platform: Platform;
+let tenant: Tenant;
+beforeAll(async () => {
+  platform = await startPlatform();
+  tenant = await newTenant(platform);
+});
+afterAll(() => platform.stop());
+
+/** An id that nothing has, for every parameter of a path. */
+const unknownId = '0198c0de-0000-7000-8000-000000000000';
+
+describe('an unknown query parameter', () => {
+  test('is 400 and named, on every route of the API', async () => {
+    const { body } = await platform.request('GET', '/openapi.json');
+    const operations = Object.entries(body.paths as Record<string, object>).flatMap(
+      ([path, methods]) => Object.keys(methods).map((method) => ({ path, method })),
+    );
+    expect(operations.length).toBeGreaterThan(50);
+    for (const { path, method } of operations) {
+      const isTrigger = path.startsWith('/api/webhooks/agent/');
+      const filled = path.replace(/\{\w+\}/g, unknownId);
+      const answer = await platform.request(method.toUpperCase(), `${filled}?limitt=1&b=2`, {
+        headers: path.startsWith('/admin')
+          ? { 'x-admin-secret': adminSecret }
+          : { 'x-api-key': tenant.key },
+      });
+      // What a path names is looked up first, and a trigger's query is its sender's own.
+      if (isTrigger || (path.includes('{') && answer.status !== 400)) {
+        expect({ path, method, status: answer.status }).toMatchObject({ status: 404 });
+        continue;
+      }
+      expectRefusal(answer, 400, 'validation_error');
+      expect(answer.body.details, `${method} ${path}`).toEqual([
+        { field: 'limitt', issue: 'is no query parameter of this path' },
+        { field: 'b', issue: 'is no query parameter of this path' },
+      ]);
+    }
+  });
+
+  test('is 400 where a resource is there, and where a skill runs', async () => {
+    const unknown = [{ field: 'x', issue: 'is no query parameter of this path' }];
+    const answers = [
+      await tenant.get('/api/agents/default?x=1'),
+      await tenant.put('/api/agents/default?x=1', {}),
+      await tenant.post('/api/util/v1.0/echo?x=1', { text: 'a' }),
+      await tenant.get('/api/jobs?limit=1&x=1'),
+    ];
+
+    for (const answer of answers) {
+      expectRefusal(answer, 400, 'validation_error');
+      expect(answer.body.message).toBe('x is no query parameter of this path');
+      expect(answer.body.details).toEqual(unknown);
+    }
+  });
+
+  test('is no matter to a trigger and to the console', async () => {
+    const created = await tenant.post('/api/agent-triggers', {
+      agent_id: 'default',
+      name: 'Any',
+      skill_category: 'util',
+      skill_name: 'echo',
+      mapping: '{"text": query.text}',
+    });
+    const called = await platform.request('POST', `${new URL(created.body.url).pathname}?text=a`);
+
+    expect(called.status).toBe(202);
+  });
+});
+
+describe('a refused body', () => {
+  test('has every fault in details, and the first in its message', async () => {
+    const { status, body } = await tenant.post('/api/scheduled-jobs', {
+      agent_id: 5,
+      skill_category: 'util',
+      enabled: 'yes',
+      unknown: 1,
+    });
+
+    expect(status).toBe(400);
+    const fields = body.details.map(({ field }: { field: string }) => field);
+    expect(fields.toSorted()).toEqual(
+      ['agent_id', 'cron_expression', 'enabled', 'skill_name', 'unknown'].toSorted(),
+    );
+    expect(body.message).toBe(`${body.details[0].field} ${body.details[0].issue}`);
+  });
+
+  test('so has the input of a skill', async () => {
+    const { status, body } = await tenant.post('/api/util/v1.0/wait', { ms: 'x', other: 1 });
+
+    expect(status).toBe(400);
+    const fields = body.details.map(({ field }: { field: string }) => field);
+    expect(fields.toSorted()).toEqual(['ms', 'other']);
+  });
+});
