@@ -174,6 +174,13 @@ export const variables = {
     default: '100',
     read: integer(1, 10_000),
   },
+  executorInspectPort: {
+    name: 'EXECUTOR_INSPECT_PORT',
+    about:
+      'Port of 127.0.0.1 on which the first executor waits for a debugger, the others on those after it; deadlines do not hold then.',
+    default: null,
+    read: integer(1_024, 65_000),
+  },
   executorMemoryMb: {
     name: 'EXECUTOR_MEMORY_MB',
     about: 'Memory that the skills in one executor may use, in MiB.',

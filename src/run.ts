@@ -104,6 +104,7 @@ function startExecutors(
     size: config.executors,
     memoryMb: config.executorMemoryMb,
     loadMs: config.skillLoadMs,
+    inspectPort: config.executorInspectPort,
     skillsDirs: [catalog, ...(config.skillsDir === null ? [] : [config.skillsDir])],
     env: {
       SKILLS_ALLOW_CIDRS: config.skillsAllowCidrs ?? '',

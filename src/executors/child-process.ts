@@ -33,6 +33,8 @@ export function spawnChild(options: {
   settings: ChildSettings;
   /** File descriptor of the generation's snapshot. */
   snapshotFd: number;
+  /** Port for a debugger, of this machine only; null for none. */
+  inspectPort: number | null;
 }): Child {
   const entry = new URL(`./child${extname(import.meta.url)}`, import.meta.url);
   const child = spawn(
@@ -40,6 +42,7 @@ export function spawnChild(options: {
     [
       `--max-old-space-size=${options.memoryMb}`,
       `--max-semi-space-size=${SEMI_SPACE_MB}`,
+      ...(options.inspectPort === null ? [] : [`--inspect=127.0.0.1:${options.inspectPort}`]),
       fileURLToPath(entry),
       JSON.stringify(options.settings),
     ],

@@ -27,6 +27,8 @@ interface Member {
   readonly executor: Executor;
   /** The one that checked the skills and told them. */
   readonly isFirst: boolean;
+  /** Where it waits for a debugger; null where it does not. */
+  readonly port: number | null;
 }
 
 export interface Crew {
@@ -54,7 +56,10 @@ export interface Crew {
 
 /** `onReady` is called when choose or reserve may have something that they had not before. */
 export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
-  const { size, log, clock } = settings;
+  const { size, log, clock, inspectPort } = settings;
+  /** A debugger is attached to one child for long, so none is replaced without need. */
+  const isDebugged = inspectPort !== null;
+  const sparesMin = isDebugged ? 0 : 1;
   const members = new Set<Member>();
   const first = Promise.withResolvers<readonly LoadedSkill[]>();
   const emptied = Promise.withResolvers<void>();
@@ -63,7 +68,7 @@ export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
   let isGrown = false;
   let isStopped = false;
   /** Spares to have ready: one, and for a while more when runs want to be alone. */
-  let spares = 1;
+  let spares = sparesMin;
   let deaths = 0;
   let failedStarts = 0;
   /** Pauses since a start succeeded. */
@@ -84,35 +89,49 @@ export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
 
   function add(role: Role, isFirst: boolean): void {
     generation ??= openGeneration(clock);
-    const executor = startExecutor(settings, generation, isFirst, {
-      onReady(skills) {
-        failedStarts = 0;
-        pauses = 0;
-        if (isFirst) {
-          first.resolve(skills);
-          fork('shared', false);
-        } else retireFirst();
-        keepUp();
-        onReady();
+    const port = freePort();
+    const executor = startExecutor(
+      settings,
+      generation,
+      { isFirst, inspectPort: port },
+      {
+        onReady(skills) {
+          failedStarts = 0;
+          pauses = 0;
+          if (isFirst) {
+            first.resolve(skills);
+            if (!isDebugged) fork('shared', false);
+          } else if (!isDebugged) retireFirst();
+          keepUp();
+          onReady();
+        },
+        onLeaving() {
+          member.role = 'leaving';
+          keepUp();
+        },
+        onGone(death, startFailure) {
+          members.delete(member);
+          if (executor.pid !== undefined) guard?.remove(executor.pid);
+          if (isFault(death)) deaths += 1;
+          if (isFirst && startFailure !== undefined) refuse(startFailure);
+          else if (isFault(death) && startFailure !== undefined) onFailedStart(startFailure);
+          keepUp();
+          if (isStopped && members.size === 0) emptied.resolve();
+        },
+        mayDrain: () => countOf('leaving') < size,
       },
-      onLeaving() {
-        member.role = 'leaving';
-        keepUp();
-      },
-      onGone(death, startFailure) {
-        members.delete(member);
-        if (executor.pid !== undefined) guard?.remove(executor.pid);
-        if (isFault(death)) deaths += 1;
-        if (isFirst && startFailure !== undefined) refuse(startFailure);
-        else if (isFault(death) && startFailure !== undefined) onFailedStart(startFailure);
-        keepUp();
-        if (isStopped && members.size === 0) emptied.resolve();
-      },
-      mayDrain: () => countOf('leaving') < size,
-    });
-    const member: Member = { role, executor, isFirst };
+    );
+    const member: Member = { role, executor, isFirst, port };
     members.add(member);
     if (executor.pid !== undefined) guard?.add(executor.pid);
+  }
+
+  /** The lowest that no child has; null where there is no debugging. */
+  function freePort(): number | null {
+    if (inspectPort === null) return null;
+    let port = inspectPort;
+    while (some((member) => member.port === port)) port += 1;
+    return port;
   }
 
   /** Checking the schemas has made the first child large: one that only loaded takes its place. */
@@ -226,7 +245,7 @@ export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
 
     reserve(demand) {
       const places = size - countOf('alone');
-      spares = Math.max(1, Math.min(demand, places));
+      spares = Math.max(sparesMin, Math.min(demand, places));
       keepUp();
       if (places <= 0) return undefined;
       const spare = find(

@@ -59,7 +59,7 @@ type Phase = 'starting' | 'ready' | 'leaving' | 'dying' | 'gone';
 export function startExecutor(
   settings: PoolSettings,
   generation: Generation,
-  isFirst: boolean,
+  { isFirst, inspectPort }: { isFirst: boolean; inspectPort: number | null },
   events: ExecutorEvents,
 ): Executor {
   const { clock, log, memoryMb, loadMs, stallMs } = settings;
@@ -67,6 +67,7 @@ export function startExecutor(
     memoryMb,
     env: settings.env,
     snapshotFd: generation.snapshotFd,
+    inspectPort,
     settings: {
       skillsDirs: settings.skillsDirs,
       isFirst,
@@ -78,7 +79,7 @@ export function startExecutor(
   const tap = tapConsole(child.process, pid, log);
   const loading = createLoading({
     isFirst,
-    loadMs,
+    loadMs: inspectPort === null ? loadMs : null,
     pid,
     clock,
     log,
@@ -101,6 +102,7 @@ export function startExecutor(
     heartbeat,
     clock,
     graceMs: settings.graceMs,
+    hasDeadlines: inspectPort === null,
     onOverdue,
   });
   const hear = createHearing({ flights, channel, clock, log });
@@ -181,6 +183,9 @@ export function startExecutor(
     else if (step === 'refused') die({ kind: 'unready' });
     else if (step === 'ready') {
       phase = 'ready';
+      if (inspectPort !== null) {
+        log.info({ executor: pid, port: inspectPort }, 'an executor can be debugged');
+      }
       events.onReady(loading.skills);
     }
   }
@@ -303,7 +308,7 @@ export function startExecutor(
       if (flights.size === 0 && !wasBusy && heartbeat.silentMs() === 0) return false;
       if (wasAbsent) heartbeat.forgive();
       watchMemory();
-      if (heartbeat.silentMs() > stallMs) {
+      if (heartbeat.silentMs() > stallMs && inspectPort === null) {
         beginning = pid === undefined ? undefined : readMark(pid);
         die({ kind: 'stalled', ms: stallMs });
       } else if (heartbeat.silentMs() === 0) {

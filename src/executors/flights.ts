@@ -50,10 +50,12 @@ export function createFlights(parts: {
   heartbeat: Heartbeat;
   clock: Clock;
   graceMs: number;
+  /** False while a debugger may hold the runs: then none is ever told that its time is up. */
+  hasDeadlines: boolean;
   /** The grace is over and the run is to blame. */
   onOverdue: (flight: Flight) => void;
 }): Flights {
-  const { channel, heartbeat, clock, graceMs, onOverdue } = parts;
+  const { channel, heartbeat, clock, graceMs, hasDeadlines, onOverdue } = parts;
   const flights = new Map<number, Flight>();
   /** Those who were told to end. */
   const endings = new Map<Flight, Ending>();
@@ -181,7 +183,7 @@ export function createFlights(parts: {
         asking: undefined,
       };
       flights.set(flight.id, flight);
-      flight.timer = setTimeout(expire, request.timeoutMs, flight);
+      if (hasDeadlines) flight.timer = setTimeout(expire, request.timeoutMs, flight);
       channel.push(runMessage(flight));
       return flight;
     },

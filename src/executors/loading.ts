@@ -35,7 +35,8 @@ export interface Loading {
 /** The time of the first file begins now. `onLate` is called once, when a file takes `loadMs`. */
 export function createLoading(parts: {
   isFirst: boolean;
-  loadMs: number;
+  /** Null while a debugger may hold the child. */
+  loadMs: number | null;
   pid: number | undefined;
   clock: Clock;
   log: Pick<Logger, 'warn'>;
@@ -47,7 +48,7 @@ export function createLoading(parts: {
   let since = clock.monotonic();
   let refusal: Error | undefined;
   let isReady = false;
-  let lateTimer = setTimeout(late, loadMs);
+  let lateTimer = loadMs === null ? undefined : setTimeout(late, loadMs);
   let slowTimer = setTimeout(slow, SLOW_MS);
 
   function late(): void {
@@ -71,7 +72,7 @@ export function createLoading(parts: {
     file = next;
     since = clock.monotonic();
     if (next === undefined) return;
-    lateTimer = setTimeout(late, loadMs);
+    lateTimer = loadMs === null ? undefined : setTimeout(late, loadMs);
     slowTimer = setTimeout(slow, SLOW_MS);
   }
 

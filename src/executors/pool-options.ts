@@ -27,6 +27,11 @@ export interface PoolOptions {
   readonly idleMs?: number;
   /** That a child may take to load each file of skills; 60,000. */
   readonly loadMs?: number;
+  /**
+   * First port on which children wait for a debugger; null for none. A child that is stopped in a
+   * debugger looks like one that is blocked, so nothing is killed for silence or for its deadline.
+   */
+  readonly inspectPort?: number | null;
 }
 
 export type PoolSettings = Required<PoolOptions>;
@@ -40,6 +45,7 @@ export function readPoolOptions(options: PoolOptions): PoolSettings {
     drainMs: 10_000,
     idleMs: 60_000,
     loadMs: 60_000,
+    inspectPort: null,
     ...options,
   };
 }

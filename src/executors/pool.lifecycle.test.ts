@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -292,6 +293,19 @@ describe('a replaced executor', () => {
   };
 });
 
+describe('with a debugger', () => {
+  test('an executor that is stopped is not taken for a blocked one, nor is its run late', async () => {
+    const pool = await startTestPool({ size: 1, inspectPort: await freePort(), stallMs: 100 });
+    pools.push(pool);
+    const wanted = request('hostile/busy', { ms: 700 }, { timeoutMs: 100 });
+    expect(await pool.run(wanted, silentHandlers).outcome).toMatchObject({ kind: 'completed' });
+    expect(pool.stats()).toMatchObject({ executors: 1, deaths: 0 });
+    const line = pool.lines.find(({ message }) => /can be debugged/.test(message));
+    const targets = await fetch(`http://127.0.0.1:${line?.['port']}/json/list`);
+    expect(await targets.json()).toMatchObject([{ type: 'node' }]);
+  });
+});
+
 describe('stop', () => {
   test('aborts what runs, kills what does not end and leaves no process', async () => {
     const pool = await start({ size: 2 });
@@ -349,6 +363,16 @@ function diesWhen(dir: string, name: string): string {
     import { existsSync } from 'node:fs';
     if (existsSync(${JSON.stringify(join(dir, 'flag'))})) execSync('kill -9 ' + process.pid);
     ${skillWith('{}', undefined, name)}`;
+}
+
+/** A port that was free just now. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
 }
 
 function isAlive(pid: number): boolean {

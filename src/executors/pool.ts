@@ -62,7 +62,7 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
   const crew = createCrew(settings, serve);
   const watch = createWatch(clock, Math.min(WATCH_MS, stallMs / WATCHES_PER_STALL), crew.watch);
   const rest = createRest(clock, idleMs, () => {
-    if (inFlight === 0) crew.shrink();
+    if (inFlight === 0 && settings.inspectPort === null) crew.shrink();
   });
   const definitions = await crew.start();
 
