@@ -67,17 +67,19 @@ export function createOutgoingWebhooks(options: OutgoingOptions) {
   const sender = options.sender ?? networkSender(allowed, options);
   const dispatcher = createDispatcher(common);
   const settle = createSettle({ ...common, delaysMs, observe });
+  const leaseMs = timeoutMs + leaseMarginMs;
   const deliverer = createDeliverer({
     ...common,
     secrets,
     send: sender.send,
     settle,
-    leaseMs: timeoutMs + leaseMarginMs,
+    leaseMs,
     ...(options.earlyMs === undefined ? {} : { earlyMs: options.earlyMs }),
   });
   const recovery = createDeliveryRecovery({
     ...common,
     settle,
+    leaseMs,
     fullHosts: () => deliverer.fullHosts(),
     ...(options.patienceMs === undefined ? {} : { patienceMs: options.patienceMs }),
     ...(options.graceMs === undefined ? {} : { graceMs: options.graceMs }),

@@ -14,7 +14,14 @@ import { type Queue, roundOf } from '../queue/queue.ts';
 import { changeDeliveryCounts, findExpired, foldDeliveryCounts } from './deliveries.store.ts';
 import { deleteEmptyCounts } from './ending.store.ts';
 import { endLeftovers } from './ending.ts';
-import { deleteDeliveries, findDue, findEnded, findWaitingWebhooks } from './recovery.store.ts';
+import {
+  bringDeliveriesForward,
+  deleteDeliveries,
+  findDue,
+  findEnded,
+  findWaitingWebhooks,
+} from './recovery.store.ts';
+import { createSetBackWatch, setBackMs } from './set-back.ts';
 import type { Settle } from './settle.ts';
 
 /** Lost attempts that are ended together. */
@@ -48,6 +55,8 @@ export function createDeliveryRecovery(parts: {
   clock: Clock;
   log: Logger;
   writer: Writer;
+  /** See `createDeliverer`. */
+  leaseMs: number;
   /**
    * How long a due delivery is left to its first announcement, and to each later one: whoever has
    * taken it may be another process, in which it waits for its host.
@@ -57,8 +66,11 @@ export function createDeliveryRecovery(parts: {
   graceMs?: number;
 }): DeliveryRecovery {
   const { database, queue, settle, fullHosts, clock, log, writer } = parts;
-  const { patienceMs = 0, graceMs = 0 } = parts;
+  const { leaseMs, patienceMs = 0, graceMs = 0 } = parts;
   const isGrace = createStandstills(clock, graceMs);
+  const wasSetBack = createSetBackWatch(clock);
+  /** Whether deliveries are still to be brought forward. */
+  let isSetBack = false;
   let announcedAt = Number.NEGATIVE_INFINITY;
   /** The webhook that the last sweep ended with. */
   let after = '';
@@ -92,6 +104,14 @@ export function createDeliveryRecovery(parts: {
     }
   }
 
+  /** After the clock was set back, else the deliveries that wait would wait for as long as that. */
+  async function bringForward(): Promise<void> {
+    isSetBack = wasSetBack() || isSetBack;
+    if (!isSetBack) return;
+    await database.write((tx) => bringDeliveriesForward(tx, clock.now(), leaseMs, setBackMs));
+    isSetBack = false;
+  }
+
   async function announceDue(): Promise<void> {
     if (clock.monotonic() - announcedAt < patienceMs) return;
     announcedAt = clock.monotonic();
@@ -119,6 +139,7 @@ export function createDeliveryRecovery(parts: {
 
   return {
     async sweep() {
+      await bringForward();
       const isLeaseOver = (await findExpired(database.read, clock.now(), 1)).length > 0;
       // Each part for itself: where one fails, the others are as urgent as before.
       await eachOf([

@@ -140,6 +140,45 @@ export async function deleteDeliveries(tx: Transaction, ids: readonly string[]) 
   return deleted;
 }
 
+/** When a delivery began to wait, at the latest: no moment after it is recorded. */
+const waitsSince = sql<number>`coalesce(started_at, created_at)`;
+
+const bringForward = statement<{ now: number; ahead: number }>()((db, p, dialect) => {
+  const least = sql.raw(dialect === 'sqlite' ? 'min' : 'least');
+  return db
+    .updateTable('webhook_deliveries')
+    .set({
+      due_at: sql<number>`${least}(due_at, ${p('now')} + due_at - ${waitsSince})`,
+      started_at: sql<number>`case when started_at > ${p('now')} then ${p('now')} else started_at end`,
+    })
+    .where('status', '=', sql.lit('pending'))
+    .where('due_at', '>', p('now'))
+    .where(waitsSince, '>', p('ahead'));
+});
+
+const shortenLeases = statement<{ lease_until: number; ahead: number }>()((db, p) =>
+  db
+    .updateTable('webhook_deliveries')
+    .set({ due_at: p('lease_until') })
+    .where('status', '=', sql.lit('delivering'))
+    .where('due_at', '>', p('ahead')),
+);
+
+/**
+ * After the clock was set back: a delivery waits no longer than its delay from now on, and a lease is no
+ * longer than leases are, give or take `setBackMs`. What another process has brought forward already stays as it is.
+ */
+export async function bringDeliveriesForward(
+  tx: Transaction,
+  now: number,
+  leaseMs: number,
+  setBackMs: number,
+): Promise<void> {
+  await tx.each(bringForward, [{ now, ahead: now + setBackMs }]);
+  const leaseUntil = now + leaseMs;
+  await tx.each(shortenLeases, [{ lease_until: leaseUntil, ahead: leaseUntil + setBackMs }]);
+}
+
 /** More deliveries than this are not counted. */
 const overdueMax = 10_000;
 

@@ -7,7 +7,13 @@ import type { Settle } from '../../src/webhooks/settle.ts';
 import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { type WebhooksWorld, webhooksWorld } from '../support/webhooks-world.ts';
+import {
+  down,
+  ok,
+  retryDelaysMs,
+  type WebhooksWorld,
+  webhooksWorld,
+} from '../support/webhooks-world.ts';
 
 /** Two attempts under way whose process is gone, and the recovery of one that settles by `settle`. */
 async function lostAttempts(world: WebhooksWorld, settle: Settle) {
@@ -23,10 +29,43 @@ async function lostAttempts(world: WebhooksWorld, settle: Settle) {
   await waitFor(() => world.sent.length === 2, { describe: 'both are sent' });
   const queue = createMemoryQueue(log);
   const common = { database, queue, clock, log, writer: 'first' };
-  return createDeliveryRecovery({ ...common, settle, fullHosts: () => [] });
+  return createDeliveryRecovery({ ...common, settle, leaseMs: 30_000, fullHosts: () => [] });
 }
 
 describe.each(await engines())('on $name', (engine) => {
+  test('a retry waits no longer than its delay though the clock is set back by a day', async () => {
+    const world = await webhooksWorld(engine);
+    const id = await world.webhook();
+    await world.pass(0);
+    world.answer(down);
+    await world.happen();
+    await world.deliver();
+    world.answer(ok);
+    const delayMs = retryDelaysMs[0] ?? 0;
+
+    world.clock.jumpTo(world.clock.now() - 24 * 60 * 60 * 1000);
+    await world.recovery.sweep();
+    await world.pass(delayMs - 1);
+    const early = await world.deliveries(id);
+    await world.pass(1);
+
+    expect(early).toMatchObject([{ status: 'pending', attempts: 1 }]);
+    expect(await world.deliveries(id)).toMatchObject([{ status: 'delivered', attempts: 2 }]);
+  });
+
+  test('an attempt whose process is gone is repeated though the clock is set back by a day', async () => {
+    const world = await webhooksWorld(engine);
+    await lostAttempts(world, async () => null);
+    await world.recovery.sweep();
+
+    world.clock.jumpTo(world.clock.now() - 24 * 60 * 60 * 1000);
+    await world.recovery.sweep();
+    await world.pass(30_001);
+
+    const statuses = (await world.deliveries()).map(({ status }) => status);
+    expect(statuses).toEqual(['delivered', 'delivered']);
+  });
+
   test('a lost attempt that cannot be ended stops neither the others nor the start', async () => {
     const world = await webhooksWorld(engine);
     const ended: string[] = [];
