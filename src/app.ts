@@ -12,6 +12,7 @@ import { registerRoutes } from './composition/routes.ts';
 import { composeSlices } from './composition/slices.ts';
 import { startWorker } from './composition/worker.ts';
 import type { Config, Role } from './config.ts';
+import { logRequests } from './http/access-log.ts';
 import { prepareDrain } from './http/drain.ts';
 import { refuseUnknown } from './http/guarded.ts';
 import { startHealth } from './http/health.ts';
@@ -60,6 +61,7 @@ export async function startApp(parts: Parts): Promise<App> {
     answerMs: config.responseTimeoutMs,
     unreadBytes: config.unreadAnswersMb * 1024 * 1024,
   });
+  logRequests(server, log, config.accessLog === 'on');
   const drain = prepareDrain(server);
   const unmatched = rememberRoutes(server, reservedCategories);
   const source = metricsSource(parts, clock, outgoing.dispatcher, liveOf);

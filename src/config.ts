@@ -162,6 +162,12 @@ export const variables = {
     default: 'info',
     read: word('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
   },
+  accessLog: {
+    name: 'ACCESS_LOG',
+    about: 'Whether each request is a line of the log, at the level info: on or off.',
+    default: 'off',
+    read: word('on', 'off'),
+  },
   executors: {
     name: 'EXECUTORS',
     about: 'Child processes that run skills; the number of cores when it is not set.',
