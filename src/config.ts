@@ -341,8 +341,7 @@ export const variables = {
   },
   responseTimeoutMs: {
     name: 'RESPONSE_TIMEOUT_MS',
-    about:
-      'Time that a client has to take the whole of an answer that is ready; streams have none.',
+    about: 'Time that a client has to take what is being sent to it, such as a whole answer.',
     default: '120000',
     read: integer(100, 3_600_000),
   },

@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import { afterEach, expect, test } from 'vitest';
 import { openRaw } from '../../test/support/raw-http.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
@@ -34,6 +35,10 @@ async function started(limits: Partial<ConnectionLimits>) {
   server.get('/large', async (_request, reply) => {
     begun++;
     return reply.send(large);
+  });
+  server.get('/streamed', async (_request, reply) => {
+    begun++;
+    return reply.send(Readable.from(Array.from({ length: 24 }, () => large.subarray(0, mebibyte))));
   });
   server.get('/late', async (_request, reply) => {
     begun++;
@@ -76,16 +81,19 @@ test('a client that takes nothing of its answer is cut', async () => {
   await waitFor(async () => (await open()) === 0, { describe: 'the connection is cut' });
 });
 
-test('a client that takes its answer more slowly than it may is cut', async () => {
-  const { url, open, begun } = await started({ answerMs: 300 });
+test.each(['/large', '/streamed'])(
+  'a client that takes its answer more slowly than it may is cut: %s',
+  async (path) => {
+    const { url, open, begun } = await started({ answerMs: 300 });
 
-  const socket = unreading(url, get('/large'));
-  const trickle = setInterval(() => socket.read(1_000), 20);
-  cleanups.push(() => clearInterval(trickle));
+    const socket = unreading(url, get(path));
+    const trickle = setInterval(() => socket.read(1_000), 20);
+    cleanups.push(() => clearInterval(trickle));
 
-  await waitFor(() => begun() === 1, { describe: 'the request is handled' });
-  await waitFor(async () => (await open()) === 0, { describe: 'the connection is cut' });
-});
+    await waitFor(() => begun() === 1, { describe: 'the request is handled' });
+    await waitFor(async () => (await open()) === 0, { describe: 'the connection is cut' });
+  },
+);
 
 test('a connection has ten of its pipelined requests handled at a time, and all are answered in order', async () => {
   const { url, begun, answerLate } = await started({});

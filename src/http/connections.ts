@@ -13,7 +13,7 @@ export interface ConnectionLimits {
   readonly perAddress: number;
   /** A client that takes no byte of its answer for this long is cut. */
   readonly stallMs: number;
-  /** From when an answer is complete, the time that its client has to take all of it. */
+  /** The time that a client has to take what is being sent to it. */
   readonly answerMs: number;
   /** Bytes of answers that clients have not taken, of all connections together. */
   readonly unreadBytes: number;
@@ -36,8 +36,8 @@ interface Connection {
   readonly waiting: [IncomingMessage, ServerResponse][];
   /** Since when the first of `open` has had bytes that its client did not take. */
   unreadSince: number | null;
-  /** Since when the first of `open` has been complete. */
-  completeSince: number | null;
+  /** Since when bytes of the first of `open` have been on their way to the client without a break. */
+  sendingSince: number | null;
 }
 
 type Cut = (connection: Connection, why: string) => void;
@@ -83,7 +83,7 @@ export function createConnections(
     response.once('close', () => {
       connection.open.splice(connection.open.indexOf(response), 1);
       connection.unreadSince = null;
-      connection.completeSince = null;
+      connection.sendingSince = null;
       const next = connection.socket.destroyed ? undefined : connection.waiting.shift();
       if (next !== undefined) begin(connection, ...next);
     });
@@ -126,7 +126,7 @@ export function createConnections(
 }
 
 function connectionOf(socket: Socket, address: string): Connection {
-  return { socket, address, open: [], waiting: [], unreadSince: null, completeSince: null };
+  return { socket, address, open: [], waiting: [], unreadSince: null, sendingSince: null };
 }
 
 /**
@@ -158,13 +158,13 @@ function lookAt(connections: Iterable<Connection>, limits: ConnectionLimits, cut
   const now = performance.now();
   const unread: Unread[] = [];
   for (const connection of connections) {
-    const [first] = connection.open;
-    if (first === undefined) continue;
+    if (connection.open.length === 0) continue;
     const bytes = unreadBytesOf(connection);
     connection.unreadSince = bytes === 0 ? null : (connection.unreadSince ?? now);
-    connection.completeSince = first.writableEnded ? (connection.completeSince ?? now) : null;
-    const { unreadSince: since, completeSince } = connection;
-    if (completeSince !== null && now - completeSince > limits.answerMs) {
+    const isSending = connection.socket.writableLength > 0;
+    connection.sendingSince = isSending ? (connection.sendingSince ?? now) : null;
+    const { unreadSince: since, sendingSince } = connection;
+    if (sendingSince !== null && now - sendingSince > limits.answerMs) {
       cut(connection, `its client took too long for an answer (RESPONSE_TIMEOUT_MS)`);
     } else if (since !== null) unread.push({ connection, bytes, since });
   }
