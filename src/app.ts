@@ -13,6 +13,7 @@ import { composeSlices } from './composition/slices.ts';
 import { startWorker } from './composition/worker.ts';
 import type { Config, Role } from './config.ts';
 import { logRequests } from './http/access-log.ts';
+import { compressAnswers } from './http/compress.ts';
 import { prepareDrain } from './http/drain.ts';
 import { refuseUnknown } from './http/guarded.ts';
 import { startHealth } from './http/health.ts';
@@ -62,6 +63,7 @@ export async function startApp(parts: Parts): Promise<App> {
     unreadBytes: config.unreadAnswersMb * 1024 * 1024,
   });
   logRequests(server, log, config.accessLog === 'on');
+  compressAnswers(server);
   const drain = prepareDrain(server);
   const unmatched = rememberRoutes(server, reservedCategories);
   const source = metricsSource(parts, clock, outgoing.dispatcher, liveOf);

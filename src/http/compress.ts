@@ -1,0 +1,57 @@
+/**
+ * Compressed answers: JSON of GET requests above a size, with gzip where the client accepts it. Streams
+ * are sent as they come. Answers to other methods are not compressed: those that hold new secrets are
+ * among them, and beside text of the caller a secret's length could be learned from the compressed size.
+ */
+import { constants, gzip } from 'node:zlib';
+import type { FastifyRequest } from 'fastify';
+import type { Server } from './server.ts';
+
+/** Below this an answer fits into one or two packets, and compressing it takes longer than it saves. */
+const bytesMin = 2_048;
+/** The fastest level makes JSON a quarter to a tenth; better ones take several times as long. */
+const options = { level: constants.Z_BEST_SPEED };
+
+export function compressAnswers(server: Server): void {
+  server.addHook('onSend', (request, reply, payload, done) => {
+    const isText = typeof payload === 'string' || Buffer.isBuffer(payload);
+    const type = String(reply.getHeader('content-type') ?? '');
+    const isCompressible =
+      isText &&
+      payload.length >= bytesMin &&
+      request.method === 'GET' &&
+      type.startsWith('application/json') &&
+      !reply.hasHeader('content-encoding');
+    if (!isCompressible) {
+      done(null, payload);
+      return;
+    }
+    reply.header('vary', 'accept-encoding');
+    if (!acceptsGzip(request)) {
+      done(null, payload);
+      return;
+    }
+    // On a thread of its own: the event loop goes on meanwhile.
+    gzip(payload, options, (error, compressed) => {
+      if (error !== null) {
+        done(error);
+        return;
+      }
+      reply.removeHeader('content-length');
+      reply.header('content-encoding', 'gzip');
+      done(null, compressed);
+    });
+  });
+}
+
+/** Whether gzip, or any coding, is accepted with a quality above 0. */
+function acceptsGzip({ headers }: FastifyRequest): boolean {
+  const codings = (headers['accept-encoding'] ?? '').toString().toLowerCase().split(',');
+  const qualityOf = (wanted: string) => {
+    const coding = codings.find((one) => one.split(';', 1)[0]?.trim() === wanted);
+    if (coding === undefined) return undefined;
+    const quality = /;\s*q=([\d.]{1,5})\s*$/.exec(coding)?.[1];
+    return quality === undefined ? 1 : Number(quality);
+  };
+  return (qualityOf('gzip') ?? qualityOf('*') ?? 0) > 0;
+}
