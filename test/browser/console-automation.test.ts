@@ -299,15 +299,22 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       expect(await page.content()).not.toContain('whsec_');
     });
 
-    test('deactivates one once it has asked, reactivates and deletes it', async () => {
+    test('disables one once it has asked, enables and deletes it', async () => {
       const { page } = world;
       const { id } = await newWebhook('/switched');
+      await asked('POST', `/api/agent-webhooks/${id}/test`);
       await world.open(`/webhooks/${id}`);
 
-      await button('Deactivate').click();
-      await page.getByRole('alertdialog').getByRole('button', { name: 'Deactivate' }).click();
-      await page.getByText('It is switched off.').waitFor();
-      await button('Reactivate').click();
+      await button('Disable').click();
+      await page.getByRole('alertdialog').getByRole('button', { name: 'Disable' }).click();
+      await page.getByText('It is disabled.').waitFor();
+      await page.getByRole('link', { name: 'skill.failed' }).click();
+      await dialog().getByText('What is sent').waitFor();
+      // The platform would refuse it.
+      expect(await button('Redeliver').isDisabled()).toBe(true);
+      await page.keyboard.press('Escape');
+      await dialog().waitFor({ state: 'detached' });
+      await button('Enable').click();
       await button('Send test').waitFor();
       await button('More').click();
       await page.getByRole('menuitem', { name: 'Delete' }).click();
@@ -368,7 +375,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await expect.poll(() => page.getByLabel('Mapping').getAttribute('aria-invalid')).toBe('true');
     });
 
-    test('switches one off, changes it, and deletes it once it has asked', async () => {
+    test('disables one, changes it, and deletes it once it has asked', async () => {
       const { page } = world;
       const { id } = await asked('POST', '/api/agent-triggers', {
         agent_id: 'default',
@@ -380,7 +387,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await world.open('/triggers');
 
       await row('Tides').getByRole('switch').click();
-      await told('The trigger is switched off');
+      await told('The trigger is disabled');
       expect(await asked('GET', `/api/agent-triggers/${id}`)).toMatchObject({ active: false });
       await page.getByRole('link', { name: 'Tides' }).click();
       await button('Edit').click();

@@ -184,7 +184,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('skills in the console', () =>
     await page.getByRole('region', { name: 'Input as JSON Schema' }).waitFor();
   });
 
-  test('a version tells who uses it, and is deprecated and activated', async () => {
+  test('a version tells who uses it, and is disabled and enabled', async () => {
     await post('/api/scheduled-jobs', {
       agent_id: 'default',
       skill_category: 'text',
@@ -197,12 +197,12 @@ describe.skipIf(!(await isInstalled('Chromium')))('skills in the console', () =>
     await page.getByRole('link', { name: '0 3 * * *' }).waitFor();
     await expectNoFaults();
 
-    await page.getByRole('button', { name: 'Deprecate…' }).click();
-    await page.getByRole('alertdialog').getByRole('button', { name: 'Deprecate' }).click();
-    await page.getByRole('button', { name: 'Activate' }).waitFor();
+    await page.getByRole('button', { name: 'Disable…' }).click();
+    await page.getByRole('alertdialog').getByRole('button', { name: 'Disable' }).click();
+    await page.getByRole('button', { name: 'Enable' }).waitFor();
     await page.getByRole('tab', { name: 'Run' }).click();
-    await page.getByText('This version is inactive').waitFor();
-    await page.getByRole('button', { name: 'Activate' }).click();
+    await page.getByText('This version is disabled').waitFor();
+    await page.getByRole('button', { name: 'Enable' }).click();
 
     await page.getByLabel('before', { exact: true }).waitFor();
     expect(world.errors).toEqual([]);
@@ -246,6 +246,12 @@ describe.skipIf(!(await isInstalled('Chromium')))('skills in the console', () =>
     await page.getByRole('button', { name: 'Last day' }).click();
     await page.getByRole('figure', { name: 'Runs that ended, per 15 minutes' }).waitFor();
     expect(page.url()).toContain('window=day');
+    await page
+      .getByRole('table', { name: 'Most failing skills' })
+      .getByRole('link', { name: /query-json/ })
+      .click();
+    await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor();
+    expect(new URL(page.url()).searchParams.get('since')).toBe('24h');
     expect(world.errors).toEqual([]);
   });
 });

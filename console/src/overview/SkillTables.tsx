@@ -20,16 +20,20 @@ const Name = ({ row }: { row: Row }) => (
   </>
 );
 
-/** Leads to the runs that failed. */
-const failedRuns: Column<Row> = {
+/** Leads to the runs that failed, of those accepted `since`. */
+const failedRuns = (since: string): Column<Row> => ({
   header: 'Skill',
   grows: true,
   cell: (row) => (
-    <Link to="/jobs" search={{ status: 'failed', skill: skillPath(row) }} className={rowLink}>
+    <Link
+      to="/jobs"
+      search={{ status: 'failed', skill: skillPath(row), since }}
+      className={rowLink}
+    >
       <Name row={row} />
     </Link>
   ),
-};
+});
 const skill: Column<Row> = {
   header: 'Skill',
   grows: true,
@@ -48,7 +52,13 @@ const skill: Column<Row> = {
   ),
 };
 
-export function FailingSkills({ skills }: { skills: readonly Row[] }) {
+export function FailingSkills({
+  skills,
+  window,
+}: {
+  skills: readonly Row[];
+  window: 'hour' | 'day';
+}) {
   const rows = skills
     .filter(({ failed }) => failed > 0)
     .sort((a, b) => b.failed - a.failed)
@@ -59,7 +69,7 @@ export function FailingSkills({ skills }: { skills: readonly Row[] }) {
       rows={rows}
       rowKey={skillPath}
       columns={[
-        failedRuns,
+        failedRuns(window === 'day' ? '24h' : '1h'),
         { header: 'Failed', align: 'right', cell: ({ failed }) => countText(failed) },
         {
           header: 'Of its runs',

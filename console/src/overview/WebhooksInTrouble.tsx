@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { liveMs } from '../api/queries.ts';
 import { webhooksQuery } from '../api/webhooks.ts';
 import { Loaded } from '../ui/Loading.tsx';
-import { Status } from '../ui/Status.tsx';
+import { Enabled, Status } from '../ui/Status.tsx';
 import { rowLink, Table } from '../ui/Table.tsx';
 import { countText, Time } from '../ui/Time.tsx';
 import { Quiet } from './Quiet.tsx';
@@ -43,8 +43,7 @@ export function WebhooksInTrouble() {
             },
             {
               header: 'State',
-              cell: ({ active }) =>
-                active ? <Status value="failing" /> : <Status value="inactive" tone="bad" />,
+              cell: ({ active }) => (active ? <Status value="failing" /> : <Enabled is={false} />),
             },
           ]}
           empty={

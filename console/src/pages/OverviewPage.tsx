@@ -72,7 +72,7 @@ export function OverviewPage() {
           <div className="grid gap-5 lg:grid-cols-2">
             <Section title="Most failing skills" flush>
               <Loaded query={statistics}>
-                {({ skills }) => <FailingSkills skills={skills} />}
+                {({ skills }) => <FailingSkills skills={skills} window={window} />}
               </Loaded>
             </Section>
             <Section title="Slowest skills" flush>

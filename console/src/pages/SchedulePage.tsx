@@ -24,7 +24,7 @@ import { Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { Pending } from '../ui/Pending.tsx';
-import { Status } from '../ui/Status.tsx';
+import { Enabled } from '../ui/Status.tsx';
 import { Tabs } from '../ui/Tabs.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { Usage } from '../usage/Usage.tsx';
@@ -51,7 +51,7 @@ export function SchedulePage() {
   return (
     <Page
       title={cronWords(expression) ?? expression}
-      about={<Status value={schedule.enabled ? 'enabled' : 'disabled'} />}
+      about={<Enabled is={schedule.enabled} />}
       parent={parent}
       actions={<Acts schedule={schedule} />}
     >

@@ -22,7 +22,7 @@ import { textLink } from '../ui/Links.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { Pending } from '../ui/Pending.tsx';
-import { Status, Tag } from '../ui/Status.tsx';
+import { Enabled, Tag } from '../ui/Status.tsx';
 import { Tabs } from '../ui/Tabs.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { Words } from '../ui/Words.tsx';
@@ -61,7 +61,7 @@ function Shown({ skill }: { skill: Schema<'Skill'> }) {
           <Tag>
             {category}/{version}/{name}
           </Tag>
-          {!is_active && <Status value="inactive" />}
+          {!is_active && <Enabled is={false} />}
           <OtherVersions skill={skill} />
         </>
       }
@@ -83,7 +83,7 @@ function Shown({ skill }: { skill: Schema<'Skill'> }) {
               <Begun key={from} skill={skill} from={from} />
             ) : (
               <Section>
-                <Empty title="This version is inactive">
+                <Empty title="This version is disabled">
                   It takes no new work; what was accepted before still ends.
                 </Empty>
               </Section>
@@ -175,10 +175,11 @@ function OtherVersions({ skill }: { skill: Schema<'Skill'> }) {
           key={version}
           to="/skills/$category/$version/$name"
           params={{ category, version, name }}
+          search={({ tab }) => (tab === undefined ? {} : { tab })}
           className={textLink}
         >
           {version}
-          {!is_active && <span className="text-muted"> (inactive)</span>}
+          {!is_active && <span className="text-muted"> (disabled)</span>}
         </Link>
       ))}
     </nav>
@@ -192,29 +193,29 @@ function Switching({ skill }: { skill: Schema<'Skill'> }) {
   const path = { category, version, skillName };
   const changing = useAct({
     act: (isActive: boolean) => setSkillActive(path, isActive),
-    done: ({ is_active }) => (is_active ? 'The version is active' : 'The version is deprecated'),
+    done: ({ is_active }) => (is_active ? 'The version is enabled' : 'The version is disabled'),
     failed: 'The version was not changed',
     changes: [['skills']],
   });
   if (!skill.is_active) {
     return (
       <Button busy={changing.isPending} onClick={() => changing.mutate(true)}>
-        Activate
+        Enable
       </Button>
     );
   }
   return (
     <>
-      <Button onClick={() => setAsking(true)}>Deprecate…</Button>
+      <Button onClick={() => setAsking(true)}>Disable…</Button>
       <Confirm
         open={isAsking}
         onClose={() => setAsking(false)}
-        title={`Deprecate ${category}/${version}/${skillName}?`}
-        verb="Deprecate"
+        title={`Disable ${category}/${version}/${skillName}?`}
+        verb="Disable"
         act={() => changing.mutateAsync(false)}
       >
         It takes no new work, of schedules and triggers neither, in all organizations. What was
-        accepted before still ends. It can be activated again.
+        accepted before still ends. It can be enabled again.
       </Confirm>
     </>
   );

@@ -10,7 +10,7 @@ import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { listedSkillPath, skillPath } from '../ui/Pickers.tsx';
 import { SearchField } from '../ui/SearchField.tsx';
-import { Status, Tag } from '../ui/Status.tsx';
+import { Enabled, Tag } from '../ui/Status.tsx';
 import { type Column, rowLink, Table } from '../ui/Table.tsx';
 import { countText } from '../ui/Time.tsx';
 import { hasWords } from '../ui/words.ts';
@@ -106,7 +106,7 @@ const columns = (runs: ReadonlyMap<string, number>): Column<Skill>[] => [
     cell: ({ version, is_active }) => (
       <span className="flex items-center gap-2">
         <Tag>{version}</Tag>
-        {!is_active && <Status value="inactive" />}
+        {!is_active && <Enabled is={false} />}
       </span>
     ),
   },

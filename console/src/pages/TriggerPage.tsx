@@ -14,7 +14,7 @@ import { AgentLink, SkillLink } from '../ui/Links.tsx';
 import { Menu } from '../ui/Menu.tsx';
 import { Facts, Page, Section } from '../ui/Page.tsx';
 import { Pending } from '../ui/Pending.tsx';
-import { Status } from '../ui/Status.tsx';
+import { Enabled } from '../ui/Status.tsx';
 import { countText, Time } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
 
@@ -37,11 +37,7 @@ export function TriggerPage() {
   return (
     <Page
       title={trigger.name}
-      about={
-        <Status value="switch" tone={trigger.active ? 'good' : 'neutral'}>
-          {trigger.active ? 'on' : 'off'}
-        </Status>
-      }
+      about={<Enabled is={trigger.active} />}
       parent={parent}
       actions={<Acts trigger={trigger} />}
     >
@@ -118,7 +114,7 @@ function Acts({ trigger }: { trigger: Trigger }) {
   const close = () => setOpen(null);
   const switching = useAct({
     act: () => changeTrigger(id, { active: !active }),
-    done: active ? 'The trigger is switched off' : 'The trigger is switched on',
+    done: active ? 'The trigger is disabled' : 'The trigger is enabled',
     failed: 'The trigger was not changed',
     changes: [['triggers']],
   });
@@ -138,7 +134,7 @@ function Acts({ trigger }: { trigger: Trigger }) {
         Edit
       </Button>
       <Button busy={switching.isPending} onClick={() => switching.mutate()}>
-        {active ? 'Switch off' : 'Switch on'}
+        {active ? 'Disable' : 'Enable'}
       </Button>
       <Menu
         label="More"

@@ -43,7 +43,7 @@ export function TriggersPage() {
                   align: 'right',
                   cell: ({ rate_limit }) => `${countText(rate_limit)} / min`,
                 },
-                { header: 'Active', align: 'right', cell: (one) => <Active trigger={one} /> },
+                { header: 'Enabled', align: 'right', cell: (one) => <Active trigger={one} /> },
               ]}
               empty={
                 <Empty icon={<Zap />} title="Nothing outside can start a run yet" action={create}>
@@ -93,14 +93,14 @@ function Name({ trigger }: { trigger: Trigger }) {
 function Active({ trigger }: { trigger: Trigger }) {
   const switching = useAct({
     act: (active: boolean) => changeTrigger(trigger.id, { active }),
-    done: ({ active }) => (active ? 'The trigger is switched on' : 'The trigger is switched off'),
+    done: ({ active }) => (active ? 'The trigger is enabled' : 'The trigger is disabled'),
     failed: 'The trigger was not changed',
     changes: [['triggers']],
   });
   return (
     <span className={classes(aboveRowLink, 'inline-flex align-middle')}>
       <Switch
-        label={`Active: ${trigger.name}`}
+        label={`Enabled: ${trigger.name}`}
         checked={switching.isPending ? switching.variables : trigger.active}
         onCheckedChange={(active) => switching.mutate(active)}
       />

@@ -88,6 +88,7 @@ export function WebhookPage() {
         <DeliveryDialog
           webhookId={webhookId}
           deliveryId={delivery}
+          isEnabled={webhook.active}
           onClose={() => open(null)}
           onOpen={open}
         />
@@ -98,7 +99,7 @@ export function WebhookPage() {
 
 function Acts({ webhook }: { webhook: Webhook }) {
   const { id, active } = webhook;
-  const [open, setOpen] = useState<'edit' | 'rotate' | 'deactivate' | 'delete' | null>(null);
+  const [open, setOpen] = useState<'edit' | 'rotate' | 'disable' | 'delete' | null>(null);
   const navigate = route.useNavigate();
   const close = () => setOpen(null);
   const testing = useAct({
@@ -109,7 +110,7 @@ function Acts({ webhook }: { webhook: Webhook }) {
   });
   const switching = useAct({
     act: (next: boolean) => changeWebhook(id, { active: next }),
-    done: (next) => (next.active ? 'The webhook is active again' : 'The webhook is deactivated'),
+    done: (next) => (next.active ? 'The webhook is enabled' : 'The webhook is disabled'),
     failed: 'The webhook was not changed',
     changes: [['webhooks']],
   });
@@ -131,10 +132,10 @@ function Acts({ webhook }: { webhook: Webhook }) {
         </Button>
       ) : (
         <Button look="primary" busy={switching.isPending} onClick={() => switching.mutate(true)}>
-          Reactivate
+          Enable
         </Button>
       )}
-      {active && <Button onClick={() => setOpen('deactivate')}>Deactivate</Button>}
+      {active && <Button onClick={() => setOpen('disable')}>Disable</Button>}
       <Menu
         label="More"
         items={[
@@ -146,14 +147,14 @@ function Acts({ webhook }: { webhook: Webhook }) {
       {open === 'edit' && <WebhookForm webhook={webhook} onClose={close} />}
       {open === 'rotate' && <RotateSecret webhookId={id} onClose={close} />}
       <Confirm
-        open={open === 'deactivate'}
+        open={open === 'disable'}
         onClose={close}
-        title="Deactivate this webhook?"
-        verb="Deactivate"
+        title="Disable this webhook?"
+        verb="Disable"
         act={() => switching.mutateAsync(false)}
       >
-        What is still to be sent is cancelled, and what happens until it is reactivated is not sent
-        later.
+        What is still to be sent is cancelled, and what happens until it is enabled again is not
+        sent later.
       </Confirm>
       <Confirm
         open={open === 'delete'}

@@ -6,7 +6,7 @@ import { skillUsagesQuery } from '../api/skills.ts';
 import { useIsAdministrator } from '../shell/session.ts';
 import { Loaded } from '../ui/Loading.tsx';
 import { Section } from '../ui/Page.tsx';
-import { Status } from '../ui/Status.tsx';
+import { Enabled } from '../ui/Status.tsx';
 import { rowLink, Table } from '../ui/Table.tsx';
 import { countText, Time } from '../ui/Time.tsx';
 
@@ -51,7 +51,7 @@ export function UsedBy({
                 { header: 'Agent', cell: ({ agent_id }) => agent_id },
                 {
                   header: 'State',
-                  cell: ({ enabled }) => <Status value={enabled ? 'enabled' : 'disabled'} />,
+                  cell: ({ enabled }) => <Enabled is={enabled} />,
                 },
               ]}
               empty={<Nothing>No schedule runs this version.</Nothing>}
@@ -76,11 +76,7 @@ export function UsedBy({
                 { header: 'Agent', cell: ({ agent_id }) => agent_id },
                 {
                   header: 'State',
-                  cell: ({ active }) => (
-                    <Status value={active ? 'enabled' : 'inactive'}>
-                      {active ? 'active' : 'inactive'}
-                    </Status>
-                  ),
+                  cell: ({ active }) => <Enabled is={active} />,
                 },
               ]}
               empty={<Nothing>No trigger runs this version.</Nothing>}

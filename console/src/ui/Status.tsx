@@ -25,7 +25,6 @@ const toneOf: Record<string, Tone> = {
   pending: 'neutral',
   cancelled: 'neutral',
   disabled: 'neutral',
-  inactive: 'neutral',
   deprecated: 'neutral',
   revoked: 'neutral',
   active: 'busy',
@@ -66,6 +65,9 @@ export function Status({
     </span>
   );
 }
+
+/** Whether a schedule, a trigger, a webhook or a version of a skill is in use: one pair of words for all. */
+export const Enabled = ({ is }: { is: boolean }) => <Status value={is ? 'enabled' : 'disabled'} />;
 
 /** A small fact beside something: a version, a tag, a scope. */
 export function Tag({ children, tone = 'neutral' }: { children: ReactNode; tone?: Tone }) {

@@ -18,11 +18,14 @@ type Attempt = WebhookDelivery['attempts'][number];
 export function DeliveryDialog({
   webhookId,
   deliveryId,
+  isEnabled,
   onClose,
   onOpen,
 }: {
   webhookId: string;
   deliveryId: string;
+  /** Whether the webhook is: nothing is sent to one that is disabled. */
+  isEnabled: boolean;
   onClose: () => void;
   onOpen: (deliveryId: string) => void;
 }) {
@@ -78,6 +81,8 @@ export function DeliveryDialog({
               <Button
                 icon={<RotateCw />}
                 busy={again.isPending}
+                disabled={!isEnabled}
+                title={isEnabled ? undefined : 'Enable the webhook first'}
                 onClick={() => again.mutate(undefined, { onSuccess: ({ id }) => onOpen(id) })}
               >
                 Redeliver

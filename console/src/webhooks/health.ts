@@ -18,16 +18,20 @@ export function healthOf(webhook: Webhook, latest: readonly WebhookDelivery[] = 
   if (!active) {
     const why = n > 0 ? `, after ${failures(n).toLowerCase()} failed` : '';
     return {
-      label: 'inactive',
+      label: 'disabled',
       tone: 'neutral',
-      words: `It is switched off${why}. ${missed}`,
+      words: `It is disabled${why}. ${missed}`,
     };
   }
   if (failing) {
     return {
       label: n > 1 ? `failing, ${n} in a row` : 'failing',
       tone: 'bad',
-      words: `${failures(n)} used up all retries, and nothing has arrived since.`,
+      // Enabled again after failures, it counts anew and is failing until something arrives.
+      words:
+        n === 0
+          ? 'It was enabled again after failures, and nothing has arrived since.'
+          : `${failures(n)} used up all retries, and nothing has arrived since.`,
     };
   }
   const waiting = latest.filter(({ status, attempts }) => status === 'pending' && attempts.length);
