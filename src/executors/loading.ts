@@ -61,6 +61,7 @@ export function createLoading(parts: {
   }
 
   function slow(): void {
+    if (file === undefined) return;
     log.warn({ executor: pid, file, ms: SLOW_MS }, 'a skill is still loading');
   }
 
@@ -68,7 +69,9 @@ export function createLoading(parts: {
   function begin(next: string | undefined): void {
     stop();
     const ms = Math.round(clock.monotonic() - since);
-    if (ms >= SLOW_MS) log.warn({ executor: pid, file, ms }, 'a skill was slow to load');
+    if (file !== undefined && ms >= SLOW_MS) {
+      log.warn({ executor: pid, file, ms }, 'a skill was slow to load');
+    }
     file = next;
     since = clock.monotonic();
     if (next === undefined) return;
