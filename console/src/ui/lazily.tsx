@@ -79,7 +79,6 @@ function lazily<Props extends object>(
     return () => listeners.delete(listener);
   }
 
-  // biome-ignore lint/correctness/noComponentHookFactories: called once a module, as `lazy` of React is
   function Lazy(props: Props) {
     const { component: Part, hasFailed = false } = useSyncExternalStore(subscribe, () => state);
     const isThere = Part !== undefined;
