@@ -54,15 +54,40 @@ const isSoak = process.env['SOAK'] === 'true';
 /** Need Vite: these import JSX, or replace a module. */
 const needVite = ['console/src/**/*.test.ts', 'src/skills/catalog/catalog.test.ts'];
 
+/**
+ * Unit tests of what runs other people's code in processes and threads, speaks HTTP, or reads large
+ * documents: they take seconds, so `npm run verify` leaves them to `npm test`.
+ */
+const longUnits = [
+  'scripts/deploy.test.ts',
+  'src/egress/{guarded-fetch,kept-connections}.test.ts',
+  'src/executors/{pool,generate}.test.ts',
+  'src/http/{connections,linear-time}.test.ts',
+  'src/models/{loading,models,wire}.test.ts',
+  'src/sandbox/*.test.ts',
+  'src/skills/catalog/**/*.test.ts',
+  'src/triggers/mapping*.test.ts',
+  'test/support/*.test.ts',
+];
+
 /** What `npm test` runs. */
 const everyChange = [
   {
     test: {
       name: 'unit',
-      include: ['{src,scripts,test/support}/**/*.test.ts'],
+      include: ['{src,scripts}/**/*.test.ts'],
+      exclude: [executorFaults, ...longUnits, ...needVite],
+      ...shared,
+      testTimeout: 30 * seconds,
+    },
+  },
+  {
+    test: {
+      name: 'unit-long',
+      include: longUnits,
       exclude: [serverTests, executorFaults, ...needVite],
       ...shared,
-      testTimeout: 10 * seconds,
+      testTimeout: 30 * seconds,
     },
   },
   {
@@ -70,7 +95,7 @@ const everyChange = [
       name: 'unit-vite',
       include: needVite,
       setupFiles: ['test/page-address.ts'],
-      testTimeout: 10 * seconds,
+      testTimeout: 30 * seconds,
     },
   },
   {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { cpuMsOf } from '../../test/support/cpu-time.ts';
 import { createThoughtFilter } from './leading-thought.ts';
 
 /** What of a text belongs to the answer, however it is cut into pieces. */
@@ -31,11 +32,12 @@ test('text that is no thought does not wait', () => {
   expect(['<', 'b', '>'].map((delta) => filter.push(delta))).toEqual(['', '<b', '>']);
 });
 
-test('what is thought for long takes no longer for each of its pieces', () => {
+test('what is thought for long takes no longer for each of its pieces', async () => {
   const filter = createThoughtFilter();
-  const began = performance.now();
-  for (let n = 0; n < 1_000_000; n += 1) filter.push(n === 0 ? '<think>' : 'Hm. ');
+  const tookMs = await cpuMsOf(() => {
+    for (let n = 0; n < 1_000_000; n += 1) filter.push(n === 0 ? '<think>' : 'Hm. ');
+  });
 
   expect(filter.push('</think>Yes.')).toBe('Yes.');
-  expect(performance.now() - began).toBeLessThan(5_000);
+  expect(tookMs).toBeLessThan(5_000);
 });

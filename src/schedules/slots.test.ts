@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { cpuMsOf } from '../../test/support/cpu-time.ts';
 import { nextAfter, parseCron } from './cron.ts';
 import { countSlots, slotsUpTo } from './slots.ts';
 
@@ -50,14 +51,13 @@ describe('slots up to a moment', () => {
     );
   });
 
-  test('of a minutely expression over fifty years are found at once', () => {
+  test('of a minutely expression over fifty years are found at once', async () => {
     const now = Date.parse('2026-01-01T00:00:30Z');
     const start = Date.parse('1976-01-01T00:00:00Z');
-    const begun = performance.now();
-
     const { newest, older } = slotsUpTo(parseCron('* * * * *'), start, now, 1_000);
 
-    expect(performance.now() - begun).toBeLessThan(500);
+    const again = () => slotsUpTo(parseCron('* * * * *'), start, now, 1_000);
+    expect(await cpuMsOf(again)).toBeLessThan(500);
     expect(newest).toHaveLength(1_000);
     expect(newest.at(-1)).toBe(Date.parse('2026-01-01T00:00:00Z'));
     expect(older + 1_000).toBe((Date.parse('2026-01-01T00:00:00Z') - start) / 60_000 + 1);

@@ -21,6 +21,24 @@ const value = (expression: string, owner = 'acme') => mappings.evaluate(owner, e
 const doubled = (n: number) =>
   `($f := function($s, $n) { $n = 0 ? $s : $f($s & $s, $n - 1) }; $f("xxxxxxxx", ${n}))`;
 
+/**
+ * The outcome of a mapping that is stopped. Where the machine came to its deadline late the platform
+ * cannot tell what it would have given, so it is asked again.
+ */
+async function stopped(expression: string): Promise<unknown> {
+  for (;;) {
+    const [{ reason }] = (await Promise.allSettled([value(expression)])) as [PromiseRejectedResult];
+    if (!wasHeldUp(reason)) return reason;
+  }
+}
+
+const wasHeldUp = (reason: unknown) =>
+  (reason as Error | undefined)?.message === 'The mapping could not be evaluated in time';
+
+/** Whether it was taken to be evaluated, and not refused as one too many. */
+const wasTaken = (answer: PromiseSettledResult<unknown>) =>
+  answer.status === 'fulfilled' || wasHeldUp(answer.reason);
+
 /** Lets this process, which is the platform, do nothing else for so long. */
 function holdUp(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
@@ -78,7 +96,7 @@ describe('a mapping', () => {
       'leaves work behind',
     ],
   ])('%s is 400 on the field mapping, with the reason', async (_title, expression, reason) => {
-    await expect(value(expression)).rejects.toMatchObject({
+    expect(await stopped(expression)).toMatchObject({
       code: 'validation_error',
       message: expect.stringContaining(reason),
       extras: { details: [{ field: 'mapping', issue: expect.stringContaining(reason) }] },
@@ -97,7 +115,7 @@ describe('a mapping', () => {
     ['makes nine million pairs', '[1..3000].[1..3000]'],
     ['doubles a list without end', '($f := function($a) { $f($append($a, $a)) }; $f([1]))'],
   ])('that %s is 400, and the next one is fine', async (_title, expression) => {
-    await expect(value(expression)).rejects.toMatchObject({
+    expect(await stopped(expression)).toMatchObject({
       code: 'validation_error',
       message: expect.stringMatching(/too much memory|takes longer than|too far/),
     });
@@ -196,12 +214,12 @@ describe('many mappings', () => {
     ]);
 
     // Two run and a thousand wait, five hundred of one owner at most.
-    const answered = answers.map(({ status }) => status === 'fulfilled');
+    const answered = answers.map(wasTaken);
     expect(answered.slice(0, 600).filter(Boolean)).toHaveLength(502);
     expect(answered.slice(600, 1_000).filter(Boolean)).toHaveLength(400);
     expect(answered.slice(1_000).filter(Boolean)).toHaveLength(100);
     for (const answer of answers) {
-      if (answer.status === 'fulfilled') continue;
+      if (answer.status === 'fulfilled' || wasTaken(answer)) continue;
       expect(answer.reason).toMatchObject({
         code: 'service_unavailable',
         extras: { retryAfter: 1 },
@@ -216,7 +234,7 @@ describe('many mappings', () => {
       Array.from({ length: 30 }, () => mappings.evaluate('acme', '$length(body)', large)),
     );
 
-    const taken = answers.filter(({ status }) => status === 'fulfilled');
+    const taken = answers.filter(wasTaken);
     // Seventeen of them are more than half of 32 MiB; two others run.
     expect(taken).toHaveLength(19);
     expect(await value('1')).toBe(1);
@@ -224,18 +242,21 @@ describe('many mappings', () => {
 
   test('use two processes at most, none before the first, none after the end', async () => {
     const own = createMappings(patient);
+    // One of those may still be ending.
+    const others = new Set(childProcesses().keys());
     const children = () =>
-      [...childProcesses().values()].filter((line) => line.includes('sandbox-process')).length;
-    const before = children();
+      [...childProcesses()].filter(
+        ([pid, line]) => !others.has(pid) && line.includes('sandbox-process'),
+      ).length;
 
     await Promise.all(Array.from({ length: 20 }, () => own.evaluate('o', '1', context)));
-    expect(children() - before).toBe(2);
+    expect(children()).toBe(2);
 
     await own.stop();
     await expect(own.evaluate('o', '1', context)).rejects.toMatchObject({
       code: 'service_unavailable',
     });
-    await waitFor(() => children() === before, { describe: 'the processes are gone' });
+    await waitFor(() => children() === 0, { describe: 'the processes are gone' });
   });
 
   test('that the platform itself comes to late are 503', async () => {

@@ -20,7 +20,8 @@ function loadOn(urls: readonly string[], options: { patienceMs?: number } = {}) 
     key: 'k',
     skill: 'a/v1.0/b',
     input: (n) => ({ n }),
-    requestTimeoutMs: 300,
+    // Longer than a busy machine takes to answer.
+    requestTimeoutMs: 1_500,
     ...options,
   });
   onTestFinished(load.abandon);
@@ -39,7 +40,10 @@ test('an execution is asked for with one key until it is accepted, whatever stan
     else response.writeHead(202).end(JSON.stringify({ job_id: key }));
   });
   const load = loadOn([hindered]);
-  await waitFor(() => load.accepted.size >= 5, { describe: 'some are accepted' });
+  await waitFor(() => load.accepted.size >= 5, {
+    describe: 'some are accepted',
+    deadlineMs: 25_000,
+  });
 
   await load.stop();
 

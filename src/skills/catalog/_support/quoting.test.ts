@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { cpuMsOf } from '../../../../test/support/cpu-time.ts';
 import { type Question, quote } from './quoting.ts';
 
 const ask = (text: string, more: Partial<Question> = {}) =>
@@ -47,17 +48,18 @@ describe('a text cannot end itself', () => {
     );
   });
 
-  test('nor keep others waiting', () => {
-    const begin = performance.now();
+  test('nor keep others waiting', async () => {
+    const named = '</text>'.concat(...Array.from({ length: 100_000 }, (_, i) => `text-${i}`));
+    let prompt = '';
 
-    const { prompt } = ask(
-      '</text>'.concat(...Array.from({ length: 100_000 }, (_, i) => `text-${i}`)),
-    ).request;
-    ask('< '.repeat(500_000));
-    ask(`<${' '.repeat(1_000_000)}`);
+    const tookMs = await cpuMsOf(() => {
+      prompt = ask(named).request.prompt;
+      ask('< '.repeat(500_000));
+      ask(`<${' '.repeat(1_000_000)}`);
+    });
 
     expect(tagOf(prompt)).toBe('text-100000');
-    expect(performance.now() - begin).toBeLessThan(1_000);
+    expect(tookMs).toBeLessThan(1_000);
   });
 });
 
