@@ -7,7 +7,7 @@
 import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { type Insertable, Kysely, SqliteDialect } from 'kysely';
-import { makeDirectory } from '../kernel/directory.ts';
+import { keepPrivate, makeDirectory, makePrivateFile } from '../kernel/directory.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import {
   asUnit,
@@ -44,6 +44,9 @@ interface Waiting {
  */
 export async function openSqlite(dataDir: string, { evenIfMoved = false } = {}): Promise<Database> {
   const opened = [lockDirectory(dataDir)];
+  // SQLite gives its files beside the database the mode that the database has.
+  for (const suffix of ['-wal', '-shm']) keepPrivate(sqliteFile(dataDir) + suffix);
+  makePrivateFile(sqliteFile(dataDir));
   const open = () => {
     const connection = new DatabaseSync(sqliteFile(dataDir));
     opened.push(connection);
@@ -89,7 +92,9 @@ export async function openSqlite(dataDir: string, { evenIfMoved = false } = {}):
 /** Takes the directory for this process alone. */
 function lockDirectory(dataDir: string): DatabaseSync {
   makeDirectory(dataDir);
-  const lock = new DatabaseSync(join(dataDir, 'skillwright.lock'));
+  const file = join(dataDir, 'skillwright.lock');
+  makePrivateFile(file);
+  const lock = new DatabaseSync(file);
   try {
     lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;');
     return lock;
@@ -150,9 +155,13 @@ function groupCommit(writer: DatabaseSync, handle: Handle) {
   };
 }
 
+/** Units that were rolled back and run again together, each behind a savepoint. */
+type Attempt = { readonly value: unknown } | { readonly error: unknown };
+
 /**
- * One transaction for all units. When one of them throws, nothing of it is kept and each runs again
- * in a transaction of its own: a savepoint for each would cost every commit a copy of every page.
+ * One transaction for all units. When one of them throws, nothing is kept and all run again in a second
+ * transaction, each behind a savepoint: those that throw are rolled back alone, and the others share one
+ * commit. Savepoints from the start would cost every commit a copy of every page.
  */
 async function commitTogether(
   writer: DatabaseSync,
@@ -168,13 +177,61 @@ async function commitTogether(
     writer.exec('COMMIT');
   } catch (error) {
     rollBack(writer);
-    if (units.length > 1) {
-      for (const unit of units) await commitTogether(writer, handle, [unit]);
-    } else units[0]?.reject(asPlatformError(error));
+    if (units.length > 1) await commitApart(writer, handle, units);
+    else units[0]?.reject(asPlatformError(error));
     return;
   }
   runAfterCommit(hooks);
   for (const { unit, value } of done) unit.resolve(value as never);
+}
+
+/** The same, where some unit throws: it harms no other, and the others share one commit. */
+async function commitApart(
+  writer: DatabaseSync,
+  handle: Handle,
+  units: readonly Waiting[],
+): Promise<void> {
+  const attempts: Attempt[] = [];
+  const hooks: (() => void)[] = [];
+  try {
+    writer.exec('BEGIN IMMEDIATE');
+    for (const unit of units) attempts.push(await attemptApart(writer, handle, unit, hooks));
+    writer.exec('COMMIT');
+  } catch {
+    // The transaction itself could not go on, as with a full disk: a smaller one may.
+    rollBack(writer);
+    for (const unit of units) await commitTogether(writer, handle, [unit]);
+    return;
+  }
+  runAfterCommit(hooks);
+  for (const [i, unit] of units.entries()) {
+    const attempt = attempts[i] as Attempt;
+    if ('error' in attempt) unit.reject(asPlatformError(attempt.error));
+    else unit.resolve(attempt.value as never);
+  }
+}
+
+/** Runs a unit behind a savepoint; throws when the transaction itself cannot go on. */
+async function attemptApart(
+  writer: DatabaseSync,
+  handle: Handle,
+  unit: Waiting,
+  hooks: (() => void)[],
+): Promise<Attempt> {
+  const own: (() => void)[] = [];
+  const tx: Transaction = { ...handle, afterCommit: (hook) => void own.push(hook) };
+  writer.exec('SAVEPOINT unit');
+  try {
+    const value = await asUnit(() => unit.run(tx));
+    writer.exec('RELEASE unit');
+    hooks.push(...own);
+    return { value };
+  } catch (error) {
+    // SQLite ends the transaction itself where it cannot go on, as with a full disk.
+    if (!writer.isTransaction) throw error;
+    writer.exec('ROLLBACK TO unit; RELEASE unit');
+    return { error };
+  }
 }
 
 /** After an I/O error there may be nothing left to roll back, or no way to. */

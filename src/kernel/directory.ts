@@ -1,4 +1,12 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  statSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
@@ -15,6 +23,24 @@ export function makeDirectory(path: string): void {
     if (code !== 'ENOENT' || parent === path || existsSync(parent)) throw error;
     makeDirectory(parent);
     mkdirSync(path, { mode: 0o700 });
+  }
+}
+
+/** Makes an empty file for this user alone; takes others' rights from one that is there. */
+export function makePrivateFile(path: string): void {
+  closeSync(openSync(path, 'a', 0o600));
+  keepPrivate(path);
+}
+
+/** Takes all rights to a file from other users, where it is there and this user's own. */
+export function keepPrivate(path: string): void {
+  const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0;
+  if ((mode & 0o077) === 0) return;
+  try {
+    chmodSync(path, mode & 0o700);
+  } catch (error) {
+    // A file of another user, which that user has shared.
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') throw error;
   }
 }
 

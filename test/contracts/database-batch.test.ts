@@ -103,6 +103,16 @@ describe.each(await engines())('on $name', (engine) => {
     expect(committed).toEqual(good);
   });
 
+  test('an item that makes its write fail costs few further writes', async () => {
+    const { record, runs } = await recorder({ poison: [200] });
+
+    const outcomes = await Promise.allSettled(numbers(256).map(record));
+
+    expect(outcomes.filter(({ status }) => status === 'rejected')).toHaveLength(1);
+    // Two for each of the eight times that 256 can be halved.
+    expect(runs.length).toBeLessThanOrEqual(20);
+  });
+
   test('an item that fails on its own is refused with its own error', async () => {
     const { database, record } = await recorder({ poison: [1] });
 
