@@ -22,6 +22,9 @@ import {
 /** The agent that works when a request names none (docs/decisions/agents.md). */
 export const defaultAgentId = 'default';
 
+/** What the clocks of two processes may differ by. */
+const clocksApartMs = 100;
+
 /** How long an agent's status is believed without asking the database again. */
 const believedMs = 1_000;
 /** Statuses kept in memory; the oldest goes first. */
@@ -79,6 +82,19 @@ export function createAgents(
 
   return {
     find,
+
+    /**
+     * The agent that was there when something began, or `404 not_found`: another one that has the id of
+     * a deleted agent may not know what that did. An agent whose creation lies ahead was created before
+     * the clock was set back; nothing can be told of it.
+     */
+    async findSince(organizationId: string, id: string, beganAt: number): Promise<AgentRow> {
+      const row = await find(organizationId, id);
+      const { created_at } = row;
+      if (created_at > beganAt + clocksApartMs && created_at <= clock.now())
+        throw notFound('Agent');
+      return row;
+    },
 
     /** The status of an agent, or `404 not_found`. A promise only when the database is asked. */
     statusOf(organizationId: string, id: string): AgentRow['status'] | Promise<AgentRow['status']> {

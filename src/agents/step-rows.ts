@@ -13,6 +13,7 @@ export interface ThinkingJob {
   readonly skill_category: string;
   readonly skill_name: string;
   readonly skill_version: string;
+  readonly created_at: number;
 }
 
 /** Why a step has no answer. */

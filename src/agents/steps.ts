@@ -33,6 +33,7 @@ function shown(row: StepRow) {
     completion_tokens,
     started_at: timestamp(started_at),
     finished_at: timestampOrNull(finished_at),
-    duration_ms: finished_at === null ? null : finished_at - started_at,
+    // Not negative where the clock was set back meanwhile.
+    duration_ms: finished_at === null ? null : Math.max(0, finished_at - started_at),
   };
 }

@@ -64,7 +64,7 @@ export interface RunThinking {
 export type Thinking = (surroundings: RunSurroundings) => RunThinking;
 
 export function createThinking(parts: {
-  agents: { find(organizationId: string, id: string): Promise<AgentRow> };
+  agents: { findSince(organizationId: string, id: string, at: number): Promise<AgentRow> };
   skills: Pick<SkillRegistry, 'list'>;
   conversations: Pick<Conversations, 'dialogue'>;
   models: Models;
@@ -83,13 +83,23 @@ export function createThinking(parts: {
   const { agents, skills, conversations, models, scopesOf, readFile } = parts;
   const { defaultModel, limits } = parts;
 
-  async function agentOf({ organization_id, agent_id }: ThinkingJob) {
+  async function agentOf({ organization_id, agent_id, created_at }: ThinkingJob) {
     try {
-      return await agents.find(organization_id, agent_id);
+      return await agents.findSince(organization_id, agent_id, created_at);
     } catch (error) {
       if (!(error instanceof PlatformError) || error.code !== 'not_found') throw error;
       throw new ThinkingError('skill_execution_failed', notFound(`Agent ${agent_id}`).message);
     }
+  }
+
+  /** The scopes of the key that a job runs for; refuses a key that was revoked or has expired. */
+  async function requireScopes({ api_key_id }: ThinkingJob): Promise<readonly string[]> {
+    const scopes = await scopesOf(api_key_id);
+    if (scopes !== undefined) return scopes;
+    throw new ThinkingError(
+      'skill_execution_failed',
+      'The API key that this job runs for is revoked or expired: it may ask no model and call no tool',
+    );
   }
 
   /** What was said in the conversation before this job, oldest first. */
@@ -140,7 +150,7 @@ export function createThinking(parts: {
       const { request, corrections } = asked;
       const agent = await agentOf(job);
       const model = modelOf(agent, defaultModel);
-      const scopes = (await scopesOf(job.api_key_id)) ?? [];
+      const scopes = await requireScopes(job);
       const wishes = {
         tools: scope.depth < depthMax || request.tools === false ? request.tools : [],
         files: request.files !== undefined,
@@ -225,6 +235,7 @@ export function createThinking(parts: {
         return await runLoop(
           {
             async ask(messages, turn) {
+              await requireScopes(job);
               const ready = Promise.all(records.splice(0)).then(() => {});
               // A call that is refused before it begins does not wait for it; the end does.
               ready.catch(() => {});

@@ -1,7 +1,8 @@
 /** `/admin/api-keys` (specification: Admin API keys). */
 import { Type } from 'typebox';
+import { type Query, wordParameter } from '../http/query.ts';
 import { adminRefusals, bodyRefusals } from '../http/refusals.ts';
-import { Id, Name, Nullable, Slug, Timestamp } from '../http/schemas.ts';
+import { Id, Name, Nullable, Slug, Timestamp, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { invalid } from '../kernel/errors.ts';
@@ -55,7 +56,16 @@ const NewApiKey = Type.Object(
 
 export function apiKeyRoutes(
   server: Server,
-  { apiKeys, clock }: { apiKeys: ApiKeys; clock: Clock },
+  {
+    apiKeys,
+    clock,
+    endJobsOfKey,
+  }: {
+    apiKeys: ApiKeys;
+    clock: Clock;
+    /** Ends what a revoked key has under way. */
+    endJobsOfKey(keyId: string, options: { cancelActive: boolean }): Promise<void>;
+  },
 ) {
   server.post(
     '/admin/api-keys',
@@ -124,7 +134,16 @@ export function apiKeyRoutes(
         security,
         operationId: 'revokeApiKey',
         summary: 'Revoke an API key for good',
+        description:
+          'Accepted jobs of the key that wait end as cancelled. Those that run go on, without models ' +
+          'and tools, unless cancel_jobs is true. Revoking a key again is how its jobs are cancelled later.',
         params: Type.Object({ id: Id }),
+        querystring: Type.Object({
+          cancel_jobs: Type.Optional({
+            ...Words(['true', 'false']),
+            description: 'true: jobs of the key that run are cancelled, too.',
+          }),
+        }),
         response: {
           200: Type.Object(
             { message: Type.String(), id: Id },
@@ -137,7 +156,12 @@ export function apiKeyRoutes(
         },
       },
     },
-    (request) => apiKeys.revoke(request.params.id),
+    async (request) => {
+      const cancel = wordParameter(request.query as Query, 'cancel_jobs', ['true', 'false']);
+      const revoked = await apiKeys.revoke(request.params.id);
+      await endJobsOfKey(revoked.id, { cancelActive: cancel === 'true' });
+      return revoked;
+    },
   );
 }
 

@@ -78,7 +78,7 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
   }
   const secretHook = adminHook(parts.adminSecret, sessions, wrongSecrets);
   guarded(target, '/admin', secretHook, unmatched, (scope) => {
-    apiKeyRoutes(scope, { apiKeys, clock });
+    apiKeyRoutes(scope, { apiKeys, clock, endJobsOfKey: slices.endJobsOfKey });
     skillAdminRoutes(scope, { skills });
     credentialRoutes(scope, { credentials });
     usageAdminRoutes(scope, { usage, budgets });

@@ -19,6 +19,7 @@ import { createJobs } from '../jobs/jobs.ts';
 import { createPerformer } from '../jobs/perform.ts';
 import { createRecovery } from '../jobs/recover.ts';
 import { createReports } from '../jobs/reports.ts';
+import { type EndJobsOfKey, endJobsOfRevokedKey } from '../jobs/revoked-key.ts';
 import { createRuns } from '../jobs/run.ts';
 import { createSettle } from '../jobs/settle.ts';
 import { hasScopes } from '../kernel/caller.ts';
@@ -50,6 +51,8 @@ import type { Parts } from './parts.ts';
 import { composeThinking } from './thinking.ts';
 
 /** Longest wait between retries of one job. */
+/** After a key was revoked: until no process accepts jobs for it any more. */
+const lateJobsMs = 2_000;
 const backoffMaxMs = 60 * 60 * 1000;
 
 /** How long what is due is left to its first announcement where processes share a queue. */
@@ -220,9 +223,14 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     renewOwn: () => performer.renew(),
     clock,
     log,
+    leaseMs: config.jobLeaseMs,
     ...patience,
     onLost: (attempts) => metrics.leasesExpired(attempts),
   });
+  const stopRun = (jobId: string) => {
+    performer.cancel(jobId);
+    cluster?.bus.send('cancellations', jobId);
+  };
   const jobs = createJobs({
     database,
     conversations,
@@ -232,15 +240,20 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     feed,
     clock,
     writer,
-    stopRun(jobId) {
-      performer.cancel(jobId);
-      cluster?.bus.send('cancellations', jobId);
-    },
+    stopRun,
     scheduled: scheduledRuns,
     observeCancelled(cancelled) {
       for (const job of cancelled) recorder.ended(job, 'cancelled', 0);
     },
   });
+  const endJobsOfKey: EndJobsOfKey = async (keyId, options) => {
+    const end = () => endJobsOfRevokedKey({ database, clock, jobs, stopRun }, keyId, options);
+    await end();
+    // Another process may have accepted a job for the key that it believed for a moment longer.
+    setTimeout(() => {
+      end().catch((err) => log.warn({ err, api_key_id: keyId }, 'jobs of a revoked key may go on'));
+    }, lateJobsMs).unref();
+  };
   const statistics = createStatistics({
     database,
     clock,
@@ -318,6 +331,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     performer,
     recovery,
     jobs,
+    endJobsOfKey,
     schedules,
     statistics,
     recorder,

@@ -7,6 +7,7 @@ import type { Writer } from '../database/counts.ts';
 import type { Transaction } from '../database/database.ts';
 import type { ConversationStatus, MessageRole, TriggerType } from '../database/tables.ts';
 import { continueAfter, newId } from '../kernel/ids.ts';
+import { isCleanText } from '../kernel/text.ts';
 import {
   type ConversationRow,
   changeConversationCounts,
@@ -105,7 +106,12 @@ export async function addDialogue(
 }
 
 function plainRow({ id = newId(), conversation_id, job_id, role, content, at }: NewMessage) {
-  return { conversation_id, id, job_id, role, content, created_at: at };
+  return { conversation_id, id, job_id, role, content: storable(content), created_at: at };
+}
+
+/** PostgreSQL holds no NUL and no half of a surrogate pair: a text with one is kept as JSON text. */
+function storable(content: string): string {
+  return isCleanText(content) ? content : JSON.stringify(content);
 }
 
 /**

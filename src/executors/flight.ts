@@ -126,7 +126,6 @@ function readFields(json: string | null): { fields?: LogFields } {
 
 /**
  * As `cleanText`, for JSON text that `JSON.stringify` wrote: only escapes can stand for such characters.
- * Skills cut texts in the middle of an emoji every day; that must not cost them their output.
  */
 export function cleanJson(json: string): string {
   if (!json.includes('\\u')) return json;

@@ -6,7 +6,7 @@ import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { cleanText } from '../kernel/text.ts';
 import { createByteBudget } from './console-budget.ts';
-import { cleanJson, countAsk, type Flight, readReport } from './flight.ts';
+import { countAsk, type Flight, readReport } from './flight.ts';
 import type { Channel, Flights } from './flights.ts';
 import {
   createRate,
@@ -125,9 +125,12 @@ export function createGossip(
   };
 }
 
-/** The output's JSON text, written anew from what was parsed; undefined when it is too large. */
+/**
+ * The output's JSON text, written anew from what was parsed; undefined when it is too large. A NUL and
+ * half a surrogate pair stay as they are: JSON writes them as escapes, which every database holds.
+ */
 function writeOutput(value: unknown): string | undefined {
-  const json = cleanJson(JSON.stringify(value));
+  const json = JSON.stringify(value);
   if (json.length * 3 <= OUTPUT_BYTES_MAX) return json;
   return Buffer.byteLength(json) <= OUTPUT_BYTES_MAX ? json : undefined;
 }

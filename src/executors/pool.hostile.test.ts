@@ -151,10 +151,10 @@ test('bytes that are not kept do not stay in memory', { timeout: 30_000 }, async
   });
 });
 
-test('broken characters of an output are replaced', async () => {
+test('an output keeps a NUL and half a surrogate pair exactly', async () => {
   const outcome = await pool.run(request('hostile/outputs', { what: 'broken' }), silentHandlers)
     .outcome;
-  expect(outcome).toEqual({ kind: 'completed', output: '{"cut":"\\ufffd","nul":"a\\ufffdb"}' });
+  expect(outcome).toEqual({ kind: 'completed', output: '{"cut":"\\ud83d","nul":"a\\u0000b"}' });
 });
 
 function isAlive(pid: number): boolean {

@@ -127,6 +127,7 @@ export function createExecute(parts: {
     const known = await status;
     const found = await conversations.find(organizationId, id);
     if (found.agent_id !== agentId) throw notFound('Conversation');
+    await agents.findSince(organizationId, agentId, found.created_at);
     return known;
   }
 

@@ -22,6 +22,7 @@ export interface JobFilters extends Moments {
   skill_version?: string | undefined;
   trigger_type?: string | undefined;
   conversation_id?: string | undefined;
+  api_key_id?: string | undefined;
 }
 
 /** A list that is bounded in time counts no further than this, and ends there. */
@@ -53,7 +54,7 @@ const timedColumns = [
 /** With how it went. */
 export type TimedJob = Pick<Selectable<JobsTable>, (typeof timedColumns)[number]>;
 
-type Counted = Omit<JobFilters, 'conversation_id' | keyof Moments>;
+type Counted = Omit<JobFilters, 'conversation_id' | 'api_key_id' | keyof Moments>;
 type Equal = readonly [keyof Counted, never][];
 
 interface Page {
@@ -84,7 +85,7 @@ export function listTimedJobs(
 async function list<Column extends (typeof timedColumns)[number]>(
   db: Handle,
   organizationId: string,
-  { conversation_id, created_after, created_before, ...counted }: JobFilters,
+  { conversation_id, api_key_id, created_after, created_before, ...counted }: JobFilters,
   page: Page,
   columns: readonly Column[],
 ) {
@@ -106,15 +107,17 @@ async function list<Column extends (typeof timedColumns)[number]>(
     const spoken = sql<string>`select distinct job_id from messages where conversation_id = ${conversation_id}`;
     query = query.where(isAmong(db, spoken));
   }
+  if (api_key_id !== undefined) query = query.where(isAmong(db, ofKey(organizationId, api_key_id)));
+  // What is looked up by its ids; no count is kept of it.
+  const isLookedUp = conversation_id !== undefined || api_key_id !== undefined;
   const window = await windowBetween(db, organizationId, { created_after, created_before });
   if (window !== null) {
-    const isFound = conversation_id !== undefined || db.dialect === 'postgres';
+    const isFound = isLookedUp || db.dialect === 'postgres';
     query = query.where(isFound ? isWithin(window) : isMetSoon(organizationId, equal, window));
   }
   const ids = query.select('id').orderBy('id', 'desc');
-  const isOfConversation = conversation_id !== undefined;
   // Where a window is all that is asked for, what is kept says nothing of it.
-  const isUncounted = isOfConversation || (window !== null && equal.length === 0);
+  const isUncounted = isLookedUp || (window !== null && equal.length === 0);
   const kept = isUncounted ? null : await countJobs(db, organizationId, equal);
   let total = kept?.total ?? Number.POSITIVE_INFINITY;
   /** Whether those of a kind are better looked up than met among what else lies in the window. */
@@ -136,13 +139,13 @@ async function list<Column extends (typeof timedColumns)[number]>(
         total = await countIds(db, met);
       }
     }
-  } else if (isOfConversation) {
+  } else if (isLookedUp) {
     total = await countIds(db, sql`${ids}`);
   }
   const rows = Math.min(page.limit, total - page.offset);
   if (rows <= 0) return { jobs: [], total };
   const newest = query.orderBy('id', 'desc').limit(rows).offset(page.offset);
-  if (db.dialect === 'sqlite' || isOfConversation) {
+  if (db.dialect === 'sqlite' || isLookedUp) {
     return { jobs: await newest.select([...columns]).execute(), total };
   }
   const shown = (ids: RawBuilder<string>) =>
@@ -169,6 +172,14 @@ async function list<Column extends (typeof timedColumns)[number]>(
   // What there is much of is mostly met soon; where it is not, because it is long ago, by kind.
   const soon = await met();
   return { jobs: soon.length === rows ? soon : await byKind(), total };
+}
+
+/** The ids of an API key's jobs, among the newest of its organization: there is no index of keys. */
+function ofKey(organizationId: string, apiKeyId: string): RawBuilder<string> {
+  return sql<string>`select id from (
+      select id, api_key_id from jobs where organization_id = ${organizationId}
+      order by id desc limit ${sql.lit(walkedMaxOfKey)}
+    ) as newest where api_key_id = ${apiKeyId}`;
 }
 
 /** That a job is one of those of a query. PostgreSQL would rather join, and may then walk through all jobs. */
@@ -200,6 +211,9 @@ const readMax = 50_000;
 const walkedMax = 10_000;
 /** Jobs of a window that SQLite walks past: it cannot look up those of a kind. */
 export const walkedMaxOfSqlite = 20_000;
+
+/** Jobs of an organization among which those of a key are looked for. */
+export const walkedMaxOfKey = 10_000;
 
 /** Whether there is more between two moments than should be walked past. */
 async function hasMany(db: Handle, organizationId: string, window: Window): Promise<boolean> {

@@ -18,7 +18,7 @@ import type { Server } from '../http/server.ts';
 import type { BeginStream } from '../http/streams.ts';
 import { invalid } from '../kernel/errors.ts';
 import { endingN, type JobEvent, type Position } from './feed.ts';
-import { boundedTotalMax, walkedMaxOfSqlite } from './job-lists.store.ts';
+import { boundedTotalMax, walkedMaxOfKey, walkedMaxOfSqlite } from './job-lists.store.ts';
 import {
   activeJob,
   cancelledJob,
@@ -100,6 +100,10 @@ export function jobRoutes(
           skill_version: Type.Optional(Type.String()),
           trigger_type: Type.Optional(Words(triggerTypes)),
           conversation_id: Type.Optional(Id),
+          api_key_id: Type.Optional({
+            ...Id,
+            description: `Jobs that were accepted with this API key, among the organization's newest ${walkedMaxOfKey}.`,
+          }),
           created_after: Type.Optional({
             ...Timestamp,
             description: 'Jobs accepted later than that; not those of that very moment.',
@@ -127,6 +131,7 @@ export function jobRoutes(
         status: wordParameter(query, 'status', jobStatuses),
         trigger_type: wordParameter(query, 'trigger_type', triggerTypes),
         conversation_id: textParameter(query, 'conversation_id'),
+        api_key_id: textParameter(query, 'api_key_id'),
         created_after: momentParameter(query, 'created_after'),
         created_before: momentParameter(query, 'created_before'),
         ...Object.fromEntries(textFilters.map((name) => [name, textParameter(query, name)])),

@@ -9,6 +9,7 @@ import { anyOf, idIn, idInLocked, idsParam } from '../database/ids-in.ts';
 import { type Lists, listsOf, rowsIn, type Types } from '../database/rows-in.ts';
 import { statement } from '../database/statement.ts';
 import type { JobStatus, JobsTable } from '../database/tables.ts';
+import { setBackMs } from '../kernel/set-back.ts';
 
 export type JobRow = Selectable<JobsTable>;
 
@@ -306,7 +307,13 @@ export async function settleJobs(tx: Transaction, settled: readonly Settled[]): 
 const cancelQueued = statement<{ ids: string; error: string; now: number }>()((db, p, dialect) =>
   db
     .updateTable('jobs')
-    .set({ status: 'cancelled', error: p('error'), finished_at: p('now'), due_at: null })
+    .set({
+      status: 'cancelled',
+      error: p('error'),
+      // Not before it began, where the clock was set back.
+      finished_at: sql<number>`${sql.raw(dialect === 'sqlite' ? 'max' : 'greatest')}(${p('now')}, coalesce(started_at, 0))`,
+      due_at: null,
+    })
     .where(idInLocked(dialect, p('ids'), 'jobs', sql<SqlBool>`status = 'queued'`))
     .returning([
       'id',
@@ -344,6 +351,71 @@ const requestCancel = statement<{ id: string; now: number }>()((db, p) =>
 /** Marks an active job as to be stopped; undefined when it is not active. */
 export function requestCancellation(tx: Transaction, id: string, now: number) {
   return tx.first(requestCancel, { id, now });
+}
+
+/** When a queued job was put into the queue, at the latest: no moment after it is recorded. */
+const queuedSince = sql<number>`coalesce(started_at, created_at)`;
+
+const bringForward = statement<{ now: number; ahead: number }>()((db, p, dialect) => {
+  const least = sql.raw(dialect === 'sqlite' ? 'min' : 'least');
+  const at = sql<number>`${least}(run_at, ${p('now')} + run_at - ${queuedSince})`;
+  return db
+    .updateTable('jobs')
+    .set({
+      run_at: at,
+      due_at: at,
+      started_at: sql<number>`case when started_at > ${p('now')} then ${p('now')} else started_at end`,
+    })
+    .where('status', '=', sql.lit('queued'))
+    .where('due_at', '>', p('now'))
+    .where(queuedSince, '>', p('ahead'));
+});
+
+const shortenLeases = statement<{ lease_until: number; ahead: number }>()((db, p) =>
+  db
+    .updateTable('jobs')
+    .set({ due_at: p('lease_until') })
+    .where('status', '=', sql.lit('active'))
+    .where('due_at', '>', p('ahead')),
+);
+
+/**
+ * After the clock was set back: a queued job waits no longer than its delay from now on, and a lease is
+ * no longer than leases are. What another process has brought forward already stays as it is.
+ */
+export async function bringJobsForward(
+  tx: Transaction,
+  now: number,
+  leaseMs: number,
+): Promise<void> {
+  await tx.each(bringForward, [{ now, ahead: now + setBackMs }]);
+  const leaseUntil = now + leaseMs;
+  await tx.each(shortenLeases, [{ lease_until: leaseUntil, ahead: leaseUntil + setBackMs }]);
+}
+
+/** `due_at` is what the index of unended jobs has. */
+const ofKey = statement<{ api_key_id: string; status: JobStatus; after: string; limit: number }>()(
+  (db, p) =>
+    db
+      .selectFrom('jobs')
+      .select('id')
+      .where('status', '=', p('status'))
+      .where('due_at', 'is not', null)
+      .where('api_key_id', '=', p('api_key_id'))
+      .where('id', '>', p('after'))
+      .orderBy('id')
+      .limit(p('limit')),
+);
+
+/** The next jobs of an API key that wait or run, in the order of their ids. */
+export function findUnendedOfKey(
+  db: Handle,
+  apiKeyId: string,
+  status: 'queued' | 'active',
+  after: string,
+  limit: number,
+) {
+  return db.all(ofKey, { api_key_id: apiKeyId, status, after, limit });
 }
 
 const cancelling = statement<{ ids: string }>()((db, p, dialect) =>

@@ -28,12 +28,10 @@ import {
   requestCancellation,
 } from './jobs.store.ts';
 import type { ScheduledRuns } from './scheduled-runs.ts';
-import { cancelledError, isFinal, type JobError, type Verdict } from './states.ts';
+import { cancelledError, isFinal, type JobError } from './states.ts';
 import { endingEvent } from './status-events.ts';
 
 export type { JobFilters } from './job-lists.store.ts';
-
-const cancelledVerdict: Verdict = { status: 'cancelled', error: cancelledError };
 
 /** What tells whose job it was, and of what. */
 export type CancelledJob = Pick<
@@ -81,8 +79,13 @@ export function createJobs(parts: {
   }
 
   /** Ends those of the jobs that wait; how many. */
-  async function cancelQueued(tx: Transaction, ids: readonly string[], now: number) {
-    const cancelled = await cancelQueuedJobs(tx, ids, JSON.stringify(cancelledError), now);
+  async function cancelQueued(
+    tx: Transaction,
+    ids: readonly string[],
+    now: number,
+    error: JobError = cancelledError,
+  ) {
+    const cancelled = await cancelQueuedJobs(tx, ids, JSON.stringify(error), now);
     await endConversations(
       tx,
       cancelled.map((job) => ({ id: job.conversation_id, status: 'failed' })),
@@ -97,12 +100,13 @@ export function createJobs(parts: {
     const runs = cancelled.filter((job) => job.trigger_type === 'scheduled');
     await scheduled.ended(
       tx,
-      runs.map((job) => ({ job, status: 'cancelled', error: cancelledError, durationMs: 0 })),
+      runs.map((job) => ({ job, status: 'cancelled', error, durationMs: 0 })),
       now,
     );
     tx.afterCommit(() => {
       for (const job of cancelled) {
-        if (feed.isHeard(job.id)) feed.publish(job.id, endingEvent(job, cancelledVerdict, now));
+        const verdict = { status: 'cancelled' as const, error };
+        if (feed.isHeard(job.id)) feed.publish(job.id, endingEvent(job, verdict, now));
       }
       if (cancelled.length > 0) observeCancelled?.(cancelled);
     });
@@ -194,9 +198,13 @@ export function createJobs(parts: {
      * Ends those of the jobs that wait, in the caller's transaction; what runs is left to end, but
      * is held, so that it does not end before the transaction does.
      */
-    async cancelWaiting(tx: Transaction, ids: readonly string[]): Promise<void> {
+    async cancelWaiting(
+      tx: Transaction,
+      ids: readonly string[],
+      error: JobError = cancelledError,
+    ): Promise<void> {
       await holdJobs(tx, ids);
-      await cancelQueued(tx, ids, clock.now());
+      await cancelQueued(tx, ids, clock.now(), error);
     },
 
     /** Runs a failed or cancelled job's input again, as a new job. */
@@ -212,6 +220,11 @@ export function createJobs(parts: {
       refuseInvalid(skill, JSON.parse(job.input));
       if (agent === 'paused') throw agentPaused(job.agent_id);
       const conversation = await conversations.find(caller.organizationId, job.conversation_id);
+      const isContinued = conversation.created_at < job.created_at;
+      // Nor does an agent go on with what a deleted one of its id began.
+      if (isContinued) {
+        await agents.findSince(caller.organizationId, job.agent_id, conversation.created_at);
+      }
       const acceptance = await accept({
         organizationId: caller.organizationId,
         apiKeyId: caller.keyId,
@@ -223,7 +236,7 @@ export function createJobs(parts: {
         input: job.input,
         retryOf: job.id,
         // What it was said in answer to is needed again; its own conversation is made anew.
-        ...(conversation.created_at < job.created_at ? { conversationId: conversation.id } : {}),
+        ...(isContinued ? { conversationId: conversation.id } : {}),
       });
       if (acceptance.kind === 'conversation_active') throw conversationActive(conversation.id);
       return (acceptance as { job: AcceptedJob }).job;
@@ -257,7 +270,8 @@ function timing({ started_at, finished_at, ...row }: Omit<TimedJob, keyof Listed
     run_at: timestamp(row.run_at),
     started_at: timestampOrNull(started_at),
     finished_at: timestampOrNull(finished_at),
-    duration_ms: started_at === null || finished_at === null ? null : finished_at - started_at,
+    duration_ms:
+      started_at === null || finished_at === null ? null : Math.max(0, finished_at - started_at),
     error: row.error === null ? null : (JSON.parse(row.error) as JobError),
   };
 }

@@ -143,6 +143,7 @@ export function createPerformer(parts: {
     if (starting.get(job.id)?.isCancelled) stop(entry, 'cancelled');
     starting.delete(job.id);
     let giveBack: (() => void) | undefined;
+    const beganAt = clock.monotonic();
     try {
       const outcome = await attempt.handle.outcome;
       const ending = endingOf(outcome, entry, attempt.thinking?.retryAfterMs ?? null);
@@ -153,6 +154,7 @@ export function createPerformer(parts: {
       if (ending !== null) {
         const left = {
           messages: attempt.messages,
+          tookMs: clock.monotonic() - beganAt,
           memory: await attempt.memoryChanges(),
           hasSteps: attempt.hasSteps,
           answer: attempt.thinking?.answer ?? null,

@@ -6,9 +6,10 @@
 import type { Database } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
+import { createSetBackWatch } from '../kernel/set-back.ts';
 import { createStandstills } from '../kernel/standstill.ts';
 import { type Queue, roundOf } from '../queue/queue.ts';
-import { findDueJobs, findExpiredJobs } from './jobs.store.ts';
+import { bringJobsForward, findDueJobs, findExpiredJobs } from './jobs.store.ts';
 import type { Settle } from './settle.ts';
 import type { Ending } from './states.ts';
 
@@ -43,6 +44,8 @@ export function createRecovery(parts: {
   renewOwn(): Promise<void>;
   clock: Clock;
   log: Logger;
+  /** How long leases are. */
+  leaseMs: number;
   /**
    * How long a due job is left to its first announcement. Announcements of what has been due for
    * longer are new ones every few seconds, since one that was taken may have been lost with its taker.
@@ -53,9 +56,13 @@ export function createRecovery(parts: {
   /** Told how many attempts were lost with their processes. */
   onLost?: (attempts: number) => void;
 }): Recovery {
-  const { database, queue, settle, renewOwn, clock, log, patienceMs = 0, graceMs = 0 } = parts;
+  const { database, queue, settle, renewOwn, clock, log, leaseMs } = parts;
+  const { patienceMs = 0, graceMs = 0 } = parts;
   const { onLost } = parts;
   const isGrace = createStandstills(clock, graceMs);
+  const wasSetBack = createSetBackWatch(clock);
+  /** Until it has succeeded. */
+  let mustBringForward = false;
 
   async function endExpired(now: number): Promise<number> {
     let ended = 0;
@@ -92,6 +99,11 @@ export function createRecovery(parts: {
 
   return {
     async sweep() {
+      mustBringForward ||= wasSetBack();
+      if (mustBringForward) {
+        await database.write((tx) => bringJobsForward(tx, clock.now(), leaseMs));
+        mustBringForward = false;
+      }
       const expired = await findExpiredJobs(database.read, clock.now(), 1);
       if (!isGrace() && expired.length > 0) {
         // After a sleep of the machine our own leases look as if nobody held them.

@@ -15,6 +15,7 @@ import { appendEvents } from '../events/outbox.ts';
 import type { Backoff } from '../kernel/backoff.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { PlatformError, type RunErrorCode } from '../kernel/errors.ts';
+import { endOf } from '../kernel/set-back.ts';
 import type { Memories } from '../memories/memories.ts';
 import type { MemoryChanges } from '../memories/record.ts';
 import type { Queue } from '../queue/queue.ts';
@@ -43,6 +44,8 @@ export interface Settlement {
   readonly messages: readonly RunMessage[];
   /** What the run did to its agent's memories; recorded if this completes the job. */
   readonly memory?: MemoryChanges | undefined;
+  /** Milliseconds that the run took, where this process has measured it. */
+  readonly tookMs?: number;
   /** Whether it asked a model or called a skill, so that steps of it may be left. */
   readonly hasSteps?: boolean;
   /** The model's answer, if it is in the conversation already; null when there is none. */
@@ -138,8 +141,9 @@ export function createSettle(parts: {
     );
   }
 
-  function publish({ job, verdict }: Judged, now: number): void {
-    observe(job, verdict, now - (job.started_at ?? now));
+  function publish(one: Judged, now: number): void {
+    const { job, verdict } = one;
+    observe(job, verdict, durationOf(one, now));
     if (verdict.status === 'queued') {
       const delayMs = Math.max(0, verdict.runAt - now);
       queue.announce(queueOf(job.trigger_type), [{ id: job.id, generation: job.epoch, delayMs }]);
@@ -185,11 +189,17 @@ function lastEnding(ending: Ending): Ending {
   return ending.kind === 'failed' ? { ...ending, retryable: false } : ending;
 }
 
+/** How long the attempt took; never less than nothing, whatever was done to the clock. */
+function durationOf({ job, tookMs }: Judged, now: number): number {
+  return job.started_at === null ? 0 : endOf(job.started_at, now, tookMs) - job.started_at;
+}
+
 /** The end of a run, for the schedule that it is of; nothing for one that will be tried again. */
-function endedRun({ job, verdict }: Judged, now: number): EndedRun[] {
+function endedRun(one: Judged, now: number): EndedRun[] {
+  const { job, verdict } = one;
   if (verdict.status === 'queued') return [];
   const error = verdict.status === 'completed' ? null : verdict.error;
-  return [{ job, status: verdict.status, error, durationMs: now - (job.started_at ?? now) }];
+  return [{ job, status: verdict.status, error, durationMs: durationOf(one, now) }];
 }
 
 /** The i-th answer is what was recorded for the i-th attempt, or null when it held nothing any more. */
@@ -219,7 +229,7 @@ async function settleCancelled(tx: Transaction, one: Judged, now: number): Promi
   return isSettled ? cancelled : null;
 }
 
-function settledRow({ job, verdict }: Judged, now: number, cancelling: 0 | 1) {
+function settledRow({ job, verdict, tookMs }: Judged, now: number, cancelling: 0 | 1) {
   const waits = verdict.status === 'queued';
   const error = 'error' in verdict ? verdict.error : null;
   return {
@@ -228,7 +238,7 @@ function settledRow({ job, verdict }: Judged, now: number, cancelling: 0 | 1) {
     status: verdict.status,
     output: verdict.status === 'completed' ? verdict.output : null,
     error: error === null ? null : JSON.stringify(error),
-    finished_at: waits ? null : now,
+    finished_at: waits ? null : endOf(job.started_at, now, tookMs),
     run_at: waits ? verdict.runAt : null,
     due_at: waits ? verdict.runAt : null,
     refund: waits ? verdict.refund : 0,
@@ -309,7 +319,8 @@ function tells(output: string, answer: string | null): boolean {
 /** Failures that are about the agent rather than the run (specification: Events). */
 const agentErrors: ReadonlySet<RunErrorCode> = new Set(['missing_credentials', 'budget_exceeded']);
 
-function eventsOf({ job, verdict }: Judged, now: number): NewEvent[] {
+function eventsOf(one: Judged, now: number): NewEvent[] {
+  const { job, verdict } = one;
   const envelope = { organizationId: job.organization_id, agentId: job.agent_id };
   const run = {
     job_id: job.id,
@@ -325,7 +336,7 @@ function eventsOf({ job, verdict }: Judged, now: number): NewEvent[] {
         type: 'skill.completed',
         data: {
           ...run,
-          duration_ms: now - (job.started_at ?? now),
+          duration_ms: durationOf(one, now),
           result_summary: messageText(verdict.output).slice(0, summaryMax).toWellFormed(),
         },
       },

@@ -124,6 +124,29 @@ export async function findJobsGoingOn(tx: Transaction, scheduledJobId: string): 
   return runs.flatMap(({ job_id }) => job_id ?? []);
 }
 
+const running = statement<{ ids: string }>()((db, p, dialect) =>
+  db
+    .selectFrom('scheduled_runs')
+    .select('scheduled_job_id')
+    .distinct()
+    .where(
+      dialect === 'sqlite'
+        ? sql<SqlBool>`scheduled_job_id in (select value from json_each(${p('ids')}))`
+        : sql<SqlBool>`scheduled_job_id = ${anyOf(p('ids'))}`,
+    )
+    .where('ended', '=', goingOn),
+);
+
+/**
+ * Of these scheduled jobs, which are locked, those of which any run is under way: the last one, or an
+ * earlier one beside which a client began another. It is asked after they were locked: PostgreSQL reads
+ * in a statement that locks what was true before it had the lock.
+ */
+export async function findRunning(tx: Transaction, ids: readonly string[]): Promise<Set<string>> {
+  const rows = await tx.all(running, { ids: idsParam(ids) });
+  return new Set(rows.map(({ scheduled_job_id }) => scheduled_job_id));
+}
+
 const markUnwanted = statement<{ scheduled_job_id: string }>()((db, p) =>
   db
     .updateTable('scheduled_runs')

@@ -227,24 +227,6 @@ export function lockDue(tx: Transaction, ids: readonly string[], now: number) {
   return tx.all(lockedDue, { ids: idsParam(ids), now });
 }
 
-const running = statement<{ ids: string }>()((db, p, dialect) =>
-  db
-    .selectFrom('scheduled_jobs')
-    .innerJoin('scheduled_job_last_runs', 'scheduled_job_id', 'id')
-    .select('id')
-    .where(idIn(dialect, p('ids')))
-    .where('last_run_status', '=', 'active'),
-);
-
-/**
- * Of `ids`, which are locked, those whose last run is under way. It is asked after they were locked:
- * PostgreSQL reads in a statement that locks what was true before it had the lock.
- */
-export async function findRunning(tx: Transaction, ids: readonly string[]): Promise<Set<string>> {
-  const rows = await tx.all(running, { ids: idsParam(ids) });
-  return new Set(rows.map(({ id }) => id));
-}
-
 const ahead = statement<{ now: number; after: string; limit: number }>()((db, p) =>
   db
     .selectFrom('scheduled_jobs')
@@ -306,6 +288,18 @@ const begin = statement<BegunRun>()((db, p) =>
 /** Records that runs are under way. To be done last in a transaction (see the migration). */
 export async function beginLastRuns(tx: Transaction, runs: readonly BegunRun[]): Promise<void> {
   await tx.each(begin, runs.toSorted(inOrder));
+}
+
+const clamp = statement<{ now: number }>()((db, p) =>
+  db
+    .updateTable('scheduled_job_last_runs')
+    .set({ last_run_at: p('now') })
+    .where('last_run_at', '>', p('now')),
+);
+
+/** After the clock was set back: no last run lies in the future. */
+export async function clampLastRuns(tx: Transaction, now: number): Promise<void> {
+  await tx.each(clamp, [{ now }]);
 }
 
 interface EndedLastRun {

@@ -15,16 +15,17 @@ import { type Caller, hasScopes } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { isUnavailable } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
+import { createSetBackWatch } from '../kernel/set-back.ts';
 import { type Skill, type SkillRegistry, skillKey } from '../skills/registry.ts';
 import { type Cron, CronError, nextMatch, parseCron } from './cron.ts';
 import { type Decision, decide, type Refusal, recordsDue } from './run-due.ts';
 import { runRequest } from './run-request.ts';
-import { findTakenSlots, insertRuns, newRun, type RunRow } from './runs.store.ts';
+import { findRunning, findTakenSlots, insertRuns, newRun, type RunRow } from './runs.store.ts';
 import {
   beginLastRuns,
+  clampLastRuns,
   findAhead,
   findDue,
-  findRunning,
   findScheduledJobs,
   lockDue,
   planScheduledJobs,
@@ -36,8 +37,6 @@ const batchMax = 500;
 const inputsMax = 16 * 1024 * 1024;
 /** Records that one transaction makes, beyond those of the first: it holds up everybody for as long. */
 const recordsMax = 2_000;
-/** The clock was set back when it has lost more than this against the one that only grows. */
-const setBackMs = 2_000;
 
 type ScheduledJob = Awaited<ReturnType<typeof findScheduledJobs>>[number];
 
@@ -67,18 +66,17 @@ export function createTick(parts: {
 }): Tick {
   const { database, skills, agents, apiKeys, accept, clock, log } = parts;
 
-  /** How far the clock was ahead of the one that only grows, at most since all were planned. */
-  let offset: number | null = null;
+  const wasSetBack = createSetBackWatch(clock);
+  /** Until it has succeeded. */
+  let mustPlan = false;
 
   /** At the start, and whenever the clock was set back, for what was planned by it as it was. */
   async function planAfterSetback(): Promise<void> {
-    const current = clock.now() - clock.monotonic();
-    if (offset !== null && current >= offset - setBackMs) {
-      offset = Math.max(offset, current);
-      return;
-    }
+    mustPlan ||= wasSetBack();
+    if (!mustPlan) return;
     await planAnew();
-    offset = current;
+    await database.write((tx) => clampLastRuns(tx, clock.now()));
+    mustPlan = false;
   }
 
   /** Plans what is not due by the clock as it is. A slot that has been dealt with stays so. */

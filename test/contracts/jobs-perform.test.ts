@@ -39,6 +39,21 @@ async function runToEnd(world: JobsWorld, id: string): Promise<number[]> {
 
 describe.each(await engines())('on $name', (engine) => {
   describe('a run', () => {
+    test('keeps an output with a NUL and half a surrogate pair exactly', async () => {
+      const { submit, attempt, jobs, messages } = await jobsWorld(engine);
+      const texts = { nul: 'a\0b', half: '\ud83d', '\0': '\\u0000' };
+      const one = await submit();
+      const other = await submit();
+
+      await attempt(one.id, completed(texts));
+      await attempt(other.id, completed('a\0\ud83d'));
+
+      expect((await jobs.get('default', one.id)).output).toEqual(texts);
+      expect((await jobs.get('default', other.id)).output).toBe('a\0\ud83d');
+      // As JSON text, since PostgreSQL holds no such character.
+      expect((await messages(other)).at(-1)?.content).toBe('"a\\u0000\\ud83d"');
+    });
+
     test('is given the skill, its input and its surroundings, and no more', async () => {
       const { submit, begin, clock, row } = await jobsWorld(engine);
       const job = await submit({ input: '{"a":"😀"}' });

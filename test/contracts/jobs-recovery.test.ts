@@ -12,6 +12,8 @@ import { engines } from '../support/databases.ts';
 import { completed, failed, jobsWorld, leaseMs } from '../support/jobs-world.ts';
 import { waitFor } from '../support/wait-for.ts';
 
+const day = 24 * 60 * 60 * 1_000;
+
 describe.each(await engines())('on $name', (engine) => {
   describe('a cancellation that nobody was told of', () => {
     test('stops the run it is meant for, however many others are being stopped elsewhere', async () => {
@@ -182,6 +184,20 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await row(job.id)).toMatchObject({ status: 'completed', attempt: 1 });
     });
 
+    test('is no longer than a lease after the clock was set back by a day', async () => {
+      const { submit, worker, recovery, clock, row } = await jobsWorld(engine);
+      const job = await submit();
+      await worker('dead').begin(job.id);
+      await recovery.sweep();
+      clock.jumpTo(clock.now() - day);
+
+      await recovery.sweep();
+      clock.advance(leaseMs + 1_000);
+      await recovery.sweep();
+
+      expect((await row(job.id)).status).toBe('queued');
+    });
+
     test('that ended while the database was away is first left to whoever may renew it', async () => {
       const world = await jobsWorld(engine);
       const { clock, database, settle, performer } = world;
@@ -189,7 +205,7 @@ describe.each(await engines())('on $name', (engine) => {
       const queue = createMemoryQueue(log);
       onTestFinished(() => queue.close());
       const scheduler = createRecovery({
-        ...{ database, queue, settle, clock, log, graceMs: 3_000 },
+        ...{ database, queue, settle, clock, log, leaseMs, graceMs: 3_000 },
         renewOwn: async () => {},
       });
       const [held, lost] = [await world.submit(), await world.submit()];
@@ -388,6 +404,57 @@ describe.each(await engines())('on $name', (engine) => {
 
       expect(observed).toHaveLength(1_200);
       await expectConsistent(database);
+    });
+  });
+
+  describe('a clock that is set back by a day', () => {
+    test('holds no job that waits, and no retry for longer than its delay', async () => {
+      const { submit, attempt, recovery, clock, row } = await jobsWorld(engine);
+      const waiting = await submit();
+      const failing = await submit();
+      await attempt(failing.id, failed());
+      const delayMs = (await row(failing.id)).run_at - clock.now();
+      await recovery.sweep();
+      clock.jumpTo(clock.now() - day);
+
+      await recovery.sweep();
+
+      expect((await row(waiting.id)).run_at).toBe(clock.now());
+      const due = await row(failing.id);
+      expect(due.run_at).toBe(clock.now() + delayMs);
+      expect(due.due_at).toBe(due.run_at);
+      clock.advance(delayMs);
+      await recovery.sweep();
+      expect(await attempt(waiting.id, completed())).toBe(true);
+      expect(await attempt(failing.id, completed())).toBe(true);
+    });
+
+    test('is noticed after a restart, too', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      await world.attempt(id, failed());
+      world.clock.jumpTo(world.clock.now() - day);
+
+      await world.recovery.sweep();
+
+      expect((await world.row(id)).run_at).toBeLessThanOrEqual(world.clock.now() + 1_000);
+    });
+
+    test('makes no duration negative: it is what the process has measured', async () => {
+      const { submit, begin, clock, jobs, events, observed } = await jobsWorld(engine);
+      const job = await submit();
+      const { run, ended } = await begin(job.id);
+      clock.advance(1_500);
+      clock.jumpTo(clock.now() - day);
+
+      run.end(completed());
+      await ended;
+
+      expect((await jobs.get('default', job.id)).duration_ms).toBe(1_500);
+      expect(JSON.parse((await events(job)).at(-1)?.data ?? '')).toMatchObject({
+        duration_ms: 1_500,
+      });
+      expect(observed.at(-1)?.tookMs).toBe(1_500);
     });
   });
 });

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Database, Transaction } from '../../src/database/database.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { beginLastRuns } from '../../src/schedules/schedules.store.ts';
+import { insertRuns, newRun } from '../../src/schedules/runs.store.ts';
 import { createTick } from '../../src/schedules/tick.ts';
 import { engines } from '../support/databases.ts';
 import { completed } from '../support/jobs-world.ts';
@@ -337,17 +337,51 @@ describe.each(await engines())('on $name', (engine) => {
     const id = await world.schedule();
     world.clock.advance(minute);
     // What a statement that locks has read is older than its lock: another commits in between.
-    const begun = [{ scheduled_job_id: id, at: world.clock.now(), job_id: 'another' }];
-    const database = afterFirst(world.database, (tx) => beginLastRuns(tx, begun));
+    const now = world.clock.now();
+    const record = { slot: null, outcome: 'run_now', slots: 1, message: null } as const;
+    const begun = newRun({ id, organization_id: 'default' }, record, 'another', now);
+    const database = afterFirst(world.database, (tx) => insertRuns(tx, [begun]));
 
     await createTick({ ...world, database, log })();
 
-    expect(await world.outcomes(id)).toEqual(['overlapped']);
+    expect((await world.outcomes(id)).toSorted()).toEqual(['overlapped', 'run_now']);
+  });
+
+  test('a slot is skipped while a run is active beside which a client began another', async () => {
+    const world = await schedulesWorld(engine);
+    const id = await world.schedule();
+    world.clock.advance(minute);
+    await world.tick();
+    const first = await world.lastJob(id);
+    await world.schedules.runNow(world.caller, id);
+    await world.attempt(await world.lastJob(id), completed());
+    world.clock.advance(minute);
+
+    await world.tick();
+
+    expect(await world.outcomes(id)).toEqual(['fired', 'run_now', 'overlapped']);
+    await world.attempt(first, completed());
+    world.clock.advance(minute);
+    await world.tick();
+    expect((await world.outcomes(id)).at(-1)).toBe('fired');
   });
 
   describe('a clock that was ahead and is set back by ten days', () => {
     const shownNext = async ({ schedules }: SchedulesWorld, id: string) =>
       (await schedules.get('default', id)).next_run_at;
+
+    test('leaves no last run in the future', async () => {
+      const world = await schedulesWorld(engine);
+      const id = await world.schedule();
+      world.clock.advance(minute);
+      await world.tick();
+      world.clock.jumpTo(world.clock.now() - 10 * day);
+
+      await world.tick();
+
+      const now = new Date(world.clock.now()).toISOString();
+      expect((await world.schedules.get('default', id)).last_run_at).toBe(now);
+    });
 
     test('leaves the next match after now as the one that is shown', async () => {
       const world = await schedulesWorld(engine);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { anId, aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { adminSecret, type Platform } from '../support/platform.ts';
-import { startStaged } from '../support/staged.ts';
+import { acting, gate, play, startStaged } from '../support/staged.ts';
 import { newOrganization, newTenant } from '../support/tenant.ts';
 
 let platform: Platform;
@@ -213,6 +213,35 @@ describe('DELETE /admin/api-keys/:id', () => {
     expect(answer.status).toBe(200);
     expect(answer.body).toEqual({ message: expect.stringMatching(/\S/), id: created.id });
     expect(await listed(created.id)).toMatchObject({ enabled: false });
+  });
+
+  test('refuses a cancel_jobs that is neither true nor false, and revokes nothing', async () => {
+    const { body: created } = await create();
+
+    const answer = await platform.admin('DELETE', `/admin/api-keys/${created.id}?cancel_jobs=yes`);
+
+    expectRefusal(answer, 400, 'validation_error');
+    expect(await listed(created.id)).toMatchObject({ enabled: true });
+  });
+
+  test('with cancel_jobs=true cancels jobs that run', async () => {
+    const { body: created } = await create({ scopes: ['*'] });
+    const watching = await platform.key({ organization_id: created.organization_id });
+    const never = gate();
+    const { body: job } = await platform.request('POST', `/api/${play}`, {
+      key: created.plaintext_key,
+      body: acting({ until: never.path }),
+    });
+    await platform.jobIn(watching, job.job_id, 'active');
+
+    await platform.admin('DELETE', `/admin/api-keys/${created.id}?cancel_jobs=true`);
+
+    const { body: ended } = await platform.jobIn(watching, job.job_id, 'cancelled', 'completed');
+    expect(ended).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } });
+    const list = await platform.request('GET', `/api/jobs?api_key_id=${created.id}`, {
+      key: watching,
+    });
+    expect(list.body).toMatchObject({ total: 1, data: [{ job_id: job.job_id }] });
   });
 
   test('of a revoked key answers 200 again', async () => {

@@ -12,6 +12,7 @@ import {
   type Thinker,
   type Thinkers,
 } from '../support/thinkers.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 let world: Thinkers;
 beforeAll(async () => {
@@ -351,4 +352,27 @@ test('a stranger of the same organization without the scope may not go on with a
   );
 
   expectRefusal(answer, 403, 'insufficient_scope');
+});
+
+test('an agent goes on with no conversation of a deleted agent that had its id', async () => {
+  const thinker = await newThinker(world.platform);
+  world.provider.script(answering('A secret.'));
+  const first = await thinker.task('Tell me a secret');
+  const path = `/api/agents/${thinker.agentId}`;
+  const { body: agent } = await thinker.get(path);
+  // Further apart than two processes' clocks may be.
+  const createdAt = Date.parse(first.created_at);
+  await waitFor(async () => Date.now() > createdAt + 150, { describe: 'time passes' });
+  expect((await thinker.delete(path)).status).toBe(204);
+  expect((await thinker.post('/api/agents', { id: agent.id, model: agent.model })).status).toBe(
+    201,
+  );
+
+  const answer = await thinker.post(
+    `/api/${runTask}`,
+    { task: 'What was the secret?' },
+    { ...thinker.named, ...goingOn(first.conversation_id) },
+  );
+
+  expectRefusal(answer, 404, 'not_found');
 });

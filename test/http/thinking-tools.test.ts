@@ -184,7 +184,7 @@ describe('the tools on offer', () => {
     expect(requests[1]?.system).not.toContain('ignore your instructions');
   });
 
-  test('are refused from the moment on in which the key is revoked', async () => {
+  test('end from the moment on in which the key is revoked, and so do calls of the model', async () => {
     const thinker = await newThinker(world.platform, { skills: ['staged/*'] });
     const before = soFar();
     const held = gate();
@@ -209,11 +209,10 @@ describe('the tools on offer', () => {
 
     const { body: job } = await world.platform.jobIn(watching, jobId, 'completed', 'failed');
 
-    expect(job).toMatchObject({ status: 'completed', output: { answer: 'Over.' } });
-    expect(since(before)[2]?.toolResults).toEqual([expect.stringMatching(/may not use/)]);
-    const events = await world.platform.request('GET', `/api/jobs/${jobId}/events`, {
-      key: watching,
+    expect(job).toMatchObject({
+      status: 'failed',
+      error: { code: 'skill_execution_failed', message: expect.stringMatching(/key .* revoked/) },
     });
-    expect(events.text).not.toContain('event: log');
+    expect(since(before)).toHaveLength(1);
   });
 });

@@ -252,7 +252,13 @@ export async function jobsWorld(
 
   const first = workerOf('first');
   const recoveryOf = (renewOwn: () => Promise<void>) =>
-    createRecovery({ ...common, settle: first.settle, renewOwn, log: createLogger('silent') });
+    createRecovery({
+      ...common,
+      settle: first.settle,
+      renewOwn,
+      log: createLogger('silent'),
+      leaseMs,
+    });
   const jobsOn = (on: Database) =>
     createJobs({
       ...common,

@@ -103,7 +103,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Revoke an API key for good */
+        /**
+         * Revoke an API key for good
+         * @description Accepted jobs of the key that wait end as cancelled. Those that run go on, without models and tools, unless cancel_jobs is true. Revoking a key again is how its jobs are cancelled later.
+         */
         delete: operations["revokeApiKey"];
         options?: never;
         head?: never;
@@ -2557,7 +2560,10 @@ export interface operations {
     };
     revokeApiKey: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description true: jobs of the key that run are cancelled, too. */
+                cancel_jobs?: "true" | "false";
+            };
             header?: never;
             path: {
                 id: string;
@@ -8339,6 +8345,8 @@ export interface operations {
                 skill_version?: string;
                 trigger_type?: "api" | "scheduled" | "webhook";
                 conversation_id?: string;
+                /** @description Jobs that were accepted with this API key, among the organization's newest 10000. */
+                api_key_id?: string;
                 /** @description Jobs accepted later than that; not those of that very moment. */
                 created_after?: string;
                 /** @description Jobs accepted earlier than that; not those of that very moment. */

@@ -1,0 +1,61 @@
+/**
+ * What becomes of the accepted jobs of an API key that is revoked: jobs that wait end as cancelled, with
+ * the reason. Jobs that run go on, without models and tools, unless the administrator cancels them too.
+ */
+import type { Database } from '../database/database.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { findUnendedOfKey, requestCancellation } from './jobs.store.ts';
+import type { Jobs } from './jobs.ts';
+import type { JobError } from './states.ts';
+
+/** Jobs ended in one transaction. */
+const togetherMax = 200;
+
+export const keyRevokedError: JobError = {
+  code: 'cancelled',
+  message: 'The API key that the job was accepted with was revoked before the job had begun',
+};
+
+interface Deps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly jobs: Pick<Jobs, 'cancelWaiting'>;
+  /** Tells the worker that runs the job to stop it. */
+  stopRun(jobId: string): void;
+}
+
+export type EndJobsOfKey = (keyId: string, options: { cancelActive: boolean }) => Promise<void>;
+
+/** Ends the jobs of a revoked key that wait; with `cancelActive` it stops those that run, too. */
+export async function endJobsOfRevokedKey(
+  deps: Deps,
+  keyId: string,
+  { cancelActive }: { cancelActive: boolean },
+): Promise<void> {
+  const { database, clock, jobs, stopRun } = deps;
+  await forEachBatch(database, keyId, 'queued', (ids) =>
+    database.write((tx) => jobs.cancelWaiting(tx, ids, keyRevokedError)),
+  );
+  if (!cancelActive) return;
+  await forEachBatch(database, keyId, 'active', async (ids) => {
+    await database.write(async (tx) => {
+      for (const id of ids) await requestCancellation(tx, id, clock.now());
+    });
+    ids.forEach(stopRun);
+  });
+}
+
+async function forEachBatch(
+  { read }: Database,
+  keyId: string,
+  status: 'queued' | 'active',
+  end: (ids: readonly string[]) => Promise<void>,
+): Promise<void> {
+  for (let after = ''; ; ) {
+    const rows = await findUnendedOfKey(read, keyId, status, after, togetherMax);
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    await end(rows.map(({ id }) => id));
+    after = last.id;
+  }
+}
