@@ -11,7 +11,7 @@ import type { JobError } from './states.ts';
 /** Jobs ended in one transaction. */
 const togetherMax = 200;
 
-export const keyRevokedError: JobError = {
+const keyRevokedError: JobError = {
   code: 'cancelled',
   message: 'The API key that the job was accepted with was revoked before the job had begun',
 };
