@@ -64,6 +64,8 @@ export type ThinkingReport =
 /** What all turns of a generation have in common. */
 export interface Generation {
   readonly id: string;
+  /** The step that the asking part of the run is, null for the run itself. */
+  readonly parent: number | null;
   readonly organizationId: string;
   readonly model: string;
   readonly system: string;
@@ -111,10 +113,12 @@ export function createCalls(parts: {
   onRetryAfter(ms: number): void;
   /** Lets another run go on while this one waits for a model, until the function is called. */
   lend(): () => void;
+  /** Rejects with a ThinkingError when the run's API key is no longer valid; asked before each call. */
+  requireKey(): Promise<void>;
   bounds: RunBounds;
   estimates: Estimates;
 }) {
-  const { models, journal, say, onRetryAfter, lend, bounds, estimates } = parts;
+  const { models, journal, say, onRetryAfter, lend, requireKey, bounds, estimates } = parts;
 
   return {
     /**
@@ -161,6 +165,7 @@ export function createCalls(parts: {
     const prompt = estimates.tokens(model, asked.size);
     const permit = await bounds.admit({ prompt, output }, signal);
     try {
+      await requireKey();
       const call = await begin(asked, { prompt, output: permit.output }, ready);
       return await callOnce(asked, call, permit.output);
     } finally {
@@ -174,11 +179,11 @@ export function createCalls(parts: {
     need: CallNeed,
     ready: Promise<unknown>,
   ): Promise<BegunCall> {
-    const { id, model, signal } = generation;
+    const { id, parent, model, signal } = generation;
     const log = (message: string) => say({ type: 'log', data: { message } });
     for (let looks = 1; ; looks++) {
       if (signal.aborted) throw stopped();
-      const beginning = journal.beginCall({ generation: id, turn, model, ...need });
+      const beginning = journal.beginCall({ generation: id, parent, turn, model, ...need });
       const [isReady] = await Promise.allSettled([ready, beginning]);
       const begun = await beginning;
       if (isReady.status === 'rejected') {

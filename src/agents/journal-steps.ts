@@ -16,6 +16,8 @@ export interface WantedStep {
   readonly kind: Exclude<StepKind, 'model' | 'tool'>;
   /** What people read: the `category/version/name` of a skill. */
   readonly name: string;
+  /** The step within which it is taken, null for the run itself. */
+  readonly parent: number | null;
 }
 
 /** What a step came to. */
@@ -48,7 +50,7 @@ export function createStepJournal(parts: {
   const { job, clock, write, numbers } = parts;
 
   return {
-    async beginStep({ key, kind, name }) {
+    async beginStep({ key, kind, name, parent }) {
       const counter = await numbers();
       let next: number | undefined;
       return write(async (tx) => {
@@ -56,7 +58,7 @@ export function createStepJournal(parts: {
         const known = await findStepByKey(tx, job.id, key);
         if (known === undefined) {
           next ??= counter.next++;
-          const step = activeStep(job, next, { generation: key, turn: 1, name, now });
+          const step = activeStep(job, next, { generation: key, parent, turn: 1, name, now });
           await insertSteps(tx, [{ ...step, kind, call_id: null, reserved: 0 }]);
           return { n: next, recorded: undefined };
         }

@@ -105,6 +105,8 @@ export interface Journal extends StepJournal {
   recorded(generation: string, model: string): Promise<RecordedGeneration>;
   beginCall(wanted: {
     generation: string;
+    /** The step that the asking part of the run is, null for the run itself. */
+    parent: number | null;
     turn: number;
     model: string;
     /** Estimated tokens. */
@@ -202,7 +204,7 @@ export function createJournals(parts: {
         return readRecord(rows, await conversations.dataOf(job.conversation_id, ids), model);
       },
 
-      async beginCall({ generation, turn, model, prompt, output }) {
+      async beginCall({ generation, parent, turn, model, prompt, output }) {
         const counter = await numbers();
         const owning = { organizationId: job.organization_id, owners: await usageOwners() };
         const now = clock.now();
@@ -221,7 +223,7 @@ export function createJournals(parts: {
           const { reserved } = reservation;
           await insertSteps(tx, [
             {
-              ...activeStep(job, n, { generation, turn, name: model, now }),
+              ...activeStep(job, n, { generation, parent, turn, name: model, now }),
               kind: 'model',
               call_id: null,
               reserved,
@@ -271,7 +273,7 @@ export function createJournals(parts: {
             await insertSteps(
               tx,
               planned.map(({ n, call: { id: call_id }, name }) => ({
-                ...activeStep(job, n, { generation, turn, name, now }),
+                ...activeStep(job, n, { generation, parent: call.n, turn, name, now }),
                 kind: 'tool',
                 call_id,
                 reserved: 0,

@@ -81,9 +81,14 @@ export function createRunSteps(parts: {
       const around = within === null ? undefined : open.get(within);
       const scope = around?.scope ?? base;
       const key = keyOf(scope.path, 'skill', name, nth, digest);
-      const { n, recorded } = await journal.beginStep({ key, kind: 'skill', name });
+      const { n, recorded } = await journal.beginStep({
+        key,
+        kind: 'skill',
+        name,
+        parent: scope.step,
+      });
       if (recorded === undefined) {
-        open.set(n, openStep(key, scope, around));
+        open.set(n, openStep(n, key, scope, around));
         return { step: n };
       }
       if (recorded.memory.length > 0) {
@@ -110,13 +115,14 @@ export function createRunSteps(parts: {
   };
 }
 
-function openStep(key: string, scope: Scope, around: OpenStep | undefined): OpenStep {
+function openStep(n: number, key: string, scope: Scope, around: OpenStep | undefined): OpenStep {
   const changes: MemoryChange[] = [];
   return {
     scope: {
       path: `${scope.path}/${key}`,
       // It belongs to the run's own code, so it may do what that may.
       depth: scope.depth,
+      step: n,
       note(change) {
         changes.push(change);
         scope.note(change);

@@ -26,13 +26,15 @@ export interface StepError {
 export function activeStep(
   job: ThinkingJob,
   n: number,
-  { generation, turn, name, now }: { generation: string; turn: number; name: string; now: number },
+  begun: { generation: string; parent: number | null; turn: number; name: string; now: number },
 ) {
+  const { generation, parent, turn, name, now } = begun;
   return {
     job_id: job.id,
     n,
     epoch: job.epoch,
     generation,
+    parent,
     turn,
     name,
     status: 'active' as const,

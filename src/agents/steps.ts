@@ -23,6 +23,8 @@ function shown(row: StepRow) {
   const { started_at, finished_at } = row;
   return {
     step: n,
+    parent_step_id: row.parent,
+    generation_id: kind === 'skill' ? null : row.generation,
     kind,
     name,
     turn,

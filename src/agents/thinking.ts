@@ -4,7 +4,7 @@
  * grants nothing beyond the agent's tools and the caller's scopes, whatever a model says.
  */
 import type { Conversations } from '../conversations/conversations.ts';
-import { notFound, PlatformError } from '../kernel/errors.ts';
+import { isUnavailable, notFound, PlatformError } from '../kernel/errors.ts';
 import type { DialogueMessage, Models, Usage } from '../models/model.ts';
 import type { Generated } from '../skills/definition.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
@@ -68,7 +68,10 @@ export function createThinking(parts: {
   skills: Pick<SkillRegistry, 'list'>;
   conversations: Pick<Conversations, 'dialogue'>;
   models: Models;
-  /** What a key may use; undefined when it is no longer valid. */
+  /**
+   * What a key may use; undefined when it is revoked or has expired. Asked before each call of a model
+   * and each tool, so it answers mostly from memory.
+   */
   scopesOf(apiKeyId: string): Promise<readonly string[] | undefined>;
   /** A file of a skill written as prose; undefined when there is no such skill. */
   readFile(
@@ -138,12 +141,22 @@ export function createThinking(parts: {
       journal,
       say,
       lend: surroundings.lend,
+      requireKey,
       bounds,
       estimates,
       onRetryAfter(ms) {
         state.retryAfterMs = ms;
       },
     });
+
+    /** A database that is away says nothing about the key: what is done next has to wait for it. */
+    async function requireKey(): Promise<void> {
+      try {
+        await requireScopes(job);
+      } catch (error) {
+        if (!isUnavailable(error)) throw error;
+      }
+    }
 
     async function think(asked: Asked, scope: Scope, signal: AbortSignal): Promise<Generated> {
       state.hasThought = true;
@@ -174,6 +187,7 @@ export function createThinking(parts: {
       const system = systemOf(agent, request);
       const generation: Generation = {
         id,
+        parent: scope.step,
         organizationId: job.organization_id,
         model,
         system,
@@ -192,6 +206,7 @@ export function createThinking(parts: {
       };
       const tools = createToolRuns({
         journal,
+        requireKey,
         surroundings: {
           ...surroundings,
           readFile: (path, offset) => readFile(request.files ?? '', path, offset),

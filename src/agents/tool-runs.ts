@@ -10,7 +10,7 @@ import { cutText } from './dialogue.ts';
 import type { Journal, SaidMessage } from './journal.ts';
 import type { PlannedTool } from './recorded.ts';
 import { childScope, type Scope } from './scope.ts';
-import { stopped } from './thinking-error.ts';
+import { stopped, ThinkingError } from './thinking-error.ts';
 import type { ToolBox, ToolUse } from './tools.ts';
 
 /** Characters of a result that a model is shown. */
@@ -51,6 +51,8 @@ interface ToolOutcome {
 
 export function createToolRuns(parts: {
   journal: Journal;
+  /** Rejects with a ThinkingError when the run's API key is no longer valid; asked before each tool. */
+  requireKey(): Promise<void>;
   surroundings: ToolSurroundings;
   box: ToolBox;
   scope: Scope;
@@ -60,7 +62,8 @@ export function createToolRuns(parts: {
   signal: AbortSignal;
   say(report: ThinkingReport): void;
 }) {
-  const { journal, surroundings, box, scope, generation, isDialogue, signal, say } = parts;
+  const { journal, requireKey, surroundings, box, scope, generation, isDialogue, signal, say } =
+    parts;
 
   return {
     /**
@@ -73,7 +76,7 @@ export function createToolRuns(parts: {
       say({ type: 'tool_call', data: { ...place, input: shownJson(call.input) } });
       const changes: MemoryChange[] = [];
       // Another generation may have a call of the same id.
-      const own = childScope(scope, `${generation}/${call.id}`, changes);
+      const own = childScope(scope, step, `${generation}/${call.id}`, changes);
       const excess = excessOf(call);
       const use = excess === null ? box.read(call) : { kind: 'refused' as const, message: excess };
       const outcome = await attempt(use, own);
@@ -95,6 +98,12 @@ export function createToolRuns(parts: {
   };
 
   async function attempt(use: ToolUse, own: Scope): Promise<ToolOutcome> {
+    try {
+      await requireKey();
+    } catch (error) {
+      if (!(error instanceof ThinkingError)) throw error;
+      return failed('insufficient_scope', error.message);
+    }
     switch (use.kind) {
       case 'refused':
         return failed('invalid_input', use.message);

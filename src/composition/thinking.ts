@@ -27,7 +27,7 @@ export function composeThinking(parts: {
   log: Logger;
   database: Database;
   clock: Clock;
-  metrics: Pick<Metrics, 'modelCalled'>;
+  metrics: Pick<Metrics, 'modelCalled' | 'tokensUsed'>;
   agents: Agents;
   apiKeys: ApiKeys;
   conversations: Conversations;
@@ -36,7 +36,17 @@ export function composeThinking(parts: {
   definitions: readonly LoadedSkill[];
   recorder: Pick<Recorder, 'used'>;
 }): { journals: Journals; thinking: Thinking } {
-  const { config, database, clock, apiKeys, conversations, credentials, skills, recorder } = parts;
+  const {
+    config,
+    database,
+    clock,
+    metrics,
+    apiKeys,
+    conversations,
+    credentials,
+    skills,
+    recorder,
+  } = parts;
   const journals = createJournals({
     database,
     conversations,
@@ -44,7 +54,10 @@ export function composeThinking(parts: {
     clock,
     isHeld,
     scheduledJobOf: scheduledRuns.scheduledJobOf,
-    observe: (job, used) => recorder.used(job, used),
+    observe(job, used) {
+      recorder.used(job, used);
+      metrics.tokensUsed(used);
+    },
   });
   const models = createModels({
     clock,
@@ -73,8 +86,8 @@ export function composeThinking(parts: {
     agents: parts.agents,
     skills,
     conversations,
-    models: observed(models, clock, (call) => parts.metrics.modelCalled(call)),
-    scopesOf: async (apiKeyId) => (await apiKeys.callerById(apiKeyId))?.scopes,
+    models: observed(models, clock, (call) => metrics.modelCalled(call)),
+    scopesOf: async (apiKeyId) => (await apiKeys.believedCaller(apiKeyId))?.scopes,
     async readFile(skill, path, offset) {
       const folder = folders.get(skill);
       if (folder === undefined) return { error: `There is no folder of ${skill}.` };

@@ -216,6 +216,11 @@ export interface JobStepsTable {
   epoch: number;
   /** Which `generate` of the run it belongs to, or the key of a step of the run's own code: the same in every attempt. */
   generation: string;
+  /**
+   * The step that asked for it: of a tool the model's, of what a tool or a called skill does that step;
+   * null for what the run's own code does, and for steps from before this was recorded.
+   */
+  parent: number | null;
   /** Counts from 1 inside the generation; a tool has the turn of the call that asked for it. */
   turn: number;
   kind: StepKind;

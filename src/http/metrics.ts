@@ -222,16 +222,16 @@ export function createMetrics(self: { version: string; roles: string }) {
       leaseExpiries.inc(attempts);
     },
 
-    /** A call of a model has ended; tokens that were not reported are null. */
-    modelCalled(call: {
-      outcome: (typeof callOutcomes)[number];
-      tookMs: number;
-      tokens: { prompt: number | null; completion: number | null };
-    }): void {
+    /** A call of a model has ended. */
+    modelCalled(call: { outcome: (typeof callOutcomes)[number]; tookMs: number }): void {
       modelCalls.inc({ outcome: call.outcome });
       modelDuration.observe(call.tookMs / 1000);
-      modelTokens.inc({ type: 'prompt' }, call.tokens.prompt ?? 0);
-      modelTokens.inc({ type: 'completion' }, call.tokens.completion ?? 0);
+    },
+
+    /** The tokens of a call are recorded; those that were not reported are null. */
+    tokensUsed(tokens: { prompt: number | null; completion: number | null }): void {
+      modelTokens.inc({ type: 'prompt' }, tokens.prompt ?? 0);
+      modelTokens.inc({ type: 'completion' }, tokens.completion ?? 0);
     },
 
     /** The text of all families. */

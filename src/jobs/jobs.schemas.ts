@@ -128,6 +128,8 @@ export const FullJob = Type.Object(
 
 const stepExample = {
   step: 2,
+  parent_step_id: 1,
+  generation_id: 'Zk3v0cXlq8m1T5yWb2dR7A',
   kind: 'tool',
   name: 'text/v1.0/word-count',
   turn: 1,
@@ -145,6 +147,18 @@ const stepExample = {
 export const JobStep = Type.Object(
   {
     step: Type.Integer({ description: 'Counts from 1 inside the job.' }),
+    parent_step_id: Nullable(
+      Type.Integer({
+        description:
+          'The step that asked for it: of a tool the call of the model, of what a tool or a called ' +
+          "skill does that step. Null for what the job's own skill does.",
+      }),
+    ),
+    generation_id: Nullable(
+      Type.String({
+        description: 'The same for all turns of one request of a model, and their tools.',
+      }),
+    ),
     kind: Words(['model', 'tool', 'skill']),
     name: Type.String({ description: 'The model, the skill, or the tool of the agent itself.' }),
     turn: Type.Integer({ description: 'A tool has the turn of the call that asked for it.' }),

@@ -1,11 +1,10 @@
 /** Models whose calls somebody counts. */
 import type { Clock } from '../kernel/clock.ts';
-import { ModelError, type ModelFault, type Models, type Usage } from './model.ts';
+import { ModelError, type ModelFault, type Models } from './model.ts';
 
 /** A call that has ended. */
 export interface ObservedCall {
   readonly outcome: 'answered' | ModelFault;
-  readonly tokens: Usage;
   readonly tookMs: number;
 }
 
@@ -18,14 +17,14 @@ export function observed(
   return {
     async call(call) {
       const began = clock.monotonic();
-      const end = (outcome: ObservedCall['outcome'], tokens: Usage) =>
-        observe({ outcome, tokens, tookMs: clock.monotonic() - began });
+      const end = (outcome: ObservedCall['outcome']) =>
+        observe({ outcome, tookMs: clock.monotonic() - began });
       try {
         const answer = await models.call(call);
-        end('answered', answer.usage);
+        end('answered');
         return answer;
       } catch (error) {
-        if (error instanceof ModelError) end(error.fault, error.usage);
+        if (error instanceof ModelError) end(error.fault);
         throw error;
       }
     },

@@ -208,7 +208,14 @@ describe.each(await engines())('on $name', (engine) => {
       const job = world.begun.find((one) => one.id === id);
       if (job === undefined) throw new Error('It was not claimed.');
       const journal = journals.open(job);
-      const wanted = { generation: 'g', turn: 1, model: 'm/m', prompt: 1, output: 1 };
+      const wanted = {
+        generation: 'g',
+        parent: null,
+        turn: 1,
+        model: 'm/m',
+        prompt: 1,
+        output: 1,
+      };
       const begun = await journal.beginCall(wanted);
       if (begun.kind !== 'begun') throw new Error('It has not begun.');
       await journal.endCall(begun.call, {

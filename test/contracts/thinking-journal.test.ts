@@ -25,7 +25,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 const model = 'openai/test';
 const usage: Usage = { prompt: 10, completion: 5 };
-const wanted = { generation: 'g', turn: 1, model, prompt: 100, output: 50 };
+const wanted = { generation: 'g', parent: null, turn: 1, model, prompt: 100, output: 50 };
 
 type AssistantMessage = Extract<DialogueMessage, { role: 'assistant' }>;
 const saying = (text: string, ...ids: string[]): AssistantMessage => ({
@@ -616,10 +616,13 @@ describe.each(await engines())('on $name', (engine) => {
     test('records nothing', async () => {
       const world = await thinkingWorld(engine);
       const job = await world.claimed();
-      const late = world.journalOf(job);
+      const observed: unknown[] = [];
+      const late = world.journalOf(job, { observe: (_, usage) => observed.push(usage) });
       const [tool] = await late.endCall(await begun(late), said(saying('', 'a')));
       const call = await begun(late, { turn: 2 });
       await world.lose(job);
+      // Tokens are counted once they are recorded.
+      expect(observed).toHaveLength(1);
       const before = [await stepsOf(world), await world.messages(job), await usageRows(world)];
 
       for (const act of [
@@ -634,6 +637,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect([await stepsOf(world), await world.messages(job), await usageRows(world)]).toEqual(
         before,
       );
+      expect(observed).toHaveLength(1);
       await expectLedger(world);
     });
 

@@ -496,7 +496,7 @@ const workerLost: Ending = {
 /** A call of a model that has begun on record, and nowhere else. */
 async function beginCall({ journals }: ThinkingWorld, job: ClaimedJob) {
   const journal = journals.open(job);
-  const place = { generation: 'the only one', turn: 1 };
+  const place = { generation: 'the only one', parent: null, turn: 1 };
   const begun = await journal.beginCall({ ...place, model: 'a/model', prompt: 10, output: 10 });
   if (begun.kind !== 'begun') throw new Error(`It was not begun: ${begun.kind}.`);
   return {

@@ -33,12 +33,41 @@ describe('a tool that thinks itself', () => {
       token_stats: { prompt_tokens: 30, completion_tokens: 3, total_tokens: 33 },
     });
     expect(await tokens(job.conversation_id)).toMatchObject({ total_tokens: 33 });
-    expect(await steps(job.job_id)).toMatchObject([
-      { step: 1, kind: 'model', turn: 1 },
-      { step: 2, kind: 'tool', name: 'text/v1.0/summarize', status: 'completed' },
-      { step: 3, kind: 'model', turn: 1 },
-      { step: 4, kind: 'model', turn: 2 },
+    const recorded = await steps(job.job_id);
+    expect(recorded).toMatchObject([
+      { step: 1, parent_step_id: null, kind: 'model', turn: 1 },
+      { step: 2, parent_step_id: 1, kind: 'tool', name: 'text/v1.0/summarize' },
+      { step: 3, parent_step_id: 2, kind: 'model', turn: 1 },
+      { step: 4, parent_step_id: null, kind: 'model', turn: 2 },
     ]);
+    const [outer, tool, inner, last] = recorded.map(({ generation_id }) => generation_id);
+    expect([tool, last]).toEqual([outer, outer]);
+    expect(inner).not.toBe(outer);
+  });
+
+  test('and turns of requests at once are told apart by their generation and parent', async () => {
+    const { asking, steps } = await newThinker(world.platform, { skills: ['text/*'] });
+    const call = { name: toolNamed('text/v1.0/word-count'), input: { text: 'one two' } };
+    world.provider.script(({ toolResults }) =>
+      toolResults.length > 0 ? { text: 'Two.' } : { toolCalls: [call] },
+    );
+
+    const job = await asking([
+      [
+        { prompt: 'First', tools: true },
+        { prompt: 'Second', tools: true },
+      ],
+    ]);
+
+    const recorded = await steps(job.job_id);
+    const generations = new Set(recorded.map(({ generation_id }) => generation_id));
+    expect(generations.size).toBe(2);
+    for (const id of generations) {
+      const [first, tool, last] = recorded.filter(({ generation_id }) => generation_id === id);
+      expect(first).toMatchObject({ kind: 'model', turn: 1, parent_step_id: null });
+      expect(tool).toMatchObject({ kind: 'tool', turn: 1, parent_step_id: first?.step });
+      expect(last).toMatchObject({ kind: 'model', turn: 2, parent_step_id: null });
+    }
   });
 
   test('is offered no tools below the third level, so that it comes to an end', async () => {

@@ -32,6 +32,7 @@ describe('GET /api/jobs/:jobId/steps', () => {
     expect(body).toMatchObject({ total: 5, limit: 50, offset: 0 });
     expect(body.data[0]).toEqual({
       ...{ step: 1, kind: 'model', name: 'openai/test', turn: 1, status: 'completed' },
+      ...{ parent_step_id: null, generation_id: expect.stringMatching(/^[\w-]{22}$/) },
       ...{ error: null, message_id: anId, started_at: aTimestamp, finished_at: aTimestamp },
       prompt_tokens: expect.any(Number),
       completion_tokens: expect.any(Number),
@@ -39,6 +40,7 @@ describe('GET /api/jobs/:jobId/steps', () => {
     });
     expect(body.data[1]).toEqual({
       ...{ step: 2, kind: 'tool', name: 'text/v1.0/word-count', turn: 1, status: 'completed' },
+      ...{ parent_step_id: 1, generation_id: body.data[0].generation_id },
       ...{ error: null, message_id: anId, started_at: aTimestamp, finished_at: aTimestamp },
       ...{ prompt_tokens: null, completion_tokens: null, duration_ms: expect.any(Number) },
     });

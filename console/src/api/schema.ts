@@ -1809,6 +1809,8 @@ export interface components {
         JobStep: {
             /** @description Counts from 1 inside the job. */
             step: number;
+            parent_step_id: number | null;
+            generation_id: string | null;
             /** @enum {string} */
             kind: "model" | "tool" | "skill";
             /** @description The model, the skill, or the tool of the agent itself. */
@@ -8991,6 +8993,8 @@ export interface operations {
                      *       "data": [
                      *         {
                      *           "step": 2,
+                     *           "parent_step_id": 1,
+                     *           "generation_id": "Zk3v0cXlq8m1T5yWb2dR7A",
                      *           "kind": "tool",
                      *           "name": "text/v1.0/word-count",
                      *           "turn": 1,

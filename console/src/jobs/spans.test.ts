@@ -22,7 +22,8 @@ function job(fields: Partial<Job> = {}): Job {
 function step(number: number, from: number, fields: Partial<JobStep> = {}): JobStep {
   return {
     ...{ step: number, kind: 'tool', name: 'text/v1.0/word-count', turn: 1, status: 'completed' },
-    ...{ error: null, message_id: null, prompt_tokens: null, completion_tokens: null },
+    ...{ parent_step_id: null, generation_id: null, message_id: null, error: null },
+    ...{ prompt_tokens: null, completion_tokens: null },
     ...{ started_at: at(from), finished_at: at(from + 5), duration_ms: 5 },
     ...fields,
   };
