@@ -39,7 +39,7 @@ import type { Slices } from './slices.ts';
 interface Surroundings {
   readonly parts: Pick<
     Parts,
-    'adminSecret' | 'config' | 'version' | 'database' | 'consoleFiles' | 'log'
+    'adminSecret' | 'config' | 'version' | 'database' | 'consoleFiles' | 'executors' | 'log'
   >;
   readonly slices: Slices;
   readonly clock: Clock;
@@ -79,7 +79,7 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
   const secretHook = adminHook(parts.adminSecret, sessions, wrongSecrets);
   guarded(target, '/admin', secretHook, unmatched, (scope) => {
     apiKeyRoutes(scope, { apiKeys, clock, endJobsOfKey: slices.endJobsOfKey });
-    skillAdminRoutes(scope, { skills });
+    skillAdminRoutes(scope, { skills, leftOut: parts.executors?.leftOut ?? [] });
     credentialRoutes(scope, { credentials });
     usageAdminRoutes(scope, { usage, budgets });
     processAdminRoutes(scope, { listProcesses: slices.living.list });

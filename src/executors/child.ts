@@ -101,6 +101,7 @@ async function loadFirst(): Promise<void> {
   const snapshot = recordSnapshot(SNAPSHOT_FD, settings.skillsDirs);
   const modules = await loadSkillModules(settings.skillsDirs, {
     onFile: tellFile,
+    onLeftOut: ({ file, message }) => say(['left-out', file, message]),
     checkSchemas: true,
     read: snapshot.read,
   });

@@ -4,9 +4,9 @@
  * child that serves a run on its own has never run anything before. Knows nothing of runs.
  */
 import { SkillLoadError } from '../skills/sources/load-error.ts';
-import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { type Executor, startExecutor } from './executor.ts';
 import { type Generation, openGeneration } from './generation.ts';
+import type { FoundSkills } from './loading.ts';
 import { type OrphanGuard, startOrphanGuard } from './orphan-guard.ts';
 import type { PoolSettings } from './pool-options.ts';
 import { isFault } from './verdict.ts';
@@ -33,7 +33,7 @@ interface Member {
 
 export interface Crew {
   /** Starts the first child; rejects when it does not become ready. */
-  start(): Promise<readonly LoadedSkill[]>;
+  start(): Promise<FoundSkills>;
   /** From now on as many children as the pool may have, not awaited. */
   grow(): void;
   /** One child is enough; the freshest stays. To be called while nothing runs. */
@@ -61,7 +61,7 @@ export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
   const isDebugged = inspectPort !== null;
   const sparesMin = isDebugged ? 0 : 1;
   const members = new Set<Member>();
-  const first = Promise.withResolvers<readonly LoadedSkill[]>();
+  const first = Promise.withResolvers<FoundSkills>();
   const emptied = Promise.withResolvers<void>();
   let guard: OrphanGuard | undefined;
   let generation: Generation | undefined;
@@ -95,11 +95,11 @@ export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
       generation,
       { isFirst, inspectPort: port },
       {
-        onReady(skills) {
+        onReady(found) {
           failedStarts = 0;
           pauses = 0;
           if (isFirst) {
-            first.resolve(skills);
+            first.resolve(found);
             if (!isDebugged) fork('shared', false);
           } else if (!isDebugged) retireFirst();
           keepUp();

@@ -3,7 +3,6 @@
  * settled exactly once, at the latest when the child is gone, and that nothing the child says can
  * do more than end the child. Knows no other executor, and does not choose its runs.
  */
-import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { CAN_READ_MEMORY, explainExit, killGroup, spawnChild } from './child-process.ts';
 import { tapConsole } from './console-tap.ts';
 import { type Flight, type Order, witnessOf } from './flight.ts';
@@ -13,7 +12,7 @@ import { createGossip, createHearing } from './hearing.ts';
 import { createHeartbeat } from './heartbeat.ts';
 import { FRAME_BYTES_MAX } from './limits.ts';
 import { createLineReader, createOutbox } from './lines.ts';
-import { createLoading } from './loading.ts';
+import { createLoading, type FoundSkills } from './loading.ts';
 import { judgeMemory, memoryLimitMb } from './memory-limit.ts';
 import { readMark } from './now-running.ts';
 import type { PoolSettings } from './pool-options.ts';
@@ -27,7 +26,7 @@ const DOUBT_MS = 500;
 
 export interface ExecutorEvents {
   /** It can take runs; `skills` are those that the first child found, none of the others. */
-  onReady(skills: LoadedSkill[]): void;
+  onReady(found: FoundSkills): void;
   /** It was ready, and takes no more runs. */
   onLeaving(): void;
   /** Its process is gone and all its runs are settled. `startFailure`: it never was ready. */
@@ -157,6 +156,7 @@ export function startExecutor(
         break;
       case 'loading':
       case 'skill':
+      case 'left-out':
       case 'ready':
       case 'refused':
       case 'unloaded':
@@ -186,7 +186,7 @@ export function startExecutor(
       if (inspectPort !== null) {
         log.info({ executor: pid, port: inspectPort }, 'an executor can be debugged');
       }
-      events.onReady(loading.skills);
+      events.onReady(loading);
     }
   }
 

@@ -7,7 +7,7 @@ import { dirname } from 'node:path';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { cleanText } from '../kernel/text.ts';
-import { SkillLoadError } from '../skills/sources/load-error.ts';
+import { type LeftOutSkill, SkillLoadError } from '../skills/sources/load-error.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { skillFault } from '../skills/sources/skill-shape.ts';
 import { ERROR_CHARS_MAX } from './limits.ts';
@@ -15,15 +15,21 @@ import type { ChildMessage } from './protocol.ts';
 
 export type StartMessage = Extract<
   ChildMessage,
-  ['loading' | 'skill' | 'ready' | 'refused' | 'unloaded', ...unknown[]]
+  ['loading' | 'skill' | 'ready' | 'refused' | 'unloaded' | 'left-out', ...unknown[]]
 >;
 
 /** Milliseconds after which a file counts as slow. */
 const SLOW_MS = 2_000;
+/** More than a directory of skills has; a child that says more talks nonsense. */
+const LEFT_OUT_MAX = 10_000;
 
-export interface Loading {
-  /** What was found so far; of the first child only. */
-  readonly skills: LoadedSkill[];
+/** What was found so far; of the first child only. */
+export interface FoundSkills {
+  readonly skills: readonly LoadedSkill[];
+  readonly leftOut: readonly LeftOutSkill[];
+}
+
+export interface Loading extends FoundSkills {
   readonly isReady: boolean;
   take(message: StartMessage): 'goes on' | 'ready' | 'refused' | 'garbled';
   /** Why it is not ready; `how` its process ended, and what it printed last. */
@@ -44,6 +50,7 @@ export function createLoading(parts: {
 }): Loading {
   const { isFirst, loadMs, pid, clock, log, onLate } = parts;
   const skills: LoadedSkill[] = [];
+  const leftOut: LeftOutSkill[] = [];
   let file: string | undefined;
   let since = clock.monotonic();
   let refusal: Error | undefined;
@@ -86,6 +93,7 @@ export function createLoading(parts: {
 
   return {
     skills,
+    leftOut,
     get isReady() {
       return isReady;
     },
@@ -98,6 +106,14 @@ export function createLoading(parts: {
           if (!isFirst || !isSkill(message[1])) return 'garbled';
           skills.push(message[1]);
           return 'goes on';
+        case 'left-out': {
+          if (!isFirst || leftOut.length >= LEFT_OUT_MAX) return 'garbled';
+          const [, path, sentence] = message;
+          const reason = sentenceAfter(path, cleanText(sentence.slice(0, ERROR_CHARS_MAX)));
+          leftOut.push({ file: path, reason });
+          log.warn({ file: path, reason }, 'a SKILL.md breaks a rule: this skill is left out');
+          return 'goes on';
+        }
         case 'ready':
           isReady = true;
           begin(undefined);
@@ -131,9 +147,13 @@ export function createLoading(parts: {
 
 /** The child has put the file before the sentence already. */
 function readRefusal(file: string, sentence: string): Error {
+  if (file === '' || !sentence.startsWith(`${file}: `)) return new Error(sentence);
+  return new SkillLoadError(file, sentenceAfter(file, sentence));
+}
+
+function sentenceAfter(file: string, sentence: string): string {
   const prefix = `${file}: `;
-  if (file === '' || !sentence.startsWith(prefix)) return new Error(sentence);
-  return new SkillLoadError(file, sentence.slice(prefix.length));
+  return sentence.startsWith(prefix) ? sentence.slice(prefix.length) : sentence;
 }
 
 /** The child checked them, but what a child says is not trusted. */

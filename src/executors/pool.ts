@@ -4,6 +4,7 @@
  * nothing runs it has no timer but the one that shrinks it. Never runs skill code in this process.
  */
 import type { Clock } from '../kernel/clock.ts';
+import type { LeftOutSkill } from '../skills/sources/load-error.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { createCrew } from './crew.ts';
 import type { Executor } from './executor.ts';
@@ -28,6 +29,8 @@ export interface PoolStats {
 export interface ExecutorPool {
   /** What the first child found, in the order of the files. */
   readonly definitions: readonly LoadedSkill[];
+  /** What it left out, because a SKILL.md breaks a rule. */
+  readonly leftOut: readonly LeftOutSkill[];
   /** Never throws. A run waits only while no child is ready; its deadline begins after that. */
   run(request: RunRequest, handlers: RunHandlers): RunHandle;
   stats(): PoolStats;
@@ -64,7 +67,7 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
   const rest = createRest(clock, idleMs, () => {
     if (inFlight === 0 && settings.inspectPort === null) crew.shrink();
   });
-  const definitions = await crew.start();
+  const { skills: definitions, leftOut } = await crew.start();
 
   function onEnd(): void {
     inFlight -= 1;
@@ -129,6 +132,7 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
 
   return {
     definitions,
+    leftOut,
 
     run(request, handlers) {
       const { promise, resolve } = Promise.withResolvers<RunOutcome>();

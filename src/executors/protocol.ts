@@ -42,6 +42,7 @@ export type ParentMessage =
 export type ChildMessage =
   | ['loading', file: string]
   | ['skill', skill: LoadedSkill]
+  | ['left-out', file: string, sentence: string]
   | ['ready']
   | ['refused', file: string, sentence: string]
   | ['unloaded', file: string, sentence: string]
@@ -70,6 +71,7 @@ type Shape = (message: readonly unknown[]) => boolean;
 const shapes: ReadonlyMap<unknown, Shape> = new Map<ChildMessage[0], Shape>([
   ['loading', (m) => m.length === 2 && isString(m[1])],
   ['skill', (m) => m.length === 2 && isObject(m[1])],
+  ['left-out', (m) => m.length === 3 && isString(m[1]) && isString(m[2])],
   ['ready', (m) => m.length === 1],
   ['refused', (m) => m.length === 3 && isString(m[1]) && isString(m[2])],
   ['unloaded', (m) => m.length === 3 && isString(m[1]) && isString(m[2])],

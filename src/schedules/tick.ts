@@ -13,7 +13,7 @@ import { appendEvents } from '../events/outbox.ts';
 import type { Accept } from '../jobs/accept.ts';
 import { type Caller, hasScopes } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { isUnavailable } from '../kernel/errors.ts';
+import { isUnavailable, PlatformError } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import { createSetBackWatch } from '../kernel/set-back.ts';
 import { type Skill, type SkillRegistry, skillKey } from '../skills/registry.ts';
@@ -127,7 +127,8 @@ export function createTick(parts: {
         readiness: judge(
           job,
           await callerOf(job.api_key_id),
-          skills.findActive(job.skill_category, job.skill_version, job.skill_name),
+          skills.findActive(job.skill_category, job.skill_version, job.skill_name) ??
+            skills.notFound(job.skill_category, job.skill_version, job.skill_name),
           await agents.statusOf(job.organization_id, job.agent_id),
         ),
       })),
@@ -266,7 +267,7 @@ function parsed(expression: string): Cron | null {
 function judge(
   job: ScheduledJob,
   caller: Caller | undefined,
-  skill: Skill | undefined,
+  skill: Skill | PlatformError,
   agent: 'active' | 'paused',
 ): Prepared['readiness'] {
   const name = skillKey(job.skill_category, job.skill_version, job.skill_name);
@@ -278,8 +279,9 @@ function judge(
   if (caller === undefined) {
     return refuse('key_revoked', 'invalid_api_key', 'the key that made it is revoked or expired');
   }
-  if (skill === undefined) {
-    return refuse('skill_inactive', 'skill_not_found', `no active skill matches ${name}`);
+  if (skill instanceof PlatformError) {
+    const message = skill.message.replace('No active', 'no active');
+    return refuse('skill_inactive', 'skill_not_found', message);
   }
   if (!hasScopes(caller.scopes, skill.requiredScopes)) {
     const message = `the key that made it lacks a scope that ${name} requires`;

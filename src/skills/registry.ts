@@ -56,6 +56,8 @@ export interface Skill {
   inputIssues(input: unknown): readonly Issue[] | null;
 }
 
+/** Of other versions, in an error. */
+const versionsNamedMax = 10;
 const defaults = { timeoutMs: 60_000, maxAttempts: 3 };
 
 export interface SkillRegistry {
@@ -78,6 +80,8 @@ export interface SkillRegistry {
   refresh(): Promise<void>;
   /** The active skill of that tuple, or `404 skill_not_found`. */
   active(category: string, version: string, name: string): Skill;
+  /** The error that `active` throws: it names the active versions that there are. */
+  notFound(category: string, version: string, name: string): PlatformError;
   /** As `active`, undefined when there is none. */
   findActive(category: string, version: string, name: string): Skill | undefined;
   /** The version of that tuple, active or not, or `404 skill_not_found` when it was never registered. */
@@ -124,6 +128,20 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
   function findActive(category: string, version: string, name: string): Skill | undefined {
     const skill = skills.get(skillKey(category, version, name));
     return skill?.isActive ? skill : undefined;
+  }
+
+  function notFound(
+    category: string,
+    version: string,
+    name: string,
+    what: 'active' | 'registered' = 'active',
+  ): PlatformError {
+    const versions = [...skills.values()]
+      .filter((skill) => skill.category === category && skill.name === name)
+      .filter((skill) => what === 'registered' || skill.isActive)
+      .map((skill) => skill.version)
+      .sort(compareVersions);
+    return skillNotFound(skillKey(category, version, name), what, versions);
   }
 
   async function record(
@@ -174,15 +192,17 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
 
     active(category, version, name) {
       const skill = findActive(category, version, name);
-      if (skill === undefined) throw skillNotFound(category, version, name);
+      if (skill === undefined) throw notFound(category, version, name);
       return skill;
     },
+
+    notFound: (category, version, name) => notFound(category, version, name),
 
     findActive,
 
     registered(category, version, name) {
       const skill = skills.get(skillKey(category, version, name));
-      if (skill === undefined) throw skillNotFound(category, version, name, 'registered');
+      if (skill === undefined) throw notFound(category, version, name, 'registered');
       return skill;
     },
 
@@ -209,7 +229,7 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
     async setDeprecated(category, version, name, deprecated) {
       const key = skillKey(category, version, name);
       const row = rows.get(key);
-      if (row === undefined) throw skillNotFound(category, version, name, 'registered');
+      if (row === undefined) throw notFound(category, version, name, 'registered');
       if (row.deprecated !== Number(deprecated)) {
         await database.write((tx) =>
           updateSkill(tx, row.id, { deprecated: Number(deprecated), updated_at: clock.now() }),
@@ -236,15 +256,19 @@ function factKey(fact: SkillFacts): string {
   return skillKey(fact.category, fact.version, fact.name);
 }
 
+/** Names the versions that there are: most often it is the version that is wrong. */
 function skillNotFound(
-  category: string,
-  version: string,
-  name: string,
-  what: 'active' | 'registered' = 'active',
+  key: string,
+  what: 'active' | 'registered',
+  versions: readonly string[],
 ): PlatformError {
+  const message = `No ${what} skill matches ${key.slice(0, 300)}`;
+  const newest = versions.slice(-versionsNamedMax);
+  const omitted = versions.length - newest.length;
+  const others = omitted === 0 ? newest : [...newest, `${omitted} older ones`];
   return new PlatformError(
     'skill_not_found',
-    `No ${what} skill matches ${skillKey(category, version, name).slice(0, 300)}`,
+    others.length === 0 ? message : `${message}; ${what} versions: ${others.join(', ')}`,
   );
 }
 

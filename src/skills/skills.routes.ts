@@ -5,6 +5,7 @@ import { adminRefusals, apiRefusals } from '../http/refusals.ts';
 import { FreeObject, Id, SkillPath, Timestamp, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { listedSkill, type Skill, type SkillRegistry, shownSkill } from './registry.ts';
+import type { LeftOutSkill } from './sources/load-error.ts';
 
 const tags = ['Skills'];
 const security = [{ apiKey: [] }];
@@ -123,7 +124,51 @@ export function skillRoutes(server: Server, { skills }: { skills: SkillRegistry 
   );
 }
 
-export function skillAdminRoutes(server: Server, { skills }: { skills: SkillRegistry }) {
+const LeftOut = Type.Object(
+  {
+    file: Type.String({ description: 'Path of the SKILL.md on the machine of the platform.' }),
+    reason: Type.String({ description: 'The rule that it breaks.' }),
+  },
+  { title: 'LeftOutSkill' },
+);
+
+interface AdminParts {
+  readonly skills: SkillRegistry;
+  /** What this process left out when it started. */
+  readonly leftOut: readonly LeftOutSkill[];
+}
+
+export function skillAdminRoutes(server: Server, { skills, leftOut }: AdminParts) {
+  server.get(
+    '/admin/left-out-skills',
+    {
+      schema: {
+        tags,
+        security: adminSecurity,
+        operationId: 'listLeftOutSkills',
+        summary: 'List the files that are no skills because they break a rule',
+        description:
+          'Each SKILL.md that the process which answers left out when it started. In a cluster the ' +
+          'logs of the workers have the others.',
+        response: {
+          200: Type.Array(LeftOut, {
+            description: 'Files in the order of their paths; none when all is well.',
+            examples: [
+              [
+                {
+                  file: '/skills/pdf/SKILL.md',
+                  reason: 'name must be the name of its folder, "pdf", got "pdf-tools"',
+                },
+              ],
+            ],
+          }),
+          ...adminRefusals(),
+        },
+      },
+    },
+    async (_request, reply) => reply.header('x-total-count', leftOut.length).send([...leftOut]),
+  );
+
   server.get(
     '/admin/skills',
     {

@@ -127,7 +127,10 @@ export function createReceive(parts: {
       }));
     } catch (error) {
       const code = error instanceof PlatformError ? error.code : undefined;
-      if (code === 'skill_not_found') await tell(trigger, code, `no active skill matches ${name}`);
+      if (code === 'skill_not_found') {
+        const { message } = error as PlatformError;
+        await tell(trigger, code, message.replace('No active', 'no active'));
+      }
       if (code !== 'insufficient_scope') throw error;
       await tell(trigger, code, `the key that made it lacks a scope that ${name} requires`);
       throw triggerNotFound(`The key that made it lacks a scope that ${name} requires`);

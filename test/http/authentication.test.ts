@@ -50,6 +50,7 @@ const adminPaths: [string, string][] = [
   ['GET', '/admin/api-keys'],
   ['POST', '/admin/api-keys'],
   ['DELETE', `/admin/api-keys/${randomId}`],
+  ['GET', '/admin/left-out-skills'],
   ['POST', '/admin/skills/staged/v1.0/play/deprecate'],
   ['POST', '/admin/skills/staged/v1.0/play/activate'],
 ];

@@ -167,6 +167,28 @@ describe('GET /api/skills/:category/:version/:skillName', () => {
     }
   });
 
+  test('one of a version that there is not names those that there are', async () => {
+    const tenant = await newTenant(platform);
+    const versions =
+      'No active skill matches staged/v3.0/versions; active versions: v1.9, v1.10, v2.0';
+
+    const shown = await tenant.get('/api/skills/staged/v3.0/versions');
+    const run = await tenant.run('staged/v3.0/versions', {});
+    const schedule = await tenant.post('/api/scheduled-jobs', {
+      agent_id: 'default',
+      skill_category: 'staged',
+      skill_version: 'v3.0',
+      skill_name: 'versions',
+      cron_expression: '0 9 * * *',
+    });
+    const deprecation = await set('staged/v3.0/versions', 'deprecate');
+
+    for (const { body } of [shown, run, schedule]) expect(body.message).toBe(versions);
+    expect(deprecation.body.message).toBe(
+      'No registered skill matches staged/v3.0/versions; registered versions: v1.9, v1.10, v2.0',
+    );
+  });
+
   test('a longer or shorter path is no route', async () => {
     const tenant = await newTenant(platform);
 

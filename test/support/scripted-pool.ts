@@ -49,6 +49,7 @@ export function scriptedPool(): ScriptedPool {
 
   return {
     definitions: [],
+    leftOut: [],
     runs,
 
     run(request, handlers) {

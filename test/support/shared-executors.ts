@@ -44,6 +44,7 @@ export async function sharedExecutors(options: PoolOptions): Promise<ExecutorPoo
 
   return {
     definitions: pool.definitions,
+    leftOut: pool.leftOut,
     run(request, handlers) {
       if (stopping !== undefined) {
         return { outcome: Promise.resolve({ kind: 'aborted' }), abort() {} };

@@ -113,6 +113,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/left-out-skills": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the files that are no skills because they break a rule
+         * @description Each SKILL.md that the process which answers left out when it started. In a cluster the logs of the workers have the others.
+         */
+        get: operations["listLeftOutSkills"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/skills": {
         parameters: {
             query?: never;
@@ -1150,6 +1170,12 @@ export interface components {
             /** Format: date-time */
             created_at: string;
             expires_at: string | null;
+        };
+        LeftOutSkill: {
+            /** @description Path of the SKILL.md on the machine of the platform. */
+            file: string;
+            /** @description The rule that it breaks. */
+            reason: string;
         };
         ListedSkill: {
             /** Format: uuid */
@@ -2616,6 +2642,77 @@ export interface operations {
             };
             /** @description `not_found`: There is no such thing for these credentials. */
             404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listLeftOutSkills: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Files in the order of their paths; none when all is well. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-Total-Count": components["headers"]["X-Total-Count"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "file": "/skills/pdf/SKILL.md",
+                     *         "reason": "name must be the name of its folder, \"pdf\", got \"pdf-tools\""
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["LeftOutSkill"][];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_admin_secret`: The admin secret is wrong. */
+            401: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;

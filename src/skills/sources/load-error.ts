@@ -1,3 +1,11 @@
+/** A SKILL.md that breaks a rule, and which one: the platform runs without it. */
+export interface LeftOutSkill {
+  /** Absolute path. */
+  readonly file: string;
+  /** The end of a sentence that begins with the file. */
+  readonly reason: string;
+}
+
 /** Why the skills could not be loaded: one sentence that names the file and its fault. */
 export class SkillLoadError extends Error {
   override readonly name = 'SkillLoadError';

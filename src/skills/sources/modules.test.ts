@@ -146,7 +146,10 @@ describe('what stops the load', () => {
   });
 
   test.each([
-    ['', 'has no default export; a skill is the default export'],
+    [
+      '',
+      'has no default export; a skill is the default export, and the name of a file that is none begins with _',
+    ],
     ['export default 5;', 'its default export must be a skill object, got 5'],
     [`export default ${JSON.stringify(valid)};`, 'run must be a function, got undefined'],
     ['throw new Error("no\\nmore");', 'cannot be loaded: no'],

@@ -2,7 +2,8 @@
  * Skills from modules and from folders with a SKILL.md: imports every module of the given
  * directories, one after the other, and takes its default export as a skill; makes a skill of every
  * SKILL.md. Promises that one which does not load, has a faulty field or repeats another's
- * (category, name, version) stops the load with one sentence that names it. Runs the modules'
+ * (category, name, version) stops the load with one sentence that names it; a SKILL.md, which is often
+ * another author's, is left out instead where the caller wants to hear of it. Runs the modules'
  * top-level code, so it belongs in an executor and never in a process that serves HTTP or owns the
  * database.
  */
@@ -54,6 +55,8 @@ export type ReadProse = (file: string) => Buffer | undefined;
 interface LoadOptions {
   /** Called before a file is imported; its top-level code may never come back. */
   onFile?: (file: string) => void;
+  /** Called for a SKILL.md that breaks a rule and is left out; when absent, it stops the load. */
+  onLeftOut?: (fault: SkillLoadError) => void;
   /** Checks the schemas too (about 70 ms once): for the first load, not for its repetitions. */
   checkSchemas?: boolean;
   /** Reads a SKILL.md; the disk does when it is left out. */
@@ -68,14 +71,20 @@ export async function loadSkillModules(
   const loaded = new Map<string, SkillModule>();
   for (const file of findSkillFiles(dirs)) {
     options.onFile?.(file);
-    const module = await loadSkillModule(file, options.read);
-    const { key } = module.skill;
-    const twin = loaded.get(key);
-    if (twin !== undefined) {
-      throw new SkillLoadError(file, `defines ${key}, which ${twin.skill.file} defines already`);
+    try {
+      const module = await loadSkillModule(file, options.read);
+      const { key } = module.skill;
+      const twin = loaded.get(key);
+      if (twin !== undefined) {
+        throw new SkillLoadError(file, `defines ${key}, which ${twin.skill.file} defines already`);
+      }
+      if (options.checkSchemas === true) checkSchemas(module.skill);
+      loaded.set(key, module);
+    } catch (error) {
+      const mayLeaveOut = isSkillMd(file) && error instanceof SkillLoadError;
+      if (!mayLeaveOut || options.onLeftOut === undefined) throw error;
+      options.onLeftOut(error);
     }
-    if (options.checkSchemas === true) checkSchemas(module.skill);
-    loaded.set(key, module);
   }
   return [...loaded.values()];
 }

@@ -47,6 +47,30 @@ async function faultOfSkill(frontMatter: string): Promise<string> {
   return (await faultOf()).replace('/pdf/SKILL.md: ', '');
 }
 
+test('one that breaks a rule is left out where that is wished, and the others load', async () => {
+  writeSkill('name: other\ndescription: Reads.\n');
+  write('good/SKILL.md', '---\nname: good\ndescription: Reads.\n---\n');
+  write('twin/SKILL.md', '---\nname: twin\ndescription: Reads.\n---\n');
+  write('z/twin/SKILL.md', '---\nname: twin\ndescription: Reads.\n---\n');
+  const leftOut: string[] = [];
+
+  const modules = await loadSkillModules([dir], {
+    onLeftOut: ({ message }) => leftOut.push(message.replaceAll(dir, '')),
+  });
+
+  expect(modules.map(({ skill }) => skill.name)).toEqual(['good', 'twin']);
+  expect(leftOut).toEqual([
+    '/pdf/SKILL.md: name must be the name of its folder, "pdf", got "other"',
+    '/z/twin/SKILL.md: defines agent-skills/v1.0/twin, which /twin/SKILL.md defines already',
+  ]);
+});
+
+test('a module that breaks a rule stops the load all the same', async () => {
+  const file = write('broken.ts', 'export const nothing = 1;');
+
+  await expect(loadSkillModules([dir], { onLeftOut: () => {} })).rejects.toMatchObject({ file });
+});
+
 describe('which folders are skills', () => {
   test('a folder with a SKILL.md is one skill, and nothing in it is looked at', async () => {
     writeSkill();

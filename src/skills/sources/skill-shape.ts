@@ -80,7 +80,8 @@ const checks: Record<keyof SkillDefinition, Check> = {
 
 /** Says what is wrong with the value as a skill, or undefined. */
 export function skillFault(value: unknown): string | undefined {
-  if (value === undefined) return 'has no default export; a skill is the default export';
+  if (value === undefined)
+    return 'has no default export; a skill is the default export, and the name of a file that is none begins with _';
   if (!isObject(value)) return `its default export ${mustBe('a skill object', value)}`;
   for (const [field, check] of Object.entries(checks)) {
     const fault = check(value[field]);
