@@ -141,11 +141,11 @@ async function compose(database: Database, dataDir: string): Promise<Platform> {
     encryptionKey: Buffer.alloc(32, 1),
     database,
     queue: {
-      announce() {},
+      sendHints() {},
       consume() {
         throw new Error('Nothing runs here.');
       },
-      isHungry: () => true,
+      isRunningLow: () => true,
       isConnected: () => true,
       async close() {},
     },

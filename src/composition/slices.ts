@@ -50,19 +50,19 @@ import { createOutgoingWebhooks } from '../webhooks/outgoing.ts';
 import type { Parts } from './parts.ts';
 import { composeThinking } from './thinking.ts';
 
-/** Longest wait between retries of one job. */
 /** After a key was revoked: until no process accepts jobs for it any more. */
 const lateJobsMs = 2_000;
+/** Longest wait between retries of one job. */
 const backoffMaxMs = 60 * 60 * 1000;
 
-/** How long what is due is left to its first announcement where processes share a queue. */
-const sharedPatienceMs = 2_000;
-/** For the workers to renew their leases once a database is back that was away. */
+/** How long the sweep leaves a due row to its first hint where processes share a queue. */
+const sharedHintRetryMs = 2_000;
+/** The time that workers have to renew their leases once the database is back. */
 const sharedGraceMs = 3_000;
 /** For the only worker that has loaded a skill to start again. */
 const sharedAbsentMs = 60_000;
-/** What processes may take for the same moment: each has measured the database's clock for itself. */
-const sharedEarlyMs = 100;
+/** How far the clocks of two processes may differ: each measures the database's clock for itself. */
+const sharedClockSkewMs = 100;
 
 /** The verbs of all slices, each with what it needs of the others. */
 export type Slices = Awaited<ReturnType<typeof composeSlices>>;
@@ -71,9 +71,10 @@ export type Slices = Awaited<ReturnType<typeof composeSlices>>;
 export async function composeSlices(parts: Parts, clock: Clock, writer: string) {
   const { config, database, queue, executors, cluster, log } = parts;
   const feed = cluster === null ? createJobFeed() : createSharedJobFeed(cluster.bus);
-  /** Announcements in a cluster are taken by any process, and take their time. */
-  const patience = cluster === null ? {} : { patienceMs: sharedPatienceMs, graceMs: sharedGraceMs };
-  const early = cluster === null ? {} : { earlyMs: sharedEarlyMs };
+  /** In a cluster any process may take a hint, which takes a while. */
+  const clusterSweep =
+    cluster === null ? {} : { hintRetryMs: sharedHintRetryMs, graceMs: sharedGraceMs };
+  const clockSkew = cluster === null ? {} : { clockSkewMs: sharedClockSkewMs };
   const metrics = createMetrics({
     version: parts.version,
     roles: [...config.roles].sort().join(','),
@@ -210,7 +211,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     // Claims and settlements would wait for each other at every count that both of them change.
     writer: config.isEmbedded ? writer : `${writer}-claims`,
     isLoaded: (skill) => loaded.has(skill),
-    ...early,
+    ...clockSkew,
     ...(cluster === null ? {} : { absentMs: sharedAbsentMs }),
     // SQLite has recorded what became of a run before another could begin.
     ...(config.isEmbedded ? {} : { lend: createLending(workers, config.workerConcurrency) }),
@@ -224,7 +225,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     clock,
     log,
     leaseMs: config.jobLeaseMs,
-    ...patience,
+    ...clusterSweep,
     onLost: (attempts) => metrics.leasesExpired(attempts),
   });
   const stopRun = (jobId: string) => {
@@ -307,8 +308,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     allowCidrs: config.webhookAllowCidrs,
     egress: parts.webhookEgress,
     caps: { ofOrganization: config.webhooksMax, ofAgent: config.agentWebhooksMax },
-    ...patience,
-    ...early,
+    ...clusterSweep,
+    ...clockSkew,
     observe({ status, isTaken, tookMs }) {
       metrics.attemptEnded('webhooks', tookMs, isTaken ? null : 'upstream_unavailable');
       if (status === 'delivered') metrics.jobEnded('webhooks', 'completed');

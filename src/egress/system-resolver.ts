@@ -11,8 +11,8 @@ export type Resolve = (hostname: string) => Promise<readonly string[]>;
 
 /** A lookup that takes longer makes its name a slow one. */
 const slowAfterMs = 5_000;
-/** As long as anybody waits for an answer: what has not had its turn by then is given up. */
-const patienceMs = 10_000;
+/** The longest that a lookup waits for its turn; no caller waits longer for an answer. */
+const queuedMaxMs = 10_000;
 /** Slow names remembered. */
 const slowNamesMax = 10_000;
 
@@ -45,7 +45,7 @@ export function sharedResolver(ask: Resolve): Resolve {
   }
 
   function inTurn(name: string): Promise<readonly string[]> {
-    const givenUpAt = performance.now() + patienceMs;
+    const givenUpAt = performance.now() + queuedMaxMs;
     const answer = lastSlow.then(() => {
       if (performance.now() < givenUpAt) return timed(name);
       throw new Error(`${name} was not looked up: other names took too long`);

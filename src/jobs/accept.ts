@@ -138,7 +138,7 @@ export function createAccept(parts: {
     const begun = jobs.filter((job) => !continued.has(job.conversation_id));
     await record(tx, jobs, { claimed, begun }, now, now + (worker?.leaseMs ?? 0), writer);
     tx.afterCommit(() => {
-      announce(jobs, claimed);
+      sendHints(jobs, claimed);
       observe?.(jobs);
     });
     return acceptances;
@@ -158,10 +158,10 @@ export function createAccept(parts: {
     return claimed;
   }
 
-  function announce(jobs: readonly NewJob[], claimed: ReadonlySet<NewJob>): void {
+  function sendHints(jobs: readonly NewJob[], claimed: ReadonlySet<NewJob>): void {
     for (const job of jobs) {
       if (claimed.has(job)) worker?.begin(firstClaim(job));
-      else queue.announce(queueOf(job.trigger_type), [{ id: job.id, generation: 0, delayMs: 0 }]);
+      else queue.sendHints(queueOf(job.trigger_type), [{ id: job.id, generation: 0, delayMs: 0 }]);
     }
   }
 

@@ -73,8 +73,8 @@ export function createPerformer(parts: {
   log: Logger;
   leaseMs: number;
   writer: string;
-  /** What the clocks of processes may differ by: what is due so soon is due. */
-  earlyMs?: number;
+  /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
+  clockSkewMs?: number;
   /** For how long a skill is waited for whose processes have gone: they may be starting again. */
   absentMs?: number;
   /** Lets another job run here while what became of one is being recorded. */
@@ -94,7 +94,7 @@ export function createPerformer(parts: {
     leaseMs,
     writer,
   } = parts;
-  const { earlyMs = 0, absentMs = 0, lend, onClaim } = parts;
+  const { clockSkewMs = 0, absentMs = 0, lend, onClaim } = parts;
   const running = new Map<string, Running>();
   /** Jobs being claimed, and whether they are to be cancelled as soon as they run. */
   const starting = new Map<string, { isCancelled: boolean }>();
@@ -102,7 +102,7 @@ export function createPerformer(parts: {
 
   const claim = createBatch<string, ClaimedJob | null>(database, async (tx, ids) => {
     const now = clock.now();
-    const claimed = await claimJobs(tx, ids, now, now + leaseMs, now + earlyMs);
+    const claimed = await claimJobs(tx, ids, now, now + leaseMs, now + clockSkewMs);
     await changeJobCounts(
       tx,
       writer,

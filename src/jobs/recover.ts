@@ -7,7 +7,7 @@ import type { Database } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { createSetBackWatch } from '../kernel/set-back.ts';
-import { createStandstills } from '../kernel/standstill.ts';
+import { createStallDetector } from '../kernel/stall-detector.ts';
 import { type Queue, roundOf } from '../queue/queue.ts';
 import { bringJobsForward, findDueJobs, findExpiredJobs } from './jobs.store.ts';
 import type { Settle } from './settle.ts';
@@ -47,19 +47,19 @@ export function createRecovery(parts: {
   /** How long leases are. */
   leaseMs: number;
   /**
-   * How long a due job is left to its first announcement. Announcements of what has been due for
-   * longer are new ones every few seconds, since one that was taken may have been lost with its taker.
+   * How long the sweep leaves a due job to its first hint. For a job that has been due for longer, it
+   * sends a new hint every few seconds, because the process that took an earlier one may have died.
    */
-  patienceMs?: number;
-  /** How long leases that ended while the database was away are left to those who may renew them. */
+  hintRetryMs?: number;
+  /** After a stall: how long workers may still renew leases that have expired meanwhile. */
   graceMs?: number;
   /** Told how many attempts were lost with their processes. */
   onLost?: (attempts: number) => void;
 }): Recovery {
   const { database, queue, settle, renewOwn, clock, log, leaseMs } = parts;
-  const { patienceMs = 0, graceMs = 0 } = parts;
+  const { hintRetryMs = 0, graceMs = 0 } = parts;
   const { onLost } = parts;
-  const isGrace = createStandstills(clock, graceMs);
+  const isInGrace = createStallDetector(clock, graceMs);
   const wasSetBack = createSetBackWatch(clock);
   /** Until it has succeeded. */
   let mustBringForward = false;
@@ -105,22 +105,22 @@ export function createRecovery(parts: {
         mustBringForward = false;
       }
       const expired = await findExpiredJobs(database.read, clock.now(), 1);
-      if (!isGrace() && expired.length > 0) {
+      if (!isInGrace() && expired.length > 0) {
         // After a sleep of the machine our own leases look as if nobody held them.
         await renewOwn();
         await endExpired(clock.now());
       }
       for (const name of jobQueues) {
-        // While hints enough are waiting, or none can be, reading more would be work for nothing.
-        if (!queue.isConnected() || !queue.isHungry(name)) continue;
+        // Reading due jobs is useless while enough hints wait, or while none can be sent.
+        if (!queue.isConnected() || !queue.isRunningLow(name)) continue;
         const now = clock.now();
-        const jobs = await findDueJobs(database.read, name, now - patienceMs, dueMax);
+        const jobs = await findDueJobs(database.read, name, now - hintRetryMs, dueMax);
         const round = roundOf(now);
-        queue.announce(
+        queue.sendHints(
           name,
           jobs.map(({ id, epoch }) => ({
             id,
-            generation: patienceMs === 0 ? epoch : `${epoch}-${round}`,
+            generation: hintRetryMs === 0 ? epoch : `${epoch}-${round}`,
             delayMs: 0,
           })),
         );

@@ -146,7 +146,7 @@ export function createSettle(parts: {
     observe(job, verdict, durationOf(one, now));
     if (verdict.status === 'queued') {
       const delayMs = Math.max(0, verdict.runAt - now);
-      queue.announce(queueOf(job.trigger_type), [{ id: job.id, generation: job.epoch, delayMs }]);
+      queue.sendHints(queueOf(job.trigger_type), [{ id: job.id, generation: job.epoch, delayMs }]);
     }
     if (feed.isHeard(job.id)) feed.publish(job.id, endingEvent(job, verdict, now));
   }

@@ -5,8 +5,8 @@
  */
 import type { Clock } from './clock.ts';
 
-/** What a caller waits at most. */
-const patienceMs = 500;
+/** The longest that a caller waits for a new value. */
+const answerWaitMs = 500;
 /** A value older than this is not told any more. */
 const keptMs = 60_000;
 /** A read that takes longer is given up: another one may begin beside it. */
@@ -45,7 +45,7 @@ export function createReading<T>(
 
   return async () => {
     if (underWay === null || clock.monotonic() - underWay.startedAt > givenUpMs) underWay = begin();
-    await atMost(underWay.done, patienceMs);
+    await atMost(underWay.done, answerWaitMs);
     return last !== null && clock.monotonic() - last.readAt <= keptMs ? last.value : null;
   };
 }

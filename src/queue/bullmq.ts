@@ -4,8 +4,8 @@
  * so nothing of BullMQ's own (locks, stalled jobs, retries) decides about work. Everything in here
  * may be lost, and the sweep brings it back.
  *
- * What is announced in one breath travels in few BullMQ jobs, several ids in each: a job of its own
- * for every hint costs four times as much in the processes and in Redis together.
+ * Hints of one turn of the event loop travel in few BullMQ jobs, several ids in each: one job for
+ * each hint costs four times as much in the processes and in Redis together.
  */
 import { Queue as Lane } from 'bullmq';
 import type { Logger } from '../kernel/log.ts';
@@ -18,8 +18,8 @@ import type { Hint, Queue } from './queue.ts';
 
 /** Hints kept in Redis for each queue, due ones and delayed ones each. */
 const hintsMax = 20_000;
-/** Below this many due hints the queue asks for more: enough for a second of the fastest workers. */
-const hungryBelow = 4_000;
+/** With fewer due hints than this the sweep sends more: enough for a second of the fastest workers. */
+const lowWaterMark = 4_000;
 /** Hints of this process that may be on their way to Redis; more are dropped. */
 const underWayMax = 20_000;
 /** Ids in one BullMQ job: few enough that several workers get some of what comes at once. */
@@ -36,7 +36,7 @@ interface Depth {
 interface SharedLane {
   readonly name: QueueName;
   readonly lane: Lane;
-  /** Hints, as many as there may be: what the last look found, and what was announced here since. */
+  /** At most this many hints exist: those found by the last count, and those sent here since. */
   readonly depth: Depth;
   outgoing: Hint[];
   underWay: number;
@@ -63,7 +63,7 @@ export function createBullmqQueue(redis: Redis, log: Logger): Queue {
   lookAll();
   const looking = setInterval(lookAll, lookEveryMs).unref();
 
-  /** Sends what was announced in this turn of the event loop, all of it together. */
+  /** Sends the hints of this turn of the event loop together. */
   async function send(one: SharedLane): Promise<void> {
     const hints = one.outgoing;
     one.outgoing = [];
@@ -79,7 +79,7 @@ export function createBullmqQueue(redis: Redis, log: Logger): Queue {
   }
 
   return {
-    announce(name, hints) {
+    sendHints(name, hints) {
       if (isClosed || !redis.isConnected()) return;
       const one = laneOf(name);
       const wasEmpty = one.outgoing.length === 0;
@@ -107,7 +107,7 @@ export function createBullmqQueue(redis: Redis, log: Logger): Queue {
       };
     },
 
-    isHungry: (name) => laneOf(name).depth.waiting < hungryBelow,
+    isRunningLow: (name) => laneOf(name).depth.waiting < lowWaterMark,
     isConnected: () => !isClosed && redis.isConnected(),
 
     async close() {

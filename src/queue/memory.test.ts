@@ -32,8 +32,8 @@ describe('the queue in memory never grows without end', () => {
   test('hints beyond 20,000 that are due are dropped, for the sweep to find again', async () => {
     const { queue, handled, handleAll } = queueWithNobody();
 
-    queue.announce(name, hints(50_000));
-    queue.announce(name, hints(10, 0, 'more'));
+    queue.sendHints(name, hints(50_000));
+    queue.sendHints(name, hints(10, 0, 'more'));
     await handleAll();
 
     expect(handled).toHaveLength(20_000);
@@ -43,7 +43,7 @@ describe('the queue in memory never grows without end', () => {
   test('hints beyond 20,000 that wait for their time are dropped', async () => {
     const { queue, handled, handleAll } = queueWithNobody();
 
-    queue.announce(name, hints(50_000, 1_000));
+    queue.sendHints(name, hints(50_000, 1_000));
     expect(vi.getTimerCount()).toBe(20_000);
     await vi.advanceTimersByTimeAsync(1_000);
     await handleAll();
@@ -53,20 +53,20 @@ describe('the queue in memory never grows without end', () => {
 
   test('a row that waits for its time keeps its place when it is announced again with all places taken', () => {
     const { queue } = queueWithNobody();
-    queue.announce(name, hints(20_000, 1_000));
+    queue.sendHints(name, hints(20_000, 1_000));
 
-    queue.announce(name, hints(20_000, 2_000));
+    queue.sendHints(name, hints(20_000, 2_000));
 
     expect(vi.getTimerCount()).toBe(20_000);
   });
 
   test('one queue that is full takes nothing from another', async () => {
     const { queue } = queueWithNobody();
-    queue.announce(name, hints(50_000));
+    queue.sendHints(name, hints(50_000));
     const others: string[] = [];
 
     queue.consume('webhooks', 1, async (id) => void others.push(id));
-    queue.announce('webhooks', hints(1));
+    queue.sendHints('webhooks', hints(1));
     await new Promise(setImmediate);
 
     expect(others).toEqual(['row-0']);
@@ -75,19 +75,19 @@ describe('the queue in memory never grows without end', () => {
   test('it asks for more below 1,000 hints that are due; those that wait do not count', () => {
     const { queue } = queueWithNobody();
 
-    queue.announce(name, hints(5_000, 60_000, 'delayed'));
-    queue.announce(name, hints(999));
-    expect(queue.isHungry(name)).toBe(true);
+    queue.sendHints(name, hints(5_000, 60_000, 'delayed'));
+    queue.sendHints(name, hints(999));
+    expect(queue.isRunningLow(name)).toBe(true);
 
-    queue.announce(name, hints(1_000));
-    expect(queue.isHungry(name)).toBe(false);
+    queue.sendHints(name, hints(1_000));
+    expect(queue.isRunningLow(name)).toBe(false);
   });
 });
 
 describe('the queue in memory leaves nothing behind', () => {
   test('no timer keeps the process alive, and none is left after it closes', async () => {
     const { queue } = queueWithNobody();
-    queue.announce(name, hints(10, 60_000));
+    queue.sendHints(name, hints(10, 60_000));
 
     await queue.close();
 
@@ -96,7 +96,7 @@ describe('the queue in memory leaves nothing behind', () => {
 
   test('after it closes it holds no hint', async () => {
     const { queue, handled, handleAll } = queueWithNobody();
-    queue.announce(name, hints(10));
+    queue.sendHints(name, hints(10));
 
     await queue.close();
     await handleAll();
@@ -122,7 +122,7 @@ test('a consumer that was stopped long ago does not stop the one after it', asyn
   queue.consume(name, 1, async (id) => void handled.push(id));
 
   await first.stop();
-  queue.announce(name, hints(1));
+  queue.sendHints(name, hints(1));
   await new Promise(setImmediate);
 
   expect(handled).toEqual(['row-0']);
@@ -135,10 +135,10 @@ describe('a consumer', () => {
     const consumer = queue.consume(name, 5, () => held.promise);
     expect(consumer.places()).toBe(5);
 
-    queue.announce(name, hints(2));
+    queue.sendHints(name, hints(2));
     expect(consumer.places()).toBe(3);
 
-    queue.announce(name, hints(4, 0, 'more'));
+    queue.sendHints(name, hints(4, 0, 'more'));
     expect(consumer.places()).toBe(0);
     held.resolve();
     await vi.waitFor(() => expect(consumer.places()).toBe(5));
@@ -151,7 +151,7 @@ describe('a consumer', () => {
     const work = Promise.withResolvers<void>();
 
     consumer.run('row', () => work.promise);
-    queue.announce(name, hints(1));
+    queue.sendHints(name, hints(1));
     await new Promise(setImmediate);
     expect(consumer.places()).toBe(0);
     expect(handled).toEqual([]);

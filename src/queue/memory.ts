@@ -1,7 +1,7 @@
 /**
  * The queue of one process: hints in memory, handled in the order in which they fall due. It keeps
- * each row at most once, so announcing again is free. It promises nothing across a restart and
- * needs not to: the sweep announces what the database still holds.
+ * each row at most once, so repeating a hint is free. It promises nothing across a restart and
+ * needs not to: the sweep sends hints for the due rows of the database again.
  */
 import type { Logger } from '../kernel/log.ts';
 import { type QueueName, queueNames } from '../kernel/queues.ts';
@@ -10,14 +10,14 @@ import type { Hint, HintHandler, Queue } from './queue.ts';
 
 /** Hints kept for each queue, due ones and delayed ones each. */
 const hintsMax = 20_000;
-/** Below this many due hints the queue asks for more. */
-const hungryBelow = 1_000;
+/** With fewer due hints than this the sweep sends more. */
+const lowWaterMark = 1_000;
 
 interface Lane {
   readonly due: Line;
   readonly delayed: Map<string, NodeJS.Timeout>;
   readonly running: Set<string>;
-  /** Rows announced again while they run: looked at once more afterwards. */
+  /** Rows with a new hint while they run: handled once more afterwards. */
   readonly again: Set<string>;
   consumer: LaneConsumer | null;
 }
@@ -48,7 +48,7 @@ export function createMemoryQueue(log: Logger): Queue {
   let closed = false;
 
   return {
-    announce(name, hints) {
+    sendHints(name, hints) {
       if (closed) return;
       const target = lane(name);
       for (const hint of hints) {
@@ -89,7 +89,7 @@ export function createMemoryQueue(log: Logger): Queue {
       };
     },
 
-    isHungry: (name) => lane(name).due.size < hungryBelow,
+    isRunningLow: (name) => lane(name).due.size < lowWaterMark,
     isConnected: () => !closed,
 
     async close() {

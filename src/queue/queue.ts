@@ -1,7 +1,7 @@
 /**
  * The queue as the rest of the program knows it: a way to say "look at row X, not before then".
  * It carries hints, never the truth: a hint may be lost, late or doubled, and the database sorts it
- * out. Announcing never waits, never throws and never grows without bound.
+ * out. Sending hints never waits, never throws and never grows without bound.
  */
 
 import type { QueueName } from '../kernel/queues.ts';
@@ -9,7 +9,7 @@ import type { QueueName } from '../kernel/queues.ts';
 /** A row worth looking at. */
 export interface Hint {
   readonly id: string;
-  /** Tells announcements of one row apart, such as by a job's claims so far; no colon. */
+  /** Tells hints of one row apart, for example by the number of claims of a job; contains no colon. */
   readonly generation: number | string;
   /** Milliseconds from now before which there is nothing to do. */
   readonly delayMs: number;
@@ -37,24 +37,24 @@ export type Lend = (queue: QueueName) => () => void;
 
 export interface Queue {
   /** Passes hints on; those that find no room are dropped, for the sweep to find again. */
-  announce(queue: QueueName, hints: readonly Hint[]): void;
+  sendHints(queue: QueueName, hints: readonly Hint[]): void;
   /** Handles hints, at most `concurrency` at a time. */
   consume(queue: QueueName, concurrency: number, handler: HintHandler): Consumer;
-  /** Whether hints waiting to be handled are few enough to announce more. */
-  isHungry(queue: QueueName): boolean;
+  /** Whether so few hints wait to be handled that the sweep should send more. */
+  isRunningLow(queue: QueueName): boolean;
   /** Whether the queue's store can be reached. */
   isConnected(): boolean;
   /** Drops what waits and releases what it holds. */
   close(): Promise<void>;
 }
 
-/** Announcements of one row within this time are one, whoever makes them. */
-const sameAnnouncementMs = 5_000;
+/** Hints that sweeps send for one row within this time count as one, whichever process sends them. */
+const sweepRoundMs = 5_000;
 
 /**
- * What a sweep's announcements made about `now` have in their generation: the next ones are others,
- * since one that was taken may have been lost with its taker.
+ * The number of the sweep round at `now`, which goes into the generation of the hints of that round.
+ * Each round sends new hints, because the process that took an earlier one may have died.
  */
 export function roundOf(now: number): number {
-  return Math.floor(now / sameAnnouncementMs);
+  return Math.floor(now / sweepRoundMs);
 }

@@ -61,21 +61,21 @@ export function createDeliverer(parts: {
   writer: Writer;
   /** How long an attempt is waited for when its process no longer answers. */
   leaseMs: number;
-  /** What the clocks of processes may differ by: what is due so soon is due. */
-  earlyMs?: number;
+  /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
+  clockSkewMs?: number;
 }): Deliverer {
-  const { database, send, secrets, settle, clock, log, writer, leaseMs, earlyMs = 0 } = parts;
+  const { database, send, secrets, settle, clock, log, writer, leaseMs, clockSkewMs = 0 } = parts;
   const stopping = new AbortController();
   const lanes = createLanes(deliver);
 
   const lookUp = together(lookedUpMax, async (ids: readonly string[]) => {
-    const found = await findWaiting(database.read, ids, clock.now() + earlyMs);
+    const found = await findWaiting(database.read, ids, clock.now() + clockSkewMs);
     for (const { id, host } of found) lanes.add(host, id);
   });
 
   const claim = createBatch<string, Claim | null>(database, async (tx, ids) => {
     const now = clock.now();
-    const claimed = await claimDeliveries(tx, ids, now, now + leaseMs, now + earlyMs);
+    const claimed = await claimDeliveries(tx, ids, now, now + leaseMs, now + clockSkewMs);
     const webhookIds = new Set(claimed.map(({ webhook_id }) => webhook_id));
     const found = await findTargets(tx, [...webhookIds]);
     await changeDeliveryCounts(

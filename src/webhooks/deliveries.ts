@@ -67,7 +67,7 @@ export function createDeliveries(parts: {
       const kind = { webhook_id: webhookId };
       await changeDeliveryCounts(tx, writer, [{ kind, from: null, to: 'pending' }]);
       tx.afterCommit(() => {
-        queue.announce('webhooks', [{ id: delivery.id, generation: 0, delayMs: 0 }]);
+        queue.sendHints('webhooks', [{ id: delivery.id, generation: 0, delayMs: 0 }]);
       });
       return shown(delivery, []);
     });

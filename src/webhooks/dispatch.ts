@@ -94,7 +94,7 @@ export function createDispatcher(parts: {
       made.map(({ webhook_id }) => ({ kind: { webhook_id }, from: null, to: 'pending' })),
     );
     tx.afterCommit(() => {
-      queue.announce(
+      queue.sendHints(
         'webhooks',
         made.map(({ id }) => ({ id, generation: 0, delayMs: 0 })),
       );

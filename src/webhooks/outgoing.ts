@@ -36,11 +36,11 @@ export interface OutgoingOptions {
   readonly delaysMs: readonly number[];
   readonly timeoutMs: number;
   /** See `createDeliveryRecovery`. */
-  readonly patienceMs?: number;
+  readonly hintRetryMs?: number;
   /** See `createDeliveryRecovery`. */
   readonly graceMs?: number;
   /** See `createDeliverer`. */
-  readonly earlyMs?: number;
+  readonly clockSkewMs?: number;
   /** Private address ranges that may be delivered to, comma-separated. */
   readonly allowCidrs: string | null;
   readonly egress?: WebhookEgress | undefined;
@@ -74,14 +74,14 @@ export function createOutgoingWebhooks(options: OutgoingOptions) {
     send: sender.send,
     settle,
     leaseMs,
-    ...(options.earlyMs === undefined ? {} : { earlyMs: options.earlyMs }),
+    ...(options.clockSkewMs === undefined ? {} : { clockSkewMs: options.clockSkewMs }),
   });
   const recovery = createDeliveryRecovery({
     ...common,
     settle,
     leaseMs,
     fullHosts: () => deliverer.fullHosts(),
-    ...(options.patienceMs === undefined ? {} : { patienceMs: options.patienceMs }),
+    ...(options.hintRetryMs === undefined ? {} : { hintRetryMs: options.hintRetryMs }),
     ...(options.graceMs === undefined ? {} : { graceMs: options.graceMs }),
   });
   const onActive = () => dispatcher.wake();

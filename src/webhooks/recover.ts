@@ -9,7 +9,8 @@ import { deleteInBatches } from '../database/in-batches.ts';
 import { type Clock, dayMs } from '../kernel/clock.ts';
 import { idFloor } from '../kernel/ids.ts';
 import type { Logger } from '../kernel/log.ts';
-import { createStandstills } from '../kernel/standstill.ts';
+import { createSetBackWatch, setBackMs } from '../kernel/set-back.ts';
+import { createStallDetector } from '../kernel/stall-detector.ts';
 import { type Queue, roundOf } from '../queue/queue.ts';
 import { changeDeliveryCounts, findExpired, foldDeliveryCounts } from './deliveries.store.ts';
 import { deleteEmptyCounts } from './ending.store.ts';
@@ -21,16 +22,15 @@ import {
   findEnded,
   findWaitingWebhooks,
 } from './recovery.store.ts';
-import { createSetBackWatch, setBackMs } from './set-back.ts';
 import type { Settle } from './settle.ts';
 
 /** Lost attempts that are ended together. */
 const expiredMax = 500;
-/** Webhooks that one sweep announces deliveries of; the next one goes on behind them. */
+/** Webhooks for whose deliveries one sweep sends hints; the next sweep continues after them. */
 const webhooksMax = 500;
-/** Deliveries that one sweep announces, and of one webhook at most and at least. */
-const announcedMax = 10_000;
-const announcedOfOne = { most: 1_000, least: 20 };
+/** Hints that one sweep sends, in all and for one webhook. */
+const hintsMax = 10_000;
+const hintsOfOne = { most: 1_000, least: 20 };
 /** Deliveries deleted in one transaction. */
 const deletedMax = 500;
 
@@ -58,20 +58,20 @@ export function createDeliveryRecovery(parts: {
   /** See `createDeliverer`. */
   leaseMs: number;
   /**
-   * How long a due delivery is left to its first announcement, and to each later one: whoever has
-   * taken it may be another process, in which it waits for its host.
+   * How long the sweep leaves a due delivery to each hint that was sent for it. The process that took
+   * the hint may be another one, in which the delivery waits for a slot of its host.
    */
-  patienceMs?: number;
-  /** How long attempts whose lease ended while the database was away are left to those who made them. */
+  hintRetryMs?: number;
+  /** After a stall: how long the processes that made attempts may still settle those whose lease has ended. */
   graceMs?: number;
 }): DeliveryRecovery {
   const { database, queue, settle, fullHosts, clock, log, writer } = parts;
-  const { leaseMs, patienceMs = 0, graceMs = 0 } = parts;
-  const isGrace = createStandstills(clock, graceMs);
+  const { leaseMs, hintRetryMs = 0, graceMs = 0 } = parts;
+  const isInGrace = createStallDetector(clock, graceMs);
   const wasSetBack = createSetBackWatch(clock);
   /** Whether deliveries are still to be brought forward. */
   let isSetBack = false;
-  let announcedAt = Number.NEGATIVE_INFINITY;
+  let hintedAt = Number.NEGATIVE_INFINITY;
   /** The webhook that the last sweep ended with. */
   let after = '';
 
@@ -112,11 +112,11 @@ export function createDeliveryRecovery(parts: {
     isSetBack = false;
   }
 
-  async function announceDue(): Promise<void> {
-    if (clock.monotonic() - announcedAt < patienceMs) return;
-    announcedAt = clock.monotonic();
-    const now = clock.now() - patienceMs;
-    const generation = patienceMs === 0 ? 0 : `sweep-${roundOf(now)}`;
+  async function sendDueHints(): Promise<void> {
+    if (clock.monotonic() - hintedAt < hintRetryMs) return;
+    hintedAt = clock.monotonic();
+    const now = clock.now() - hintRetryMs;
+    const generation = hintRetryMs === 0 ? 0 : `sweep-${roundOf(now)}`;
     const full = fullHosts();
     const webhooks = await findWaitingWebhooks(database.read, {
       after,
@@ -125,12 +125,12 @@ export function createDeliveryRecovery(parts: {
       limit: webhooksMax,
     });
     after = webhooks.length < webhooksMax ? '' : (webhooks.at(-1)?.id ?? '');
-    const { most, least } = announcedOfOne;
-    const share = Math.floor(announcedMax / Math.max(1, webhooks.length));
+    const { most, least } = hintsOfOne;
+    const share = Math.floor(hintsMax / Math.max(1, webhooks.length));
     const limit = Math.max(least, Math.min(most, share));
     for (const { id } of webhooks) {
       const due = await findDue(database.read, id, now, limit);
-      queue.announce(
+      queue.sendHints(
         'webhooks',
         due.map((deliveryId) => ({ id: deliveryId, generation, delayMs: 0 })),
       );
@@ -144,12 +144,12 @@ export function createDeliveryRecovery(parts: {
       // Each part for itself: where one fails, the others are as urgent as before.
       await eachOf([
         async () => {
-          if (!isGrace() && isLeaseOver) await endExpired(clock.now());
+          if (!isInGrace() && isLeaseOver) await endExpired(clock.now());
         },
         () => endLeftovers(database, clock.now(), writer),
         async () => {
-          // While hints enough are waiting, or none can be, reading more would be work for nothing.
-          if (queue.isConnected() && queue.isHungry('webhooks')) await announceDue();
+          // Reading due deliveries is useless while enough hints wait, or while none can be sent.
+          if (queue.isConnected() && queue.isRunningLow('webhooks')) await sendDueHints();
         },
       ]);
     },

@@ -84,7 +84,7 @@ export function createSettle(parts: {
     observe({ status, isTaken: ending === 'taken', tookMs: attempt.duration_ms });
     if (dueAt === null || dueAt - now > hintAheadMs) return;
     const delayMs = dueAt > now ? dueAt - now + timerSlackMs : 0;
-    queue.announce('webhooks', [{ id: delivery.id, generation: delivery.epoch, delayMs }]);
+    queue.sendHints('webhooks', [{ id: delivery.id, generation: delivery.epoch, delayMs }]);
   }
 }
 

@@ -336,7 +336,7 @@ describe.each(await engines())('on $name', (engine) => {
       await expectConsistent(world.database);
     });
 
-    test('is announced for the moment at which it is due, and not claimed before', async () => {
+    test('is hinted for the moment at which it is due, and not claimed before', async () => {
       const { submit, attempt, row, clock, hints, performer, pool } = await jobsWorld(engine);
       const job = await submit();
       await attempt(job.id, failed());

@@ -72,11 +72,11 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       const { queue } = await bench();
       const handled: string[] = [];
 
-      queue.announce(name, [hint('a'), hint('b')]);
-      queue.announce(name, [hint('c')]);
+      queue.sendHints(name, [hint('a'), hint('b')]);
+      queue.sendHints(name, [hint('c')]);
       queue.consume(name, 1, async (id) => void handled.push(id));
       await waitFor(() => handled.length === 3, { describe: 'three hints are handled' });
-      queue.announce(name, [hint('d')]);
+      queue.sendHints(name, [hint('d')]);
       await waitFor(() => handled.length === 4, { describe: 'the fourth is handled' });
 
       expect(handled).toEqual(['a', 'b', 'c', 'd']);
@@ -88,12 +88,12 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       const ids = Array.from({ length: 100 }, (_, i) => `row-${i}`);
 
       for (let i = 0; i < 3; i++)
-        queue.announce(
+        queue.sendHints(
           name,
           ids.map((id) => hint(id)),
         );
       queue.consume(name, 5, async (id) => void handled.push(id));
-      queue.announce(name, [hint('last')]);
+      queue.sendHints(name, [hint('last')]);
       await waitFor(() => handled.includes('last'), { describe: 'the last hint is handled' });
 
       expect(handled.toSorted()).toEqual([...ids, 'last'].toSorted());
@@ -103,10 +103,10 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       const { queue } = await bench();
       const handled: string[] = [];
       queue.consume(name, 1, async (id) => void handled.push(id));
-      queue.announce(name, [hint('a')]);
+      queue.sendHints(name, [hint('a')]);
       await waitFor(() => handled.length === 1, { describe: 'the row is handled' });
 
-      queue.announce(name, [hint('a', { generation: 1 })]);
+      queue.sendHints(name, [hint('a', { generation: 1 })]);
 
       await waitFor(() => handled.length === 2, { describe: 'it is handled again' });
       expect(handled).toEqual(['a', 'a']);
@@ -116,11 +116,11 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       const { queue } = await bench();
       const handler = heldHandler();
       queue.consume(name, 5, handler.handle);
-      queue.announce(name, [hint('a')]);
+      queue.sendHints(name, [hint('a')]);
       await waitFor(() => handler.running() === 1, { describe: 'the row is being handled' });
 
-      queue.announce(name, [hint('a', { generation: 1 })]);
-      queue.announce(name, [hint('b')]);
+      queue.sendHints(name, [hint('a', { generation: 1 })]);
+      queue.sendHints(name, [hint('b')]);
       await waitFor(() => handler.running() === 2, { describe: 'another is being handled' });
       expect(handler.begun).toEqual(['a', 'b']);
       handler.letGo('a');
@@ -137,8 +137,8 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
         queue.consume(one, 1, async (id) => void handled.push(`${one}: ${id}`));
       }
 
-      queue.announce('webhooks', [hint('same')]);
-      queue.announce('scheduled-jobs', [hint('same')]);
+      queue.sendHints('webhooks', [hint('same')]);
+      queue.sendHints('scheduled-jobs', [hint('same')]);
 
       await waitFor(() => handled.length === 2, { describe: 'both are handled' });
       expect(handled.toSorted()).toEqual(['scheduled-jobs: same', 'webhooks: same']);
@@ -151,7 +151,7 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       const handled: string[] = [];
       queue.consume(name, 1, async (id) => void handled.push(id));
 
-      queue.announce(name, [
+      queue.sendHints(name, [
         hint('late', { delayMs: 2 * delayMs }),
         hint('later', { delayMs: 4 * delayMs }),
         hint('now'),
@@ -175,10 +175,10 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       const handled: string[] = [];
       queue.consume(name, 1, async (id) => void handled.push(id));
 
-      queue.announce(name, [hint('a', { delayMs }), hint('a', { delayMs })]);
-      queue.announce(name, [hint('a', { delayMs })]);
+      queue.sendHints(name, [hint('a', { delayMs }), hint('a', { delayMs })]);
+      queue.sendHints(name, [hint('a', { delayMs })]);
       await elapse(2 * delayMs);
-      queue.announce(name, [hint('last')]);
+      queue.sendHints(name, [hint('last')]);
 
       await waitFor(() => handled.includes('last'), { describe: 'the last one is handled' });
       expect(handled).toEqual(['a', 'last']);
@@ -191,7 +191,7 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       const handler = heldHandler();
       queue.consume(name, 3, handler.handle);
 
-      queue.announce(
+      queue.sendHints(
         name,
         Array.from({ length: 20 }, (_, i) => hint(`row-${i}`)),
       );
@@ -212,7 +212,7 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       const handler = heldHandler();
       const consumer = queue.consume(name, 1, (id) => handler.handle(id));
 
-      queue.announce(name, [hint('a'), hint('b'), hint('c')]);
+      queue.sendHints(name, [hint('a'), hint('b'), hint('c')]);
       await waitFor(() => handler.running() === 1, { describe: 'the first is handled' });
       const giveBack = consumer.lend();
       await waitFor(() => handler.running() === 2, { describe: 'the second is, in its place' });
@@ -236,7 +236,7 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
         else quick.push(id);
       });
 
-      queue.announce(name, [hint('slow'), hint('a'), hint('b'), hint('c')]);
+      queue.sendHints(name, [hint('slow'), hint('a'), hint('b'), hint('c')]);
 
       await waitFor(() => quick.length === 3, { describe: 'the quick ones are handled' });
       expect(handler.running()).toBe(1);
@@ -252,7 +252,7 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
         return id === 'rejects' ? Promise.reject(new Error('later')) : Promise.resolve();
       });
 
-      queue.announce(name, [hint('throws'), hint('rejects'), hint('fine')]);
+      queue.sendHints(name, [hint('throws'), hint('rejects'), hint('fine')]);
 
       await waitFor(() => handled.includes('fine'), { describe: 'the next hint is handled' });
       expect(handled).toEqual(['throws', 'rejects', 'fine']);
@@ -265,14 +265,14 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       const { queue } = await bench();
       const handler = heldHandler();
       const consumer = queue.consume(name, 2, handler.handle);
-      queue.announce(name, [hint('a'), hint('b'), hint('c')]);
+      queue.sendHints(name, [hint('a'), hint('b'), hint('c')]);
       await waitFor(() => handler.running() === 2, { describe: 'two are being handled' });
 
       let stopped = false;
       const stopping = consumer.stop().then(() => {
         stopped = true;
       });
-      queue.announce(name, [hint('d')]);
+      queue.sendHints(name, [hint('d')]);
       handler.letGo('a');
       await new Promise(setImmediate);
       expect(stopped).toBe(false);
@@ -294,7 +294,7 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       const { queue } = await bench();
       const handler = heldHandler();
       const consumer = queue.consume(name, 1, handler.handle);
-      queue.announce(name, [hint('a')]);
+      queue.sendHints(name, [hint('a')]);
       await waitFor(() => handler.running() === 1, { describe: 'one is being handled' });
 
       const both = Promise.all([consumer.stop(), consumer.stop()]);
@@ -307,7 +307,7 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       const { queue } = await bench();
       const handler = heldHandler();
       const consumer = queue.consume(name, 1, handler.handle);
-      queue.announce(name, [hint('a'), hint('b')]);
+      queue.sendHints(name, [hint('a'), hint('b')]);
       await waitFor(() => handler.running() === 1, { describe: 'one is being handled' });
       const stopping = consumer.stop();
       handler.letAllGo();
@@ -322,21 +322,21 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
   });
 
   describe(`${title} is bounded`, () => {
-    test('it is hungry while few hints wait, not while thousands do, and again when they are handled', async () => {
+    test('it runs low while few hints wait, not while thousands do, and again when they are handled', async () => {
       const { queue } = await bench();
       const handled = new Set<string>();
-      expect(queue.isHungry(name)).toBe(true);
+      expect(queue.isRunningLow(name)).toBe(true);
 
-      queue.announce(
+      queue.sendHints(
         name,
         Array.from({ length: 5_000 }, (_, i) => hint(`row-${i}`)),
       );
-      await waitFor(() => !queue.isHungry(name), { describe: 'it has enough' });
-      expect(queue.isHungry('webhooks')).toBe(true);
+      await waitFor(() => !queue.isRunningLow(name), { describe: 'enough hints wait' });
+      expect(queue.isRunningLow('webhooks')).toBe(true);
 
       queue.consume(name, 100, async (id) => void handled.add(id));
       await waitFor(() => handled.size === 5_000, { describe: 'all are handled' });
-      await waitFor(() => queue.isHungry(name), { describe: 'it is hungry again' });
+      await waitFor(() => queue.isRunningLow(name), { describe: 'it runs low again' });
     });
   });
 
@@ -354,11 +354,11 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       const { queue, delayMs, elapse } = await bench();
       const handled: string[] = [];
       const consumer = queue.consume(name, 1, async (id) => void handled.push(id));
-      queue.announce(name, [hint('delayed', { delayMs })]);
+      queue.sendHints(name, [hint('delayed', { delayMs })]);
       await consumer.stop();
 
       await Promise.all([queue.close(), queue.close()]);
-      queue.announce(name, [hint('a'), hint('b', { delayMs })]);
+      queue.sendHints(name, [hint('a'), hint('b', { delayMs })]);
       await elapse(2 * delayMs);
 
       expect(handled).toEqual([]);
@@ -368,9 +368,9 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       const { queue } = await bench();
       const handler = heldHandler();
       queue.consume(name, 1, handler.handle);
-      queue.announce(name, [hint('a'), hint('b')]);
+      queue.sendHints(name, [hint('a'), hint('b')]);
       await waitFor(() => handler.running() === 1, { describe: 'one is being handled' });
-      queue.announce(name, [hint('a', { generation: 1 })]);
+      queue.sendHints(name, [hint('a', { generation: 1 })]);
 
       const closing = queue.close();
       handler.letAllGo();

@@ -66,7 +66,7 @@ describe.skipIf(findRedis() === undefined)('on a Redis of its own', () => {
     const handled: string[] = [];
     queue.consume('skill-execution', 1, async (id) => void handled.push(id));
 
-    queue.announce('skill-execution', [{ id: 'ours', generation: 0, delayMs: 0 }]);
+    queue.sendHints('skill-execution', [{ id: 'ours', generation: 0, delayMs: 0 }]);
 
     await waitFor(() => handled.length > 0, { describe: 'the hint is handled' });
     expect(handled).toEqual(['ours']);
@@ -93,7 +93,7 @@ describe.skipIf(findRedis() === undefined)('on a Redis of its own', () => {
     };
     const consumer = stopping.queue.consume('skill-execution', 2, handler);
     for (const id of ids) {
-      staying.queue.announce('skill-execution', [{ id, generation: 0, delayMs: 0 }]);
+      staying.queue.sendHints('skill-execution', [{ id, generation: 0, delayMs: 0 }]);
       await elapsed(0);
     }
     await waitFor(() => handled.size > 20, { describe: 'it has begun' });

@@ -54,7 +54,7 @@ export interface ClusterLoad extends Load {
 }
 
 export type ClusterLoadOptions = Partial<
-  Pick<LoadOptions, 'perSecond' | 'patienceMs' | 'requestTimeoutMs' | 'urls' | 'headers'>
+  Pick<LoadOptions, 'perSecond' | 'giveUpMs' | 'requestTimeoutMs' | 'urls' | 'headers'>
 > & {
   /** What the n-th execution does. */
   input?(n: number): Omit<EffectInput, 'log'>;

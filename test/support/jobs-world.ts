@@ -87,7 +87,7 @@ export interface JobsWorld extends Worker {
   readonly feed: JobFeed;
   /** Jobs that were claimed as they were accepted; the test lets their runs begin. */
   readonly begun: readonly ClaimedJob[];
-  /** Every hint that was announced, with its queue. */
+  /** Every hint that was sent, with its queue. */
   readonly hints: (Hint & { queue: string })[];
   readonly skills: SkillRegistry;
   readonly agents: Agents;
@@ -346,13 +346,13 @@ export async function jobsWorld(
 
 function rememberingQueue(hints: JobsWorld['hints']): Queue {
   return {
-    announce(queue, announced) {
-      hints.push(...announced.map((hint) => ({ ...hint, queue })));
+    sendHints(queue, sent) {
+      hints.push(...sent.map((hint) => ({ ...hint, queue })));
     },
     consume() {
       throw new Error('This queue handles nothing.');
     },
-    isHungry: () => true,
+    isRunningLow: () => true,
     isConnected: () => true,
     async close() {},
   };

@@ -13,7 +13,7 @@ async function answering(listener: RequestListener) {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-function loadOn(urls: readonly string[], options: { patienceMs?: number } = {}) {
+function loadOn(urls: readonly string[], options: { giveUpMs?: number } = {}) {
   const load = startLoad({
     perSecond: 50,
     urls: () => urls,
@@ -79,7 +79,7 @@ test('an answer that no client would ask again after is told', async () => {
 });
 
 test('so is one that was never accepted', async () => {
-  const load = loadOn([], { patienceMs: 100 });
+  const load = loadOn([], { giveUpMs: 100 });
   await waitFor(() => load.unexpected.length >= 2, { describe: 'some are told' });
 
   await load.stop();

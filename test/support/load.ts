@@ -27,8 +27,8 @@ export interface LoadOptions {
   headers?(n: number): Record<string, string>;
   /** Whoever waits longer for an answer gives up and asks again. */
   readonly requestTimeoutMs?: number;
-  /** How long one execution is asked for before it counts as refused. */
-  readonly patienceMs?: number;
+  /** How long one execution is tried before it counts as refused. */
+  readonly giveUpMs?: number;
 }
 
 /** How one request went. */
@@ -48,7 +48,7 @@ export interface Load {
   readonly attempts: readonly Attempt[];
   /** Answers that no careful client would ask again after, such as a 400 or a 500. */
   readonly unexpected: readonly string[];
-  /** Begins no more; resolves when each has been accepted, or its patience is over. */
+  /** Begins no more; resolves when each has been accepted, or it has given up. */
   stop(): Promise<void>;
   /** Begins no more, and asks for nothing again. */
   abandon(): void;
@@ -57,7 +57,7 @@ export interface Load {
 /** Begins at once; ends with `stop`. */
 export function startLoad(options: LoadOptions): Load {
   const { perSecond, urls, key, skill, input, headers = () => ({}) } = options;
-  const { requestTimeoutMs = 10_000, patienceMs = 120_000 } = options;
+  const { requestTimeoutMs = 10_000, giveUpMs = 120_000 } = options;
   const accepted = new Map<string, number>();
   const attempts: Attempt[] = [];
   const unexpected: string[] = [];
@@ -69,7 +69,7 @@ export function startLoad(options: LoadOptions): Load {
 
   async function execute(n: number): Promise<void> {
     const idempotencyKey = `load-${n}-${randomUUID()}`;
-    const giveUpAt = performance.now() + patienceMs;
+    const giveUpAt = performance.now() + giveUpMs;
     const body = JSON.stringify(input(n));
     while (performance.now() < giveUpAt && !isAbandoned) {
       const targets = urls();
@@ -95,7 +95,7 @@ export function startLoad(options: LoadOptions): Load {
       }
       await pause(Math.min(retryAfterMs, retryAfterMaxMs));
     }
-    unexpected.push(`execution ${n} was not accepted in ${patienceMs} ms`);
+    unexpected.push(`execution ${n} was not accepted in ${giveUpMs} ms`);
   }
 
   // By the clock, not by the interval: a timer that was late is made up for.
