@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { cpuMsOf } from '../../test/support/cpu-time.ts';
 import { checkSchema, compileSchema } from './json-schema.ts';
 import { SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX } from './schema-rules.ts';
 
@@ -15,13 +16,6 @@ function faultOf(schema: unknown): string {
     return (error as Error).message;
   }
   return 'none';
-}
-
-/** Milliseconds that the call takes. */
-function time(call: () => unknown): number {
-  const begin = performance.now();
-  call();
-  return performance.now() - begin;
 }
 
 describe('compileSchema', () => {
@@ -103,23 +97,23 @@ describe('compileSchema', () => {
     expect(issuesOf({ uniqueItems: false }, [1, 1])).toEqual([]);
   });
 
-  test('a hundred thousand unique objects take linear time', () => {
+  test('a hundred thousand unique objects take linear time', async () => {
     const validate = compileSchema({ uniqueItems: true });
     const items = Array.from({ length: 100_000 }, (_, id) => ({ id, name: `n${id}` }));
-    expect(time(() => validate(items))).toBeLessThan(2_000);
+    expect(await cpuMsOf(() => validate(items))).toBeLessThan(2_000);
   });
 
-  test('a pattern that would backtrack for ever takes linear time', () => {
+  test('a pattern that would backtrack for ever takes linear time', async () => {
     const validate = compileSchema({ type: 'string', pattern: '^(a+)+$' });
-    expect(time(() => validate(`${'a'.repeat(100_000)}!`))).toBeLessThan(1_000);
+    expect(await cpuMsOf(() => validate(`${'a'.repeat(100_000)}!`))).toBeLessThan(1_000);
   });
 
   test.each(['uri', 'url', 'email', 'date-time', 'hostname', 'uri-reference', 'json-pointer'])(
     'a hostile string for the format %s takes linear time',
-    (format) => {
+    async (format) => {
       const validate = compileSchema({ type: 'string', format });
       const hostile = `http://a${':'.repeat(500_000)}@`;
-      expect(time(() => validate(hostile))).toBeLessThan(1_000);
+      expect(await cpuMsOf(() => validate(hostile))).toBeLessThan(1_000);
     },
   );
 });

@@ -68,7 +68,7 @@ export async function startProcess(
       if (child.exitCode !== null) throw new Error(`It ended with code ${child.exitCode}`);
       return /"address":"([^"]+)"/.exec(output())?.[1] ?? null;
     },
-    { describe: () => `the platform is ready; it said: ${output()}`, deadlineMs: 20_000 },
+    { describe: () => `the platform is ready; it said: ${output()}`, deadlineMs: 60_000 },
   );
   return {
     ...clientOf(url),
