@@ -103,6 +103,8 @@ function kibibytes(status: string, field: string): number | undefined {
 }
 
 /** What is known of an exit, in words; V8 says on stderr when the heap was full. */
-export function explainExit(how: string, lastWords: string): string {
-  return /heap out of memory|Allocation failed|OOM/.test(lastWords) ? `${how}, out of memory` : how;
+export function explainExit(how: string, stderrTail: string): string {
+  return /heap out of memory|Allocation failed|OOM/.test(stderrTail)
+    ? `${how}, out of memory`
+    : how;
 }

@@ -3,12 +3,14 @@
  * settled exactly once, at the latest when the child is gone, and that nothing the child says can
  * do more than end the child. Knows no other executor, and does not choose its runs.
  */
+
+import { type AcceptedRun, type ActiveRun, runFacts } from './active-run.ts';
+import { type Channel, createActiveRuns } from './active-runs.ts';
+import { createRunMessageHandler, createStrayMessageLogger } from './child-messages.ts';
 import { CAN_READ_MEMORY, explainExit, killGroup, spawnChild } from './child-process.ts';
 import { tapConsole } from './console-tap.ts';
-import { type Flight, type Order, witnessOf } from './flight.ts';
-import { type Channel, createFlights } from './flights.ts';
+import { attributeDeath, type Death, isFault, type RunFacts } from './death-attribution.ts';
 import type { Generation } from './generation.ts';
-import { createGossip, createHearing } from './hearing.ts';
 import { createHeartbeat } from './heartbeat.ts';
 import { FRAME_BYTES_MAX } from './limits.ts';
 import { createLineReader, createOutbox } from './lines.ts';
@@ -17,10 +19,9 @@ import { judgeMemory, memoryLimitMb } from './memory-limit.ts';
 import { readMark } from './now-running.ts';
 import type { PoolSettings } from './pool-options.ts';
 import { type ChildMessage, readChildLine } from './protocol.ts';
-import { type Death, isFault, judge, type Witness } from './verdict.ts';
 
 /** Milliseconds to wait for the last words of a child that has exited. */
-const LAST_WORDS_MS = 500;
+const SOCKET_DRAIN_MS = 500;
 /** Milliseconds without an answer after which an executor is doubtful. */
 const DOUBT_MS = 500;
 
@@ -44,7 +45,7 @@ export interface Executor {
   /** It may be killed soon, or does not answer: others are to be preferred. */
   isDoubtful(): boolean;
   /** Sends it a run; only while it is ready. */
-  run(order: Order): { abort(reason: string): void };
+  run(accepted: AcceptedRun): { abort(reason: string): void };
   /** Asks all its runs to stop. */
   abortAll(reason: string): void;
   /** Looks after it; to be called every few hundred ms until it returns false. */
@@ -96,7 +97,7 @@ export function startExecutor(
       socket.write(`[["ping",${heartbeat.next()}]]\n`);
     },
   };
-  const flights = createFlights({
+  const activeRuns = createActiveRuns({
     channel,
     heartbeat,
     clock,
@@ -104,15 +105,15 @@ export function startExecutor(
     hasDeadlines: inspectPort === null,
     onOverdue,
   });
-  const hear = createHearing({ flights, channel, clock, log });
-  const gossip = createGossip(pid, log);
+  const handleRunMessage = createRunMessageHandler({ activeRuns, channel, clock, log });
+  const logStrayMessage = createStrayMessageLogger(pid, log);
   const limitMb = memoryLimitMb(memoryMb);
 
-  const abandoned: Witness[] = [];
+  const abandoned: RunFacts[] = [];
   let phase: Phase = 'starting';
   let death: Death | undefined;
   /** How it dies when its last run has ended. */
-  let farewell: Death = { kind: 'retired' };
+  let exitCause: Death = { kind: 'retired' };
   let isFresh = true;
   let wasBusy = false;
   let toldBytes = 0;
@@ -140,19 +141,19 @@ export function startExecutor(
     else {
       for (const message of messages) if (!isDeaf()) take(message);
     }
-    if (phase === 'leaving' && flights.size === 0) die(farewell);
+    if (phase === 'leaving' && activeRuns.size === 0) die(exitCause);
   }
 
   function take(message: ChildMessage): void {
     switch (message[0]) {
       case 'pong':
         toldBytes = message[2];
-        if (heartbeat.answer(message[1])) flights.heard();
+        if (heartbeat.answer(message[1])) activeRuns.onPong();
         else garbled('an answer that nobody asked for');
         break;
       case 'stray':
       case 'dropped':
-        gossip(message);
+        logStrayMessage(message);
         break;
       case 'loading':
       case 'skill':
@@ -163,7 +164,7 @@ export function startExecutor(
         onStart(phase === 'starting' ? loading.take(message) : 'garbled');
         break;
       default: {
-        const fault = hear(message);
+        const fault = handleRunMessage(message);
         if (fault !== undefined) garbled(fault);
       }
     }
@@ -190,10 +191,10 @@ export function startExecutor(
     }
   }
 
-  function onOverdue(flight: Flight): void {
+  function onOverdue(run: ActiveRun): void {
     const mayStay =
-      flight.ending?.toldAt !== undefined &&
-      flights.size > 1 &&
+      run.stopRequest?.receivedAt !== undefined &&
+      activeRuns.size > 1 &&
       settings.drainMs > 0 &&
       (phase === 'leaving' || events.mayDrain());
     if (!mayStay) {
@@ -202,19 +203,19 @@ export function startExecutor(
     }
     // Its loop answers, so the neighbours may end in peace. The run itself has ended for everybody
     // but its own code, which dies with the child.
-    const { skill } = flight.order.request;
+    const { skill } = run.accepted.request;
     log.warn({ executor: pid, skill }, 'a run did not stop; its executor is replaced');
-    const witness = witnessOf(flight, heartbeat.hasAnswered);
-    const [outcome] = judge({ kind: 'overdue' }, [witness]);
-    if (outcome !== undefined) flights.remove(flight, outcome);
-    abandoned.push(witness);
+    const facts = runFacts(run, heartbeat.hasAnswered);
+    const [outcome] = attributeDeath({ kind: 'overdue' }, [facts]);
+    if (outcome !== undefined) activeRuns.remove(run, outcome);
+    abandoned.push(facts);
     leave({ kind: 'overdue' });
-    drainTimer ??= setTimeout(() => die(farewell), settings.drainMs);
+    drainTimer ??= setTimeout(() => die(exitCause), settings.drainMs);
   }
 
   /** Takes no more runs, and dies when the last has ended. */
   function leave(cause: Death): void {
-    farewell = cause;
+    exitCause = cause;
     if (phase !== 'ready') return;
     phase = 'leaving';
     events.onLeaving();
@@ -234,18 +235,18 @@ export function startExecutor(
     // What it had started itself may be left.
     if (pid !== undefined) killGroup(pid);
     if (socket.closed) {
-      bury();
+      finalize();
       return;
     }
     // Results that it had sent still count.
-    const timer = setTimeout(bury, LAST_WORDS_MS);
+    const timer = setTimeout(finalize, SOCKET_DRAIN_MS);
     socket.once('close', () => {
       clearTimeout(timer);
-      bury();
+      finalize();
     });
   }
 
-  function bury(): void {
+  function finalize(): void {
     if (phase === 'gone' || death === undefined) return;
     phase = 'gone';
     loading.stop();
@@ -253,17 +254,17 @@ export function startExecutor(
     if (death.kind === 'ended') death = { kind: 'ended', how: explainExit(death.how, tap.tail()) };
     socket.destroy();
     tap.close();
-    const left = flights.all();
-    const witnesses = left.map((flight) => witnessOf(flight, heartbeat.hasAnswered, beginning));
+    const left = activeRuns.all();
+    const runs = left.map((run) => runFacts(run, heartbeat.hasAnswered, beginning));
     // Those who did not stop still run, and may be to blame for what happens to the others.
-    const outcomes = judge(death, [...witnesses, ...abandoned]);
+    const outcomes = attributeDeath(death, [...runs, ...abandoned]);
     // A first child that could not start ends the program, which says why.
     const isFirstStart = isFirst && !loading.isReady;
     if (isFault(death) && !isFirstStart)
       log.warn({ executor: pid, death, runs: left.length }, 'an executor died');
     for (const [i, outcome] of outcomes.entries()) {
-      const flight = left[i];
-      if (flight !== undefined) flights.remove(flight, outcome);
+      const run = left[i];
+      if (run !== undefined) activeRuns.remove(run, outcome);
     }
     events.onGone(death, loading.isReady ? undefined : whyNotReady(death));
   }
@@ -278,7 +279,7 @@ export function startExecutor(
     else if (memory === 'much' && phase === 'ready' && events.mayDrain()) {
       log.info({ executor: pid, limitMb }, 'an executor holds much memory and is replaced');
       leave({ kind: 'retired' });
-      if (flights.size === 0) die(farewell);
+      if (activeRuns.size === 0) die(exitCause);
     }
   }
 
@@ -288,24 +289,24 @@ export function startExecutor(
       return phase === 'ready';
     },
     get inFlight() {
-      return flights.size;
+      return activeRuns.size;
     },
     get isFresh() {
       return isFresh;
     },
-    isDoubtful: () => flights.hasEndings() || heartbeat.silentMs() > DOUBT_MS,
-    run(order) {
+    isDoubtful: () => activeRuns.hasStopRequests() || heartbeat.silentMs() > DOUBT_MS,
+    run(accepted) {
       isFresh = false;
       wasBusy = true;
-      const flight = flights.board(order);
-      return { abort: (reason) => flights.abort(flight, reason) };
+      const run = activeRuns.start(accepted);
+      return { abort: (reason) => activeRuns.abort(run, reason) };
     },
     abortAll(reason) {
-      for (const flight of flights.all()) flights.abort(flight, reason);
+      for (const run of activeRuns.all()) activeRuns.abort(run, reason);
     },
     watch(wasAbsent) {
       if (phase !== 'ready' && phase !== 'leaving') return false;
-      if (flights.size === 0 && !wasBusy && heartbeat.silentMs() === 0) return false;
+      if (activeRuns.size === 0 && !wasBusy && heartbeat.silentMs() === 0) return false;
       if (wasAbsent) heartbeat.forgive();
       watchMemory();
       if (heartbeat.silentMs() > stallMs && inspectPort === null) {
@@ -313,7 +314,7 @@ export function startExecutor(
         die({ kind: 'stalled', ms: stallMs });
       } else if (heartbeat.silentMs() === 0) {
         // One more after the last run: what it left behind may block the loop.
-        wasBusy = flights.size > 0;
+        wasBusy = activeRuns.size > 0;
         channel.flushAndPing();
       }
       return true;

@@ -33,7 +33,7 @@ export interface Loading extends FoundSkills {
   readonly isReady: boolean;
   take(message: StartMessage): 'goes on' | 'ready' | 'refused' | 'garbled';
   /** Why it is not ready; `how` its process ended, and what it printed last. */
-  failure(how: string, lastWords: string): Error;
+  failure(how: string, stderrTail: string): Error;
   /** Ends the timers; to be called when the child is gone. */
   stop(): void;
 }
@@ -134,10 +134,10 @@ export function createLoading(parts: {
           return 'goes on';
       }
     },
-    failure(how, lastWords) {
+    failure(how, stderrTail) {
       if (refusal !== undefined) return refusal;
       if (file === undefined) {
-        return new Error(`an executor could not start: ${how} ${lastWords}`.trim());
+        return new Error(`an executor could not start: ${how} ${stderrTail}`.trim());
       }
       return new SkillLoadError(file, `ended the process that loaded it (${how})`);
     },

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { compileSchema } from '../kernel/json-schema.ts';
 import { cleanText } from '../kernel/text.ts';
+import { cleanJson } from './active-run.ts';
 import { describeFailure } from './failure.ts';
-import { cleanJson } from './flight.ts';
 import { OUTPUT_BYTES_MAX } from './limits.ts';
 import { readOutput } from './output.ts';
 

@@ -10,7 +10,7 @@ import type { RunHandlers, RunOutcome, RunReport } from './run.ts';
 
 let pool: TestPool;
 beforeAll(async () => {
-  // Long enough for a machine that is busy: what is about moments is in flights.test.ts.
+  // Long enough for a machine that is busy: what is about moments is in active-runs.test.ts.
   const times = { graceMs: 1_000, stallMs: 20_000 };
   pool = await startTestPool({ size: 1, env: { GIVEN: 'yes' }, ...times });
 });

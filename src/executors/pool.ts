@@ -6,10 +6,10 @@
 import type { Clock } from '../kernel/clock.ts';
 import type { LeftOutSkill } from '../skills/sources/load-error.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
-import { createCrew } from './crew.ts';
+import type { AcceptedRun } from './active-run.ts';
 import type { Executor } from './executor.ts';
-import type { Order } from './flight.ts';
 import { type PoolOptions, readPoolOptions } from './pool-options.ts';
+import { createProcessPool } from './process-pool.ts';
 import type { RunHandle, RunHandlers, RunOutcome, RunRequest } from './run.ts';
 
 export interface PoolStats {
@@ -45,7 +45,7 @@ const WATCHES_PER_STALL = 5;
 
 /** A run that waits for a child. */
 interface Waiting {
-  readonly order: Order;
+  readonly accepted: AcceptedRun;
   begin(abort: (reason: string) => void): void;
 }
 
@@ -62,12 +62,16 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
   let inFlight = 0;
   let stopping: Promise<void> | undefined;
 
-  const crew = createCrew(settings, serve);
-  const watch = createWatch(clock, Math.min(WATCH_MS, stallMs / WATCHES_PER_STALL), crew.watch);
+  const processes = createProcessPool(settings, serve);
+  const watch = createWatch(
+    clock,
+    Math.min(WATCH_MS, stallMs / WATCHES_PER_STALL),
+    processes.watch,
+  );
   const rest = createRest(clock, idleMs, () => {
-    if (inFlight === 0 && settings.inspectPort === null) crew.shrink();
+    if (inFlight === 0 && settings.inspectPort === null) processes.shrink();
   });
-  const { skills: definitions, leftOut } = await crew.start();
+  const { skills: definitions, leftOut } = await processes.start();
 
   function onEnd(): void {
     inFlight -= 1;
@@ -76,39 +80,39 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
     ended.tell();
   }
 
-  function give(executor: Executor, order: Order): (reason: string) => void {
+  function give(executor: Executor, accepted: AcceptedRun): (reason: string) => void {
     watch.begin();
-    return executor.run(order).abort;
+    return executor.run(accepted).abort;
   }
 
   /** Gives waiting runs to children that can take them. */
   function serve(): void {
     for (const run of waiting) {
-      const executor = crew.choose();
+      const executor = processes.choose();
       if (executor === undefined) break;
       waiting.delete(run);
-      run.begin(give(executor, run.order));
+      run.begin(give(executor, run.accepted));
     }
     for (const run of waitingAlone) {
-      const executor = crew.reserve(waitingAlone.size);
+      const executor = processes.reserve(waitingAlone.size);
       if (executor === undefined) break;
       waitingAlone.delete(run);
       const settle = (outcome: RunOutcome): void => {
-        crew.release(executor);
-        run.order.settle(outcome);
+        processes.release(executor);
+        run.accepted.settle(outcome);
       };
-      run.begin(give(executor, { ...run.order, settle }));
+      run.begin(give(executor, { ...run.accepted, settle }));
     }
   }
 
   /** Puts the run into a queue; returns what aborts it. */
-  function wait(order: Order): (reason: string) => void {
-    const queue = order.request.alone === true ? waitingAlone : waiting;
+  function wait(accepted: AcceptedRun): (reason: string) => void {
+    const queue = accepted.request.alone === true ? waitingAlone : waiting;
     let abort = (_reason: string): void => {
-      if (queue.delete(run)) order.settle({ kind: 'aborted' });
+      if (queue.delete(run)) accepted.settle({ kind: 'aborted' });
     };
     const run: Waiting = {
-      order,
+      accepted,
       begin(abortRun) {
         abort = abortRun;
       },
@@ -120,14 +124,14 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
 
   async function stop(graceMs: number): Promise<void> {
     for (const queue of [waiting, waitingAlone]) {
-      for (const { order } of queue) order.settle({ kind: 'aborted' });
+      for (const { accepted } of queue) accepted.settle({ kind: 'aborted' });
       queue.clear();
     }
-    crew.abortAll('the platform is stopping');
+    processes.abortAll('the platform is stopping');
     if (inFlight > 0) await ended.wait(graceMs);
     watch.stop();
     rest.stop();
-    await crew.stop();
+    await processes.stop();
   }
 
   return {
@@ -145,15 +149,15 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
         onEnd();
         resolve(outcome);
       };
-      const order: Order = { request, handlers, settle };
-      crew.grow();
-      const executor = request.alone === true || waiting.size > 0 ? undefined : crew.choose();
-      const abort = executor === undefined ? wait(order) : give(executor, order);
+      const accepted: AcceptedRun = { request, handlers, settle };
+      processes.grow();
+      const executor = request.alone === true || waiting.size > 0 ? undefined : processes.choose();
+      const abort = executor === undefined ? wait(accepted) : give(executor, accepted);
       return { outcome: promise, abort };
     },
 
     stats() {
-      const { ready, starting, deaths, failedStarts } = crew.counts();
+      const { ready, starting, deaths, failedStarts } = processes.counts();
       return {
         executors: ready,
         starting,

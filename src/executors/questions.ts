@@ -3,28 +3,28 @@
  * an answer that fits into a message: a value, or a refusal in words.
  */
 import { refusal } from '../kernel/refusal.ts';
-import type { Flight } from './flight.ts';
+import type { ActiveRun } from './active-run.ts';
 import { ASK_BYTES_MAX, ENVELOPE_BYTES, ERROR_CHARS_MAX } from './limits.ts';
 import type { ParentMessage, Refusal } from './protocol.ts';
 
 /** The message for the child, as JSON text. Never rejects. */
 export async function answerQuestion(
-  flight: Flight,
+  run: ActiveRun,
   question: { id: number; kind: string; payload: unknown; step: number | null },
 ): Promise<string> {
-  flight.asking ??= new AbortController();
-  const { signal } = flight.asking;
-  if (flight.ending !== undefined) flight.asking.abort();
+  run.asking ??= new AbortController();
+  const { signal } = run.asking;
+  if (run.stopRequest !== undefined) run.asking.abort();
   try {
     const { kind, payload, step } = question;
-    const value = await flight.order.handlers.onAsk(kind, payload, signal, step);
+    const value = await run.accepted.handlers.onAsk(kind, payload, signal, step);
     const json = JSON.stringify(value) ?? 'null';
     if (Buffer.byteLength(json) > ASK_BYTES_MAX + ENVELOPE_BYTES) {
       throw refusal(`the answer is larger than ${ASK_BYTES_MAX / 1024} KiB`);
     }
-    return `["answer",${flight.id},${question.id},${json}]`;
+    return `["answer",${run.id},${question.id},${json}]`;
   } catch (error) {
-    const message: ParentMessage = ['refuse', flight.id, question.id, readRefusal(error)];
+    const message: ParentMessage = ['refuse', run.id, question.id, readRefusal(error)];
     return JSON.stringify(message);
   }
 }

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { expect, test } from 'vitest';
 import { growthOf, linearGrowthMax } from '../../test/support/growth.ts';
 import { checkUrl } from '../egress/url-guard.ts';
-import { cleanJson } from '../executors/flight.ts';
+import { cleanJson } from '../executors/active-run.ts';
 import { compileSchema } from '../kernel/json-schema.ts';
 import { momentOf } from '../kernel/moment.ts';
 import { canonicalJson, isCleanText } from '../kernel/text.ts';

@@ -25,15 +25,15 @@ export type Death =
   | { readonly kind: 'stopped' };
 
 /** What is known of a run in flight. */
-export interface Witness {
+export interface RunFacts {
   /** Its code may have begun. */
   readonly hasStarted: boolean;
   /** The child was beginning it when it was last seen. */
   readonly isBeginning: boolean;
   /** What it was told: that its time is up, that it was aborted, or nothing. */
-  readonly ending: 'timeout' | 'abort' | null;
+  readonly stopRequest: 'timeout' | 'abort' | null;
   /** The child has taken that message. */
-  readonly wasTold: boolean;
+  readonly hasReceived: boolean;
   /** The grace after that message is over too, and this run is the reason for the death. */
   readonly isOverdue: boolean;
   /** It had asked to be without neighbours, and was. */
@@ -47,15 +47,15 @@ export function isFault(death: Death): boolean {
 }
 
 /** The outcome of each run, in the order given. */
-export function judge(death: Death, witnesses: readonly Witness[]): RunOutcome[] {
-  if (!isFault(death)) return witnesses.map(() => ({ kind: 'aborted' }));
-  if (death.kind === 'overdue') return witnesses.map(judgeOverdue);
-  const suspects = suspectsOf(death, witnesses);
-  const culprit = suspects.length === 1 ? suspects[0] : undefined;
-  return witnesses.map((witness) => {
-    if (witness.ending === 'abort') return { kind: 'aborted' };
-    if (witness !== culprit) return { kind: 'displaced', suspect: suspects.includes(witness) };
-    if (witness.ending === 'timeout') return { kind: 'timeout', message: witness.timeoutMessage };
+export function attributeDeath(death: Death, runs: readonly RunFacts[]): RunOutcome[] {
+  if (!isFault(death)) return runs.map(() => ({ kind: 'aborted' }));
+  if (death.kind === 'overdue') return runs.map(attributeOverdue);
+  const suspects = suspectsOf(death, runs);
+  const cause = suspects.length === 1 ? suspects[0] : undefined;
+  return runs.map((facts) => {
+    if (facts.stopRequest === 'abort') return { kind: 'aborted' };
+    if (facts !== cause) return { kind: 'displaced', suspect: suspects.includes(facts) };
+    if (facts.stopRequest === 'timeout') return { kind: 'timeout', message: facts.timeoutMessage };
     const message = describeDeath(death);
     if (!isOwnExit(death)) return { kind: 'lost', message };
     return { kind: 'failed', code: 'skill_execution_failed', message, retryable: true };
@@ -67,18 +67,18 @@ function isOwnExit(death: Death): boolean {
   return death.kind === 'ended' && /^exit code \d+$/.test(death.how);
 }
 
-function suspectsOf(death: Death, witnesses: readonly Witness[]): Witness[] {
+function suspectsOf(death: Death, runs: readonly RunFacts[]): RunFacts[] {
   if (death.kind === 'stalled') {
-    const beginning = witnesses.filter((witness) => witness.isBeginning);
+    const beginning = runs.filter((facts) => facts.isBeginning);
     if (beginning.length > 0) return beginning;
   }
-  return witnesses.filter((witness) => witness.hasStarted || witness.isAlone);
+  return runs.filter((facts) => facts.hasStarted || facts.isAlone);
 }
 
-function judgeOverdue(witness: Witness): RunOutcome {
-  if (witness.ending === 'abort') return { kind: 'aborted' };
-  if (witness.isOverdue || (witness.ending === 'timeout' && witness.wasTold)) {
-    return { kind: 'timeout', message: witness.timeoutMessage };
+function attributeOverdue(facts: RunFacts): RunOutcome {
+  if (facts.stopRequest === 'abort') return { kind: 'aborted' };
+  if (facts.isOverdue || (facts.stopRequest === 'timeout' && facts.hasReceived)) {
+    return { kind: 'timeout', message: facts.timeoutMessage };
   }
   return { kind: 'displaced', suspect: false };
 }

@@ -5,6 +5,7 @@
  */
 import { cleanText } from '../kernel/text.ts';
 import type { LogFields } from '../skills/definition.ts';
+import type { RunFacts } from './death-attribution.ts';
 import {
   ASKS_MAX,
   LOG_CHARS_MAX,
@@ -15,34 +16,33 @@ import {
 } from './limits.ts';
 import type { ChildMessage } from './protocol.ts';
 import type { RunHandlers, RunOutcome, RunReport, RunRequest } from './run.ts';
-import type { Witness } from './verdict.ts';
 
 /** A run that the pool has accepted, wherever it is. */
-export interface Order {
+export interface AcceptedRun {
   readonly request: RunRequest;
   readonly handlers: RunHandlers;
   readonly settle: (outcome: RunOutcome) => void;
 }
 
 /** What a run was told, and when it must have obeyed. */
-export interface Ending {
+export interface StopRequest {
   readonly cause: 'timeout' | 'abort';
   /** The ping of the line that tells it: what the child says before its answer came of itself. */
   readonly ping: number;
   /** No other run had begun, so whatever kept it from ending in time was its own doing. */
   readonly isOnly: boolean;
   /** When the child was done with that line, as the executor's clock tells it: the grace begins. */
-  toldAt: number | undefined;
+  receivedAt: number | undefined;
   isOverdue: boolean;
 }
 
-export interface Flight {
+export interface ActiveRun {
   readonly id: number;
-  readonly order: Order;
+  readonly accepted: AcceptedRun;
   /** The ping of the line that carried it. */
   readonly ping: number;
   readonly startedAt: number;
-  ending: Ending | undefined;
+  stopRequest: StopRequest | undefined;
   /** The deadline first, then the grace. */
   timer: NodeJS.Timeout | undefined;
   /** Milliseconds that were added to the deadline because others held the child up. */
@@ -59,37 +59,37 @@ export function timeoutMessage(request: RunRequest): string {
   return `run timed out after ${request.timeoutMs} ms`;
 }
 
-/** What `judge` needs to know of a flight. */
-export function witnessOf(
-  flight: Flight,
+/** What `attributeDeath` needs to know of a run. */
+export function runFacts(
+  run: ActiveRun,
   hasAnswered: (ping: number) => boolean,
   beginning?: number,
-): Witness {
-  const { ending, order } = flight;
+): RunFacts {
+  const { stopRequest, accepted } = run;
   return {
-    hasStarted: hasAnswered(flight.ping),
-    isBeginning: flight.id === beginning,
-    ending: ending?.cause ?? null,
-    wasTold: ending?.toldAt !== undefined,
-    isOverdue: ending?.isOverdue === true,
-    isAlone: order.request.alone === true,
-    timeoutMessage: timeoutMessage(order.request),
+    hasStarted: hasAnswered(run.ping),
+    isBeginning: run.id === beginning,
+    stopRequest: stopRequest?.cause ?? null,
+    hasReceived: stopRequest?.receivedAt !== undefined,
+    isOverdue: stopRequest?.isOverdue === true,
+    isAlone: accepted.request.alone === true,
+    timeoutMessage: timeoutMessage(accepted.request),
   };
 }
 
 type Said = Extract<ChildMessage, ['log' | 'progress' | 'message', ...unknown[]]>;
 
-/** What the child said of the flight, fit to be passed on; undefined when it has said enough. */
-export function readReport(flight: Flight, said: Said, now: number): RunReport | undefined {
+/** What the child said of the run, fit to be passed on; undefined when it has said enough. */
+export function readReport(run: ActiveRun, said: Said, now: number): RunReport | undefined {
   switch (said[0]) {
     case 'log': {
       // One more than the skill may have: the line that says so.
-      if (++flight.logLines > LOG_LINES_MAX + 1) return undefined;
+      if (++run.logLines > LOG_LINES_MAX + 1) return undefined;
       const [, , at, message, fieldsJson] = said;
       return {
         type: 'log',
         message: cleanText(message.slice(0, LOG_CHARS_MAX)),
-        at: Math.min(Math.max(at, flight.startedAt), now),
+        at: Math.min(Math.max(at, run.startedAt), now),
         ...readFields(fieldsJson),
       };
     }
@@ -100,7 +100,7 @@ export function readReport(flight: Flight, said: Said, now: number): RunReport |
     }
     case 'message': {
       const [, , role, content, step] = said;
-      if (++flight.messages > MESSAGES_MAX) return undefined;
+      if (++run.messages > MESSAGES_MAX) return undefined;
       const message = cleanText(content.slice(0, MESSAGE_BYTES_MAX));
       return { type: 'message', role, content: message, ...(step === null ? {} : { step }) };
     }
@@ -108,9 +108,9 @@ export function readReport(flight: Flight, said: Said, now: number): RunReport |
 }
 
 /** Counts a question; false when the run asks more than it may. */
-export function countAsk(flight: Flight): boolean {
-  flight.asks += 1;
-  return flight.asks <= ASKS_MAX;
+export function countAsk(run: ActiveRun): boolean {
+  run.asks += 1;
+  return run.asks <= ASKS_MAX;
 }
 
 function readFields(json: string | null): { fields?: LogFields } {

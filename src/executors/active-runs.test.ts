@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { request, silentHandlers } from '../../test/fixtures/skills/driver.ts';
 import { systemClock } from '../kernel/clock.ts';
-import type { Flight } from './flight.ts';
-import { createFlights, type Flights } from './flights.ts';
+import type { ActiveRun } from './active-run.ts';
+import { type ActiveRuns, createActiveRuns } from './active-runs.ts';
 import { createHeartbeat } from './heartbeat.ts';
 import type { RunOutcome } from './run.ts';
 
@@ -30,7 +30,7 @@ function playedChild(more: { hasDeadlines?: boolean } = {}) {
     if (gathered > 0) sent = heartbeat.next();
     gathered = 0;
   };
-  const flights: Flights = createFlights({
+  const activeRuns: ActiveRuns = createActiveRuns({
     channel: {
       push(message) {
         said.push(JSON.parse(message) as unknown[]);
@@ -50,28 +50,28 @@ function playedChild(more: { hasDeadlines?: boolean } = {}) {
   });
   const outcomes: RunOutcome[] = [];
   return {
-    flights,
+    activeRuns,
     outcomes,
     onOverdue,
     /** Sends a run to the child. */
-    board(timeoutMs: number): Flight {
+    start(timeoutMs: number): ActiveRun {
       const settle = (outcome: RunOutcome) => void outcomes.push(outcome);
-      const order = {
+      const accepted = {
         request: request('a/b', {}, { timeoutMs }),
         handlers: silentHandlers,
         settle,
       };
-      const flight = flights.board(order);
+      const run = activeRuns.start(accepted);
       flush();
-      return flight;
+      return run;
     },
     /** The child answers all that it was sent. */
     answer(): void {
       while (answered < sent) heartbeat.answer(++answered);
-      flights.heard();
+      activeRuns.onPong();
     },
     /** Whether it was told to stop the run. */
-    wasTold: ({ id }: Flight) => said.some(([kind, run]) => kind === 'abort' && run === id),
+    wasAborted: ({ id }: ActiveRun) => said.some(([kind, run]) => kind === 'abort' && run === id),
   };
 }
 
@@ -80,66 +80,66 @@ const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 describe('a deadline', () => {
   test('is put off for a run that would have ended but for its neighbour', async () => {
     const child = playedChild();
-    const waits = child.board(150);
-    child.board(20_000);
+    const waits = child.start(150);
+    child.start(20_000);
     child.answer();
     // The neighbour computes from 10 to 400.
     await pass(400);
     child.answer();
-    expect(child.wasTold(waits)).toBe(false);
+    expect(child.wasAborted(waits)).toBe(false);
     await pass(140);
-    child.flights.land(waits, done);
+    child.activeRuns.finish(waits, done);
     expect(child.outcomes).toEqual([done]);
   });
 
   test('is put off by no more than the time of the run itself', async () => {
     const child = playedChild();
-    const waits = child.board(150);
-    child.board(20_000);
+    const waits = child.start(150);
+    child.start(20_000);
     child.answer();
     await pass(400);
     child.answer();
     await pass(151);
     child.answer();
-    expect(child.wasTold(waits)).toBe(true);
+    expect(child.wasAborted(waits)).toBe(true);
   });
 
   test('does not begin before the run does', async () => {
     const child = playedChild();
-    child.board(20_000);
+    child.start(20_000);
     child.answer();
     await pass(10);
-    const late = child.board(100);
+    const late = child.start(100);
     await pass(390);
     child.answer();
     await pass(99);
-    expect(child.wasTold(late)).toBe(false);
-    child.flights.land(late, done);
+    expect(child.wasAborted(late)).toBe(false);
+    child.activeRuns.finish(late, done);
     expect(child.outcomes).toEqual([done]);
   });
 
   test('is not put off for a run that is beside others and is the slow one', async () => {
     const child = playedChild();
-    const slow = child.board(100);
-    child.board(20_000);
+    const slow = child.start(100);
+    child.start(20_000);
     child.answer();
     await pass(101);
     child.answer();
-    expect(child.wasTold(slow)).toBe(true);
+    expect(child.wasAborted(slow)).toBe(true);
   });
 
   test('holds for a run that computed past it, all alone', async () => {
     const child = playedChild();
-    const busy = child.board(30);
+    const busy = child.start(30);
     child.answer();
     await pass(100);
-    child.flights.land(busy, done);
+    child.activeRuns.finish(busy, done);
     expect(child.outcomes).toEqual([{ kind: 'timeout', message: 'run timed out after 30 ms' }]);
   });
 
   test('leaves the grace to end in, from when the child was told', async () => {
     const child = playedChild();
-    const stubborn = child.board(30);
+    const stubborn = child.start(30);
     child.answer();
     await pass(31);
     child.answer();
@@ -151,11 +151,11 @@ describe('a deadline', () => {
 
   test('does not come for a run that may be stopped in a debugger', async () => {
     const child = playedChild({ hasDeadlines: false });
-    const paused = child.board(30);
+    const paused = child.start(30);
     child.answer();
     await pass(3_600_000);
-    expect(child.wasTold(paused)).toBe(false);
-    child.flights.land(paused, done);
+    expect(child.wasAborted(paused)).toBe(false);
+    child.activeRuns.finish(paused, done);
     expect(child.outcomes).toEqual([done]);
   });
 });

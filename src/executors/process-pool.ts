@@ -4,12 +4,12 @@
  * child that serves a run on its own has never run anything before. Knows nothing of runs.
  */
 import { SkillLoadError } from '../skills/sources/load-error.ts';
+import { isFault } from './death-attribution.ts';
 import { type Executor, startExecutor } from './executor.ts';
 import { type Generation, openGeneration } from './generation.ts';
 import type { FoundSkills } from './loading.ts';
 import { type OrphanGuard, startOrphanGuard } from './orphan-guard.ts';
 import type { PoolSettings } from './pool-options.ts';
-import { isFault } from './verdict.ts';
 
 /** Failed starts in a row before the next one waits. */
 const PATIENCE = 3;
@@ -17,12 +17,12 @@ const PATIENCE = 3;
 const BACKOFF_MS = 100;
 const BACKOFF_MS_MAX = 10_000;
 /** Milliseconds to wait at the stop for killed children to be gone. */
-const FAREWELL_MS = 5_000;
+const EXIT_WAIT_MS = 5_000;
 
 /** Whom a child serves: everybody, nobody yet, one run that must be alone, nobody any more. */
 type Role = 'shared' | 'spare' | 'alone' | 'leaving';
 
-interface Member {
+interface PooledChild {
   role: Role;
   readonly executor: Executor;
   /** The one that checked the skills and told them. */
@@ -31,7 +31,7 @@ interface Member {
   readonly port: number | null;
 }
 
-export interface Crew {
+export interface ProcessPool {
   /** Starts the first child; rejects when it does not become ready. */
   start(): Promise<FoundSkills>;
   /** From now on as many children as the pool may have, not awaited. */
@@ -55,12 +55,12 @@ export interface Crew {
 }
 
 /** `onReady` is called when choose or reserve may have something that they had not before. */
-export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
+export function createProcessPool(settings: PoolSettings, onReady: () => void): ProcessPool {
   const { size, log, clock, inspectPort } = settings;
   /** A debugger is attached to one child for long, so none is replaced without need. */
   const isDebugged = inspectPort !== null;
   const sparesMin = isDebugged ? 0 : 1;
-  const members = new Set<Member>();
+  const children = new Set<PooledChild>();
   const first = Promise.withResolvers<FoundSkills>();
   const emptied = Promise.withResolvers<void>();
   let guard: OrphanGuard | undefined;
@@ -106,23 +106,23 @@ export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
           onReady();
         },
         onLeaving() {
-          member.role = 'leaving';
+          child.role = 'leaving';
           keepUp();
         },
         onGone(death, startFailure) {
-          members.delete(member);
+          children.delete(child);
           if (executor.pid !== undefined) guard?.remove(executor.pid);
           if (isFault(death)) deaths += 1;
           if (isFirst && startFailure !== undefined) refuse(startFailure);
           else if (isFault(death) && startFailure !== undefined) onFailedStart(startFailure);
           keepUp();
-          if (isStopped && members.size === 0) emptied.resolve();
+          if (isStopped && children.size === 0) emptied.resolve();
         },
         mayDrain: () => countOf('leaving') < size,
       },
     );
-    const member: Member = { role, executor, isFirst, port };
-    members.add(member);
+    const child: PooledChild = { role, executor, isFirst, port };
+    children.add(child);
     if (executor.pid !== undefined) guard?.add(executor.pid);
   }
 
@@ -130,13 +130,13 @@ export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
   function freePort(): number | null {
     if (inspectPort === null) return null;
     let port = inspectPort;
-    while (some((member) => member.port === port)) port += 1;
+    while (some((child) => child.port === port)) port += 1;
     return port;
   }
 
   /** Checking the schemas has made the first child large: one that only loaded takes its place. */
   function retireFirst(): void {
-    const checked = find((member) => member.isFirst && member.role === 'shared');
+    const checked = find((child) => child.isFirst && child.role === 'shared');
     if (checked?.executor.inFlight === 0) checked.executor.end('retired');
   }
 
@@ -168,14 +168,14 @@ export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
   /** Once starts have failed, the next ones come one by one. */
   function mayFork(): boolean {
     if (isStopped || retryTimer !== undefined) return false;
-    return failedStarts < PATIENCE || !some((member) => isStarting(member));
+    return failedStarts < PATIENCE || !some((child) => isStarting(child));
   }
 
   /** Fills the places that are empty: the spare moves up, new children are started. */
   function keepUp(): void {
     const wanted = isGrown ? size : 1;
     for (let shared = countOf('shared'); shared < wanted; shared++) {
-      const spare = find((member) => member.role === 'spare');
+      const spare = find((child) => child.role === 'spare');
       if (spare !== undefined) spare.role = 'shared';
       else if (mayFork()) fork('shared', false);
     }
@@ -183,18 +183,18 @@ export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
     for (let spare = countOf('spare'); spare < spares; spare++) if (mayFork()) fork('spare', false);
   }
 
-  function find(test: (member: Member) => boolean): Member | undefined {
-    for (const member of members) if (test(member)) return member;
+  function find(test: (child: PooledChild) => boolean): PooledChild | undefined {
+    for (const child of children) if (test(child)) return child;
     return undefined;
   }
 
-  function some(test: (member: Member) => boolean): boolean {
+  function some(test: (child: PooledChild) => boolean): boolean {
     return find(test) !== undefined;
   }
 
   function countOf(role: Role): number {
     let count = 0;
-    for (const member of members) if (member.role === role) count += 1;
+    for (const child of children) if (child.role === role) count += 1;
     return count;
   }
 
@@ -219,21 +219,21 @@ export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
 
     shrink() {
       isGrown = false;
-      const isIdle = ({ executor }: Member) => executor.isReady && executor.inFlight === 0;
+      const isIdle = ({ executor }: PooledChild) => executor.isReady && executor.inFlight === 0;
       const kept =
-        find((member) => member.role === 'spare' && isIdle(member)) ??
-        find((member) => member.role === 'shared' && isIdle(member));
+        find((child) => child.role === 'spare' && isIdle(child)) ??
+        find((child) => child.role === 'shared' && isIdle(child));
       if (kept === undefined) return;
       kept.role = 'shared';
-      for (const member of members) {
-        if (member !== kept && member.executor.inFlight === 0) member.executor.end('retired');
+      for (const child of children) {
+        if (child !== kept && child.executor.inFlight === 0) child.executor.end('retired');
       }
     },
 
     choose() {
       let best: Executor | undefined;
       let bestLoad = Number.POSITIVE_INFINITY;
-      for (const { role, executor } of members) {
+      for (const { role, executor } of children) {
         if (role !== 'shared' || !executor.isReady) continue;
         const load = executor.inFlight + (executor.isDoubtful() ? DOUBT_WEIGHT : 0);
         if (load >= bestLoad) continue;
@@ -257,9 +257,9 @@ export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
     },
 
     release(executor) {
-      const member = find((candidate) => candidate.executor === executor);
-      if (member === undefined || member.role !== 'alone') return;
-      if (countOf('shared') < (isGrown ? size : 1)) member.role = 'shared';
+      const child = find((candidate) => candidate.executor === executor);
+      if (child === undefined || child.role !== 'alone') return;
+      if (countOf('shared') < (isGrown ? size : 1)) child.role = 'shared';
       else executor.end('retired');
       if (countOf('spare') > spares) {
         find(({ role }) => role === 'spare')?.executor.end('retired');
@@ -269,25 +269,25 @@ export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
 
     watch(wasAbsent) {
       let isNeeded = false;
-      for (const { executor } of members) if (executor.watch(wasAbsent)) isNeeded = true;
+      for (const { executor } of children) if (executor.watch(wasAbsent)) isNeeded = true;
       return isNeeded;
     },
 
     abortAll(reason) {
-      for (const { executor } of members) executor.abortAll(reason);
+      for (const { executor } of children) executor.abortAll(reason);
     },
 
     counts() {
-      const starting = [...members].filter(isStarting).length;
-      const ready = [...members].filter(({ executor }) => executor.isReady).length;
+      const starting = [...children].filter(isStarting).length;
+      const ready = [...children].filter(({ executor }) => executor.isReady).length;
       return { ready, starting, deaths, failedStarts };
     },
 
     async stop() {
       isStopped = true;
       clearTimeout(retryTimer);
-      for (const { executor } of members) executor.end('stopped');
-      if (members.size > 0) await withDeadline(emptied.promise, FAREWELL_MS);
+      for (const { executor } of children) executor.end('stopped');
+      if (children.size > 0) await withDeadline(emptied.promise, EXIT_WAIT_MS);
       await guard?.stop();
       generation?.close();
     },
@@ -297,7 +297,7 @@ export function createCrew(settings: PoolSettings, onReady: () => void): Crew {
 /** A doubtful child is chosen only when all are. */
 const DOUBT_WEIGHT = 1_000_000;
 
-function isStarting({ role, executor }: Member): boolean {
+function isStarting({ role, executor }: PooledChild): boolean {
   return role !== 'leaving' && !executor.isReady;
 }
 

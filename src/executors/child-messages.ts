@@ -5,9 +5,9 @@
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { cleanText } from '../kernel/text.ts';
+import { type ActiveRun, countAsk, readReport } from './active-run.ts';
+import type { ActiveRuns, Channel } from './active-runs.ts';
 import { createByteBudget } from './console-budget.ts';
-import { countAsk, type Flight, readReport } from './flight.ts';
-import type { Channel, Flights } from './flights.ts';
 import {
   createRate,
   ERROR_CHARS_MAX,
@@ -24,26 +24,26 @@ export type RunMessage = Extract<
 >;
 
 /** Takes a message; returns what is garbled about it, or undefined. */
-export function createHearing(parts: {
-  flights: Flights;
+export function createRunMessageHandler(parts: {
+  activeRuns: ActiveRuns;
   channel: Channel;
   clock: Clock;
   log: Pick<Logger, 'info' | 'error'>;
 }): (message: RunMessage) => string | undefined {
-  const { flights, channel, clock, log } = parts;
+  const { activeRuns, channel, clock, log } = parts;
   const printed = createByteBudget(() => {});
 
-  function takeOutput(flight: Flight, value: unknown): string | undefined {
+  function takeOutput(run: ActiveRun, value: unknown): string | undefined {
     const output = writeOutput(value);
     if (output === undefined) return 'an output that is too large';
-    flights.land(flight, { kind: 'completed', output });
+    activeRuns.finish(run, { kind: 'completed', output });
     return undefined;
   }
 
-  function takeFailure(flight: Flight, message: Extract<RunMessage, ['fail', ...unknown[]]>): void {
+  function takeFailure(run: ActiveRun, message: Extract<RunMessage, ['fail', ...unknown[]]>): void {
     const [, , code, text, retryable, stack] = message;
     const reason = cleanText(text.slice(0, ERROR_CHARS_MAX));
-    flights.land(flight, {
+    activeRuns.finish(run, {
       kind: 'failed',
       code,
       message: reason,
@@ -52,48 +52,48 @@ export function createHearing(parts: {
     });
   }
 
-  function takeReport(flight: Flight, message: Parameters<typeof readReport>[1]): void {
-    const report = readReport(flight, message, clock.now());
+  function takeReport(run: ActiveRun, message: Parameters<typeof readReport>[1]): void {
+    const report = readReport(run, message, clock.now());
     if (report === undefined) return;
     try {
-      flight.order.handlers.onReport(report);
+      run.accepted.handlers.onReport(report);
     } catch (error) {
       log.error({ err: error }, 'a report of a run could not be taken');
     }
   }
 
   /** What the code of a run printed, for the operator; bounded here and in the child. */
-  function takePrint(flight: Flight, name: 'stdout' | 'stderr', text: string): void {
+  function takePrint(run: ActiveRun, name: 'stdout' | 'stderr', text: string): void {
     if (!printed.spend(text.length)) return;
-    const { skill, context } = flight.order.request;
+    const { skill, context } = run.accepted.request;
     const printedText = cleanText(text.slice(0, LOG_CHARS_MAX));
     log.info({ job_id: context.jobId, skill, [name]: printedText }, 'skill output');
   }
 
   async function answer(
-    flight: Flight,
+    run: ActiveRun,
     question: Parameters<typeof answerQuestion>[1],
   ): Promise<void> {
-    const message = await answerQuestion(flight, question);
-    flight.asks -= 1;
-    if (flights.get(flight.id) === flight) channel.push(message);
+    const message = await answerQuestion(run, question);
+    run.asks -= 1;
+    if (activeRuns.get(run.id) === run) channel.push(message);
   }
 
   return (message) => {
-    const flight = flights.get(message[1]);
-    if (flight === undefined) return undefined;
+    const run = activeRuns.get(message[1]);
+    if (run === undefined) return undefined;
     switch (message[0]) {
       case 'done':
-        return takeOutput(flight, message[2]);
+        return takeOutput(run, message[2]);
       case 'fail':
-        takeFailure(flight, message);
+        takeFailure(run, message);
         return undefined;
       case 'print':
-        takePrint(flight, message[2], message[3]);
+        takePrint(run, message[2], message[3]);
         return undefined;
       case 'ask':
-        if (!countAsk(flight)) return 'more questions than a run may ask at once';
-        void answer(flight, {
+        if (!countAsk(run)) return 'more questions than a run may ask at once';
+        void answer(run, {
           id: message[2],
           kind: message[3],
           payload: message[4],
@@ -101,14 +101,14 @@ export function createHearing(parts: {
         });
         return undefined;
       default:
-        takeReport(flight, message);
+        takeReport(run, message);
         return undefined;
     }
   };
 }
 
 /** Takes what a child says of nobody's run, for the log; so often a second, and no more. */
-export function createGossip(
+export function createStrayMessageLogger(
   pid: number | undefined,
   log: Pick<Logger, 'warn'>,
 ): (message: Extract<ChildMessage, ['stray' | 'dropped', ...unknown[]]>) => void {

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { type Death, judge, type Witness } from './verdict.ts';
+import { attributeDeath, type Death, type RunFacts } from './death-attribution.ts';
 
-function witness(changes: Partial<Witness> = {}): Witness {
+function facts(changes: Partial<RunFacts> = {}): RunFacts {
   return {
     hasStarted: true,
     isBeginning: false,
-    ending: null,
-    wasTold: false,
+    stopRequest: null,
+    hasReceived: false,
     isOverdue: false,
     isAlone: false,
     timeoutMessage: 'run timed out after 100 ms',
@@ -19,7 +19,7 @@ const neighbour = { kind: 'displaced', suspect: true };
 const bystander = { kind: 'displaced', suspect: false };
 
 test('a run that ends its own process by an exit code has failed; a signal may come from elsewhere', () => {
-  const exited = judge({ kind: 'ended', how: 'exit code 3' }, [witness()]);
+  const exited = attributeDeath({ kind: 'ended', how: 'exit code 3' }, [facts()]);
   expect(exited).toEqual([
     {
       kind: 'failed',
@@ -29,7 +29,7 @@ test('a run that ends its own process by an exit code has failed; a signal may c
     },
   ]);
   for (const how of ['SIGKILL', 'SIGSEGV', 'exit code 134, out of memory']) {
-    expect(judge({ kind: 'ended', how }, [witness()])).toMatchObject([{ kind: 'lost' }]);
+    expect(attributeDeath({ kind: 'ended', how }, [facts()])).toMatchObject([{ kind: 'lost' }]);
   }
 });
 
@@ -56,29 +56,29 @@ describe.each<[string, Death, string]>([
   ],
 ])('an executor that %s', (_, death, message) => {
   test('charges the only run', () => {
-    expect(judge(death, [witness()])).toEqual([{ kind: 'lost', message }]);
+    expect(attributeDeath(death, [facts()])).toEqual([{ kind: 'lost', message }]);
   });
 
   test('charges nobody when there were several', () => {
-    expect(judge(death, [witness(), witness()])).toEqual([neighbour, neighbour]);
+    expect(attributeDeath(death, [facts(), facts()])).toEqual([neighbour, neighbour]);
   });
 
   test('charges the only one whose code can have begun', () => {
-    const outcomes = judge(death, [witness({ hasStarted: false }), witness()]);
+    const outcomes = attributeDeath(death, [facts({ hasStarted: false }), facts()]);
     expect(outcomes).toEqual([bystander, { kind: 'lost', message }]);
   });
 
   test('charges a run that was alone even when its begin was not seen', () => {
-    const outcomes = judge(death, [witness({ hasStarted: false, isAlone: true })]);
+    const outcomes = attributeDeath(death, [facts({ hasStarted: false, isAlone: true })]);
     expect(outcomes).toEqual([{ kind: 'lost', message }]);
   });
 
   test('is a timeout for the only run when that was past its deadline', () => {
-    expect(judge(death, [witness({ ending: 'timeout' })])).toEqual([timeout]);
+    expect(attributeDeath(death, [facts({ stopRequest: 'timeout' })])).toEqual([timeout]);
   });
 
   test('ends an aborted run as aborted, which stays a suspect', () => {
-    expect(judge(death, [witness({ ending: 'abort' }), witness()])).toEqual([
+    expect(attributeDeath(death, [facts({ stopRequest: 'abort' }), facts()])).toEqual([
       { kind: 'aborted' },
       neighbour,
     ]);
@@ -86,17 +86,20 @@ describe.each<[string, Death, string]>([
 });
 
 test('an executor that stopped answering charges the run that it was just beginning', () => {
-  const outcomes = judge({ kind: 'stalled', ms: 9 }, [witness({ isBeginning: true }), witness()]);
+  const outcomes = attributeDeath({ kind: 'stalled', ms: 9 }, [
+    facts({ isBeginning: true }),
+    facts(),
+  ]);
   expect(outcomes).toEqual([{ kind: 'lost', message: expect.any(String) }, bystander]);
 });
 
 test('an executor killed for an overdue run charges that run and no neighbour', () => {
-  const outcomes = judge({ kind: 'overdue' }, [
-    witness({ ending: 'timeout', wasTold: true, isOverdue: true }),
-    witness(),
-    witness({ ending: 'timeout' }),
-    witness({ ending: 'timeout', wasTold: true }),
-    witness({ ending: 'abort' }),
+  const outcomes = attributeDeath({ kind: 'overdue' }, [
+    facts({ stopRequest: 'timeout', hasReceived: true, isOverdue: true }),
+    facts(),
+    facts({ stopRequest: 'timeout' }),
+    facts({ stopRequest: 'timeout', hasReceived: true }),
+    facts({ stopRequest: 'abort' }),
   ]);
   expect(outcomes).toEqual([timeout, bystander, bystander, timeout, { kind: 'aborted' }]);
 });
@@ -104,7 +107,7 @@ test('an executor killed for an overdue run charges that run and no neighbour', 
 test.each<Death['kind']>(['stopped', 'retired'])(
   'an executor that is %s aborts its runs',
   (kind) => {
-    expect(judge({ kind } as Death, [witness(), witness()])).toEqual([
+    expect(attributeDeath({ kind } as Death, [facts(), facts()])).toEqual([
       { kind: 'aborted' },
       { kind: 'aborted' },
     ]);
