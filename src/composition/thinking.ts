@@ -11,9 +11,9 @@ import type { Metrics } from '../http/metrics.ts';
 import { isHeld } from '../jobs/jobs.store.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
+import { meteredModels } from '../models/metered-models.ts';
 import { ModelError } from '../models/model.ts';
 import { createModels } from '../models/models.ts';
-import { observed } from '../models/observed.ts';
 import { accessTo, partsOfModel } from '../models/providers.ts';
 import { scheduledRuns } from '../schedules/run-ends.ts';
 import { type SkillRegistry, skillKey } from '../skills/registry.ts';
@@ -86,7 +86,7 @@ export function composeThinking(parts: {
     agents: parts.agents,
     skills,
     conversations,
-    models: observed(models, clock, (call) => metrics.modelCalled(call)),
+    models: meteredModels(models, clock, (call) => metrics.modelCalled(call)),
     scopesOf: async (apiKeyId) => (await apiKeys.believedCaller(apiKeyId))?.scopes,
     async readFile(skill, path, offset) {
       const folder = folders.get(skill);

@@ -1,23 +1,23 @@
 /**
- * What the SDK streams, gathered into an answer as it comes. Bounded: what goes beyond a bound ends
- * the call, except the answer's text and the arguments of a single call of a tool, which are cut. The
- * text was paid for, and its answer says that it is too long. Arguments that were cut are no JSON, and
- * the agent's tools tell the model so.
+ * Collects the parts that the SDK streams into an answer. Every part is bounded. A part beyond its bound
+ * ends the call, with two exceptions that are cut instead: the text, because it was paid for (the answer
+ * then says that it is too long), and the arguments of one tool call (they are then invalid JSON, and
+ * the agent's tools tell the model so).
  */
-import { createThoughtFilter } from './leading-thought.ts';
 import type { ModelAnswer, ToolCall } from './model.ts';
 import type { Opaque, OpaquePart, ProviderOptions, SdkModel } from './prompt.ts';
 import type { Protocol } from './providers.ts';
+import { createThinkTagFilter } from './think-tag-filter.ts';
 
 export const answerBounds = {
-  /** Bytes of the text as JSON: what is longer could not be the output of a job, with its 1 MiB. */
+  /** Bytes of the text as JSON: a longer text would exceed the 1 MiB of a job's output. */
   text: 1_000_000,
   /** Characters. */
   reasoning: 4 * 1024 * 1024,
-  /** Characters of text in all, also of what is cut or was thought aloud. */
+  /** Characters of all text, including text that is cut and reasoning in think tags. */
   written: 16 * 1024 * 1024,
   toolCalls: 128,
-  /** Characters of the arguments of one call; what follows is left out. */
+  /** Characters of the arguments of one call; longer arguments are cut. */
   toolInput: 1024 * 1024,
   /** Characters of the arguments of all calls. */
   toolInputs: 16 * 1024 * 1024,
@@ -33,19 +33,19 @@ type ReasoningPart = Extract<
 >;
 type SdkFinish = Extract<SdkPart, { type: 'finish' }>['finishReason']['unified'];
 
-/** An answer that goes beyond a bound. */
+/** An answer exceeds a bound. */
 export class ExcessError extends Error {}
 
 export interface AnswerSoFar {
-  /** Throws an ExcessError, or what the SDK says is wrong. */
+  /** Throws an ExcessError, or the error that the SDK reports. */
   take(part: SdkPart): void;
   text(): string;
-  /** The answer; null when the SDK has not said that it is whole. */
+  /** The answer; null until the SDK has reported its end. */
   whole(model: string): Omit<ModelAnswer, 'usage'> | null;
 }
 
 export function createAnswer(protocol: Protocol, onText: (delta: string) => void): AnswerSoFar {
-  const thought = protocol === 'chat' ? createThoughtFilter() : null;
+  const thinkTags = protocol === 'chat' ? createThinkTagFilter() : null;
   const texts: string[] = [];
   const calls: ToolCall[] = [];
   const order: OpaquePart[] = [];
@@ -64,10 +64,10 @@ export function createAnswer(protocol: Protocol, onText: (delta: string) => void
 
   function takeText(delta: string): void {
     spend('written', delta.length);
-    addText(thought?.push(delta) ?? delta);
+    addText(thinkTags?.push(delta) ?? delta);
   }
 
-  /** As much of the text as the answer has room for. */
+  /** The part of the text that fits into the answer's bound. */
   function fitting(text: string): string {
     if (isTooLong) return '';
     for (let from = 0; from < text.length; from += pieceLength) {
@@ -81,8 +81,8 @@ export function createAnswer(protocol: Protocol, onText: (delta: string) => void
     return text;
   }
 
-  function addText(said: string): void {
-    const delta = fitting(said);
+  function addText(text: string): void {
+    const delta = fitting(text);
     if (delta === '') return;
     texts.push(delta);
     const last = order.at(-1);
@@ -92,7 +92,7 @@ export function createAnswer(protocol: Protocol, onText: (delta: string) => void
     onText(delta);
   }
 
-  /** Signatures come with any of a block's parts, on their own as well. */
+  /** A signature may arrive with any part of a block, or in a part of its own. */
   function takeReasoning(part: ReasoningPart): void {
     const block = reasoning.get(part.id) ?? { text: '' };
     reasoning.set(part.id, block);
@@ -133,8 +133,8 @@ export function createAnswer(protocol: Protocol, onText: (delta: string) => void
           return takeCall(part);
         case 'finish':
           finish = part.finishReason.unified;
-          // A block that never closed is text, but not where the most tokens ended it.
-          if (finish !== 'length') addText(thought?.end() ?? '');
+          // A think tag that never closed is text, unless the token limit cut the answer inside it.
+          if (finish !== 'length') addText(thinkTags?.end() ?? '');
           return;
         case 'error':
           throw part.error;
@@ -142,7 +142,7 @@ export function createAnswer(protocol: Protocol, onText: (delta: string) => void
           return;
       }
     },
-    text: () => texts.join('') + (finish === null ? (thought?.end() ?? '') : ''),
+    text: () => texts.join('') + (finish === null ? (thinkTags?.end() ?? '') : ''),
     whole(model) {
       if (finish === null) return null;
       const opaque = order.some((part) => 'signed' in part)
@@ -156,11 +156,11 @@ export function createAnswer(protocol: Protocol, onText: (delta: string) => void
   };
 }
 
-/** Characters of a text that are measured at a time. */
+/** Characters that are measured at a time. */
 const pieceLength = 1_024;
 const nameOf = { written: 'text', reasoning: 'reasoning', toolInputs: 'arguments' };
 
-/** Results find their call by its id, so that no two may have the same. */
+/** Ids are unique, because results refer to their call by id. */
 function unusedId(id: string, calls: readonly ToolCall[]): string {
   const isUsed = (candidate: string) => calls.some((call) => call.id === candidate);
   let candidate = id || 'call';
@@ -168,9 +168,9 @@ function unusedId(id: string, calls: readonly ToolCall[]): string {
   return candidate;
 }
 
-/** Some servers say `stop` after calls of tools, or the reverse. */
-function finishOf(said: SdkFinish, hasCalls: boolean): ModelAnswer['finish'] {
-  if (said === 'length' || said === 'content-filter') return said;
+/** Some servers report `stop` after tool calls, and some the reverse. */
+function finishOf(reported: SdkFinish, hasCalls: boolean): ModelAnswer['finish'] {
+  if (reported === 'length' || reported === 'content-filter') return reported;
   if (hasCalls) return 'tool-calls';
-  return said === 'stop' ? 'stop' : 'other';
+  return reported === 'stop' ? 'stop' : 'other';
 }

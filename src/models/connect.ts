@@ -1,7 +1,7 @@
 /**
- * The AI SDK's models. Their packages take tens of milliseconds and megabytes to load, so they are
- * loaded at the first call that needs them. Everything is said here, because the SDK reads from the
- * environment what it is not told.
+ * The AI SDK's models. Their packages take tens of milliseconds and megabytes to load, so each is loaded
+ * at the first call that needs it. Every setting is passed explicitly, because the SDK reads missing
+ * ones from the environment.
  */
 import { lazily } from '../kernel/lazy.ts';
 import type { ModelCall } from './model.ts';
@@ -13,7 +13,7 @@ const openai = lazily(() => import('@ai-sdk/openai'));
 const anthropic = lazily(() => import('@ai-sdk/anthropic'));
 const compatible = lazily(() => import('@ai-sdk/openai-compatible'));
 
-/** A model that makes its requests by `fetch`. */
+/** A model of the SDK that sends its requests through `fetch`. */
 export async function connect(
   { provider, baseUrl: baseURL, apiKey }: Access,
   name: string,
@@ -26,7 +26,7 @@ export async function connect(
       : createAnthropic({ baseURL, apiKey, fetch }).messages(name);
   }
   if (provider === 'openai' && apiKey !== null) {
-    // Chat, not responses: every gateway speaks it.
+    // The chat API, not the responses API: every gateway supports it.
     return (await openai()).createOpenAI({ baseURL, apiKey, fetch }).chat(name);
   }
   const { createOpenAICompatible } = await compatible();
@@ -38,7 +38,7 @@ export async function connect(
   }).chatModel(name);
 }
 
-/** The SDK knows no Anthropic without a key. */
+/** Removes the key that the SDK requires of Anthropic. */
 function withoutKey(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   return (url, init) => {
     const headers = new Headers(init?.headers);
@@ -47,7 +47,7 @@ function withoutKey(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   };
 }
 
-/** What the SDK is asked. */
+/** The SDK's options for a call. */
 export function optionsOf(protocol: Access['protocol'], call: ModelCall): SdkOptions {
   const { schema } = call;
   const strictJsonSchema = isStrictSchema(schema);
@@ -56,14 +56,14 @@ export function optionsOf(protocol: Access['protocol'], call: ModelCall): SdkOpt
     maxOutputTokens: call.maxOutputTokens,
     ...(call.temperature === undefined ? {} : { temperature: call.temperature }),
     ...(call.tools.length === 0 ? {} : { tools: call.tools.map(toolOf) }),
-    // Any other schema stands in the system text alone.
+    // Other schemas are described in the system text alone.
     ...(schema === undefined || !isObjectSchema(schema)
       ? {}
       : { responseFormat: { type: 'json', schema, name: 'answer' } as const }),
     providerOptions: {
       openai: { strictJsonSchema },
       openaiCompatible: { strictJsonSchema },
-      // Arguments are passed on whole, so they need not come before they are checked.
+      // Arguments are forwarded when complete, so they need not stream before they are validated.
       anthropic: { toolStreaming: false },
     },
   };

@@ -1,4 +1,4 @@
-/** Answers of servers that do not stream, whatever they are asked. */
+/** Answers of servers that do not stream, although a stream was asked for. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   answering,
@@ -56,7 +56,7 @@ function replyWith(reply: Reply): void {
 const lastRequest = () => provider.requests.at(-1)!;
 
 describe.each(kinds)('%s', (kind) => {
-  test('an answer that was to be streamed and is not is an answer all the same', async () => {
+  test('an answer in one document is accepted although a stream was asked for', async () => {
     replyWith({ text: 'The sky is blue.' });
     const deltas: string[] = [];
 
@@ -88,7 +88,7 @@ describe.each(kinds)('%s', (kind) => {
     });
   });
 
-  test('it may call tools and say nothing', async () => {
+  test('it may call tools without text', async () => {
     replyWith({ toolCalls: [{ id: 'a', name: 'weather', input: '{}' }] });
 
     const { message, finish } = await ask(kind);
@@ -183,7 +183,7 @@ test.each(chats)('%s: arguments in a document are passed on as they were written
   expect((await ask(kind)).message.toolCalls).toEqual(toolCalls);
 });
 
-test('signed reasoning in a document goes back as it came', async () => {
+test('signed reasoning in a document is sent back unchanged', async () => {
   replyWith({
     thinking: { text: 'Rain or sun?', signature: 'c2lnbmVk' },
     text: 'Let me see.',

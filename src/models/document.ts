@@ -1,16 +1,13 @@
-/**
- * An answer in one JSON document, as servers give it that do not stream: in the events that a stream
- * of it would have had. Pure.
- */
+/** Converts an answer in one JSON document, from a server that does not stream, into events. Pure. */
 import { type Json, objectOf } from './json.ts';
 import type { Protocol } from './providers.ts';
 
-/** The events of an answer; what is no answer, an error for example, stays as it is. */
+/** The events of an answer. A document that is not an answer, such as an error, is returned as it is. */
 export function eventsOf(protocol: Protocol, document: Json): Json[] {
   return protocol === 'chat' ? [chunkOf(document)] : messageEventsOf(document);
 }
 
-/** A chat's answer is one chunk with all of it. */
+/** The answer of a chat becomes one chunk. */
 function chunkOf(document: Json): Json {
   const { choices } = document;
   if (!Array.isArray(choices)) return document;
@@ -23,22 +20,22 @@ function choiceOf(choice: unknown): unknown {
   if (delta === null) return choice;
   const { tool_calls: calls } = delta;
   const numbered = Array.isArray(calls) ? { tool_calls: calls.map(numberedCall) } : {};
-  // Whether or not it says why it ended, a document that can be read is whole.
-  const finish = finishReasonIn(rest) ?? unsaidFinish;
+  // A document that can be parsed is complete, with or without a finish reason.
+  const finish = finishReasonIn(rest) ?? unknownFinish;
   return { ...rest, finish_reason: finish, delta: { ...delta, ...numbered } };
 }
 
-/** Of an answer that is whole and does not say why it ended. */
-export const unsaidFinish = 'unknown';
+/** The finish reason of a complete answer that has none. */
+export const unknownFinish = 'unknown';
 
-/** Why a choice ended; null for one that goes on, which some servers say in words. */
+/** Why a choice ended; null for one that goes on, which some servers write as `'null'` or a blank. */
 export function finishReasonIn(choice: Json): string | null {
   const reason = choice['finish_reason'];
-  const isSaid = typeof reason === 'string' && reason.trim() !== '' && reason !== 'null';
-  return isSaid ? reason : null;
+  const isPresent = typeof reason === 'string' && reason.trim() !== '' && reason !== 'null';
+  return isPresent ? reason : null;
 }
 
-/** In a stream its number says to which call a piece belongs; here each call is one piece. */
+/** The index tells the deltas of a stream apart; here each call is one delta. */
 function numberedCall(call: unknown, index: number): Json {
   return { ...objectOf(call), index };
 }
@@ -59,7 +56,7 @@ function messageEventsOf(document: Json): Json[] {
   ];
 }
 
-/** What a block has already when it begins is heard there. */
+/** The content of a block comes with its start event, where the parser reads it. */
 function blockEventsOf(content: unknown, index: number): Json[] {
   const block = objectOf(content);
   const stop = { type: 'content_block_stop', index };

@@ -1,7 +1,7 @@
-/** What an error says, in whichever of the usual forms it comes. Pure. */
+/** Reads the message and status of an error body, in the forms that are common. Pure. */
 import { type Json, objectOf } from './json.ts';
 
-/** Its message; of errors that come as a list, the first one's. */
+/** The message of an error; of a list of errors, the message of the first. */
 export function messageIn(error: unknown): string {
   if (typeof error === 'string') return error;
   const body = objectOf(Array.isArray(error) ? error[0] : error);
@@ -13,7 +13,7 @@ export function messageIn(error: unknown): string {
   return 'an error without a message';
 }
 
-/** What the providers' documentation has for the kinds of errors. */
+/** The status of each kind of error, from the providers' documentation. */
 const statusOfKind: ReadonlyMap<unknown, number> = new Map([
   ['invalid_request_error', 400],
   ['authentication_error', 401],
@@ -31,7 +31,7 @@ const statusOfKind: ReadonlyMap<unknown, number> = new Map([
   ['overloaded_error', 529],
 ]);
 
-/** The HTTP status that an error says it has, or should have come with; null when it says none. */
+/** The HTTP status that an error names, or that its kind stands for; null without one. */
 export function statusIn(document: Json): number | null {
   const error = objectOf(document['error']) ?? document;
   for (const value of [error['status'], error['code'], error['type']]) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createEventDataReader } from './event-data.ts';
 
-/** The data of the events of a text, however it is cut into pieces. */
+/** The data of the events in a text that arrives in chunks of `size` characters. */
 function dataOf(text: string, size: number): string[] {
   const reader = createEventDataReader();
   const found: string[] = [];
@@ -19,7 +19,7 @@ test.each([1, 2, 3, 7, 1_000])('events are whole in pieces of %i characters', (s
   expect(dataOf(text, size)).toEqual(['one', 'two', 'a\nb', 'last']);
 });
 
-test('only one space belongs to the field', () => {
+test('only the first space after the colon is removed', () => {
   expect(dataOf('data:  two\n\n', 100)).toEqual([' two']);
 });
 
@@ -34,7 +34,7 @@ test.each([
   }).toThrow(RangeError);
 });
 
-test('many events that are whole are no event without end', () => {
+test('many complete events do not count as one event without end', () => {
   const reader = createEventDataReader();
   const piece = `data: ${'x'.repeat(1024 * 1024)}\n\n`;
 

@@ -1,22 +1,19 @@
-/**
- * Server-sent events as providers send them: text in, the data of whole events out. Bounded, because
- * an event without an end would be kept for ever.
- */
+/** Reads server-sent events: takes text in chunks, returns the data of complete events. Bounded. */
 
-/** An event longer than this is no event. */
+/** Characters of one event; a longer event is refused. */
 const eventCharactersMax = 8 * 1024 * 1024;
 
 export interface EventDataReader {
-  /** The data of the events that end in this text. Throws a RangeError on one that is too long. */
+  /** The data of the events that end in this chunk. Throws a RangeError on an event that is too long. */
   push(text: string): string[];
-  /** The data of an event whose closing blank line never came; null when there is none. */
+  /** The data of a last event without its closing blank line; null when there is none. */
   rest(): string | null;
 }
 
 export function createEventDataReader(): EventDataReader {
-  /** The line that has not ended yet. */
+  /** The line that has not ended. */
   let open = '';
-  /** Of the event that has not ended yet. */
+  /** The data lines of the event that has not ended. */
   let data: string[] = [];
   let characters = 0;
 
@@ -30,7 +27,7 @@ export function createEventDataReader(): EventDataReader {
     const whole = data.join('\n');
     data = [];
     characters = 0;
-    // Without data it is no event, only a sign of life.
+    // An event without data is a keep-alive.
     return whole.trim() === '' ? null : whole;
   }
 

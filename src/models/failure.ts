@@ -1,4 +1,4 @@
-/** What a call that failed is told as: which fault, a sentence for the operator, and what it cost. */
+/** The error of a failed call: its kind, a sentence for the operator, and its usage. */
 import type { Clock } from '../kernel/clock.ts';
 import { ModelError, nothingReported, nothingSpent, type Usage } from './model.ts';
 import { type Access, howToSetKey } from './providers.ts';
@@ -6,14 +6,14 @@ import type { WireFault } from './wire.ts';
 
 const messageMax = 500;
 
-/** The call, as its error speaks of it. */
+/** What the error tells about the call. */
 export interface FailedCall {
   readonly access: Access;
   /** The provider's own name of the model. */
   readonly name: string;
-  /** What had come. */
+  /** The text that had arrived. */
   readonly text: string;
-  /** What had been reported. */
+  /** The usage that had been reported. */
   readonly usage: Usage;
 }
 
@@ -21,27 +21,27 @@ export interface FailedCall {
 export function failureOf(fault: WireFault, call: FailedCall, clock: Clock): ModelError {
   const { access, text, usage } = call;
   const { provider } = access;
-  const came = { text, usage };
+  const partial = { text, usage };
   switch (fault.kind) {
     case 'aborted':
-      return new ModelError('aborted', `The call of ${provider} was aborted`, came);
+      return new ModelError('aborted', `The call of ${provider} was aborted`, partial);
     case 'silent':
       return new ModelError(
         'unavailable',
         `The provider ${provider} fell silent: it sent nothing for ${fault.ms / 1000} s`,
-        { ...came, wasSilent: true },
+        { ...partial, wasSilent: true },
       );
     case 'lost':
       return new ModelError(
         'unavailable',
         `The connection to the provider ${provider} failed: ${safe(fault.detail, access)}`,
-        fault.isSent ? came : { text, usage: nothingSpent },
+        fault.isSent ? partial : { text, usage: nothingSpent },
       );
     case 'malformed':
       return new ModelError(
         'unavailable',
         `The answer of the provider ${provider} makes no sense: ${safe(fault.detail, access)}`,
-        came,
+        partial,
       );
     case 'impossible':
       return new ModelError(
@@ -53,23 +53,23 @@ export function failureOf(fault: WireFault, call: FailedCall, clock: Clock): Mod
       return new ModelError(
         'unavailable',
         `The provider ${provider} failed while it answered: ${safe(fault.message, access)}`,
-        came,
+        partial,
       );
     case 'excessive':
       return new ModelError(
         'refused',
         `The answer of the provider ${provider} goes beyond ${fault.detail}`,
-        came,
+        partial,
       );
     case 'status':
       return failureOfStatus(fault, call, clock);
   }
 }
 
-/** Statuses of an answer that took too long, of which nobody knows what was done for it. */
+/** Statuses of timeouts: the provider may have worked, and charged, for such a call. */
 const lateStatuses: ReadonlySet<number> = new Set([408, 504]);
 
-/** Nothing was spent where the provider answered that it did nothing. */
+/** Usage is zero where the status says that the provider did no work. */
 function failureOfStatus(
   { status, headers, message }: Extract<WireFault, { kind: 'status' }>,
   { access, name }: FailedCall,
@@ -79,7 +79,7 @@ function failureOfStatus(
   const says = message.trim() === '' ? '' : `: ${safe(message, access)}`;
   const model = JSON.stringify(name.slice(0, 200));
   if (status === 401 || status === 403) {
-    // What is said of a key that is wrong may show some of it.
+    // The provider's message may quote part of the key.
     return new ModelError(
       'credentials',
       `The provider ${provider} does not accept the credentials (${status}); ${howToSetKey(access)}`,
@@ -109,7 +109,7 @@ function failureOfStatus(
   );
 }
 
-/** Milliseconds that the headers ask for; null when they say nothing that can be read. */
+/** The delay that the headers ask for, in milliseconds; null without a valid one. */
 function retryAfterOf(headers: Headers, now: number): number | null {
   const ms = headers.get('retry-after-ms')?.trim() ?? '';
   if (isNumber(ms)) return Math.ceil(Number(ms));
@@ -123,14 +123,14 @@ function isNumber(text: string): boolean {
   return /^\d{1,9}(\.\d{1,9})?$/.test(text);
 }
 
-/** A text from outside, on one line, bounded, and never with the key that it may repeat. */
+/** A provider's text on one line, bounded, and without the API key. */
 function safe(text: string, { apiKey }: Access): string {
   const plain = formsOf(apiKey).reduce((rest, form) => rest.replaceAll(form, '…'), text);
   const line = plain.replaceAll(/[\p{Cc}\s]+/gu, ' ').trim();
   return line.length > messageMax ? `${line.slice(0, messageMax)}…` : line;
 }
 
-/** As it may stand in headers and addresses that are repeated. */
+/** The key, and its encodings in headers and addresses. */
 function formsOf(key: string | null): string[] {
   if (key === null) return [];
   const bytes = Buffer.from(key);

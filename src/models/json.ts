@@ -1,14 +1,14 @@
-/** JSON from outside, of which nothing is known yet. */
+/** A JSON object that has not been validated. */
 export type Json = Record<string, unknown>;
 
-/** Null for what is no object. */
+/** The value as an object; null when it is not one. */
 export function objectOf(value: unknown): Json | null {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
     ? (value as Json)
     : null;
 }
 
-/** Undefined for what is not JSON. */
+/** The parsed text; undefined when it is not JSON. */
 export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,6 +1,6 @@
 /**
- * What servers do that the protocols' documentation does not say: answers that have to be understood
- * all the same, byte for byte as they are written here.
+ * Deviations of real servers from the documented protocols. Each answer is sent byte for byte as it is
+ * written here, and has to be understood.
  */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
@@ -11,10 +11,10 @@ import type { ModelAnswer, ModelError } from './model.ts';
 import { createModels } from './models.ts';
 
 const patience = { firstTokenMs: 10_000, betweenMs: 10_000 };
-/** For servers that say nothing more: long enough for what they have said. */
+/** For servers that fall silent: long enough to read what they have sent. */
 const brief = { firstTokenMs: 10_000, betweenMs: 300 };
 
-/** Asks a server that answers with these bytes. */
+/** Calls a server that answers with these bytes. */
 async function answerTo(
   model: string,
   answer: (response: ServerResponse) => void,
@@ -28,7 +28,7 @@ async function serverOf(answer: (response: ServerResponse) => void, silence = pa
   const server = createServer((request, response) => {
     request.resume();
     request.on('end', () => {
-      // Not to be relied on: it is the same for what streams and what does not.
+      // Not reliable: some servers send the same type for streams and documents.
       const headers = { 'content-type': 'application/json', 'retry-after': '7' };
       response.writeHead(200, headers);
       answer(response);
@@ -100,7 +100,7 @@ const made = (call: object | null) => ({
 });
 const madeEnd = { choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] };
 
-/** The one call of `one` with `{"x":1}`, in pieces. */
+/** The one call of `one` with `{"x":1}`, in deltas. */
 const piecesOfCall: [string, (object | null)[]][] = [
   [
     'blank ids and names with every piece',
@@ -296,7 +296,7 @@ test.each(chats)('%s: a thought before the answer is no part of it', async (mode
   expect(deltas.join('')).toBe(message.text);
 });
 
-test('a thought that an answer is cut in is what had come', async () => {
+test('an answer that is cut inside a think tag fails with the text that had arrived', async () => {
   const thought = { choices: [{ index: 0, delta: { content: '<think>Hm' } }] };
 
   const cut = answerTo('ollama/m', (response) => response.end(sse(thought)));
@@ -509,7 +509,7 @@ test.each(documents)('%s: a document that is there is whole, cut or not', async 
   expect(message.text).toBe('Grüße 🌍');
 });
 
-test('messages: an error without a kind is one', async () => {
+test('messages: an error event without a type is an error', async () => {
   const error = { message: 'no room' };
 
   const call = answerTo('anthropic/m', (response) => response.end(sse({ error })));
@@ -525,7 +525,7 @@ const hello = [
 ];
 const end = { type: 'message_delta', delta: { stop_reason: 'end_turn' } };
 
-test('messages: unknown events are passed by, and missing counts are null', async () => {
+test('messages: unknown events are ignored, and missing counts are null', async () => {
   const { message, usage } = await answerTo('anthropic/m', (response) =>
     response.end(sse({ type: 'news' }, ...hello, end, { type: 'message_stop' })),
   );
@@ -534,7 +534,7 @@ test('messages: unknown events are passed by, and missing counts are null', asyn
   expect(usage).toEqual({ prompt: null, completion: null });
 });
 
-test('messages: blocks and deltas of unknown kinds are passed by', async () => {
+test('messages: blocks and deltas of unknown kinds are ignored', async () => {
   const [start, ...text] = hello;
   const fact = { type: 'content_block_delta', index: 0, delta: { type: 'fact_delta', fact: 1 } };
 
@@ -559,7 +559,7 @@ test('messages: blocks and deltas of unknown kinds are passed by', async () => {
   expect(message.text).toBe('Hi.');
 });
 
-test('messages: a block may have text when it begins', async () => {
+test('messages: the start event of a block may have text', async () => {
   const thinking = { type: 'thinking', thinking: 'Hm.', signature: 'c2ln' };
   const text = { type: 'text', text: 'Oh. ' };
 
@@ -582,7 +582,7 @@ test('messages: a block may have text when it begins', async () => {
   expect(message.opaque).toMatchObject({ parts: [{ type: 'reasoning', text: 'Hm.' }, {}] });
 });
 
-test('messages: a zero at the end takes back no count', async () => {
+test('messages: a zero at the end does not reset a count', async () => {
   const start = { type: 'message_start', message: { usage: { input_tokens: 10 } } };
   const cost = { input_tokens: 0, output_tokens: 9 };
 
@@ -593,7 +593,7 @@ test('messages: a zero at the end takes back no count', async () => {
   expect(usage).toEqual({ prompt: 10, completion: 9 });
 });
 
-test('messages: what a cache held counts as prompt', async () => {
+test('messages: cached tokens count as prompt', async () => {
   const counts = { input_tokens: 10, cache_read_input_tokens: 200, output_tokens: 1 };
   const start = { type: 'message_start', message: { id: 'm', usage: counts } };
   const cost = { output_tokens: 9, cache_creation_input_tokens: 3 };
@@ -629,7 +629,7 @@ test.each(wholes)('%s: a connection may end a little after its answer', async (m
 
   await server.ask(model);
 
-  // Only then it can be used again.
+  // Only then it can be reused.
   expect(await ended.promise).toBe(true);
 });
 

@@ -1,4 +1,4 @@
-/** What a process has to pay for models: it loads them late, and is not talked to. */
+/** The cost of models for a process: packages load late, and print nothing. */
 import { execFile } from 'node:child_process';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
@@ -63,7 +63,7 @@ test('the packages of providers are loaded with the first call of one, and no ot
   expect(after).not.toContain('ai');
 });
 
-test('nothing is printed during calls, whatever becomes of them', async () => {
+test('nothing is printed during calls, successful or failed', async () => {
   const provider = await startProvider();
   provider.script((request) => {
     switch (request.index % 6) {
@@ -82,7 +82,7 @@ test('nothing is printed during calls, whatever becomes of them', async () => {
     }
   });
 
-  // The SDK has something to say of a temperature that a model does not take, and of some schemas.
+  // The SDK warns of a temperature that a model does not support, and of some schemas.
   const { printed } = await run(
     `const tools = [{ name: 'weather', description: 'Tells it.', parameters: { type: 'object' } }];
     const schema = { type: 'object', properties: { a: { type: 'string', minLength: 1 } } };

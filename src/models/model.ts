@@ -1,10 +1,10 @@
 /**
- * The port to models: one call, streamed, with its usage as the provider reports it. The loop of an
- * agent knows nothing of providers, and the adapters behind this know nothing of agents. A call is
- * made once: whether and when it is made again is decided by whoever asked.
+ * The port to models: one streamed call, with its usage as the provider reports it. The loop of an agent
+ * does not depend on providers, and the adapters do not depend on agents. A call is made once; the
+ * caller decides on retries.
  */
 
-/** What a call cost; null where the provider did not say. */
+/** Tokens of a call; null where the provider did not report them. */
 export interface Usage {
   readonly prompt: number | null;
   readonly completion: number | null;
@@ -13,7 +13,7 @@ export interface Usage {
 export const nothingReported: Usage = { prompt: null, completion: null };
 export const nothingSpent: Usage = { prompt: 0, completion: 0 };
 
-/** Whether the provider may ask money for a call that cost this. */
+/** Whether the provider may charge for a call of this usage. */
 export function mayBeCharged({ prompt, completion }: Usage): boolean {
   return prompt !== 0 || completion !== 0;
 }
@@ -27,20 +27,20 @@ export interface ToolCall {
   readonly input: string;
 }
 
-/** What a model may call. */
+/** A tool that a model may call. */
 export interface ToolOffer {
   /** `[a-zA-Z0-9_-]{1,64}`. */
   readonly name: string;
   readonly description: string;
-  /** JSON Schema of the arguments, an object's. */
+  /** JSON Schema of the arguments, which are an object. */
   readonly parameters: Readonly<Record<string, unknown>>;
 }
 
-/** The reasoning of an answer in a chat, which some providers want to see again. */
+/** The reasoning of a chat's answer, which some providers require in later requests. */
 export interface Reasoning {
-  /** `provider/model`: no other model is shown it. */
+  /** `provider/model`; it is sent to this model only. */
   readonly model: string;
-  /** The field of a chat's message that it came in and goes back in. */
+  /** The field of a chat message that carries it, in both directions. */
   readonly field: ReasoningField;
   readonly text: string;
 }
@@ -48,39 +48,39 @@ export interface Reasoning {
 export const reasoningFields = ['reasoning_content', 'reasoning'] as const;
 export type ReasoningField = (typeof reasoningFields)[number];
 
-/** What a model said; kept as JSON, as the other turns of a dialogue are. */
+/** A model's turn of a dialogue; stored as JSON, as the other turns are. */
 export interface AssistantMessage {
   readonly role: 'assistant';
   readonly text: string;
   readonly toolCalls: readonly ToolCall[];
   /**
-   * What the provider wants to see again unchanged (signed reasoning, for example); JSON, to be
-   * shown to the same model only.
+   * JSON that the provider requires unchanged in later requests, such as signed reasoning. It is sent
+   * to the same model only.
    */
   readonly opaque?: unknown;
-  /** What it thought before it spoke, where a chat says that. */
+  /** The reasoning before the text, where a chat sends it. */
   readonly reasoning?: Reasoning;
-  /** Whether it ended because it had reached its most tokens. */
+  /** Whether the token limit cut it. */
   readonly isCut?: boolean;
 }
 
-/** What a tool answered. */
+/** The result of a tool. */
 export interface ToolMessage {
   readonly role: 'tool';
   readonly callId: string;
   readonly name: string;
-  /** What the tool gave, or what went wrong, as the model reads it. */
+  /** The output or the error, as the model reads it. */
   readonly text: string;
   readonly isError: boolean;
 }
 
-/** One turn of a dialogue, in no provider's words. */
+/** One turn of a dialogue, independent of any provider. */
 export type DialogueMessage =
   | { readonly role: 'user'; readonly text: string }
   | AssistantMessage
   | ToolMessage;
 
-/** What a model is asked. */
+/** A call of a model. */
 export interface ModelCall {
   /** `provider/model`; the model's name may have further slashes. */
   readonly model: string;
@@ -90,47 +90,47 @@ export interface ModelCall {
   readonly messages: readonly DialogueMessage[];
   readonly tools: readonly ToolOffer[];
   /**
-   * Asks for JSON of this schema where providers take it, which they do of an object's alone: `system`
-   * has to say it, too. What comes back is judged by whoever asked.
+   * Asks for JSON of this schema. Providers accept the schema of an object alone, so `system` has to
+   * ask for it too, and the caller validates the answer.
    */
   readonly schema?: Readonly<Record<string, unknown>> | undefined;
   readonly maxOutputTokens: number;
   readonly temperature?: number | undefined;
-  /** Stops the call at once. */
+  /** Aborts the call at once. */
   readonly signal: AbortSignal;
-  /** Hears the text as it comes. */
+  /** Receives the text as it streams. */
   onText(delta: string): void;
 }
 
 /** A turn that a model finished. */
 export interface ModelAnswer {
   readonly message: AssistantMessage;
-  /** `length` when the output was cut at its most tokens, `too-long` when its text was at our bound. */
+  /** `length`: cut at `maxOutputTokens`. `too-long`: cut at the platform's bound of the text. */
   readonly finish: 'stop' | 'tool-calls' | 'length' | 'too-long' | 'content-filter' | 'other';
   readonly usage: Usage;
 }
 
-/** Why a call gave no answer. */
+/** Why a call has no answer. */
 export type ModelFault =
-  /** No credentials for the provider, or none that it accepts; or no such provider. */
+  /** The provider is unknown, or its credentials are missing or rejected. */
   | 'credentials'
-  /** 408, 409, 429, 5xx, no connection, a stream that broke off or makes no sense: may pass. */
+  /** 408, 409, 429, 5xx, no connection, an interrupted or invalid stream: a retry may succeed. */
   | 'unavailable'
-  /** The provider refuses this very request, or has no such model; again would be the same. */
+  /** The provider refuses the request or has no such model: a retry would fail too. */
   | 'refused'
-  /** The signal. */
+  /** The signal aborted the call. */
   | 'aborted';
 
-/** A call that gave no answer. The message is a sentence for the operator, without secrets. */
+/** A call without an answer. The message is a sentence for the operator, without secrets. */
 export class ModelError extends Error {
   readonly fault: ModelFault;
-  /** Milliseconds that the provider asks to be left alone for (Retry-After), null when it does not. */
+  /** The delay that the provider asks for (Retry-After), in milliseconds; else null. */
   readonly retryAfterMs: number | null;
-  /** What had come before the end. */
+  /** The text that had arrived. */
   readonly text: string;
   /**
-   * What the call cost all the same: zeros where the provider did no work (it answered with an error
-   * status other than 408 and 504), null where nobody knows.
+   * The usage of the failed call: zeros where the provider did no work (an error status other than 408
+   * and 504), null where it is unknown.
    */
   readonly usage: Usage;
   /** Whether the provider sent nothing for too long. */
@@ -158,6 +158,6 @@ export class ModelError extends Error {
 }
 
 export interface Models {
-  /** Asks a model; throws a ModelError and nothing else. */
+  /** Calls a model; throws only ModelErrors. */
   call(call: ModelCall): Promise<ModelAnswer>;
 }

@@ -15,7 +15,7 @@ import type { DialogueMessage, ModelAnswer, ModelCall, ModelError, Models } from
 import { createModels } from './models.ts';
 import type { ProviderSettings } from './providers.ts';
 
-/** A provider of each kind that the SDK is asked through. */
+/** A provider of each kind that the SDK supports here. */
 const kinds = ['openai', 'anthropic', 'ollama'] as const;
 const key = 'sk-very-secret-key';
 const noon = Date.parse('2026-01-01T12:00:00Z');
@@ -78,7 +78,7 @@ const weather = {
 };
 
 describe.each(kinds)('%s', (kind) => {
-  test('an answer comes as text, as it is written, with what it cost', async () => {
+  test('an answer streams as text, and reports its usage', async () => {
     provider.script(answering('The sky is blue today.', { piece: 5 }));
     const deltas: string[] = [];
     const { signal } = new AbortController();
@@ -94,7 +94,7 @@ describe.each(kinds)('%s', (kind) => {
     expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
-  test('the request says what was asked', async () => {
+  test('the request carries the call', async () => {
     await ask(kind, { tools: [weather], temperature: 0.3 });
 
     const { body, headers, system, model, tools } = lastRequest();
@@ -104,7 +104,7 @@ describe.each(kinds)('%s', (kind) => {
       tools: ['weather'],
     });
     expect(body).toMatchObject({ stream: true, temperature: 0.3, max_tokens: 100 });
-    // Arguments that come before they are checked would more often be no JSON.
+    // Arguments that stream before they are validated would more often be invalid JSON.
     expect(JSON.stringify(body.tools)).not.toContain('eager');
     expect(`${headers['authorization'] ?? headers['x-api-key']}`).toContain(key);
   });
@@ -115,7 +115,7 @@ describe.each(kinds)('%s', (kind) => {
     expect(lastRequest().model).toBe('org/model:7b');
   });
 
-  test('the arguments of tools are passed on as the model wrote them, JSON or not', async () => {
+  test('the arguments of tools are passed on as the model wrote them, also invalid JSON', async () => {
     const inputs = ['{"city": "Köln",  "n": 12345678901234567890}', '{"city": ', 'no JSON', '[1]'];
     const toolCalls = inputs.map((input, n) => ({ id: `c${n}`, name: 'weather', input }));
     provider.script(() => ({ text: 'Let me see.', toolCalls, piece: 3 }));
@@ -126,7 +126,7 @@ describe.each(kinds)('%s', (kind) => {
     expect(finish).toBe('tool-calls');
   });
 
-  test('a dialogue with tools is told in a form that the provider accepts', async () => {
+  test('a dialogue with tools is sent in a form that the provider accepts', async () => {
     provider.script(callingTools([{ name: 'weather', input: '{"city": ' }], 'It rains.'));
     const first = await ask(kind, { tools: [weather] });
     const calls = [
@@ -153,7 +153,7 @@ describe.each(kinds)('%s', (kind) => {
     expect(lastRequest().toolResults).toEqual(['result 0', 'result 1', 'result 2']);
   });
 
-  test('an answer in JSON is asked for with its schema', async () => {
+  test('a request for JSON carries its schema', async () => {
     provider.script(answering('{"ok":true}'));
     const schema = {
       type: 'object',
@@ -175,7 +175,7 @@ describe.each(kinds)('%s', (kind) => {
     }
   });
 
-  test('what the provider does not report is null, never 0', async () => {
+  test('a count that the provider does not report is null, never 0', async () => {
     provider.script(answering('Hi.', { usage: null }));
 
     const { usage, message } = await ask(kind);
@@ -207,7 +207,7 @@ describe.each(kinds)('%s', (kind) => {
     expect(failure).toMatchObject({ fault: 'unavailable', retryAfterMs: null });
     expect(failure.message).toContain(words);
     expect(failure.text).toBe(kind === 'anthropic' ? 'The sky ' : 'The sky is b');
-    // Messages count the prompt first; nobody knows what the rest cost.
+    // Messages report the prompt first; the rest of the usage is unknown.
     const prompt = kind === 'anthropic' ? lastRequest().cost!.prompt : null;
     expect(failure.usage).toEqual({ prompt, completion: null });
   });
@@ -297,7 +297,7 @@ describe.each(kinds)('%s', (kind) => {
     expect(message).toContain('bad: … … … … …');
   });
 
-  test('an error never shows the key, and not all of a long message', async () => {
+  test('an error never shows the key, and cuts a long message', async () => {
     const body = { error: { message: `bad key ${key} ${'x'.repeat(2_000)}` } };
     provider.script(() => ({ fault: { status: 400, body } }));
 
@@ -338,7 +338,7 @@ describe.each(kinds)('%s', (kind) => {
     expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0);
   });
 
-  test('a signal that was aborted before costs nothing and asks nobody', async () => {
+  test('a call with an aborted signal costs nothing and sends no request', async () => {
     const before = provider.requests.length;
 
     const failure = await failureOf(ask(kind, { signal: AbortSignal.abort() }));
@@ -364,7 +364,7 @@ describe.each(kinds)('%s', (kind) => {
     expect((await provider.ended(index)).endedBy).toBe('aborted');
   });
 
-  test('a slow drip is no silence', async () => {
+  test('a slow stream is not silence', async () => {
     provider.script(answering('abcdefghij', { piece: 1, everyMs: 60 }));
 
     const { message } = await modelsFor({}, { firstTokenMs: 500, betweenMs: 500 }).call(
@@ -374,7 +374,7 @@ describe.each(kinds)('%s', (kind) => {
     expect(message.text).toBe('abcdefghij');
   });
 
-  test('a provider that cannot be reached cost nothing', async () => {
+  test('a call of an unreachable provider costs nothing', async () => {
     const call = modelsFor({ baseUrl: `http://127.0.0.1:${await closedPort()}/v1` });
 
     const failure = await failureOf(call.call(callOf(kind)));
@@ -386,7 +386,7 @@ describe.each(kinds)('%s', (kind) => {
     expect(failure.message).toContain('ECONNREFUSED');
   });
 
-  test('a text that is too long is cut, for it was paid for', async () => {
+  test('a text that is too long is cut, because it was paid for', async () => {
     const text = 'say "x"\n'.repeat(200_000);
     provider.script(answering(text, { piece: 100_000, usage: { prompt: 9, completion: 400_000 } }));
 
@@ -400,7 +400,7 @@ describe.each(kinds)('%s', (kind) => {
     expect(usage).toEqual({ prompt: 9, completion: 400_000 });
   });
 
-  test('text without end is refused, with what came before', async () => {
+  test('text without end is refused, and the error has the text before the bound', async () => {
     const text = 'x'.repeat(answerBounds.written + 1);
     provider.script(answering(text, { piece: 1_000_000 }));
     const index = provider.requests.length;
@@ -429,7 +429,7 @@ describe.each(kinds)('%s', (kind) => {
     });
   });
 
-  test('arguments that are too long are cut, so that they are no JSON', async () => {
+  test('arguments that are too long are cut, and so are invalid JSON', async () => {
     const input = JSON.stringify({ city: 'x'.repeat(answerBounds.toolInput) });
     provider.script(() => ({ toolCalls: [{ name: 'weather', input }], piece: 100_000 }));
 
@@ -450,7 +450,7 @@ describe.each(kinds)('%s', (kind) => {
     expect(failure.message).toContain(`${answerBounds.toolInputs} characters of arguments`);
   });
 
-  test('more calls of tools than anyone makes are refused', async () => {
+  test('too many tool calls are refused', async () => {
     const toolCalls = Array.from({ length: answerBounds.toolCalls + 1 }, () => ({
       name: 'weather',
       input: '{}',
@@ -470,7 +470,7 @@ describe.each(kinds)('%s', (kind) => {
   });
 });
 
-test('signed reasoning goes back where it was, to the same model only', async () => {
+test('signed reasoning is sent back in its place, to the same model only', async () => {
   const thinking = { text: 'Rain or sun?', signature: 'c2lnbmVk' };
   provider.script(() => ({
     thinking,
@@ -479,7 +479,7 @@ test('signed reasoning goes back where it was, to the same model only', async ()
   }));
   const question: DialogueMessage = { role: 'user', text: 'Hello?' };
   const { message } = await ask('anthropic', { tools: [weather] });
-  // As it comes back from where dialogues are kept.
+  // As the store of dialogues returns it.
   const kept: DialogueMessage = JSON.parse(JSON.stringify(message));
   const result = { role: 'tool', callId: 'c1', name: 'weather', text: '', isError: false } as const;
   const messages: DialogueMessage[] = [question, kept, result];
@@ -525,7 +525,7 @@ describe.each(['openai', 'ollama'])('the reasoning of a chat (%s)', (kind) => {
       expect(answer.text).toBe('It shines.');
       expect(message.text).toBe('');
       expect(lastRequest().messages.at(-2)).toMatchObject({ reasoning_content: 'Rain or sun?' });
-      // The scripted provider refuses what DeepSeek refuses.
+      // The scripted provider rejects the same requests as DeepSeek.
       const { reasoning: _, ...forgetful } = message;
       const refused = ask(kind, { messages: [question, forgetful, result] });
       await expect(refused).rejects.toMatchObject({ fault: 'refused' });
@@ -575,7 +575,7 @@ test.each([false, true])(
   },
 );
 
-test('messages are told that a result is an error, and the results of a turn are one turn', async () => {
+test('messages: a failed result is marked as an error, and the results of a turn are one message', async () => {
   const call = (id: string) => ({ id, name: 'weather', input: '{}' });
   const result = (callId: string, isError: boolean) =>
     ({ role: 'tool', callId, name: 'weather', text: 'It failed.', isError }) as const;
@@ -613,7 +613,7 @@ test.each<[string, Record<string, unknown>]>([
   }
 });
 
-test('a schema that strict mode takes is asked for strictly', async () => {
+test('a schema that fits strict mode is sent in strict mode', async () => {
   const schema = {
     type: 'object',
     properties: { ok: { type: 'boolean' } },
@@ -633,7 +633,7 @@ test('Anthropic is reached with and without the version in its base url', async 
   }
 });
 
-test('a provider with an address needs no key, and is sent none', async () => {
+test('a provider with a base url needs no key, and gets none', async () => {
   const models = createModels({
     silence,
     settingsOf: async () => ({ apiKey: null, baseUrl: provider.openaiBaseUrl }),
@@ -694,7 +694,7 @@ describe('credentials', () => {
     },
   );
 
-  test('settings that cannot be read may be read later, and say nothing of why', async () => {
+  test('unreadable settings are a retryable fault, and its message does not name the cause', async () => {
     const models = createModels({
       silence,
       settingsOf: async () => {
@@ -724,7 +724,7 @@ describe('credentials', () => {
   });
 });
 
-test('many calls at once are each answered with their own', async () => {
+test('concurrent calls each get their own answer', async () => {
   provider.script(({ messages }) => ({
     text: `${messages.at(-1).content}!`,
     everyMs: 1,

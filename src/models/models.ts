@@ -1,11 +1,10 @@
 /**
- * Models through the AI SDK: one call, streamed, made once.
+ * Models through the AI SDK: one streamed call, without retries.
  *
- * The SDK's providers are asked directly (`doStream`), not through its `streamText`. What that adds
- * stands in the way here: it judges the arguments of tools, warns on the console, keeps every part of
- * a step and passes each through a chain of streams, which takes several times the work for a long
- * answer and twice the memory for many answers at once. What it would be used for (turns, tools,
- * retries) belongs to the loop of an agent.
+ * The SDK's providers are called directly (`doStream`), not through its `streamText`, which validates
+ * the arguments of tools, writes warnings to the console, keeps every part of a step, and sends each
+ * part through a chain of streams. That takes several times the work for a long answer and twice the
+ * memory for many concurrent answers. Turns, tools and retries are the work of an agent's loop.
  */
 import { type Clock, systemClock } from '../kernel/clock.ts';
 import { type AnswerSoFar, createAnswer, ExcessError } from './answer.ts';
@@ -18,8 +17,8 @@ import { withReasoning } from './reasoning.ts';
 import { openWire, type SilenceLimits, type Wire, type WireFault } from './wire.ts';
 
 /**
- * `settingsOf` gives what an organization has for a provider, undefined when it has nothing; a
- * ModelError that it throws is the call's. A provider that is silent beyond `silence` is given up.
+ * `settingsOf` returns an organization's settings for a provider, undefined when there are none. A
+ * ModelError that it throws is the error of the call. A longer silence than `silence` ends the call.
  */
 export function createModels(parts: {
   settingsOf(organizationId: string, provider: string): Promise<ProviderSettings | undefined>;
@@ -53,10 +52,10 @@ export function createModels(parts: {
         wire.close();
       }
       const fault = wire.fault();
-      const usage = wire.isBegun() ? wire.hearing.usage() : nothingSpent;
+      const usage = wire.isBegun() ? wire.parser.usage() : nothingSpent;
       const whole = isWhole(wire) ? answer.whole(call.model) : null;
       if (whole !== null) {
-        const reasoning = wire.hearing.reasoning();
+        const reasoning = wire.parser.reasoning();
         const thought =
           reasoning === null ? {} : { reasoning: { ...reasoning, model: call.model } };
         return { ...whole, message: { ...whole.message, ...thought }, usage };
@@ -69,7 +68,7 @@ export function createModels(parts: {
 
 const endedEarly = 'it ended before it was whole';
 
-/** What goes wrong is told to the wire, which may know an earlier fault. */
+/** Runs the exchange. An error is reported to the wire, which keeps the first fault. */
 async function exchange(
   access: Access,
   name: string,
@@ -91,7 +90,7 @@ async function exchange(
 
 function detailOf(error: unknown): string {
   if (!(error instanceof Error)) return messageIn(error);
-  // What the SDK's validator says is the whole event, and JSON about it.
+  // The message of the SDK's validator quotes the whole event.
   return error.name === 'AI_TypeValidationError'
     ? 'an event is not what the protocol says'
     : error.message;
@@ -104,8 +103,8 @@ const lateFaults: ReadonlySet<WireFault['kind']> = new Set([
   'failed',
 ]);
 
-/** What goes wrong after the answer's last word may have lost its usage, not the answer. */
+/** A fault after the stop reason may lose the usage of an answer, but not the answer. */
 function isWhole(wire: Wire): boolean {
   const fault = wire.fault();
-  return (fault === null || lateFaults.has(fault.kind)) && wire.hearing.isFinished();
+  return (fault === null || lateFaults.has(fault.kind)) && wire.parser.isFinished();
 }

@@ -1,7 +1,7 @@
 /**
- * A dialogue in the words of the AI SDK, and the way back for what a provider wants to see again.
- * Pure. What a model wrote is shown to it again only in a form that providers accept: a call's name,
- * id and arguments are whatever the model made up, and one that is refused would end the dialogue.
+ * Converts a dialogue into a prompt of the AI SDK. Pure. A model may invent names, ids and arguments of
+ * tool calls that providers reject in a later request, which would end the dialogue. So they are
+ * converted into a form that providers accept.
  */
 
 import type { LanguageModel } from 'ai';
@@ -15,28 +15,28 @@ export type SdkOptions = Parameters<SdkModel['doStream']>[0];
 type SdkMessage = SdkOptions['prompt'][number];
 type AssistantPart = Extract<SdkMessage, { role: 'assistant' }>['content'][number];
 type ToolPart = Extract<SdkMessage, { role: 'tool' }>['content'][number];
-/** What the SDK has a provider say about a part, to be given back with it. */
+/** The SDK's provider metadata of a part, which is returned with the part in later requests. */
 export type ProviderOptions = NonNullable<AssistantPart['providerOptions']>;
 
 type Assistant = Extract<DialogueMessage, { role: 'assistant' }>;
 type Tool = Extract<DialogueMessage, { role: 'tool' }>;
 
-/** The order of a turn that has signed parts, as the assistant's message keeps it. */
+/** The order of the parts of a turn with signed parts; stored in the assistant's message. */
 export interface Opaque {
-  /** Nobody else can read it. */
+  /** No other model can read it. */
   readonly model: string;
   readonly parts: readonly OpaquePart[];
 }
 export type OpaquePart =
-  /** So many characters of the message's text. */
+  /** `length` characters of the message's text. */
   | { readonly type: 'text'; readonly length: number }
   | { readonly type: 'reasoning'; readonly text: string; readonly signed: ProviderOptions }
   | { readonly type: 'tool-call'; readonly id: string; readonly signed?: ProviderOptions };
 
-/** Of arguments that are not JSON, as the model sees them again. */
-const invalidShownMax = 1_000;
+/** Characters of invalid arguments that a later request repeats. */
+const invalidInputMax = 1_000;
 
-/** What the SDK's model is asked, but for what is said of the connection. */
+/** The messages of a call, in the SDK's form. */
 export function promptOf(
   protocol: Protocol,
   call: Pick<ModelCall, 'model' | 'system' | 'messages'>,
@@ -51,7 +51,7 @@ export function promptOf(
         break;
       case 'assistant': {
         const content = contentOf(protocol, call.model, message);
-        // An answer without anything in it is refused by some.
+        // Some providers reject an empty answer.
         if (content.length > 0) prompt.push({ role: 'assistant', content });
         break;
       }
@@ -99,10 +99,10 @@ function plainOrderOf({ text, toolCalls }: Assistant): OpaquePart[] {
   ];
 }
 
-/** The order that the message keeps; null when it is another model's, or of another text. */
+/** The stored order; null when it belongs to another model or does not match the message. */
 function orderOf(model: string, { opaque, text, toolCalls }: Assistant): OpaquePart[] | null {
-  const { model: its, parts } = (opaque ?? {}) as Partial<Opaque>;
-  if (its !== model || !Array.isArray(parts)) return null;
+  const { model: ownModel, parts } = (opaque ?? {}) as Partial<Opaque>;
+  if (ownModel !== model || !Array.isArray(parts)) return null;
   const order: OpaquePart[] = parts;
   const length = order.reduce((sum, part) => sum + (part.type === 'text' ? part.length : 0), 0);
   const ids = new Set(order.flatMap((part) => (part.type === 'tool-call' ? [part.id] : [])));
@@ -119,7 +119,7 @@ function callOf(protocol: Protocol, call: ToolCall): Extract<AssistantPart, { ty
 }
 
 function resultOf(protocol: Protocol, message: Tool): ToolPart {
-  // Only messages can say that a result is an error; in a chat the text does.
+  // Only the messages protocol can mark a result as an error; in a chat the text says so.
   const isError = message.isError && protocol === 'messages';
   return {
     type: 'tool-result',
@@ -129,9 +129,9 @@ function resultOf(protocol: Protocol, message: Tool): ToolPart {
   };
 }
 
-/** Messages take an object; a chat takes text, which stays as the model wrote it. */
+/** The messages protocol takes an object. A chat takes text, which stays as the model wrote it. */
 function acceptableInput(protocol: Protocol, input: string): unknown {
-  // A tool without parameters is often called with nothing.
+  // Models often call a tool without parameters with an empty text.
   const json = input.trim() === '' ? '{}' : input;
   let value: unknown;
   try {
@@ -140,14 +140,14 @@ function acceptableInput(protocol: Protocol, input: string): unknown {
     value = null;
   }
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  // What is nested without end cannot be written again by everybody.
+  // Not every client can serialize JSON of extreme depth.
   if (!isObject || jsonTextFault(json) !== null) {
-    return { invalid_json: input.slice(0, invalidShownMax) };
+    return { invalid_json: input.slice(0, invalidInputMax) };
   }
   return protocol === 'chat' ? json : value;
 }
 
-/** Of a call that some other provider's model may have made. */
+/** The call may be of another provider's model, with another form of ids. */
 function acceptableId(protocol: Protocol, id: string): string {
   return protocol === 'chat' ? id : id.replaceAll(/[^a-zA-Z0-9_-]/g, '_') || '_';
 }

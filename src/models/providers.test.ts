@@ -17,7 +17,7 @@ function failureOf(call: () => unknown): ModelError {
   throw new Error('it did not fail');
 }
 
-test('OpenAI and Anthropic are known by their keys, and by their addresses', () => {
+test('OpenAI and Anthropic are found by their keys and by their base urls', () => {
   expect(
     read({
       OPENAI_API_KEY: ' sk-1\n',
@@ -33,7 +33,7 @@ test('OpenAI and Anthropic are known by their keys, and by their addresses', () 
   });
 });
 
-test('any other provider is known by its address, with or without a key', () => {
+test('any other provider is found by its base url, with or without a key', () => {
   expect(
     read({
       OLLAMA_BASE_URL: 'http://127.0.0.1:11434/v1',
@@ -89,7 +89,7 @@ test.each(unusable)('any other variable may be %s, and is no provider then', (ba
   expect(failure.message).not.toMatch(/host|secret|app/);
 });
 
-test('a key of another provider that no header can carry is told to whoever asks for it', () => {
+test('a key of another provider that no header can carry is reported to a call of that provider', () => {
   const { settings, faults } = read({ OLLAMA_BASE_URL: 'http://host/v1', OLLAMA_API_KEY: 'ü' });
 
   expect(faults).toEqual([]);

@@ -1,20 +1,20 @@
 /**
- * Which providers of models the environment names, and what a call of one needs. `openai` and
- * `anthropic` are known by name; whatever else has an address in `<NAME>_BASE_URL` speaks OpenAI's
- * chat protocol: Ollama, vLLM, LM Studio, a gateway. Such a name may be another program's too, so what
- * is wrong with it is said to whoever asks for a model of it. No value is ever part of a fault.
+ * The providers of models in the environment, and the settings for a call of one. `openai` and
+ * `anthropic` are known by name. Any other provider has its address in `<NAME>_BASE_URL` and speaks
+ * OpenAI's chat protocol: Ollama, vLLM, LM Studio, a gateway. Such a variable may belong to another
+ * program, so a fault in it is reported only to a call of that provider. No fault contains a value.
  */
 import { baseUrlFault } from '../kernel/base-url.ts';
 import { ModelError } from './model.ts';
 
-/** How a provider is reached; null for what is not set. */
+/** The settings of a provider; null for a setting that is not set. */
 export interface ProviderSettings {
   readonly apiKey: string | null;
-  /** Below which the protocol's paths are, `https://host/v1`. */
+  /** The base of the protocol's paths, such as `https://host/v1`. */
   readonly baseUrl: string | null;
-  /** Whether it is known to ask for no key, whatever its name is. */
+  /** Whether the provider needs no key, even under a known name. */
   readonly isOpen?: boolean;
-  /** Who set it, and has to mend it; the platform's operator where nothing is said. */
+  /** Who has to correct the settings; the platform's operator by default. */
   readonly source?: SettingsSource;
 }
 
@@ -24,7 +24,7 @@ export type SettingsSource = 'platform' | 'organization';
 /** Chat completions (OpenAI's) or messages (Anthropic's). */
 export type Protocol = 'chat' | 'messages';
 
-/** All that a call of a provider needs. */
+/** Everything that a call of a provider needs. */
 export interface Access {
   readonly provider: string;
   readonly protocol: Protocol;
@@ -33,11 +33,11 @@ export interface Access {
   readonly source: SettingsSource;
 }
 
-/** What the environment says of providers. */
+/** The providers in the environment. */
 export interface EnvironmentProviders {
-  /** By the name that a model begins with. */
+  /** By provider name, the first part of a model's name. */
   readonly settings: ReadonlyMap<string, ProviderSettings>;
-  /** What is wrong with the variables of OpenAI and Anthropic, a sentence for each. */
+  /** The faults in the variables of OpenAI and Anthropic, one sentence each. */
   readonly faults: readonly string[];
 }
 
@@ -45,7 +45,7 @@ const known: Readonly<Record<string, { protocol: Protocol; baseUrl: string }>> =
   openai: { protocol: 'chat', baseUrl: 'https://api.openai.com/v1' },
   anthropic: { protocol: 'messages', baseUrl: 'https://api.anthropic.com/v1' },
 };
-/** The name of a provider, as a model and the path of its credentials have it; a regular expression. */
+/** The pattern of a provider's name, in models and in the paths of credentials. */
 export const providerPattern = '[a-z][a-z0-9-]{0,62}';
 const namedAddress = /^([A-Z][A-Z0-9_]{0,62})_BASE_URL$/;
 const wellFormedModel = new RegExp(`^(${providerPattern})/(\\S.*)$`);
@@ -90,7 +90,7 @@ export function partsOfModel(model: string): { provider: string; name: string } 
   );
 }
 
-/** What a call needs, from what is set. Throws a ModelError that says what to set. */
+/** The access for a call. Throws a ModelError that says which setting is missing or wrong. */
 export function accessTo(provider: string, settings: ProviderSettings | undefined): Access {
   const own = Object.hasOwn(known, provider) ? known[provider] : undefined;
   const source = settings?.source ?? 'platform';
@@ -129,7 +129,7 @@ export function accessTo(provider: string, settings: ProviderSettings | undefine
   return { provider, protocol, apiKey, baseUrl: addressOf(protocol, baseUrl), source };
 }
 
-/** The end of a sentence. */
+/** How to set the key, as the end of a sentence. */
 export function howToSetKey({ provider, source }: Pick<Access, 'provider' | 'source'>): string {
   if (source === 'organization') return 'replace the credentials stored for the organization';
   return `set ${variable(provider, 'API_KEY')}, or store credentials for the organization`;
@@ -139,7 +139,7 @@ function variable(provider: string, what: 'API_KEY' | 'BASE_URL'): string {
   return `${provider.toUpperCase().replaceAll('-', '_')}_${what}`;
 }
 
-/** Anthropic's own clients take the address without its version, others with it: both are right. */
+/** Anthropic's own clients take the address without `/v1`, others with it: both are accepted. */
 function addressOf(protocol: Protocol, baseUrl: string): string {
   const plain = baseUrl.replace(/\/+$/, '');
   return protocol === 'chat' || /\/v\d+$/.test(plain) ? plain : `${plain}/v1`;

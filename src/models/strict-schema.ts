@@ -1,4 +1,4 @@
-/** What the strict mode of OpenAI's structured output knows. */
+/** The keywords that the strict mode of OpenAI's structured output supports. */
 const keywords = new Set([
   'type',
   'title',
@@ -12,18 +12,18 @@ const keywords = new Set([
   'anyOf',
 ]);
 
-/** What makes of an object's schema something that providers do not take for one. */
+/** Keywords with which providers do not accept a schema as that of an object. */
 const combinators = ['$ref', 'anyOf', 'oneOf', 'allOf', 'not', 'if', 'enum', 'const'];
 
-/** Whether an answer can be asked for with a schema: providers refuse one of anything but an object. */
+/** Whether a schema can be sent to a provider, which accepts only the schema of an object. */
 export function isObjectSchema(schema: Readonly<Record<string, unknown>>): boolean {
   return schema['type'] === 'object' && combinators.every((name) => !Object.hasOwn(schema, name));
 }
 
 /**
- * Whether a schema may be asked for strictly. In strict mode every property has to be required and
- * nothing else allowed, and a schema that says otherwise is refused; without it the schema is a wish.
- * Servers that do not know the mode ignore it.
+ * Whether a schema fits strict mode: every property is required, and no others are allowed. Providers
+ * reject other schemas in strict mode, and treat them as a hint without it. Servers that do not know the
+ * mode ignore it.
  */
 export function isStrictSchema(schema: unknown, isRoot = true): boolean {
   if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return false;

@@ -1,4 +1,4 @@
-/** That an exchange with a provider is bounded, whatever the provider does. */
+/** An exchange with a provider is bounded, also with a faulty or hostile provider. */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,7 +9,7 @@ import { openWire, type WireFault } from './wire.ts';
 const silence = { firstTokenMs: 10_000, betweenMs: 10_000 };
 const bounds = { stream: 10_000, document: 5_000 };
 
-/** What becomes of an exchange with a server that answers with this. */
+/** The result of an exchange with a server that answers so. */
 async function exchangeWith(answer: (response: ServerResponse) => void) {
   const closed = Promise.withResolvers<void>();
   const server = createServer((_request, response) => {
@@ -34,7 +34,7 @@ async function exchangeWith(answer: (response: ServerResponse) => void) {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     text = await (await wire.fetch(url)).text();
   } catch {
-    // The fault says why.
+    // The fault has the reason.
   }
   return { fault: wire.fault(), text, closed: closed.promise };
 }
@@ -61,7 +61,7 @@ test.each<[string, string, string]>([
   await closed;
 });
 
-test('an error without end is cut, and its connection with it', async () => {
+test('an error body without end is cut, and its connection is closed', async () => {
   const { fault, closed } = await exchangeWith((response) => {
     response.writeHead(400);
     endless('no. ').pipe(response);
@@ -72,7 +72,7 @@ test('an error without end is cut, and its connection with it', async () => {
   await closed;
 });
 
-test('a connection that does not end after its answer is dropped', async () => {
+test('a connection whose body does not end after the answer is closed', async () => {
   const { fault, text, closed } = await exchangeWith((response) => {
     response.write('data: {"choices":[]}\n\ndata: [DONE]\n\n');
   });

@@ -1,20 +1,20 @@
 /**
- * The one HTTP exchange of a call, beneath the SDK: it is begun, listened to and ended here. A fault
- * (an abort, silence, a broken connection, an error status, an event that makes no sense) ends the
- * request at once and is kept for the caller; what the SDK reads from then on is a stream that ends
- * in order, so that all text before the fault still arrives and nothing is left to reject later.
+ * The one HTTP exchange of a call, beneath the SDK. A fault (an abort, silence, a broken connection, an
+ * error status, an invalid event) ends the request at once and is kept for the caller. The SDK then
+ * reads a normal end of the stream, so it still delivers the text before the fault, and no promise
+ * rejects later.
  */
 import { lazily } from '../kernel/lazy.ts';
+import { type BodyBytesMax, type BodyTransform, createBodyTransform } from './body-transform.ts';
 import { messageIn } from './error-body.ts';
-import { createHearing, type Hearing } from './hearing.ts';
 import { parsed } from './json.ts';
-import { type AnswerBytes, createListener, type Listener } from './listener.ts';
 import type { Protocol } from './providers.ts';
+import { createStreamParser, type StreamParser } from './stream-parser.ts';
 
 /** Why an exchange ended before its answer did. */
 export type WireFault =
   | { readonly kind: 'aborted' }
-  /** No byte for `ms`. */
+  /** The provider sent no byte for `ms`. */
   | { readonly kind: 'silent'; readonly ms: number }
   /** `isSent` says whether the provider may have had the request. */
   | { readonly kind: 'lost'; readonly detail: string; readonly isSent: boolean }
@@ -24,70 +24,70 @@ export type WireFault =
       readonly headers: Headers;
       readonly message: string;
     }
-  /** The SDK does not make a request of it. */
+  /** The SDK cannot make a request of the call. */
   | { readonly kind: 'impossible'; readonly detail: string }
-  /** The answer makes no sense. */
+  /** The answer violates the protocol. */
   | { readonly kind: 'malformed'; readonly detail: string }
-  /** The provider says in the middle of its answer that it failed. */
+  /** The provider reports an error within its answer. */
   | { readonly kind: 'failed'; readonly message: string }
-  /** The answer goes beyond a bound. */
+  /** The answer exceeds a bound. */
   | { readonly kind: 'excessive'; readonly detail: string };
 
 export interface Wire {
-  /** For the SDK; to be called once. */
+  /** For the SDK, which calls it once. */
   readonly fetch: typeof globalThis.fetch;
-  readonly hearing: Hearing;
+  readonly parser: StreamParser;
   /** The first fault. */
   fault(): WireFault | null;
   /** Whether a request was begun. */
   isBegun(): boolean;
-  /** Ends the exchange for a reason that only the reader knows. */
+  /** Ends the exchange with a fault that the reader of the stream found. */
   fail(fault: WireFault): void;
-  /** Lets go of everything; what is still under way is ended. */
+  /** Ends the exchange and releases its resources. */
   close(): void;
 }
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>;
 
-/** Of an answer on the wire. */
-const wireBounds: AnswerBytes = { stream: 256 * 1024 * 1024, document: 32 * 1024 * 1024 };
-/** Of the body of an error. */
+/** Of a response body. */
+const bodyBytesMax: BodyBytesMax = { stream: 256 * 1024 * 1024, document: 32 * 1024 * 1024 };
+/** Of the body of an error response. */
 const errorCharactersMax = 64 * 1024;
-/** How long a finished answer's connection may take to end, to be used again. */
-const endingMs = 1_000;
-/** How long the counts of an answer may follow its last word. */
-const countsMs = 5_000;
-/** Nothing was sent when a connection fails like this: no host, nobody there, no trust. */
+/** How long the body of a finished answer may take to end, so that its connection can be reused. */
+const drainMs = 1_000;
+/** How long the usage may follow the stop reason of an answer. */
+const usageMs = 5_000;
+/** Codes of connections that failed before the request was sent: DNS, refusal, TLS. */
 const unsent =
   /^(ECONNREFUSED|ENOTFOUND|EAI_|EHOST|ENET|UND_ERR_CONNECT)|^(ERR_TLS|ERR_SSL|UNABLE_TO_)|CERT/;
 
 /** How long a provider may send nothing, in milliseconds. */
 export interface SilenceLimits {
-  /** Before anything of the answer has come: a model may have much to read first. */
+  /** Before the first part of the answer: a long prompt takes time. */
   readonly firstTokenMs: number;
-  /** Between the pieces of an answer. */
+  /** Between two parts of an answer. */
   readonly betweenMs: number;
 }
 
-/** The silences are bounded by ours; undici's own bounds would cut them at five minutes. */
+/** The timer below bounds silence. undici's own time limits of five minutes would be too short. */
 const dispatcher = lazily(async () => {
   const { Agent } = await import('undici');
   return new Agent({ headersTimeout: 0, bodyTimeout: 0 });
 });
 
-/** A longer silence than `silence` allows is a fault. */
+/** Opens the exchange of one call; a longer silence than `silence` allows is a fault. */
 export function openWire(parts: {
   protocol: Protocol;
   signal: AbortSignal;
   silence: SilenceLimits;
-  bounds?: AnswerBytes;
+  bounds?: BodyBytesMax;
 }): Wire {
-  const { protocol, signal, silence, bounds = wireBounds } = parts;
-  const hearing = createHearing(protocol);
+  const { protocol, signal, silence, bounds = bodyBytesMax } = parts;
+  const parser = createStreamParser(protocol);
   const request = new AbortController();
   let first: WireFault | null = null;
   let isBegun = false;
-  let isEnding = false;
+  let isDraining = false;
 
   function fail(fault: WireFault): void {
     if (first !== null) return;
@@ -98,14 +98,14 @@ export function openWire(parts: {
   const onAbort = () => fail({ kind: 'aborted' });
   signal.addEventListener('abort', onAbort, { once: true });
   if (signal.aborted) onAbort();
-  const idle = startSilenceTimer(silenceLimit, (ms) => fail({ kind: 'silent', ms }));
+  const silenceTimer = startSilenceTimer(silenceLimit, (ms) => fail({ kind: 'silent', ms }));
 
   function silenceLimit(): number {
-    if (hearing.isFinished()) return Math.min(countsMs, silence.betweenMs);
-    return hearing.isBegun() ? silence.betweenMs : silence.firstTokenMs;
+    if (parser.isFinished()) return Math.min(usageMs, silence.betweenMs);
+    return parser.isBegun() ? silence.betweenMs : silence.firstTokenMs;
   }
 
-  async function begin(url: string | URL | Request, init?: RequestInit): Promise<Response> {
+  async function send(url: string | URL | Request, init?: RequestInit): Promise<Response> {
     isBegun = first === null;
     let response: Response;
     try {
@@ -113,45 +113,43 @@ export function openWire(parts: {
         ...init,
         redirect: 'manual',
         signal: request.signal,
-        // The same interface, with types from another release than those of the global fetch.
+        // The types of undici's release differ from those of the global fetch; the interface is the same.
         dispatcher: (await dispatcher()) as unknown as NonNullable<RequestInit['dispatcher']>,
       });
     } catch (error) {
-      fail(lossOf(error));
+      fail(connectionFault(error));
       throw error;
     }
-    idle.heard();
+    silenceTimer.reset();
     if (!response.ok) {
-      const message = await errorMessageOf(response, idle.heard);
+      const message = await errorMessageOf(response, silenceTimer.reset);
       fail({ kind: 'status', status: response.status, headers: response.headers, message });
       request.abort();
       throw new Error(`status ${response.status}`);
     }
     const { status, headers } = response;
-    const listener = createListener({ protocol, hearing, headers, bounds, fail });
-    return new Response(response.body === null ? null : heardBody(response.body, listener), {
-      status,
-      headers,
-    });
+    const transform = createBodyTransform({ protocol, parser, headers, bounds, fail });
+    const body = response.body === null ? null : transformedBody(response.body, transform);
+    return new Response(body, { status, headers });
   }
 
-  function heardBody(
+  function transformedBody(
     body: ReadableStream<Uint8Array>,
-    listener: Listener,
+    transform: BodyTransform,
   ): ReadableStream<Uint8Array> {
     const reader = body.getReader();
     return new ReadableStream<Uint8Array>({
       async pull(controller) {
         while (first === null) {
           const { done, value } = await readOrFail(reader);
-          const passed = listener.pass(done ? null : value);
-          idle.heard();
-          if (passed.length > 0) controller.enqueue(passed);
-          if (done || listener.isOver()) break;
-          if (passed.length > 0) return;
+          const bytes = transform.transform(done ? null : value);
+          silenceTimer.reset();
+          if (bytes.length > 0) controller.enqueue(bytes);
+          if (done || transform.isOver()) break;
+          if (bytes.length > 0) return;
         }
         controller.close();
-        if (first === null) endInOrder(reader);
+        if (first === null) drainBody(reader);
       },
       cancel: () => request.abort(),
     });
@@ -161,15 +159,15 @@ export function openWire(parts: {
     try {
       return await reader.read();
     } catch (error) {
-      fail(lossOf(error));
+      fail(connectionFault(error));
       return { done: true, value: undefined };
     }
   }
 
-  /** The connection can be used again only when its body was read to the end. */
-  function endInOrder(reader: Reader): void {
-    isEnding = true;
-    const deadline = setTimeout(() => request.abort(), endingMs).unref();
+  /** Reads the body to its end, because only then its connection can be reused. */
+  function drainBody(reader: Reader): void {
+    isDraining = true;
+    const deadline = setTimeout(() => request.abort(), drainMs).unref();
     const drain = async () => {
       while (!(await reader.read()).done);
     };
@@ -179,20 +177,20 @@ export function openWire(parts: {
   }
 
   return {
-    fetch: begin,
-    hearing,
+    fetch: send,
+    parser,
     fault: () => first,
     isBegun: () => isBegun,
     fail,
     close() {
       signal.removeEventListener('abort', onAbort);
-      idle.stop();
-      if (!isEnding) request.abort();
+      silenceTimer.stop();
+      if (!isDraining) request.abort();
     },
   };
 }
 
-function lossOf(error: unknown): WireFault {
+function connectionFault(error: unknown): WireFault {
   const causes: string[] = [];
   for (let cause = error; cause instanceof Error && causes.length < 5; cause = cause.cause) {
     const { code } = cause as NodeJS.ErrnoException;
@@ -202,42 +200,45 @@ function lossOf(error: unknown): WireFault {
   return { kind: 'lost', detail, isSent: !causes.some((code) => unsent.test(code)) };
 }
 
-/** What the body of an error says; empty where it says nothing. */
-async function errorMessageOf(response: Response, heard: () => void): Promise<string> {
+/** The message in the body of an error response; empty where there is none. */
+async function errorMessageOf(response: Response, onBytes: () => void): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';
   try {
     for await (const bytes of response.body ?? []) {
-      heard();
+      onBytes();
       text += decoder.decode(bytes, { stream: true });
       if (text.length > errorCharactersMax) break;
     }
   } catch {
-    // The status says enough.
+    // The status alone is reported.
   }
   const body = parsed(text);
   return typeof body === 'object' && body !== null ? messageIn(body) : text;
 }
 
-/** What lies on the connection is read before silence is believed: this process may be the late one. */
+/**
+ * Calls `onSilence` when `reset` was not called for as long as `limit` says. Bytes that have arrived are
+ * read first: this process may have been too busy to read them in time.
+ */
 function startSilenceTimer(limit: () => number, onSilence: (ms: number) => void) {
-  let last = 0;
+  let resets = 0;
   let ms = limit();
-  const end = () => {
-    const seen = last;
+  const onTimeout = () => {
+    const before = resets;
     setImmediate(() => {
-      if (seen === last) onSilence(ms);
+      if (before === resets) onSilence(ms);
     });
   };
-  let timer = setTimeout(end, ms);
+  let timer = setTimeout(onTimeout, ms);
   return {
-    heard() {
-      last += 1;
+    reset() {
+      resets += 1;
       const now = limit();
       if (now === ms) return void timer.refresh();
       ms = now;
       clearTimeout(timer);
-      timer = setTimeout(end, ms);
+      timer = setTimeout(onTimeout, ms);
     },
     stop: () => clearTimeout(timer),
   };

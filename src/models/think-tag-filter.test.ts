@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { cpuMsOf } from '../../test/support/cpu-time.ts';
-import { createThoughtFilter } from './leading-thought.ts';
+import { createThinkTagFilter } from './think-tag-filter.ts';
 
-/** What of a text belongs to the answer, however it is cut into pieces. */
+/** The answer in a text that arrives in pieces of `size` characters. */
 function answerIn(text: string, size: number): string {
-  const filter = createThoughtFilter();
+  const filter = createThinkTagFilter();
   let answer = '';
   for (let at = 0; at < text.length; at += size) answer += filter.push(text.slice(at, at + size));
   return answer + filter.end();
@@ -26,14 +26,14 @@ test.each([
   for (const size of [1, 2, 3, 7, 1_000]) expect(answerIn(text, size)).toBe(answer);
 });
 
-test('text that is no thought does not wait', () => {
-  const filter = createThoughtFilter();
+test('text that cannot be a think tag is passed on at once', () => {
+  const filter = createThinkTagFilter();
 
   expect(['<', 'b', '>'].map((delta) => filter.push(delta))).toEqual(['', '<b', '>']);
 });
 
-test('what is thought for long takes no longer for each of its pieces', async () => {
-  const filter = createThoughtFilter();
+test('the work for each piece does not grow with the length of the reasoning', async () => {
+  const filter = createThinkTagFilter();
   const tookMs = await cpuMsOf(() => {
     for (let n = 0; n < 1_000_000; n += 1) filter.push(n === 0 ? '<think>' : 'Hm. ');
   });

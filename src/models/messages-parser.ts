@@ -1,71 +1,71 @@
-/** The events of messages; the protocol asks clients to pass by the kinds that they do not know. */
+/** Parses the events of messages. Unknown kinds are ignored, as the protocol asks of clients. */
 import { countIn, largerOf } from './counts.ts';
 import { messageIn } from './error-body.ts';
-import type { Heard, Hearing } from './hearing.ts';
 import { type Json, objectOf } from './json.ts';
+import type { ParsedEvent, StreamParser } from './stream-parser.ts';
 
 const promptCounts = [
   'input_tokens',
   'cache_creation_input_tokens',
   'cache_read_input_tokens',
 ] as const;
-const deltas: ReadonlySet<unknown> = new Set([
+const knownDeltas: ReadonlySet<unknown> = new Set([
   'text_delta',
   'thinking_delta',
   'signature_delta',
   'input_json_delta',
 ]);
 
-export function createMessagesHearing(): Hearing {
+export function createMessagesParser(): StreamParser {
   const reported = new Map<string, number | null>();
-  /** What `message_start` counts as output is a beginning, no count of the answer. */
+  /** From `message_delta` alone: the output count in `message_start` does not cover the answer. */
   let completion: number | null = null;
-  /** Whether the message said why it ended, which some servers do without a `message_stop`. */
+  /** Set by a stop reason: some servers send no `message_stop` after it. */
   let isFinished = false;
   let isBegun = false;
   let isOver = false;
-  /** Blocks that are not passed on, nor is what belongs to them. */
-  const passedBy = new Set<unknown>();
+  /** Indexes of blocks of unknown kinds; their deltas are not forwarded either. */
+  const skippedBlocks = new Set<unknown>();
 
-  function note(said: Json): void {
-    const bearer = said['type'] === 'message_start' ? objectOf(said['message']) : said;
-    const usage = objectOf(bearer?.['usage']);
+  function addUsage(event: Json): void {
+    const holder = event['type'] === 'message_start' ? objectOf(event['message']) : event;
+    const usage = objectOf(holder?.['usage']);
     if (usage === null) return;
     for (const name of promptCounts) {
       reported.set(name, largerOf(reported.get(name) ?? null, countIn(usage, name)));
     }
-    if (said['type'] === 'message_delta') {
+    if (event['type'] === 'message_delta') {
       completion = largerOf(completion, countIn(usage, 'output_tokens'));
     }
   }
 
   function blockEventsOf(index: unknown, block: Json): Json[] {
-    const parts = partsOf(block);
+    const parts = splitBlock(block);
     if (parts === null) {
-      passedBy.add(index);
+      skippedBlocks.add(index);
       return [];
     }
-    passedBy.delete(index);
+    skippedBlocks.delete(index);
     return [
       { type: 'content_block_start', index, content_block: parts.start },
       ...parts.deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
     ];
   }
 
-  /** Counts, on which the SDK insists, are read here and nowhere else. */
-  function passedOf(said: Json): Json[] {
-    const { type, index } = said;
-    const delta = objectOf(said['delta']) ?? {};
+  /** The SDK requires counts in its events, so they are zeros here; `addUsage` reads the real ones. */
+  function sdkEventsOf(event: Json): Json[] {
+    const { type, index } = event;
+    const delta = objectOf(event['delta']) ?? {};
     switch (type) {
       case 'message_start':
         return [{ type, message: { usage: { input_tokens: 0 } } }];
       case 'content_block_start':
         isBegun = true;
-        return blockEventsOf(index, objectOf(said['content_block']) ?? {});
+        return blockEventsOf(index, objectOf(event['content_block']) ?? {});
       case 'content_block_delta':
-        return passedBy.has(index) || !deltas.has(delta['type']) ? [] : [said];
+        return skippedBlocks.has(index) || !knownDeltas.has(delta['type']) ? [] : [event];
       case 'content_block_stop':
-        return passedBy.has(index) ? [] : [said];
+        return skippedBlocks.has(index) ? [] : [event];
       case 'message_delta': {
         const reason = delta['stop_reason'];
         const stop_reason = typeof reason === 'string' ? reason : null;
@@ -75,24 +75,24 @@ export function createMessagesHearing(): Hearing {
       case 'message_stop':
         isFinished = true;
         isOver = true;
-        return [said];
+        return [event];
       default:
         return [];
     }
   }
 
   return {
-    hear(event): Heard {
-      const said = objectOf(event);
-      if (said === null) return { error: 'an event that is no object' };
-      if (said['type'] === 'error' || said['error']) return { error: messageIn(said['error']) };
-      if (said['type'] === 'content_block_start' && objectOf(said['content_block']) === null) {
+    parse(value): ParsedEvent {
+      const event = objectOf(value);
+      if (event === null) return { error: 'an event that is no object' };
+      if (event['type'] === 'error' || event['error']) return { error: messageIn(event['error']) };
+      if (event['type'] === 'content_block_start' && objectOf(event['content_block']) === null) {
         return { error: 'a content block that is no object' };
       }
-      note(said);
-      return { events: passedOf(said) };
+      addUsage(event);
+      return { events: sdkEventsOf(event) };
     },
-    done() {
+    end() {
       isOver = true;
       return [{ type: 'message_stop' }];
     },
@@ -110,8 +110,11 @@ export function createMessagesHearing(): Hearing {
   };
 }
 
-/** A block as it begins, and what it has already; null for a kind that nobody reads. */
-function partsOf(block: Json): { start: Json; deltas: Json[] } | null {
+/**
+ * An empty block, and its first content as deltas: some servers send content with the start of a
+ * block. Null for an unknown kind.
+ */
+function splitBlock(block: Json): { start: Json; deltas: Json[] } | null {
   const { type, text, thinking, signature, data, id, name, input } = block;
   switch (type) {
     case 'text':
@@ -133,7 +136,7 @@ function partsOf(block: Json): { start: Json; deltas: Json[] } | null {
   }
 }
 
-/** None for what was left out. */
+/** Empty when the block has no such content. */
 function deltaOf(type: string, value: Json): Json[] {
   return Object.values(value).every((text) => text == null || text === '')
     ? []

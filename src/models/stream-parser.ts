@@ -1,0 +1,38 @@
+/**
+ * The parser of a stream's events. It reads what an event says about the call itself: usage, finish,
+ * failure. The SDK is not asked for these, because it shows a missing count as 0 and reports usage at
+ * the end only, so a call that was cut would have none. The parser also translates each event into the
+ * strict form that the SDK expects; fields that servers add or leave out do not reach the SDK.
+ */
+import { createChatParser } from './chat-parser.ts';
+import type { Json } from './json.ts';
+import { createMessagesParser } from './messages-parser.ts';
+import type { Reasoning, Usage } from './model.ts';
+import type { Protocol } from './providers.ts';
+
+/** The result of parsing one event. */
+export type ParsedEvent =
+  /** The events for the SDK in its place; empty when the event has nothing of the answer. */
+  | { readonly events: readonly Json[] }
+  /** The provider says that the call failed. */
+  | { readonly error: string };
+
+export interface StreamParser {
+  parse(event: unknown): ParsedEvent;
+  /** Ends the stream of a finished answer. Returns the events that the SDK still needs. */
+  end(): readonly Json[];
+  /** As the provider reported it so far. */
+  usage(): Usage;
+  /** The model's reasoning, where the protocol sends it beside the answer; else null. */
+  reasoning(): Omit<Reasoning, 'model'> | null;
+  /** Whether any part of the answer has arrived. */
+  isBegun(): boolean;
+  /** Whether the provider said that the answer is complete. */
+  isFinished(): boolean;
+  /** Whether no further event can follow. */
+  isOver(): boolean;
+}
+
+export function createStreamParser(protocol: Protocol): StreamParser {
+  return protocol === 'chat' ? createChatParser() : createMessagesParser();
+}
