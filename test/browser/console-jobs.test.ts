@@ -8,7 +8,7 @@ import {
 } from '../support/scripted-provider.ts';
 import { isInstalled } from '../support/shared-servers.ts';
 import { acting, gate, play } from '../support/staged.ts';
-import { environmentOf, runTask, thinkersSkills, toolNamed } from '../support/thinkers.ts';
+import { asks, environmentOf, runTask, thinkersSkills, toolNamed } from '../support/thinkers.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** Colours are measured as they are, and not on their way from light to dark. */
@@ -214,6 +214,74 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.waitForURL(new RegExp(`/jobs/${job_id}`));
     await page.getByRole('row', { name: /util\/v1.0\/echo/ }).waitFor();
     expect(world.errors).toEqual([]);
+  });
+
+  test('a turn that failed says why, before the turns after it', async () => {
+    const { page } = world;
+    provider.script(() => ({
+      fault: { status: 400, body: { error: { message: 'No such model' } } },
+    }));
+    const { conversation_id, job_id } = await ended(runTask, { task: 'Is it open?' });
+    provider.script(() => ({ text: 'It is.' }));
+    await ended(runTask, { task: 'And now?' }, { 'x-conversation-id': conversation_id });
+
+    await world.open(`/conversations/${conversation_id}`);
+    const messages = page.getByRole('list', { name: 'Messages' }).locator('> li');
+    await messages.filter({ hasText: 'It is.' }).waitFor();
+    const failed = messages.filter({
+      has: page.getByRole('link', { name: 'The job of this turn' }),
+    });
+    await failed.waitFor();
+
+    const texts = await messages.allTextContents();
+    expect(texts).toEqual(
+      ['Is it open?', 'No such model', 'And now?', 'It is.'].map((text) =>
+        expect.stringContaining(text),
+      ),
+    );
+    expect(texts.join()).not.toContain('{');
+    expect(await faults()).toEqual([]);
+    await failed.getByRole('link').click();
+    await page.waitForURL(new RegExp(`/jobs/${job_id}`));
+  });
+
+  test('tools stand below the answer that called them, of several given at the same time', async () => {
+    const { page } = world;
+    const { promise: isAsked, resolve: ask } = Promise.withResolvers<void>();
+    provider.script(async ({ toolResults, messages }) => {
+      if (toolResults.length > 0) return { text: 'Done.' };
+      const name = JSON.stringify(messages).includes('Look for Bergen') ? 'Bergen' : 'Narvik';
+      // Both have been asked before either answers.
+      if (name === 'Narvik') ask();
+      else await isAsked;
+      const call = { name: toolNamed('util/v1.0/echo'), input: { text: name } };
+      return { text: `I look for ${name}.`, toolCalls: [call, call] };
+    });
+    const requests = ['Bergen', 'Narvik'].map((name) => ({
+      prompt: `Look for ${name}`,
+      tools: true,
+    }));
+    const { conversation_id, job_id } = await ended(
+      asks,
+      { requests: [requests] },
+      { 'x-agent-id': 'harbour' },
+    );
+
+    await world.open(`/conversations/${conversation_id}`);
+    for (const name of ['Bergen', 'Narvik']) {
+      const answer = page.getByRole('listitem').filter({ hasText: `I look for ${name}.` });
+      const tools = answer.getByRole('list', { name: 'Tools it called' }).getByRole('listitem');
+      await tools.filter({ hasText: name }).nth(1).waitFor();
+      expect(await tools.count()).toBe(2);
+    }
+    expect(await faults()).toEqual([]);
+    await world.open(`/jobs/${job_id}`);
+    const rows = page.getByRole('table', { name: 'Timeline of the job' }).getByRole('row');
+    await rows.filter({ hasText: 'util/v1.0/echo' }).nth(3).waitFor();
+    const kinds = (await rows.allTextContents()).map((text) => /echo|openai/.exec(text)?.[0] ?? '');
+    expect(kinds.filter((kind) => kind !== '').join(' ')).toMatch(
+      /openai echo echo openai echo echo/,
+    );
   });
 
   test('what a model says is read while it says it', async () => {

@@ -48,3 +48,16 @@ export const tokenUsageQuery = (id: string, updatedAt: string) =>
       body(api.GET('/api/conversations/{id}/token-usage', { params: { path: { id } } })),
     placeholderData: keepPreviousData,
   });
+
+/** The newest 200 jobs of a conversation, with what went wrong in each; `updatedAt` as for `messagesQuery`. */
+export const turnJobsQuery = (id: string, updatedAt: string) =>
+  queryOptions({
+    queryKey: ['conversations', id, 'jobs', updatedAt],
+    queryFn: () =>
+      body(
+        api.GET('/api/jobs', {
+          params: { query: { conversation_id: id, include: 'timing', limit: 200 } },
+        }),
+      ),
+    placeholderData: keepPreviousData,
+  });

@@ -7,16 +7,22 @@ import { Said } from './Transcript.tsx';
 
 const recorded = ['message', 'tool_result'];
 
-/** What a running job's model is saying, piece by piece, until it is one of the messages. */
+/**
+ * What a running job's models are saying, piece by piece, until it is among the messages: several answers
+ * where the job asked several at once.
+ */
 export function LiveAnswer({
   conversationId,
   jobId,
   known,
+  since,
 }: {
   conversationId: string;
   jobId: string;
   /** Ids of the messages that are shown. */
   known: ReadonlySet<string>;
+  /** When the last of them was said; answers of before it may be on an earlier page. */
+  since: string;
 }) {
   const client = useQueryClient();
   const events = useJobEvents(jobId);
@@ -28,26 +34,34 @@ export function LiveAnswer({
     void client.invalidateQueries({ queryKey: ['conversations', conversationId] });
     void client.invalidateQueries({ queryKey: jobStepsQuery(jobId).queryKey });
   }, [client, conversationId, jobId, messages]);
-  const last = steps.findLast(({ kind }) => kind === 'model');
-  const tool = steps.findLast(({ kind, status }) => kind === 'tool' && status === 'active');
-  if (last === undefined) return <Working tool={tool?.name} />;
-  const isRecorded = last.message_id !== null && known.has(last.message_id);
-  const text = isRecorded ? '' : textOfStep(events, last.step);
-  if (text === '') return <Working tool={tool?.name} />;
-  return (
-    <Said by="assistant">
+  const unread = steps.filter(
+    ({ kind, status, message_id, finished_at }) =>
+      kind === 'model' &&
+      (status === 'active' ||
+        (message_id !== null && !known.has(message_id) && (finished_at ?? '') >= since)),
+  );
+  const said = unread.map(({ step }) => ({ step, text: textOfStep(events, step) }));
+  const texts = said.filter(({ text }) => text !== '');
+  if (texts.length === 0) {
+    const tools = steps.filter(({ kind, status }) => kind !== 'model' && status === 'active');
+    return <Working tools={tools.map(({ name }) => name)} />;
+  }
+  return texts.map(({ step, text }) => (
+    <Said key={step} by="assistant">
       <p className="leading-relaxed break-words whitespace-pre-wrap">
         {text}
         <span className="ml-0.5 inline-block h-4 w-1.5 animate-pulse bg-busy align-text-bottom" />
       </p>
     </Said>
-  );
+  ));
 }
 
-function Working({ tool }: { tool?: string | undefined }) {
+function Working({ tools }: { tools: readonly string[] }) {
   return (
     <Said by="assistant">
-      <p className="animate-pulse text-muted">{tool ? `Running ${tool}…` : 'At work…'}</p>
+      <p className="animate-pulse text-muted">
+        {tools.length > 0 ? `Running ${tools.join(', ')}…` : 'At work…'}
+      </p>
     </Said>
   );
 }

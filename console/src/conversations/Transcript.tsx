@@ -1,12 +1,19 @@
+import { useQueries } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import { Bot, type LucideIcon, Settings2, User } from 'lucide-react';
-import type { ReactNode } from 'react';
+import { Fragment, type ReactNode } from 'react';
 import type { Message, TokenUsage } from '../api/conversations.ts';
+import { hasEnded, type JobListItem, jobStepsQuery } from '../api/jobs.ts';
+import { liveMs } from '../api/queries.ts';
+import { ErrorWords } from '../jobs/ErrorWords.tsx';
 import { Json } from '../ui/Code.tsx';
 import { classes } from '../ui/classes.ts';
+import { textLink } from '../ui/Links.tsx';
 import { countText, Time } from '../ui/Time.tsx';
 import { contentOf } from './content.ts';
 import { Folded } from './Folded.tsx';
 import { ToolCall } from './ToolCall.tsx';
+import { type Entry, entriesOf, isBroken, needsSteps, type Turn } from './turns.ts';
 
 type Tokens = TokenUsage['breakdown'][number];
 
@@ -18,43 +25,93 @@ const speakers: Record<string, { name: string; icon: LucideIcon; look: string }>
 
 /** What was said, oldest first. `children` comes after it: what is being said. */
 export function Transcript({
-  messages,
+  turns,
   usage,
   children,
 }: {
-  messages: readonly Message[];
+  turns: readonly Turn[];
   usage: TokenUsage | undefined;
   children?: ReactNode;
 }) {
+  const asked = turns.filter(needsSteps).flatMap(({ job }) => job ?? []);
+  const answers = useQueries({
+    queries: asked.map((job) => ({
+      ...jobStepsQuery(job.job_id),
+      refetchInterval: !hasEnded(job) && liveMs,
+    })),
+  });
+  const steps = new Map(asked.map(({ job_id }, i) => [job_id, answers[i]?.data?.data]));
   const tokens = new Map(usage?.breakdown.map((one) => [one.message_id, one]));
   return (
     <ol aria-label="Messages" className="flex flex-col">
-      {messages.map((message, i) =>
-        message.role === 'tool' ? (
-          <li key={message.id} className="pt-1.5 pl-10 max-sm:pl-0">
-            <ToolCall message={message} />
-          </li>
-        ) : (
-          <Said
-            key={message.id}
-            by={message.role}
-            at={message.created_at}
-            tokens={tokens.get(message.id)}
-          >
-            {message.content === '' ? (
-              <p className="text-muted italic">
-                {messages[i + 1]?.role === 'tool'
-                  ? 'Called tools without a word.'
-                  : 'Said nothing.'}
-              </p>
-            ) : (
-              <Body message={message} />
-            )}
-          </Said>
-        ),
-      )}
+      {turns.map((turn) => (
+        <Fragment key={turn.messages[0]?.id ?? turn.job?.job_id}>
+          {entriesOf(turn.messages, steps.get(turn.job?.job_id ?? '')).map((entry) => (
+            <Statement key={entry.message.id} entry={entry} tokens={tokens} />
+          ))}
+          {isBroken(turn) && turn.job && <Broken job={turn.job} />}
+        </Fragment>
+      ))}
       {children}
     </ol>
+  );
+}
+
+/** A message, and within it what was done because of it. */
+function Statement({
+  entry: { message, caused },
+  tokens,
+}: {
+  entry: Entry;
+  tokens: ReadonlyMap<string, Tokens>;
+}) {
+  const below = caused.length > 0 && (
+    <ol
+      aria-label={message.role === 'tool' ? 'Said within the tool' : 'Tools it called'}
+      className={classes('flex flex-col', message.role === 'tool' && 'border-l pl-3')}
+    >
+      {caused.map((entry) => (
+        <Statement key={entry.message.id} entry={entry} tokens={tokens} />
+      ))}
+    </ol>
+  );
+  if (message.role === 'tool') {
+    return (
+      <li className="pt-1.5">
+        <ToolCall message={message} />
+        {below}
+      </li>
+    );
+  }
+  return (
+    <Said by={message.role} at={message.created_at} tokens={tokens.get(message.id)}>
+      {message.content === '' ? (
+        <p className="text-muted italic">
+          {caused.some(({ message: { role } }) => role === 'tool')
+            ? 'Called tools without a word.'
+            : 'Said nothing.'}
+        </p>
+      ) : (
+        <Body message={message} />
+      )}
+      {below}
+    </Said>
+  );
+}
+
+/** A turn that came to no answer. */
+function Broken({ job: { job_id, status, error } }: { job: JobListItem }) {
+  return (
+    <li className="pt-5 pl-10 max-sm:pl-0">
+      {status === 'failed' && error ? (
+        <ErrorWords error={error} />
+      ) : (
+        <p className="text-muted italic">The job was {status} before it had answered.</p>
+      )}
+      <Link to="/jobs/$jobId" params={{ jobId: job_id }} className={classes('text-xs', textLink)}>
+        The job of this turn
+      </Link>
+    </li>
   );
 }
 

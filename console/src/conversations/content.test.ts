@@ -10,7 +10,8 @@ const task = 'Write down in one sentence when the harbour is open, and when it i
 test.each([
   ['Hello', { kind: 'text', text: 'Hello' }],
   [JSON.stringify({ task }), { kind: 'text', text: task, name: 'task' }],
-  ['{"text":"short"}', { kind: 'data', value: { text: 'short' } }],
+  ['{"task":"Short?"}', { kind: 'text', text: 'Short?', name: 'task' }],
+  ['{"ms":5000}', { kind: 'data', value: { ms: 5000 } }],
   ['{"a":1,"b":"c"}', { kind: 'data', value: { a: 1, b: 'c' } }],
   ['[1,2]', { kind: 'data', value: [1, 2] }],
   ['{"cut": "of', { kind: 'text', text: '{"cut": "of' }],

@@ -1,6 +1,6 @@
 /** What a message says, as it is best shown. No I/O. */
 import type { Message } from '../api/conversations.ts';
-import { singleText } from '../ui/Value.tsx';
+import { onlyText } from '../ui/Value.tsx';
 
 export interface ToolUse {
   readonly tool: string;
@@ -28,11 +28,11 @@ export type Content =
   | { readonly kind: 'text'; readonly text: string; readonly name?: string }
   | { readonly kind: 'data'; readonly value: unknown };
 
-/** Data stays data, but an object with a single long text in it is that text: a task, an answer. */
+/** Data stays data, but an object with nothing but a text in it is that text: a task, an answer. */
 export function contentOf({ content }: Message): Content {
   const value = parsed(content);
   if (value === undefined) return { kind: 'text', text: content };
-  const { name, text } = singleText(value);
+  const { name, text } = onlyText(value);
   if (text !== undefined) return { kind: 'text', text, ...(name !== undefined && { name }) };
   return { kind: 'data', value };
 }

@@ -58,7 +58,10 @@ function Output({
 }) {
   if (job.status === 'completed') return <Value label="Output" value={job.output} />;
   if (hasEnded(job)) return <p className="text-muted">None: the job has not completed.</p>;
-  const thinking = steps.findLast(({ kind }) => kind === 'model');
+  // What a tool asks a model is no part of the job's answer.
+  const thinking = steps.findLast(
+    ({ kind, parent_step_id }) => kind === 'model' && parent_step_id === null,
+  );
   const said = thinking ? textOfStep(events, thinking.step) : '';
   return (
     <>

@@ -27,6 +27,7 @@ export function SpanDetails({ span, events }: { span: Span; events: readonly Job
           dueAt !== undefined && ['Due', exact(dueAt)],
           outcome !== '' && ['Outcome', outcome],
           step !== undefined && ['Step', `${step.step}, turn ${step.turn}`],
+          step?.parent_step_id != null && ['Asked for by', `step ${step.parent_step_id}`],
           step?.kind === 'model' && [
             'Tokens',
             `${countText(step.prompt_tokens)} in, ${countText(step.completion_tokens)} out`,

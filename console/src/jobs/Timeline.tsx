@@ -37,11 +37,14 @@ const icons = {
   skill: Wrench,
   settled: CircleCheck,
 };
-const indents: Partial<Record<Span['kind'], string>> = {
-  model: 'pl-4 max-sm:pl-2',
-  tool: 'pl-8 max-sm:pl-4',
-  skill: 'pl-8 max-sm:pl-4',
-};
+/** By how deep a step is; deeper ones stand below the last of them. */
+const indents = [
+  'pl-4 max-sm:pl-2',
+  'pl-8 max-sm:pl-4',
+  'pl-12 max-sm:pl-6',
+  'pl-16 max-sm:pl-8',
+  'pl-20 max-sm:pl-10',
+];
 
 /** The end of the axis: the present while something goes on. */
 function useEnd(spans: readonly Span[]): number {
@@ -218,7 +221,7 @@ function Name({ span, isOpen, onToggle }: { span: Span; isOpen: boolean; onToggl
       onClick={onToggle}
       className={classes(
         'flex h-8 w-full min-w-0 items-center gap-2 text-left outline-none after:absolute after:inset-0 focus-visible:after:outline-2 focus-visible:after:-outline-offset-2 focus-visible:after:outline-accent',
-        indents[span.kind],
+        span.depth !== undefined && indents[Math.min(span.depth, indents.length - 1)],
       )}
     >
       <ChevronRight

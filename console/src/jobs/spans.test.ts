@@ -115,3 +115,24 @@ test.each([
 ])('an axis of %i ms has a tick every %i ms', (length, step) => {
   expect(tickStep(length, 6)).toBe(step);
 });
+
+test('steps of requests that run side by side stand below the step that asked for them', () => {
+  const model = { kind: 'model' as const, name: 'openai/test' };
+  const steps = [
+    step(1, 20, model),
+    step(2, 20, { ...model, name: 'openai/other' }),
+    step(3, 40, { name: 'second', parent_step_id: 2 }),
+    step(4, 41, { name: 'first', parent_step_id: 1 }),
+    step(5, 42, { ...model, name: 'within', parent_step_id: 4 }),
+  ];
+
+  const spans = spansOf(job(), [], steps).filter((span) => span.step !== undefined);
+
+  expect(spans.map(({ label, depth }) => [label, depth])).toEqual([
+    ['openai/test', 0],
+    ['first', 1],
+    ['within', 2],
+    ['openai/other', 0],
+    ['second', 1],
+  ]);
+});

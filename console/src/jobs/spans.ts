@@ -25,6 +25,8 @@ export interface Span {
   /** Until when a wait was meant to last. */
   readonly dueAt?: number;
   readonly step?: JobStep;
+  /** How many steps of the attempt led to this one. */
+  readonly depth?: number;
 }
 
 /** `data` of a status event, as the API documents it. */
@@ -131,26 +133,37 @@ function endOfAttempt(next: StatusData | undefined): Pick<Span, 'tone' | 'outcom
   return { tone: outcomes[next.status]?.tone ?? 'neutral', outcome: next.status, error };
 }
 
-/** The steps that began in this attempt: each call of the model with the tools that it asked for. */
+/** The steps that began in this attempt, each below the one that asked for it. */
 function within(attempt: Span, attempts: readonly Span[], steps: readonly JobStep[]): Span[] {
   const next = attempts[attempts.indexOf(attempt) + 1];
   const isFirst = attempts[0] === attempt;
-  return steps
-    .filter(({ started_at }) => {
-      const at = Date.parse(started_at);
-      return (isFirst || at >= attempt.from) && (next === undefined || at < next.from);
-    })
-    .map((step) => ({
-      key: `step ${step.step}`,
-      kind: step.kind,
-      label: step.name,
-      from: Date.parse(step.started_at),
-      to: step.finished_at === null ? null : Date.parse(step.finished_at),
-      tone: toneOfStep[step.status],
-      outcome: step.status === 'active' ? 'running' : step.status,
-      error: step.error,
-      step,
-    }));
+  const own = steps.filter(({ started_at }) => {
+    const at = Date.parse(started_at);
+    return (isFirst || at >= attempt.from) && (next === undefined || at < next.from);
+  });
+  return nested(own).map(({ step, depth }) => ({
+    key: `step ${step.step}`,
+    kind: step.kind,
+    label: step.name,
+    from: Date.parse(step.started_at),
+    to: step.finished_at === null ? null : Date.parse(step.finished_at),
+    tone: toneOfStep[step.status],
+    outcome: step.status === 'active' ? 'running' : step.status,
+    error: step.error,
+    step,
+    depth,
+  }));
+}
+
+/** Steps as a tree that is read from top to bottom. The parent of a step may be of an earlier attempt. */
+function nested(steps: readonly JobStep[]): { step: JobStep; depth: number }[] {
+  const numbers = new Set(steps.map(({ step }) => step));
+  const below = Map.groupBy(steps, ({ parent_step_id: parent }) =>
+    parent !== null && numbers.has(parent) ? parent : null,
+  );
+  const visit = (parent: number | null, depth: number): { step: JobStep; depth: number }[] =>
+    (below.get(parent) ?? []).flatMap((step) => [{ step, depth }, ...visit(step.step, depth + 1)]);
+  return visit(null, 0);
 }
 
 const toneOfStep: Record<JobStep['status'], Tone> = {

@@ -6,11 +6,13 @@ import {
   messagesPageSize,
   messagesQuery,
   tokenUsageQuery,
+  turnJobsQuery,
 } from '../api/conversations.ts';
 import { type JobListItem, jobsQuery } from '../api/jobs.ts';
 import { liveMs } from '../api/queries.ts';
 import { LiveAnswer } from '../conversations/LiveAnswer.tsx';
 import { Transcript } from '../conversations/Transcript.tsx';
+import { turnsOf } from '../conversations/turns.ts';
 import { JobsTable } from '../jobs/JobsTable.tsx';
 import { sourceText } from '../jobs/words.ts';
 import { ButtonLink } from '../ui/Button.tsx';
@@ -111,41 +113,47 @@ function Messages({
   const navigate = route.useNavigate();
   const refetchInterval = isActive && liveMs;
   const messages = useQuery({ ...messagesQuery(conversationId, page, updatedAt), refetchInterval });
+  const jobs = useQuery({ ...turnJobsQuery(conversationId, updatedAt), refetchInterval });
   const usage = useQuery({ ...tokenUsageQuery(conversationId, updatedAt), refetchInterval });
   // What is being said stays until it can be read among the messages.
   const running = isActive || messages.isPlaceholderData ? newest : undefined;
   return (
     <Section title="Transcript" flush>
       <Loaded query={messages}>
-        {({ data, total }) => (
-          <>
-            <div className="p-4">
-              {total === 0 && !running ? (
-                <Empty icon={<MessagesSquare />} title="Nothing was said">
-                  Messages go when the job that they are of is no longer kept.
-                </Empty>
-              ) : (
-                <Transcript messages={data} usage={usage.data}>
-                  {running && page * messagesPageSize >= total && (
-                    <LiveAnswer
-                      conversationId={conversationId}
-                      jobId={running.job_id}
-                      known={new Set(data.map(({ id }) => id))}
-                    />
-                  )}
-                </Transcript>
+        {({ data, total }) => {
+          const isLastPage = page * messagesPageSize >= total;
+          const turns = turnsOf(data, jobs.data?.data ?? [], isLastPage);
+          return (
+            <>
+              <div className="p-4">
+                {total === 0 && !running ? (
+                  <Empty icon={<MessagesSquare />} title="Nothing was said">
+                    Messages go when the job that they are of is no longer kept.
+                  </Empty>
+                ) : (
+                  <Transcript turns={turns} usage={usage.data}>
+                    {running && isLastPage && (
+                      <LiveAnswer
+                        conversationId={conversationId}
+                        jobId={running.job_id}
+                        known={new Set(data.map(({ id }) => id))}
+                        since={data.at(-1)?.created_at ?? ''}
+                      />
+                    )}
+                  </Transcript>
+                )}
+              </div>
+              {total > messagesPageSize && (
+                <Pagination
+                  page={page}
+                  total={total}
+                  size={messagesPageSize}
+                  onPage={(next) => void navigate({ search: { page: next } })}
+                />
               )}
-            </div>
-            {total > messagesPageSize && (
-              <Pagination
-                page={page}
-                total={total}
-                size={messagesPageSize}
-                onPage={(next) => void navigate({ search: { page: next } })}
-              />
-            )}
-          </>
-        )}
+            </>
+          );
+        }}
       </Loaded>
     </Section>
   );

@@ -26,11 +26,17 @@ export function Labelled({ value, label }: { value: unknown; label: string }) {
 const shortMax = 60;
 
 /** The text of `"…"` or `{"name": "…"}`, where JSON would write it in one long line. */
-export function singleText(value: unknown): { name?: string; text?: string } {
+function singleText(value: unknown): { name?: string; text?: string } {
+  const { name, text } = onlyText(value);
+  if (text === undefined || name === undefined) return text === undefined ? {} : { text };
+  return text.length > shortMax || text.includes('\n') ? { name, text } : {};
+}
+
+/** The text of `"…"` or `{"name": "…"}`; nothing for any other value. */
+export function onlyText(value: unknown): { name?: string; text?: string } {
   if (typeof value === 'string') return { text: value };
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return {};
   const [entry, ...others] = Object.entries(value);
   if (entry === undefined || others.length > 0 || typeof entry[1] !== 'string') return {};
-  const [name, text] = entry;
-  return text.length > shortMax || text.includes('\n') ? { name, text } : {};
+  return { name: entry[0], text: entry[1] };
 }

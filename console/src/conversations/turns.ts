@@ -1,0 +1,102 @@
+/** Which turn of a conversation a message belongs to, and which message asked for it. No I/O. */
+import type { Message } from '../api/conversations.ts';
+import { hasEnded, type JobListItem, type JobStep } from '../api/jobs.ts';
+
+/** The messages of one job on a page of a transcript; the jobs of a conversation run one after the other. */
+export interface Turn {
+  /** Undefined when the job is older than the jobs that are known. */
+  readonly job: JobListItem | undefined;
+  readonly messages: readonly Message[];
+  /** Whether the last message of the turn is on this page. */
+  readonly isWhole: boolean;
+}
+
+/** A page of messages by turns. `jobs` are the conversation's, newest first. */
+export function turnsOf(
+  messages: readonly Message[],
+  jobs: readonly JobListItem[],
+  isLastPage: boolean,
+): Turn[] {
+  const oldestFirst = jobs.toReversed();
+  const turns: { job: JobListItem | undefined; messages: Message[]; isWhole: boolean }[] = [];
+  let next = 0;
+  for (const message of messages) {
+    while ((oldestFirst[next]?.created_at ?? '~') <= message.created_at) next += 1;
+    const job = oldestFirst[next - 1];
+    const turn = turns.at(-1);
+    if (turn !== undefined && turn.job === job) turn.messages.push(message);
+    else {
+      // The page before cannot know that its last turn had ended.
+      const before = oldestFirst[next - 2];
+      const isBegun = message.created_at === job?.created_at;
+      if (turn !== undefined) turn.isWhole = true;
+      else if (isBegun && before) turns.push({ job: before, messages: [], isWhole: true });
+      turns.push({ job, messages: [message], isWhole: false });
+    }
+  }
+  const last = turns.at(-1);
+  if (last !== undefined) last.isWhole = isLastPage;
+  return turns;
+}
+
+/** Whether a turn came to no answer, which none of its messages says. */
+export const isBroken = ({ job, isWhole }: Turn): boolean =>
+  isWhole && job !== undefined && hasEnded(job) && job.status !== 'completed';
+
+/**
+ * Whether the order of the messages may mislead about who asked for what: a tool's result after the
+ * second answer may belong to the first one.
+ */
+export function needsSteps({ messages }: Turn): boolean {
+  const lastTool = messages.findLastIndex(({ role }) => role === 'tool');
+  return messages.slice(0, lastTool + 1).filter(({ role }) => role === 'assistant').length > 1;
+}
+
+/** A message with what was done because of it: of an answer its tools, of a tool what it asked a model. */
+export interface Entry {
+  readonly message: Message;
+  readonly caused: readonly Entry[];
+}
+
+/** The messages of a turn below those that asked for them; without steps, as their order suggests. */
+export function entriesOf(
+  messages: readonly Message[],
+  steps: readonly JobStep[] | undefined,
+): readonly Entry[] {
+  const parentOf = steps === undefined ? parentByOrder(messages) : parentBySteps(messages, steps);
+  const made = new Map(messages.map((message) => [message.id, { message, caused: [] as Entry[] }]));
+  const roots: Entry[] = [];
+  for (const [id, entry] of made) {
+    const parent = made.get(parentOf(id) ?? '');
+    (parent?.caused ?? roots).push(entry);
+  }
+  return roots;
+}
+
+type ParentOf = (messageId: string) => string | undefined;
+
+/** A tool was called by the answer before it. */
+function parentByOrder(messages: readonly Message[]): ParentOf {
+  const parents = new Map<string, string | undefined>();
+  let answer: string | undefined;
+  for (const { id, role } of messages) {
+    if (role === 'tool') parents.set(id, answer);
+    else answer = role === 'assistant' ? id : undefined;
+  }
+  return (id) => parents.get(id);
+}
+
+/** The nearest step above that has left a message here: a tool that still runs has none. */
+function parentBySteps(messages: readonly Message[], steps: readonly JobStep[]): ParentOf {
+  const ids = new Set(messages.map(({ id }) => id));
+  const byNumber = new Map(steps.map((step) => [step.step, step]));
+  const byMessage = new Map(steps.map((step) => [step.message_id, step]));
+  const above = ({ parent_step_id: parent }: JobStep) =>
+    parent === null ? undefined : byNumber.get(parent);
+  return (id) => {
+    const own = byMessage.get(id);
+    let step = own && above(own);
+    while (step !== undefined && !ids.has(step.message_id ?? '')) step = above(step);
+    return step?.message_id ?? undefined;
+  };
+}
