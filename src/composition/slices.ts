@@ -163,13 +163,13 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     agents,
     memories,
     journals,
-    observe(job, verdict, tookMs) {
-      const error = 'error' in verdict ? verdict.error : null;
+    observe(job, transition, tookMs) {
+      const error = 'error' in transition ? transition.error : null;
       const name = queueOf(job.trigger_type);
       metrics.attemptEnded(name, tookMs, error?.code ?? null);
-      if (verdict.status !== 'queued') recorder.ended(job, verdict.status, tookMs);
-      if (verdict.status === 'completed' || verdict.status === 'failed') {
-        metrics.jobEnded(name, verdict.status);
+      if (transition.status !== 'queued') recorder.ended(job, transition.status, tookMs);
+      if (transition.status === 'completed' || transition.status === 'failed') {
+        metrics.jobEnded(name, transition.status);
       }
     },
   });

@@ -105,8 +105,8 @@ export function createJobs(parts: {
     );
     tx.afterCommit(() => {
       for (const job of cancelled) {
-        const verdict = { status: 'cancelled' as const, error };
-        if (feed.isHeard(job.id)) feed.publish(job.id, endingEvent(job, verdict, now));
+        const transition = { status: 'cancelled' as const, error };
+        if (feed.isHeard(job.id)) feed.publish(job.id, endingEvent(job, transition, now));
       }
       if (cancelled.length > 0) observeCancelled?.(cancelled);
     });

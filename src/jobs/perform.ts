@@ -176,7 +176,7 @@ export function createPerformer(parts: {
 
   /** How the attempt ends of a job whose skill is not loaded here. */
   async function withoutSkill(job: ClaimedJob): Promise<Ending> {
-    const returned = { kind: 'returned', death: false } as const;
+    const returned = { kind: 'returned', unattributedDeath: false } as const;
     if (absentMs > 0 && definitionOf(job) === undefined) {
       try {
         // Another process may have brought it just now.
@@ -340,9 +340,9 @@ function endingOf(
         retryable: job.deaths < deathsBeforeAlone,
       };
     case 'displaced':
-      return { kind: 'returned', death: outcome.suspect };
+      return { kind: 'returned', unattributedDeath: outcome.suspect };
     case 'aborted':
-      return { kind: 'returned', death: false };
+      return { kind: 'returned', unattributedDeath: false };
   }
 }
 

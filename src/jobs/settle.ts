@@ -24,7 +24,7 @@ import type { JobFeed } from './feed.ts';
 import { insertJobEvents } from './job-events.store.ts';
 import { type ClaimedJob, changeJobCounts, holdJobs, settleJobs } from './jobs.store.ts';
 import type { EndedRun, ScheduledRuns } from './scheduled-runs.ts';
-import { type Ending, isFinal, type Verdict, verdictOn } from './states.ts';
+import { type Ending, isFinal, nextState, type Transition } from './states.ts';
 import { endingEvent } from './status-events.ts';
 
 /** Characters of the output that an event carries. */
@@ -55,8 +55,8 @@ export interface Settlement {
 /** What the job is now, or null: another attempt holds it, and this one counts for nothing. */
 export type Settle = (settlement: Settlement) => Promise<JobStatus | null>;
 
-interface Judged extends Settlement {
-  readonly verdict: Verdict;
+interface Decided extends Settlement {
+  readonly transition: Transition;
 }
 
 export function createSettle(parts: {
@@ -71,7 +71,7 @@ export function createSettle(parts: {
   memories: Pick<Memories, 'keep'>;
   journals: Pick<Journals, 'endLeftovers'>;
   /** Told of each attempt that was settled, after the commit. */
-  observe(job: ClaimedJob, verdict: Verdict, tookMs: number): void;
+  observe(job: ClaimedJob, transition: Transition, tookMs: number): void;
 }): Settle {
   const { database, queue, feed, clock, backoff, writer, scheduled, agents, memories } = parts;
   const { journals, observe } = parts;
@@ -84,11 +84,11 @@ export function createSettle(parts: {
   ): Promise<(JobStatus | null)[]> {
     const now = clock.now();
     await holdAgents(tx, settlements);
-    const judged = (await withLastAttempts(tx, settlements)).map((one) => ({
+    const decided = (await withLastAttempts(tx, settlements)).map((one) => ({
       ...one,
-      verdict: verdictOn(one.ending, one.job, backoff, now),
+      transition: nextState(one.ending, one.job, backoff, now),
     }));
-    const settled = await settleAll(tx, judged, now);
+    const settled = await settleAll(tx, decided, now);
     const counted = settled.filter((one) => one !== null);
     // Their agents are held since before the jobs were.
     if (counted.some(hasMemory)) await memories.keep(tx, counted.flatMap(memoryOf));
@@ -104,7 +104,7 @@ export function createSettle(parts: {
     tx.afterCommit(() => {
       for (const one of counted) publish(one, now);
     });
-    return settled.map((one) => one?.verdict.status ?? null);
+    return settled.map((one) => one?.transition.status ?? null);
   }
 
   /**
@@ -141,14 +141,14 @@ export function createSettle(parts: {
     );
   }
 
-  function publish(one: Judged, now: number): void {
-    const { job, verdict } = one;
-    observe(job, verdict, durationOf(one, now));
-    if (verdict.status === 'queued') {
-      const delayMs = Math.max(0, verdict.runAt - now);
+  function publish(one: Decided, now: number): void {
+    const { job, transition } = one;
+    observe(job, transition, durationOf(one, now));
+    if (transition.status === 'queued') {
+      const delayMs = Math.max(0, transition.runAt - now);
       queue.sendHints(queueOf(job.trigger_type), [{ id: job.id, generation: job.epoch, delayMs }]);
     }
-    if (feed.isHeard(job.id)) feed.publish(job.id, endingEvent(job, verdict, now));
+    if (feed.isHeard(job.id)) feed.publish(job.id, endingEvent(job, transition, now));
   }
 }
 
@@ -159,8 +159,8 @@ function hasMemory({ memory }: Settlement): boolean {
 }
 
 /** What an attempt leaves of its memory: nothing, unless it completes the job. */
-function memoryOf({ job, memory, verdict }: Judged) {
-  if (memory === undefined || verdict.status !== 'completed') return [];
+function memoryOf({ job, memory, transition }: Decided) {
+  if (memory === undefined || transition.status !== 'completed') return [];
   const owning = { organizationId: job.organization_id, agentId: job.agent_id };
   return [{ ...owning, acceptedAt: job.created_at, ...memory }];
 }
@@ -169,9 +169,9 @@ function isOfSchedule({ job }: { job: ClaimedJob }): boolean {
   return job.trigger_type === 'scheduled';
 }
 
-const endedClaim = ({ job, verdict }: Judged) => ({
+const endedClaim = ({ job, transition }: Decided) => ({
   job,
-  isCancelled: verdict.status === 'cancelled',
+  isCancelled: transition.status === 'cancelled',
 });
 const idOf = ({ job }: Settlement) => job.id;
 
@@ -190,30 +190,30 @@ function lastEnding(ending: Ending): Ending {
 }
 
 /** How long the attempt took; never less than nothing, whatever was done to the clock. */
-function durationOf({ job, tookMs }: Judged, now: number): number {
+function durationOf({ job, tookMs }: Decided, now: number): number {
   return job.started_at === null ? 0 : endOf(job.started_at, now, tookMs) - job.started_at;
 }
 
 /** The end of a run, for the schedule that it is of; nothing for one that will be tried again. */
-function endedRun(one: Judged, now: number): EndedRun[] {
-  const { job, verdict } = one;
-  if (verdict.status === 'queued') return [];
-  const error = verdict.status === 'completed' ? null : verdict.error;
-  return [{ job, status: verdict.status, error, durationMs: durationOf(one, now) }];
+function endedRun(one: Decided, now: number): EndedRun[] {
+  const { job, transition } = one;
+  if (transition.status === 'queued') return [];
+  const error = transition.status === 'completed' ? null : transition.error;
+  return [{ job, status: transition.status, error, durationMs: durationOf(one, now) }];
 }
 
 /** The i-th answer is what was recorded for the i-th attempt, or null when it held nothing any more. */
 async function settleAll(
   tx: Transaction,
-  judged: readonly Judged[],
+  decided: readonly Decided[],
   now: number,
-): Promise<(Judged | null)[]> {
-  const rows = judged.map((one) =>
-    settledRow(one, now, one.verdict.status === 'cancelled' ? 1 : 0),
+): Promise<(Decided | null)[]> {
+  const rows = decided.map((one) =>
+    settledRow(one, now, one.transition.status === 'cancelled' ? 1 : 0),
   );
   const settled = await settleJobs(tx, rows);
-  const results: (Judged | null)[] = [];
-  for (const [i, one] of judged.entries()) {
+  const results: (Decided | null)[] = [];
+  for (const [i, one] of decided.entries()) {
     if (settled[i]) results.push(one);
     else results.push(await settleCancelled(tx, one, now));
   }
@@ -221,48 +221,52 @@ async function settleAll(
 }
 
 /** What is left for an attempt that could not be settled: its job is to be cancelled, or is not its own. */
-async function settleCancelled(tx: Transaction, one: Judged, now: number): Promise<Judged | null> {
-  if (one.verdict.status === 'cancelled') return null;
-  const verdict = verdictOn({ kind: 'cancelled' }, one.job, { baseMs: 0, maxMs: 0 }, now);
-  const cancelled = { ...one, verdict };
+async function settleCancelled(
+  tx: Transaction,
+  one: Decided,
+  now: number,
+): Promise<Decided | null> {
+  if (one.transition.status === 'cancelled') return null;
+  const transition = nextState({ kind: 'cancelled' }, one.job, { baseMs: 0, maxMs: 0 }, now);
+  const cancelled = { ...one, transition };
   const [isSettled] = await settleJobs(tx, [settledRow(cancelled, now, 1)]);
   return isSettled ? cancelled : null;
 }
 
-function settledRow({ job, verdict, tookMs }: Judged, now: number, cancelling: 0 | 1) {
-  const waits = verdict.status === 'queued';
-  const error = 'error' in verdict ? verdict.error : null;
+function settledRow({ job, transition, tookMs }: Decided, now: number, cancelling: 0 | 1) {
+  const waits = transition.status === 'queued';
+  const error = 'error' in transition ? transition.error : null;
   return {
     id: job.id,
     epoch: job.epoch,
-    status: verdict.status,
-    output: verdict.status === 'completed' ? verdict.output : null,
+    status: transition.status,
+    output: transition.status === 'completed' ? transition.output : null,
     error: error === null ? null : JSON.stringify(error),
     finished_at: waits ? null : endOf(job.started_at, now, tookMs),
-    run_at: waits ? verdict.runAt : null,
-    due_at: waits ? verdict.runAt : null,
-    refund: waits ? verdict.refund : 0,
-    deaths: waits ? verdict.deaths : 0,
+    run_at: waits ? transition.runAt : null,
+    due_at: waits ? transition.runAt : null,
+    refund: waits ? transition.refund : 0,
+    deaths: waits ? transition.unattributedDeaths : 0,
     cancelling,
   };
 }
 
 async function record(
   tx: Transaction,
-  judged: readonly Judged[],
+  decided: readonly Decided[],
   now: number,
   writer: string,
 ): Promise<void> {
-  const ended = judged.filter(({ verdict }) => isFinal(verdict.status));
+  const ended = decided.filter(({ transition }) => isFinal(transition.status));
   await addMessages(
     tx,
     ended.flatMap((one) => messagesOf(one, now)),
   );
   await endConversations(
     tx,
-    ended.map(({ job, verdict }) => ({
+    ended.map(({ job, transition }) => ({
       id: job.conversation_id,
-      status: verdict.status === 'completed' ? 'completed' : 'failed',
+      status: transition.status === 'completed' ? 'completed' : 'failed',
     })),
     now,
     writer,
@@ -275,10 +279,10 @@ async function record(
   // A final state is read off the job; that an attempt ended without one has to be written down.
   await insertJobEvents(
     tx,
-    judged
-      .filter(({ verdict }) => verdict.status === 'queued')
-      .map(({ job, verdict }) => {
-        const { epoch, n, type, data } = endingEvent(job, verdict, now);
+    decided
+      .filter(({ transition }) => transition.status === 'queued')
+      .map(({ job, transition }) => {
+        const { epoch, n, type, data } = endingEvent(job, transition, now);
         return {
           job_id: job.id,
           epoch,
@@ -292,19 +296,22 @@ async function record(
   await changeJobCounts(
     tx,
     writer,
-    judged.map(({ job, verdict }) => ({ kind: job, from: 'active', to: verdict.status })),
+    decided.map(({ job, transition }) => ({ kind: job, from: 'active', to: transition.status })),
   );
 }
 
 /** What the run said, and what it gave: the answer of a skill that said nothing. */
-function messagesOf({ job, messages, verdict, answer = null }: Judged, now: number): NewMessage[] {
+function messagesOf(
+  { job, messages, transition, answer = null }: Decided,
+  now: number,
+): NewMessage[] {
   const said = messages.map((message) => ({
     ...message,
     conversation_id: job.conversation_id,
     job_id: job.id,
   }));
-  if (verdict.status !== 'completed' || tells(verdict.output, answer)) return said;
-  const output = { role: 'assistant' as const, content: messageText(verdict.output), at: now };
+  if (transition.status !== 'completed' || tells(transition.output, answer)) return said;
+  const output = { role: 'assistant' as const, content: messageText(transition.output), at: now };
   return [...said, { ...output, conversation_id: job.conversation_id, job_id: job.id }];
 }
 
@@ -319,8 +326,8 @@ function tells(output: string, answer: string | null): boolean {
 /** Failures that are about the agent rather than the run (specification: Events). */
 const agentErrors: ReadonlySet<RunErrorCode> = new Set(['missing_credentials', 'budget_exceeded']);
 
-function eventsOf(one: Judged, now: number): NewEvent[] {
-  const { job, verdict } = one;
+function eventsOf(one: Decided, now: number): NewEvent[] {
+  const { job, transition } = one;
   const envelope = { organizationId: job.organization_id, agentId: job.agent_id };
   const run = {
     job_id: job.id,
@@ -329,7 +336,7 @@ function eventsOf(one: Judged, now: number): NewEvent[] {
     skill_version: job.skill_version,
     conversation_id: job.conversation_id,
   };
-  if (verdict.status === 'completed') {
+  if (transition.status === 'completed') {
     return [
       {
         ...envelope,
@@ -337,21 +344,21 @@ function eventsOf(one: Judged, now: number): NewEvent[] {
         data: {
           ...run,
           duration_ms: durationOf(one, now),
-          result_summary: messageText(verdict.output).slice(0, summaryMax).toWellFormed(),
+          result_summary: messageText(transition.output).slice(0, summaryMax).toWellFormed(),
         },
       },
     ];
   }
-  if (verdict.status !== 'failed') return [];
+  if (transition.status !== 'failed') return [];
   const events: NewEvent[] = [
     {
       ...envelope,
       type: 'skill.failed',
-      data: { ...run, attempts: job.attempt, error: verdict.error },
+      data: { ...run, attempts: job.attempt, error: transition.error },
     },
   ];
-  if (agentErrors.has(verdict.error.code)) {
-    const data = { ...verdict.error, job_id: job.id };
+  if (agentErrors.has(transition.error.code)) {
+    const data = { ...transition.error, job_id: job.id };
     events.push({ ...envelope, type: 'agent.error', data });
   }
   return events;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { JobStatus } from '../database/tables.ts';
 import { runErrorCodes } from '../kernel/errors.ts';
-import { cancelledError, type Ending, isFinal, jobTransitions, verdictOn } from './states.ts';
+import { cancelledError, type Ending, isFinal, jobTransitions, nextState } from './states.ts';
 
 const backoff = { baseMs: 1_000, maxMs: 3_600_000 };
 const now = Date.parse('2026-11-20T12:00:00.000Z');
@@ -38,14 +38,14 @@ describe('the life of a job', () => {
 
 describe('what an attempt makes of its job', () => {
   test('completed: the output', () => {
-    expect(verdictOn({ kind: 'completed', output: '{"a":1}' }, job(1, 3), backoff, now)).toEqual({
+    expect(nextState({ kind: 'completed', output: '{"a":1}' }, job(1, 3), backoff, now)).toEqual({
       status: 'completed',
       output: '{"a":1}',
     });
   });
 
   test('cancelled: error.code cancelled, whatever attempts are left', () => {
-    expect(verdictOn({ kind: 'cancelled' }, job(1, 3), backoff, now)).toEqual({
+    expect(nextState({ kind: 'cancelled' }, job(1, 3), backoff, now)).toEqual({
       status: 'cancelled',
       error: cancelledError,
     });
@@ -57,33 +57,33 @@ describe('what an attempt makes of its job', () => {
     [2, 2_000],
     [3, 4_000],
   ])('failed at attempt %i of 4: again after %i ms', (attempt, ms) => {
-    expect(verdictOn(failed(true), job(attempt, 4), backoff, now, 0)).toEqual({
+    expect(nextState(failed(true), job(attempt, 4), backoff, now, 0)).toEqual({
       status: 'queued',
       runAt: now + ms,
       error,
       refund: 0,
-      deaths: 0,
+      unattributedDeaths: 0,
     });
   });
 
   test('failed at the last attempt, or not retryable: failed for good', () => {
-    expect(verdictOn(failed(true), job(3, 3), backoff, now)).toEqual({ status: 'failed', error });
-    expect(verdictOn(failed(true), job(4, 3), backoff, now).status).toBe('failed');
-    expect(verdictOn(failed(false), job(1, 3), backoff, now).status).toBe('failed');
+    expect(nextState(failed(true), job(3, 3), backoff, now)).toEqual({ status: 'failed', error });
+    expect(nextState(failed(true), job(4, 3), backoff, now).status).toBe('failed');
+    expect(nextState(failed(false), job(1, 3), backoff, now).status).toBe('failed');
   });
 
   test('returned: at once again and the attempt is not charged, at the last one too', () => {
-    const returned = (death: boolean) =>
-      verdictOn({ kind: 'returned', death }, job(3, 3), backoff, now);
+    const returned = (unattributedDeath: boolean) =>
+      nextState({ kind: 'returned', unattributedDeath }, job(3, 3), backoff, now);
 
     expect(returned(false)).toEqual({
       status: 'queued',
       runAt: now,
       error: null,
       refund: 1,
-      deaths: 0,
+      unattributedDeaths: 0,
     });
-    expect(returned(true)).toMatchObject({ status: 'queued', refund: 1, deaths: 1 });
+    expect(returned(true)).toMatchObject({ status: 'queued', refund: 1, unattributedDeaths: 1 });
   });
 
   test.each([
@@ -92,19 +92,19 @@ describe('what an attempt makes of its job', () => {
     ['later', 30_000, 30_000],
     ['later than the longest backoff', 7_200_000, 3_600_000],
   ])(
-    'failed by somebody who wants to be left alone until %s: no sooner than that',
+    'failed by a server that asks for a pause until %s: not tried again sooner',
     (_, retryAfterMs, ms) => {
       const ending: Ending = { kind: 'failed', error, retryable: true, retryAfterMs };
 
-      expect(verdictOn(ending, job(1, 4), backoff, now, 0)).toEqual({
+      expect(nextState(ending, job(1, 4), backoff, now, 0)).toEqual({
         status: 'queued',
         runAt: now + ms,
         error,
         refund: 0,
-        deaths: 0,
+        unattributedDeaths: 0,
       });
-      expect(verdictOn(ending, job(4, 4), backoff, now)).toEqual({ status: 'failed', error });
-      expect(verdictOn({ ...ending, retryable: false }, job(1, 4), backoff, now).status).toBe(
+      expect(nextState(ending, job(4, 4), backoff, now)).toEqual({ status: 'failed', error });
+      expect(nextState({ ...ending, retryable: false }, job(1, 4), backoff, now).status).toBe(
         'failed',
       );
     },
@@ -124,24 +124,24 @@ describe('what an attempt makes of its job', () => {
         { requiredKeys: ['kind', 'error', 'retryable'] },
       ),
       fc.constant({ kind: 'cancelled' as const }),
-      fc.record({ kind: fc.constant('returned' as const), death: fc.boolean() }),
+      fc.record({ kind: fc.constant('returned' as const), unattributedDeath: fc.boolean() }),
     );
     const attempts = fc.integer({ min: 1, max: 25 });
     const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
     fc.assert(
       fc.property(endings, attempts, attempts, chance, (ending, attempt, max, random) => {
-        const verdict = verdictOn(ending, job(attempt, max), backoff, now, random);
+        const transition = nextState(ending, job(attempt, max), backoff, now, random);
 
-        expect(jobTransitions.active).toContain(verdict.status);
-        if (verdict.status === 'queued') {
-          const wait = verdict.runAt - now;
+        expect(jobTransitions.active).toContain(transition.status);
+        if (transition.status === 'queued') {
+          const wait = transition.runAt - now;
           expect(wait).toBeGreaterThanOrEqual(0);
           expect(wait).toBeLessThanOrEqual(backoff.maxMs);
           // Only what is charged may be repeated, and only while attempts are left.
-          expect(verdict.refund === 1 || attempt < max).toBe(true);
+          expect(transition.refund === 1 || attempt < max).toBe(true);
         }
         const isRetried = ending.kind === 'failed' && ending.retryable && attempt < max;
-        expect(verdict.status === 'queued').toBe(isRetried || ending.kind === 'returned');
+        expect(transition.status === 'queued').toBe(isRetried || ending.kind === 'returned');
       }),
     );
   });

@@ -1,6 +1,6 @@
 /**
- * The life of a job as data and pure decisions: which state may follow which, and what a run's
- * ending makes of its job. No I/O; time and chance are passed in.
+ * The state machine of a job, pure: which state may follow which, and which one follows the end of
+ * an attempt. Time and randomness are passed in.
  */
 import type { JobStatus } from '../database/tables.ts';
 import { type Backoff, delayAfter } from '../kernel/backoff.ts';
@@ -32,39 +32,39 @@ export type Ending =
       readonly kind: 'failed';
       readonly error: JobError;
       readonly retryable: boolean;
-      /** Milliseconds that whoever failed it wants to be left alone for. */
+      /** Milliseconds for which the server that refused asks for no further request. */
       readonly retryAfterMs?: number;
     }
   | { readonly kind: 'cancelled' }
   /**
-   * Given back untouched: the attempt is not charged. `death` when an executor died around it;
-   * `afterMs` when nobody is to take it up at once.
+   * Returned to the queue: the attempt is not charged. `unattributedDeath` when its executor died and
+   * another run may have caused it; `afterMs` when the job must not be claimed at once.
    */
-  | { readonly kind: 'returned'; readonly death: boolean; readonly afterMs?: number };
+  | { readonly kind: 'returned'; readonly unattributedDeath: boolean; readonly afterMs?: number };
 
-/** What becomes of the job. */
-export type Verdict =
+/** What the end of an attempt makes of the job. */
+export type Transition =
   | { readonly status: 'completed'; readonly output: string }
   | { readonly status: 'failed' | 'cancelled'; readonly error: JobError }
   | {
       readonly status: 'queued';
       readonly runAt: number;
       readonly error: JobError | null;
-      /** Attempts to give back. */
+      /** Attempts that are not charged. */
       readonly refund: 0 | 1;
-      readonly deaths: 0 | 1;
+      readonly unattributedDeaths: 0 | 1;
     };
 
 export const cancelledError: JobError = { code: 'cancelled', message: 'The job was cancelled' };
 
-/** Decides. A failed attempt is tried again while attempts are left, unless it said it is final. */
-export function verdictOn(
+/** A retryable failure is tried again while attempts are left. */
+export function nextState(
   ending: Ending,
   job: { attempt: number; max_attempts: number },
   backoff: Backoff,
   now: number,
   random = Math.random(),
-): Verdict {
+): Transition {
   switch (ending.kind) {
     case 'completed':
       return { status: 'completed', output: ending.output };
@@ -76,7 +76,7 @@ export function verdictOn(
         runAt: now + (ending.afterMs ?? 0),
         error: null,
         refund: 1,
-        deaths: ending.death ? 1 : 0,
+        unattributedDeaths: ending.unattributedDeath ? 1 : 0,
       };
     case 'failed':
       if (!ending.retryable || job.attempt >= job.max_attempts) {
@@ -87,12 +87,12 @@ export function verdictOn(
         runAt: now + delayBefore(ending.retryAfterMs, backoff, job.attempt, random),
         error: ending.error,
         refund: 0,
-        deaths: 0,
+        unattributedDeaths: 0,
       };
   }
 }
 
-/** Whoever asks to be left alone is, for as long as the longest backoff. */
+/** Waits as long as the server asked, at most the longest backoff. */
 function delayBefore(
   retryAfterMs: number | undefined,
   backoff: Backoff,

@@ -5,7 +5,7 @@
 import { timestamp } from '../kernel/clock.ts';
 import { attemptEndN, endingN, type JobEvent, type Position } from './feed.ts';
 import type { JobRow } from './jobs.store.ts';
-import type { JobError, Verdict } from './states.ts';
+import type { JobError, Transition } from './states.ts';
 
 /** A claim, as its events name it. */
 type Claim = Pick<JobRow, 'epoch' | 'attempt'>;
@@ -23,18 +23,22 @@ export function activeEvent(job: Claim & Pick<JobRow, 'started_at'>): JobEvent {
 }
 
 /** The last event of a claim, which is the job's last unless it waits for another one. */
-export function endingEvent({ epoch, attempt }: Claim, verdict: Verdict, now: number): JobEvent {
-  const data = { status: verdict.status, attempt, at: timestamp(now) };
-  switch (verdict.status) {
+export function endingEvent(
+  { epoch, attempt }: Claim,
+  transition: Transition,
+  now: number,
+): JobEvent {
+  const data = { status: transition.status, attempt, at: timestamp(now) };
+  switch (transition.status) {
     case 'completed':
       return statusEvent({ epoch, n: endingN }, data);
     case 'queued': {
-      const { error, runAt } = verdict;
+      const { error, runAt } = transition;
       const waiting = { ...data, error, run_at: timestamp(runAt) };
       return statusEvent({ epoch, n: attemptEndN }, waiting);
     }
     default:
-      return statusEvent({ epoch, n: endingN }, { ...data, error: verdict.error });
+      return statusEvent({ epoch, n: endingN }, { ...data, error: transition.error });
   }
 }
 
