@@ -82,7 +82,7 @@ async function start(config: Config, environment: NodeJS.ProcessEnv): Promise<vo
     ...(consoleFiles && { consoleFiles }),
     log,
   });
-  announce({ config, version, address: app.address, adminSecret }, log);
+  logReady({ config, version, address: app.address, adminSecret }, log);
   // Whoever opens it hears why, should it not be there.
   consoleFiles?.().catch(() => {});
 }
@@ -134,7 +134,7 @@ function show({ value }: AdminSecret, dataDir: string): void {
 }
 
 /** Says that it runs: to a person in a terminal, to a machine as a line of JSON. */
-function announce(
+function logReady(
   facts: { config: Config; version: string; address: string; adminSecret: AdminSecret },
   log: Logger,
 ): void {
@@ -152,7 +152,7 @@ function greeting({
   version,
   address,
   adminSecret,
-}: Parameters<typeof announce>[0]): string {
+}: Parameters<typeof logReady>[0]): string {
   const secret = adminSecret.isNew ? adminSecret.value : '$ADMIN_SECRET';
   const store = config.databaseUrl === null ? `data in ${config.dataDir}` : 'data in PostgreSQL';
   return [

@@ -14,7 +14,7 @@ afterEach(() => {
 });
 
 /** A queue and everything that it has handled. */
-function queueWithNobody() {
+function queueWithoutConsumer() {
   const queue = createMemoryQueue(createLogger('silent'));
   const handled: string[] = [];
   return {
@@ -30,7 +30,7 @@ function queueWithNobody() {
 
 describe('the queue in memory never grows without end', () => {
   test('hints beyond 20,000 that are due are dropped, for the sweep to find again', async () => {
-    const { queue, handled, handleAll } = queueWithNobody();
+    const { queue, handled, handleAll } = queueWithoutConsumer();
 
     queue.sendHints(name, hints(50_000));
     queue.sendHints(name, hints(10, 0, 'more'));
@@ -41,7 +41,7 @@ describe('the queue in memory never grows without end', () => {
   });
 
   test('hints beyond 20,000 that wait for their time are dropped', async () => {
-    const { queue, handled, handleAll } = queueWithNobody();
+    const { queue, handled, handleAll } = queueWithoutConsumer();
 
     queue.sendHints(name, hints(50_000, 1_000));
     expect(vi.getTimerCount()).toBe(20_000);
@@ -52,7 +52,7 @@ describe('the queue in memory never grows without end', () => {
   });
 
   test('a row that waits for its time keeps its place when it is announced again with all places taken', () => {
-    const { queue } = queueWithNobody();
+    const { queue } = queueWithoutConsumer();
     queue.sendHints(name, hints(20_000, 1_000));
 
     queue.sendHints(name, hints(20_000, 2_000));
@@ -61,7 +61,7 @@ describe('the queue in memory never grows without end', () => {
   });
 
   test('one queue that is full takes nothing from another', async () => {
-    const { queue } = queueWithNobody();
+    const { queue } = queueWithoutConsumer();
     queue.sendHints(name, hints(50_000));
     const others: string[] = [];
 
@@ -73,7 +73,7 @@ describe('the queue in memory never grows without end', () => {
   });
 
   test('it asks for more below 1,000 hints that are due; those that wait do not count', () => {
-    const { queue } = queueWithNobody();
+    const { queue } = queueWithoutConsumer();
 
     queue.sendHints(name, hints(5_000, 60_000, 'delayed'));
     queue.sendHints(name, hints(999));
@@ -86,7 +86,7 @@ describe('the queue in memory never grows without end', () => {
 
 describe('the queue in memory leaves nothing behind', () => {
   test('no timer keeps the process alive, and none is left after it closes', async () => {
-    const { queue } = queueWithNobody();
+    const { queue } = queueWithoutConsumer();
     queue.sendHints(name, hints(10, 60_000));
 
     await queue.close();
@@ -95,7 +95,7 @@ describe('the queue in memory leaves nothing behind', () => {
   });
 
   test('after it closes it holds no hint', async () => {
-    const { queue, handled, handleAll } = queueWithNobody();
+    const { queue, handled, handleAll } = queueWithoutConsumer();
     queue.sendHints(name, hints(10));
 
     await queue.close();
@@ -106,7 +106,7 @@ describe('the queue in memory leaves nothing behind', () => {
 });
 
 test('a queue has one consumer at a time', async () => {
-  const { queue } = queueWithNobody();
+  const { queue } = queueWithoutConsumer();
   const first = queue.consume(name, 1, async () => {});
 
   expect(() => queue.consume(name, 1, async () => {})).toThrow('has a consumer already');
@@ -115,7 +115,7 @@ test('a queue has one consumer at a time', async () => {
 });
 
 test('a consumer that was stopped long ago does not stop the one after it', async () => {
-  const { queue } = queueWithNobody();
+  const { queue } = queueWithoutConsumer();
   const handled: string[] = [];
   const first = queue.consume(name, 1, async () => {});
   await first.stop();
@@ -130,7 +130,7 @@ test('a consumer that was stopped long ago does not stop the one after it', asyn
 
 describe('a consumer', () => {
   test('has as many places as it handles at once, less what runs and what waits', async () => {
-    const { queue } = queueWithNobody();
+    const { queue } = queueWithoutConsumer();
     const held = Promise.withResolvers<void>();
     const consumer = queue.consume(name, 5, () => held.promise);
     expect(consumer.places()).toBe(5);
@@ -145,7 +145,7 @@ describe('a consumer', () => {
   });
 
   test('counts work without a hint among what it handles', async () => {
-    const { queue } = queueWithNobody();
+    const { queue } = queueWithoutConsumer();
     const handled: string[] = [];
     const consumer = queue.consume(name, 1, async (id) => void handled.push(id));
     const work = Promise.withResolvers<void>();
@@ -161,7 +161,7 @@ describe('a consumer', () => {
   });
 
   test('that is stopped has no place, and waits for the work without a hint', async () => {
-    const { queue } = queueWithNobody();
+    const { queue } = queueWithoutConsumer();
     const consumer = queue.consume(name, 2, async () => {});
     const work = Promise.withResolvers<void>();
     let isIdle = false;

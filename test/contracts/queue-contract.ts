@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Hint, Queue } from '../../src/queue/queue.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** An empty queue that nobody else uses. */
+/** An empty queue that no other test uses. */
 export interface QueueBench {
   readonly queue: Queue;
   /** A delay that the tests may use: long beside what the queue itself needs. */
@@ -68,7 +68,7 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
   }
 
   describe(`${title} carries hints`, () => {
-    test('announced before and after somebody consumes, in the order in which they came', async () => {
+    test('sent before and after a consumer is there, in the order in which they were sent', async () => {
       const { queue } = await bench();
       const handled: string[] = [];
 
@@ -227,7 +227,7 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       await consumer.stop();
     });
 
-    test('of which a slow one holds up nobody but itself', async () => {
+    test('of which a slow one delays no other', async () => {
       const { queue } = await bench();
       const handler = heldHandler();
       const quick: string[] = [];
@@ -290,7 +290,7 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       await consumer.stop();
     });
 
-    test('for everybody who asks while a handler is under way', async () => {
+    test('for every caller that asks while a handler is under way', async () => {
       const { queue } = await bench();
       const handler = heldHandler();
       const consumer = queue.consume(name, 1, handler.handle);
@@ -303,7 +303,7 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       await both;
     });
 
-    test('and leaves what waits to whoever consumes next', async () => {
+    test('and leaves the waiting hints to the next consumer', async () => {
       const { queue } = await bench();
       const handler = heldHandler();
       const consumer = queue.consume(name, 1, handler.handle);
