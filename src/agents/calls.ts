@@ -111,14 +111,14 @@ export function createCalls(parts: {
   say(report: ThinkingReport): void;
   /** Hears how long a provider wants to be left alone when there will be no further try. */
   onRetryAfter(ms: number): void;
-  /** Lets another run go on while this one waits for a model, until the function is called. */
-  lend(): () => void;
+  /** Yields the run's slot to another while it waits for a model; the function takes it back. */
+  yieldSlot(): () => void;
   /** Rejects with a ThinkingError when the run's API key is no longer valid; asked before each call. */
   requireKey(): Promise<void>;
   bounds: RunBounds;
   estimates: Estimates;
 }) {
-  const { models, journal, say, onRetryAfter, lend, requireKey, bounds, estimates } = parts;
+  const { models, journal, say, onRetryAfter, yieldSlot, requireKey, bounds, estimates } = parts;
 
   return {
     /**
@@ -132,11 +132,11 @@ export function createCalls(parts: {
       ready: Promise<unknown>,
     ): Promise<Turn> {
       const asked = { generation, turn, ...fitted(generation, messages, say) };
-      const takeBack = lend();
+      const resume = yieldSlot();
       try {
         return await askPatiently(asked, ready);
       } finally {
-        takeBack();
+        resume();
       }
     },
   };

@@ -43,8 +43,8 @@ export interface RunSurroundings extends Omit<ToolSurroundings, 'readFile'> {
   /** Of the same claim, shared with all else that the run does. */
   readonly journal: Journal;
   say(report: ThinkingReport): void;
-  /** Lets another run go on while this one waits for a model, until the function is called. */
-  lend(): () => void;
+  /** Yields the run's slot to another while it waits for a model; the function takes it back. */
+  yieldSlot(): () => void;
 }
 
 /** The thinking of one attempt. */
@@ -140,7 +140,7 @@ export function createThinking(parts: {
       models,
       journal,
       say,
-      lend: surroundings.lend,
+      yieldSlot: surroundings.yieldSlot,
       requireKey,
       bounds,
       estimates,

@@ -30,8 +30,8 @@ import { createMemories } from '../memories/memories.ts';
 import { createRunMemories } from '../memories/run-memory.ts';
 import { createLoneProcess } from '../processes/alone.ts';
 import { createProcesses } from '../processes/processes.ts';
-import { createLending } from '../queue/lending.ts';
 import type { Consumer } from '../queue/queue.ts';
+import { createYieldSlot } from '../queue/yielding.ts';
 import { scheduledRuns } from '../schedules/run-ends.ts';
 import { isAgentScheduled, listScheduledJobsOfSkill } from '../schedules/schedules.store.ts';
 import { createSchedules } from '../schedules/schedules.ts';
@@ -139,7 +139,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   /** Whoever runs the jobs of a queue here, once the platform takes work. */
   const workers = new Map<QueueName, Consumer>();
   const worker: LocalWorker = {
-    places: (name) => workers.get(name)?.places() ?? 0,
+    freeSlots: (name) => workers.get(name)?.freeSlots() ?? 0,
     begin: (job) => workers.get(queueOf(job.trigger_type))?.run(job.id, () => performer.begin(job)),
     leaseMs: config.jobLeaseMs,
   };
@@ -186,7 +186,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     startMemory: createRunMemories(database, clock),
     journals,
     thinking,
-    lend: createLending(workers, config.modelWaitsMax),
+    yieldSlot: createYieldSlot(workers, config.modelWaitsMax),
     clock,
     log,
     async mayCall(job, name) {
@@ -214,7 +214,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     ...clockSkew,
     ...(cluster === null ? {} : { absentMs: sharedAbsentMs }),
     // SQLite has recorded what became of a run before another could begin.
-    ...(config.isEmbedded ? {} : { lend: createLending(workers, config.workerConcurrency) }),
+    ...(config.isEmbedded ? {} : { yieldSlot: createYieldSlot(workers, config.workerConcurrency) }),
     onClaim: () => living.claimed(),
   });
   const recovery = createRecovery({

@@ -1,7 +1,7 @@
 /**
  * Accept: the one way in for work, whoever asks. One transaction records the job, its conversation,
  * the user's message and the event; only after its commit does anybody hear of it, and only then is
- * the job announced. Where a worker of this process has a place free, the job is claimed for it in
+ * the job announced. Where a worker of this process has a slot free, the job is claimed for it in
  * the same transaction, which saves the hint and a write of its own. It judges nothing: who may,
  * what is valid and which agent works is settled before.
  */
@@ -75,8 +75,8 @@ export interface Accept {
 
 /** The worker of the same process. */
 export interface LocalWorker {
-  /** How many more jobs of a queue it would begin at once. */
-  places(queue: QueueName): number;
+  /** How many more jobs of a queue it can begin at once. */
+  freeSlots(queue: QueueName): number;
   /** Runs a job that was claimed for it. */
   begin(job: ClaimedJob): void;
   readonly leaseMs: number;
@@ -138,27 +138,27 @@ export function createAccept(parts: {
     const begun = jobs.filter((job) => !continued.has(job.conversation_id));
     await record(tx, jobs, { claimed, begun }, now, now + (worker?.leaseMs ?? 0), writer);
     tx.afterCommit(() => {
-      sendHints(jobs, claimed);
+      beginOrHint(jobs, claimed);
       observe?.(jobs);
     });
     return acceptances;
   }
 
-  /** Those of the jobs that this process begins at once, nobody else having waited longer. */
+  /** The jobs that this process begins at once: it has a free slot and no earlier hint waits. */
   function claimHere(jobs: readonly NewJob[]): ReadonlySet<NewJob> {
     const claimed = new Set<NewJob>();
     if (worker === undefined) return claimed;
-    const places = new Map<QueueName, number>();
+    const slots = new Map<QueueName, number>();
     for (const job of jobs) {
       const name = queueOf(job.trigger_type);
-      const left = places.get(name) ?? worker.places(name);
-      places.set(name, left - 1);
+      const left = slots.get(name) ?? worker.freeSlots(name);
+      slots.set(name, left - 1);
       if (left > 0) claimed.add(job);
     }
     return claimed;
   }
 
-  function sendHints(jobs: readonly NewJob[], claimed: ReadonlySet<NewJob>): void {
+  function beginOrHint(jobs: readonly NewJob[], claimed: ReadonlySet<NewJob>): void {
     for (const job of jobs) {
       if (claimed.has(job)) worker?.begin(firstClaim(job));
       else queue.sendHints(queueOf(job.trigger_type), [{ id: job.id, generation: 0, delayMs: 0 }]);

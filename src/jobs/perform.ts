@@ -13,7 +13,7 @@ import type { Clock } from '../kernel/clock.ts';
 import { isUnavailable } from '../kernel/errors.ts';
 import { continueAfter } from '../kernel/ids.ts';
 import type { Logger } from '../kernel/log.ts';
-import type { Lend } from '../queue/queue.ts';
+import type { YieldSlot } from '../queue/queue.ts';
 import { type SkillRegistry, skillKey } from '../skills/registry.ts';
 import { queueOf } from './accept.ts';
 import type { JobFeed } from './feed.ts';
@@ -77,8 +77,8 @@ export function createPerformer(parts: {
   clockSkewMs?: number;
   /** For how long a skill is waited for whose processes have gone: they may be starting again. */
   absentMs?: number;
-  /** Lets another job run here while what became of one is being recorded. */
-  lend?: Lend;
+  /** Yields the slot of a job to another while its outcome is being recorded. */
+  yieldSlot?: YieldSlot;
   /** Told of each claim. */
   onClaim?: () => void;
 }): Performer {
@@ -94,7 +94,7 @@ export function createPerformer(parts: {
     leaseMs,
     writer,
   } = parts;
-  const { clockSkewMs = 0, absentMs = 0, lend, onClaim } = parts;
+  const { clockSkewMs = 0, absentMs = 0, yieldSlot, onClaim } = parts;
   const running = new Map<string, Running>();
   /** Jobs being claimed, and whether they are to be cancelled as soon as they run. */
   const starting = new Map<string, { isCancelled: boolean }>();
@@ -142,14 +142,14 @@ export function createPerformer(parts: {
     running.set(job.id, entry);
     if (starting.get(job.id)?.isCancelled) stop(entry, 'cancelled');
     starting.delete(job.id);
-    let giveBack: (() => void) | undefined;
+    let resume: (() => void) | undefined;
     const beganAt = clock.monotonic();
     try {
       const outcome = await attempt.handle.outcome;
       const ending = endingOf(outcome, entry, attempt.thinking?.retryAfterMs ?? null);
       await attempt.ended();
-      // What is left only waits for the database, and another job may run meanwhile.
-      giveBack = lend?.(queueOf(job.trigger_type));
+      // From here on the run only waits for the database, so another job may use its slot.
+      resume = yieldSlot?.(queueOf(job.trigger_type));
       // It counts as running until it is settled, so that its lease is kept for that long.
       if (ending !== null) {
         const left = {
@@ -159,12 +159,12 @@ export function createPerformer(parts: {
           hasSteps: attempt.hasSteps,
           answer: attempt.thinking?.answer ?? null,
         };
-        // While the database is away, nothing more is to be taken from the queue for it.
+        // While the database is away the slot is taken back, so that no further job is claimed.
         const stack = outcome.kind === 'failed' ? outcome.stack : undefined;
-        await finish(entry, ending, left, { onUnavailable: giveBack, stack });
+        await finish(entry, ending, left, { onUnavailable: resume, stack });
       }
     } finally {
-      giveBack?.();
+      resume?.();
       // Whatever went wrong: a lease that is renewed for nobody would keep the job for ever.
       if (running.get(job.id) === entry) running.delete(job.id);
     }

@@ -19,7 +19,7 @@ import {
   type RunMemory,
   type StartRunMemory,
 } from '../memories/run-memory.ts';
-import type { Lend } from '../queue/queue.ts';
+import type { YieldSlot } from '../queue/queue.ts';
 import { type SkillRegistry, skillKey, skillKeyParts } from '../skills/registry.ts';
 import { queueOf } from './accept.ts';
 import type { ClaimedJob } from './jobs.store.ts';
@@ -55,7 +55,7 @@ export function createRuns(parts: {
   startMemory: StartRunMemory;
   journals: Pick<Journals, 'open'>;
   thinking: Thinking;
-  lend: Lend;
+  yieldSlot: YieldSlot;
   clock: Clock;
   log: Pick<Logger, 'info'>;
 }): StartRun {
@@ -63,14 +63,14 @@ export function createRuns(parts: {
 
   return (job, { timeoutMs, alone }) => {
     const messages: RunMessage[] = [];
-    // Most runs never say or ask anything.
+    // Made when first needed: most runs never report or ask anything.
     let stream: ReportStream | undefined;
     let memory: RunMemory | undefined;
     let thinking: RunThinking | undefined;
     let journal: Journal | undefined;
     const stepsAsked = new Set<Promise<unknown>>();
     let waits = 0;
-    let giveBack = () => {};
+    let resume = () => {};
     const context = {
       jobId: job.id,
       agentId: job.agent_id,
@@ -103,18 +103,18 @@ export function createRuns(parts: {
         memory: memoryOf,
         mayCall: (skill) => mayCall(job, skill),
         runSkill,
-        lend,
+        yieldSlot,
       });
       return thinking;
     }
 
-    /** A run has one place to lend, however many of its parts wait. */
-    function lend(): () => void {
-      if (waits === 0) giveBack = parts.lend(queueOf(job.trigger_type));
+    /** A run has one slot to yield, however many of its calls wait at once. */
+    function yieldSlot(): () => void {
+      if (waits === 0) resume = parts.yieldSlot(queueOf(job.trigger_type));
       waits += 1;
       return () => {
         waits -= 1;
-        if (waits === 0) giveBack();
+        if (waits === 0) resume();
       };
     }
 

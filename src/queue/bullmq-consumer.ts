@@ -1,7 +1,7 @@
 /**
- * Takes hints of one queue from Redis, by BullMQ's way of fetching by hand, as many at a time as there
- * are places. What has been taken is out of Redis before it has been handled; what finds no place is
- * put back for the others.
+ * Takes hints of one queue from Redis, with BullMQ's manual fetching, as many at a time as there are
+ * slots. A hint leaves Redis before its row is handled. A hint for which there is no slot is put back
+ * for other processes.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
 import { Job, type Queue as Lane, Worker } from 'bullmq';
@@ -9,49 +9,49 @@ import type { Logger } from '../kernel/log.ts';
 import type { QueueName } from '../kernel/queues.ts';
 import type { Client, Redis } from '../redis/redis.ts';
 import { inTime } from './in-time.ts';
-import type { Places } from './places.ts';
 import type { Consumer, HintHandler } from './queue.ts';
+import type { Slots } from './slots.ts';
 
-/** What a worker has taken and finds no place for is put back after so long, for the others. */
+/** A hint that has been taken and has no slot is put back after so long, for other processes. */
 const inHandMs = 20;
 /** Hints taken from one queue at a time; each is on its way for a round trip or two. */
 const takersMax = 8;
-/** A worker that has a place free, but takes nothing of what waits for so long, is made anew. */
+/** A BullMQ worker with a free slot that takes none of the waiting hints for so long is replaced. */
 const stuckMs = 4_000;
-/** Longest wait for the next hint: a wake-up that got lost holds a hint up for that long. */
+/** Longest wait for the next hint: a lost wake-up delays a hint by that much. */
 const blockSeconds = 1;
 const againMs = 200;
 
-/** Where hints are taken from, until it is given up. */
+/** Where hints are taken from, until it is replaced. */
 interface Source {
   readonly worker: Worker;
-  /** BullMQ leaves it open: it was given it. */
+  /** BullMQ does not close it, because it did not open it. */
   readonly connection: Client;
   readonly gone: PromiseWithResolvers<null>;
 }
 
 export interface LaneConsumer extends Consumer {
-  /** Looks whether it is stuck. */
+  /** Replaces the BullMQ worker when it is stuck. */
   watch(waiting: number): void;
-  /** Takes nothing more and lets go of its connections. */
+  /** Takes nothing more and closes its connections. */
   close(): Promise<void>;
 }
 
-/** What a BullMQ job says; nothing where it is none of ours. */
+/** The ids in a BullMQ job; none when it has another format. */
 function idsOf({ data }: Job): string[] {
   return Array.isArray(data) ? data.filter((id) => typeof id === 'string') : [];
 }
 
-/** Begins to take, until it is stopped. */
+/** Begins to take hints, until it is stopped. */
 export function consumerOf(
   { name, lane }: { readonly name: QueueName; readonly lane: Lane },
   redis: Redis,
   log: Logger,
-  places: Places,
+  slots: Slots,
   handler: HintHandler,
 ): LaneConsumer {
   const underWay = new Set<Promise<void>>();
-  /** What is being asked for in return for what was taken. */
+  /** Requests that complete a taken job and fetch the next one. */
   const following = new Set<Promise<void>>();
   let isStopped = false;
   let source = openSource();
@@ -59,7 +59,7 @@ export function consumerOf(
   let takers = 0;
   let takerFree = Promise.withResolvers<void>();
   let lastTaken = performance.now();
-  /** Taken, and waiting for a place here. */
+  /** Ids that were taken and wait for a slot here. */
   let inHand: string[] = [];
   let handEmpty = Promise.withResolvers<void>();
   let puttingBack: NodeJS.Timeout | undefined;
@@ -69,21 +69,21 @@ export function consumerOf(
     const connection = redis.connection({ blocking: true });
     const worker = new Worker(name, null, { connection, drainDelay: blockSeconds });
     worker.on('error', (err) => log.debug({ err, queue: name }, 'a connection of a worker failed'));
-    // Hints that a worker had taken when it died are in nobody's way, but they take room.
+    // Hints that a worker had taken when it died block nothing, but they use memory.
     worker.startStalledCheckTimer().catch(() => {});
     return { worker, connection, gone: Promise.withResolvers<null>() };
   }
 
-  /** Takes hints one after the other as long as there is a place for what they ask for. */
+  /** Takes hints one after the other, each when a slot is free. */
   async function take(): Promise<void> {
     while (!isStopped) {
       if (inHand.length > 0) await handEmpty.promise;
       if (takers >= takersMax) await takerFree.promise;
-      if (!(await places.reserve())) return;
+      if (!(await slots.reserve())) return;
       const from = source;
       const token = `${from.worker.id}:${tokens++}`;
       const job = await Promise.race([nextJob(from, token), from.gone.promise]);
-      if (job === null) places.release();
+      if (job === null) slots.release();
       else {
         const one = follow(job, token, from).finally(() => following.delete(one));
         following.add(one);
@@ -101,22 +101,22 @@ export function consumerOf(
     }
   }
 
-  /** Begins with what was taken, and with what is got for it in return while places last. */
+  /** Begins with the taken job, and with each next one that completing it returns while slots are free. */
   async function follow(first: Job, token: string, from: Source): Promise<void> {
     takers++;
     for (let job: Job | null = first; job !== null; ) {
       lastTaken = performance.now();
       const [id, ...others] = idsOf(job);
       if (id === undefined || isStopped) {
-        places.release();
+        slots.release();
         keepInHand(id === undefined ? [] : [id, ...others]);
       } else {
         begin(id);
         keepInHand(others);
       }
-      const goesOn = !isStopped && inHand.length === 0 && places.reserveNow();
+      const goesOn = !isStopped && inHand.length === 0 && slots.reserveNow();
       const next = await done(job, token, goesOn, from);
-      if (goesOn && next === null) places.release();
+      if (goesOn && next === null) slots.release();
       job = next;
     }
     takers--;
@@ -124,7 +124,7 @@ export function consumerOf(
     takerFree = Promise.withResolvers();
   }
 
-  /** Takes a hint out of Redis and, with `goesOn`, the next one for it. */
+  /** Removes a hint from Redis and, with `goesOn`, fetches the next one in the same request. */
   async function done(
     job: Job,
     token: string,
@@ -137,13 +137,13 @@ export function consumerOf(
       const [data, id] = next as [Parameters<typeof Job.fromJSON>[1] | null, string];
       return data ? Job.fromJSON(worker, data, id) : null;
     } catch (err) {
-      // After a FLUSHALL, for one, there is nothing left to take out.
+      // After a FLUSHALL, for example, there is nothing left to remove.
       log.debug({ err, queue: name }, 'a hint could not be taken out');
       return null;
     }
   }
 
-  /** Begins as many as there are places for; the others are waiting here for a moment. */
+  /** Begins as many as there are slots for; the others wait here for a moment. */
   function keepInHand(ids: readonly string[]): void {
     inHand.push(...ids);
     serveHand();
@@ -153,7 +153,7 @@ export function consumerOf(
   }
 
   function serveHand(): void {
-    while (inHand.length > 0 && !isStopped && places.reserveNow()) begin(inHand.shift() as string);
+    while (inHand.length > 0 && !isStopped && slots.reserveNow()) begin(inHand.shift() as string);
     if (inHand.length === 0) emptyHand();
   }
 
@@ -167,7 +167,7 @@ export function consumerOf(
     return ids;
   }
 
-  /** Leaves to others what waits here in vain; they are the next to be taken. */
+  /** Puts back the ids that found no slot, as the next ones to be taken by any process. */
   async function putBack(): Promise<void> {
     const data = emptyHand();
     if (data.length === 0) return;
@@ -179,13 +179,13 @@ export function consumerOf(
     }
   }
 
-  /** Handles a row in the place that is reserved for it. */
+  /** Handles a row in the reserved slot. */
   function begin(id: string): void {
-    if (!places.occupy(id)) return;
+    if (!slots.occupy(id)) return;
     const work = handle(id, handler).finally(() => {
       underWay.delete(work);
-      const again = places.leave(id);
-      if (again && !isStopped && places.reserveNow()) begin(id);
+      const again = slots.leave(id);
+      if (again && !isStopped && slots.reserveNow()) begin(id);
       if (inHand.length > 0) serveHand();
     });
     underWay.add(work);
@@ -215,11 +215,11 @@ export function consumerOf(
   async function stopTaking(): Promise<void> {
     if (isStopped) return;
     isStopped = true;
-    places.close();
+    slots.close();
     takerFree.resolve();
     await inTime(putBack());
     await inTime(Promise.all(following));
-    // Ends the wait for a hint. One that was just being taken arrives all the same, and is put back.
+    // Ends the wait for a hint. A hint that is just being taken still arrives, and is put back.
     await inTime(source.worker.close(true));
     await inTime(taking);
     source.gone.resolve(null);
@@ -228,11 +228,11 @@ export function consumerOf(
   }
 
   return {
-    places: () => 0,
-    lend() {
-      const giveBack = places.lend();
+    freeSlots: () => 0,
+    yieldSlot() {
+      const resume = slots.yieldOne();
       serveHand();
-      return giveBack;
+      return resume;
     },
     run(_id, work) {
       const doing = work().catch((error: unknown) => {
@@ -246,7 +246,7 @@ export function consumerOf(
       while (underWay.size > 0) await Promise.all(underWay);
     },
     watch(waiting) {
-      if (waiting === 0 || !places.isFree()) lastTaken = performance.now();
+      if (waiting === 0 || !slots.isFree()) lastTaken = performance.now();
       if (performance.now() - lastTaken < stuckMs || isStopped) return;
       log.warn({ queue: name, waiting }, 'a worker took nothing of what waits; it begins anew');
       beginAnew();

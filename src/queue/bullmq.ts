@@ -1,8 +1,8 @@
 /**
- * The queue that processes share: hints as BullMQ jobs in Redis, which carry ids of rows. A job is
- * gone from Redis as soon as a worker has taken it, since the claim in the database is what counts;
- * so nothing of BullMQ's own (locks, stalled jobs, retries) decides about work. Everything in here
- * may be lost, and the sweep brings it back.
+ * The queue that processes share: hints as BullMQ jobs in Redis, which carry ids of rows. A job
+ * leaves Redis as soon as a worker has taken it, because the claim in the database decides; locks,
+ * stalled jobs and retries of BullMQ are not used. Everything in Redis may be lost: the sweep sends
+ * the hints again.
  *
  * Hints of one turn of the event loop travel in few BullMQ jobs, several ids in each: one job for
  * each hint costs four times as much in the processes and in Redis together.
@@ -13,8 +13,8 @@ import { type QueueName, queueNames } from '../kernel/queues.ts';
 import type { Redis } from '../redis/redis.ts';
 import { consumerOf, type LaneConsumer } from './bullmq-consumer.ts';
 import { inTime } from './in-time.ts';
-import { createPlaces } from './places.ts';
 import type { Hint, Queue } from './queue.ts';
+import { createSlots } from './slots.ts';
 
 /** Hints kept in Redis for each queue, due ones and delayed ones each. */
 const hintsMax = 20_000;
@@ -57,7 +57,7 @@ export function createBullmqQueue(redis: Redis, log: Logger): Queue {
   }
 
   const lookAll = () => {
-    // A look that fails says what `isConnected` says anyhow.
+    // A failure means that Redis cannot be reached, which `isConnected` reports.
     for (const one of lanes.values()) look(one).catch(() => {});
   };
   lookAll();
@@ -96,7 +96,7 @@ export function createBullmqQueue(redis: Redis, log: Logger): Queue {
     consume(name, concurrency, handler) {
       const one = laneOf(name);
       if (one.consumer !== null) throw new Error(`Queue ${name} has a consumer already.`);
-      const consumer = consumerOf(one, redis, log, createPlaces(concurrency), handler);
+      const consumer = consumerOf(one, redis, log, createSlots(concurrency), handler);
       one.consumer = consumer;
       return {
         ...consumer,
@@ -130,10 +130,10 @@ function openLane(name: QueueName, redis: Redis): SharedLane {
     connection: redis.commands,
     skipVersionCheck: true,
     defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: true },
-    // A log of everything that happens, which nobody reads.
+    // BullMQ writes a stream of events, which no process reads.
     streams: { events: { maxLen: 1 } },
   });
-  // What goes wrong is told to whoever asked for it.
+  // The call that failed reports the error; without a listener the process would end.
   lane.on('error', () => {});
   const depth = { waiting: 0, delayed: 0 };
   return { name, lane, depth, outgoing: [], underWay: 0, consumer: null };
@@ -146,7 +146,7 @@ interface NewJob {
   readonly opts: { jobId: string; delay?: number; lifo?: boolean };
 }
 
-/** Those that are due together, those that wait each for its own time; each row once. */
+/** Due hints share jobs; each delayed hint has its own. Each row is in once. */
 function jobsOf(hints: readonly Hint[]): NewJob[] {
   const jobs: NewJob[] = [];
   const due = new Map<string, Hint>();
@@ -161,7 +161,7 @@ function jobsOf(hints: readonly Hint[]): NewJob[] {
   return jobs;
 }
 
-/** Its id is that of what it says, so that one that is added twice is there once. */
+/** The job's id follows from its hints, so that adding it twice keeps one. */
 function jobOf(hints: readonly Hint[], opts: { delay?: number } = {}): NewJob {
   const [first] = hints as [Hint];
   const others = hints.length === 1 ? '' : `_${hints.length}_${hints.at(-1)?.id}`;

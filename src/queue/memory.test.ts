@@ -51,7 +51,7 @@ describe('the queue in memory never grows without end', () => {
     expect(handled).toHaveLength(20_000);
   });
 
-  test('a row that waits for its time keeps its place when it is announced again with all places taken', () => {
+  test('a delayed row keeps its place when its hint is sent again while all places are taken', () => {
     const { queue } = queueWithoutConsumer();
     queue.sendHints(name, hints(20_000, 1_000));
 
@@ -60,7 +60,7 @@ describe('the queue in memory never grows without end', () => {
     expect(vi.getTimerCount()).toBe(20_000);
   });
 
-  test('one queue that is full takes nothing from another', async () => {
+  test('a full queue leaves the limits of the others alone', async () => {
     const { queue } = queueWithoutConsumer();
     queue.sendHints(name, hints(50_000));
     const others: string[] = [];
@@ -129,19 +129,19 @@ test('a consumer that was stopped long ago does not stop the one after it', asyn
 });
 
 describe('a consumer', () => {
-  test('has as many places as it handles at once, less what runs and what waits', async () => {
+  test('has as many slots as it handles at once, less the running and the waiting rows', async () => {
     const { queue } = queueWithoutConsumer();
     const held = Promise.withResolvers<void>();
     const consumer = queue.consume(name, 5, () => held.promise);
-    expect(consumer.places()).toBe(5);
+    expect(consumer.freeSlots()).toBe(5);
 
     queue.sendHints(name, hints(2));
-    expect(consumer.places()).toBe(3);
+    expect(consumer.freeSlots()).toBe(3);
 
     queue.sendHints(name, hints(4, 0, 'more'));
-    expect(consumer.places()).toBe(0);
+    expect(consumer.freeSlots()).toBe(0);
     held.resolve();
-    await vi.waitFor(() => expect(consumer.places()).toBe(5));
+    await vi.waitFor(() => expect(consumer.freeSlots()).toBe(5));
   });
 
   test('counts work without a hint among what it handles', async () => {
@@ -153,14 +153,14 @@ describe('a consumer', () => {
     consumer.run('row', () => work.promise);
     queue.sendHints(name, hints(1));
     await new Promise(setImmediate);
-    expect(consumer.places()).toBe(0);
+    expect(consumer.freeSlots()).toBe(0);
     expect(handled).toEqual([]);
 
     work.resolve();
     await vi.waitFor(() => expect(handled).toEqual(['row-0']));
   });
 
-  test('that is stopped has no place, and waits for the work without a hint', async () => {
+  test('that is stopped has no slot, and waits for the work without a hint', async () => {
     const { queue } = queueWithoutConsumer();
     const consumer = queue.consume(name, 2, async () => {});
     const work = Promise.withResolvers<void>();
@@ -171,7 +171,7 @@ describe('a consumer', () => {
       isIdle = true;
     });
     await new Promise(setImmediate);
-    expect({ isIdle, places: consumer.places() }).toEqual({ isIdle: false, places: 0 });
+    expect({ isIdle, slots: consumer.freeSlots() }).toEqual({ isIdle: false, slots: 0 });
 
     work.resolve();
     await stopped;

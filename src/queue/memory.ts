@@ -26,7 +26,7 @@ interface Lane {
 interface Line {
   readonly size: number;
   add(id: string): void;
-  /** The one that has waited longest, which leaves the line. */
+  /** Removes and returns the row that has waited longest. */
   shift(): string | undefined;
   clear(): void;
 }
@@ -34,11 +34,11 @@ interface Line {
 interface LaneConsumer {
   readonly concurrency: number;
   readonly handler: HintHandler;
-  /** Its handlers under way. */
+  /** Handlers under way. */
   running: number;
-  /** Those of them that only wait. */
-  lent: number;
-  /** Resolves when it was stopped and none of them is left. */
+  /** Slots of handlers that only wait, yielded to others. */
+  yielded: number;
+  /** Resolves when it was stopped and no handler is under way. */
   readonly idle: PromiseWithResolvers<void>;
 }
 
@@ -62,19 +62,22 @@ export function createMemoryQueue(log: Logger): Queue {
       const target = lane(name);
       if (target.consumer !== null) throw new Error(`Queue ${name} has a consumer already.`);
       const idle = Promise.withResolvers<void>();
-      const consumer: LaneConsumer = { concurrency, handler, running: 0, lent: 0, idle };
+      const consumer: LaneConsumer = { concurrency, handler, running: 0, yielded: 0, idle };
       target.consumer = consumer;
       pump(target);
       return {
-        places() {
+        freeSlots() {
           if (target.consumer !== consumer) return 0;
-          return Math.max(0, concurrency + consumer.lent - target.running.size - target.due.size);
+          return Math.max(
+            0,
+            concurrency + consumer.yielded - target.running.size - target.due.size,
+          );
         },
-        lend() {
-          consumer.lent++;
+        yieldSlot() {
+          consumer.yielded++;
           pump(target);
           return once(() => {
-            consumer.lent--;
+            consumer.yielded--;
           });
         },
         run(id, work) {
@@ -124,7 +127,7 @@ export function createMemoryQueue(log: Logger): Queue {
   function pump(target: Lane): void {
     const { consumer } = target;
     if (consumer === null) return;
-    while (target.running.size < consumer.concurrency + consumer.lent) {
+    while (target.running.size < consumer.concurrency + consumer.yielded) {
       const id = target.due.shift();
       if (id === undefined) return;
       target.running.add(id);
@@ -152,7 +155,7 @@ export function createMemoryQueue(log: Logger): Queue {
   }
 }
 
-/** A Set alone would do, but finding its first element means passing all that have left it. */
+/** Not a plain Set: finding its first element passes over every element deleted before. */
 function emptyLine(): Line {
   const members = new Set<string>();
   let ids: string[] = [];

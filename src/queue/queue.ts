@@ -1,7 +1,7 @@
 /**
- * The queue as the rest of the program knows it: a way to say "look at row X, not before then".
- * It carries hints, never the truth: a hint may be lost, late or doubled, and the database sorts it
- * out. Sending hints never waits, never throws and never grows without bound.
+ * The port of the queue. It carries hints: "row X may be due, look at it after so long". A hint may be
+ * lost, late or doubled; the claim in the database decides. Sending hints never waits, never throws
+ * and never grows without bound.
  */
 
 import type { QueueName } from '../kernel/queues.ts';
@@ -15,28 +15,25 @@ export interface Hint {
   readonly delayMs: number;
 }
 
-/** Looks at one row; its promise ends when the work on it does. A rejection is logged, no more. */
+/** Looks at one row; its promise settles when the work on it has ended. A rejection is logged. */
 export type HintHandler = (id: string) => Promise<void>;
 
 export interface Consumer {
-  /** How many more rows would be handled at once: places that nobody waits for. */
-  places(): number;
-  /** Does work on a row that needs no hint any more, in one of the places. */
+  /** How many more rows it would handle at once: free slots less the hints that wait for them. */
+  freeSlots(): number;
+  /** Does work on a row that needs no hint, in one of the slots. */
   run(id: string, work: () => Promise<void>): void;
-  /**
-   * Lets another row be handled while one that is handled only waits; the place is back when the
-   * returned function has been called.
-   */
-  lend(): () => void;
+  /** Yields the slot of a row whose handler only waits; the returned function (resume) takes it back. */
+  yieldSlot(): () => void;
   /** Takes no more hints; resolves when the handlers under way have ended. */
   stop(): Promise<void>;
 }
 
-/** Lets another row of a queue be handled, until what it answers has been called. */
-export type Lend = (queue: QueueName) => () => void;
+/** Yields a slot of a queue; the returned function (resume) takes it back. */
+export type YieldSlot = (queue: QueueName) => () => void;
 
 export interface Queue {
-  /** Passes hints on; those that find no room are dropped, for the sweep to find again. */
+  /** Hints beyond the queue's limit are dropped; the sweep sends them again. */
   sendHints(queue: QueueName, hints: readonly Hint[]): void;
   /** Handles hints, at most `concurrency` at a time. */
   consume(queue: QueueName, concurrency: number, handler: HintHandler): Consumer;
@@ -44,7 +41,7 @@ export interface Queue {
   isRunningLow(queue: QueueName): boolean;
   /** Whether the queue's store can be reached. */
   isConnected(): boolean;
-  /** Drops what waits and releases what it holds. */
+  /** Drops the waiting hints and closes timers and connections. */
   close(): Promise<void>;
 }
 

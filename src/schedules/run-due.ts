@@ -5,7 +5,7 @@
 import type { SlotOutcome } from '../database/tables.ts';
 import { timestamp } from '../kernel/clock.ts';
 import { type Cron, nextMatch } from './cron.ts';
-import { countSlots, slotsUpTo } from './slots.ts';
+import { countSlots, slotsUpTo } from './due-slots.ts';
 
 /** A slot fires on time up to so long after its minute has begun. */
 const onTimeMs = 10_000;

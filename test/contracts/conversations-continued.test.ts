@@ -196,7 +196,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('shows a later job what was said in earlier ones, oldest first, and not itself', async () => {
-    const world = await jobsWorld(engine, { places: () => 1_000 });
+    const world = await jobsWorld(engine, { freeSlots: () => 1_000 });
     const journals = createJournals({
       ...world,
       reservations: createReservations(),

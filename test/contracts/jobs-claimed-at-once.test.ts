@@ -18,7 +18,7 @@ async function beginClaimed({ begun, performer, pool }: JobsWorld, id: string) {
 
 describe.each(await engines())('on $name', (engine) => {
   test('it is under its first attempt from the start, and nobody else is told of it', async () => {
-    const world = await jobsWorld(engine, { places: place });
+    const world = await jobsWorld(engine, { freeSlots: place });
 
     const job = await world.submit();
 
@@ -38,7 +38,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('its run ends as any other', async () => {
-    const world = await jobsWorld(engine, { places: place });
+    const world = await jobsWorld(engine, { freeSlots: place });
     const job = await world.submit();
     const { run, ended } = await beginClaimed(world, job.id);
 
@@ -56,7 +56,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('its retry comes by the queue', async () => {
-    const world = await jobsWorld(engine, { places: place });
+    const world = await jobsWorld(engine, { freeSlots: place });
     const job = await world.submit();
     const { run, ended } = await beginClaimed(world, job.id);
 
@@ -68,8 +68,8 @@ describe.each(await engines())('on $name', (engine) => {
     await expectConsistent(world.database);
   });
 
-  test('of many at once as many are claimed as there are places, the first ones', async () => {
-    const world = await jobsWorld(engine, { places: () => 2 });
+  test('of many at once as many are claimed as there are free slots, the first ones', async () => {
+    const world = await jobsWorld(engine, { freeSlots: () => 2 });
 
     const jobs = await world.database.write((tx) =>
       world.accept.within(
@@ -86,7 +86,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('nothing begins of what was rolled back', async () => {
-    const world = await jobsWorld(engine, { places: place });
+    const world = await jobsWorld(engine, { freeSlots: place });
 
     const failing = world.database.write(async (tx) => {
       await world.accept.within(tx, [world.request()]);
@@ -100,7 +100,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('that its process dies costs the attempt, as it costs every run under way', async () => {
-    const world = await jobsWorld(engine, { places: place });
+    const world = await jobsWorld(engine, { freeSlots: place });
     const job = await world.submit();
     world.clock.advance(leaseMs);
 
@@ -111,7 +111,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('whoever follows its stream sees it accepted, begun and ended', async () => {
-    const world = await jobsWorld(engine, { places: place });
+    const world = await jobsWorld(engine, { freeSlots: place });
     const job = await world.submit();
     const { run, ended } = await beginClaimed(world, job.id);
     run.end(completed());

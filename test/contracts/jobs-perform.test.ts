@@ -82,48 +82,48 @@ describe.each(await engines())('on $name', (engine) => {
       });
     });
 
-    test('has no place any more while what became of it is being recorded, and gives it back then', async () => {
+    test('yields its slot while its outcome is being recorded, and takes it back then', async () => {
       const { submit, worker, observed } = await jobsWorld(engine);
       const job = await submit();
       const seen: string[] = [];
       const recorded = () => observed.map(({ status }) => status);
-      const lending = worker('lending', {
-        lend(queue) {
-          seen.push(`lends ${queue}, recorded: ${recorded()}`);
+      const yielding = worker('yielding', {
+        yieldSlot(queue) {
+          seen.push(`yields ${queue}, recorded: ${recorded()}`);
           return () => seen.push(`has it back, recorded: ${recorded()}`);
         },
       });
 
-      const { run, ended } = await lending.begin(job.id);
+      const { run, ended } = await yielding.begin(job.id);
       expect(seen).toEqual([]);
       run.end(completed(1));
       await ended;
 
       expect(seen).toEqual([
-        'lends skill-execution, recorded: ',
+        'yields skill-execution, recorded: ',
         'has it back, recorded: completed',
       ]);
     });
 
-    test('has its place back while the database is away, so that no more is taken for it', async () => {
+    test('takes its slot back while the database is away, so that no further job is claimed', async () => {
       let isAway = false;
       const database = whileThere(await engine.fresh(), () => isAway);
       const { submit, worker, observed } = await jobsWorld(engine, { database });
       const job = await submit();
-      const recordedWhenGivenBack: number[] = [];
-      const lending = worker('lending', {
-        lend() {
+      const recordedAtResume: number[] = [];
+      const yielding = worker('yielding', {
+        yieldSlot() {
           isAway = true;
           return () => {
-            recordedWhenGivenBack.push(observed.length);
+            recordedAtResume.push(observed.length);
             isAway = false;
           };
         },
       });
 
-      await lending.attempt(job.id, completed(1));
+      await yielding.attempt(job.id, completed(1));
 
-      expect(recordedWhenGivenBack[0]).toBe(0);
+      expect(recordedAtResume[0]).toBe(0);
       expect(observed).toMatchObject([{ jobId: job.id, status: 'completed' }]);
     });
 

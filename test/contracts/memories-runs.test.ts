@@ -371,7 +371,7 @@ describe.each(await engines())('on $name', (engine) => {
   describe('a repeated attempt', () => {
     /** A job under way, the memory of each attempt at it, and its end, which keeps what one did. */
     async function attempts() {
-      const world = await jobsWorld(engine, { places: () => 1 });
+      const world = await jobsWorld(engine, { freeSlots: () => 1 });
       await world.submit();
       const job = world.begun[0] as ClaimedJob;
       const start = createRunMemories(world.database, world.clock);

@@ -82,7 +82,7 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       expect(handled).toEqual(['a', 'b', 'c', 'd']);
     });
 
-    test('once each while they are announced twice', async () => {
+    test('once each while hints to them are sent twice', async () => {
       const { queue } = await bench();
       const handled: string[] = [];
       const ids = Array.from({ length: 100 }, (_, i) => `row-${i}`);
@@ -99,7 +99,7 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       expect(handled.toSorted()).toEqual([...ids, 'last'].toSorted());
     });
 
-    test('again when a row is announced after it was handled', async () => {
+    test('again when a hint to a row is sent after it was handled', async () => {
       const { queue } = await bench();
       const handled: string[] = [];
       queue.consume(name, 1, async (id) => void handled.push(id));
@@ -112,7 +112,7 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       expect(handled).toEqual(['a', 'a']);
     });
 
-    test('once more, afterwards, when a row is announced again while it is being handled', async () => {
+    test('once more, afterwards, when a hint to a row is sent again while it is being handled', async () => {
       const { queue } = await bench();
       const handler = heldHandler();
       queue.consume(name, 5, handler.handle);
@@ -170,7 +170,7 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       expect(handled).toEqual(['now', 'late', 'later']);
     });
 
-    test('once for a row that is announced twice with a delay', async () => {
+    test('once for a row to which a hint is sent twice with a delay', async () => {
       const { queue, delayMs, elapse } = await bench();
       const handled: string[] = [];
       queue.consume(name, 1, async (id) => void handled.push(id));
@@ -207,17 +207,17 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       expect(handler.most()).toBe(3);
     });
 
-    test('one more for each place that is lent, until it is given back', async () => {
+    test('one more for each yielded slot, until it is taken back', async () => {
       const { queue } = await bench();
       const handler = heldHandler();
       const consumer = queue.consume(name, 1, (id) => handler.handle(id));
 
       queue.sendHints(name, [hint('a'), hint('b'), hint('c')]);
       await waitFor(() => handler.running() === 1, { describe: 'the first is handled' });
-      const giveBack = consumer.lend();
-      await waitFor(() => handler.running() === 2, { describe: 'the second is, in its place' });
-      giveBack();
-      giveBack();
+      const resume = consumer.yieldSlot();
+      await waitFor(() => handler.running() === 2, { describe: 'the second is, in its slot' });
+      resume();
+      resume();
       handler.letGo('a');
       handler.letGo('b');
       await waitFor(() => handler.begun.length === 3, { describe: 'the third is handled' });
@@ -350,7 +350,7 @@ export function describeQueue(title: string, open: () => Promise<QueueBench>): v
       expect(queue.isConnected()).toBe(false);
     });
 
-    test('as often as it is asked; what is announced afterwards is dropped without a word', async () => {
+    test('as often as it is asked; hints sent afterwards are dropped without an error', async () => {
       const { queue, delayMs, elapse } = await bench();
       const handled: string[] = [];
       const consumer = queue.consume(name, 1, async (id) => void handled.push(id));

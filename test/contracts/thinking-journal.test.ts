@@ -73,7 +73,7 @@ interface World extends JobsWorld {
 
 async function thinkingWorld(engine: Engine, on?: Database): Promise<World> {
   const world = await jobsWorld(engine, {
-    places: () => 1_000,
+    freeSlots: () => 1_000,
     ...(on === undefined ? {} : { database: on }),
   });
   const { database, clock, conversations } = world;

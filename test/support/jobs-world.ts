@@ -79,7 +79,7 @@ export interface Worker {
 }
 
 /** What the performer of a worker may be given beside what it needs. */
-type PerformerOption = 'isLoaded' | 'absentMs' | 'lend';
+type PerformerOption = 'isLoaded' | 'absentMs' | 'yieldSlot';
 
 export interface JobsWorld extends Worker {
   readonly clock: ManualClock;
@@ -141,7 +141,7 @@ export async function jobsWorld(
     database?: Database;
     scheduled?: ScheduledRuns;
     /** How many jobs of each queue are claimed as they are accepted; none when it is left out. */
-    places?: () => number;
+    freeSlots?: () => number;
   } = {},
 ): Promise<JobsWorld> {
   const clock = options.clock ?? manualClock();
@@ -176,7 +176,7 @@ export async function jobsWorld(
   ]);
   const common = { database, queue, feed, clock };
   const worker = {
-    places: options.places ?? (() => 0),
+    freeSlots: options.freeSlots ?? (() => 0),
     begin: (job: ClaimedJob) => void begun.push(job),
     leaseMs,
   };
@@ -206,7 +206,7 @@ export async function jobsWorld(
       startMemory: createRunMemories(database, clock),
       journals,
       thinking: noThinking,
-      lend: () => () => {},
+      yieldSlot: () => () => {},
       clock,
       log,
     });

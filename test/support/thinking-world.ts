@@ -74,7 +74,7 @@ export async function thinkingWorld(
         mayCall: async () => true,
         startMemory: createRunMemories(database, clock),
         thinking,
-        lend: () => () => {},
+        yieldSlot: () => () => {},
         clock,
         log,
       });

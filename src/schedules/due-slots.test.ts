@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { cpuMsOf } from '../../test/support/cpu-time.ts';
 import { nextAfter, parseCron } from './cron.ts';
-import { countSlots, slotsUpTo } from './slots.ts';
+import { countSlots, slotsUpTo } from './due-slots.ts';
 
 /** Slots from `from` to `to`, one by one. */
 function walk(text: string, from: number, to: number): number[] {

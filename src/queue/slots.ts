@@ -1,35 +1,35 @@
-/** How much is handled at a time, and which rows: what a consumer has room for. */
+/** The slots of a consumer: how many rows it handles at a time, and which ones. */
 
 import { once } from './once.ts';
 
-export interface Places {
-  /** Resolves to true when a place was free and is reserved, to false when it was closed. */
+export interface Slots {
+  /** Waits for a free slot and reserves it; resolves to false when the slots were closed. */
   reserve(): Promise<boolean>;
-  /** Reserves a place if one is free. */
+  /** Reserves a slot if one is free. */
   reserveNow(): boolean;
-  /** Gives a reserved place back. */
+  /** Gives a reserved slot back. */
   release(): void;
-  /** Puts a row in a reserved place; false, and the place is given back, when it is in one already. */
+  /** Puts a row in a reserved slot; false, and the slot is released, when the row has one already. */
   occupy(id: string): boolean;
-  /** Frees the place of a row; whether the row was to be put in one again meanwhile. */
+  /** Frees the slot of a row; true when `occupy` was called for that row meanwhile. */
   leave(id: string): boolean;
-  /** One place more until the returned function is called. */
-  lend(): () => void;
+  /** One slot more until the returned function (resume) is called. */
+  yieldOne(): () => void;
   isFree(): boolean;
-  /** Nobody gets a place any more. */
+  /** Refuses every further reservation, the waiting ones too. */
   close(): void;
 }
 
-export function createPlaces(count: number): Places {
+export function createSlots(count: number): Slots {
   const rows = new Set<string>();
-  /** Rows that came again while they were in a place. */
+  /** Rows that were hinted at again while they were in a slot. */
   const again = new Set<string>();
   let reserved = 0;
-  let lent = 0;
+  let yielded = 0;
   let isClosed = false;
   let freed = Promise.withResolvers<void>();
 
-  const isFree = () => !isClosed && rows.size + reserved < count + lent;
+  const isFree = () => !isClosed && rows.size + reserved < count + yielded;
 
   function tell(): void {
     freed.resolve();
@@ -70,11 +70,11 @@ export function createPlaces(count: number): Places {
       tell();
       return again.delete(id);
     },
-    lend() {
-      lent++;
+    yieldOne() {
+      yielded++;
       tell();
       return once(() => {
-        lent--;
+        yielded--;
       });
     },
     isFree,
