@@ -310,8 +310,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     caps: { ofOrganization: config.webhooksMax, ofAgent: config.agentWebhooksMax },
     ...clusterSweep,
     ...clockSkew,
-    observe({ status, isTaken, tookMs }) {
-      metrics.attemptEnded('webhooks', tookMs, isTaken ? null : 'upstream_unavailable');
+    observe({ status, isAccepted, tookMs }) {
+      metrics.attemptEnded('webhooks', tookMs, isAccepted ? null : 'upstream_unavailable');
       if (status === 'delivered') metrics.jobEnded('webhooks', 'completed');
       if (status === 'failed') metrics.jobEnded('webhooks', 'failed');
     },

@@ -1,15 +1,15 @@
-/** What a worker does: takes jobs and deliveries from the queues, and stops runs that it is told to. */
+/** A worker handles the hints of jobs and deliveries, and cancels runs. */
 import { jobQueues } from '../jobs/recover.ts';
 import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
 
-/** Hints that are looked up at a time; what is sent at a time is the deliverer's own business. */
-const deliveriesLookedUp = 1_000;
+/** Hints of deliveries that are looked up at a time; lanes limit how many deliveries run. */
+const deliveryHintsMax = 1_000;
 
 export interface Worker {
-  /** Takes nothing more; resolves when what is under way has ended. */
+  /** Takes no more hints; resolves when the work under way has ended. */
   stop(): Promise<void>;
-  /** Breaks off what is still under way: it goes back to the queues at no cost. */
+  /** Aborts the work under way: it goes back to the queues and is charged no attempt. */
   breakOff(): void;
 }
 
@@ -25,7 +25,7 @@ export function startWorker(
   }
   const consumers = [
     ...workers.values(),
-    queue.consume('webhooks', deliveriesLookedUp, (id) => outgoing.deliverer.take(id)),
+    queue.consume('webhooks', deliveryHintsMax, (id) => outgoing.deliverer.handleHint(id)),
     outgoing.deliverer,
   ];
   const cancellations = cluster?.bus.listen('cancellations', (jobId) => performer.cancel(jobId));
@@ -36,7 +36,7 @@ export function startWorker(
     },
     breakOff() {
       performer.handBack();
-      outgoing.deliverer.breakOff();
+      outgoing.deliverer.abort();
     },
   };
 }

@@ -1,7 +1,8 @@
 /**
- * Deliver: a hint becomes a place in its host's lane, the place a claim (attempt charged, lease
- * taken), the claim a signed request, its answer an ending to settle. A hint is never trusted. The
- * webhook's url and secret are read with each claim, so a change counts from the next attempt on.
+ * Deliver: adds the delivery of a hint to its host's lane. When the lane has a slot, the deliverer claims
+ * the delivery (attempt charged, lease taken), sends the signed request and settles the outcome. The
+ * database decides whether a hint is still true. Each claim reads the webhook's url and secret, so a
+ * change of them applies from the next attempt on.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
 import { createBatch } from '../database/batch.ts';
@@ -19,31 +20,31 @@ import {
   claimDeliveries,
   findWaiting,
 } from './deliveries.store.ts';
-import { createLanes, type Heard, quickMs } from './lanes.ts';
+import { createLanes, quickMs, type WasQuick } from './lanes.ts';
 import { messageHeaders } from './message.ts';
 import type { Answer, Send } from './send.ts';
 import type { Settle, Settlement } from './settle.ts';
-import type { Ending } from './states.ts';
+import type { AttemptOutcome } from './states.ts';
 import { findTargets, type Target } from './webhooks.store.ts';
 
-/** Hints looked up together. */
-const lookedUpMax = 500;
-/** Statuses that lead elsewhere; 304 and its like do not. */
+/** Hints that one query looks up. */
+const lookUpMax = 500;
+/** Statuses with a Location to follow; 304, for example, has none. */
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const unreadableSecret =
   'The signing secret cannot be decrypted: the platform has another ENCRYPTION_KEY than the one it was stored under; put that back, or set a new secret';
-/** Wait before an attempt that could not be recorded is tried to be again. */
-const settleAgainMs = 500;
+/** Wait before the deliverer tries again to record an attempt. */
+const settleRetryMs = 500;
 
 export interface Deliverer {
-  /** Looks at the delivery behind a hint; resolves when it has its place or was turned away. */
-  take(deliveryId: string): Promise<void>;
-  /** Hosts to which enough is waiting here. */
+  /** Looks up the delivery of a hint; resolves when its lane has added or refused it. */
+  handleHint(deliveryId: string): Promise<void>;
+  /** Hosts for which enough deliveries wait in this process. */
   fullHosts(): string[];
-  /** Begins no more; resolves when the attempts under way have ended. */
+  /** Starts no more; resolves when the attempts under way have ended. */
   stop(): Promise<void>;
-  /** Breaks off the attempts under way: they count as lost, and are repeated at once. */
-  breakOff(): void;
+  /** Aborts the attempts under way: they count as lost and are repeated at once. */
+  abort(): void;
 }
 
 interface Claim {
@@ -59,7 +60,7 @@ export function createDeliverer(parts: {
   clock: Clock;
   log: Logger;
   writer: Writer;
-  /** How long an attempt is waited for when its process no longer answers. */
+  /** After this time without a settlement, the sweep ends the attempt as lost. */
   leaseMs: number;
   /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
   clockSkewMs?: number;
@@ -68,7 +69,7 @@ export function createDeliverer(parts: {
   const stopping = new AbortController();
   const lanes = createLanes(deliver);
 
-  const lookUp = together(lookedUpMax, async (ids: readonly string[]) => {
+  const lookUp = coalesce(lookUpMax, async (ids: readonly string[]) => {
     const found = await findWaiting(database.read, ids, clock.now() + clockSkewMs);
     for (const { id, host } of found) lanes.add(host, id);
   });
@@ -92,13 +93,13 @@ export function createDeliverer(parts: {
     return ids.map((id) => {
       const delivery = deliveries.get(id);
       const target = targets.get(delivery?.webhook_id ?? '');
-      // Whoever asks for one a second time gets nothing.
+      // An id that occurs a second time in the batch is claimed only once.
       deliveries.delete(id);
       return delivery === undefined || target === undefined ? null : { delivery, target };
     });
   });
 
-  async function deliver(deliveryId: string): Promise<Heard> {
+  async function deliver(deliveryId: string): Promise<WasQuick> {
     try {
       const claimed = await claim(deliveryId);
       return claimed === null ? null : await attempt(claimed);
@@ -108,26 +109,26 @@ export function createDeliverer(parts: {
     }
   }
 
-  /** Whether the receiver has answered quickly. */
+  /** Sends one attempt and settles it; whether the receiver answered quickly. */
   async function attempt({ delivery, target }: Claim): Promise<boolean> {
     const begun = clock.monotonic();
     const { id, attempts } = delivery;
     const answer = await request({ delivery, target });
     const tookMs = Math.round(clock.monotonic() - begun);
-    const ending = endingOf(answer, stopping.signal);
+    const outcome = outcomeOf(answer, stopping.signal);
     const status = await settlePatiently({
       delivery,
-      ending,
+      outcome,
       attempt: {
         started_at: delivery.started_at ?? clock.now(),
         duration_ms: tookMs,
         status: answer.status,
-        error: sentenceOn(answer, ending),
+        error: failureOf(answer, outcome),
         response: answer.response,
       },
     });
     if (status === null) log.info({ delivery_id: id }, 'an attempt ended after its delivery had');
-    else if (ending !== 'taken') {
+    else if (outcome !== 'accepted') {
       const { webhook_id } = delivery;
       const why = { http_status: answer.status, error: answer.error };
       log.info(
@@ -138,7 +139,7 @@ export function createDeliverer(parts: {
     return answer.status !== null && tookMs <= quickMs;
   }
 
-  /** Sends the request, signed; what came of it. */
+  /** Signs the request and sends it. */
   async function request({ delivery, target }: Claim): Promise<Answer> {
     const { body, attempts, is_test, redelivery_of } = delivery;
     let secret: string;
@@ -146,7 +147,7 @@ export function createDeliverer(parts: {
       secret = secrets.open('webhooks', target, target);
     } catch (error) {
       if (!(error instanceof DecryptionError)) throw error;
-      // It is tried again like any refused attempt: the operator may put the right key back.
+      // Retried like any refused attempt, because the operator may restore the right key.
       return { status: null, error: unreadableSecret, response: null };
     }
     return send({
@@ -158,7 +159,7 @@ export function createDeliverer(parts: {
     });
   }
 
-  /** Tries until the database can be used again, or the platform stops. */
+  /** Retries until the database is available again, or the platform stops. */
   async function settlePatiently(settlement: Settlement): Promise<DeliveryStatus | null> {
     for (;;) {
       try {
@@ -166,29 +167,29 @@ export function createDeliverer(parts: {
       } catch (error) {
         if (!isUnavailable(error) || stopping.signal.aborted) throw error;
         log.warn({ delivery_id: settlement.delivery.id }, 'an attempt waits to be recorded');
-        await elapsed(settleAgainMs);
+        await elapsed(settleRetryMs);
       }
     }
   }
 
   return {
-    take: lookUp,
+    handleHint: lookUp,
     fullHosts: () => lanes.full(),
     stop: () => lanes.stop(),
-    breakOff: () => stopping.abort(),
+    abort: () => stopping.abort(),
   };
 }
 
-function endingOf({ status }: Answer, stopping: AbortSignal): Ending {
+function outcomeOf({ status }: Answer, stopping: AbortSignal): AttemptOutcome {
   if (status === null) return stopping.aborted ? 'lost' : 'refused';
-  if (status >= 200 && status < 300) return 'taken';
+  if (status >= 200 && status < 300) return 'accepted';
   return status === 410 ? 'gone' : 'refused';
 }
 
-/** Why an attempt failed, in a sentence; null when it did not. */
-function sentenceOn({ status, error }: Answer, ending: Ending): string | null {
-  if (ending === 'taken') return null;
-  if (ending === 'lost') return 'The platform stopped before the receiver had answered';
+/** Why an attempt failed, as a sentence; null when it was accepted. */
+function failureOf({ status, error }: Answer, outcome: AttemptOutcome): string | null {
+  if (outcome === 'accepted') return null;
+  if (outcome === 'lost') return 'The platform stopped before the receiver had answered';
   if (status === null) return error;
   if (status === 410) return 'The receiver answered 410: it wants no more of this delivery';
   if (redirects.has(status)) {
@@ -197,8 +198,11 @@ function sentenceOn({ status, error }: Answer, ending: Ending): string | null {
   return `The receiver answered ${status}`;
 }
 
-/** Does at once what is asked for while it is at work, `max` at a time; each answers for its own. */
-function together<I>(
+/**
+ * Collects the items that arrive while `work` runs, up to `max`, and hands them to its next call
+ * together. Each caller's promise ends with the call that had its item.
+ */
+function coalesce<I>(
   max: number,
   work: (items: readonly I[]) => Promise<void>,
 ): (item: I) => Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * The queries by which deliveries come, are carried out and settled, with their counts. A claim and a settlement are guarded by
- * the delivery's epoch, so whoever lost its lease changes nothing.
+ * The queries that insert, claim and settle deliveries, and their counts. The delivery's epoch guards a
+ * claim and a settlement, so a process that has lost its lease changes nothing.
  */
 import { type Selectable, type SqlBool, sql } from 'kysely';
 import { createCounts } from '../database/counts.ts';
@@ -16,7 +16,7 @@ import type {
 export type DeliveryRow = Selectable<WebhookDeliveriesTable>;
 export type AttemptRow = Selectable<WebhookAttemptsTable>;
 
-/** To be told of every delivery that comes, goes or changes its status; last in its transaction. */
+/** Call `change` for every delivery that is added, deleted or changes its status, last in the transaction. */
 export const { change: changeDeliveryCounts, fold: foldDeliveryCounts } = createCounts(
   'webhook_delivery_counts',
   ['webhook_id'],
@@ -25,7 +25,7 @@ export const { change: changeDeliveryCounts, fold: foldDeliveryCounts } = create
 /** Rows inserted by one statement. */
 const insertedMax = 100;
 
-/** Adds deliveries; the ids of those whose event their webhook has not had yet. */
+/** Inserts deliveries, without those whose event their webhook already has; the inserted ids. */
 export async function insertDeliveries(
   tx: Transaction,
   rows: readonly DeliveryRow[],
@@ -45,7 +45,7 @@ export async function insertDeliveries(
   return inserted;
 }
 
-/** A delivery that waits, and the host that it goes to. */
+/** A due delivery and the host of its webhook. */
 export interface WaitingDelivery {
   readonly id: string;
   readonly host: string;
@@ -67,7 +67,7 @@ const waiting = statement<{ ids: string; now: number }>()((db, p, dialect) =>
     .select(['waiting.delivery_id as id', 'webhooks.host']),
 );
 
-/** Those of `ids` that are due. */
+/** The deliveries in `ids` that are due. */
 export function findWaiting(
   db: Handle,
   ids: readonly string[],
@@ -115,8 +115,8 @@ const claim = statement<{ ids: string; now: number; due_by: number; lease_until:
 );
 
 /**
- * Takes those of `ids` that are pending, due by `dueBy`, free and of an active webhook; the others
- * are simply not among the rows.
+ * Claims the deliveries in `ids` that are pending, due by `dueBy`, not locked and of an active webhook;
+ * returns those alone.
  */
 export function claimDeliveries(
   tx: Transaction,
@@ -138,7 +138,7 @@ const held = statement<{ ids: string }>()((db, p, dialect) => {
   return dialect === 'sqlite' ? query : query.forUpdate();
 });
 
-/** The epochs of those of `ids` that are being delivered; nobody else ends them meanwhile. */
+/** Locks the deliveries in `ids` that are under way; their epochs by id. */
 export async function lockDelivering(
   tx: Transaction,
   ids: readonly string[],
@@ -147,7 +147,7 @@ export async function lockDelivering(
   return new Map(rows.map(({ id, epoch }) => [id, epoch]));
 }
 
-/** What a delivery becomes at the end of an attempt. */
+/** The new columns of a delivery at the end of an attempt. */
 export interface SettledDelivery {
   readonly id: string;
   readonly status: DeliveryStatus;
@@ -189,7 +189,7 @@ const expired = statement<{ now: number; limit: number }>()((db, p) =>
     .limit(p('limit')),
 );
 
-/** Deliveries whose attempt has lost its lease. */
+/** Deliveries under way whose lease has expired. */
 export function findExpired(db: Handle, now: number, limit: number): Promise<ClaimedDelivery[]> {
   return db.all(expired, { now, limit });
 }

@@ -1,4 +1,4 @@
-/** Deliveries as the owner of a webhook sees them: the log, and sending something on demand. */
+/** The delivery log of a webhook, and sending on demand: redeliveries and tests. */
 import type { Writer } from '../database/counts.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { EventType } from '../events/events.ts';
@@ -14,10 +14,10 @@ import {
 } from './deliveries.store.ts';
 import {
   findDelivery,
+  type LoggedDelivery,
   listAttempts,
   listDeliveries,
   listDeliveriesAbout,
-  type ShownDelivery,
 } from './delivery-log.store.ts';
 import { newDelivery } from './dispatch.ts';
 import { messageBody } from './message.ts';
@@ -40,17 +40,17 @@ export function createDeliveries(parts: {
     return row;
   }
 
-  /** Deliveries with their attempts, as lists show them. */
-  async function withAttempts<Row extends ShownDelivery>(rows: readonly Row[]) {
+  /** Adds the attempts to deliveries. */
+  async function withAttempts<Row extends LoggedDelivery>(rows: readonly Row[]) {
     const attempts = await listAttempts(
       database.read,
       rows.map(({ id }) => id),
     );
     const byDelivery = Map.groupBy(attempts, ({ delivery_id }) => delivery_id);
-    return rows.map((row) => ({ row, delivery: shown(row, byDelivery.get(row.id) ?? []) }));
+    return rows.map((row) => ({ row, delivery: deliveryBody(row, byDelivery.get(row.id) ?? []) }));
   }
 
-  /** Sends to an active webhook what `make` makes; the delivery, as the list shows it. */
+  /** Sends the delivery that `make` returns, if the webhook is active. */
   function sendNow(
     organizationId: string,
     webhookId: string,
@@ -69,14 +69,14 @@ export function createDeliveries(parts: {
       tx.afterCommit(() => {
         queue.sendHints('webhooks', [{ id: delivery.id, generation: 0, delayMs: 0 }]);
       });
-      return shown(delivery, []);
+      return deliveryBody(delivery, []);
     });
   }
 
   return {
     find,
 
-    /** One with its attempts, and with what is sent. */
+    /** A delivery with its attempts and its body. */
     async get(webhookId: string, id: string) {
       const row = await find(webhookId, id);
       const [found] = await withAttempts([row]);
@@ -93,7 +93,7 @@ export function createDeliveries(parts: {
       return { deliveries: found.map(({ delivery }) => delivery), total };
     },
 
-    /** What came of a job: deliveries of events that tell of it, or of its conversation alone. */
+    /** Deliveries of the events of a job, and of the events of its conversation that name no job. */
     async ofJob(
       organizationId: string,
       job: { readonly id: string; readonly conversation_id: string },
@@ -117,7 +117,7 @@ export function createDeliveries(parts: {
       };
     },
 
-    /** Sends an event again, in the same bytes, as a delivery of its own. */
+    /** Sends an event again as a new delivery with the same bytes. */
     redeliver(organizationId: string, webhookId: string, deliveryId: string) {
       return sendNow(organizationId, webhookId, async (tx) => {
         const original = await findDelivery(tx, webhookId, deliveryId);
@@ -128,7 +128,7 @@ export function createDeliveries(parts: {
       });
     },
 
-    /** Sends a sample of the first event that the webhook is subscribed to. */
+    /** Sends a sample of the first event type in the webhook's `events`. */
     test(organizationId: string, webhookId: string) {
       return sendNow(organizationId, webhookId, async (_tx, webhook) => {
         const now = clock.now();
@@ -150,8 +150,9 @@ export function createDeliveries(parts: {
   };
 }
 
-function shown(row: ShownDelivery, recorded: readonly AttemptRow[]) {
-  // They were read after the delivery: what has ended since is not told of one that was under way.
+/** A delivery as the API shows it. */
+function deliveryBody(row: LoggedDelivery, recorded: readonly AttemptRow[]) {
+  // Attempts are read after the delivery. One that ended in between is left out, to agree with its status.
   const ended = row.status === 'delivering' ? row.attempts - 1 : row.attempts;
   const attempts = recorded.filter(({ attempt }) => attempt <= ended);
   return {

@@ -1,4 +1,4 @@
-/** The queries that show deliveries, and how many there are. */
+/** The queries of the delivery log. */
 import type { Selectable } from 'kysely';
 import type { Handle } from '../database/database.ts';
 import type {
@@ -23,7 +23,7 @@ export function findDelivery(
     .executeTakeFirst();
 }
 
-const shownColumns = [
+const loggedColumns = [
   'id',
   'webhook_id',
   'event_id',
@@ -39,19 +39,19 @@ const shownColumns = [
   'created_at',
   'finished_at',
 ] as const;
-/** All that is shown of a delivery; its body is long, and nobody sees it. */
-export type ShownDelivery = Pick<DeliveryRow, (typeof shownColumns)[number]>;
+/** The columns of a delivery that lists show. They leave out the body, because it is long. */
+export type LoggedDelivery = Pick<DeliveryRow, (typeof loggedColumns)[number]>;
 
-/** A page of the deliveries of a webhook, newest first, and how many there are in all. */
+/** A page of the deliveries of a webhook, newest first, and their total. */
 export async function listDeliveries(
   db: Handle,
   webhookId: string,
   page: { limit: number; offset: number },
-): Promise<{ deliveries: ShownDelivery[]; total: number }> {
+): Promise<{ deliveries: LoggedDelivery[]; total: number }> {
   const deliveries = await db.kysely
     .selectFrom('webhook_deliveries')
-    .select([...shownColumns])
-    // What the page skips is skipped in the index: its rows are not looked at.
+    .select([...loggedColumns])
+    // The subquery skips the rows before the page in the index, without reading them.
     .where('id', 'in', (eb) =>
       eb
         .selectFrom('webhook_deliveries')
@@ -72,15 +72,15 @@ export async function listDeliveries(
 }
 
 /**
- * A page of an organization's deliveries that tell of any of these subjects, newest first, each with
- * where it goes, and how many there are in all: few, so they are counted.
+ * A page of an organization's deliveries with any of these subjects, newest first, each with its url,
+ * and their total. There are few, so the query counts them.
  */
 export async function listDeliveriesAbout(
   db: Handle,
   organizationId: string,
   subjects: readonly string[],
   page: { limit: number; offset: number },
-): Promise<{ deliveries: (ShownDelivery & { url: string })[]; total: number }> {
+): Promise<{ deliveries: (LoggedDelivery & { url: string })[]; total: number }> {
   const query = db.kysely
     .selectFrom('webhook_deliveries')
     .innerJoin('webhooks', 'webhooks.id', 'webhook_deliveries.webhook_id')
@@ -88,7 +88,7 @@ export async function listDeliveriesAbout(
     .where('webhooks.organization_id', '=', organizationId)
     .where('webhooks.removed', '=', 0);
   const deliveries = await query
-    .select(shownColumns.map((column) => `webhook_deliveries.${column}` as const))
+    .select(loggedColumns.map((column) => `webhook_deliveries.${column}` as const))
     .select('webhooks.url')
     .orderBy('webhook_deliveries.id', 'desc')
     .limit(page.limit)
@@ -98,7 +98,7 @@ export async function listDeliveriesAbout(
   return { deliveries, total: Number(row?.n ?? 0) };
 }
 
-/** The attempts of these deliveries, in their order. */
+/** The attempts of deliveries, oldest first. */
 export async function listAttempts(
   db: Handle,
   deliveryIds: readonly string[],
@@ -113,7 +113,7 @@ export async function listAttempts(
     .execute();
 }
 
-/** How many deliveries there are of each status, over all organizations. */
+/** The number of deliveries in each status, over all organizations. */
 export async function countDeliveries(
   db: Handle,
 ): Promise<{ status: DeliveryStatus; n: number }[]> {

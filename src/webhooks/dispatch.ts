@@ -1,9 +1,8 @@
 /**
- * Dispatch: makes deliveries of events. One transaction reads the outbox after the cursor, records a
- * delivery for every webhook that is to hear of an event, and moves the cursor; so an event becomes
- * its deliveries exactly once, whatever ends a process and however many there are. Transactions are
- * small, so other writers wait briefly. An organization that makes more deliveries than its share gets
- * a backlog, which waits for its turn while others go on.
+ * Dispatch: turns events into deliveries. One transaction reads the outbox after the cursor, records a
+ * delivery for every subscribed webhook, and moves the cursor. So each event is dispatched exactly once,
+ * also with several processes and after a crash. Transactions are small, so other writers wait briefly.
+ * An organization with more deliveries than its share gets a backlog; backlogs take turns.
  */
 import type { Writer } from '../database/counts.ts';
 import type { Database, Transaction } from '../database/database.ts';
@@ -34,27 +33,27 @@ import { changeDeliveryCounts, type DeliveryRow, insertDeliveries } from './deli
 import { messageBody } from './message.ts';
 import { areAnyActive, holdActiveWebhooks, type ListeningWebhook } from './webhooks.store.ts';
 
-/** The name under which webhooks follow the outbox. */
+/** The name of the cursor that all webhooks share. */
 const reader = 'webhooks';
 /** Events read in one transaction. */
 const eventsMax = 2_000;
-/** Deliveries made in one transaction, and more only where one event makes more. */
+/** Deliveries made in one transaction; a single event may make more. */
 const deliveriesMax = 1_000;
-/** Of those, deliveries of one organization: what it may have in one turn. */
+/** The share of one organization in them. */
 const shareMax = 500;
-/** Pairs of transactions in one pass: one for all organizations, one for a backlog. */
+/** Pairs of transactions in one pass: one for the new events of all organizations, one for a backlog. */
 const roundsMax = 20;
-/** Passes that believe that there is no active webhook, before they look again. */
-const believedPasses = 10;
+/** Passes to skip after one has found no active webhook. */
+const skippedPasses = 10;
 
 export interface Dispatcher {
-  /** One pass over the outbox; free of cost while there are no active webhooks. */
+  /** Makes one pass over the outbox; nearly free while no webhook is active. */
   dispatch(): Promise<void>;
-  /** To be called once a webhook became active. */
+  /** Ends the skipping of passes; call it when a webhook has become active. */
   wake(): void;
-  /** How far the outbox has been read; null while nobody listens, and all of it may be deleted. */
+  /** How far the outbox has been read; null while no webhook is active, so all of it may be deleted. */
   readTo(): Promise<ReaderCursor | null>;
-  /** How long the oldest event that is to become deliveries has waited for that, in milliseconds. */
+  /** How long the oldest event that is not dispatched has waited, in milliseconds. */
   lagMs(): Promise<number>;
 }
 
@@ -66,10 +65,10 @@ export function createDispatcher(parts: {
 }): Dispatcher {
   const { database, queue, clock, writer } = parts;
   let passesToSkip = 0;
-  /** The organization whose backlog had its turn last. */
+  /** The organization whose backlog had the last turn. */
   let lastTurn = '';
 
-  /** Makes deliveries of events; how many of them, from the first on, have become deliveries. */
+  /** Records the deliveries of events, in order; how many of the events it has handled. */
   async function record(
     tx: Transaction,
     events: readonly OutboxEvent[],
@@ -77,8 +76,8 @@ export function createDispatcher(parts: {
   ): Promise<number> {
     const organizations = [...new Set(events.map((event) => event.organization_id))];
     const skipped = isBacklog ? new Set<string>() : await withBacklog(tx, reader, organizations);
-    const concerned = events.filter((event) => !skipped.has(event.organization_id));
-    const webhooks = await holdActiveWebhooks(tx, concerned);
+    const relevant = events.filter((event) => !skipped.has(event.organization_id));
+    const webhooks = await holdActiveWebhooks(tx, relevant);
     const made = deliveriesOf(events, { webhooks, skipped, isBacklog, now: clock.now() });
     await beginBacklogs(tx, reader, made.backlogs);
     await insert(tx, made.rows);
@@ -101,17 +100,17 @@ export function createDispatcher(parts: {
     });
   }
 
-  /** Reads what is new of all organizations without a backlog; whether there was anything. */
-  async function readNews(): Promise<boolean> {
-    // A look costs less than a transaction, and mostly there is nothing.
+  /** Dispatches new events of organizations without a backlog; whether there were any. */
+  async function dispatchNew(): Promise<boolean> {
+    // This query costs less than a transaction, and mostly there is no new event.
     if (!(await hasNews(database.read, reader))) return false;
     return database.write((tx) =>
       readEvents(tx, reader, eventsMax, (events) => record(tx, events, false)),
     );
   }
 
-  /** Gives the next organization with a backlog its turn; whether there was one. */
-  async function takeTurn(): Promise<boolean> {
+  /** Dispatches a share of the next backlog; whether there was one. */
+  async function dispatchBacklog(): Promise<boolean> {
     const organizationId = await nextBacklog(database.read, reader, lastTurn);
     if (organizationId === undefined) return false;
     lastTurn = organizationId;
@@ -127,11 +126,11 @@ export function createDispatcher(parts: {
         return;
       }
       if (!(await areAnyActive(database.read))) {
-        passesToSkip = believedPasses;
+        passesToSkip = skippedPasses;
         return;
       }
       for (let round = 0; round < roundsMax; round++) {
-        const isMore = [await readNews(), await takeTurn()].includes(true);
+        const isMore = [await dispatchNew(), await dispatchBacklog()].includes(true);
         if (!isMore) return;
       }
     },
@@ -147,7 +146,7 @@ export function createDispatcher(parts: {
     },
 
     async lagMs() {
-      // Where nobody listens, nothing waits.
+      // Without an active webhook, no event waits.
       if (!(await areAnyActive(database.read))) return 0;
       const behind = await furthestBehind(database.read, reader);
       const recordedAt =
@@ -160,10 +159,10 @@ export function createDispatcher(parts: {
 }
 
 /**
- * The place in the outbox from which on a webhook that becomes active gets events. To be asked for
- * before the webhook is locked, as dispatching takes the two in this order.
+ * The place in the outbox from which a webhook that becomes active now gets events. Call it before
+ * locking the webhook: the dispatcher locks the cursor and the webhooks in this order.
  */
-export function placeOfNow(tx: Transaction): Promise<string> {
+export function currentPlace(tx: Transaction): Promise<string> {
   return joinReader(tx, reader, async () => {
     if (await areAnyActive(tx)) return false;
     await dropBacklogs(tx, reader);
@@ -171,18 +170,17 @@ export function placeOfNow(tx: Transaction): Promise<string> {
   });
 }
 
-interface Made {
+interface Dispatched {
   readonly rows: DeliveryRow[];
-  /** How many of the events, from the first on, were dealt with. */
+  /** How many of the events, in order, were handled. */
   readonly read: number;
-  /** Organizations that have used up their share, and where their events are left. */
+  /** Organizations that have used up their share, with the last event that was handled for each. */
   readonly backlogs: Backlog[];
 }
 
 /**
- * Deliveries of the first events, as many as are made at a time. Events of organizations that are
- * `skipped` concern nobody. In a backlog, which is of one organization, the share ends the reading; else
- * it begins a backlog.
+ * The deliveries of the first events, up to the limits above. Events of `skipped` organizations make no
+ * deliveries. When an organization has used up its share, it gets a backlog; in a backlog, reading ends.
  */
 function deliveriesOf(
   events: readonly OutboxEvent[],
@@ -197,7 +195,7 @@ function deliveriesOf(
     isBacklog: boolean;
     now: number;
   },
-): Made {
+): Dispatched {
   const byAgent = Map.groupBy(webhooks.map(listener), ({ agent }) => agent);
   const rows: DeliveryRow[] = [];
   const shares = new Map<string, number>();
@@ -206,20 +204,20 @@ function deliveriesOf(
   for (const event of events) {
     const { organization_id: organizationId, agent_id: agentId } = event;
     const listeners = byAgent.get(`${organizationId}/${agentId}`) ?? [];
-    const isPassedBy = skipped.has(organizationId) || backlogs.has(organizationId);
-    const hearing = isPassedBy
+    const isSkipped = skipped.has(organizationId) || backlogs.has(organizationId);
+    const subscribed = isSkipped
       ? []
       : listeners.filter(({ types, since }) => types.has(event.type) && isAfter(event, since));
-    if (hearing.length > 0) {
+    if (subscribed.length > 0) {
       const share = shares.get(organizationId) ?? 0;
-      const isShareUsedUp = share > 0 && share + hearing.length > shareMax;
+      const isShareUsedUp = share > 0 && share + subscribed.length > shareMax;
       if (isShareUsedUp && isBacklog) break;
       if (isShareUsedUp) {
         backlogs.set(organizationId, { organizationId, at: justBefore(event) });
       } else {
-        if (rows.length > 0 && rows.length + hearing.length > deliveriesMax) break;
-        shares.set(organizationId, share + hearing.length);
-        rows.push(...hearing.map(deliveriesTo(event, now)));
+        if (rows.length > 0 && rows.length + subscribed.length > deliveriesMax) break;
+        shares.set(organizationId, share + subscribed.length);
+        rows.push(...subscribed.map(deliveryMaker(event, now)));
       }
     }
     read++;
@@ -227,13 +225,13 @@ function deliveriesOf(
   return { rows, read, backlogs: [...backlogs.values()] };
 }
 
-/** The place that the event is the first after. */
+/** The cursor whose next event is this one. */
 function justBefore({ txid, seq }: OutboxEvent): ReaderCursor {
   return { txid, seq: seq - 1 };
 }
 
-/** Makes the delivery of an event to a webhook. */
-function deliveriesTo(event: OutboxEvent, now: number) {
+/** Returns the function that makes the delivery of an event to one webhook. */
+function deliveryMaker(event: OutboxEvent, now: number) {
   const { id, type, agent_id: agentId, data, created_at: createdAt } = event;
   const body = messageBody({ id, type, agentId, data, createdAt });
   const common = { event_id: id, event: type, body, subject: subjectOf(data) };
@@ -241,7 +239,7 @@ function deliveriesTo(event: OutboxEvent, now: number) {
     newDelivery({ ...common, webhook_id: webhookId }, now);
 }
 
-/** What an event tells of: a job, or a conversation alone. */
+/** The job of an event, or its conversation when it names no job. */
 function subjectOf(data: string): string | null {
   const { job_id, conversation_id } = JSON.parse(data) as Record<string, string | null | undefined>;
   return job_id ?? conversation_id ?? null;
@@ -256,7 +254,7 @@ function listener({ id, organization_id, agent_id, events, active_since }: Liste
   };
 }
 
-/** A delivery that is due now. */
+/** A new delivery, due at once. */
 export function newDelivery(
   fields: Pick<DeliveryRow, 'webhook_id' | 'event_id' | 'event' | 'body'> &
     Partial<Pick<DeliveryRow, 'is_test' | 'redelivery_of' | 'subject'>>,

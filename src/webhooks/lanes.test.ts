@@ -1,22 +1,22 @@
 import { describe, expect, test } from 'vitest';
-import { createLanes, type Heard, hostPlacesMax } from './lanes.ts';
+import { createLanes, hostSlotsMax, type WasQuick } from './lanes.ts';
 
-/** Lanes whose deliveries end when they are told to. */
+/** Lanes whose deliveries end when the test ends them. */
 function stage() {
-  const running = new Map<string, (heard: Heard) => void>();
+  const running = new Map<string, (wasQuick: WasQuick) => void>();
   const begun: string[] = [];
   let most = 0;
   const lanes = createLanes(
     (id) =>
-      new Promise<Heard>((resolve) => {
+      new Promise<WasQuick>((resolve) => {
         begun.push(id);
         running.set(id, resolve);
         most = Math.max(most, running.size);
       }),
   );
-  async function end(ids: readonly string[], heard: Heard = true) {
+  async function end(ids: readonly string[], wasQuick: WasQuick = true) {
     for (const id of ids) {
-      running.get(id)?.(heard);
+      running.get(id)?.(wasQuick);
       running.delete(id);
     }
     await new Promise(setImmediate);
@@ -24,14 +24,14 @@ function stage() {
   return {
     lanes,
     begun,
-    /** Deliveries under way, at one host or at all. */
+    /** Running deliveries, of one host or of all. */
     at: (host = '') => [...running.keys()].filter((id) => id.startsWith(host)),
     most: () => most,
     add(host: string, n: number) {
       return Array.from({ length: n }, (_, i) => lanes.add(host, `${host}/${i}`));
     },
     end,
-    /** Lets a host show that it is quick. */
+    /** Answers quickly until the host counts as quick. */
     async prove(host: string) {
       for (let i = 0; i < 20; i++) lanes.add(host, `${host}/proof ${i}`);
       await end([...running.keys()].filter((id) => id.startsWith(host)));
@@ -40,18 +40,18 @@ function stage() {
 }
 
 describe('the lanes', () => {
-  test('deliver to one host 20 at a time, in order of arrival', async () => {
+  test('run 20 deliveries to one host at a time, in order of arrival', async () => {
     const { add, at, end, begun } = stage();
 
     add('a', 50);
-    expect(at('a')).toHaveLength(hostPlacesMax);
+    expect(at('a')).toHaveLength(hostSlotsMax);
     await end(['a/3', 'a/7']);
 
-    expect(at('a')).toHaveLength(hostPlacesMax);
+    expect(at('a')).toHaveLength(hostSlotsMax);
     expect(begun).toEqual(Array.from({ length: 22 }, (_, i) => `a/${i}`));
   });
 
-  test('take no delivery twice, neither while it waits nor while it runs', async () => {
+  test('ignore a delivery that is waiting or running', async () => {
     const { add, at, end, begun } = stage();
 
     add('a', 30);
@@ -61,7 +61,7 @@ describe('the lanes', () => {
     expect(begun).toHaveLength(30);
   });
 
-  test('one that is full keeps nobody else from a place', () => {
+  test('a full lane keeps no other lane from a slot', () => {
     const { add, at } = stage();
 
     add('slow', 1_000);
@@ -70,7 +70,7 @@ describe('the lanes', () => {
     expect(at('quick')).toHaveLength(5);
   });
 
-  test('deliver to all hosts together 500 at a time, and let them take turns', async () => {
+  test('run 500 deliveries to all hosts at a time, and take turns', async () => {
     const { add, at, end, most, prove } = stage();
     for (let host = 0; host < 60; host++) await prove(`h${host}.`);
     for (let host = 0; host < 60; host++) add(`h${host}.`, 20);
@@ -85,7 +85,7 @@ describe('the lanes', () => {
     expect(Math.min(...served.slice(25))).toBeGreaterThan(0);
   });
 
-  test('give a host that does not answer 2 places, until it does', async () => {
+  test('give 2 slots to a host that does not answer, until it does', async () => {
     const { add, at, end } = stage();
     add('a', 200);
 
@@ -95,19 +95,19 @@ describe('the lanes', () => {
     expect(at('a')).toHaveLength(2);
     await end(at('a').slice(0, 1), true);
 
-    expect(at('a')).toHaveLength(hostPlacesMax);
+    expect(at('a')).toHaveLength(hostSlotsMax);
   });
 
-  test('do not take a host or two lost answers for a silent one', async () => {
+  test('do not count a host as slow after two missing answers', async () => {
     const { add, at, end } = stage();
     add('a', 200);
 
     await end(at('a').slice(0, 2), false);
 
-    expect(at('a')).toHaveLength(hostPlacesMax);
+    expect(at('a')).toHaveLength(hostSlotsMax);
   });
 
-  test('remember that a host is silent when nothing more waits for it', async () => {
+  test('remember that a host is slow when no delivery waits for it any more', async () => {
     const { lanes, add, at, end } = stage();
     add('a', 5);
     await end(at('a'), false);
@@ -117,7 +117,7 @@ describe('the lanes', () => {
     expect(at('a')).toHaveLength(2);
   });
 
-  test('leave half of all places to hosts that are quick, however many are slow', async () => {
+  test('reserve half of all slots for quick hosts, however many are slow', async () => {
     const { lanes, add, at, end, prove } = stage();
     for (let host = 0; host < 20; host++) await prove(`quick${host}.`);
     for (let host = 0; host < 300; host++) {
@@ -137,7 +137,7 @@ describe('the lanes', () => {
     expect(at('quick')).toHaveLength(250);
   });
 
-  test('keep half of all places from hosts that nobody knows yet', async () => {
+  test('keep half of all slots from new hosts', async () => {
     const { add, at, prove } = stage();
     await prove('quick');
 
@@ -145,10 +145,10 @@ describe('the lanes', () => {
     expect(at()).toHaveLength(250);
     add('quick', 20);
 
-    expect(at('quick')).toHaveLength(hostPlacesMax);
+    expect(at('quick')).toHaveLength(hostSlotsMax);
   });
 
-  test('take a host that was quick for a new one after one slow answer', async () => {
+  test('count a quick host as new after one slow answer', async () => {
     const { lanes, add, at, end, prove } = stage();
     await prove('changed');
     lanes.add('changed', 'changed/slow');
@@ -160,24 +160,24 @@ describe('the lanes', () => {
     expect(at('changed')).toHaveLength(0);
   });
 
-  test('turn away what finds no room, and say which host has enough', async () => {
+  test('refuse a delivery when the lane is full, and name the hosts of full lanes', async () => {
     const { lanes, add } = stage();
     add('b', 20);
 
-    expect(add('a', 1_100).filter((isTaken) => isTaken)).toHaveLength(1_000 + hostPlacesMax);
+    expect(add('a', 1_100).filter((isAdded) => isAdded)).toHaveLength(1_000 + hostSlotsMax);
 
     expect(lanes.full()).toEqual(['a']);
   });
 
-  test('hold 20,000 that wait and no more, over all hosts', () => {
+  test('hold at most 20,000 waiting deliveries over all hosts', () => {
     const { add } = stage();
 
     const taken = Array.from({ length: 100 }, (_, host) => add(`h${host}.`, 300)).flat();
 
-    expect(taken.filter((isTaken) => isTaken)).toHaveLength(20_250);
+    expect(taken.filter((isAdded) => isAdded)).toHaveLength(20_250);
   });
 
-  test('stop when what is under way has ended, and begin nothing more', async () => {
+  test('stop when the running deliveries have ended, and start no more', async () => {
     const { lanes, add, at, end, begun } = stage();
     add('a', 30);
     let isStopped = false;
@@ -191,7 +191,7 @@ describe('the lanes', () => {
     await end(at('a'));
     await stopped;
 
-    expect(begun).toHaveLength(hostPlacesMax);
+    expect(begun).toHaveLength(hostSlotsMax);
     await lanes.stop();
   });
 });

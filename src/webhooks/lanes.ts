@@ -1,49 +1,48 @@
 /**
- * Lanes: who is delivered to at the same time. Each host has a lane of its own with few places, fewer
- * still while it does not answer quickly, so that a slow receiver holds up nobody but itself. Half of
- * all places are for hosts whose last answers were quick, so that any number of others cannot hold
- * them all. What finds no place waits in its lane without holding one; what finds no room there is
- * turned away, for the sweep to find again. Lanes that could go on take turns. Nothing here is
- * remembered across a restart.
+ * Lanes limit how many deliveries run at the same time. Each host has its own lane with a few slots,
+ * fewer while the host answers slowly, so that a slow receiver delays only itself. Half of all slots are
+ * reserved for hosts whose last answers were quick, so that other hosts, however many, cannot hold all
+ * of them. A delivery without a slot waits in its lane. When the lane is full as well, the delivery is
+ * refused, and the sweep finds it again. Lanes take turns. Their state is lost at a restart.
  */
 
-/** Deliveries to one host at a time. */
-export const hostPlacesMax = 20;
-/** An answer that takes longer holds its place as long as none does, and counts as none here. */
+/** Slots of one host. */
+export const hostSlotsMax = 20;
+/** Slower answers count as slow. */
 export const quickMs = 2_000;
-/** As `hostPlacesMax`, to a host that does not answer quickly. */
-const slowPlacesMax = 2;
-/** Deliveries in a row that bring no quick answer, after which a host counts as slow. */
+/** Slots of a slow host. */
+const slowSlotsMax = 2;
+/** A host is slow after this many deliveries in a row without a quick answer. */
 const slowAfter = 3;
 /**
- * Quick answers in a row after which a host counts as quick. As many as it has places, so that one
- * that answers quickly now and then only to be given all places again does not get there.
+ * A host is quick after this many quick answers in a row. As many as it has slots, so that a host that
+ * is quick only now and then does not get there.
  */
-const quickAfter = hostPlacesMax;
-/** Deliveries at a time over all hosts. */
-const placesMax = 500;
-/** Of those, to hosts that do not count as quick; and to slow ones, which leave room for new ones. */
-const unprovenMax = 250;
+const quickAfter = hostSlotsMax;
+/** Slots of all hosts together. */
+const slotsMax = 500;
+/** Slots for hosts that are not quick, and of those the slots for slow hosts; the rest is for new ones. */
+const notQuickMax = 250;
 const slowMax = 125;
-/** Deliveries that wait for a place, in one lane and in all. */
+/** Deliveries that wait for a slot, in one lane and in all. */
 const laneWaitingMax = 1_000;
 const waitingMax = 20_000;
-/** Lanes remembered only for how their host has answered. */
+/** Lanes in memory. Above it, the oldest lane without deliveries is dropped. */
 const rememberedMax = 10_000;
 
-/** How a delivery went: whether its host answered quickly, whatever it said; null: nothing was sent. */
-export type Heard = boolean | null;
+/** Whether the host answered a delivery quickly, with any status; null when nothing was sent. */
+export type WasQuick = boolean | null;
 
-/** What is known of a host, in the order in which lanes get a place that is free. */
-const paces = ['slow', 'new', 'quick'] as const;
-type Pace = (typeof paces)[number];
+/** How fast a host answers, in the order in which lanes get a free slot. */
+const speeds = ['slow', 'new', 'quick'] as const;
+type HostSpeed = (typeof speeds)[number];
 
 export interface Lanes {
-  /** Delivers in its turn; ignores what it has already. False when there is no room. */
+  /** Adds a delivery; ignores one that is waiting or running. False when there is no room. */
   add(host: string, id: string): boolean;
-  /** Hosts whose lanes have enough to do. */
+  /** Hosts whose lanes are at least half full. */
   full(): string[];
-  /** Begins no more and forgets what waits; resolves when what is under way has ended. */
+  /** Starts no more and drops the waiting deliveries; resolves when the running ones have ended. */
   stop(): Promise<void>;
 }
 
@@ -52,17 +51,17 @@ interface Lane {
   /** In order of arrival. */
   readonly waiting: Set<string>;
   readonly running: Set<string>;
-  /** Deliveries in a row that brought no quick answer, and that brought one. */
-  unheard: number;
-  heard: number;
+  /** How many of the last deliveries in a row were not answered quickly, and how many were. */
+  slowStreak: number;
+  quickStreak: number;
 }
 
-/** `deliver` takes one delivery to its end, and never rejects. */
-export function createLanes(deliver: (id: string) => Promise<Heard>): Lanes {
+/** `deliver` carries out one delivery, and never rejects. */
+export function createLanes(deliver: (id: string) => Promise<WasQuick>): Lanes {
   const lanes = new Map<string, Lane>();
-  /** Lanes that could begin a delivery; the first one's turn is next. */
+  /** Lanes that can start a delivery, in the order of their turns. */
   const ready = { slow: new Set<Lane>(), new: new Set<Lane>(), quick: new Set<Lane>() };
-  /** Deliveries under way, by what was known of their host when they began. */
+  /** Running deliveries, by the speed of their host when they started. */
   const running = { slow: 0, new: 0, quick: 0 };
   let waiting = 0;
   let onIdle: (() => void) | null = null;
@@ -71,82 +70,82 @@ export function createLanes(deliver: (id: string) => Promise<Heard>): Lanes {
   function laneOf(host: string): Lane {
     let lane = lanes.get(host);
     if (lane === undefined) {
-      lane = { host, waiting: new Set(), running: new Set(), unheard: 0, heard: 0 };
+      lane = { host, waiting: new Set(), running: new Set(), slowStreak: 0, quickStreak: 0 };
       lanes.set(host, lane);
-      if (lanes.size > rememberedMax) forgetOne();
+      if (lanes.size > rememberedMax) dropIdleLane();
     }
     return lane;
   }
 
-  /** The oldest lane in which nothing happens. */
-  function forgetOne(): void {
+  /** Drops the oldest lane without deliveries. */
+  function dropIdleLane(): void {
     for (const lane of lanes.values()) {
-      if (!isQuiet(lane)) continue;
+      if (!isIdle(lane)) continue;
       lanes.delete(lane.host);
       return;
     }
   }
 
-  /** Gives a lane its turn when it has something to begin, and a place of its own for it. */
-  function queueUp(lane: Lane): void {
-    const pace = paceOf(lane);
-    const places = pace === 'slow' ? slowPlacesMax : hostPlacesMax;
-    if (lane.waiting.size === 0 || lane.running.size >= places) return;
-    ready[pace].add(lane);
+  /** Queues a lane for its turn when it has a waiting delivery and a free slot. */
+  function enqueue(lane: Lane): void {
+    const speed = speedOf(lane);
+    const slots = speed === 'slow' ? slowSlotsMax : hostSlotsMax;
+    if (lane.waiting.size === 0 || lane.running.size >= slots) return;
+    ready[speed].add(lane);
   }
 
   function total(): number {
     return running.slow + running.new + running.quick;
   }
 
-  function isRoomFor(pace: Pace): boolean {
-    if (total() >= placesMax) return false;
-    if (pace === 'quick') return true;
-    if (pace === 'slow' && running.slow >= slowMax) return false;
-    return running.slow + running.new < unprovenMax;
+  function isSlotFree(speed: HostSpeed): boolean {
+    if (total() >= slotsMax) return false;
+    if (speed === 'quick') return true;
+    if (speed === 'slow' && running.slow >= slowMax) return false;
+    return running.slow + running.new < notQuickMax;
   }
 
-  /** Whose turn it is. */
-  function next(): Lane | undefined {
-    for (const pace of paces) {
-      const [lane] = isRoomFor(pace) ? ready[pace] : [];
+  /** Removes and returns the lane whose turn it is. */
+  function nextLane(): Lane | undefined {
+    for (const speed of speeds) {
+      const [lane] = isSlotFree(speed) ? ready[speed] : [];
       if (lane === undefined) continue;
-      ready[pace].delete(lane);
+      ready[speed].delete(lane);
       return lane;
     }
     return undefined;
   }
 
-  function beginAll(): void {
-    for (let lane = next(); lane !== undefined; lane = next()) {
-      begin(lane);
-      queueUp(lane);
+  function startAll(): void {
+    for (let lane = nextLane(); lane !== undefined; lane = nextLane()) {
+      start(lane);
+      enqueue(lane);
     }
   }
 
-  function begin(lane: Lane): void {
+  function start(lane: Lane): void {
     const [id] = lane.waiting;
     if (id === undefined) return;
-    const pace = paceOf(lane);
+    const speed = speedOf(lane);
     lane.waiting.delete(id);
     lane.running.add(id);
     waiting--;
-    running[pace]++;
-    void deliver(id).then((heard) => {
+    running[speed]++;
+    void deliver(id).then((wasQuick) => {
       lane.running.delete(id);
-      running[pace]--;
-      if (heard !== null) hear(lane, heard);
-      if (isQuiet(lane) && lane.unheard === 0 && lane.heard === 0) lanes.delete(lane.host);
-      queueUp(lane);
-      beginAll();
+      running[speed]--;
+      if (wasQuick !== null) recordAnswer(lane, wasQuick);
+      if (isIdle(lane) && lane.slowStreak === 0 && lane.quickStreak === 0) lanes.delete(lane.host);
+      enqueue(lane);
+      startAll();
       if (total() === 0) onIdle?.();
     });
   }
 
-  function hear(lane: Lane, heard: boolean): void {
-    lane.unheard = heard ? 0 : lane.unheard + 1;
-    lane.heard = heard ? lane.heard + 1 : 0;
-    for (const pace of paces) ready[pace].delete(lane);
+  function recordAnswer(lane: Lane, wasQuick: boolean): void {
+    lane.slowStreak = wasQuick ? 0 : lane.slowStreak + 1;
+    lane.quickStreak = wasQuick ? lane.quickStreak + 1 : 0;
+    for (const speed of speeds) ready[speed].delete(lane);
   }
 
   return {
@@ -157,8 +156,8 @@ export function createLanes(deliver: (id: string) => Promise<Heard>): Lanes {
       if (lane.waiting.size >= laneWaitingMax) return false;
       lane.waiting.add(id);
       waiting++;
-      queueUp(lane);
-      beginAll();
+      enqueue(lane);
+      startAll();
       return true;
     },
 
@@ -169,7 +168,7 @@ export function createLanes(deliver: (id: string) => Promise<Heard>): Lanes {
 
     stop() {
       isStopped = true;
-      for (const pace of paces) ready[pace].clear();
+      for (const speed of speeds) ready[speed].clear();
       for (const lane of lanes.values()) lane.waiting.clear();
       waiting = 0;
       if (total() === 0) return Promise.resolve();
@@ -180,11 +179,11 @@ export function createLanes(deliver: (id: string) => Promise<Heard>): Lanes {
   };
 }
 
-function paceOf({ unheard, heard }: Lane): Pace {
-  if (unheard >= slowAfter) return 'slow';
-  return heard >= quickAfter ? 'quick' : 'new';
+function speedOf({ slowStreak, quickStreak }: Lane): HostSpeed {
+  if (slowStreak >= slowAfter) return 'slow';
+  return quickStreak >= quickAfter ? 'quick' : 'new';
 }
 
-function isQuiet(lane: Lane): boolean {
+function isIdle(lane: Lane): boolean {
   return lane.waiting.size === 0 && lane.running.size === 0;
 }

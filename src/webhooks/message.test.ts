@@ -21,7 +21,7 @@ test('the body has the five fields of the specification, in their order, data as
 });
 
 test.each(['a secret of ASCII', 'пароль-Grüße-🔑-long', 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'])(
-  'the body is signed twice, with the secret as it is shown and as Standard Webhooks reads it: %s',
+  'the body has two signatures, ours and that of Standard Webhooks: %s',
   (secret) => {
     const body = messageBody({ ...event, data: '{"text":"Grüße 🏔️"}' });
     const key = secret.startsWith('whsec_') ? Buffer.from(secret.slice(6), 'base64') : secret;

@@ -1,7 +1,7 @@
 /**
- * What is sent: the body, made once for each event and never again, and the headers, made for each
- * attempt, because the secret may have changed and the time has (specification: Delivery body,
- * Delivery headers; Standard Webhooks).
+ * The request of a delivery. The body is made once for each event. The headers are made for each attempt,
+ * because the time changes and the secret may change (specification: Delivery body, Delivery headers;
+ * Standard Webhooks).
  */
 import { timestamp } from '../kernel/clock.ts';
 import { bodySignature, standardSignature } from '../kernel/webhook-signature.ts';

@@ -1,4 +1,4 @@
-/** The slice put together: everything that outgoing webhooks are made of, and how it starts and ends. */
+/** Composes the parts of outgoing webhooks. */
 import type { Agents } from '../agents/agents.ts';
 import type { Writer } from '../database/counts.ts';
 import type { Database } from '../database/database.ts';
@@ -16,10 +16,10 @@ import { openSender, type Sender } from './send.ts';
 import { createSettle, type Observation } from './settle.ts';
 import { createWebhooks, type WebhookCaps } from './webhooks.ts';
 
-/** A lease outlives an attempt by this much: it is settled by then, or its process is gone. */
+/** A lease is longer than an attempt by this much. An attempt without a settlement by then is lost. */
 const leaseMarginMs = 20_000;
 
-/** What the network looks like to a test: further authorities in PEM, another resolver. */
+/** For tests: additional certificate authorities in PEM, another resolver. */
 export interface WebhookEgress {
   readonly ca?: string;
   readonly resolve?: Resolve;
@@ -41,13 +41,13 @@ export interface OutgoingOptions {
   readonly graceMs?: number;
   /** See `createDeliverer`. */
   readonly clockSkewMs?: number;
-  /** Private address ranges that may be delivered to, comma-separated. */
+  /** Private address ranges that webhooks may reach, comma-separated. */
   readonly allowCidrs: string | null;
   readonly egress?: WebhookEgress | undefined;
   readonly caps?: WebhookCaps;
-  /** Told of each attempt that was settled. */
+  /** Called with each settled attempt. */
   observe(observation: Observation): void;
-  /** Instead of the network. */
+  /** Replaces the network in tests. */
   readonly sender?: Sender;
 }
 
@@ -100,7 +100,7 @@ export function createOutgoingWebhooks(options: OutgoingOptions) {
     dispatcher,
     deliverer,
     recovery,
-    /** After the last attempt. */
+    /** Call it after the last attempt has ended. */
     close: () => sender.close(),
   };
 }

@@ -1,7 +1,7 @@
 /**
- * Recover: what makes the queue and every process dispensable. The sweep announces deliveries that are
- * due, and ends attempts whose lease has ended because the process that sent them is gone. Retention
- * deletes what is old. Both run at each start and from then on at intervals.
+ * Recover: repairs what a lost queue or a dead process leaves behind. The sweep sends hints for due
+ * deliveries, and ends attempts whose lease has expired because their process died. Retention deletes
+ * old deliveries. Both run at each start and then at intervals.
  */
 import type { Writer } from '../database/counts.ts';
 import type { Database } from '../database/database.ts';
@@ -12,9 +12,9 @@ import type { Logger } from '../kernel/log.ts';
 import { createSetBackWatch, setBackMs } from '../kernel/set-back.ts';
 import { createStallDetector } from '../kernel/stall-detector.ts';
 import { type Queue, roundOf } from '../queue/queue.ts';
+import { deleteEmptyCounts } from './cleanup.store.ts';
+import { continueCleanup } from './cleanup.ts';
 import { changeDeliveryCounts, findExpired, foldDeliveryCounts } from './deliveries.store.ts';
-import { deleteEmptyCounts } from './ending.store.ts';
-import { endLeftovers } from './ending.ts';
 import {
   bringDeliveriesForward,
   deleteDeliveries,
@@ -24,7 +24,7 @@ import {
 } from './recovery.store.ts';
 import type { Settle } from './settle.ts';
 
-/** Lost attempts that are ended together. */
+/** Lost attempts that one query finds. */
 const expiredMax = 500;
 /** Webhooks for whose deliveries one sweep sends hints; the next sweep continues after them. */
 const webhooksMax = 500;
@@ -35,14 +35,14 @@ const hintsOfOne = { most: 1_000, least: 20 };
 const deletedMax = 500;
 
 export interface DeliveryRecovery {
-  /** One pass. */
+  /** Makes one pass. */
   sweep(): Promise<void>;
   /**
-   * Ends every attempt at once, whatever its lease: for the start of a process that is the only
-   * one, when nobody can still be sending anything.
+   * Ends every attempt under way, also with a valid lease: for the start of an only process, when no
+   * other one can still be sending.
    */
   endOrphans(): Promise<void>;
-  /** Deletes deliveries that were made more than `days` ago and have ended; how many. */
+  /** Deletes deliveries that were created more than `days` ago and have ended; how many. */
   deleteExpired(days: number): Promise<number>;
 }
 
@@ -50,7 +50,7 @@ export function createDeliveryRecovery(parts: {
   database: Database;
   queue: Queue;
   settle: Settle;
-  /** Hosts to which enough is waiting in this process. */
+  /** Hosts for which enough deliveries wait in this process. */
   fullHosts(): string[];
   clock: Clock;
   log: Logger;
@@ -69,10 +69,10 @@ export function createDeliveryRecovery(parts: {
   const { leaseMs, hintRetryMs = 0, graceMs = 0 } = parts;
   const isInGrace = createStallDetector(clock, graceMs);
   const wasSetBack = createSetBackWatch(clock);
-  /** Whether deliveries are still to be brought forward. */
+  /** Whether the clock was set back and the deliveries were not yet brought forward. */
   let isSetBack = false;
   let hintedAt = Number.NEGATIVE_INFINITY;
-  /** The webhook that the last sweep ended with. */
+  /** The last webhook for which the previous sweep sent hints. */
   let after = '';
 
   async function endExpired(leasedUntil: number): Promise<void> {
@@ -88,10 +88,10 @@ export function createDeliveryRecovery(parts: {
             error: 'The process that sent it has gone',
             response: null,
           };
-          return settle({ delivery, ending: 'lost', attempt });
+          return settle({ delivery, outcome: 'lost', attempt });
         }),
       );
-      // One that cannot be ended is no reason to leave the others, or to stop the start.
+      // One that cannot be ended must not keep the others from ending, or the process from starting.
       for (const [i, one] of settled.entries()) {
         if (one.status === 'fulfilled') continue;
         const delivery_id = expired[i]?.id;
@@ -104,7 +104,7 @@ export function createDeliveryRecovery(parts: {
     }
   }
 
-  /** After the clock was set back, else the deliveries that wait would wait for as long as that. */
+  /** After the clock was set back: without this, retries would come as much later as it was set back. */
   async function bringForward(): Promise<void> {
     isSetBack = wasSetBack() || isSetBack;
     if (!isSetBack) return;
@@ -141,12 +141,12 @@ export function createDeliveryRecovery(parts: {
     async sweep() {
       await bringForward();
       const isLeaseOver = (await findExpired(database.read, clock.now(), 1)).length > 0;
-      // Each part for itself: where one fails, the others are as urgent as before.
-      await eachOf([
+      // A part that fails must not keep the others from running.
+      await runAll([
         async () => {
           if (!isInGrace() && isLeaseOver) await endExpired(clock.now());
         },
-        () => endLeftovers(database, clock.now(), writer),
+        () => continueCleanup(database, clock.now(), writer),
         async () => {
           // Reading due deliveries is useless while enough hints wait, or while none can be sent.
           if (queue.isConnected() && queue.isRunningLow('webhooks')) await sendDueHints();
@@ -179,8 +179,8 @@ export function createDeliveryRecovery(parts: {
   };
 }
 
-/** Does one after the other, whatever becomes of each; then throws the first error that there was. */
-async function eachOf(parts: readonly (() => Promise<void>)[]): Promise<void> {
+/** Runs one part after the other, also when one fails; then throws the first error. */
+async function runAll(parts: readonly (() => Promise<void>)[]): Promise<void> {
   const errors: unknown[] = [];
   for (const part of parts) {
     try {

@@ -1,4 +1,4 @@
-/** The queries that look for deliveries to take up again, and for those to delete. */
+/** The queries of the sweep and of retention: due, lost and old deliveries. */
 import { type Kysely, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam, textsOf } from '../database/ids-in.ts';
@@ -13,8 +13,8 @@ interface Waiting {
 }
 
 /**
- * Ids of webhooks with pending deliveries, from behind `after`. It steps from webhook to webhook
- * through the index, so that one with a million deliveries costs no more than one with a single one.
+ * Ids of webhooks with pending deliveries, after the id `after`. The query steps through the index from
+ * webhook to webhook, so a webhook with a million deliveries costs no more than one with a single one.
  */
 function withPending(db: Kysely<Tables>, after: RawBuilder<string>) {
   return db.withRecursive('waiting(webhook_id)', (cte) =>
@@ -60,7 +60,7 @@ const waitingWebhooks = statement<Waiting>()((db, p, dialect) =>
     .limit(p('limit')),
 );
 
-/** Active webhooks with deliveries that are due, from behind `after`; not at the hosts in `full`. */
+/** Active webhooks with due deliveries, after the id `after`, without those of the hosts in `full`. */
 export function findWaitingWebhooks(
   db: Handle,
   { after, full, now, limit }: Omit<Waiting, 'full'> & { readonly full: readonly string[] },
@@ -78,7 +78,7 @@ const inactive = statement<{ after: string }>()((db, p) =>
     .limit(1),
 );
 
-/** An inactive webhook with deliveries that are still pending. */
+/** An inactive webhook that still has pending deliveries. */
 export async function findInactive(db: Handle): Promise<string | undefined> {
   return (await db.first(inactive, { after: '' }))?.id;
 }
@@ -94,7 +94,7 @@ const dueOf = statement<{ webhook_id: string; now: number; limit: number }>()((d
     .limit(p('limit')),
 );
 
-/** The deliveries of a webhook that are due, those that have waited longest first. */
+/** The due deliveries of a webhook, the longest due first. */
 export async function findDue(
   db: Handle,
   webhookId: string,
@@ -115,7 +115,7 @@ const oldest = statement<{ before: string; limit: number }>()((db, p) =>
     .limit(p('limit')),
 );
 
-/** Ended deliveries whose id lies before `before`, the oldest first. */
+/** Ended deliveries with an id below `before`, the oldest first. */
 export async function findEnded(tx: Transaction, before: string, limit: number): Promise<string[]> {
   const rows = await tx.all(oldest, { before, limit });
   return rows.map(({ id }) => id);
@@ -133,14 +133,14 @@ const removeAttempts = statement<{ ids: string }>()((db, p, dialect) =>
     .where(sql<SqlBool>`delivery_id in (${textsOf(dialect, p('ids'))})`),
 );
 
-/** Deletes deliveries with their attempts; those that nobody else has deleted meanwhile. */
+/** Deletes deliveries and their attempts; the rows that this transaction has deleted. */
 export async function deleteDeliveries(tx: Transaction, ids: readonly string[]) {
   const deleted = await tx.all(removeDeliveries, { ids: idsParam(ids) });
   await tx.all(removeAttempts, { ids: idsParam(deleted.map(({ id }) => id)) });
   return deleted;
 }
 
-/** When a delivery began to wait, at the latest: no moment after it is recorded. */
+/** The latest recorded moment at which a delivery can have begun to wait. */
 const waitsSince = sql<number>`coalesce(started_at, created_at)`;
 
 const bringForward = statement<{ now: number; ahead: number }>()((db, p, dialect) => {
@@ -165,8 +165,9 @@ const shortenLeases = statement<{ lease_until: number; ahead: number }>()((db, p
 );
 
 /**
- * After the clock was set back: a delivery waits no longer than its delay from now on, and a lease is no
- * longer than leases are, give or take `setBackMs`. What another process has brought forward already stays as it is.
+ * After the clock was set back: limits the remaining wait of each delivery to its delay, and each lease
+ * to `leaseMs`. Rows within the tolerance `setBackMs` stay, for example those that another process has
+ * brought forward already.
  */
 export async function bringDeliveriesForward(
   tx: Transaction,
@@ -179,7 +180,7 @@ export async function bringDeliveriesForward(
   await tx.each(shortenLeases, [{ lease_until: leaseUntil, ahead: leaseUntil + setBackMs }]);
 }
 
-/** More deliveries than this are not counted. */
+/** The count stops here. */
 const overdueMax = 10_000;
 
 const overdue = statement<{ now: number }>()((db, p) =>
@@ -200,7 +201,7 @@ const overdue = statement<{ now: number }>()((db, p) =>
     ]),
 );
 
-/** How many deliveries are due and not under way, up to 10,000, and since when the oldest of them is. */
+/** How many pending deliveries are due, up to 10,000, and since when the oldest of them is due. */
 export async function findOverdue(
   db: Handle,
   now: number,

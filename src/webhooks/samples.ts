@@ -1,4 +1,4 @@
-/** A sample of each event, as `/test` sends it. Its keys are the event types that there are. */
+/** The sample of each event type that `/test` sends. Its keys are all event types. */
 import type { EventData, EventType } from '../events/events.ts';
 
 const run = {

@@ -6,7 +6,7 @@ import { openSender } from './send.ts';
 afterEach(() => void vi.useRealTimers());
 
 test.each([false, true])(
-  'a connection may take more than 5 s of the 10 s that an answer may take (on its own: %s)',
+  'connecting may take more than 5 s of the 10 s for an answer (new connection: %s)',
   async (isFresh) => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const receiver = await receiveHttps((_request, response) => void response.end('taken'));

@@ -1,16 +1,16 @@
 /**
- * Send: one attempt over the network. Promises that it ends by the deadline, that no redirect is
- * followed, and that a failure is a sentence for whoever owns the webhook, which tells nothing of the
- * network inside. Only the very first attempt of a delivery may use a kept connection: whatever is
- * sent again has the receiver's address judged anew.
+ * Send: one attempt over the network. It ends by the deadline and follows no redirect. A failure is a
+ * sentence for the owner of the webhook, which reveals nothing of the internal network. Only the first
+ * attempt of a delivery may reuse a connection: for every later one, the receiver's address is resolved
+ * and checked again.
  */
 import type { AllowList } from '../egress/allow-list.ts';
 import { EgressError } from '../egress/egress-error.ts';
 import type { Resolve } from '../egress/system-resolver.ts';
 import { lazily } from '../kernel/lazy.ts';
-import { hostPlacesMax } from './lanes.ts';
+import { hostSlotsMax } from './lanes.ts';
 
-/** Bytes of an answer that are read at most; its status has decided by then. */
+/** Bytes of an answer that are read; only its status decides the outcome. */
 const answerBytesMax = 65_536;
 /** Bytes of an answer that are kept. */
 const excerptBytesMax = 1024;
@@ -21,18 +21,18 @@ export interface SendRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** Whether it must go over a connection of its own. */
+  /** Whether it needs a new connection. */
   readonly isFresh: boolean;
-  /** Breaks it off. */
+  /** Aborts it. */
   readonly signal: AbortSignal;
 }
 
-/** What came back. Without a status, nothing did; with an error as well, only part of it. */
+/** The answer. Its status is null when there was none. With a status and an error, it was cut off. */
 export interface Answer {
   readonly status: number | null;
-  /** A sentence; null when the whole answer, or as much as is read of one, arrived. */
+  /** A sentence; null when the answer arrived as far as it is read. */
   readonly error: string | null;
-  /** How the answer's body begins, as text. */
+  /** The beginning of the answer's body, as text. */
   readonly response: string | null;
 }
 
@@ -41,14 +41,14 @@ export type Send = (request: SendRequest) => Promise<Answer>;
 
 export interface Sender {
   readonly send: Send;
-  /** Breaks off what is under way and frees the connections. */
+  /** Aborts the requests under way and closes the connections. */
   close(): Promise<void>;
 }
 
 export function openSender(options: {
   allowed: AllowList;
   timeoutMs: number;
-  /** For tests: further authorities, another resolver. */
+  /** For tests: additional certificate authorities, another resolver. */
   ca?: string | undefined;
   resolve?: Resolve | undefined;
 }): Sender {
@@ -57,24 +57,24 @@ export function openSender(options: {
     allowed,
     schemes: ['https:'],
     fragment: 'refused',
-    // The receiver has the whole time for its answer, however it is spent.
+    // Connecting and answering share one time limit.
     connectTimeoutMs: timeoutMs,
     ...(ca === undefined ? {} : { ca }),
     ...(resolve === undefined ? {} : { resolve }),
   } as const;
   let isOpen = false;
-  // Loaded for the first attempt: it would cost a process without webhooks a sixth of its memory.
+  // Loaded at the first attempt: it takes a sixth of the memory of a process without webhooks.
   const open = lazily(async () => {
     const { openEgress } = await import('../egress/guarded-fetch.ts');
-    const kept = openEgress({ ...common, keepAlive: { idleMs, connectionsMax: hostPlacesMax } });
+    const kept = openEgress({ ...common, keepAlive: { idleMs, connectionsMax: hostSlotsMax } });
     return { kept, fresh: openEgress(common) };
   });
   return {
     async send({ url, headers, body, isFresh, signal }) {
       isOpen = true;
-      const ways = await open();
+      const egress = await open();
       try {
-        const answer = await (isFresh ? ways.fresh : ways.kept).request(url, {
+        const answer = await (isFresh ? egress.fresh : egress.kept).request(url, {
           method: 'POST',
           headers,
           body,
@@ -100,7 +100,7 @@ export function openSender(options: {
   };
 }
 
-/** Text that both databases can keep, whatever the receiver sent. */
+/** Text that both databases can store, whatever bytes the receiver sent. */
 function excerptOf(body: Buffer): string {
   return body.subarray(0, excerptBytesMax).toString('utf8').replaceAll('\0', '\uFFFD');
 }

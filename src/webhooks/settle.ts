@@ -1,9 +1,8 @@
 /**
- * Settle: the one way out for an attempt. One transaction records the attempt, what becomes of its
- * delivery, and where the webhook then stands: with its tenth failed delivery in a row it is switched
- * off, and all that was still to be sent to it is cancelled, while attempts under way come to their
- * own end. Accepted only from the attempt that still holds the lease; a late loser changes nothing and
- * is told so.
+ * Settle: every attempt ends here. One transaction records the attempt, the next state of its delivery
+ * and the health of the webhook. The tenth failed delivery in a row switches the webhook off and cancels
+ * its pending deliveries; attempts under way run to their end. A settlement counts only from the attempt
+ * that still holds the lease. One that has lost it changes nothing and gets null.
  */
 import { createBatch } from '../database/batch.ts';
 import type { CountChange, Writer } from '../database/counts.ts';
@@ -11,6 +10,7 @@ import type { Database, Transaction } from '../database/database.ts';
 import type { DeliveryStatus } from '../database/tables.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Queue } from '../queue/queue.ts';
+import { cancelPendingBatch } from './cleanup.ts';
 import {
   type AttemptRow,
   type ClaimedDelivery,
@@ -19,34 +19,39 @@ import {
   lockDelivering,
   settleDeliveries,
 } from './deliveries.store.ts';
-import { cancelSome } from './ending.ts';
-import { type Ending, isFinal, type Standing, type Verdict, verdictOn } from './states.ts';
-import { lockStandings, type StandingRow, setStandings } from './webhooks.store.ts';
+import {
+  type AttemptOutcome,
+  isFinal,
+  nextState,
+  type Transition,
+  type WebhookHealth,
+} from './states.ts';
+import { type HealthRow, lockHealth, setHealth } from './webhooks.store.ts';
 
 /** A timer may fire a moment before its time. */
 const timerSlackMs = 2;
-/** Retries further ahead are left to the sweep. */
+/** The sweep sends the hints of retries that are further ahead. */
 const hintAheadMs = 60 * 60 * 1000;
 
 /** The end of an attempt. */
 export interface Settlement {
   readonly delivery: ClaimedDelivery;
-  readonly ending: Ending;
+  readonly outcome: AttemptOutcome;
   readonly attempt: Omit<AttemptRow, 'delivery_id' | 'attempt'>;
 }
 
-/** What the delivery is now, or null: it is no longer this attempt's. */
+/** The new status of the delivery; null when this attempt no longer holds it. */
 export type Settle = (settlement: Settlement) => Promise<DeliveryStatus | null>;
 
-/** What one attempt brought, for the metrics. */
+/** One settled attempt, for the metrics. */
 export interface Observation {
   readonly status: DeliveryStatus;
-  readonly isTaken: boolean;
+  readonly isAccepted: boolean;
   readonly tookMs: number;
 }
 
-interface Judged extends Settlement {
-  readonly verdict: Verdict;
+interface Decided extends Settlement {
+  readonly transition: Transition;
 }
 
 export function createSettle(parts: {
@@ -56,80 +61,89 @@ export function createSettle(parts: {
   writer: Writer;
   /** Waits before each retry; one retry for each. */
   delaysMs: readonly number[];
-  /** Told of each attempt that was settled, after the commit. */
+  /** Called after the commit with each settled attempt. */
   observe(observation: Observation): void;
 }): Settle {
   const { database, queue, clock, writer, delaysMs, observe } = parts;
 
   return createBatch<Settlement, DeliveryStatus | null>(database, async (tx, settlements) => {
     const now = clock.now();
-    const bench = await createBench(tx, settlements);
-    const judged = settlements.map((one) => bench.judge(one, delaysMs, now));
-    const settled = judged.filter((one) => one !== null);
+    const batch = await lockBatch(tx, settlements);
+    const decided = settlements.map((one) => decide(batch, one, delaysMs, now));
+    const settled = decided.filter((one) => one !== null);
     await record(tx, settled, now);
-    await setStandings(tx, bench.standings(settled), now);
+    await setHealth(tx, healthRows(batch, settled), now);
     const changes = settled.map(changeOf);
-    for (const id of bench.switchedOff) {
-      changes.push(...(await cancelSome(tx, id, now)));
+    for (const id of batch.switchedOff) {
+      changes.push(...(await cancelPendingBatch(tx, id, now)));
     }
     await changeDeliveryCounts(tx, writer, changes);
     tx.afterCommit(() => {
       for (const one of settled) publish(one, now);
     });
-    return judged.map((one) => one?.verdict.status ?? null);
+    return decided.map((one) => one?.transition.status ?? null);
   });
 
-  function publish({ delivery, ending, attempt, verdict }: Judged, now: number): void {
-    const { status, dueAt } = verdict;
-    observe({ status, isTaken: ending === 'taken', tookMs: attempt.duration_ms });
+  function publish({ delivery, outcome, attempt, transition }: Decided, now: number): void {
+    const { status, dueAt } = transition;
+    observe({ status, isAccepted: outcome === 'accepted', tookMs: attempt.duration_ms });
     if (dueAt === null || dueAt - now > hintAheadMs) return;
     const delayMs = dueAt > now ? dueAt - now + timerSlackMs : 0;
     queue.sendHints('webhooks', [{ id: delivery.id, generation: delivery.epoch, delayMs }]);
   }
 }
 
-/**
- * Judges settlements one after the other, each by where the ones before it have left the webhook.
- * Null for one that holds nothing any more.
- */
-async function createBench(tx: Transaction, settlements: readonly Settlement[]) {
+/** What the settlements of one transaction share, locked; each decision changes it for the next one. */
+interface SettlementBatch {
+  readonly health: Map<string, WebhookHealth>;
+  /** The epochs of the deliveries that are under way. */
+  readonly epochs: Map<string, number>;
+  /** Webhooks that failed deliveries of this batch switch off. */
+  readonly switchedOff: Set<string>;
+}
+
+async function lockBatch(
+  tx: Transaction,
+  settlements: readonly Settlement[],
+): Promise<SettlementBatch> {
   const webhookIds = new Set(settlements.map(({ delivery }) => delivery.webhook_id));
-  const rows = await lockStandings(tx, [...webhookIds]);
-  const standings = new Map(rows.map((row) => [row.id, standingOf(row)]));
+  const rows = await lockHealth(tx, [...webhookIds]);
   const epochs = await lockDelivering(
     tx,
     settlements.map(({ delivery }) => delivery.id),
   );
-  /** Webhooks that have had their last failure here. */
-  const switchedOff = new Set<string>();
-
-  return {
-    switchedOff,
-
-    judge(one: Settlement, delaysMs: readonly number[], now: number): Judged | null {
-      const { id, webhook_id, epoch, attempts, lost, is_test } = one.delivery;
-      const standing = standings.get(webhook_id);
-      if (standing === undefined || epochs.get(id) !== epoch) return null;
-      epochs.delete(id);
-      const delivery = { attempts, lost, isTest: is_test === 1 };
-      const verdict = verdictOn(one.ending, delivery, standing, delaysMs, now);
-      standings.set(webhook_id, verdict.standing);
-      if (standing.isActive && !verdict.standing.isActive) switchedOff.add(webhook_id);
-      return { ...one, verdict };
-    },
-
-    /** Where the webhooks of what was judged stand in the end. */
-    standings(judged: readonly Judged[]): StandingRow[] {
-      const ids = new Set(judged.map(({ delivery }) => delivery.webhook_id));
-      return [...ids].sort().map((id) => rowOf(id, standings.get(id) as Standing));
-    },
-  };
+  const health = new Map(rows.map((row) => [row.id, healthOf(row)]));
+  return { health, epochs, switchedOff: new Set() };
 }
 
-async function record(tx: Transaction, judged: readonly Judged[], now: number): Promise<void> {
+/** Decides one settlement; null when its attempt no longer holds the lease. */
+function decide(
+  { health, epochs, switchedOff }: SettlementBatch,
+  one: Settlement,
+  delaysMs: readonly number[],
+  now: number,
+): Decided | null {
+  const { id, webhook_id, epoch, attempts, lost, is_test } = one.delivery;
+  const before = health.get(webhook_id);
+  if (before === undefined || epochs.get(id) !== epoch) return null;
+  epochs.delete(id);
+  const delivery = { attempts, lost, isTest: is_test === 1 };
+  const transition = nextState(one.outcome, delivery, before, delaysMs, now);
+  health.set(webhook_id, transition.health);
+  if (before.isActive && !transition.health.isActive) switchedOff.add(webhook_id);
+  return { ...one, transition };
+}
+
+/** The health of the webhooks after all decisions, in the order of their ids. */
+function healthRows({ health }: SettlementBatch, decided: readonly Decided[]): HealthRow[] {
+  const ids = new Set(decided.map(({ delivery }) => delivery.webhook_id));
+  return [...ids].sort().map((id) => rowOf(id, health.get(id) as WebhookHealth));
+}
+
+async function record(tx: Transaction, settled: readonly Decided[], now: number): Promise<void> {
   await settleDeliveries(
     tx,
-    judged.map(({ delivery, verdict: { status, lost, dueAt } }) => ({
+    settled.map(({ delivery, transition: { status, lost, dueAt } }) => ({
       id: delivery.id,
       status,
       lost,
@@ -139,7 +153,7 @@ async function record(tx: Transaction, judged: readonly Judged[], now: number): 
   );
   await insertAttempts(
     tx,
-    judged.map(({ delivery, attempt }) => ({
+    settled.map(({ delivery, attempt }) => ({
       delivery_id: delivery.id,
       attempt: delivery.attempts,
       ...attempt,
@@ -149,12 +163,12 @@ async function record(tx: Transaction, judged: readonly Judged[], now: number): 
 
 type Change = CountChange<'webhook_delivery_counts'>;
 
-function changeOf({ delivery, verdict }: Judged): Change {
+function changeOf({ delivery, transition }: Decided): Change {
   const kind = { webhook_id: delivery.webhook_id };
-  return { kind, from: 'delivering', to: verdict.status };
+  return { kind, from: 'delivering', to: transition.status };
 }
 
-function standingOf(row: StandingRow): Standing {
+function healthOf(row: HealthRow): WebhookHealth {
   return {
     isActive: row.active === 1,
     isFailing: row.failing === 1,
@@ -162,11 +176,11 @@ function standingOf(row: StandingRow): Standing {
   };
 }
 
-function rowOf(id: string, standing: Standing): StandingRow {
+function rowOf(id: string, health: WebhookHealth): HealthRow {
   return {
     id,
-    active: standing.isActive ? 1 : 0,
-    failing: standing.isFailing ? 1 : 0,
-    consecutive_failures: standing.consecutiveFailures,
+    active: health.isActive ? 1 : 0,
+    failing: health.isFailing ? 1 : 0,
+    consecutive_failures: health.consecutiveFailures,
   };
 }

@@ -1,129 +1,134 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
+  type AttemptOutcome,
   deliveryTransitions,
-  type Ending,
   isFinal,
-  type Standing,
-  verdictOn,
+  nextState,
+  type WebhookHealth,
   type WebhookState,
   webhookTransitions,
 } from './states.ts';
 
 const now = 1_000_000;
 const delaysMs = [30_000, 120_000, 600_000, 3_600_000, 21_600_000];
-const healthy: Standing = { isActive: true, isFailing: false, consecutiveFailures: 0 };
-const judge = (ending: Ending, attempts: number, standing = healthy, isTest = false, lost = 0) =>
-  verdictOn(ending, { attempts, lost, isTest }, standing, delaysMs, now);
-const judgeWithLost = (ending: Ending, attempts: number, lost: number) =>
-  judge(ending, attempts, healthy, false, lost);
+const healthy: WebhookHealth = { isActive: true, isFailing: false, consecutiveFailures: 0 };
+const next = (
+  outcome: AttemptOutcome,
+  attempts: number,
+  health = healthy,
+  isTest = false,
+  lost = 0,
+) => nextState(outcome, { attempts, lost, isTest }, health, delaysMs, now);
+const nextWithLost = (outcome: AttemptOutcome, attempts: number, lost: number) =>
+  next(outcome, attempts, healthy, false, lost);
 
-describe('an attempt that the receiver did not take', () => {
+describe('an attempt that the receiver did not accept', () => {
   test.each(delaysMs.map((delay, i) => [i + 1, delay]))(
     'the %ith is followed by another after %i ms exactly',
     (attempts, delay) => {
-      expect(judge('refused', attempts)).toEqual({
+      expect(next('refused', attempts)).toEqual({
         status: 'pending',
         lost: 0,
         dueAt: now + delay,
-        standing: healthy,
+        health: healthy,
       });
     },
   );
 
   test('the sixth is the last: the delivery has failed, the webhook is failing', () => {
-    expect(judge('refused', 6)).toEqual({
+    expect(next('refused', 6)).toEqual({
       status: 'failed',
       lost: 0,
       dueAt: null,
-      standing: { isActive: true, isFailing: true, consecutiveFailures: 1 },
+      health: { isActive: true, isFailing: true, consecutiveFailures: 1 },
     });
   });
 
   test('with 410 is the last', () => {
-    expect(judge('gone', 1)).toMatchObject({ status: 'failed', standing: { isFailing: true } });
+    expect(next('gone', 1)).toMatchObject({ status: 'failed', health: { isFailing: true } });
   });
 
-  test('and got lost is repeated at once, and uses up no retry', () => {
-    expect(judge('lost', 1)).toMatchObject({ status: 'pending', lost: 1, dueAt: now });
-    expect(judgeWithLost('lost', 9, 3)).toMatchObject({ status: 'pending', lost: 4, dueAt: now });
-    expect(judgeWithLost('refused', 9, 4)).toMatchObject({
+  test('and that was lost is repeated at once, and uses up no retry', () => {
+    expect(next('lost', 1)).toMatchObject({ status: 'pending', lost: 1, dueAt: now });
+    expect(nextWithLost('lost', 9, 3)).toMatchObject({ status: 'pending', lost: 4, dueAt: now });
+    expect(nextWithLost('refused', 9, 4)).toMatchObject({
       status: 'pending',
       dueAt: now + 21_600_000,
     });
-    expect(judgeWithLost('refused', 10, 4)).toMatchObject({ status: 'failed' });
+    expect(nextWithLost('refused', 10, 4)).toMatchObject({ status: 'failed' });
   });
 
-  test('and got lost counts as refused after 20 that did not', () => {
-    expect(judgeWithLost('lost', 20, 19)).toMatchObject({ status: 'pending', dueAt: now });
-    expect(judgeWithLost('lost', 21, 20)).toMatchObject({
+  test('and that was lost counts as refused after 20 lost ones', () => {
+    expect(nextWithLost('lost', 20, 19)).toMatchObject({ status: 'pending', dueAt: now });
+    expect(nextWithLost('lost', 21, 20)).toMatchObject({
       status: 'pending',
       lost: 20,
       dueAt: now + 30_000,
     });
-    expect(judgeWithLost('lost', 26, 20)).toMatchObject({ status: 'failed' });
+    expect(nextWithLost('lost', 26, 20)).toMatchObject({ status: 'failed' });
   });
 
   test('is not repeated once the webhook is inactive', () => {
     const inactive = { ...healthy, isActive: false };
 
-    expect(judge('refused', 1, inactive)).toMatchObject({ status: 'cancelled', dueAt: null });
-    expect(judge('lost', 1, inactive)).toMatchObject({ status: 'cancelled', dueAt: null });
+    expect(next('refused', 1, inactive)).toMatchObject({ status: 'cancelled', dueAt: null });
+    expect(next('lost', 1, inactive)).toMatchObject({ status: 'cancelled', dueAt: null });
   });
 });
 
 describe('a delivery', () => {
-  test('that arrives ends the failing and the count', () => {
-    const standing = { isActive: true, isFailing: true, consecutiveFailures: 9 };
+  test('that is accepted ends the failing state and resets the count', () => {
+    const health = { isActive: true, isFailing: true, consecutiveFailures: 9 };
 
-    expect(judge('taken', 6, standing)).toEqual({
+    expect(next('accepted', 6, health)).toEqual({
       status: 'delivered',
       lost: 0,
       dueAt: null,
-      standing: healthy,
+      health: healthy,
     });
   });
 
   test('that fails as the tenth in a row deactivates, the ninth does not', () => {
-    const standingAfter = (consecutiveFailures: number) =>
-      judge('gone', 1, { ...healthy, isFailing: true, consecutiveFailures }).standing;
+    const healthAfter = (consecutiveFailures: number) =>
+      next('gone', 1, { ...healthy, isFailing: true, consecutiveFailures }).health;
 
-    expect(standingAfter(8)).toEqual({ isActive: true, isFailing: true, consecutiveFailures: 9 });
-    expect(standingAfter(9)).toEqual({ isActive: false, isFailing: true, consecutiveFailures: 10 });
+    expect(healthAfter(8)).toEqual({ isActive: true, isFailing: true, consecutiveFailures: 9 });
+    expect(healthAfter(9)).toEqual({ isActive: false, isFailing: true, consecutiveFailures: 10 });
   });
 
   test('that was a test never counts as failed', () => {
-    const standing = { ...healthy, consecutiveFailures: 9 };
+    const health = { ...healthy, consecutiveFailures: 9 };
 
-    expect(judge('gone', 1, standing, true)).toMatchObject({ status: 'failed', standing });
+    expect(next('gone', 1, health, true)).toMatchObject({ status: 'failed', health });
   });
 
   test('that fails once its webhook is inactive does not raise the count', () => {
-    const standing = { isActive: false, isFailing: true, consecutiveFailures: 10 };
+    const health = { isActive: false, isFailing: true, consecutiveFailures: 10 };
 
-    expect(judge('gone', 1, standing)).toMatchObject({ status: 'failed', standing });
+    expect(next('gone', 1, health)).toMatchObject({ status: 'failed', health });
   });
 });
 
-test('whatever happens, delivery and webhook go where their tables say', () => {
-  const stateOf = ({ isActive, isFailing }: Standing): WebhookState =>
+test('every outcome leads delivery and webhook to a state that their tables allow', () => {
+  const stateOf = ({ isActive, isFailing }: WebhookHealth): WebhookState =>
     isActive ? (isFailing ? 'failing' : 'active') : 'inactive';
-  const standings = fc.record({
+  const healths = fc.record({
     isActive: fc.boolean(),
     isFailing: fc.boolean(),
     consecutiveFailures: fc.nat(12),
   });
-  const endings = fc.constantFrom<Ending>('taken', 'refused', 'gone', 'lost');
+  const outcomes = fc.constantFrom<AttemptOutcome>('accepted', 'refused', 'gone', 'lost');
   fc.assert(
-    fc.property(endings, fc.integer({ min: 1, max: 6 }), standings, fc.boolean(), (...given) => {
-      const [ending, attempts, standing, isTest] = given;
-      const verdict = judge(ending, attempts, standing, isTest);
+    fc.property(outcomes, fc.integer({ min: 1, max: 6 }), healths, fc.boolean(), (...given) => {
+      const [outcome, attempts, health, isTest] = given;
+      const after = next(outcome, attempts, health, isTest);
 
-      expect(deliveryTransitions.delivering).toContain(verdict.status);
-      expect(verdict.dueAt === null).toBe(isFinal(verdict.status));
-      const [from, to] = [stateOf(standing), stateOf(verdict.standing)];
+      expect(deliveryTransitions.delivering).toContain(after.status);
+      expect(after.dueAt === null).toBe(isFinal(after.status));
+      const [from, to] = [stateOf(health), stateOf(after.health)];
       if (from !== to) expect(webhookTransitions[from]).toContain(to);
-      expect(verdict.standing.isActive && !standing.isActive).toBe(false);
+      expect(after.health.isActive && !health.isActive).toBe(false);
     }),
   );
 });

@@ -1,17 +1,17 @@
 /**
- * The lives of a webhook and of a delivery as data and pure decisions: which state may follow which,
- * and what the end of an attempt makes of the delivery and of its webhook. No I/O; time is passed in.
+ * The states of a webhook and of a delivery: which state may follow which, and how the outcome of an
+ * attempt changes the delivery and the health of its webhook. Pure functions; time is passed in.
  */
 import type { DeliveryStatus } from '../database/tables.ts';
 
-/** As the API shows it: `active` and `failing` together. */
+/** The state that the fields `active` and `failing` of the API give together. */
 export type WebhookState = 'active' | 'failing' | 'inactive';
 
 /** Which states may follow each state. A webhook ends only by being deleted, from any of them. */
 export const webhookTransitions: Record<WebhookState, readonly WebhookState[]> = {
   active: ['failing', 'inactive'],
   failing: ['active', 'inactive'],
-  // Switched on again, it stays failing until something arrives.
+  // A webhook that is switched on again stays failing until a delivery succeeds.
   inactive: ['active', 'failing'],
 };
 
@@ -32,66 +32,66 @@ export function isFinal(status: DeliveryStatus): boolean {
 const failuresMax = 10;
 
 /**
- * Lost attempts of one delivery that use up no retry. Further ones count as refused: it may be the
- * answer itself that ends the process.
+ * Lost attempts of one delivery that use up no retry. Further ones count as refused, because the
+ * receiver's answer itself may be what crashes the process.
  */
 const forgivenMax = 20;
 
 /**
- * How an attempt ended: the receiver took it, it did not, it wants no more of it (410), or nobody
- * knows, because the process that sent it has gone.
+ * How an attempt ended. `accepted`: the receiver answered 2xx. `gone`: it answered 410. `refused`: it
+ * gave any other answer, or none. `lost`: the outcome is unknown, because the sending process died.
  */
-export type Ending = 'taken' | 'refused' | 'gone' | 'lost';
+export type AttemptOutcome = 'accepted' | 'refused' | 'gone' | 'lost';
 
-/** What of a webhook its deliveries decide by, and change. */
-export interface Standing {
+/** The state of a webhook that depends on its deliveries. */
+export interface WebhookHealth {
   readonly isActive: boolean;
   readonly isFailing: boolean;
   readonly consecutiveFailures: number;
 }
 
-/** What becomes of a delivery, and where its webhook then stands. */
-export interface Verdict {
+/** The next state of a delivery, and the health of its webhook after it. */
+export interface Transition {
   readonly status: DeliveryStatus;
-  /** Of its attempts, those that were lost and forgiven. */
+  /** How many of its attempts were lost and forgiven. */
   readonly lost: number;
   /** When the next attempt is due; null when there is none. */
   readonly dueAt: number | null;
-  readonly standing: Standing;
+  readonly health: WebhookHealth;
 }
 
 /**
- * Decides about a delivery after `attempts` attempts, the one that has just ended included; `lost` of
- * those before it were lost and forgiven. A refused one is tried again after the delay that its number
- * among the refused ones gives, while delays are left. A lost one is repeated at once and uses up no
- * delay, because the receiver has refused nothing. A failed delivery counts against its webhook, unless
- * it was only a test or the webhook was switched off meanwhile.
+ * The transition of a delivery after `attempts` attempts, including the one that has just ended; `lost`
+ * of the earlier ones were lost and forgiven. The n-th refused attempt is followed by another after the
+ * n-th delay; when no delay is left, the delivery fails. A lost attempt is repeated at once and uses up
+ * no delay. A failed delivery counts against its webhook, unless it was a test or the webhook has been
+ * switched off meanwhile.
  */
-export function verdictOn(
-  ending: Ending,
+export function nextState(
+  outcome: AttemptOutcome,
   delivery: { readonly attempts: number; readonly lost: number; readonly isTest: boolean },
-  standing: Standing,
+  health: WebhookHealth,
   delaysMs: readonly number[],
   now: number,
-): Verdict {
-  const isForgiven = ending === 'lost' && delivery.lost < forgivenMax;
+): Transition {
+  const isForgiven = outcome === 'lost' && delivery.lost < forgivenMax;
   const lost = delivery.lost + (isForgiven ? 1 : 0);
-  if (ending === 'taken') {
-    const recovered = { ...standing, isFailing: false, consecutiveFailures: 0 };
-    return { status: 'delivered', lost, dueAt: null, standing: recovered };
+  if (outcome === 'accepted') {
+    const recovered = { ...health, isFailing: false, consecutiveFailures: 0 };
+    return { status: 'delivered', lost, dueAt: null, health: recovered };
   }
   const delay = isForgiven ? 0 : delaysMs[delivery.attempts - lost - 1];
-  if (ending !== 'gone' && delay !== undefined) {
-    if (!standing.isActive) return { status: 'cancelled', lost, dueAt: null, standing };
-    return { status: 'pending', lost, dueAt: now + delay, standing };
+  if (outcome !== 'gone' && delay !== undefined) {
+    if (!health.isActive) return { status: 'cancelled', lost, dueAt: null, health };
+    return { status: 'pending', lost, dueAt: now + delay, health };
   }
-  const after = delivery.isTest ? standing : afterFailure(standing);
-  return { status: 'failed', lost, dueAt: null, standing: after };
+  const after = delivery.isTest ? health : afterFailure(health);
+  return { status: 'failed', lost, dueAt: null, health: after };
 }
 
-/** Where a webhook stands after one more failed delivery. */
-function afterFailure({ isActive, consecutiveFailures }: Standing): Standing {
-  // What fails after it was switched off was begun before, and says nothing new.
+/** The health of a webhook after one more failed delivery. */
+function afterFailure({ isActive, consecutiveFailures }: WebhookHealth): WebhookHealth {
+  // An attempt that fails after the webhook was switched off began before it, so it is not counted.
   if (!isActive) return { isActive, isFailing: true, consecutiveFailures };
   const failures = consecutiveFailures + 1;
   return { isActive: failures < failuresMax, isFailing: true, consecutiveFailures: failures };

@@ -46,7 +46,7 @@ export function webhookRoutes(
     const { jobId } = request.params as { jobId: string };
     return findJob(callerOf(request).organizationId, jobId);
   };
-  /** Unknown webhooks and deliveries are 404 before anything else is judged (docs/decisions/order-of-checks.md). */
+  /** Unknown webhooks and deliveries are 404 before any other check (docs/decisions/order-of-checks.md). */
   const lookUp = async (request: FastifyRequest) => {
     const { webhookId } = request.params as { webhookId: string };
     await webhooks.find(callerOf(request).organizationId, webhookId);

@@ -25,7 +25,7 @@ export function findWebhook(
     .executeTakeFirst();
 }
 
-/** As `findWebhook`; nobody else changes the webhook before the transaction ends. */
+/** Like `findWebhook`, and locks the row: no other transaction changes the webhook before this one ends. */
 export function lockWebhook(
   tx: Transaction,
   organizationId: string,
@@ -66,12 +66,12 @@ const removal = statement<{ ids: string }>()((db, p, dialect) =>
     .where(idIn(dialect, p('ids'))),
 );
 
-/** Makes webhooks that the transaction has locked such that nobody finds them any more. */
+/** Marks webhooks, which the transaction has locked, as deleted: no query for clients finds them after that. */
 export async function markRemoved(tx: Transaction, ids: readonly string[]): Promise<void> {
   await tx.all(removal, { ids: idsParam(ids) });
 }
 
-/** Whether there are webhooks that are deleted, but not all that was sent to them. */
+/** Whether any deleted webhook still has deliveries to delete. */
 export async function isAnyRemoved(db: Handle): Promise<boolean> {
   const row = await db.kysely
     .selectFrom('webhooks')
@@ -82,7 +82,7 @@ export async function isAnyRemoved(db: Handle): Promise<boolean> {
   return row !== undefined;
 }
 
-/** The first of the webhooks that are deleted, but not all that was sent to them. */
+/** Locks the first deleted webhook that still has deliveries to delete. */
 export async function lockRemovedWebhook(tx: Transaction): Promise<string | undefined> {
   const query = tx.kysely
     .selectFrom('webhooks')
@@ -98,7 +98,7 @@ export async function deleteWebhook(tx: Transaction, id: string): Promise<void> 
   await tx.kysely.deleteFrom('webhooks').where('id', '=', id).execute();
 }
 
-/** Ids of the webhooks of an agent; nobody else changes them before the transaction ends. */
+/** Locks the webhooks of an agent; their ids. */
 export async function lockWebhooksOfAgent(
   tx: Transaction,
   organizationId: string,
@@ -124,13 +124,13 @@ const anyActive = statement<{ except: string }>()((db, p) =>
     .limit(1),
 );
 
-/** Whether any webhook is active, besides the one named. */
+/** Whether any webhook other than `except` is active. */
 export async function areAnyActive(db: Handle, except = ''): Promise<boolean> {
   return (await db.first(anyActive, { except })) !== undefined;
 }
 
 const listeningColumns = ['id', 'organization_id', 'agent_id', 'events', 'active_since'] as const;
-/** A webhook, as far as it decides which events it gets. */
+/** The columns of a webhook that decide which events it gets. */
 export type ListeningWebhook = Pick<WebhookRow, (typeof listeningColumns)[number]>;
 
 /** Active webhooks of the agents of these events; they stay active until the transaction ends. */
@@ -143,14 +143,14 @@ export async function holdActiveWebhooks(
     .selectFrom('webhooks')
     .select(listeningColumns)
     .where('organization_id', 'in', [...new Set(events.map((event) => event.organization_id))])
-    // An agent of the same name in another of the organizations is held as well, which does no harm.
+    // This also locks agents of the same name in the other organizations, which is harmless.
     .where('agent_id', 'in', [...new Set(events.map((event) => event.agent_id))])
     .where('active', '=', 1)
     .orderBy('id');
   return (tx.dialect === 'sqlite' ? query : query.forShare()).execute();
 }
 
-/** Where deliveries go, and with what they are signed. */
+/** The columns of a webhook that a request needs: the address and the signing secret. */
 export type Target = Pick<
   WebhookRow,
   'id' | 'organization_id' | 'url' | 'host' | 'secret' | 'secret_sealed'
@@ -167,10 +167,10 @@ export function findTargets(db: Handle, ids: readonly string[]): Promise<Target[
   return db.all(targets, { ids: idsParam(ids) });
 }
 
-/** What the deliveries of a webhook decide by, and change. */
-export type StandingRow = Pick<WebhookRow, 'id' | 'active' | 'failing' | 'consecutive_failures'>;
+/** The columns of a webhook that its deliveries read and change. */
+export type HealthRow = Pick<WebhookRow, 'id' | 'active' | 'failing' | 'consecutive_failures'>;
 
-const standings = statement<{ ids: string }>()((db, p, dialect) => {
+const health = statement<{ ids: string }>()((db, p, dialect) => {
   const query = db
     .selectFrom('webhooks')
     .select(['id', 'active', 'failing', 'consecutive_failures'])
@@ -180,12 +180,12 @@ const standings = statement<{ ids: string }>()((db, p, dialect) => {
   return dialect === 'sqlite' ? query : query.forUpdate();
 });
 
-/** Nobody else changes them before the transaction ends; those that are gone are not among them. */
-export function lockStandings(tx: Transaction, ids: readonly string[]): Promise<StandingRow[]> {
-  return tx.all(standings, { ids: idsParam(ids) });
+/** Locks the health of webhooks; deleted ones are left out. */
+export function lockHealth(tx: Transaction, ids: readonly string[]): Promise<HealthRow[]> {
+  return tx.all(health, { ids: idsParam(ids) });
 }
 
-const setStanding = statement<StandingRow & { last_delivery_at: number }>()((db, p) =>
+const updateHealth = statement<HealthRow & { last_delivery_at: number }>()((db, p) =>
   db
     .updateTable('webhooks')
     .set({
@@ -193,20 +193,20 @@ const setStanding = statement<StandingRow & { last_delivery_at: number }>()((db,
       failing: p('failing'),
       consecutive_failures: p('consecutive_failures'),
       last_delivery_at: p('last_delivery_at'),
-      // Switching it off is a change, whoever does it.
+      // Switching a webhook off is a change of it, also when its deliveries do so.
       updated_at: sql<number>`case when active = ${p('active')} then updated_at
         else ${p('last_delivery_at')} end`,
     })
     .where('id', '=', p('id')),
 );
 
-export async function setStandings(
+export async function setHealth(
   tx: Transaction,
-  rows: readonly StandingRow[],
+  rows: readonly HealthRow[],
   lastDeliveryAt: number,
 ): Promise<void> {
   await tx.each(
-    setStanding,
+    updateHealth,
     rows.map((row) => ({ ...row, last_delivery_at: lastDeliveryAt })),
   );
 }

@@ -1,6 +1,6 @@
 /**
- * Webhooks: who is told of an agent's events, and where. A webhook gets what happens after it became
- * active; switching it off or deleting it ends what was still to be sent.
+ * Webhooks: the addresses to which an agent's events are delivered. A webhook gets the events that happen
+ * after it became active. Switching it off or deleting it cancels its pending deliveries.
  */
 import { randomBytes } from 'node:crypto';
 import type { Agents } from '../agents/agents.ts';
@@ -15,9 +15,9 @@ import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { invalid, notFound } from '../kernel/errors.ts';
 import { isId, newId } from '../kernel/ids.ts';
 import { secretFault } from '../kernel/webhook-signature.ts';
+import { cancelPendingBatch, removeWebhook } from './cleanup.ts';
 import { changeDeliveryCounts } from './deliveries.store.ts';
-import { placeOfNow } from './dispatch.ts';
-import { cancelSome, removeWebhook } from './ending.ts';
+import { currentPlace } from './dispatch.ts';
 import {
   findWebhook,
   insertWebhook,
@@ -29,7 +29,7 @@ import {
   type WebhookRow,
 } from './webhooks.store.ts';
 
-/** What a client may change of a webhook. */
+/** The fields of a webhook that a client may change. */
 export interface WebhookChanges {
   url?: string;
   events?: readonly EventType[];
@@ -44,7 +44,7 @@ export interface NewWebhook {
   secret?: string;
 }
 
-/** How many webhooks there may be. */
+/** The limits on the number of webhooks. */
 export interface WebhookCaps {
   readonly ofOrganization: number;
   readonly ofAgent: number;
@@ -58,9 +58,9 @@ export function createWebhooks(parts: {
   clock: Clock;
   writer: Writer;
   secrets: Pick<SigningSecrets, 'seal'>;
-  /** Private addresses that may be delivered to. */
+  /** Private addresses that webhooks may reach. */
   allowed: AllowList;
-  /** Told, after the commit, that a webhook became active. */
+  /** Called after the commit when a webhook has become active. */
   onActive(): void;
   caps?: WebhookCaps | undefined;
 }) {
@@ -83,16 +83,16 @@ export function createWebhooks(parts: {
     return row;
   }
 
-  /** The columns of a url, or `400` on `url`. */
+  /** The columns that depend on the url; throws `400` on `url`. */
   function destination(url: string): Pick<WebhookRow, 'url' | 'host'> {
-    const verdict = checkUrl(url, { schemes: ['https:'], fragment: 'refused', allowed });
-    if (!verdict.ok) throw invalid('url', verdict.reason);
-    return { url, host: verdict.url.host };
+    const checked = checkUrl(url, { schemes: ['https:'], fragment: 'refused', allowed });
+    if (!checked.ok) throw invalid('url', checked.reason);
+    return { url, host: checked.url.host };
   }
 
-  /** Whether there was any. */
+  /** Cancels a batch of pending deliveries; whether there were any. */
   async function cancelPending(tx: Transaction, id: string, now: number): Promise<boolean> {
-    const changes = await cancelSome(tx, id, now);
+    const changes = await cancelPendingBatch(tx, id, now);
     await changeDeliveryCounts(tx, writer, changes);
     return changes.length > 0;
   }
@@ -100,11 +100,11 @@ export function createWebhooks(parts: {
   return {
     find,
 
-    /** The new webhook, with its secret: nothing else ever shows it. */
+    /** Creates a webhook. Only this answer shows its secret. */
     async create(organizationId: string, fields: NewWebhook) {
       const now = clock.now();
       const { agent_id, url, events } = fields;
-      const secret = fields.secret === undefined ? newSecret() : usable(fields.secret);
+      const secret = fields.secret === undefined ? newSecret() : usableSecret(fields.secret);
       const to = destination(url);
       const id = newId();
       const stored = secrets.seal('webhooks', { id, organization_id: organizationId }, secret);
@@ -121,7 +121,7 @@ export function createWebhooks(parts: {
           active: 1,
           failing: 0,
           consecutive_failures: 0,
-          active_since: await placeOfNow(tx),
+          active_since: await currentPlace(tx),
           removed: 0,
           last_delivery_at: null,
           created_at: now,
@@ -130,19 +130,19 @@ export function createWebhooks(parts: {
         await insertWebhook(tx, created);
         tx.afterCommit(onActive);
       });
-      const moments = { created_at: timestamp(now), updated_at: timestamp(now) };
-      return { id, agent_id, url, events: [...events], secret, active: true, ...moments };
+      const timestamps = { created_at: timestamp(now), updated_at: timestamp(now) };
+      return { id, agent_id, url, events: [...events], secret, active: true, ...timestamps };
     },
 
     async list(organizationId: string) {
-      return (await listWebhooks(database.read, organizationId)).map(shown);
+      return (await listWebhooks(database.read, organizationId)).map(webhookBody);
     },
 
     async get(organizationId: string, id: string) {
-      return shown(await find(organizationId, id));
+      return webhookBody(await find(organizationId, id));
     },
 
-    /** Changes what `changes` names. */
+    /** Changes the fields that `changes` names. */
     async update(organizationId: string, id: string, changes: WebhookChanges) {
       const given = {
         ...(changes.url === undefined ? {} : destination(changes.url)),
@@ -152,11 +152,11 @@ export function createWebhooks(parts: {
           : secrets.seal(
               'webhooks',
               { id, organization_id: organizationId },
-              usable(changes.secret),
+              usableSecret(changes.secret),
             )),
       };
       return database.write(async (tx) => {
-        const place = changes.active === true ? await placeOfNow(tx) : '';
+        const place = changes.active === true ? await currentPlace(tx) : '';
         const before = await lockWebhook(tx, organizationId, id);
         if (before === undefined) throw notFound('Webhook');
         const now = clock.now();
@@ -167,14 +167,14 @@ export function createWebhooks(parts: {
             ? { active: 1, active_since: place, consecutive_failures: 0 }
             : {}),
         };
-        // A value that it has already is a change all the same; an empty body is none.
-        if (Object.keys(changes).length === 0) return shown(before);
+        // An empty body changes nothing; a field with its current value still counts as a change.
+        if (Object.keys(changes).length === 0) return webhookBody(before);
         await updateWebhook(tx, id, { ...columns, updated_at: now });
         if (changes.active === false) await cancelPending(tx, id, now);
-        // What deactivating has not come round to yet must not be sent after all.
+        // Deliveries that the sweep has not cancelled since the deactivation must not be sent now.
         if (before.active === 0) while (await cancelPending(tx, id, now));
         if (changes.active === true) tx.afterCommit(onActive);
-        return shown({ ...before, ...columns, updated_at: now });
+        return webhookBody({ ...before, ...columns, updated_at: now });
       });
     },
 
@@ -186,8 +186,8 @@ export function createWebhooks(parts: {
     },
 
     /**
-     * Deletes the webhooks of an agent that is being deleted. What was sent to them is left to the
-     * sweep, because it may be more than one transaction should hold.
+     * Marks the webhooks of an agent that is being deleted. The sweep deletes their deliveries, because
+     * those may be more than one transaction should hold.
      */
     async removeOfAgent(tx: Transaction, organizationId: string, agentId: string): Promise<void> {
       await markRemoved(tx, await lockWebhooksOfAgent(tx, organizationId, agentId));
@@ -195,19 +195,20 @@ export function createWebhooks(parts: {
   };
 }
 
-/** The secret, or `400`. */
-function usable(secret: string): string {
+/** The secret if it can be used; throws `400` otherwise. */
+function usableSecret(secret: string): string {
   const fault = secretFault(secret);
   if (fault !== null) throw invalid('secret', fault);
   return secret;
 }
 
-/** As the Standard Webhooks specification writes secrets. */
+/** A random secret in the format of the Standard Webhooks specification. */
 function newSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`;
 }
 
-function shown(row: WebhookRow) {
+/** A webhook as the API shows it. */
+function webhookBody(row: WebhookRow) {
   return {
     id: row.id,
     agent_id: row.agent_id,

@@ -482,7 +482,7 @@ describe.each(await engines())('on $name', (engine) => {
     await firstSent(world);
 
     const stopped = deliverer.stop();
-    deliverer.breakOff();
+    deliverer.abort();
     await stopped;
 
     expect(await deliveries()).toMatchObject([

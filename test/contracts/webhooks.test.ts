@@ -508,8 +508,8 @@ describe.each(await engines())('on $name', (engine) => {
     await pass(30_000);
 
     expect(observed).toEqual([
-      { status: 'pending', isTaken: false, tookMs: 40 },
-      { status: 'delivered', isTaken: true, tookMs: 0 },
+      { status: 'pending', isAccepted: false, tookMs: 40 },
+      { status: 'delivered', isAccepted: true, tookMs: 0 },
     ]);
   });
 });

@@ -123,7 +123,7 @@ export async function webhooksWorld(
         async close() {},
       },
     });
-    queue.consume('webhooks', 1_000, (id) => outgoing.deliverer.take(id));
+    queue.consume('webhooks', 1_000, (id) => outgoing.deliverer.handleHint(id));
     return {
       ...outgoing,
       database: on,

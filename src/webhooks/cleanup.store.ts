@@ -1,8 +1,8 @@
-/** The queries that end deliveries with their webhook. */
+/** The queries that end the deliveries of a webhook that is switched off or deleted. */
 import { type SqlBool, sql } from 'kysely';
 import type { Transaction } from '../database/database.ts';
 
-/** Cancels pending deliveries of a webhook, `limit` at most; how many. */
+/** Cancels up to `limit` pending deliveries of a webhook; how many it cancelled. */
 export async function cancelDeliveries(
   tx: Transaction,
   webhookId: string,
@@ -21,13 +21,13 @@ export async function cancelDeliveries(
         .orderBy('id')
         .limit(limit),
     )
-    // PostgreSQL waits for a claim that holds the row, and then asks only this condition again.
+    // When PostgreSQL has waited for a claim that held the row, it checks only this condition again.
     .where('status', '=', sql.lit('pending'))
     .executeTakeFirst();
   return Number(result.numUpdatedRows);
 }
 
-/** Ids of deliveries of a webhook, whatever has become of them. */
+/** Ids of deliveries of a webhook, of any status. */
 export async function findDeliveriesOf(
   tx: Transaction,
   webhookId: string,
@@ -44,17 +44,17 @@ export async function findDeliveriesOf(
 }
 
 /**
- * Deletes counts of nothing, of one webhook or of all. Leaves alone what somebody is changing just
- * now, as whoever folds counts takes them in another order.
+ * Deletes counts that are zero, of one webhook or of all. Skips rows that another transaction has
+ * locked: transactions that fold counts lock them in another order, so waiting could deadlock.
  */
 export async function deleteEmptyCounts(tx: Transaction, webhookId?: string): Promise<void> {
   const isEmpty = sql<SqlBool>`count = 0`;
-  const those =
+  const matching =
     webhookId === undefined ? isEmpty : sql<SqlBool>`${isEmpty} and webhook_id = ${webhookId}`;
-  const free = sql<SqlBool>`ctid in (select ctid from webhook_delivery_counts where ${those}
+  const unlocked = sql<SqlBool>`ctid in (select ctid from webhook_delivery_counts where ${matching}
     for update skip locked)`;
   await tx.kysely
     .deleteFrom('webhook_delivery_counts')
-    .where(tx.dialect === 'sqlite' ? those : free)
+    .where(tx.dialect === 'sqlite' ? matching : unlocked)
     .execute();
 }
