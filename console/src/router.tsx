@@ -63,7 +63,15 @@ const skill = createRoute({
 const jobs = createRoute({
   ...within,
   path: '/jobs',
-  validateSearch: words('status', 'agent_id', 'skill', 'trigger_type', 'conversation_id', 'since'),
+  validateSearch: words(
+    'status',
+    'agent_id',
+    'skill',
+    'trigger_type',
+    'conversation_id',
+    'api_key_id',
+    'since',
+  ),
   component: lazyPage(async () => (await import('./pages/JobsPage.tsx')).JobsPage),
 });
 const job = createRoute({

@@ -242,9 +242,11 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.getByRole('link', { name: 'nightly reports' }).click();
     await titled('nightly reports');
     await told('60 requests a minute');
+    await told('Switch to acme to see them');
     await isSound();
     await page.getByRole('button', { name: 'Revoke' }).click();
     await told(/Schedules that were made with it/);
+    await told('Cancel its running jobs, too');
     await asked('Revoke');
     await page.getByText('revoked', { exact: true }).waitFor();
 
@@ -252,6 +254,34 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await world.open('/');
     await page.getByRole('button', { name: /Account/ }).click();
     await page.getByRole('menuitem', { name: 'acme' }).waitFor();
+  });
+
+  test('a key leads to its jobs, and revoking it can cancel those that run', async () => {
+    const { page, platform } = world;
+    const issue = (client_name: string) =>
+      platform.admin('POST', '/admin/api-keys', { client_name, scopes: ['*'] });
+    const { id, plaintext_key: key } = (await issue('leaving')).body;
+    const { job_id } = (
+      await platform.request('POST', '/api/util/v1.0/wait', { key, body: { ms: 60_000 } })
+    ).body;
+    await platform.jobIn(key, job_id, 'active');
+    await world.open(`/api-keys/${id}`);
+
+    await page.getByRole('link', { name: 'Jobs of this key' }).click();
+    await titled('Jobs');
+    await page.getByRole('button', { name: 'Clear api key' }).waitFor();
+    await expect.poll(() => page.getByRole('row').count()).toBe(2);
+    await isSound();
+    await page.goBack();
+    await page.getByRole('button', { name: 'Revoke' }).click();
+    await page.getByRole('switch', { name: 'Cancel its running jobs, too' }).click();
+    await isSound();
+    await asked('Revoke');
+    await page.getByText('revoked', { exact: true }).waitFor();
+
+    const cancelled = async () =>
+      (await platform.request('GET', `/api/jobs/${job_id}`, { key: world.key })).body.status;
+    await expect.poll(cancelled).toBe('cancelled');
   });
 
   test('credentials of a provider are stored, replaced and deleted', async () => {

@@ -1,6 +1,8 @@
+import { useState } from 'react';
 import { revokeApiKey } from '../api/api-keys.ts';
 import type { Schema } from '../api/client.ts';
 import { Confirm } from '../ui/Dialog.tsx';
+import { Switch } from '../ui/Field.tsx';
 import { useAct } from '../ui/useAct.ts';
 
 /** Asks before a key is revoked, and says what stops with it. */
@@ -11,10 +13,11 @@ export function RevokeKey({
   apiKey: Schema<'ApiKey'>;
   onClose: () => void;
 }) {
+  const [cancelsJobs, setCancelsJobs] = useState(false);
   const revoke = useAct({
-    act: () => revokeApiKey(id),
+    act: () => revokeApiKey(id, cancelsJobs),
     done: `${client_name} is revoked`,
-    changes: [['api-keys']],
+    changes: [['api-keys'], ['jobs'], ['schedules'], ['triggers']],
     quiet: true,
   });
   return (
@@ -28,13 +31,22 @@ export function RevokeKey({
       <p>It cannot be enabled again. What stops in {organization_id}:</p>
       <ul className="mt-2 list-disc pl-5">
         <li>Requests with this key are refused, within a second.</li>
+        <li>Its jobs that wait are cancelled.</li>
         <li>Schedules that were made with it skip their slots.</li>
         <li>Triggers that were made with it answer 404.</li>
       </ul>
       <p className="mt-2">
-        To have these go on, make them anew with another key. Jobs that wait run to their end, but
-        call no further skill as a tool.
+        To have schedules and triggers go on, make them anew with another key. Its jobs that run go
+        on, but without models and tools.
       </p>
+      <div className="mt-3 flex items-center gap-2 text-ink">
+        <Switch
+          label="Cancel its running jobs, too"
+          checked={cancelsJobs}
+          onCheckedChange={setCancelsJobs}
+        />
+        <span aria-hidden>Cancel its running jobs, too</span>
+      </div>
     </Confirm>
   );
 }

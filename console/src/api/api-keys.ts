@@ -13,8 +13,13 @@ export const createApiKey = (
   key: Omit<Schema<'NewApiKey'>, 'rate_limit'> & { rate_limit?: number },
 ) => body(api.POST('/admin/api-keys', { body: key as Schema<'NewApiKey'> }));
 
-export const revokeApiKey = (id: string) =>
-  body(api.DELETE('/admin/api-keys/{id}', { params: { path: { id } } }));
+/** Revokes a key; with `cancelsJobs` its jobs that run are cancelled, too. */
+export const revokeApiKey = (id: string, cancelsJobs: boolean) =>
+  body(
+    api.DELETE('/admin/api-keys/{id}', {
+      params: { path: { id }, query: { cancel_jobs: cancelsJobs ? 'true' : 'false' } },
+    }),
+  );
 
 /** What a key is now; `now` is in milliseconds. */
 export function stateOf({ enabled, expires_at }: Schema<'ApiKey'>, now: number) {

@@ -12,6 +12,7 @@ export interface JobSearch {
   agent_id?: string;
   trigger_type?: string;
   conversation_id?: string;
+  api_key_id?: string;
   since?: string;
 }
 
@@ -75,6 +76,13 @@ export function JobFilters({
           label="Conversation"
           value={search.conversation_id}
           onClear={() => onSearch({ conversation_id: undefined })}
+        />
+      )}
+      {search.api_key_id && (
+        <FilterChip
+          label="API key"
+          value={search.api_key_id}
+          onClear={() => onSearch({ api_key_id: undefined })}
         />
       )}
     </Filters>

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi } from '@tanstack/react-router';
+import { getRouteApi, Link } from '@tanstack/react-router';
 import { Ban } from 'lucide-react';
 import { useState } from 'react';
 import { apiKeysQuery, stateOf } from '../api/api-keys.ts';
@@ -7,8 +7,10 @@ import type { Schema } from '../api/client.ts';
 import { liveMs } from '../api/queries.ts';
 import { RevokeKey } from '../api-keys/RevokeKey.tsx';
 import { AdministratorOnly } from '../shell/AdministratorOnly.tsx';
+import { useSession } from '../shell/session.ts';
 import { Button, ButtonLink } from '../ui/Button.tsx';
 import { Id } from '../ui/Id.tsx';
+import { textLink } from '../ui/Links.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
 import { Facts, Page, Section } from '../ui/Page.tsx';
 import { Status } from '../ui/Status.tsx';
@@ -72,6 +74,7 @@ function ApiKey() {
 
 function KeyFacts({ apiKey }: { apiKey: Schema<'ApiKey'> }) {
   const { id, organization_id, scopes, rate_limit, created_at, expires_at } = apiKey;
+  const session = useSession();
   return (
     <Facts
       facts={[
@@ -80,6 +83,17 @@ function KeyFacts({ apiKey }: { apiKey: Schema<'ApiKey'> }) {
         ['Scopes', scopes.includes('*') ? 'All skills' : <Tags key="scopes" values={scopes} />],
         ['Limit', `${countText(rate_limit)} requests a minute`],
         ['Created', <Time key="created" value={created_at} />],
+        [
+          'Jobs',
+          // The list of jobs is that of the organization in view.
+          organization_id === session.organization_id ? (
+            <Link key="jobs" to="/jobs" search={{ api_key_id: id }} className={textLink}>
+              Jobs of this key
+            </Link>
+          ) : (
+            `Switch to ${organization_id} to see them`
+          ),
+        ],
         ['Expires', expires_at === null ? 'never' : <Time key="expires" value={expires_at} />],
       ]}
     />
