@@ -54,3 +54,27 @@ export const SkillPath = Type.Object({
 
 /** A body that has none: `204`. */
 export const Nothing = Type.Null({ description: 'Done; there is nothing to say.' });
+
+/** What `include` may say where things are shown that start jobs by themselves. */
+export const refusalInclusions = ['refusal'] as const;
+export const IncludedRefusal = Type.Optional({
+  ...Words(refusalInclusions),
+  description: 'refusal: also why it could start no job now; null where it could.',
+});
+/** Beside the fields of what starts jobs by itself, where `include=refusal` asks for it. */
+export const optionalRefusal = {
+  refusal: Type.Optional(
+    Nullable(
+      Type.Object({
+        code: Words([
+          'invalid_api_key',
+          'skill_not_found',
+          'insufficient_scope',
+          'validation_error',
+          'agent_paused',
+        ] as const),
+        message: Type.String(),
+      }),
+    ),
+  ),
+};

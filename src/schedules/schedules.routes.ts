@@ -2,10 +2,16 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
-import { integerParameter, pageParameters, type Query, textParameter } from '../http/query.ts';
+import {
+  integerParameter,
+  pageParameters,
+  type Query,
+  textParameter,
+  wordParameter,
+} from '../http/query.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
-import { Id, Nothing, Page, Paged } from '../http/schemas.ts';
+import { Id, IncludedRefusal, Nothing, Page, Paged, refusalInclusions } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { invalid, type PlatformError } from '../kernel/errors.ts';
 import { cronCharactersMax } from './cron.ts';
@@ -50,6 +56,9 @@ export function scheduledJobRoutes(
     await schedules.admitChange(callerOf(request), idOf(request));
   };
 
+  const includesRefusal = ({ query }: Pick<FastifyRequest, 'query'>) =>
+    wordParameter(query as Query, 'include', refusalInclusions) === 'refusal';
+
   server.post(
     '/api/scheduled-jobs',
     {
@@ -90,6 +99,8 @@ export function scheduledJobRoutes(
         security,
         operationId: 'listScheduledJobs',
         summary: 'List all scheduled jobs, newest first',
+        description: 'Where refusals are included, inputs are not checked against their skills.',
+        querystring: Type.Object({ include: IncludedRefusal }),
         response: {
           200: ScheduledJobList,
           ...apiRefusals(),
@@ -97,7 +108,8 @@ export function scheduledJobRoutes(
       },
     },
     async (request, reply) => {
-      const found = await schedules.list(callerOf(request).organizationId);
+      const list = includesRefusal(request) ? schedules.listWithRefusals : schedules.list;
+      const found = await list(callerOf(request).organizationId);
       return reply.header('x-total-count', found.length).send(found);
     },
   );
@@ -141,10 +153,14 @@ export function scheduledJobRoutes(
         operationId: 'getScheduledJob',
         summary: 'Get a scheduled job',
         params: Params,
+        querystring: Type.Object({ include: IncludedRefusal }),
         response: { 200: ScheduledJob, ...apiRefusals('not_found') },
       },
     },
-    (request) => schedules.get(callerOf(request).organizationId, request.params.jobId),
+    (request) => {
+      const get = includesRefusal(request) ? schedules.getWithRefusal : schedules.get;
+      return get(callerOf(request).organizationId, request.params.jobId);
+    },
   );
 
   server.put(

@@ -1,6 +1,14 @@
 /** What scheduled jobs and their runs look like on the wire (specification: Scheduled jobs). */
 import { Type } from 'typebox';
-import { FreeObject, Id, Name, Nullable, Timestamp, Words } from '../http/schemas.ts';
+import {
+  FreeObject,
+  Id,
+  Name,
+  Nullable,
+  optionalRefusal,
+  Timestamp,
+  Words,
+} from '../http/schemas.ts';
 import { jobStatuses, ListedJob } from '../jobs/jobs.schemas.ts';
 import { cronCharactersMax } from './cron.ts';
 import { lastRunStatuses } from './states.ts';
@@ -106,10 +114,13 @@ const listedExample = {
 };
 const createdExample = { ...listedExample, input: { text: 'good morning' } };
 
-export const ScheduledJobList = Type.Array(Type.Object(listed, { title: 'ListedScheduledJob' }), {
-  description: 'All scheduled jobs of the organization.',
-  examples: [[listedExample]],
-});
+export const ScheduledJobList = Type.Array(
+  Type.Object({ ...listed, ...optionalRefusal }, { title: 'ListedScheduledJob' }),
+  {
+    description: 'All scheduled jobs of the organization.',
+    examples: [[listedExample]],
+  },
+);
 export const CreatedScheduledJob = Type.Object(
   { ...listed, input: FreeObject },
   {
@@ -123,6 +134,7 @@ export const ScheduledJob = Type.Object(
     ...listed,
     input: FreeObject,
     last_run_job_id: Nullable(Id),
+    ...optionalRefusal,
   },
   {
     title: 'ScheduledJob',

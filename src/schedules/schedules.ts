@@ -13,6 +13,12 @@ import type { Database, Transaction } from '../database/database.ts';
 import type { Accept, AcceptedJob } from '../jobs/accept.ts';
 import { agentPaused } from '../jobs/execute.ts';
 import { type Jobs, listedJob } from '../jobs/jobs.ts';
+import {
+  type Readiness,
+  type ReadinessDeps,
+  readinessOf,
+  shownRefusal,
+} from '../jobs/readiness.ts';
 import { type Caller, requireScopes } from '../kernel/caller.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
@@ -69,6 +75,7 @@ export function createSchedules(parts: {
   database: Database;
   skills: SkillRegistry;
   agents: Agents;
+  apiKeys: ReadinessDeps['apiKeys'];
   accept: Accept;
   jobs: Pick<Jobs, 'cancelWaiting'>;
   clock: Clock;
@@ -77,7 +84,7 @@ export function createSchedules(parts: {
   /** How many scheduled jobs an organization may have. */
   max?: number;
 }) {
-  const { database, skills, agents, accept, jobs, clock } = parts;
+  const { database, skills, agents, apiKeys, accept, jobs, clock } = parts;
   const cap: Cap = {
     table: 'scheduled_jobs',
     owner: 'The organization',
@@ -192,8 +199,28 @@ export function createSchedules(parts: {
       return rows.map((row) => listedScheduledJob(row, now));
     },
 
+    /** As `list`, each with why its slots would be refused now; of their inputs nothing is judged. */
+    async listWithRefusals(organizationId: string) {
+      const now = clock.now();
+      const rows = await listScheduledJobs(database.read, organizationId);
+      const readiness = await readinessOf({ apiKeys, skills, agents }, rows);
+      return rows.map((row, i) => ({
+        ...listedScheduledJob(row, now),
+        refusal: shownRefusal(readiness[i] as Readiness),
+      }));
+    },
+
     async get(organizationId: string, id: string) {
       return shownScheduledJob(await find(organizationId, id), clock.now());
+    },
+
+    /** As `get`, with why its slots would be refused now. */
+    async getWithRefusal(organizationId: string, id: string) {
+      const row = await find(organizationId, id);
+      const deps = { apiKeys, skills, agents };
+      const [readiness] = await readinessOf(deps, [row], ({ input }) => input);
+      const refusal = shownRefusal(readiness as Readiness);
+      return { ...shownScheduledJob(row, clock.now()), refusal };
     },
 
     /** Changes what `fields` name; the key that made it stays the one that its runs are made by. */

@@ -11,12 +11,12 @@ import type { Database, Transaction } from '../database/database.ts';
 import type { NewEvent } from '../events/events.ts';
 import { appendEvents } from '../events/outbox.ts';
 import type { Accept } from '../jobs/accept.ts';
-import { type Caller, hasScopes } from '../kernel/caller.ts';
+import { type Obstacle, type Readiness, type Ready, readinessOf } from '../jobs/readiness.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { isUnavailable, PlatformError } from '../kernel/errors.ts';
+import { isUnavailable } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import { createSetBackWatch } from '../kernel/set-back.ts';
-import { type Skill, type SkillRegistry, skillKey } from '../skills/registry.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
 import { type Cron, CronError, nextMatch, parseCron } from './cron.ts';
 import { type Decision, decide, type Refusal, recordsDue } from './run-due.ts';
 import { runRequest } from './run-request.ts';
@@ -43,7 +43,7 @@ type ScheduledJob = Awaited<ReturnType<typeof findScheduledJobs>>[number];
 /** What was found out about a due scheduled job before its transaction. */
 interface Prepared {
   readonly job: ScheduledJob;
-  readonly readiness: { readonly caller: Caller; readonly skill: Skill } | Refusal;
+  readonly readiness: Ready | Refusal;
 }
 
 /** A scheduled job that is locked, and what is decided about it. */
@@ -115,24 +115,11 @@ export function createTick(parts: {
 
   /** A transaction awaits only its own queries, so whatever else is asked is asked before it. */
   async function prepare(batch: readonly ScheduledJob[]): Promise<Map<string, Prepared>> {
-    const callers = new Map<string, Promise<Caller | undefined>>();
-    const callerOf = (id: string) => {
-      const known = callers.get(id) ?? apiKeys.callerById(id);
-      callers.set(id, known);
-      return known;
-    };
-    const prepared = await Promise.all(
-      batch.map(async (job) => ({
-        job,
-        readiness: judge(
-          job,
-          await callerOf(job.api_key_id),
-          skills.findActive(job.skill_category, job.skill_version, job.skill_name) ??
-            skills.notFound(job.skill_category, job.skill_version, job.skill_name),
-          await agents.statusOf(job.organization_id, job.agent_id),
-        ),
-      })),
-    );
+    const readiness = await readinessOf({ apiKeys, skills, agents }, batch, ({ input }) => input);
+    const prepared = batch.map((job, i) => {
+      const found = readiness[i] as Readiness;
+      return { job, readiness: 'code' in found ? refusalOf(job, found) : found };
+    });
     return new Map(prepared.map((one) => [one.job.id, one]));
   }
 
@@ -251,8 +238,6 @@ export function createTick(parts: {
   };
 }
 
-type Ready = Exclude<Prepared['readiness'], Refusal>;
-
 /** Null for what is no expression, which is dealt with where it harms no other. */
 function parsed(expression: string): Cron | null {
   try {
@@ -263,39 +248,17 @@ function parsed(expression: string): Cron | null {
   }
 }
 
-/** In the order in which the API would refuse the same request. */
-function judge(
-  job: ScheduledJob,
-  caller: Caller | undefined,
-  skill: Skill | PlatformError,
-  agent: 'active' | 'paused',
-): Prepared['readiness'] {
-  const name = skillKey(job.skill_category, job.skill_version, job.skill_name);
-  const refuse = (outcome: Refusal['outcome'], code: string, message: string): Refusal => ({
-    outcome,
-    code,
-    message: `The scheduled job ${job.id} did not run: ${message}.`,
-  });
-  if (caller === undefined) {
-    return refuse('key_revoked', 'invalid_api_key', 'the key that made it is revoked or expired');
-  }
-  if (skill instanceof PlatformError) {
-    const message = skill.message.replace('No active', 'no active');
-    return refuse('skill_inactive', 'skill_not_found', message);
-  }
-  if (!hasScopes(caller.scopes, skill.requiredScopes)) {
-    const message = `the key that made it lacks a scope that ${name} requires`;
-    return refuse('insufficient_scope', 'insufficient_scope', message);
-  }
-  const [issue] = skill.inputIssues(JSON.parse(job.input)) ?? [];
-  if (issue !== undefined) {
-    const message = `its input does not fit the schema of ${name}: ${issue.field} ${issue.issue}`;
-    return refuse('input_invalid', 'validation_error', message);
-  }
-  if (agent === 'paused') {
-    return refuse('agent_paused', 'agent_paused', `the agent ${job.agent_id} is paused`);
-  }
-  return { caller, skill };
+const outcomeOf: Record<Obstacle['code'], Refusal['outcome']> = {
+  invalid_api_key: 'key_revoked',
+  skill_not_found: 'skill_inactive',
+  insufficient_scope: 'insufficient_scope',
+  validation_error: 'input_invalid',
+  agent_paused: 'agent_paused',
+};
+
+function refusalOf({ id }: ScheduledJob, { code, reason }: Obstacle): Refusal {
+  const message = `The scheduled job ${id} did not run: ${reason}.`;
+  return { outcome: outcomeOf[code], code, message };
 }
 
 function rowsOf({ job, decision }: Decided, jobId: string | null, now: number): RunRow[] {

@@ -2,17 +2,20 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
-import { pageParameters, type Query } from '../http/query.ts';
+import { pageParameters, type Query, wordParameter } from '../http/query.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries, tellNext } from '../http/response-headers.ts';
 import {
   FreeObject,
   Id,
+  IncludedRefusal,
   Name,
   Nothing,
   Nullable,
+  optionalRefusal,
   Page,
   Paged,
+  refusalInclusions,
   Timestamp,
   Words,
 } from '../http/schemas.ts';
@@ -84,11 +87,14 @@ const example = {
   created_at: '2026-01-01T00:00:00.000Z',
   updated_at: '2026-01-01T00:00:00.000Z',
 };
-const Trigger = Type.Object(shownFields, {
-  title: 'AgentTrigger',
-  description: 'The trigger.',
-  examples: [example],
-});
+const Trigger = Type.Object(
+  { ...shownFields, ...optionalRefusal },
+  {
+    title: 'AgentTrigger',
+    description: 'The trigger.',
+    examples: [example],
+  },
+);
 const token = `trg_${'x'.repeat(43)}`;
 const CreatedTrigger = Type.Object(
   {
@@ -175,6 +181,9 @@ export function triggerRoutes(
   const mayChange = (request: FastifyRequest) =>
     triggers.requireChangeable(callerOf(request), triggerIdOf(request));
 
+  const includesRefusal = ({ query }: Pick<FastifyRequest, 'query'>) =>
+    wordParameter(query as Query, 'include', refusalInclusions) === 'refusal';
+
   server.post(
     '/api/agent-triggers',
     {
@@ -238,7 +247,7 @@ export function triggerRoutes(
         security,
         operationId: 'listAgentTriggers',
         summary: 'List triggers, newest first',
-        querystring: Page,
+        querystring: Type.Object({ include: IncludedRefusal, ...Page.properties }),
         response: {
           200: { ...Paged(Trigger, 'A page of triggers.'), ...carries('X-Next-Offset') },
           ...apiRefusals(),
@@ -248,7 +257,8 @@ export function triggerRoutes(
     async (request, reply) => {
       const page = pageParameters(request.query as Query);
       const { organizationId } = callerOf(request);
-      const { triggers: data, total, next } = await triggers.list(organizationId, page);
+      const list = includesRefusal(request) ? triggers.listWithRefusals : triggers.list;
+      const { triggers: data, total, next } = await list(organizationId, page);
       tellNext(reply, next);
       return { data, total, ...page };
     },
@@ -263,10 +273,14 @@ export function triggerRoutes(
         operationId: 'getAgentTrigger',
         summary: 'Get a trigger',
         params: Params,
+        querystring: Type.Object({ include: IncludedRefusal }),
         response: { 200: Trigger, ...apiRefusals('not_found') },
       },
     },
-    (request) => triggers.get(callerOf(request).organizationId, request.params.triggerId),
+    (request) => {
+      const get = includesRefusal(request) ? triggers.getWithRefusal : triggers.get;
+      return get(callerOf(request).organizationId, request.params.triggerId);
+    },
   );
 
   server.put(

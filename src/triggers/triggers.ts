@@ -8,6 +8,12 @@ import type { Agents } from '../agents/agents.ts';
 import { type Cap, requireRoom } from '../database/caps.ts';
 import type { Database } from '../database/database.ts';
 import type { SecretOwner, SigningSecrets } from '../database/signing-secrets.ts';
+import {
+  type Readiness,
+  type ReadinessDeps,
+  readinessOf,
+  shownRefusal,
+} from '../jobs/readiness.ts';
 import { type Caller, hasScopes, requireScopes } from '../kernel/caller.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
@@ -71,13 +77,14 @@ export function createTriggers(parts: {
   database: Database;
   clock: Clock;
   agents: Pick<Agents, 'statusOf' | 'hold'>;
+  apiKeys: ReadinessDeps['apiKeys'];
   skills: SkillRegistry;
   mappings: Pick<Mappings, 'check'>;
   secrets: Pick<SigningSecrets, 'seal'>;
   /** How many triggers an organization may have. */
   max?: number;
 }) {
-  const { database, clock, agents, skills, mappings, secrets } = parts;
+  const { database, clock, agents, apiKeys, skills, mappings, secrets } = parts;
   const cap: Cap = {
     table: 'agent_triggers',
     owner: 'The organization',
@@ -143,6 +150,15 @@ export function createTriggers(parts: {
     if (signing_secret === null) return unsigned;
     const { secret, secret_sealed } = secrets.seal('agent_triggers', owner, signing_secret);
     return { signing_secret: secret, secret_sealed };
+  }
+
+  /** What an input would be only its call says, so inputs are not judged. */
+  async function withRefusals(rows: readonly TriggerRow[]) {
+    const readiness = await readinessOf({ apiKeys, skills, agents }, rows);
+    return rows.map((row, i) => ({
+      ...shown(row),
+      refusal: shownRefusal(readiness[i] as Readiness),
+    }));
   }
 
   async function storedByHash(tokenHash: string): Promise<CalledTrigger> {
@@ -212,8 +228,20 @@ export function createTriggers(parts: {
       return { triggers: triggers.map(shown), total, next };
     },
 
+    /** As `list`, each with why its calls would start no job now. */
+    async listWithRefusals(organizationId: string, page: { limit: number; offset: number }) {
+      const { triggers, total, next } = await listTriggers(database.read, organizationId, page);
+      return { triggers: await withRefusals(triggers), total, next };
+    },
+
     async get(organizationId: string, id: string) {
       return shown(await find(organizationId, id));
+    },
+
+    /** As `get`, with why its calls would start no job now. */
+    async getWithRefusal(organizationId: string, id: string) {
+      const [trigger] = await withRefusals([await find(organizationId, id)]);
+      return trigger as ShownTrigger;
     },
 
     /** Changes what `fields` names; the key that made the trigger stays the one it works for. */
@@ -316,6 +344,8 @@ function columnsOf({
   const given = Object.entries(columns).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given) as Partial<TriggerRow>;
 }
+
+type ShownTrigger = ReturnType<typeof shown> & { refusal: ReturnType<typeof shownRefusal> };
 
 /** A trigger as the API shows it: with neither its token nor its secret. */
 function shown(row: TriggerRow) {

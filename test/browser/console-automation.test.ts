@@ -209,6 +209,35 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await mark.waitFor();
     });
 
+    test('says that one cannot run once the key that made it is revoked', async () => {
+      const { page, platform } = world;
+      const { id: keyId, plaintext_key: key } = (
+        await platform.admin('POST', '/admin/api-keys', { client_name: 'gone', scopes: ['*'] })
+      ).body;
+      const { id } = (
+        await platform.request('POST', '/api/scheduled-jobs', {
+          key,
+          body: {
+            agent_id: 'default',
+            skill_category: 'util',
+            skill_name: 'echo',
+            cron_expression: '0 7 1 1 *',
+            input: { text: 'hello' },
+          },
+        })
+      ).body;
+      await platform.admin('DELETE', `/admin/api-keys/${keyId}`);
+
+      await world.open('/schedules');
+      await row('0 7 1 1 *').getByText('cannot run').waitFor();
+      expect(await world.faults()).toEqual([]);
+      await world.open(`/schedules/${id}`);
+      await page.getByText('The key that made it is revoked or expired').waitFor();
+
+      await asked('DELETE', `/api/scheduled-jobs/${id}`);
+      await world.open('/schedules');
+    });
+
     test('changes one and deletes it once it has asked', async () => {
       const { page } = world;
       const { id } = await newSchedule('0 5 1 1 *');

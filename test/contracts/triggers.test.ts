@@ -65,7 +65,7 @@ async function processOn(database: Database, clock: ManualClock) {
     await queue.close();
   });
   const secrets = createSigningSecrets(database, createCipher(Buffer.alloc(32, 1)));
-  const triggers = createTriggers({ database, clock, agents, skills, mappings, secrets });
+  const triggers = createTriggers({ database, clock, agents, apiKeys, skills, mappings, secrets });
   const receive = createReceive({ database, clock, apiKeys, execute, mappings, secrets });
   return {
     agents,

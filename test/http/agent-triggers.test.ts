@@ -49,6 +49,31 @@ async function newTrigger(tenant: Tenant, fields: Record<string, unknown> = {}) 
   return { ...trigger, token, shown: trigger, at: `${path}/${body.id}` };
 }
 
+test('include=refusal tells why the calls of a trigger would start no job', async () => {
+  const maker = await newTenant(platform);
+  const other = await newTenant(platform, { organization_id: maker.organization });
+  const { at } = await newTrigger(maker);
+  const refusals = async () => {
+    const [listed] = (await other.get(`${path}?include=refusal`)).body.data;
+    return [listed.refusal, (await other.get(`${at}?include=refusal`)).body.refusal];
+  };
+
+  const before = await refusals();
+  await other.put('/api/agents/default', { status: 'paused' });
+  const paused = await refusals();
+  await platform.admin('DELETE', `/admin/api-keys/${maker.keyId}`);
+  const revoked = await refusals();
+
+  const agentPaused = { code: 'agent_paused', message: 'The agent default is paused' };
+  const message = 'The key that made it is revoked or expired';
+  const keyRevoked = { code: 'invalid_api_key', message };
+  expect(before).toEqual([null, null]);
+  expect(paused).toEqual([agentPaused, agentPaused]);
+  expect(revoked).toEqual([keyRevoked, keyRevoked]);
+  expect((await other.get(at)).body).not.toHaveProperty('refusal');
+  expectInvalid(await other.get(`${path}?include=origin`), 'include');
+});
+
 describe('POST /api/agent-triggers', () => {
   test('answers 201 with the trigger, its token and url, and Location', async () => {
     const tenant = await newTenant(platform);

@@ -485,6 +485,63 @@ describe('PUT /api/scheduled-jobs/:jobId', () => {
   });
 });
 
+describe('include=refusal', () => {
+  const refusalsOf = async (tenant: Tenant, id: string) => {
+    const [listed] = (await tenant.get(`${path}?include=refusal`)).body;
+    const shown = (await tenant.get(`${path}/${id}?include=refusal`)).body;
+    return [listed.refusal, shown.refusal];
+  };
+
+  test('is null for one that could run, and is left out unless it is asked for', async () => {
+    const tenant = await newTenant(platform);
+    const { id } = await made(tenant);
+
+    expect(await refusalsOf(tenant, id)).toEqual([null, null]);
+    expect((await tenant.get(path)).body[0]).not.toHaveProperty('refusal');
+    expect((await tenant.get(`${path}/${id}`)).body).not.toHaveProperty('refusal');
+    expectInvalid(await tenant.get(`${path}?include=origin`), 'include');
+    expectInvalid(await tenant.get(`${path}/${id}?include=origin`), 'include');
+  });
+
+  test.each([
+    ['revoked', (id: string) => platform.admin('DELETE', `/admin/api-keys/${id}`)],
+    ['expired', async () => clock.advance(61_000)],
+  ])('tells that the key that made it is %s', async (_, end) => {
+    const expires_at = new Date(clock.now() + 60_000).toISOString();
+    const maker = await newTenant(platform, { expires_at });
+    const { organization: organization_id } = maker;
+    const other = await newTenant(platform, { organization_id });
+    const { id } = await made(maker);
+
+    await end(maker.keyId);
+
+    const message = 'The key that made it is revoked or expired';
+    const refusal = { code: 'invalid_api_key', message };
+    expect(await refusalsOf(other, id)).toEqual([refusal, refusal]);
+    expect((await other.get(`${path}/${id}`)).body).toMatchObject({ enabled: true });
+  });
+
+  test('tells that its agent is paused, and that its skill is not active', async () => {
+    const tenant = await newTenant(platform);
+    const { id } = await made(tenant, any);
+
+    await tenant.put('/api/agents/default', { status: 'paused' });
+    const paused = await refusalsOf(tenant, id);
+    const version = '/admin/skills/staged/v1.0/any';
+    await platform.admin('POST', `${version}/deprecate`);
+    const inactive = await refusalsOf(tenant, id);
+    await platform.admin('POST', `${version}/activate`);
+
+    const agentPaused = { code: 'agent_paused', message: 'The agent default is paused' };
+    const noSkill = {
+      code: 'skill_not_found',
+      message: expect.stringContaining('No active skill matches staged/v1.0/any'),
+    };
+    expect(paused).toEqual([agentPaused, agentPaused]);
+    expect(inactive).toEqual([noSkill, noSkill]);
+  });
+});
+
 describe('DELETE /api/scheduled-jobs/:jobId', () => {
   test('answers 204 with an empty body, and it is gone', async () => {
     const tenant = await newTenant(platform);

@@ -12,13 +12,19 @@ export const calendarMax = 200;
 export const schedulesQuery = () =>
   queryOptions({
     queryKey: ['schedules'],
-    queryFn: () => body(api.GET('/api/scheduled-jobs')),
+    queryFn: () =>
+      body(api.GET('/api/scheduled-jobs', { params: { query: { include: 'refusal' } } })),
   });
 
 export const scheduleQuery = (jobId: string) =>
   queryOptions({
     queryKey: ['schedules', jobId],
-    queryFn: () => body(api.GET('/api/scheduled-jobs/{jobId}', { params: { path: { jobId } } })),
+    queryFn: () =>
+      body(
+        api.GET('/api/scheduled-jobs/{jobId}', {
+          params: { path: { jobId }, query: { include: 'refusal' } },
+        }),
+      ),
     refetchInterval: liveMs,
   });
 

@@ -865,7 +865,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List all scheduled jobs, newest first */
+        /**
+         * List all scheduled jobs, newest first
+         * @description Where refusals are included, inputs are not checked against their skills.
+         */
         get: operations["listScheduledJobs"];
         put?: never;
         /**
@@ -1575,6 +1578,11 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             updated_at: string;
+            refusal?: {
+                /** @enum {string} */
+                code: "invalid_api_key" | "skill_not_found" | "insufficient_scope" | "validation_error" | "agent_paused";
+                message: string;
+            } | null;
         };
         AgentTriggerChanges: {
             agent_id?: string;
@@ -1910,6 +1918,11 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             updated_at: string;
+            refusal?: {
+                /** @enum {string} */
+                code: "invalid_api_key" | "skill_not_found" | "insufficient_scope" | "validation_error" | "agent_paused";
+                message: string;
+            } | null;
         };
         CronPreview: {
             /** @description As it was asked for. */
@@ -1938,6 +1951,11 @@ export interface components {
                 [key: string]: unknown;
             };
             last_run_job_id: string | null;
+            refusal?: {
+                /** @enum {string} */
+                code: "invalid_api_key" | "skill_not_found" | "insufficient_scope" | "validation_error" | "agent_paused";
+                message: string;
+            } | null;
         };
         ScheduledJobChanges: {
             /** @default v1.0 */
@@ -6265,6 +6283,8 @@ export interface operations {
     listAgentTriggers: {
         parameters: {
             query?: {
+                /** @description refusal: also why it could start no job now; null where it could. */
+                include?: "refusal";
                 limit?: number;
                 offset?: number;
             };
@@ -6571,7 +6591,10 @@ export interface operations {
     };
     getAgentTrigger: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description refusal: also why it could start no job now; null where it could. */
+                include?: "refusal";
+            };
             header?: never;
             path: {
                 triggerId: string;
@@ -9304,7 +9327,10 @@ export interface operations {
     };
     listScheduledJobs: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description refusal: also why it could start no job now; null where it could. */
+                include?: "refusal";
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -9700,7 +9726,10 @@ export interface operations {
     };
     getScheduledJob: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description refusal: also why it could start no job now; null where it could. */
+                include?: "refusal";
+            };
             header?: never;
             path: {
                 jobId: string;

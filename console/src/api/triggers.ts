@@ -14,7 +14,7 @@ export const triggersQuery = () =>
     queryKey: ['triggers'],
     queryFn: () =>
       pageOf({ limit: most, offset: 0 }, (query) =>
-        api.GET('/api/agent-triggers', { params: { query } }),
+        api.GET('/api/agent-triggers', { params: { query: { ...query, include: 'refusal' } } }),
       ),
   });
 
@@ -22,7 +22,11 @@ export const triggerQuery = (triggerId: string) =>
   queryOptions({
     queryKey: ['triggers', triggerId],
     queryFn: () =>
-      body(api.GET('/api/agent-triggers/{triggerId}', { params: { path: { triggerId } } })),
+      body(
+        api.GET('/api/agent-triggers/{triggerId}', {
+          params: { path: { triggerId }, query: { include: 'refusal' } },
+        }),
+      ),
     refetchInterval: liveMs,
   });
 

@@ -18,7 +18,7 @@ export function NextSchedules() {
         <Table
           caption="Schedules that run next"
           rows={schedules
-            .filter(({ enabled }) => enabled)
+            .filter(({ enabled, refusal }) => enabled && !refusal)
             .sort((a, b) => a.next_run_at.localeCompare(b.next_run_at))
             .slice(0, shownMax)}
           rowKey={({ id }) => id}
@@ -58,7 +58,9 @@ export function NextSchedules() {
           ]}
           empty={
             <Quiet>
-              {schedules.length === 0 ? 'There are no schedules.' : 'No schedule is enabled.'}
+              {schedules.length === 0
+                ? 'There are no schedules.'
+                : 'No schedule is enabled and can run.'}
             </Quiet>
           }
         />

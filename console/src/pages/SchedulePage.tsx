@@ -19,6 +19,7 @@ import { NextRuns } from '../schedules/NextRuns.tsx';
 import { RunsTable } from '../schedules/RunsTable.tsx';
 import { ScheduleFacts } from '../schedules/ScheduleFacts.tsx';
 import { Button } from '../ui/Button.tsx';
+import { CannotRun, WhyNot } from '../ui/CannotRun.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { Loaded } from '../ui/Loading.tsx';
 import { Menu } from '../ui/Menu.tsx';
@@ -51,7 +52,12 @@ export function SchedulePage() {
   return (
     <Page
       title={cronWords(expression) ?? expression}
-      about={<Enabled is={schedule.enabled} />}
+      about={
+        <>
+          <Enabled is={schedule.enabled} />
+          {schedule.enabled && schedule.refusal && <CannotRun />}
+        </>
+      }
       parent={parent}
       actions={<Acts schedule={schedule} />}
     >
@@ -60,7 +66,11 @@ export function SchedulePage() {
           <ScheduleFacts schedule={schedule} />
         </Section>
         <Section title={schedule.enabled ? 'Next runs' : 'Next runs, once it is enabled'}>
-          <NextRuns expression={expression} />
+          {schedule.refusal ? (
+            <WhyNot refusal={schedule.refusal} noun="schedule" />
+          ) : (
+            <NextRuns expression={expression} />
+          )}
         </Section>
       </div>
       <Tabs
@@ -84,7 +94,8 @@ export function SchedulePage() {
 }
 
 function Runs({ schedule }: { schedule: Schedule }) {
-  const { id, cron_expression, enabled } = schedule;
+  const { id, cron_expression } = schedule;
+  const enabled = schedule.enabled && !schedule.refusal;
   const { view, day, page = 1 } = route.useSearch();
   const navigate = route.useNavigate();
   const runs = useQuery(scheduleRunsQuery(id, calendarMax));

@@ -11,6 +11,7 @@ import {
 import { ScheduleForm } from '../forms/ScheduleForm.tsx';
 import { cronWords } from '../schedules/cron.ts';
 import { Button, IconButton } from '../ui/Button.tsx';
+import { CannotRun } from '../ui/CannotRun.tsx';
 import { classes } from '../ui/classes.ts';
 import { Switch } from '../ui/Field.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
@@ -48,7 +49,7 @@ export function SchedulesPage() {
                   header: 'Next run',
                   from: 'md',
                   cell: (one) =>
-                    one.enabled ? (
+                    one.enabled && !one.refusal ? (
                       <Time value={one.next_run_at} />
                     ) : (
                       <span className="text-muted">–</span>
@@ -87,7 +88,7 @@ interface Given {
 }
 
 function Name({ schedule }: Given) {
-  const { id, cron_expression, enabled, last_run_status } = schedule;
+  const { id, cron_expression, enabled, last_run_status, refusal } = schedule;
   const words = cronWords(cron_expression) ?? cron_expression;
   return (
     <div className={classes('min-w-0', !enabled && 'text-muted')}>
@@ -103,6 +104,11 @@ function Name({ schedule }: Given) {
       <span className="block truncate text-xs text-muted md:hidden">
         {skillPath(schedule)} · {schedule.agent_id}
       </span>
+      {enabled && refusal && (
+        <span className="mt-1 block" title={refusal.message}>
+          <CannotRun />
+        </span>
+      )}
       {last_run_status !== null && (
         <span className="mt-1 block sm:hidden">
           <Status value={last_run_status} />

@@ -8,6 +8,7 @@ import { CallCommand } from '../triggers/CallCommand.tsx';
 import { CallsTable } from '../triggers/CallsTable.tsx';
 import { unknownToken, urlShape } from '../triggers/curl.ts';
 import { Button } from '../ui/Button.tsx';
+import { CannotRun, WhyNot } from '../ui/CannotRun.tsx';
 import { Code, Json } from '../ui/Code.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { AgentLink, SkillLink } from '../ui/Links.tsx';
@@ -37,7 +38,12 @@ export function TriggerPage() {
   return (
     <Page
       title={trigger.name}
-      about={<Enabled is={trigger.active} />}
+      about={
+        <>
+          <Enabled is={trigger.active} />
+          {trigger.active && trigger.refusal && <CannotRun />}
+        </>
+      }
       parent={parent}
       actions={<Acts trigger={trigger} />}
     >
@@ -46,6 +52,7 @@ export function TriggerPage() {
           <What trigger={trigger} />
         </Section>
         <Section title="How to call it">
+          {trigger.refusal && <WhyNot refusal={trigger.refusal} noun="trigger" />}
           <How trigger={trigger} />
         </Section>
       </div>

@@ -5,6 +5,7 @@ import { liveMs } from '../api/queries.ts';
 import { changeTrigger, type Trigger, triggersQuery } from '../api/triggers.ts';
 import { TriggerForm } from '../forms/TriggerForm.tsx';
 import { Button } from '../ui/Button.tsx';
+import { CannotRun } from '../ui/CannotRun.tsx';
 import { classes } from '../ui/classes.ts';
 import { Switch } from '../ui/Field.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
@@ -66,7 +67,7 @@ export function TriggersPage() {
 }
 
 function Name({ trigger }: { trigger: Trigger }) {
-  const { id, name, has_signing_secret, active } = trigger;
+  const { id, name, has_signing_secret, active, refusal } = trigger;
   return (
     <>
       <span className="flex items-center gap-1.5">
@@ -86,6 +87,11 @@ function Name({ trigger }: { trigger: Trigger }) {
         )}
       </span>
       <span className="block truncate text-xs text-muted md:hidden">{skillPath(trigger)}</span>
+      {active && refusal && (
+        <span className="mt-1 block" title={refusal.message}>
+          <CannotRun />
+        </span>
+      )}
     </>
   );
 }

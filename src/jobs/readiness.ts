@@ -1,0 +1,124 @@
+/**
+ * Whether what starts jobs by itself, such as a scheduled job or a trigger, could start one now: its
+ * key, its skill, the key's scopes, its input and its agent. It reads, and changes nothing.
+ */
+import { type Caller, hasScopes } from '../kernel/caller.ts';
+import { type ErrorCode, PlatformError } from '../kernel/errors.ts';
+import { type Skill, type SkillRegistry, skillKey } from '../skills/registry.ts';
+
+/** What starts jobs in the name of the key that made it. */
+export interface Starter {
+  readonly organization_id: string;
+  readonly api_key_id: string;
+  readonly agent_id: string;
+  readonly skill_category: string;
+  readonly skill_name: string;
+  readonly skill_version: string;
+}
+
+/** Why a starter could start no job. */
+export interface Obstacle {
+  /** As the API would refuse the same request. */
+  readonly code: Extract<
+    ErrorCode,
+    | 'invalid_api_key'
+    | 'skill_not_found'
+    | 'insufficient_scope'
+    | 'validation_error'
+    | 'agent_paused'
+  >;
+  /** The end of a sentence. */
+  readonly reason: string;
+}
+
+export interface Ready {
+  readonly caller: Caller;
+  readonly skill: Skill;
+}
+
+export type Readiness = Ready | Obstacle;
+
+export interface ReadinessDeps {
+  readonly apiKeys: { callerById(id: string): Promise<Caller | undefined> };
+  readonly skills: Pick<SkillRegistry, 'findActive' | 'notFound'>;
+  readonly agents: {
+    statusOf(
+      organizationId: string,
+      id: string,
+    ): 'active' | 'paused' | Promise<'active' | 'paused'>;
+  };
+}
+
+/**
+ * The readiness of each starter, in order; each key is looked up once. `inputOf` gives the input as
+ * JSON text; where it is left out, inputs are not judged.
+ */
+export function readinessOf<S extends Starter>(
+  { apiKeys, skills, agents }: ReadinessDeps,
+  starters: readonly S[],
+  inputOf?: (starter: S) => string,
+): Promise<Readiness[]> {
+  const callers = new Map<string, Promise<Caller | undefined>>();
+  const callerOf = (id: string) => {
+    const known = callers.get(id) ?? apiKeys.callerById(id);
+    callers.set(id, known);
+    return known;
+  };
+  return Promise.all(
+    starters.map(async (starter) =>
+      judge(starter, {
+        caller: await callerOf(starter.api_key_id),
+        skill:
+          skills.findActive(starter.skill_category, starter.skill_version, starter.skill_name) ??
+          skills.notFound(starter.skill_category, starter.skill_version, starter.skill_name),
+        agent: await agents.statusOf(starter.organization_id, starter.agent_id),
+        input: inputOf?.(starter),
+      }),
+    ),
+  );
+}
+
+/** In the order in which the API would refuse the same request. */
+function judge(
+  starter: Starter,
+  {
+    caller,
+    skill,
+    agent,
+    input,
+  }: {
+    caller: Caller | undefined;
+    skill: Skill | PlatformError;
+    agent: 'active' | 'paused';
+    input: string | undefined;
+  },
+): Readiness {
+  const name = skillKey(starter.skill_category, starter.skill_version, starter.skill_name);
+  if (caller === undefined) {
+    return { code: 'invalid_api_key', reason: 'the key that made it is revoked or expired' };
+  }
+  if (skill instanceof PlatformError) {
+    const reason = skill.message.replace('No active', 'no active');
+    return { code: 'skill_not_found', reason };
+  }
+  if (!hasScopes(caller.scopes, skill.requiredScopes)) {
+    const reason = `the key that made it lacks a scope that ${name} requires`;
+    return { code: 'insufficient_scope', reason };
+  }
+  const [issue] = (input === undefined ? null : skill.inputIssues(JSON.parse(input))) ?? [];
+  if (issue !== undefined) {
+    const reason = `its input does not fit the schema of ${name}: ${issue.field} ${issue.issue}`;
+    return { code: 'validation_error', reason };
+  }
+  if (agent === 'paused') {
+    return { code: 'agent_paused', reason: `the agent ${starter.agent_id} is paused` };
+  }
+  return { caller, skill };
+}
+
+/** As the API shows it; null for a starter that could start a job. */
+export function shownRefusal(readiness: Readiness) {
+  if (!('code' in readiness)) return null;
+  const { code, reason } = readiness;
+  return { code, message: reason.charAt(0).toUpperCase() + reason.slice(1) };
+}
