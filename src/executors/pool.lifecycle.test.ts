@@ -200,7 +200,8 @@ describe('a replaced executor', () => {
       writeFileSync(join(dir, '_helper.mjs'), `export const helper = '${version}';`);
       writeFileSync(join(dir, '_lazy.mjs'), `export const lazy = '${version}';`);
       writeFileSync(join(dep, 'index.js'), `module.exports = require('./inner.js');`);
-      writeFileSync(join(dep, 'inner.js'), `module.exports = '${version}';`);
+      writeFileSync(join(dep, 'inner.js'), `module.exports = require('./data.json').version;`);
+      writeFileSync(join(dep, 'data.json'), JSON.stringify({ version }));
     };
     write('old');
     const pool = await start({ skillsDirs: [hostileDir, dir], size: 1 });

@@ -134,7 +134,14 @@ export function loadFromSnapshot(fd: number): Snapshot {
     resolve(specifier, context, nextResolve) {
       const known = resolutions[resolutionKey(specifier, context)];
       if (known === undefined) return nextResolve(specifier, context);
-      return { ...known, importAttributes: context.importAttributes, shortCircuit: true };
+      const { url, format } = known;
+      return {
+        url,
+        // With `null` Node would read a JSON file that is required as JavaScript.
+        format: format ?? undefined,
+        importAttributes: context.importAttributes,
+        shortCircuit: true,
+      };
     },
     load(url, context, nextLoad) {
       const known = modules[moduleKey(url, context)];
