@@ -1,13 +1,13 @@
 /** The secret of the /admin endpoints: given, or made at the first start and kept in a file. */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { type KeptSecret, keptSecret } from './kept-secret.ts';
+import { loadOrMakeSecret, type StoredSecret } from './stored-secret.ts';
 
-/** New is shown: once, at the start that made it. */
-export type AdminSecret = KeptSecret;
+/** A new secret is shown once, at the start that made it. */
+export type AdminSecret = StoredSecret;
 
 const pattern = /^[\x21-\x7e]{16,}$/;
-/** What is expected of a secret. */
+/** The required format of a secret, for error messages. */
 export const adminSecretRule = 'at least 16 visible ASCII characters';
 
 /** Whether a text may be the secret: long enough not to be guessed, and safe in a header. */
@@ -19,7 +19,7 @@ export function isAdminSecret(text: string): boolean {
 export function adminSecretOf(given: string | null, dataDir: string): AdminSecret {
   if (given !== null) return { value: given, isNew: false };
   const file = join(dataDir, 'admin-secret');
-  const secret = keptSecret(file, () => randomBytes(24).toString('base64url'));
+  const secret = loadOrMakeSecret(file, () => randomBytes(24).toString('base64url'));
   if (isAdminSecret(secret.value)) return secret;
   throw new Error(`${file} does not have ${adminSecretRule}: delete it, and a new secret is made`);
 }

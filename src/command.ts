@@ -1,6 +1,6 @@
-/** What the commands beside the platform share: their settings, and how they end. */
+/** The settings and the exit of the commands beside the platform (backup, migrate-to-cluster). */
 import { variables } from './config.ts';
-import { sentenceOf } from './sentence-of.ts';
+import { operatorMessage } from './operator-message.ts';
 
 export interface CommandSettings {
   readonly dataDir: string;
@@ -18,7 +18,7 @@ export async function runCommand(
       databaseUrl: setting(environment, variables.databaseUrl),
     });
   } catch (error) {
-    process.stderr.write(`${sentenceOf(error)}\n`);
+    process.stderr.write(`${operatorMessage(error)}\n`);
     process.exitCode = 1;
   }
 }
@@ -33,6 +33,6 @@ function setting(
   if (given === null) return null;
   const result = variable.read(given);
   if ('value' in result) return result.value;
-  // Not the value itself: there may be a password in it.
+  // The value itself may contain a password.
   throw new Error(`${variable.name}: expected ${result.expected}`);
 }

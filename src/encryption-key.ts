@@ -1,19 +1,19 @@
 /**
  * The key that stored credentials are encrypted with: given, or made at the first start and kept in a
- * file. It is never shown. Whoever loses it has to store the credentials again.
+ * file. It is never shown. If it is lost, the credentials have to be stored again.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { keptSecret } from './kept-secret.ts';
 import { encryptionKeyBytes } from './kernel/encryption.ts';
+import { loadOrMakeSecret } from './stored-secret.ts';
 
 const expected = `${encryptionKeyBytes} random bytes as 64 hex digits or as base64`;
 
 const hex = /^[\da-f]{64}$/i;
-/** Either alphabet. The last digit has two bits to spare: where one of them is set, it is a slip. */
+/** Either alphabet. The last digit has two spare bits; a key with one of them set is mistyped. */
 const base64 = /^([\w-]{42}|[A-Za-z\d+/]{42})[AEIMQUYcgkosw048]=?$/;
 
-/** Reads a key as `ENCRYPTION_KEY` gives it: its bytes, or a sentence's end: what was expected. */
+/** Reads the text of `ENCRYPTION_KEY`: its bytes, or the expected format, for the end of a sentence. */
 export function readEncryptionKey(text: string): { value: Buffer } | { expected: string } {
   if (hex.test(text)) return { value: Buffer.from(text, 'hex') };
   if (base64.test(text)) return { value: Buffer.from(text, 'base64') };
@@ -35,7 +35,7 @@ export function encryptionKeyOf(
   if (!isEmbedded) return null;
   const file = join(dataDir, 'encryption-key');
   const make = () => randomBytes(encryptionKeyBytes).toString('hex');
-  const { value: text, isNew } = keptSecret(file, make);
+  const { value: text, isNew } = loadOrMakeSecret(file, make);
   if (isNew) onMade(file);
   const read = readEncryptionKey(text);
   if ('value' in read) return read.value;

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CommandSettings, runCommand } from './command.ts';
-import { moveFile } from './database/moved.ts';
+import { moveMarkerFile } from './database/move-marker.ts';
 import { systemClock } from './kernel/clock.ts';
 import { createLogger } from './kernel/log.ts';
 import { moveToPostgres } from './move/move.ts';
@@ -39,7 +39,7 @@ From now on start with DATABASE_URL, and with
   ADMIN_SECRET    ${whereIs(dataDir, 'admin-secret')}
   ENCRYPTION_KEY  ${whereIs(dataDir, 'encryption-key')}
 
-What is in ${dataDir} was left as it is; the file ${moveFile(dataDir)} keeps the
+What is in ${dataDir} was left as it is; the file ${moveMarkerFile(dataDir)} keeps the
 embedded platform from starting on it.`);
 }
 

@@ -11,7 +11,7 @@ import { prepareConsole } from './console/files.ts';
 import { encryptionKeyOf } from './encryption-key.ts';
 import { type ExecutorPool, startExecutorPool } from './executors/pool.ts';
 import { createLogger, type Logger } from './kernel/log.ts';
-import { sentenceOf } from './sentence-of.ts';
+import { operatorMessage } from './operator-message.ts';
 
 /** After the runs' grace: time for their end, the last writes, the connections. */
 const stopMarginMs = 4_000;
@@ -24,7 +24,7 @@ export async function run(environment: NodeJS.ProcessEnv): Promise<void> {
     await start(readConfig(environment), environment);
     if (environment['npm_lifecycle_event'] === 'start') stopWithParent();
   } catch (error) {
-    process.stderr.write(`${sentenceOf(error)}\n`);
+    process.stderr.write(`${operatorMessage(error)}\n`);
     process.exit(1);
   }
 }

@@ -28,8 +28,8 @@ import { type Cipher, createCipher } from '../kernel/encryption.ts';
 import type { QueueName } from '../kernel/queues.ts';
 import { createMemories } from '../memories/memories.ts';
 import { createRunMemories } from '../memories/run-memory.ts';
-import { createLoneProcess } from '../processes/alone.ts';
 import { createProcesses } from '../processes/processes.ts';
+import { createSingleProcess } from '../processes/single-process.ts';
 import type { Consumer } from '../queue/queue.ts';
 import { createYieldSlot } from '../queue/yielding.ts';
 import { scheduledRuns } from '../schedules/run-ends.ts';
@@ -115,7 +115,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     skills: [...loaded],
   };
   const processes = cluster === null ? null : createProcesses({ database, ...itself });
-  const living = processes ?? createLoneProcess(itself);
+  const living = processes ?? createSingleProcess(itself);
   await processes?.beat();
   if (executors === null) await skills.refresh();
   else await skills.register(definitions, processes?.skills());

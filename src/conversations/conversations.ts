@@ -87,7 +87,7 @@ export function createConversations(database: Database) {
       page: { limit: number; offset: number },
     ) {
       const { conversations, total } = await listConversations(db, organizationId, filters, page);
-      return { conversations: conversations.map(shown), total };
+      return { conversations: conversations.map(conversationView), total };
     },
 
     /** As `list`, with how each begins. */
@@ -101,7 +101,7 @@ export function createConversations(database: Database) {
       const openings = await listOpenings(db, ids, openingLength);
       return {
         conversations: conversations.map((row) => ({
-          ...shown(row),
+          ...conversationView(row),
           opening: openings.get(row.id) ?? null,
         })),
         total,
@@ -110,7 +110,7 @@ export function createConversations(database: Database) {
 
     async get(organizationId: string, id: string) {
       const row = await find(organizationId, id);
-      return { ...shown(row), token_stats: tokenStats(await sumTokensByJob(db, id)) };
+      return { ...conversationView(row), token_stats: tokenStats(await sumTokensByJob(db, id)) };
     },
 
     async messages(conversationId: string, role: MessageRole | undefined, page: PageAsked) {
@@ -178,7 +178,7 @@ export function createConversations(database: Database) {
   };
 }
 
-function shown(row: ConversationRow) {
+function conversationView(row: ConversationRow) {
   const { id, agent_id, user_id, status, trigger_type, created_at, updated_at } = row;
   return {
     id,

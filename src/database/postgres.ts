@@ -21,7 +21,7 @@ import { type Answer, forgetPrepared, runTogether, type Step } from './pipeline.
 import { createStatements, handleOver, type Runner } from './postgres-handle.ts';
 import { openSession, type Session } from './postgres-session.ts';
 import { toValue } from './postgres-values.ts';
-import { adoptRestored } from './restored.ts';
+import { adoptRestored } from './restored-database.ts';
 import type { Tables } from './tables.ts';
 
 const connectTimeoutMs = 5_000;

@@ -18,7 +18,7 @@ import {
   type Transaction,
 } from './database.ts';
 import { migrate } from './migrate.ts';
-import { refuseMoved } from './moved.ts';
+import { refuseMovedDirectory } from './move-marker.ts';
 import { type CompiledStatement, compile, type Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
@@ -56,7 +56,7 @@ export async function openSqlite(dataDir: string, { evenIfMoved = false } = {}):
     for (const connection of opened.splice(0).reverse()) connection.close();
   };
   try {
-    if (!evenIfMoved) refuseMoved(dataDir);
+    if (!evenIfMoved) refuseMovedDirectory(dataDir);
     const writer = open();
     writer.exec(
       'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;',

@@ -12,7 +12,7 @@ import { invalid, isUnavailable, type PlatformError } from '../kernel/errors.ts'
 import { isCleanText } from '../kernel/text.ts';
 import type { Execute, Target } from './execute.ts';
 import { FullJob, ListedJob } from './jobs.schemas.ts';
-import { type Jobs, listedJob } from './jobs.ts';
+import { type Jobs, jobSummary } from './jobs.ts';
 
 interface ExecutionPath {
   category: string;
@@ -148,10 +148,10 @@ export function executionRoutes(
       reply.header('location', `/api/jobs/${job.id}`);
       if (isReplay) reply.header('idempotent-replayed', 'true');
       const seconds = waitSeconds(request.headers.prefer);
-      if (seconds === 0) return reply.status(202).send(listedJob({ ...job, status: 'queued' }));
+      if (seconds === 0) return reply.status(202).send(jobSummary({ ...job, status: 'queued' }));
       const signal = AbortSignal.any([goneSignal(reply), stopping]);
       const { organizationId } = caller;
-      let status: Parameters<typeof listedJob>[0]['status'] = 'queued';
+      let status: Parameters<typeof jobSummary>[0]['status'] = 'queued';
       try {
         const ended = await jobs.awaitEnd(organizationId, job.id, seconds * 1000, signal);
         if (ended !== null) {
@@ -162,7 +162,7 @@ export function executionRoutes(
         // Accepted it is all the same; told otherwise, its client would send it again.
         if (!isUnavailable(error)) throw error;
       }
-      return reply.status(202).send(listedJob({ ...job, status }));
+      return reply.status(202).send(jobSummary({ ...job, status }));
     },
   );
 }

@@ -23,7 +23,7 @@ export interface JobEvent extends Position {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** Told null when something may have been missed: the database knows. */
+/** Called with null when events may have been missed: the listener then reads the database. */
 export type JobListener = (event: JobEvent | null) => void;
 
 export interface Subscription {
@@ -36,12 +36,12 @@ export interface JobFeed {
   /** Whether events may be missed, so that a gap between two of them has to be looked up. */
   readonly isShared: boolean;
   publish(jobId: string, event: JobEvent): void;
-  /** Whether anybody may be listening; saves making events that nobody would hear. */
-  isHeard(jobId: string): boolean;
+  /** Whether a listener may be there; without one the caller need not build the event. */
+  hasListeners(jobId: string): boolean;
   subscribe(jobId: string, listener: JobListener): Subscription;
 }
 
-/** Those who listen in this process. */
+/** The listeners of this process. */
 interface Listeners {
   readonly size: number;
   has(jobId: string): boolean;
@@ -79,7 +79,7 @@ export function createJobFeed(): JobFeed {
   return {
     isShared: false,
     publish: listeners.tell,
-    isHeard: listeners.has,
+    hasListeners: listeners.has,
     subscribe: (jobId, listener) => ({ ready: null, stop: listeners.add(jobId, listener) }),
   };
 }
@@ -88,7 +88,7 @@ export function createJobFeed(): JobFeed {
 const lookEveryMs = 500;
 /** While they do, each listener looks at every so many-th of these, for a sender may be cut off. */
 const looksApart = 6;
-/** How long messages are still heard when nobody listens any more. */
+/** How long a subscription to the bus outlives its last listener. */
 const idleMs = 5_000;
 
 /** The feed that processes share. What is published in one turn of the event loop is sent together. */
@@ -163,7 +163,7 @@ export function createSharedJobFeed(bus: Bus): JobFeed {
       if (outgoing.length === 0) setImmediate(send);
       outgoing.push([jobId, event]);
     },
-    isHeard: () => true,
+    hasListeners: () => true,
     subscribe(jobId, listener) {
       const ready = listen();
       const remove = listeners.add(jobId, listener);

@@ -38,7 +38,7 @@ const listedColumns = [
   'skill_version',
   'created_at',
 ] as const;
-export type ListedJob = Pick<Selectable<JobsTable>, (typeof listedColumns)[number]>;
+export type ListedJobRow = Pick<Selectable<JobsTable>, (typeof listedColumns)[number]>;
 
 const timedColumns = [
   ...listedColumns,
@@ -68,7 +68,7 @@ export function listJobs(
   organizationId: string,
   filters: JobFilters,
   page: Page,
-): Promise<{ jobs: ListedJob[]; total: number }> {
+): Promise<{ jobs: ListedJobRow[]; total: number }> {
   return list(db, organizationId, filters, page, listedColumns);
 }
 

@@ -29,7 +29,7 @@ import {
   ListedJob,
   triggerTypes,
 } from './jobs.schemas.ts';
-import { type Jobs, listedJob } from './jobs.ts';
+import { type Jobs, jobSummary } from './jobs.ts';
 
 const tags = ['Jobs'];
 const security = [{ apiKey: [] }];
@@ -248,7 +248,7 @@ export function jobRoutes(
       return reply
         .status(202)
         .header('location', `/api/jobs/${job.id}`)
-        .send(listedJob({ ...job, status: 'queued' }));
+        .send(jobSummary({ ...job, status: 'queued' }));
     },
   );
 

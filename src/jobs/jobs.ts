@@ -14,7 +14,7 @@ import { agentPaused, conversationActive, refuseInvalid } from './execute.ts';
 import type { JobFeed } from './feed.ts';
 import {
   type JobFilters,
-  type ListedJob as ListedRow,
+  type ListedJobRow,
   listJobs,
   listTimedJobs,
   type TimedJob,
@@ -33,7 +33,7 @@ import { endingEvent } from './status-events.ts';
 
 export type { JobFilters } from './job-lists.store.ts';
 
-/** What tells whose job it was, and of what. */
+/** The organization and the skill of a cancelled job. */
 export type CancelledJob = Pick<
   JobRow,
   'organization_id' | 'skill_category' | 'skill_name' | 'skill_version'
@@ -50,7 +50,7 @@ export function createJobs(parts: {
   feed: JobFeed;
   clock: Clock;
   writer: string;
-  /** Tells whoever runs the job, wherever that is, to stop it. */
+  /** Tells the process that runs the job to stop it. */
   stopRun(jobId: string): void;
   scheduled: ScheduledRuns;
   /** Told of jobs that were cancelled while they waited, after the commit. */
@@ -66,8 +66,8 @@ export function createJobs(parts: {
     return row;
   }
 
-  async function show(row: JobRow) {
-    return shownJob(row, await conversations.tokensOfJob(row.conversation_id, row.id));
+  async function viewOf(row: JobRow) {
+    return jobView(row, await conversations.tokensOfJob(row.conversation_id, row.id));
   }
 
   /** Ends a queued job, or marks an active one; false when it is neither any more. */
@@ -78,7 +78,7 @@ export function createJobs(parts: {
     });
   }
 
-  /** Ends those of the jobs that wait; how many. */
+  /** Cancels the queued ones of the jobs; returns how many. */
   async function cancelQueued(
     tx: Transaction,
     ids: readonly string[],
@@ -106,7 +106,7 @@ export function createJobs(parts: {
     tx.afterCommit(() => {
       for (const job of cancelled) {
         const transition = { status: 'cancelled' as const, error };
-        if (feed.isHeard(job.id)) feed.publish(job.id, endingEvent(job, transition, now));
+        if (feed.hasListeners(job.id)) feed.publish(job.id, endingEvent(job, transition, now));
       }
       if (cancelled.length > 0) observeCancelled?.(cancelled);
     });
@@ -122,7 +122,7 @@ export function createJobs(parts: {
       page: { limit: number; offset: number },
     ) {
       const { jobs, total } = await listJobs(database.read, organizationId, filters, page);
-      return { jobs: jobs.map(listedJob), total };
+      return { jobs: jobs.map(jobSummary), total };
     },
 
     /** As `list`, with how each of them went. */
@@ -132,11 +132,11 @@ export function createJobs(parts: {
       page: { limit: number; offset: number },
     ) {
       const { jobs, total } = await listTimedJobs(database.read, organizationId, filters, page);
-      return { jobs: jobs.map((row) => ({ ...listedJob(row), ...timing(row) })), total };
+      return { jobs: jobs.map((row) => ({ ...jobSummary(row), ...timing(row) })), total };
     },
 
     async get(organizationId: string, id: string) {
-      return show(await find(organizationId, id));
+      return viewOf(await find(organizationId, id));
     },
 
     /** What a job that thinks has done so far, in order. */
@@ -163,7 +163,7 @@ export function createJobs(parts: {
         for (;;) {
           const isLast = isOver;
           const job = await find(organizationId, id);
-          if (isFinal(job.status)) return await show(job);
+          if (isFinal(job.status)) return await viewOf(job);
           if (isLast) return null;
           await told.promise;
           told = Promise.withResolvers();
@@ -180,23 +180,23 @@ export function createJobs(parts: {
     async cancel(organizationId: string, id: string) {
       for (;;) {
         const job = await find(organizationId, id);
-        if (job.status === 'cancelled') return show(job);
+        if (job.status === 'cancelled') return viewOf(job);
         if (isFinal(job.status)) {
           throw new PlatformError(
             'job_not_cancellable',
             `The job has already ended: ${job.status}`,
           );
         }
-        // It may have moved on since it was read; then it is looked at again.
+        // Its status may have changed since it was read; then it is read again.
         if (await cancelStored(job, clock.now())) break;
       }
       stopRun(id);
-      return show(await find(organizationId, id));
+      return viewOf(await find(organizationId, id));
     },
 
     /**
-     * Ends those of the jobs that wait, in the caller's transaction; what runs is left to end, but
-     * is held, so that it does not end before the transaction does.
+     * Cancels the queued ones of the jobs in the caller's transaction. Active ones go on, but their
+     * rows are locked, so that none is settled before the transaction ends.
      */
     async cancelWaiting(
       tx: Transaction,
@@ -221,7 +221,7 @@ export function createJobs(parts: {
       if (agent === 'paused') throw agentPaused(job.agent_id);
       const conversation = await conversations.find(caller.organizationId, job.conversation_id);
       const isContinued = conversation.created_at < job.created_at;
-      // Nor does an agent go on with what a deleted one of its id began.
+      // An agent does not continue a conversation that a deleted agent of the same id began.
       if (isContinued) {
         await agents.findSince(caller.organizationId, job.agent_id, conversation.created_at);
       }
@@ -235,7 +235,7 @@ export function createJobs(parts: {
         maxAttempts: skill.maxAttempts,
         input: job.input,
         retryOf: job.id,
-        // What it was said in answer to is needed again; its own conversation is made anew.
+        // A continued conversation is continued again; a job that began its own begins a new one.
         ...(isContinued ? { conversationId: conversation.id } : {}),
       });
       if (acceptance.kind === 'conversation_active') throw conversationActive(conversation.id);
@@ -244,8 +244,8 @@ export function createJobs(parts: {
   };
 }
 
-/** A job as lists and acceptances show it. */
-export function listedJob(
+/** A job as lists and `202` responses contain it. */
+export function jobSummary(
   row: Omit<AcceptedJob, 'organization_id'> & { status: JobRow['status'] },
 ) {
   return {
@@ -261,7 +261,7 @@ export function listedJob(
 }
 
 /** How a job went, or has gone so far. */
-function timing({ started_at, finished_at, ...row }: Omit<TimedJob, keyof ListedRow>) {
+function timing({ started_at, finished_at, ...row }: Omit<TimedJob, keyof ListedJobRow>) {
   return {
     trigger_type: row.trigger_type,
     user_id: row.user_id,
@@ -276,9 +276,9 @@ function timing({ started_at, finished_at, ...row }: Omit<TimedJob, keyof Listed
   };
 }
 
-function shownJob(row: JobRow, tokens: TokenStats) {
+function jobView(row: JobRow, tokens: TokenStats) {
   return {
-    ...listedJob(row),
+    ...jobSummary(row),
     input: JSON.parse(row.input) as unknown,
     output: row.output === null ? null : (JSON.parse(row.output) as unknown),
     ...timing(row),

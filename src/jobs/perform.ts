@@ -121,7 +121,7 @@ export function createPerformer(parts: {
   });
 
   function begin(job: ClaimedJob): Promise<void> {
-    if (feed.isHeard(job.id)) feed.publish(job.id, activeEvent(job));
+    if (feed.hasListeners(job.id)) feed.publish(job.id, activeEvent(job));
     return run(job);
   }
 

@@ -117,7 +117,7 @@ function judge(
 }
 
 /** As the API shows it; null for a starter that could start a job. */
-export function shownRefusal(readiness: Readiness) {
+export function refusalView(readiness: Readiness) {
   if (!('code' in readiness)) return null;
   const { code, reason } = readiness;
   return { code, message: reason.charAt(0).toUpperCase() + reason.slice(1) };

@@ -148,7 +148,7 @@ export function createSettle(parts: {
       const delayMs = Math.max(0, transition.runAt - now);
       queue.sendHints(queueOf(job.trigger_type), [{ id: job.id, generation: job.epoch, delayMs }]);
     }
-    if (feed.isHeard(job.id)) feed.publish(job.id, endingEvent(job, transition, now));
+    if (feed.hasListeners(job.id)) feed.publish(job.id, endingEvent(job, transition, now));
   }
 }
 

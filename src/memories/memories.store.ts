@@ -9,7 +9,7 @@ import type { MemoriesTable } from '../database/tables.ts';
 export type MemoryRow = Selectable<MemoriesTable>;
 
 /** A memory as it is shown. */
-export type ShownRow = Omit<MemoryRow, 'seq' | 'owner' | 'words' | 'word_count'>;
+export type VisibleMemoryRow = Omit<MemoryRow, 'seq' | 'owner' | 'words' | 'word_count'>;
 
 /** A memory to record, and the terms by which it is found. */
 export interface IndexedMemory {
@@ -124,7 +124,11 @@ const byId = statement<{ owner: number; id: string }>()((db, p) =>
     .where('id', '=', p('id')),
 );
 
-export function findMemory(db: Handle, owner: number, id: string): Promise<ShownRow | undefined> {
+export function findMemory(
+  db: Handle,
+  owner: number,
+  id: string,
+): Promise<VisibleMemoryRow | undefined> {
   return db.first(byId, { owner, id });
 }
 
@@ -191,7 +195,7 @@ export async function listMemories(
   owner: number,
   filter: MemoryFilter,
   page: PageAsked,
-): Promise<ShownRow[]> {
+): Promise<VisibleMemoryRow[]> {
   // What a page skips is skipped in the index: its rows are not looked at.
   return await db.kysely
     .selectFrom('memories')
@@ -208,7 +212,7 @@ export async function listMemoriesWithinBytes(
   owner: number,
   filter: MemoryFilter,
   page: PageAsked,
-): Promise<{ rows: ShownRow[]; next: number | null }> {
+): Promise<{ rows: VisibleMemoryRow[]; next: number | null }> {
   const sizes = await db.kysely
     .selectFrom('memories')
     .select(bytesOf('content', 'metadata').as('bytes'))
@@ -261,7 +265,7 @@ export async function insertMemories(
 }
 
 /** A memory, and what it is found by. */
-export type LockedRow = ShownRow & Pick<MemoryRow, 'seq' | 'words'>;
+export type LockedRow = VisibleMemoryRow & Pick<MemoryRow, 'seq' | 'words'>;
 
 /** Up to `max` memories of whomever that were recorded after `seq`, in that order. */
 export async function memoriesAfter(

@@ -22,9 +22,9 @@ import {
   lockMemory,
   markRemoved,
   reindexMemory,
-  type ShownRow,
   someMemories,
   updateMemory,
+  type VisibleMemoryRow,
 } from './memories.store.ts';
 import {
   deleteAll,
@@ -64,7 +64,10 @@ export function createMemories(parts: {
   const { database, clock, agents } = parts;
 
   /** The owner's number and the memory, or `404 not_found`. */
-  async function findRow({ organizationId, agentId }: Owning, id: string): Promise<ShownRow> {
+  async function findRow(
+    { organizationId, agentId }: Owning,
+    id: string,
+  ): Promise<VisibleMemoryRow> {
     const owner = await findOwner(database.read, organizationId, agentId);
     const row = owner && isId(id) && (await findMemory(database.read, owner.id, id));
     if (!row) throw notFound('Memory');
@@ -115,11 +118,11 @@ export function createMemories(parts: {
                 tag === undefined ? owner.count : await countOfTag(database.read, owner.id, tag),
             }
           : await search(database.read, { owner: owner.id, words: queryWordsOf(q), tag }, page);
-      return { memories: rows.map((row) => shown(agentId, row)), total, next };
+      return { memories: rows.map((row) => memoryView(agentId, row)), total, next };
     },
 
     async get(owning: Owning, id: string) {
-      return shown(owning.agentId, await findRow(owning, id));
+      return memoryView(owning.agentId, await findRow(owning, id));
     },
 
     async create(owning: Owning, fields: MemoryFields & { content: string }) {
@@ -128,7 +131,7 @@ export function createMemories(parts: {
         await agents.hold(tx, owning.organizationId, owning.agentId);
         await insertAll(tx, owning, [memory]);
       });
-      return shown(owning.agentId, { ...memory, updated_at: memory.created_at });
+      return memoryView(owning.agentId, { ...memory, updated_at: memory.created_at });
     },
 
     /** Changes what `fields` name. */
@@ -138,8 +141,8 @@ export function createMemories(parts: {
       // Outside of the transaction, which holds up others.
       const words = content === undefined ? null : wordsOf(content);
       return await writeTo(owning, id, async (tx, owner, row) => {
-        if (Object.keys(fields).length === 0) return shown(owning.agentId, row);
-        const after: ShownRow = {
+        if (Object.keys(fields).length === 0) return memoryView(owning.agentId, row);
+        const after: VisibleMemoryRow = {
           ...row,
           content: content ?? row.content,
           tag: tag ?? row.tag,
@@ -159,7 +162,7 @@ export function createMemories(parts: {
           ];
           await addToCounts(tx, owner, new Map(moved));
         }
-        return shown(owning.agentId, after);
+        return memoryView(owning.agentId, after);
       });
     },
 
@@ -220,12 +223,12 @@ export function createMemories(parts: {
   }
 }
 
-function columnsOf({ content, tag, metadata, updated_at }: ShownRow) {
+function columnsOf({ content, tag, metadata, updated_at }: VisibleMemoryRow) {
   return { content, tag, metadata, updated_at };
 }
 
 /** As a run sees it. */
-export function shownToRun(row: ShownRow) {
+export function runMemoryView(row: VisibleMemoryRow) {
   return {
     id: row.id,
     content: row.content,
@@ -236,7 +239,7 @@ export function shownToRun(row: ShownRow) {
   };
 }
 
-function shown(agentId: string, row: ShownRow) {
-  const { id, ...others } = shownToRun(row);
+function memoryView(agentId: string, row: VisibleMemoryRow) {
+  const { id, ...others } = runMemoryView(row);
   return { id, agent_id: agentId, ...others };
 }

@@ -8,8 +8,8 @@ import type { Database } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { isId } from '../kernel/ids.ts';
 import { checkBytes } from './fields.ts';
-import { findOwner, listMemories, type ShownRow, sizeOfMemory } from './memories.store.ts';
-import { shownToRun } from './memories.ts';
+import { findOwner, listMemories, sizeOfMemory, type VisibleMemoryRow } from './memories.store.ts';
+import { runMemoryView } from './memories.ts';
 import {
   type MemoryChanges,
   type NewMemory,
@@ -42,7 +42,7 @@ export function isMemoryQuestion(kind: string): kind is Question {
 
 /** One thing that a part of a run did to the memory, as JSON. */
 export type MemoryChange =
-  | { readonly remembered: ReturnType<typeof shownToRun> }
+  | { readonly remembered: ReturnType<typeof runMemoryView> }
   | { readonly forgotten: string };
 
 export interface RunMemory {
@@ -67,7 +67,7 @@ export interface RunMemory {
 export type StartRunMemory = (owning: Owning) => RunMemory;
 
 /** A memory that is not recorded yet. */
-type Remembered = NewMemory & ShownRow;
+type Remembered = NewMemory & VisibleMemoryRow;
 
 export function createRunMemories(database: Database, clock: Clock): StartRunMemory {
   // For all runs: what each of them does in a turn adds up.
@@ -128,7 +128,7 @@ export function createRunMemories(database: Database, clock: Clock): StartRunMem
       bounds.countWords(memory.word_count);
       const row = { ...memory, updated_at: memory.created_at };
       remembered.set(memory.id, row);
-      return shownToRun(row);
+      return runMemoryView(row);
     }
 
     async function forget(id: string): Promise<boolean> {
@@ -157,7 +157,7 @@ export function createRunMemories(database: Database, clock: Clock): StartRunMem
       return [...remembered.values()].filter((one) => tag === undefined || one.tag === tag);
     }
 
-    async function newest({ tag, limit }: Recollection): Promise<ShownRow[]> {
+    async function newest({ tag, limit }: Recollection): Promise<VisibleMemoryRow[]> {
       const owner = await ownerId();
       const page = { limit, offset: 0 };
       const filter = { tag, without: [...forgotten] };
@@ -166,7 +166,7 @@ export function createRunMemories(database: Database, clock: Clock): StartRunMem
       return [...own(tag), ...stored].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit);
     }
 
-    async function found({ tag, limit }: Recollection, query: string): Promise<ShownRow[]> {
+    async function found({ tag, limit }: Recollection, query: string): Promise<VisibleMemoryRow[]> {
       const words = queryWordsOf(query);
       const owner = await ownerId();
       const stored =
@@ -224,11 +224,11 @@ export function createRunMemories(database: Database, clock: Clock): StartRunMem
 }
 
 /** As a run sees them: as many, from the first on, as fit into an answer. */
-function fitting(rows: readonly ShownRow[]): ReturnType<typeof shownToRun>[] {
-  const memories: ReturnType<typeof shownToRun>[] = [];
+function fitting(rows: readonly VisibleMemoryRow[]): ReturnType<typeof runMemoryView>[] {
+  const memories: ReturnType<typeof runMemoryView>[] = [];
   let bytes = 2;
   for (const row of rows) {
-    const memory = shownToRun(row);
+    const memory = runMemoryView(row);
     bytes += Buffer.byteLength(JSON.stringify(memory)) + 1;
     if (bytes > answerBytesMax) break;
     memories.push(memory);

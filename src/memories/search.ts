@@ -5,7 +5,7 @@
  */
 import type { Handle } from '../database/database.ts';
 import { cutPage, type PageAsked } from '../database/page-bytes.ts';
-import type { ShownRow } from './memories.store.ts';
+import type { VisibleMemoryRow } from './memories.store.ts';
 import { type Ranked, rank } from './relevance.ts';
 import {
   bytesOfMemories,
@@ -44,7 +44,7 @@ export async function search(
   db: Handle,
   wanted: Wanted,
   { limit, offset }: PageAsked,
-): Promise<{ rows: ShownRow[]; total: number; next: number | null }> {
+): Promise<{ rows: VisibleMemoryRow[]; total: number; next: number | null }> {
   if (wanted.words.length === 0) return { rows: [], total: 0, next: null };
   const terms = wantedTerms(wanted.owner, wanted.words, wanted.tag);
   const { seqs, total } = await newestMatches(db, terms, Math.max(rankedMax, offset + limit));
@@ -87,7 +87,7 @@ export async function inOrder(
   db: Handle,
   owner: number,
   seqs: readonly number[],
-): Promise<(ShownRow & { seq: number })[]> {
+): Promise<(VisibleMemoryRow & { seq: number })[]> {
   if (seqs.length === 0) return [];
   const rows = new Map((await memoriesBySeq(db, owner, seqs)).map((row) => [row.seq, row]));
   return seqs.flatMap((seq) => rows.get(seq) ?? []);

@@ -1,12 +1,18 @@
 /**
  * Moves an embedded installation's data into PostgreSQL: all of it, in one transaction, or nothing.
- * A mark in the data directory keeps the embedded platform from starting on it meanwhile and
- * afterwards; the move's id stands in the mark and in what the transaction writes, so after any
+ * A marker in the data directory keeps the embedded platform from starting on it meanwhile and
+ * afterwards; the move's id stands in the marker and in what the transaction writes, so after any
  * interruption the next try knows what became of the last one.
  */
 import { existsSync } from 'node:fs';
 import type { Database, Handle, Transaction } from '../database/database.ts';
-import { type Move, moveFile, readMove, removeMove, writeMove } from '../database/moved.ts';
+import {
+  type MoveMarker,
+  moveMarkerFile,
+  readMoveMarker,
+  removeMoveMarker,
+  writeMoveMarker,
+} from '../database/move-marker.ts';
 import { openPostgres } from '../database/postgres.ts';
 import { openSqlite, sqliteFile } from '../database/sqlite.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
@@ -59,7 +65,7 @@ export async function moveToPostgres(parts: {
       begun_at: timestamp(clock.now()),
       finished_at: null,
     };
-    if (earlier === null) writeMove(dataDir, move);
+    if (earlier === null) writeMoveMarker(dataDir, move);
     let isWritten = false;
     let wasThere = false;
     try {
@@ -70,10 +76,10 @@ export async function moveToPostgres(parts: {
       });
     } catch (error) {
       // Once all was written, a connection that breaks leaves open whether it was committed.
-      if (earlier === null && !isWritten) removeMove(dataDir);
+      if (earlier === null && !isWritten) removeMoveMarker(dataDir);
       throw error;
     }
-    writeMove(dataDir, { ...move, finished_at: timestamp(clock.now()) });
+    writeMoveMarker(dataDir, { ...move, finished_at: timestamp(clock.now()) });
     return { into, wasThere };
   } finally {
     await target?.close();
@@ -82,17 +88,17 @@ export async function moveToPostgres(parts: {
 }
 
 /** The earlier try that was interrupted, null when there was none. Throws when it was finished. */
-function earlierMove(dataDir: string, into: string): Move | null {
-  const earlier = readMove(dataDir);
+function earlierMove(dataDir: string, into: string): MoveMarker | null {
+  const earlier = readMoveMarker(dataDir);
   if (earlier === null) return null;
   if (earlier.finished_at !== null) {
     throw new Error(
-      `The data of ${dataDir} was moved into ${earlier.into} on ${earlier.finished_at} already: start with DATABASE_URL. To move it again, delete ${moveFile(dataDir)} and give an empty database.`,
+      `The data of ${dataDir} was moved into ${earlier.into} on ${earlier.finished_at} already: start with DATABASE_URL. To move it again, delete ${moveMarkerFile(dataDir)} and give an empty database.`,
     );
   }
   if (earlier.into !== into) {
     throw new Error(
-      `A move of ${dataDir} into ${earlier.into} was begun and may have arrived: go on with that DATABASE_URL. If that database is not to be used, delete ${moveFile(dataDir)} first.`,
+      `A move of ${dataDir} into ${earlier.into} was begun and may have arrived: go on with that DATABASE_URL. If that database is not to be used, delete ${moveMarkerFile(dataDir)} first.`,
     );
   }
   return earlier;
@@ -102,7 +108,7 @@ function earlierMove(dataDir: string, into: string): Move | null {
 async function fill(
   source: Handle,
   tx: Transaction,
-  move: Move,
+  move: MoveMarker,
   onTable: (name: string, rows: number) => void,
 ): Promise<boolean> {
   const { copied, derived } = await planMove(source, tx);

@@ -1,6 +1,6 @@
 /**
- * The processes of a cluster, of each other: every one says every few seconds that it is there, what
- * it does and which skills it has loaded. Who has not been heard of for a while counts as gone.
+ * Membership of a cluster: every few seconds each process records a heartbeat with its roles and the
+ * skills that it has loaded. A process whose last heartbeat is too old counts as gone.
  */
 import type { Database } from '../database/database.ts';
 import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
@@ -12,32 +12,32 @@ import {
   recordProcess,
 } from './processes.store.ts';
 
-/** Between two beats. */
+/** Time between two heartbeats. */
 export const beatEveryMs = 3_000;
-/** Silence after which a process counts as gone: a few beats, and room for a slow database. */
+/** Age of the last heartbeat at which a process counts as gone: a few beats, and room for a slow database. */
 const goneAfterMs = 15_000;
-/** Rows of processes that ended without a word are kept for so long. */
+/** Rows of processes that ended without `leave` are kept for so long. */
 const forgottenAfterMs = 60 * 60 * 1000;
 
 /** A process as the API shows it. */
-export type LiveProcess = ReturnType<typeof shownProcess>;
+export type LiveProcess = ReturnType<typeof processView>;
 
 export interface Processes {
-  /** Says that this process is there, and learns who else is. */
+  /** Records a heartbeat of this process, and reads those of the others. */
   beat(): Promise<void>;
   /** Notes that this process has claimed work. */
   claimed(): void;
-  /** How many processes of a role there are; none, when this one has long not been able to ask. */
+  /** How many live processes have a role; 0 when this process could not read them for a while. */
   live(role: string): number;
-  /** Skills that any of them has loaded. */
+  /** Skills that any live process has loaded. */
   skills(): ReadonlySet<string>;
-  /** When any of them last claimed a job, as far as is known. */
+  /** When any live process last claimed a job, as of the last heartbeat. */
   lastClaimAt(): number;
-  /** Those that are there, as far as the database knows just now, the oldest first. */
+  /** The live processes, read from the database now, the oldest first. */
   list(): Promise<LiveProcess[]>;
-  /** Says that this process is about to end. */
+  /** Deletes this process's row, before the process ends. */
   leave(): Promise<void>;
-  /** Deletes what is kept of those that ended without a word. */
+  /** Deletes the rows of processes that ended without `leave`. */
   forgetGone(): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ export function createProcesses(parts: {
   const id = newId();
   const startedAt = clock.now();
   let lastClaimAt = 0;
-  /** Of this process, by its own clock: after it, what is known of the others has aged. */
+  /** Monotonic time of this process's last heartbeat: the age of `live`. */
   let lastBeat = Number.NEGATIVE_INFINITY;
   let live: { roles: readonly string[]; skills: readonly string[]; lastClaimAt: number }[] = [];
 
@@ -92,7 +92,7 @@ export function createProcesses(parts: {
       return rows
         .toSorted((a, b) => a.started_at - b.started_at || (a.id < b.id ? -1 : 1))
         .map((row) =>
-          shownProcess({
+          processView({
             id: row.id,
             roles: JSON.parse(row.roles) as string[],
             version: row.version,
@@ -113,7 +113,7 @@ export function createProcesses(parts: {
 }
 
 /** `lastClaimAt` is 0 before the first. */
-export function shownProcess(process: {
+export function processView(process: {
   id: string;
   roles: readonly string[];
   version: string;

@@ -12,13 +12,8 @@ import { type Cap, requireRoom } from '../database/caps.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { Accept, AcceptedJob } from '../jobs/accept.ts';
 import { agentPaused } from '../jobs/execute.ts';
-import { type Jobs, listedJob } from '../jobs/jobs.ts';
-import {
-  type Readiness,
-  type ReadinessDeps,
-  readinessOf,
-  shownRefusal,
-} from '../jobs/readiness.ts';
+import { type Jobs, jobSummary } from '../jobs/jobs.ts';
+import { type Readiness, type ReadinessDeps, readinessOf, refusalView } from '../jobs/readiness.ts';
 import { type Caller, requireScopes } from '../kernel/caller.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
@@ -47,7 +42,12 @@ import {
   uniqueColumns,
   updateScheduledJob,
 } from './schedules.store.ts';
-import { createdScheduledJob, listedScheduledJob, shownRun, shownScheduledJob } from './shown.ts';
+import {
+  createdScheduledJobView,
+  scheduledJobSummary,
+  scheduledJobView,
+  scheduledRunView,
+} from './views.ts';
 
 /** The version of a skill when none is named (specification: Versioning). */
 const defaultVersion = 'v1.0';
@@ -189,14 +189,14 @@ export function createSchedules(parts: {
         await agents.hold(tx, row.organization_id, row.agent_id);
         if (!(await insertScheduledJob(tx, columnsOf(row)))) throw duplicate();
       });
-      return createdScheduledJob(row, now);
+      return createdScheduledJobView(row, now);
     },
 
     /** All of the organization, newest first. */
     async list(organizationId: string) {
       const now = clock.now();
       const rows = await listScheduledJobs(database.read, organizationId);
-      return rows.map((row) => listedScheduledJob(row, now));
+      return rows.map((row) => scheduledJobSummary(row, now));
     },
 
     /** As `list`, each with why its slots would be refused now; of their inputs nothing is judged. */
@@ -205,13 +205,13 @@ export function createSchedules(parts: {
       const rows = await listScheduledJobs(database.read, organizationId);
       const readiness = await readinessOf({ apiKeys, skills, agents }, rows);
       return rows.map((row, i) => ({
-        ...listedScheduledJob(row, now),
-        refusal: shownRefusal(readiness[i] as Readiness),
+        ...scheduledJobSummary(row, now),
+        refusal: refusalView(readiness[i] as Readiness),
       }));
     },
 
     async get(organizationId: string, id: string) {
-      return shownScheduledJob(await find(organizationId, id), clock.now());
+      return scheduledJobView(await find(organizationId, id), clock.now());
     },
 
     /** As `get`, with why its slots would be refused now. */
@@ -219,8 +219,8 @@ export function createSchedules(parts: {
       const row = await find(organizationId, id);
       const deps = { apiKeys, skills, agents };
       const [readiness] = await readinessOf(deps, [row], ({ input }) => input);
-      const refusal = shownRefusal(readiness as Readiness);
-      return { ...shownScheduledJob(row, clock.now()), refusal };
+      const refusal = refusalView(readiness as Readiness);
+      return { ...scheduledJobView(row, clock.now()), refusal };
     },
 
     /** Changes what `fields` name; the key that made it stays the one that its runs are made by. */
@@ -229,7 +229,7 @@ export function createSchedules(parts: {
       return database.write(async (tx) => {
         const before = await lock(tx, organizationId, id);
         const now = clock.now();
-        if (Object.keys(fields).length === 0) return shownScheduledJob(before, now);
+        if (Object.keys(fields).length === 0) return scheduledJobView(before, now);
         const after = changed(before, fields, now);
         if (uniqueColumns.some((column) => after[column] !== before[column])) {
           await agents.hold(tx, organizationId, after.agent_id);
@@ -240,7 +240,7 @@ export function createSchedules(parts: {
         if (!(await updateScheduledJob(tx, columnsOf({ ...after, next_run_at }))))
           throw duplicate();
         if (before.enabled === 1 && after.enabled === 0) await stopRuns(tx, before);
-        return shownScheduledJob(await lock(tx, organizationId, id), now);
+        return scheduledJobView(await lock(tx, organizationId, id), now);
       });
     },
 
@@ -268,7 +268,7 @@ export function createSchedules(parts: {
         const record = { slot: null, outcome: 'run_now', slots: 1, message: null } as const;
         await insertRuns(tx, [newRun(row, record, job.id, now)]);
         await beginLastRuns(tx, [{ scheduled_job_id: id, at: now, job_id: job.id }]);
-        return listedJob({ ...job, status: 'queued' });
+        return jobSummary({ ...job, status: 'queued' });
       });
     },
 
@@ -276,7 +276,7 @@ export function createSchedules(parts: {
     async runs(organizationId: string, id: string, page: { limit: number; offset: number }) {
       await find(organizationId, id);
       const { runs, total } = await listRuns(database.read, id, page);
-      return { runs: runs.map(shownRun), total };
+      return { runs: runs.map(scheduledRunView), total };
     },
   };
 

@@ -8,12 +8,7 @@ import type { Agents } from '../agents/agents.ts';
 import { type Cap, requireRoom } from '../database/caps.ts';
 import type { Database } from '../database/database.ts';
 import type { SecretOwner, SigningSecrets } from '../database/signing-secrets.ts';
-import {
-  type Readiness,
-  type ReadinessDeps,
-  readinessOf,
-  shownRefusal,
-} from '../jobs/readiness.ts';
+import { type Readiness, type ReadinessDeps, readinessOf, refusalView } from '../jobs/readiness.ts';
 import { type Caller, hasScopes, requireScopes } from '../kernel/caller.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
@@ -157,7 +152,7 @@ export function createTriggers(parts: {
     const readiness = await readinessOf({ apiKeys, skills, agents }, rows);
     return rows.map((row, i) => ({
       ...shown(row),
-      refusal: shownRefusal(readiness[i] as Readiness),
+      refusal: refusalView(readiness[i] as Readiness),
     }));
   }
 
@@ -345,7 +340,7 @@ function columnsOf({
   return Object.fromEntries(given) as Partial<TriggerRow>;
 }
 
-type ShownTrigger = ReturnType<typeof shown> & { refusal: ReturnType<typeof shownRefusal> };
+type ShownTrigger = ReturnType<typeof shown> & { refusal: ReturnType<typeof refusalView> };
 
 /** A trigger as the API shows it: with neither its token nor its secret. */
 function shown(row: TriggerRow) {

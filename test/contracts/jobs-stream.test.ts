@@ -357,7 +357,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     expect(await collect(world.stream(job.id, told.at(-1)))).toEqual([]);
     expect(await collect(world.stream(job.id, { epoch: 999_999, n: 0 }))).toEqual([]);
-    expect(world.feed.isHeard(job.id)).toBe(false);
+    expect(world.feed.hasListeners(job.id)).toBe(false);
   });
 
   test('the stream of a job that does not exist is empty', async () => {
@@ -379,7 +379,7 @@ describe.each(await engines())('on $name', (engine) => {
     gone.abort();
     await reading;
 
-    expect(world.feed.isHeard(job.id)).toBe(false);
+    expect(world.feed.hasListeners(job.id)).toBe(false);
   });
 
   test('a client that had gone before the stream began gets what is recorded, and it ends', async () => {
@@ -391,7 +391,7 @@ describe.each(await engines())('on $name', (engine) => {
     const told = await collect(world.stream(job.id, undefined, gone.signal));
 
     expect(told.length).toBeLessThanOrEqual(1);
-    expect(world.feed.isHeard(job.id)).toBe(false);
+    expect(world.feed.hasListeners(job.id)).toBe(false);
   });
 
   test('a client that stops reading leaves nothing behind', async () => {
@@ -400,10 +400,10 @@ describe.each(await engines())('on $name', (engine) => {
 
     const events = world.stream(job.id);
     await events.next();
-    expect(world.feed.isHeard(job.id)).toBe(true);
+    expect(world.feed.hasListeners(job.id)).toBe(true);
     await events.return(undefined);
 
-    expect(world.feed.isHeard(job.id)).toBe(false);
+    expect(world.feed.hasListeners(job.id)).toBe(false);
   });
 
   test('a client that reads too slowly is sent away, to come again where it was', async () => {

@@ -319,7 +319,7 @@ describe.each(await engines())('on $name', (engine) => {
       await attempt(job.id, outcome);
 
       expect((await waiting)?.status).toBe(status);
-      expect(feed.isHeard(job.id)).toBe(false);
+      expect(feed.hasListeners(job.id)).toBe(false);
     });
 
     test('answers when it is cancelled', async () => {
@@ -351,11 +351,11 @@ describe.each(await engines())('on $name', (engine) => {
 
       const waiting = jobs.awaitEnd(org, job.id, 5_000, noSignal);
       await vi.advanceTimersByTimeAsync(4_999);
-      expect(feed.isHeard(job.id)).toBe(true);
+      expect(feed.hasListeners(job.id)).toBe(true);
       await vi.advanceTimersByTimeAsync(1);
 
       expect(await waiting).toBeNull();
-      expect(feed.isHeard(job.id)).toBe(false);
+      expect(feed.hasListeners(job.id)).toBe(false);
     });
 
     test.each([
@@ -371,7 +371,7 @@ describe.each(await engines())('on $name', (engine) => {
       gone.abort();
 
       expect(await waiting).toBeNull();
-      expect(feed.isHeard(job.id)).toBe(false);
+      expect(feed.hasListeners(job.id)).toBe(false);
     });
 
     test('misses no end, whenever it comes', async () => {

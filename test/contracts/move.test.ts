@@ -5,7 +5,7 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
-import { moveFile, readMove, writeMove } from '../../src/database/moved.ts';
+import { moveMarkerFile, readMoveMarker, writeMoveMarker } from '../../src/database/move-marker.ts';
 import { openSqlite, sqliteFile } from '../../src/database/sqlite.ts';
 import { appendEvents } from '../../src/events/outbox.ts';
 import { isAfter, joinReader, type OutboxEvent, readEvents } from '../../src/events/reader.ts';
@@ -210,7 +210,7 @@ describe.each(servers)('a move into PostgreSQL', (engine) => {
     const { into, wasThere } = await move(dataDir, place.at);
 
     expect(wasThere).toBe(false);
-    expect(readMove(dataDir)).toMatchObject({ into, finished_at: expect.any(String) });
+    expect(readMoveMarker(dataDir)).toMatchObject({ into, finished_at: expect.any(String) });
     await expect(openSqlite(dataDir)).rejects.toThrow(
       /was moved into PostgreSQL .*: start with DATABASE_URL/,
     );
@@ -223,23 +223,23 @@ describe.each(servers)('a move into PostgreSQL', (engine) => {
     const dataDir = await directory(addOrganization);
     const place = await engine.place();
     await move(dataDir, place.at);
-    const mark = readMove(dataDir);
-    if (mark === null) throw new Error('There is no mark.');
-    writeMove(dataDir, { ...mark, finished_at: null });
+    const marker = readMoveMarker(dataDir);
+    if (marker === null) throw new Error('There is no marker.');
+    writeMoveMarker(dataDir, { ...marker, finished_at: null });
     await expect(openSqlite(dataDir)).rejects.toThrow(/begun and not finished/);
 
     const again = await move(dataDir, place.at);
 
     expect(again).toMatchObject({ wasThere: true });
     expect(again.tables.size).toBe(0);
-    expect(readMove(dataDir)?.finished_at).not.toBeNull();
+    expect(readMoveMarker(dataDir)?.finished_at).not.toBeNull();
   });
 
   test('one that was killed before it arrived is begun again, into the same database alone', async () => {
     const dataDir = await directory(addOrganization);
     const [place, other] = [await engine.place(), await engine.place()];
     const into = `${new URL(place.at).host}${new URL(place.at).pathname}`;
-    writeMove(dataDir, { id: newId(), into, begun_at: '2026-01-01', finished_at: null });
+    writeMoveMarker(dataDir, { id: newId(), into, begun_at: '2026-01-01', finished_at: null });
 
     await expect(move(dataDir, other.at)).rejects.toThrow(/was begun and may have arrived/);
     await move(dataDir, place.at);
@@ -247,18 +247,18 @@ describe.each(servers)('a move into PostgreSQL', (engine) => {
     expect(await organizations(await place.open())).toBe(1);
   });
 
-  test('a mark that cannot be read keeps the embedded platform from starting too', async () => {
+  test('a marker that cannot be read keeps the embedded platform from starting too', async () => {
     const dataDir = await directory();
-    writeFileSync(moveFile(dataDir), '');
+    writeFileSync(moveMarkerFile(dataDir), '');
 
     await expect(openSqlite(dataDir)).rejects.toThrow(/was moved into PostgreSQL/);
   });
 
   describe('is refused, and leaves everything as it was,', () => {
     async function refused(dataDir: string, url: string, sentence: RegExp): Promise<void> {
-      const hadMark = existsSync(moveFile(dataDir));
+      const hadMarker = existsSync(moveMarkerFile(dataDir));
       await expect(move(dataDir, url)).rejects.toThrow(sentence);
-      expect(existsSync(moveFile(dataDir))).toBe(hadMark);
+      expect(existsSync(moveMarkerFile(dataDir))).toBe(hadMarker);
     }
 
     test('where there is no embedded database', async () => {

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { createDatabaseClock } from '../../src/database/clock.ts';
 import type { Database } from '../../src/database/database.ts';
-import { createLoneProcess } from '../../src/processes/alone.ts';
 import { createProcesses } from '../../src/processes/processes.ts';
+import { createSingleProcess } from '../../src/processes/single-process.ts';
 import { createSkillRegistry } from '../../src/skills/registry.ts';
 import { engines } from '../support/databases.ts';
 import { anId } from '../support/expectations.ts';
@@ -19,15 +19,15 @@ const fact = (name: string, description = 'does it') => ({
   output: {},
 });
 
-test('a process that is alone is always there, and says when it last took a job', async () => {
+test('an embedded platform lists its one process, with the time of its last claim', async () => {
   const clock = manualClock('2026-01-01T00:00:00.000Z');
   const parts = { clock, roles: ['worker', 'api'], version: '1.0.0', skills: ['util/v1.0/echo'] };
-  const alone = createLoneProcess(parts);
+  const single = createSingleProcess(parts);
   clock.advance(3_600_000);
-  alone.claimed();
+  single.claimed();
   clock.advance(60_000);
 
-  expect(await alone.list()).toEqual([
+  expect(await single.list()).toEqual([
     {
       id: anId,
       roles: ['api', 'worker'],

@@ -284,9 +284,9 @@ describe('a job that is cancelled while its model answers', () => {
       });
       await waitFor(isHeld, { describe: 'the stream waits' });
       const stream = await own.follow(id);
-      const isHeard = ({ event, data }: ReceivedEvent) =>
+      const hasListeners = ({ event, data }: ReceivedEvent) =>
         event === 'token' && data.text === 'long is done';
-      await stream.event(isHeard, 'the platform has heard what there is');
+      await stream.event(hasListeners, 'the platform has heard what there is');
 
       const began = performance.now();
       await own.post(`/api/jobs/${id}/cancel`);

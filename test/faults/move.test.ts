@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { storeJobs } from '../../bench/stored-jobs.ts';
-import { moveFile, readMove } from '../../src/database/moved.ts';
+import { moveMarkerFile, readMoveMarker } from '../../src/database/move-marker.ts';
 import { openPostgres } from '../../src/database/postgres.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { expectConsistent } from '../support/consistency.ts';
@@ -439,18 +439,18 @@ describe.skipIf(!here)('an embedded installation that is moved into PostgreSQL',
 
       const found = await countJobs(databaseUrl);
       expect([0, jobs + 1]).toContain(found);
-      if (!existsSync(moveFile(dataDir))) continue;
+      if (!existsSync(moveMarkerFile(dataDir))) continue;
       const embedded = spawnPlatform({ ...environment(), DATA_DIR: dataDir });
       expect(await embedded.exit, embedded.output()).toEqual({ code: 1, signal: null });
       if (found > 0) break;
     }
     expect(killed).toBeGreaterThan(0);
 
-    if (readMove(dataDir)?.finished_at == null) {
+    if (readMoveMarker(dataDir)?.finished_at == null) {
       const { code, output } = await migrate(databaseUrl);
       expect(code, output).toBe(0);
     }
-    expect(readMove(dataDir)?.finished_at).not.toBeNull();
+    expect(readMoveMarker(dataDir)?.finished_at).not.toBeNull();
     expect(await countJobs(databaseUrl)).toBe(jobs + 1);
     const cluster = await startProcess(join(dataDir, 'unused'), {
       ...environment(),

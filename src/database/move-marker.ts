@@ -1,12 +1,12 @@
 /**
- * The mark in a data directory whose content is being moved into PostgreSQL or was: written before
- * the first row leaves, so that from then on nobody starts on both.
+ * The marker in a data directory whose content is being moved into PostgreSQL, or has been. It is
+ * written before the first row is copied, so that no platform starts on the directory afterwards.
  */
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { syncToDisk } from '../kernel/directory.ts';
 
-export interface Move {
+export interface MoveMarker {
   /** Is recorded in the PostgreSQL database too, in the transaction that fills it. */
   readonly id: string;
   /** Which database: host, port and name. */
@@ -16,12 +16,12 @@ export interface Move {
   readonly finished_at: string | null;
 }
 
-/** The file that is the mark. */
-export const moveFile = (dataDir: string): string => join(dataDir, 'moved-to-cluster');
+/** Path of the marker's file. */
+export const moveMarkerFile = (dataDir: string): string => join(dataDir, 'moved-to-cluster');
 
-/** The mark; null where there is none. Throws a sentence for one that cannot be read. */
-export function readMove(dataDir: string): Move | null {
-  const file = moveFile(dataDir);
+/** The marker; null where there is none. Throws an error for the operator when it cannot be read. */
+export function readMoveMarker(dataDir: string): MoveMarker | null {
+  const file = moveMarkerFile(dataDir);
   let text: string;
   try {
     text = readFileSync(file, 'utf8');
@@ -38,36 +38,36 @@ export function readMove(dataDir: string): Move | null {
   return move;
 }
 
-function parsed(text: string): Move | null {
+function parsed(text: string): MoveMarker | null {
   try {
-    const move = JSON.parse(text) as Partial<Move> | null;
+    const move = JSON.parse(text) as Partial<MoveMarker> | null;
     const isMove = /^[\da-f-]{36}$/.test(move?.id ?? '') && typeof move?.into === 'string';
-    return isMove ? (move as Move) : null;
+    return isMove ? (move as MoveMarker) : null;
   } catch {
     return null;
   }
 }
 
-/** Writes the mark, whole or not at all, and on disk when this returns. */
-export function writeMove(dataDir: string, move: Move): void {
-  const file = moveFile(dataDir);
+/** Writes the marker atomically; it is on disk when this returns. */
+export function writeMoveMarker(dataDir: string, move: MoveMarker): void {
+  const file = moveMarkerFile(dataDir);
   const next = `${file}.new`;
   writeFileSync(next, `${JSON.stringify(move, null, 2)}\n`, { mode: 0o600, flush: true });
   renameSync(next, file);
   syncToDisk(dataDir);
 }
 
-/** Takes the mark away, after a move of which nothing has arrived. */
-export function removeMove(dataDir: string): void {
-  rmSync(moveFile(dataDir), { force: true });
+/** Deletes the marker, after a move that was rolled back. */
+export function removeMoveMarker(dataDir: string): void {
+  rmSync(moveMarkerFile(dataDir), { force: true });
   syncToDisk(dataDir);
 }
 
-/** Throws a sentence where a mark is. */
-export function refuseMoved(dataDir: string): void {
-  const move = readMove(dataDir);
+/** Throws an error for the operator when the directory has a marker. */
+export function refuseMovedDirectory(dataDir: string): void {
+  const move = readMoveMarker(dataDir);
   if (move === null) return;
-  const file = moveFile(dataDir);
+  const file = moveMarkerFile(dataDir);
   if (move.finished_at !== null) {
     throw new Error(
       `The data of ${dataDir} was moved into PostgreSQL (${move.into}) on ${move.finished_at}: start with DATABASE_URL. What is in the directory is from before the move; to go back to it, delete ${file}.`,

@@ -1,6 +1,6 @@
-/** Faults that end a start or a command, as the operator is told of them. */
+/** Errors that end a start or a command, as sentences for the operator. */
 
-/** Which setting to look at, by the system call that failed. */
+/** The setting to check, by the system call that failed. */
 const settingsBehind: Readonly<Record<string, string>> = {
   getaddrinfo: 'HOST',
   listen: 'HOST and PORT',
@@ -8,8 +8,8 @@ const settingsBehind: Readonly<Record<string, string>> = {
   open: 'DATA_DIR',
 };
 
-/** What went wrong, in one sentence for the operator. */
-export function sentenceOf(error: unknown): string {
+/** One sentence for the operator: what failed, and which setting to check. */
+export function operatorMessage(error: unknown): string {
   const { message, code, syscall, cause } = error as NodeJS.ErrnoException;
   if (code === 'EADDRINUSE') return `${message}: set PORT to a free port (0 takes any)`;
   if (code === 'service_unavailable') return `${message}: ${(cause as Error).message}`;

@@ -1,11 +1,11 @@
-/** Scheduled jobs and their runs in the words of the API (specification: Scheduled job). */
+/** Scheduled jobs and their runs as the API returns them (specification: Scheduled job). */
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { nextMatch, parseCron } from './cron.ts';
 import type { ListedRun } from './runs.store.ts';
 import type { ListedScheduledJob, ScheduledJobRow } from './schedules.store.ts';
 
-/** As lists show it. */
-export function listedScheduledJob(row: ListedScheduledJob, now: number) {
+/** An entry of the list of scheduled jobs. */
+export function scheduledJobSummary(row: ListedScheduledJob, now: number) {
   return {
     id: row.id,
     agent_id: row.agent_id,
@@ -23,28 +23,28 @@ export function listedScheduledJob(row: ListedScheduledJob, now: number) {
 }
 
 /**
- * The next match, whatever is stored: a disabled one is not moved on, one that is due still has its
- * old slot, and one that was planned while the clock was ahead has a slot that is too late.
+ * The next match from now, not the stored slot: that of a disabled scheduled job is out of date, a due
+ * one still has its old slot, and one planned while the clock was ahead has a slot that is too late.
  */
 function nextRunAt({ cron_expression }: ListedScheduledJob, now: number): number {
   return nextMatch(parseCron(cron_expression), now);
 }
 
-/** As the answer to its creation shows it. */
-export function createdScheduledJob(row: ScheduledJobRow, now: number) {
+/** The response to a creation. */
+export function createdScheduledJobView(row: ScheduledJobRow, now: number) {
   return {
-    ...listedScheduledJob(row, now),
+    ...scheduledJobSummary(row, now),
     input: JSON.parse(row.input) as Record<string, unknown>,
   };
 }
 
-/** As single retrieval shows it. */
-export function shownScheduledJob(row: ScheduledJobRow, now: number) {
-  return { ...createdScheduledJob(row, now), last_run_job_id: row.last_run_job_id };
+/** The response to single retrieval. */
+export function scheduledJobView(row: ScheduledJobRow, now: number) {
+  return { ...createdScheduledJobView(row, now), last_run_job_id: row.last_run_job_id };
 }
 
-/** An entry of the runs of a scheduled job. */
-export function shownRun(run: ListedRun) {
+/** An entry of the list of a scheduled job's runs. */
+export function scheduledRunView(run: ListedRun) {
   return {
     id: run.id,
     scheduled_for: timestamp(run.scheduled_for),

@@ -1,9 +1,9 @@
-/** A process that is the only one, and so need not say to anybody that it is there. */
+/** The list of processes of an embedded platform: this process alone, without heartbeats. */
 import type { Clock } from '../kernel/clock.ts';
 import { newId } from '../kernel/ids.ts';
-import { type Processes, shownProcess } from './processes.ts';
+import { type Processes, processView } from './processes.ts';
 
-export function createLoneProcess(parts: {
+export function createSingleProcess(parts: {
   clock: Clock;
   roles: readonly string[];
   version: string;
@@ -19,7 +19,7 @@ export function createLoneProcess(parts: {
     },
     async list() {
       const seenAt = clock.now();
-      return [shownProcess({ id, roles, version, skills, startedAt, seenAt, lastClaimAt })];
+      return [processView({ id, roles, version, skills, startedAt, seenAt, lastClaimAt })];
     },
   };
 }

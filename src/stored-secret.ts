@@ -1,25 +1,24 @@
-/** Secrets that the platform makes for itself at its first start and keeps in a file. */
+/** Secrets that the platform makes at its first start and stores in a file. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { makeDirectory } from './kernel/directory.ts';
 
-export interface KeptSecret {
+export interface StoredSecret {
   readonly value: string;
   /** Whether it was made just now. */
   readonly isNew: boolean;
 }
 
 /**
- * The secret kept in `file`, without space around it, or the one that `make` gives, kept there with
- * mode 0600 from now on. An empty file and one that cannot be read are errors: a secret that was in
- * use is never replaced silently.
+ * The secret in `file`, trimmed; where there is no file, the result of `make`, which is stored there
+ * with mode 0600. An empty or unreadable file is an error: a secret in use is never replaced silently.
  */
-export function keptSecret(file: string, make: () => string): KeptSecret {
+export function loadOrMakeSecret(file: string, make: () => string): StoredSecret {
   const kept = readIfThere(file);
   if (kept !== null) return { value: kept, isNew: false };
   const value = make();
   makeDirectory(dirname(file));
-  // On disk before anything that depends on it is.
+  // On disk before any data that depends on it.
   writeFileSync(file, `${value}\n`, { mode: 0o600, flag: 'wx', flush: true });
   return { value, isNew: true };
 }
