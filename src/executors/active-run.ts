@@ -1,7 +1,7 @@
 /**
- * A run in an executor, as the parent keeps it: its deadline, its grace, and what it has been heard
- * to say. Promises that its outcome is settled once, and that what is passed on is within the caps
- * whatever the child sent.
+ * An active run of an executor, as the parent keeps it: its deadline, its stop request, and counters of
+ * its messages. Promises that its outcome is settled once, and that every report that is passed on is
+ * within its limits, whatever the child sent.
  */
 import { cleanText } from '../kernel/text.ts';
 import type { LogFields } from '../skills/definition.ts';
@@ -17,21 +17,21 @@ import {
 import type { ChildMessage } from './protocol.ts';
 import type { RunHandlers, RunOutcome, RunReport, RunRequest } from './run.ts';
 
-/** A run that the pool has accepted, wherever it is. */
+/** A run that the pool has accepted and not yet settled, whether it waits or is active. */
 export interface AcceptedRun {
   readonly request: RunRequest;
   readonly handlers: RunHandlers;
   readonly settle: (outcome: RunOutcome) => void;
 }
 
-/** What a run was told, and when it must have obeyed. */
+/** The request that a run stop, and the run's progress in obeying it. */
 export interface StopRequest {
   readonly cause: 'timeout' | 'abort';
-  /** The ping of the line that tells it: what the child says before its answer came of itself. */
+  /** The ping of the line that carries the request: messages before its pong do not respond to it. */
   readonly ping: number;
-  /** No other run had begun, so whatever kept it from ending in time was its own doing. */
-  readonly isOnly: boolean;
-  /** When the child was done with that line, as the executor's clock tells it: the grace begins. */
+  /** No other run's code had begun, so no other run can have delayed this one. */
+  readonly wasOnlyBegun: boolean;
+  /** When the child had handled that line, in monotonic milliseconds: the grace period begins. */
   receivedAt: number | undefined;
   isOverdue: boolean;
 }
@@ -39,18 +39,18 @@ export interface StopRequest {
 export interface ActiveRun {
   readonly id: number;
   readonly accepted: AcceptedRun;
-  /** The ping of the line that carried it. */
+  /** The ping of the line that carried the run to the child. */
   readonly ping: number;
   readonly startedAt: number;
   stopRequest: StopRequest | undefined;
-  /** The deadline first, then the grace. */
+  /** The deadline, and after a stop request the end of the grace period. */
   timer: NodeJS.Timeout | undefined;
-  /** Milliseconds that were added to the deadline because others held the child up. */
+  /** Milliseconds added to the deadline because other runs blocked the child. */
   extraMs: number;
   logLines: number;
   messages: number;
   asks: number;
-  /** Of what the run asks; made when it first asks. */
+  /** Aborts the answers to the run's questions; made at the first question. */
   asking: AbortController | undefined;
 }
 
@@ -59,7 +59,7 @@ export function timeoutMessage(request: RunRequest): string {
   return `run timed out after ${request.timeoutMs} ms`;
 }
 
-/** What `attributeDeath` needs to know of a run. */
+/** The facts of a run that `attributeDeath` needs. */
 export function runFacts(
   run: ActiveRun,
   hasAnswered: (ping: number) => boolean,
@@ -79,11 +79,11 @@ export function runFacts(
 
 type Said = Extract<ChildMessage, ['log' | 'progress' | 'message', ...unknown[]]>;
 
-/** What the child said of the run, fit to be passed on; undefined when it has said enough. */
+/** The child's report, cleaned and within its limits; undefined when the run's limit is reached. */
 export function readReport(run: ActiveRun, said: Said, now: number): RunReport | undefined {
   switch (said[0]) {
     case 'log': {
-      // One more than the skill may have: the line that says so.
+      // One more than the limit: the child's own line that says that the rest is left out.
       if (++run.logLines > LOG_LINES_MAX + 1) return undefined;
       const [, , at, message, fieldsJson] = said;
       return {
@@ -107,7 +107,7 @@ export function readReport(run: ActiveRun, said: Said, now: number): RunReport |
   }
 }
 
-/** Counts a question; false when the run asks more than it may. */
+/** Counts a question; false when the run has too many unanswered ones. */
 export function countAsk(run: ActiveRun): boolean {
   run.asks += 1;
   return run.asks <= ASKS_MAX;
@@ -125,7 +125,7 @@ function readFields(json: string | null): { fields?: LogFields } {
 }
 
 /**
- * As `cleanText`, for JSON text that `JSON.stringify` wrote: only escapes can stand for such characters.
+ * Like `cleanText`, for text that `JSON.stringify` wrote: it holds such characters only as escapes.
  */
 export function cleanJson(json: string): string {
   if (!json.includes('\\u')) return json;

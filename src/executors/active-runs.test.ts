@@ -1,4 +1,4 @@
-/** Deadlines in a child that the test plays: who is charged for time that passes, and who is not. */
+/** Deadlines in a simulated child: which run is charged for the time that passes. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { request, silentHandlers } from '../../test/fixtures/skills/driver.ts';
 import { systemClock } from '../kernel/clock.ts';
@@ -17,8 +17,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A child that answers when the test lets it. */
-function playedChild(more: { hasDeadlines?: boolean } = {}) {
+/** A simulated child that answers pings when the test says so. */
+function simulatedChild(more: { hasDeadlines?: boolean } = {}) {
   const clock = { ...systemClock, monotonic: () => performance.now(), now: () => Date.now() };
   const heartbeat = createHeartbeat(clock.monotonic);
   const said: unknown[][] = [];
@@ -65,7 +65,7 @@ function playedChild(more: { hasDeadlines?: boolean } = {}) {
       flush();
       return run;
     },
-    /** The child answers all that it was sent. */
+    /** The child answers all pings that it was sent. */
     answer(): void {
       while (answered < sent) heartbeat.answer(++answered);
       activeRuns.onPong();
@@ -78,8 +78,8 @@ function playedChild(more: { hasDeadlines?: boolean } = {}) {
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 
 describe('a deadline', () => {
-  test('is put off for a run that would have ended but for its neighbour', async () => {
-    const child = playedChild();
+  test('is extended for a run that another run blocked', async () => {
+    const child = simulatedChild();
     const waits = child.start(150);
     child.start(20_000);
     child.answer();
@@ -92,8 +92,8 @@ describe('a deadline', () => {
     expect(child.outcomes).toEqual([done]);
   });
 
-  test('is put off by no more than the time of the run itself', async () => {
-    const child = playedChild();
+  test('is extended by at most the timeout of the run', async () => {
+    const child = simulatedChild();
     const waits = child.start(150);
     child.start(20_000);
     child.answer();
@@ -104,8 +104,8 @@ describe('a deadline', () => {
     expect(child.wasAborted(waits)).toBe(true);
   });
 
-  test('does not begin before the run does', async () => {
-    const child = playedChild();
+  test('does not count the time before the child starts the run', async () => {
+    const child = simulatedChild();
     child.start(20_000);
     child.answer();
     await pass(10);
@@ -118,8 +118,8 @@ describe('a deadline', () => {
     expect(child.outcomes).toEqual([done]);
   });
 
-  test('is not put off for a run that is beside others and is the slow one', async () => {
-    const child = playedChild();
+  test('is not extended for a slow run whose child answers', async () => {
+    const child = simulatedChild();
     const slow = child.start(100);
     child.start(20_000);
     child.answer();
@@ -128,8 +128,8 @@ describe('a deadline', () => {
     expect(child.wasAborted(slow)).toBe(true);
   });
 
-  test('holds for a run that computed past it, all alone', async () => {
-    const child = playedChild();
+  test('times out the only run when it blocks the child past its deadline', async () => {
+    const child = simulatedChild();
     const busy = child.start(30);
     child.answer();
     await pass(100);
@@ -137,8 +137,8 @@ describe('a deadline', () => {
     expect(child.outcomes).toEqual([{ kind: 'timeout', message: 'run timed out after 30 ms' }]);
   });
 
-  test('leaves the grace to end in, from when the child was told', async () => {
-    const child = playedChild();
+  test('starts the grace period when the child has read the stop request', async () => {
+    const child = simulatedChild();
     const stubborn = child.start(30);
     child.answer();
     await pass(31);
@@ -149,8 +149,8 @@ describe('a deadline', () => {
     expect(child.onOverdue).toHaveBeenCalledExactlyOnceWith(stubborn);
   });
 
-  test('does not come for a run that may be stopped in a debugger', async () => {
-    const child = playedChild({ hasDeadlines: false });
+  test('does not apply while a debugger may pause the run', async () => {
+    const child = simulatedChild({ hasDeadlines: false });
     const paused = child.start(30);
     child.answer();
     await pass(3_600_000);

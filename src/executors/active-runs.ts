@@ -1,8 +1,8 @@
 /**
- * The runs in flight of one executor: their deadlines, what they are told at them, the grace that
- * follows, and what an ending means after that. Charges a deadline to a run only when the child's
- * event loop answered or nobody else's code had begun, and gives back what others took of its time;
- * whether the executor has to die for it is the executor's decision.
+ * The active runs of one executor: their deadlines, the stop request at a deadline or an abort, the
+ * grace period after it, and the outcome of a run that ends in that period. Charges a deadline to a run
+ * only when the child's event loop answered or no other run's code had begun, and extends the deadline
+ * by the time for which another run blocked the loop. The executor decides whether the child must die.
  */
 import type { Clock } from '../kernel/clock.ts';
 import {
@@ -14,14 +14,14 @@ import {
 import type { Heartbeat } from './heartbeat.ts';
 import type { RunOutcome } from './run.ts';
 
-/** Milliseconds without an answer after which a child counts as held up. */
-const HELD_UP_MS = 100;
+/** A child that is silent for this many milliseconds counts as blocked. */
+const BLOCKED_MS = 100;
 
 /** The way to the child. */
 export interface Channel {
   /** Puts a message, as JSON text, into the next line. */
   push(message: string): void;
-  /** Writes what is gathered at once, and a line with nothing but a ping after it. */
+  /** Writes the gathered messages at once, and then a line with only a ping. */
   flushAndPing(): void;
 }
 
@@ -31,21 +31,21 @@ export interface ActiveRuns {
   start(accepted: AcceptedRun): ActiveRun;
   get(id: number): ActiveRun | undefined;
   all(): ActiveRun[];
-  /** Asks a run to stop; what it says next is its end, or the grace is. */
+  /** Asks a run to stop. It ends with its next outcome, or with its grace period. */
   abort(run: ActiveRun, reason: string): void;
-  /** The run has ended by itself, as the child says. */
+  /** Settles a run with the outcome that the child reported. */
   finish(run: ActiveRun, outcome: RunOutcome): void;
-  /** Settles a run whatever the child says of it. */
+  /** Settles a run with an outcome that the parent decided. */
   remove(run: ActiveRun, outcome: RunOutcome): void;
   /** The child has answered a ping. */
   onPong(): void;
-  /** Some run is past its deadline, or was aborted, and has not ended. */
+  /** True while a run that was asked to stop has not ended. */
   hasStopRequests(): boolean;
 }
 
 interface Probe {
   readonly ping: number;
-  /** Since when the child has been silent, as the clock tells it. */
+  /** When the child's silence began, in the clock's monotonic milliseconds. */
   readonly since: number;
   readonly hadBegun: boolean;
 }
@@ -55,30 +55,30 @@ export function createActiveRuns(parts: {
   heartbeat: Heartbeat;
   clock: Clock;
   graceMs: number;
-  /** False while a debugger may hold the runs: then none is ever told that its time is up. */
+  /** False while a debugger may pause the runs: then no run reaches its deadline. */
   hasDeadlines: boolean;
-  /** The grace is over and the run is to blame. */
+  /** Called when a run's grace period is over and the run itself is the cause. */
   onOverdue: (run: ActiveRun) => void;
 }): ActiveRuns {
   const { channel, heartbeat, clock, graceMs, hasDeadlines, onOverdue } = parts;
   const activeRuns = new Map<number, ActiveRun>();
-  /** Those who were told to end. */
+  /** The runs that were asked to stop. */
   const stopRequests = new Map<ActiveRun, StopRequest>();
-  /** Those whose deadline has come, and who wait to hear whether the child answers. */
+  /** The runs past their deadline that wait for the child to answer a ping. */
   const probes = new Map<ActiveRun, Probe>();
   let nextId = 1;
 
   function expire(run: ActiveRun): void {
     run.timer = undefined;
-    // What the child has said meanwhile is read before the timer's word counts.
+    // Messages that the child has already sent are read before the timer counts.
     setImmediate(() => {
       if (!activeRuns.has(run.id) || run.stopRequest !== undefined) return;
-      if (isOnlyBegun(run) || run.extraMs >= run.accepted.request.timeoutMs) endTime(run);
+      if (isOnlyBegun(run) || run.extraMs >= run.accepted.request.timeoutMs) timeOut(run);
       else probe(run);
     });
   }
 
-  /** Asks whether the child answers: a neighbour may have held up the run, or its begin. */
+  /** Pings the child: another run may have blocked this run, or its start. */
   function probe(run: ActiveRun): void {
     probes.set(run, {
       ping: heartbeat.upcoming,
@@ -88,13 +88,13 @@ export function createActiveRuns(parts: {
     channel.flushAndPing();
   }
 
-  /** The child has answered: in good time, or what others took of the run's is given back. */
+  /** The child has answered. If it was silent too long, the run's deadline is extended. */
   function endProbe(run: ActiveRun, { since, hadBegun }: Probe): void {
     probes.delete(run);
     if (run.stopRequest !== undefined) return;
     const silence = clock.monotonic() - since;
-    if (silence < HELD_UP_MS && hadBegun) {
-      endTime(run);
+    if (silence < BLOCKED_MS && hadBegun) {
+      timeOut(run);
       return;
     }
     const { timeoutMs } = run.accepted.request;
@@ -103,16 +103,21 @@ export function createActiveRuns(parts: {
     run.timer = setTimeout(expire, ms, run);
   }
 
-  function endTime(run: ActiveRun): void {
-    tell(run, 'timeout', 'TimeoutError', timeoutMessage(run.accepted.request));
+  function timeOut(run: ActiveRun): void {
+    requestStop(run, 'timeout', 'TimeoutError', timeoutMessage(run.accepted.request));
   }
 
-  function tell(run: ActiveRun, cause: StopRequest['cause'], name: string, reason: string): void {
+  function requestStop(
+    run: ActiveRun,
+    cause: StopRequest['cause'],
+    name: string,
+    reason: string,
+  ): void {
     clearTimeout(run.timer);
     const stopRequest: StopRequest = {
       cause,
       ping: heartbeat.upcoming,
-      isOnly: isOnlyBegun(run),
+      wasOnlyBegun: isOnlyBegun(run),
       receivedAt: undefined,
       isOverdue: false,
     };
@@ -127,7 +132,7 @@ export function createActiveRuns(parts: {
   function startGrace(run: ActiveRun, stopRequest: StopRequest, ms: number): void {
     run.timer = setTimeout(() => {
       run.timer = undefined;
-      // As above.
+      // Messages that the child has already sent are read first, as in `expire`.
       setImmediate(endGrace, run, stopRequest);
     }, ms);
   }
@@ -135,9 +140,10 @@ export function createActiveRuns(parts: {
   function endGrace(run: ActiveRun, stopRequest: StopRequest): void {
     if (!stopRequests.has(run) || run.timer !== undefined) return;
     if (stopRequest.receivedAt === undefined) {
-      // It has not been told yet. Whose doing that is can only be said of one that was and is on its
-      // own; otherwise the grace begins when it is told, and the watch ends a child that never answers.
-      if (!stopRequest.isOnly || !isOnlyBegun(run)) return;
+      // The child has not read the stop request. Only a run that was and is the only one can be the
+      // cause. Otherwise the grace period begins when the child reads the request, and the watch kills
+      // a child that never answers.
+      if (!stopRequest.wasOnlyBegun || !isOnlyBegun(run)) return;
     } else {
       const left = stopRequest.receivedAt + graceMs - clock.monotonic();
       if (left > 1) {
@@ -149,7 +155,7 @@ export function createActiveRuns(parts: {
     onOverdue(run);
   }
 
-  /** Its code may have begun, and nobody else's. */
+  /** The code of this run may have begun, and that of no other run. */
   function isOnlyBegun(run: ActiveRun): boolean {
     if (!heartbeat.hasAnswered(run.ping)) return false;
     for (const other of activeRuns.values()) {
@@ -198,7 +204,7 @@ export function createActiveRuns(parts: {
 
     abort(run, reason) {
       if (!activeRuns.has(run.id) || run.stopRequest !== undefined) return;
-      tell(run, 'abort', 'AbortError', reason);
+      requestStop(run, 'abort', 'AbortError', reason);
     },
 
     finish(run, outcome) {
@@ -207,12 +213,12 @@ export function createActiveRuns(parts: {
         remove(run, outcome);
         return;
       }
-      // Said before it was told: it ended of itself, and only the way to us took longer. But one
-      // that kept the child from listening, all alone, was late by its own doing.
+      // If the child had not read the stop request, the run ended by itself and only its message was
+      // late. The exception is a run that was the only one: its own code kept the child from reading.
       const hasReceived = heartbeat.hasAnswered(stopRequest.ping);
-      if (!hasReceived && !(stopRequest.isOnly && stopRequest.cause === 'timeout'))
+      if (!hasReceived && !(stopRequest.wasOnlyBegun && stopRequest.cause === 'timeout'))
         remove(run, outcome);
-      // What it did is done, whether or not somebody still wanted it.
+      // A run that completed despite the abort keeps its result: its effects have happened.
       else if (stopRequest.cause === 'abort' && outcome.kind === 'completed') remove(run, outcome);
       else if (stopRequest.cause === 'abort') remove(run, { kind: 'aborted' });
       else remove(run, { kind: 'timeout', message: timeoutMessage(run.accepted.request) });
@@ -221,8 +227,8 @@ export function createActiveRuns(parts: {
     remove,
 
     onPong() {
-      for (const [run, probing] of probes) {
-        if (heartbeat.hasAnswered(probing.ping)) endProbe(run, probing);
+      for (const [run, pending] of probes) {
+        if (heartbeat.hasAnswered(pending.ping)) endProbe(run, pending);
       }
       for (const [run, stopRequest] of stopRequests) {
         if (stopRequest.receivedAt !== undefined || !heartbeat.hasAnswered(stopRequest.ping + 1))
@@ -245,7 +251,7 @@ function runMessage({ id, accepted }: ActiveRun): string {
     context.organizationId,
     context.attempt,
   ];
-  // Between the tokens of JSON a line break is only space; within strings it is always escaped.
+  // Between JSON tokens a line break is white space; within strings it is always escaped.
   const line = input.includes('\n') ? input.replaceAll('\n', ' ') : input;
   return `["run",${id},${JSON.stringify(skill)},${JSON.stringify(tuple)},${line}]`;
 }

@@ -1,6 +1,6 @@
 /**
- * What a child says of its runs: reports, questions, endings. Says nothing of runs that the child
- * was not given or that have ended, passes on what is within the caps, and calls the rest garbled.
+ * Handles the messages of a child about its runs: reports, questions and outcomes. Ignores messages about
+ * runs that are not active, passes on what is within the limits, and reports the rest as garbled.
  */
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
@@ -23,7 +23,7 @@ export type RunMessage = Extract<
   ['done' | 'fail' | 'log' | 'progress' | 'message' | 'ask' | 'print', ...unknown[]]
 >;
 
-/** Takes a message; returns what is garbled about it, or undefined. */
+/** The handler returns why a message is garbled, or undefined. */
 export function createRunMessageHandler(parts: {
   activeRuns: ActiveRuns;
   channel: Channel;
@@ -62,7 +62,7 @@ export function createRunMessageHandler(parts: {
     }
   }
 
-  /** What the code of a run printed, for the operator; bounded here and in the child. */
+  /** Logs a run's console output for the operator; bounded here and in the child. */
   function takePrint(run: ActiveRun, name: 'stdout' | 'stderr', text: string): void {
     if (!printed.spend(text.length)) return;
     const { skill, context } = run.accepted.request;
@@ -107,7 +107,7 @@ export function createRunMessageHandler(parts: {
   };
 }
 
-/** Takes what a child says of nobody's run, for the log; so often a second, and no more. */
+/** Logs messages that belong to no run, at most STRAYS_PER_SECOND of them. */
 export function createStrayMessageLogger(
   pid: number | undefined,
   log: Pick<Logger, 'warn'>,
@@ -126,8 +126,8 @@ export function createStrayMessageLogger(
 }
 
 /**
- * The output's JSON text, written anew from what was parsed; undefined when it is too large. A NUL and
- * half a surrogate pair stay as they are: JSON writes them as escapes, which every database holds.
+ * The JSON text of the parsed output; undefined when it is too large. NUL and lone surrogates are kept:
+ * JSON writes them as escapes, which every database can store.
  */
 function writeOutput(value: unknown): string | undefined {
   const json = JSON.stringify(value);

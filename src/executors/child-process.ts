@@ -10,7 +10,7 @@ import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ChildSettings } from './child.ts';
 
-/** Variables that every child gets, where the parent has them; the rest is named by the operator. */
+/** Variables that every child gets when the parent has them; the operator names all others. */
 const INHERITED = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_EXTRA_CA_CERTS'];
 /** Whether the parent can read a child's memory itself. */
 export const CAN_READ_MEMORY = process.platform === 'linux';
@@ -72,12 +72,12 @@ function childEnvironment(named: Readonly<Record<string, string>>): Record<strin
   return { ...Object.fromEntries(inherited), ...named };
 }
 
-/** SIGKILL to the child and to all that it has started, unless they left its process group. */
+/** Sends SIGKILL to the child and to the processes of its group. */
 export function killGroup(pid: number): void {
   try {
     process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL');
   } catch {
-    // It is gone already.
+    // The process is already gone.
   }
 }
 
@@ -102,7 +102,7 @@ function kibibytes(status: string, field: string): number | undefined {
   return at === -1 ? undefined : Number.parseInt(status.slice(at + field.length + 2), 10);
 }
 
-/** What is known of an exit, in words; V8 says on stderr when the heap was full. */
+/** Describes an exit; V8 reports a full heap on stderr. */
 export function explainExit(how: string, stderrTail: string): string {
   return /heap out of memory|Allocation failed|OOM/.test(stderrTail)
     ? `${how}, out of memory`

@@ -1,9 +1,8 @@
 /**
- * The runs of a child: begins them, hears their end, carries what they say to the outbox. A run
- * ends once, by what its skill returns or throws, or by an error that its code threw elsewhere; what
- * comes later is dropped. Has no timer of its own but one for progress, shared by all runs.
+ * The runs of a child: starts them, takes their outcomes, and puts their messages into the outbox. A run
+ * ends once: its skill returns or throws, or its code throws an error elsewhere. Later messages are
+ * dropped. The only timer is the one for progress, which all runs share.
  */
-
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
 import type { Validate } from '../kernel/json-schema.ts';
@@ -37,7 +36,7 @@ export interface ChildRuns {
   abort(id: number, name: string, reason: string): void;
   answer(id: number, askId: number, value: unknown): void;
   refuse(id: number, askId: number, refusal: Refusal): void;
-  /** The run whose code is being executed; undefined outside of runs. It may be over. */
+  /** The run whose code is executing, which may have ended; undefined outside of runs. */
   current(): Run | undefined;
   /** Ends a run that has not ended; false when it has. */
   fail(run: Run, failure: Failure): boolean;
@@ -107,7 +106,7 @@ export function createChildRuns(skills: ReadonlyMap<string, Runnable>, outbox: O
     progress.flush(run);
   }
 
-  /** A call is a step of the run: what it gave is on record before it resolves. */
+  /** A call is a step of the run: its output is recorded before the call resolves. */
   async function call(run: Run, caller: Part, name: string, input: unknown): Promise<unknown> {
     const skill = skills.get(name);
     if (skill === undefined) throw refusal(`there is no skill ${name}`);
@@ -134,7 +133,7 @@ export function createChildRuns(skills: ReadonlyMap<string, Runnable>, outbox: O
       return JSON.parse(output.json);
     } catch (error) {
       const { code, message } = describeFailure(error);
-      // What the call failed with counts, also where that can no longer be recorded.
+      // The caller gets the call's own error, even when it can no longer be recorded.
       await endStep(run, step, `"error":${JSON.stringify({ code, message })}`).catch(() => {});
       throw error;
     }
@@ -183,14 +182,14 @@ export function createChildRuns(skills: ReadonlyMap<string, Runnable>, outbox: O
   };
 }
 
-/** The how manieth call of this kind it is within its caller. */
+/** The ordinal of this call among the equal calls of its caller, from 1. */
 function countCall({ calls }: Part, call: string): number {
   const nth = (calls.get(call) ?? 0) + 1;
   calls.set(call, nth);
   return nth;
 }
 
-/** Equal for inputs that say the same, in whatever order their fields are. */
+/** Equal for equal inputs, whatever the order of their fields. */
 function digestOf(input: unknown): string {
   return createHash('sha256').update(canonicalJson(input)).digest('base64url').slice(0, 22);
 }
@@ -204,7 +203,7 @@ function takeAsk(run: Run | undefined, askId: number): PromiseWithResolvers<unkn
 /** Sends the first progress at once, then at most one of a run every PROGRESS_MS, unless flushed. */
 function createProgress(outbox: Outbox): {
   report: Bridge['sayProgress'];
-  /** Sends what waits of the run, so that what it says next comes after. */
+  /** Sends the run's waiting progress, so that its next message comes after. */
   flush: (run: Run) => void;
 } {
   const latest = new Map<Run, string>();

@@ -1,10 +1,10 @@
 /**
- * An executor: the process in which skills run. Loads the skill modules, says what it found, then
- * runs what the parent sends, many runs at once. Everything between the two goes over one socket
- * (file descriptor 3); when that ends the parent is gone, and the child ends at once.
+ * An executor: the process in which skills run. Loads the skill modules, reports them to the parent, then
+ * executes the runs that the parent sends, many at once. All messages go over one socket (file descriptor
+ * 3). When the socket ends, the parent is gone, and the child ends at once.
  *
- * Each line of the parent begins with a ping, which is answered before anything else of the line is
- * looked at: so the parent knows of every run whether its code may have begun.
+ * Each line of the parent begins with a ping. The child answers it before it handles the rest of the
+ * line, so the parent knows for every run whether its code may have begun.
  */
 import { flushCompileCache } from 'node:module';
 import { Socket } from 'node:net';
@@ -24,16 +24,16 @@ import type { ParentMessage } from './protocol.ts';
 /** What the parent passes as the only argument. */
 export interface ChildSettings {
   readonly skillsDirs: readonly string[];
-  /** The first child records the generation and tells its skills; the others load what it recorded. */
+  /** The first child records the generation and reports its skills; the others load that record. */
   readonly isFirst: boolean;
   /** Files that ended an earlier child of the generation: they are not loaded, their skills fail. */
   readonly setAside: readonly string[];
   /** Whether pongs carry the resident memory, where the parent cannot read it itself. */
-  readonly tellsMemory: boolean;
+  readonly reportsMemory: boolean;
 }
 
 const SOCKET_FD = 3;
-/** What the generation was loaded from. */
+/** The generation's snapshot. */
 const SNAPSHOT_FD = 4;
 const READ_BYTES = 65_536;
 
@@ -51,11 +51,11 @@ limitConsole((bytes) => outbox.push(`["dropped",${bytes}]`), print);
 installGuards(runs, (skill, text) => outbox.push(JSON.stringify(['stray', skill, text])));
 await load();
 
-/** At once, because the code that prints may block or end the process next. */
+/** Sent at once, because the code that prints may block or end the process next. */
 function print(stream: 'stdout' | 'stderr', text: string): boolean {
   const run = runs.current();
   if (run === undefined || run.isOver) return false;
-  say(['print', run.id, stream, text.slice(0, LOG_CHARS_MAX).trimEnd()]);
+  send(['print', run.id, stream, text.slice(0, LOG_CHARS_MAX).trimEnd()]);
   return true;
 }
 
@@ -92,16 +92,16 @@ async function load(): Promise<void> {
   } catch (error) {
     const isLoadError = error instanceof SkillLoadError;
     const { message, stack } = describeFailure(error);
-    say(['refused', isLoadError ? error.file : '', isLoadError ? message : (stack ?? message)]);
+    send(['refused', isLoadError ? error.file : '', isLoadError ? message : (stack ?? message)]);
   }
 }
 
-/** Any fault stops this load. */
+/** Any fault ends this load. */
 async function loadFirst(): Promise<void> {
   const snapshot = recordSnapshot(SNAPSHOT_FD, settings.skillsDirs);
   const modules = await loadSkillModules(settings.skillsDirs, {
-    onFile: tellFile,
-    onLeftOut: ({ file, message }) => say(['left-out', file, message]),
+    onFile: reportFile,
+    onLeftOut: ({ file, message }) => send(['left-out', file, message]),
     checkSchemas: true,
     read: snapshot.read,
   });
@@ -121,20 +121,20 @@ async function loadAgain(): Promise<void> {
       continue;
     }
     try {
-      tellFile(file);
+      reportFile(file);
       const module = await loadSkillModule(file, snapshot.read);
       if (module.skill.key !== key) throw new SkillLoadError(file, `no longer defines ${key}`);
       add(module);
     } catch (error) {
       skills.set(key, notLoaded(key));
-      say(['unloaded', file, describeFailure(error).message]);
+      send(['unloaded', file, describeFailure(error).message]);
     }
   }
 }
 
-/** At once, because the module's own code may never come back. */
-function tellFile(file: string): void {
-  say(['loading', file]);
+/** Sent at once, because the module's own code may never return. */
+function reportFile(file: string): void {
+  send(['loading', file]);
 }
 
 function add({ skill, run }: SkillModule): void {
@@ -145,7 +145,7 @@ function add({ skill, run }: SkillModule): void {
   });
 }
 
-/** The reason names files, so it is told to the operator and not to the caller. */
+/** The reason names files, so it goes to the operator's log and not to the caller. */
 function notLoaded(key: string): Runnable {
   const none = (): null => null;
   return {
@@ -158,12 +158,12 @@ function notLoaded(key: string): Runnable {
   };
 }
 
-function say(message: readonly unknown[]): void {
+function send(message: readonly unknown[]): void {
   outbox.push(JSON.stringify(message));
   outbox.flush();
 }
 
-/** New work waits while the parent has not taken what was said before, the pong above all. */
+/** New lines wait until the parent has read the earlier messages, above all the pong. */
 function onLine(line: string): void {
   if (isHeld) backlog.push(line);
   else takeLine(line);
@@ -173,7 +173,7 @@ function takeLine(line: string): void {
   const messages = parseLine(line);
   const [first] = messages;
   if (first?.[0] === 'ping') {
-    const rss = settings.tellsMemory ? process.memoryUsage.rss() : 0;
+    const rss = settings.reportsMemory ? process.memoryUsage.rss() : 0;
     outbox.push(`["pong",${first[1]},${rss}]`);
     outbox.flush();
   }
@@ -199,7 +199,7 @@ function parseLine(line: string): ParentMessage[] {
   try {
     return JSON.parse(line) as ParentMessage[];
   } catch (error) {
-    // The pool was given an input that is no JSON. Which run it was cannot be told.
+    // A run's input was not JSON, and the line cannot be parsed to find the run.
     process.stderr.write(`executor: a line that is no JSON: ${String(error)}\n`);
     return endProcess();
   }

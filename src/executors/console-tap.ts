@@ -1,7 +1,7 @@
 /**
- * Reads what a child prints outside of runs: at its load, after a run, from native code. Holds no more
- * than the end of stderr, which is where the runtime says why it died; all of it within the budget goes
- * to the log. What the code of a run prints comes with its run, by the socket.
+ * Reads the output that a child prints outside of runs: during its load, after a run, from native code.
+ * Logs all of it within the budget. Keeps only the end of stderr, where the runtime reports why it died.
+ * The output of a run's own code comes over the socket.
  */
 import type { Readable } from 'node:stream';
 import type { Logger } from '../kernel/log.ts';

@@ -59,7 +59,7 @@ describe.each<[string, Death, string]>([
     expect(attributeDeath(death, [facts()])).toEqual([{ kind: 'lost', message }]);
   });
 
-  test('charges nobody when there were several', () => {
+  test('charges no run when there were several', () => {
     expect(attributeDeath(death, [facts(), facts()])).toEqual([neighbour, neighbour]);
   });
 

@@ -1,21 +1,21 @@
 /**
- * Who is at fault when an executor dies: a pure decision from what is known of the death and of the
- * runs that were in flight. Charges a run only when no other can have been the cause; everybody else
- * is displaced, and told whether suspicion stays.
+ * Decides which run caused the death of an executor, from the facts of the death and of the active runs.
+ * A pure function. Charges a run only when no other run can be the cause. Every other run is displaced,
+ * and its outcome says whether it is still a suspect.
  */
 import type { RunOutcome } from './run.ts';
 
 /** Why an executor ended. All but `retired` and `stopped` are faults. */
 export type Death =
-  /** It ended by itself; `how` says what is known: `exit code 1`, `SIGSEGV`, `out of memory`. */
+  /** It ended without the pool's doing; `how` is `exit code 1`, `SIGSEGV`, `out of memory`. */
   | { readonly kind: 'ended'; readonly how: string }
   /** Killed: its event loop did not answer. */
   | { readonly kind: 'stalled'; readonly ms: number }
   /** Killed: it held more memory than it may. */
   | { readonly kind: 'memory'; readonly mb: number }
-  /** Killed: it said what no executor says. */
+  /** Killed: it sent a message that no executor sends. */
   | { readonly kind: 'garbled'; readonly how: string }
-  /** Killed: a run passed its deadline and the grace, and its loop answered or it was alone. */
+  /** Killed: a run did not stop in its grace period, and is itself the cause. */
   | { readonly kind: 'overdue' }
   /** Killed: it was not ready in time, or did not load. */
   | { readonly kind: 'unready' }
@@ -24,29 +24,29 @@ export type Death =
   /** Killed: the pool is stopping. */
   | { readonly kind: 'stopped' };
 
-/** What is known of a run in flight. */
+/** The facts of an active run at the death of its executor. */
 export interface RunFacts {
   /** Its code may have begun. */
   readonly hasStarted: boolean;
-  /** The child was beginning it when it was last seen. */
+  /** The child's process title named it as the run being started. */
   readonly isBeginning: boolean;
-  /** What it was told: that its time is up, that it was aborted, or nothing. */
+  /** Why it was asked to stop: its deadline, an abort, or null when it was not asked. */
   readonly stopRequest: 'timeout' | 'abort' | null;
-  /** The child has taken that message. */
+  /** The child has read that request. */
   readonly hasReceived: boolean;
-  /** The grace after that message is over too, and this run is the reason for the death. */
+  /** Its grace period is over, and this run is the reason for the kill. */
   readonly isOverdue: boolean;
-  /** It had asked to be without neighbours, and was. */
+  /** It ran alone, as its request asked. */
   readonly isAlone: boolean;
   readonly timeoutMessage: string;
 }
 
-/** True when the death is to be counted and logged as one. */
+/** True when the death is a fault, which is counted and logged. */
 export function isFault(death: Death): boolean {
   return death.kind !== 'retired' && death.kind !== 'stopped';
 }
 
-/** The outcome of each run, in the order given. */
+/** The outcome of each run, in the order of `runs`. */
 export function attributeDeath(death: Death, runs: readonly RunFacts[]): RunOutcome[] {
   if (!isFault(death)) return runs.map(() => ({ kind: 'aborted' }));
   if (death.kind === 'overdue') return runs.map(attributeOverdue);
@@ -62,7 +62,7 @@ export function attributeDeath(death: Death, runs: readonly RunFacts[]): RunOutc
   });
 }
 
-/** An exit code, and not a signal: only code of the process itself ends it so. */
+/** An exit code, not a signal: only code in the process itself can set one. */
 function isOwnExit(death: Death): boolean {
   return death.kind === 'ended' && /^exit code \d+$/.test(death.how);
 }
@@ -83,7 +83,7 @@ function attributeOverdue(facts: RunFacts): RunOutcome {
   return { kind: 'displaced', suspect: false };
 }
 
-/** A death as a sentence for the owner of the run that caused it. */
+/** The error message for the owner of the run that caused the death. */
 function describeDeath(death: Death): string {
   switch (death.kind) {
     case 'ended':

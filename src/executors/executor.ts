@@ -1,7 +1,7 @@
 /**
- * One child's life: started, ready, given runs, gone. Promises that every run it was given is
- * settled exactly once, at the latest when the child is gone, and that nothing the child says can
- * do more than end the child. Knows no other executor, and does not choose its runs.
+ * The life of one child process: starting, ready, draining, dying, gone. Promises that every run that
+ * was given to the child is settled exactly once, at the latest when the child is gone, and that no
+ * message of the child can do more than end the child. Knows no other executor and chooses no runs.
  */
 
 import { type AcceptedRun, type ActiveRun, runFacts } from './active-run.ts';
@@ -15,24 +15,24 @@ import { createHeartbeat } from './heartbeat.ts';
 import { FRAME_BYTES_MAX } from './limits.ts';
 import { createLineReader, createOutbox } from './lines.ts';
 import { createLoading, type FoundSkills } from './loading.ts';
-import { judgeMemory, memoryLimitMb } from './memory-limit.ts';
+import { memoryLevel, memoryLimitMb } from './memory-limit.ts';
 import { readMark } from './now-running.ts';
 import type { PoolSettings } from './pool-options.ts';
 import { type ChildMessage, readChildLine } from './protocol.ts';
 
-/** Milliseconds to wait for the last words of a child that has exited. */
+/** Milliseconds to wait for the messages of a child that has exited. */
 const SOCKET_DRAIN_MS = 500;
-/** Milliseconds without an answer after which an executor is doubtful. */
+/** An executor that is silent for this many milliseconds is doubtful. */
 const DOUBT_MS = 500;
 
 export interface ExecutorEvents {
   /** It can take runs; `skills` are those that the first child found, none of the others. */
   onReady(found: FoundSkills): void;
-  /** It was ready, and takes no more runs. */
-  onLeaving(): void;
-  /** Its process is gone and all its runs are settled. `startFailure`: it never was ready. */
+  /** It was ready, and now takes no more runs. */
+  onUnavailable(): void;
+  /** Its process is gone and all its runs are settled. `startFailure` says why it was never ready. */
   onGone(death: Death, startFailure: Error | undefined): void;
-  /** Whether one more child may stay for a while without taking runs. */
+  /** Whether one more child may drain. */
   mayDrain(): boolean;
 }
 
@@ -42,19 +42,19 @@ export interface Executor {
   readonly inFlight: number;
   /** No run was ever given to it. */
   readonly isFresh: boolean;
-  /** It may be killed soon, or does not answer: others are to be preferred. */
+  /** It may be killed soon, or does not answer: the pool prefers other executors. */
   isDoubtful(): boolean;
   /** Sends it a run; only while it is ready. */
   run(accepted: AcceptedRun): { abort(reason: string): void };
   /** Asks all its runs to stop. */
   abortAll(reason: string): void;
-  /** Looks after it; to be called every few hundred ms until it returns false. */
+  /** Checks its memory and its event loop; the pool calls this until it returns false. */
   watch(wasAbsent: boolean): boolean;
   /** Kills it; all its runs are aborted. */
   end(kind: 'retired' | 'stopped'): void;
 }
 
-type Phase = 'starting' | 'ready' | 'leaving' | 'dying' | 'gone';
+type Phase = 'starting' | 'ready' | 'draining' | 'dying' | 'gone';
 
 export function startExecutor(
   settings: PoolSettings,
@@ -72,7 +72,7 @@ export function startExecutor(
       skillsDirs: settings.skillsDirs,
       isFirst,
       setAside: generation.filesSetAside(),
-      tellsMemory: !CAN_READ_MEMORY,
+      reportsMemory: !CAN_READ_MEMORY,
     },
   });
   const { pid, socket } = child;
@@ -112,12 +112,12 @@ export function startExecutor(
   const abandoned: RunFacts[] = [];
   let phase: Phase = 'starting';
   let death: Death | undefined;
-  /** How it dies when its last run has ended. */
+  /** Why it is ended when its last run has ended. */
   let exitCause: Death = { kind: 'retired' };
   let isFresh = true;
   let wasBusy = false;
-  let toldBytes = 0;
-  /** The run that it was beginning when it stopped answering. */
+  let reportedBytes = 0;
+  /** The run that it was starting when it stopped answering. */
   let beginning: number | undefined;
   let drainTimer: NodeJS.Timeout | undefined;
 
@@ -127,27 +127,27 @@ export function startExecutor(
     onOverflow: () => die({ kind: 'garbled', how: 'a line was too long' }),
   });
   socket.on('data', (chunk: Buffer) => {
-    if (!isDeaf()) read(chunk);
+    if (!isIgnored()) read(chunk);
   });
-  // A write to a child that has died; its exit says the rest.
+  // A write to a child that has died fails; its exit event reports the death.
   socket.on('error', () => {});
   child.process.once('error', (error) => onExit(`it could not be started: ${error.message}`));
   child.process.once('exit', (code, signal) => onExit(signal ?? `exit code ${code}`));
 
   function onLine(line: string): void {
-    if (isDeaf()) return;
+    if (isIgnored()) return;
     const messages = readChildLine(line);
     if (messages === undefined) garbled('a line that is no message');
     else {
-      for (const message of messages) if (!isDeaf()) take(message);
+      for (const message of messages) if (!isIgnored()) take(message);
     }
-    if (phase === 'leaving' && activeRuns.size === 0) die(exitCause);
+    if (phase === 'draining' && activeRuns.size === 0) die(exitCause);
   }
 
   function take(message: ChildMessage): void {
     switch (message[0]) {
       case 'pong':
-        toldBytes = message[2];
+        reportedBytes = message[2];
         if (heartbeat.answer(message[1])) activeRuns.onPong();
         else garbled('an answer that nobody asked for');
         break;
@@ -170,8 +170,8 @@ export function startExecutor(
     }
   }
 
-  /** Once it has said nonsense, nothing that it says counts. */
-  function isDeaf(): boolean {
+  /** After one garbled message, all later ones are ignored. */
+  function isIgnored(): boolean {
     return death?.kind === 'garbled';
   }
 
@@ -196,29 +196,29 @@ export function startExecutor(
       run.stopRequest?.receivedAt !== undefined &&
       activeRuns.size > 1 &&
       settings.drainMs > 0 &&
-      (phase === 'leaving' || events.mayDrain());
+      (phase === 'draining' || events.mayDrain());
     if (!mayStay) {
       die({ kind: 'overdue' });
       return;
     }
-    // Its loop answers, so the neighbours may end in peace. The run itself has ended for everybody
-    // but its own code, which dies with the child.
+    // Its event loop answers, so the other runs may finish. The overdue run is settled now; its code
+    // goes on until the child is killed.
     const { skill } = run.accepted.request;
     log.warn({ executor: pid, skill }, 'a run did not stop; its executor is replaced');
     const facts = runFacts(run, heartbeat.hasAnswered);
     const [outcome] = attributeDeath({ kind: 'overdue' }, [facts]);
     if (outcome !== undefined) activeRuns.remove(run, outcome);
     abandoned.push(facts);
-    leave({ kind: 'overdue' });
+    drain({ kind: 'overdue' });
     drainTimer ??= setTimeout(() => die(exitCause), settings.drainMs);
   }
 
-  /** Takes no more runs, and dies when the last has ended. */
-  function leave(cause: Death): void {
+  /** Takes no more runs, and ends when the last run has ended. */
+  function drain(cause: Death): void {
     exitCause = cause;
     if (phase !== 'ready') return;
-    phase = 'leaving';
-    events.onLeaving();
+    phase = 'draining';
+    events.onUnavailable();
   }
 
   function die(cause: Death): void {
@@ -227,18 +227,18 @@ export function startExecutor(
     phase = 'dying';
     death = cause;
     if (pid !== undefined) killGroup(pid);
-    if (wasReady) events.onLeaving();
+    if (wasReady) events.onUnavailable();
   }
 
   function onExit(how: string): void {
     die({ kind: 'ended', how });
-    // What it had started itself may be left.
+    // Processes that it started itself may still run.
     if (pid !== undefined) killGroup(pid);
     if (socket.closed) {
       finalize();
       return;
     }
-    // Results that it had sent still count.
+    // Results that it sent before it exited still count.
     const timer = setTimeout(finalize, SOCKET_DRAIN_MS);
     socket.once('close', () => {
       clearTimeout(timer);
@@ -256,9 +256,9 @@ export function startExecutor(
     tap.close();
     const left = activeRuns.all();
     const runs = left.map((run) => runFacts(run, heartbeat.hasAnswered, beginning));
-    // Those who did not stop still run, and may be to blame for what happens to the others.
+    // The code of abandoned runs still ran, so one of them may be the cause.
     const outcomes = attributeDeath(death, [...runs, ...abandoned]);
-    // A first child that could not start ends the program, which says why.
+    // When the first child cannot start, the program ends and reports the reason.
     const isFirstStart = isFirst && !loading.isReady;
     if (isFault(death) && !isFirstStart)
       log.warn({ executor: pid, death, runs: left.length }, 'an executor died');
@@ -274,11 +274,11 @@ export function startExecutor(
   }
 
   function watchMemory(): void {
-    const memory = judgeMemory({ pid, toldBytes }, limitMb);
+    const memory = memoryLevel({ pid, reportedBytes }, limitMb);
     if (memory === 'too much') die({ kind: 'memory', mb: limitMb });
     else if (memory === 'much' && phase === 'ready' && events.mayDrain()) {
       log.info({ executor: pid, limitMb }, 'an executor holds much memory and is replaced');
-      leave({ kind: 'retired' });
+      drain({ kind: 'retired' });
       if (activeRuns.size === 0) die(exitCause);
     }
   }
@@ -305,7 +305,7 @@ export function startExecutor(
       for (const run of activeRuns.all()) activeRuns.abort(run, reason);
     },
     watch(wasAbsent) {
-      if (phase !== 'ready' && phase !== 'leaving') return false;
+      if (phase !== 'ready' && phase !== 'draining') return false;
       if (activeRuns.size === 0 && !wasBusy && heartbeat.silentMs() === 0) return false;
       if (wasAbsent) heartbeat.forgive();
       watchMemory();
@@ -313,7 +313,7 @@ export function startExecutor(
         beginning = pid === undefined ? undefined : readMark(pid);
         die({ kind: 'stalled', ms: stallMs });
       } else if (heartbeat.silentMs() === 0) {
-        // One more after the last run: what it left behind may block the loop.
+        // One more ping after the last run: code that it left behind may block the loop.
         wasBusy = activeRuns.size > 0;
         channel.flushAndPing();
       }

@@ -1,11 +1,11 @@
 /**
- * What a skill threw, as the fields of a failed run. Takes anything: strings, objects with getters
- * that throw, errors with a chain of causes. Never throws.
+ * Turns a value that a skill threw into the fields of a failed run. Takes any value: strings, objects
+ * with getters that throw, errors with a chain of causes. Never throws.
  */
 import { ERROR_CHARS_MAX } from './limits.ts';
 import type { FailureCode } from './protocol.ts';
 
-/** A failed run, as the child tells it. `stack` is for the operator's log only. */
+/** A failed run, as the child reports it. `stack` is for the operator's log only. */
 export interface Failure {
   readonly code: FailureCode;
   readonly message: string;
@@ -22,7 +22,7 @@ const OWN_CODES: readonly unknown[] = [
 /** `fetch failed` says nothing without its cause; three levels are enough for undici's. */
 const CAUSES_MAX = 3;
 
-/** An output that cannot be taken. Running again would give the same. */
+/** An invalid output; a retry would give the same. */
 export function invalidOutput(message: string): Failure {
   return { code: 'output_invalid', message: cutText(message), retryable: false, stack: null };
 }
@@ -41,7 +41,7 @@ export function describeFailure(thrown: unknown): Failure {
       code: isOwn ? (code as FailureCode) : 'skill_execution_failed',
       message: cutText(messageOf(thrown, CAUSES_MAX)),
       retryable: retryable !== false,
-      // An error that says how it is to be treated was expected; the others are worth a stack.
+      // An error with `retryable` was expected; every other one keeps its stack.
       stack: typeof stack === 'string' && retryable === undefined ? cutText(stack) : null,
     };
   } catch {

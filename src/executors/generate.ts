@@ -1,9 +1,8 @@
 /**
- * `ctx.generate` in the child: hands the request to the parent, and judges the answer by the request's
- * schema here, where a schema from outside can hold up nobody but the runs of this child. An answer
- * that is wrong goes back with what is wrong about it.
+ * `ctx.generate` in the child: sends the request to the parent and validates the model's answer against
+ * the request's schema. The validation is here because a slow schema from outside then blocks only the
+ * runs of this child. An invalid answer goes back to the model with its faults.
  */
-
 import { createHash } from 'node:crypto';
 import { compileSchema, type Validate } from '../kernel/json-schema.ts';
 import { refusal } from '../kernel/refusal.ts';
@@ -11,15 +10,15 @@ import { SchemaError } from '../kernel/schema-rules.ts';
 import { canonicalJson, cleanText, jsonTextFault } from '../kernel/text.ts';
 import type { Generated, GenerateRequest } from '../skills/definition.ts';
 
-/** Answers that may be wrong before the request has failed. */
-const wrongAnswersMax = 3;
-/** Characters of what is said about a wrong answer. */
-const complaintMax = 2_000;
+/** Invalid answers that are corrected; one more fails the request. */
+const correctionsMax = 3;
+/** Characters of a correction. */
+const correctionCharsMax = 2_000;
 
-/** Asks the parent, as `ask` in run-context. */
+/** Asks the parent, like `ask` in run-context.ts. */
 export type AskGenerate = (payload: unknown) => Promise<unknown>;
 
-/** The function of one run; the parts of the run share it, for it counts what was asked. */
+/** The `generate` of one part of a run; it counts equal requests. */
 export function createGenerate(ask: AskGenerate): (request: GenerateRequest) => Promise<Generated> {
   const counts = new Map<string, number>();
 
@@ -34,8 +33,8 @@ export function createGenerate(ask: AskGenerate): (request: GenerateRequest) => 
       if (validate === null) return answer;
       const read = readAnswer(answer.text, validate);
       if ('output' in read) return { ...answer, output: read.output };
-      if (corrections.length >= wrongAnswersMax) {
-        throw refusal(`the model's answer was wrong ${wrongAnswersMax + 1} times: ${read.fault}`);
+      if (corrections.length >= correctionsMax) {
+        throw refusal(`the model's answer was wrong ${correctionsMax + 1} times: ${read.fault}`);
       }
       corrections.push(
         `Your answer cannot be used: ${read.fault}. Answer again with JSON that fits the schema, and with nothing else.`,
@@ -45,8 +44,8 @@ export function createGenerate(ask: AskGenerate): (request: GenerateRequest) => 
 }
 
 /**
- * Equal for requests that the parent takes for the same, however they are written: the order of their
- * fields, and whether one that is left out is given as what it then is, makes no difference.
+ * Equal for requests that the parent treats as equal: the order of the fields does not count, nor whether
+ * a field with its default value is written or left out.
  */
 function keyOf(request: unknown): string {
   const fields = JSON.parse(JSON.stringify(request) ?? 'null') as Record<string, unknown> | null;
@@ -60,7 +59,7 @@ function validatorOf(schema: unknown): Validate | null {
   if (schema === null || typeof schema !== 'object') throw refusal('the schema must be an object');
   const validate = compileSchema(schema as Readonly<Record<string, unknown>>);
   try {
-    // It is compiled at its first use, and a schema that is wrong should cost no call.
+    // The first use compiles the schema, so an invalid schema costs no call of the model.
     validate(null);
     return validate;
   } catch (error) {
@@ -78,24 +77,24 @@ function readAnswer(
   try {
     output = JSON.parse(json);
   } catch (error) {
-    return { fault: complaint(`it is not JSON: ${(error as Error).message}`) };
+    return { fault: cutFault(`it is not JSON: ${(error as Error).message}`) };
   }
   const fault = jsonTextFault(json);
   if (fault !== null) return { fault: `it ${fault}` };
   const issues = validate(output);
   if (issues === null) return { output };
   const list = issues.map(({ field, issue }) => `${field} ${issue}`).join('; ');
-  return { fault: complaint(`it breaks the schema: ${list}`) };
+  return { fault: cutFault(`it breaks the schema: ${list}`) };
 }
 
-/** It quotes the answer, and need not end where a character does. */
-function complaint(text: string): string {
-  return cleanText(text.slice(0, complaintMax));
+/** Cleaned, because it quotes the answer and the cut may split a character. */
+function cutFault(text: string): string {
+  return cleanText(text.slice(0, correctionCharsMax));
 }
 
 const fence = '```';
 
-/** Models like to put JSON into a fenced block. */
+/** Models often put JSON into a fenced block. */
 function unfenced(text: string): string {
   const block = text.trim();
   const begin = block.indexOf('\n');

@@ -1,7 +1,7 @@
 /**
- * A generation of skills: what one load found, and what every executor of it runs until the pool is
- * started anew. Its first child records the modules into a file, the others load from that file
- * (`skills/sources/snapshot.ts`). The file has no name, so nothing is left of it when its users end.
+ * A generation of skills: the skills that one load found, which every executor runs until the pool is
+ * restarted. The first child records the modules in a file, and the others load from that file
+ * (`skills/sources/snapshot.ts`). The file is unlinked at once, so it vanishes with its last user.
  */
 import { randomUUID } from 'node:crypto';
 import { closeSync, openSync, unlinkSync } from 'node:fs';
@@ -16,11 +16,11 @@ const SET_ASIDE_MAX = 20;
 
 export interface Generation {
   readonly snapshotFd: number;
-  /** Has children that start within the next minute pass over a file that ended one of them. */
+  /** Makes children that start within the next minute skip a file that ended one of them. */
   setAside(file: string): void;
-  /** The files that a child is to pass over. */
+  /** The files that a new child skips. */
   filesSetAside(): string[];
-  /** To be called when no child of it is started any more. */
+  /** Closes the file; called when no more children of the generation will start. */
   close(): void;
 }
 

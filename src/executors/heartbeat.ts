@@ -12,9 +12,9 @@ export interface Heartbeat {
   /** Takes an answer; false when no such answer can come. */
   answer(ping: number): boolean;
   hasAnswered(ping: number): boolean;
-  /** Milliseconds for which a ping has waited for its answer; 0 when none waits. */
+  /** Milliseconds for which the oldest ping has waited for its answer; 0 when none waits. */
   silentMs(): number;
-  /** Begins the count anew: the time until now was the parent's own absence. */
+  /** Restarts the count of silence, because the parent itself was blocked until now. */
   forgive(): void;
 }
 
@@ -35,7 +35,7 @@ export function createHeartbeat(now: () => number): Heartbeat {
     answer(ping) {
       if (ping !== answered + 1 || ping > sent) return false;
       answered = ping;
-      // It answered just now, so whatever still waits has waited for no longer than this.
+      // The child answered just now, so its silence begins anew.
       waitingSince = now();
       return true;
     },

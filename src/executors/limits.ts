@@ -1,6 +1,6 @@
 /**
- * The bounds of what a run may say and of the conversation between the pool and its children. The
- * child keeps to them for the skill's sake; the parent enforces them for its own.
+ * The limits of a run's messages and of the protocol between the pool and its children. The child
+ * applies them to give skills clear errors; the parent enforces them to protect itself.
  */
 
 /** UTF-8 bytes of a run's output as JSON text. */
@@ -9,7 +9,7 @@ export const OUTPUT_BYTES_MAX = 1_048_576;
 export const OUTPUT_DEPTH_MAX = 64;
 /** Bytes of one line on the socket; a child that sends more is killed. */
 export const FRAME_BYTES_MAX = 8_388_608;
-/** Characters gathered in one line before the next one is begun. */
+/** Characters after which a line is written and the next one begun. */
 export const FRAME_CHARS_SOFT = 1_048_576;
 
 /** Log lines of one attempt; one more says that the rest is left out. */
@@ -37,7 +37,7 @@ export const CALL_DEPTH_MAX = 8;
 
 /** Bytes that a child may write to stdout and stderr together in a second; the rest is dropped. */
 export const CONSOLE_BYTES_PER_SECOND = 65_536;
-/** Errors from nowhere that a child reports in a second. */
+/** Errors outside of runs that a child reports in a second. */
 export const STRAYS_PER_SECOND = 20;
 
 /** True for the first `perSecond` calls of each second. */

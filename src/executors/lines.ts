@@ -1,6 +1,6 @@
 /**
- * Lines on a stream, both ways. The reader holds at most one unfinished line, bounded; the outbox
- * gathers what is said within a turn of the event loop and writes it as one line.
+ * Reads and writes lines on a stream. The reader buffers at most one unfinished line, of bounded length.
+ * The outbox gathers the messages of one turn of the event loop and writes them as one line.
  */
 import { FRAME_CHARS_SOFT } from './limits.ts';
 
@@ -39,7 +39,7 @@ export function createLineReader(options: {
 /** Messages, each as JSON text, on their way into one line. */
 export interface Outbox {
   push(message: string): void;
-  /** Writes what has been gathered, now and not at the end of the turn. */
+  /** Writes the gathered messages now instead of at the end of the turn. */
   flush(): void;
   /** How often a line has been written. */
   readonly lines: number;

@@ -32,16 +32,16 @@ export interface FoundSkills {
 export interface Loading extends FoundSkills {
   readonly isReady: boolean;
   take(message: StartMessage): 'goes on' | 'ready' | 'refused' | 'garbled';
-  /** Why it is not ready; `how` its process ended, and what it printed last. */
+  /** Why it is not ready; `how` describes its exit, `stderrTail` is the end of its stderr. */
   failure(how: string, stderrTail: string): Error;
-  /** Ends the timers; to be called when the child is gone. */
+  /** Clears the timers; called when the child is gone. */
   stop(): void;
 }
 
 /** The time of the first file begins now. `onLate` is called once, when a file takes `loadMs`. */
 export function createLoading(parts: {
   isFirst: boolean;
-  /** Null while a debugger may hold the child. */
+  /** Null while a debugger may pause the child. */
   loadMs: number | null;
   pid: number | undefined;
   clock: Clock;
@@ -72,7 +72,7 @@ export function createLoading(parts: {
     log.warn({ executor: pid, file, ms: SLOW_MS }, 'a skill is still loading');
   }
 
-  /** The time of `next` begins, and that of the file before it ends. */
+  /** Starts the timer of `next` and ends that of the previous file. */
   function begin(next: string | undefined): void {
     stop();
     const ms = Math.round(clock.monotonic() - since);
@@ -156,7 +156,7 @@ function sentenceAfter(file: string, sentence: string): string {
   return sentence.startsWith(prefix) ? sentence.slice(prefix.length) : sentence;
 }
 
-/** The child checked them, but what a child says is not trusted. */
+/** The child checked the skills, but the parent does not trust its messages. */
 function isSkill(skill: LoadedSkill): boolean {
   const { key, file, folder, ...fields } = skill;
   return (

@@ -10,9 +10,9 @@ import { CAN_READ_MEMORY, privateBytes } from './child-process.ts';
  * threads and what sockets, TLS and compression need outside the heap. Pages of files do not count.
  */
 export const MEMORY_ALLOWANCE_MB = 128;
-/** Where the parent cannot read a child's memory, what the child tells includes pages of files. */
+/** Where the parent cannot read a child's memory, the child's report includes pages of files. */
 const FILE_PAGES_MB = 64;
-/** Share of the limit above which a child gets no more runs and is replaced once it is empty. */
+/** Share of the limit above which a child gets no more runs and is replaced once its runs have ended. */
 const SOFT_SHARE = 0.75;
 const BYTES_PER_MB = 1_048_576;
 
@@ -21,13 +21,13 @@ export function memoryLimitMb(heapMb: number): number {
   return heapMb + MEMORY_ALLOWANCE_MB + (CAN_READ_MEMORY ? 0 : FILE_PAGES_MB);
 }
 
-/** `toldBytes` is what the child said last of its own memory. */
-export function judgeMemory(
-  child: { pid: number | undefined; toldBytes: number },
+/** `reportedBytes` is the memory that the child reported last. */
+export function memoryLevel(
+  child: { pid: number | undefined; reportedBytes: number },
   limitMb: number,
 ): 'fine' | 'much' | 'too much' {
-  const { pid, toldBytes } = child;
-  const bytes = CAN_READ_MEMORY && pid !== undefined ? privateBytes(pid) : toldBytes;
+  const { pid, reportedBytes } = child;
+  const bytes = CAN_READ_MEMORY && pid !== undefined ? privateBytes(pid) : reportedBytes;
   const share = (bytes ?? 0) / (limitMb * BYTES_PER_MB);
   if (share > 1) return 'too much';
   return share > SOFT_SHARE ? 'much' : 'fine';

@@ -2,7 +2,7 @@
  * Which run an executor has just begun, visible from outside while its event loop is blocked. The
  * child writes it into its process title (0.6 µs a run), the parent reads it from /proc: so a skill
  * that never gives control back is found at once, and `ps` shows an operator what blocks. It covers
- * the code up to the run's first pause; where a run goes on later nobody can say. Linux only.
+ * the code up to the run's first pause; later code cannot be assigned to a run. Linux only.
  */
 import { readFileSync } from 'node:fs';
 

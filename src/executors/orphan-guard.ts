@@ -1,8 +1,7 @@
 /**
- * Kills the children when the parent is gone. A child sees the end of its socket by itself, but not
- * while skill code blocks its event loop; a shell that waits on a pipe from the parent sees it
- * always. One shell a pool, 2 MB, asleep for its whole life. Where there is no /bin/sh the children
- * are on their own.
+ * Kills the children when the parent is gone. A child notices the end of its socket by itself, but not
+ * while skill code blocks its event loop. A shell that waits on a pipe from the parent always notices.
+ * There is one sleeping shell for each pool (2 MB). Without /bin/sh there is no guard.
  */
 import { spawn } from 'node:child_process';
 
@@ -26,7 +25,7 @@ while read -r sign pid; do
 done
 for p in $pids; do kill -s KILL -- "-$p" 2>/dev/null; done`;
 
-/** `onMissing` is told why, when there is no guard. */
+/** `onMissing` is called with the reason when there is no guard. */
 export function startOrphanGuard(onMissing: (reason: string) => void): OrphanGuard {
   if (process.platform === 'win32') return { add() {}, remove() {}, async stop() {} };
   const shell = spawn('/bin/sh', ['-c', SCRIPT, 'executor-orphan-guard'], {
@@ -42,7 +41,7 @@ export function startOrphanGuard(onMissing: (reason: string) => void): OrphanGua
       resolve();
     });
   });
-  // Writing to a guard that has died is not worth more than the line above.
+  // A write to a guard that has died fails; `onMissing` has been called already.
   shell.stdin.on('error', () => {});
   shell.unref();
   return {

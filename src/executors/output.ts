@@ -1,7 +1,7 @@
 /**
- * Whether what a skill returned is an output: a JSON value of bounded size and nesting that the
- * skill's schema allows. Promises to refuse a huge value before it is written as text, and to name
- * the place of what JSON cannot carry.
+ * Validates the value that a skill returned: a JSON value of bounded size and nesting that the skill's
+ * schema allows. Promises to refuse a huge value before it is serialized, and to say why a value cannot
+ * be JSON.
  */
 import type { Validate } from '../kernel/json-schema.ts';
 import { type Failure, invalidOutput, plainFailure } from './failure.ts';
@@ -9,7 +9,7 @@ import { OUTPUT_BYTES_MAX, OUTPUT_DEPTH_MAX } from './limits.ts';
 
 export type Output = { readonly json: string } | { readonly failure: Failure };
 
-/** The output as JSON text, or why it is none. */
+/** The output as JSON text, or the failure of an invalid one. */
 export function readOutput(value: unknown, validate: Validate): Output {
   try {
     const budget: Budget = { chars: OUTPUT_BYTES_MAX, isExact: true };
@@ -20,7 +20,7 @@ export function readOutput(value: unknown, validate: Validate): Output {
     if (json.length * 3 > OUTPUT_BYTES_MAX && Buffer.byteLength(json) > OUTPUT_BYTES_MAX) {
       return { failure: tooLarge() };
     }
-    // What is judged is what will be read: dates are text by now, and undefined members are gone.
+    // The serialized value is validated: dates are text by now, and undefined members are gone.
     const written: unknown = JSON.parse(json);
     const late = budget.isExact ? undefined : measure(written, 1, { ...budget });
     if (late !== undefined) return { failure: late };
@@ -41,7 +41,7 @@ function tooLarge(): Failure {
 interface Budget {
   /** Characters of JSON that are left. */
   chars: number;
-  /** False once an object was met that says itself how it is written. */
+  /** False once an object with its own `toJSON` was met. */
   isExact: boolean;
 }
 

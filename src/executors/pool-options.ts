@@ -1,4 +1,4 @@
-/** What a pool can be told, and what it does when it is not told. All times are milliseconds. */
+/** The options of a pool and their defaults. All times are milliseconds. */
 import { type Clock, systemClock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 
@@ -11,7 +11,7 @@ export interface PoolOptions {
   readonly memoryMb: number;
   readonly skillsDirs: readonly string[];
   /**
-   * What children find in their environment besides PATH, HOME, TZ, LANG and NODE_EXTRA_CA_CERTS.
+   * Environment variables of the children besides PATH, HOME, TZ, LANG and NODE_EXTRA_CA_CERTS.
    * With NODE_COMPILE_CACHE here they start in half the time and hold 20 MB less.
    */
   readonly env: Readonly<Record<string, string>>;
@@ -23,7 +23,7 @@ export interface PoolOptions {
   readonly stallMs?: number;
   /** For the neighbours of a run that did not stop; 10,000. 0 displaces them at once. */
   readonly drainMs?: number;
-  /** Without runs, after which one child is kept; 60,000. */
+  /** Without runs, after which the pool shrinks to one child; 60,000. */
   readonly idleMs?: number;
   /** That a child may take to load each file of skills; 60,000. */
   readonly loadMs?: number;
@@ -36,7 +36,7 @@ export interface PoolOptions {
 
 export type PoolSettings = Required<PoolOptions>;
 
-/** The options with what was left out. */
+/** The options, with defaults for those that are absent. */
 export function readPoolOptions(options: PoolOptions): PoolSettings {
   return {
     clock: systemClock,

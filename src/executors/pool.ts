@@ -1,7 +1,7 @@
 /**
- * The pool of executors: takes runs, gives each to a child, and tells how it ended. Promises exactly
+ * The pool of executors: takes runs, assigns each to a child, and reports its outcome. Promises exactly
  * one outcome for every run, and that no child outlives the pool or the process that made it. While
- * nothing runs it has no timer but the one that shrinks it. Never runs skill code in this process.
+ * nothing runs, its only timer is the one that shrinks it. Never runs skill code in this process.
  */
 import type { Clock } from '../kernel/clock.ts';
 import type { LeftOutSkill } from '../skills/sources/load-error.ts';
@@ -13,10 +13,10 @@ import { createProcessPool } from './process-pool.ts';
 import type { RunHandle, RunHandlers, RunOutcome, RunRequest } from './run.ts';
 
 export interface PoolStats {
-  /** Ready children, the spare among them. */
+  /** Ready children, including the spare. */
   readonly executors: number;
   readonly starting: number;
-  /** Runs without an outcome, waiting ones among them. */
+  /** Runs without an outcome, including waiting ones. */
   readonly inFlight: number;
   /** Runs that no child has taken yet. */
   readonly waiting: number;
@@ -27,20 +27,20 @@ export interface PoolStats {
 }
 
 export interface ExecutorPool {
-  /** What the first child found, in the order of the files. */
+  /** The skills that the first child found, in the order of the files. */
   readonly definitions: readonly LoadedSkill[];
   /** What it left out, because a SKILL.md breaks a rule. */
   readonly leftOut: readonly LeftOutSkill[];
   /** Never throws. A run waits only while no child is ready; its deadline begins after that. */
   run(request: RunRequest, handlers: RunHandlers): RunHandle;
   stats(): PoolStats;
-  /** Aborts all runs, waits up to `graceMs` for them, kills what is left. */
+  /** Aborts all runs, waits up to `graceMs` for them, then kills the children. */
   stop(graceMs: number): Promise<void>;
 }
 
-/** Longest time between two looks at busy children. */
+/** Most milliseconds between two checks of busy children. */
 const WATCH_MS = 200;
-/** Looks within the time after which a silent child is killed. */
+/** Checks within the time after which a silent child is killed. */
 const WATCHES_PER_STALL = 5;
 
 /** A run that waits for a child. */
@@ -62,13 +62,13 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
   let inFlight = 0;
   let stopping: Promise<void> | undefined;
 
-  const processes = createProcessPool(settings, serve);
+  const processes = createProcessPool(settings, assignWaiting);
   const watch = createWatch(
     clock,
     Math.min(WATCH_MS, stallMs / WATCHES_PER_STALL),
     processes.watch,
   );
-  const rest = createRest(clock, idleMs, () => {
+  const idleTimer = createIdleTimer(clock, idleMs, () => {
     if (inFlight === 0 && settings.inspectPort === null) processes.shrink();
   });
   const { skills: definitions, leftOut } = await processes.start();
@@ -76,22 +76,22 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
   function onEnd(): void {
     inFlight -= 1;
     if (inFlight > 0) return;
-    rest.begin();
-    ended.tell();
+    idleTimer.begin();
+    ended.notify();
   }
 
-  function give(executor: Executor, accepted: AcceptedRun): (reason: string) => void {
+  function assign(executor: Executor, accepted: AcceptedRun): (reason: string) => void {
     watch.begin();
     return executor.run(accepted).abort;
   }
 
   /** Gives waiting runs to children that can take them. */
-  function serve(): void {
+  function assignWaiting(): void {
     for (const run of waiting) {
       const executor = processes.choose();
       if (executor === undefined) break;
       waiting.delete(run);
-      run.begin(give(executor, run.accepted));
+      run.begin(assign(executor, run.accepted));
     }
     for (const run of waitingAlone) {
       const executor = processes.reserve(waitingAlone.size);
@@ -101,11 +101,11 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
         processes.release(executor);
         run.accepted.settle(outcome);
       };
-      run.begin(give(executor, { ...run.accepted, settle }));
+      run.begin(assign(executor, { ...run.accepted, settle }));
     }
   }
 
-  /** Puts the run into a queue; returns what aborts it. */
+  /** Puts the run into a queue; returns the function that aborts it. */
   function wait(accepted: AcceptedRun): (reason: string) => void {
     const queue = accepted.request.alone === true ? waitingAlone : waiting;
     let abort = (_reason: string): void => {
@@ -118,7 +118,7 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
       },
     };
     queue.add(run);
-    serve();
+    assignWaiting();
     return (reason) => abort(reason);
   }
 
@@ -130,7 +130,7 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
     processes.abortAll('the platform is stopping');
     if (inFlight > 0) await ended.wait(graceMs);
     watch.stop();
-    rest.stop();
+    idleTimer.stop();
     await processes.stop();
   }
 
@@ -152,7 +152,7 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
       const accepted: AcceptedRun = { request, handlers, settle };
       processes.grow();
       const executor = request.alone === true || waiting.size > 0 ? undefined : processes.choose();
-      const abort = executor === undefined ? wait(accepted) : give(executor, accepted);
+      const abort = executor === undefined ? wait(accepted) : assign(executor, accepted);
       return { outcome: promise, abort };
     },
 
@@ -186,9 +186,9 @@ function createWatch(
   const schedule = (): void => {
     dueAt = clock.monotonic() + ms;
     timer = setTimeout(() => {
-      // This process itself was held up: the silence of the children is no fault of theirs.
+      // This process itself was blocked, so the children's silence is not their fault.
       const wasAbsent = clock.monotonic() - dueAt > ms;
-      // What they have said meanwhile is read first.
+      // Messages that the children have already sent are read first.
       setImmediate(() => {
         if (timer === undefined) return;
         timer = undefined;
@@ -207,8 +207,12 @@ function createWatch(
   };
 }
 
-/** Calls `onRest` once `begin` has not been called for `ms`; cheap to begin again and again. */
-function createRest(clock: Clock, ms: number, onRest: () => void): { begin(): void; stop(): void } {
+/** Calls `onIdle` once `begin` has not been called for `ms`. Calling `begin` often is cheap. */
+function createIdleTimer(
+  clock: Clock,
+  ms: number,
+  onIdle: () => void,
+): { begin(): void; stop(): void } {
   let timer: NodeJS.Timeout | undefined;
   let since = 0;
   const schedule = (delay: number): void => {
@@ -216,7 +220,7 @@ function createRest(clock: Clock, ms: number, onRest: () => void): { begin(): vo
       timer = undefined;
       const left = since + ms - clock.monotonic();
       if (left > 1) schedule(left);
-      else onRest();
+      else onIdle();
     }, delay).unref();
   };
   return {
@@ -230,11 +234,11 @@ function createRest(clock: Clock, ms: number, onRest: () => void): { begin(): vo
   };
 }
 
-/** Tells whoever waits, or lets the wait end after its time. */
-function createSignal(): { tell(): void; wait(ms: number): Promise<void> } {
+/** `wait` resolves at the next `notify`, or after its time. */
+function createSignal(): { notify(): void; wait(ms: number): Promise<void> } {
   let wake: (() => void) | undefined;
   return {
-    tell() {
+    notify() {
       wake?.();
     },
     wait(ms) {

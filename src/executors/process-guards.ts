@@ -1,15 +1,15 @@
 /**
- * What keeps one run's code from ending the child that it shares with others. `process.exit`,
- * `abort` and signals to the own process fail the run that called them; errors that nobody caught
- * fail the run whose code threw them, and are only reported when that run has ended. This is for
- * mistakes, not against malice: native code and other ways to die get through, and the pool copes.
+ * Keeps the code of one run from ending the child that it shares with others. `process.exit`, `abort`
+ * and signals to the own process fail the run that called them. Uncaught errors fail the run whose code
+ * threw them, and are only reported when that run has ended. This guards against mistakes, not malice:
+ * native code can still end the process, and the pool then replaces the child.
  */
 import { syncBuiltinESMExports } from 'node:module';
 import type { ChildRuns } from './child-runs.ts';
 import { cutText, describeFailure, plainFailure } from './failure.ts';
 import { createRate, STRAYS_PER_SECOND } from './limits.ts';
 
-/** Tells the parent of an error that hurt no run; `skill` is whose code it was, if that is known. */
+/** Reports an error that failed no run to the parent; `skill` threw it, or is null when unknown. */
 export type ReportStray = (skill: string | null, text: string) => void;
 
 /** Thrown where a skill tried to end the process, so that its code does not go on. */
@@ -23,7 +23,7 @@ export const endProcess: () => never = (() => {
   const kill = process.kill.bind(process);
   return () => {
     kill(process.pid, 'SIGKILL');
-    // The signal is there before the next instruction; this is for the type and for Windows.
+    // The signal arrives before the next instruction; the abort is for the type and for Windows.
     process.abort();
   };
 })();
@@ -70,7 +70,7 @@ function refuseExits(refuse: (what: string) => never): void {
   syncBuiltinESMExports();
 }
 
-/** The process itself, its group, the pool's process, or everybody. */
+/** The process itself, its group, the pool's process, or all processes. */
 function isOwn(pid: number): boolean {
   return [0, -1, process.pid, -process.pid, process.ppid].includes(Number(pid));
 }

@@ -1,7 +1,7 @@
 /**
- * The children of a pool: how many there are, what each is for, and who takes the place of one that
- * died. Grown, it keeps `size` children for everybody and one fresh spare; shrunk, one child. A
- * child that serves a run on its own has never run anything before. Knows nothing of runs.
+ * The child processes of a pool: how many there are, the role of each, and the replacement of those that
+ * die. Grown, it keeps `size` shared children and one unused spare; shrunk, it keeps one child. A run
+ * that asks to be alone gets a child that has never run anything. Knows nothing of runs.
  */
 import { SkillLoadError } from '../skills/sources/load-error.ts';
 import { isFault } from './death-attribution.ts';
@@ -11,42 +11,42 @@ import type { FoundSkills } from './loading.ts';
 import { type OrphanGuard, startOrphanGuard } from './orphan-guard.ts';
 import type { PoolSettings } from './pool-options.ts';
 
-/** Failed starts in a row before the next one waits. */
-const PATIENCE = 3;
-/** Milliseconds before a start after PATIENCE failed ones; doubles up to BACKOFF_MS_MAX. */
+/** After this many failed starts in a row the next one waits. */
+const FAILED_STARTS_MAX = 3;
+/** Milliseconds before the start after FAILED_STARTS_MAX failures; doubles up to BACKOFF_MS_MAX. */
 const BACKOFF_MS = 100;
 const BACKOFF_MS_MAX = 10_000;
-/** Milliseconds to wait at the stop for killed children to be gone. */
+/** Milliseconds for which `stop` waits for killed children to exit. */
 const EXIT_WAIT_MS = 5_000;
 
-/** Whom a child serves: everybody, nobody yet, one run that must be alone, nobody any more. */
-type Role = 'shared' | 'spare' | 'alone' | 'leaving';
+/** A child takes any run, none yet, one run that must be alone, or no more runs. */
+type Role = 'shared' | 'spare' | 'exclusive' | 'draining';
 
 interface PooledChild {
   role: Role;
   readonly executor: Executor;
-  /** The one that checked the skills and told them. */
+  /** It checked the skills and reported them. */
   readonly isFirst: boolean;
-  /** Where it waits for a debugger; null where it does not. */
+  /** The port on which it waits for a debugger, or null. */
   readonly port: number | null;
 }
 
 export interface ProcessPool {
   /** Starts the first child; rejects when it does not become ready. */
   start(): Promise<FoundSkills>;
-  /** From now on as many children as the pool may have, not awaited. */
+  /** Starts the children of a grown pool, without waiting for them. */
   grow(): void;
-  /** One child is enough; the freshest stays. To be called while nothing runs. */
+  /** Ends all children but one, the spare if it is ready. Called while nothing runs. */
   shrink(): void;
   /** The child for the next run; undefined while none is ready. */
   choose(): Executor | undefined;
   /**
-   * A fresh child for one run alone, to be released after it; undefined while there is none. As many
-   * runs as `demand` says want one, so that more than one may be started.
+   * A child that has run nothing, for one run alone; undefined while there is none. The caller releases
+   * it after the run. `demand` is how many runs wait for one, so the pool starts that many spares.
    */
   reserve(demand: number): Executor | undefined;
   release(executor: Executor): void;
-  /** Looks after all children; false when none needs to be looked after. */
+  /** Calls `watch` of all children; false when no child needs another call. */
   watch(wasAbsent: boolean): boolean;
   abortAll(reason: string): void;
   counts(): { ready: number; starting: number; deaths: number; failedStarts: number };
@@ -54,10 +54,10 @@ export interface ProcessPool {
   stop(): Promise<void>;
 }
 
-/** `onReady` is called when choose or reserve may have something that they had not before. */
+/** `onReady` is called when `choose` or `reserve` may have a child that they did not have before. */
 export function createProcessPool(settings: PoolSettings, onReady: () => void): ProcessPool {
   const { size, log, clock, inspectPort } = settings;
-  /** A debugger is attached to one child for long, so none is replaced without need. */
+  /** A debugger stays attached to one child, so no child is replaced without need. */
   const isDebugged = inspectPort !== null;
   const sparesMin = isDebugged ? 0 : 1;
   const children = new Set<PooledChild>();
@@ -67,12 +67,12 @@ export function createProcessPool(settings: PoolSettings, onReady: () => void): 
   let generation: Generation | undefined;
   let isGrown = false;
   let isStopped = false;
-  /** Spares to have ready: one, and for a while more when runs want to be alone. */
+  /** Spares to keep ready: one, and more while runs wait to be alone. */
   let spares = sparesMin;
   let deaths = 0;
   let failedStarts = 0;
   /** Pauses since a start succeeded. */
-  let pauses = 0;
+  let backoffs = 0;
   let retryTimer: NodeJS.Timeout | undefined;
 
   function fork(role: Role, isFirst: boolean): void {
@@ -80,8 +80,8 @@ export function createProcessPool(settings: PoolSettings, onReady: () => void): 
       add(role, isFirst);
     } catch (error) {
       const failure = error as Error;
-      // It failed before it began, so no end of it will call for the next.
-      failedStarts = Math.max(failedStarts, PATIENCE - 1);
+      // There is no process whose exit would trigger the next start, so the backoff timer must.
+      failedStarts = Math.max(failedStarts, FAILED_STARTS_MAX - 1);
       if (isFirst) refuse(failure);
       else onFailedStart(failure);
     }
@@ -97,17 +97,17 @@ export function createProcessPool(settings: PoolSettings, onReady: () => void): 
       {
         onReady(found) {
           failedStarts = 0;
-          pauses = 0;
+          backoffs = 0;
           if (isFirst) {
             first.resolve(found);
             if (!isDebugged) fork('shared', false);
           } else if (!isDebugged) retireFirst();
-          keepUp();
+          replenish();
           onReady();
         },
-        onLeaving() {
-          child.role = 'leaving';
-          keepUp();
+        onUnavailable() {
+          child.role = 'draining';
+          replenish();
         },
         onGone(death, startFailure) {
           children.delete(child);
@@ -115,10 +115,10 @@ export function createProcessPool(settings: PoolSettings, onReady: () => void): 
           if (isFault(death)) deaths += 1;
           if (isFirst && startFailure !== undefined) refuse(startFailure);
           else if (isFault(death) && startFailure !== undefined) onFailedStart(startFailure);
-          keepUp();
+          replenish();
           if (isStopped && children.size === 0) emptied.resolve();
         },
-        mayDrain: () => countOf('leaving') < size,
+        mayDrain: () => countOf('draining') < size,
       },
     );
     const child: PooledChild = { role, executor, isFirst, port };
@@ -126,7 +126,7 @@ export function createProcessPool(settings: PoolSettings, onReady: () => void): 
     if (executor.pid !== undefined) guard?.add(executor.pid);
   }
 
-  /** The lowest that no child has; null where there is no debugging. */
+  /** The lowest port that no child has; null without debugging. */
   function freePort(): number | null {
     if (inspectPort === null) return null;
     let port = inspectPort;
@@ -134,13 +134,13 @@ export function createProcessPool(settings: PoolSettings, onReady: () => void): 
     return port;
   }
 
-  /** Checking the schemas has made the first child large: one that only loaded takes its place. */
+  /** Checking the schemas enlarges the first child; a child that only loaded replaces it. */
   function retireFirst(): void {
     const checked = find((child) => child.isFirst && child.role === 'shared');
     if (checked?.executor.inFlight === 0) checked.executor.end('retired');
   }
 
-  /** Nothing is retried for the first child: a typo is to be seen, not waited for. */
+  /** The first child is not retried: the operator should see a mistake in a skill at once. */
   function refuse(failure: Error): void {
     isStopped = true;
     first.reject(failure);
@@ -155,24 +155,24 @@ export function createProcessPool(settings: PoolSettings, onReady: () => void): 
       );
       generation?.setAside(failure.file);
     }
-    if (failedStarts < PATIENCE || retryTimer !== undefined || isStopped) return;
-    const ms = Math.min(BACKOFF_MS * 2 ** pauses, BACKOFF_MS_MAX);
-    pauses += 1;
+    if (failedStarts < FAILED_STARTS_MAX || retryTimer !== undefined || isStopped) return;
+    const ms = Math.min(BACKOFF_MS * 2 ** backoffs, BACKOFF_MS_MAX);
+    backoffs += 1;
     log.error({ error: failure.message, failedStarts, ms }, 'executors do not start');
     retryTimer = setTimeout(() => {
       retryTimer = undefined;
-      keepUp();
+      replenish();
     }, ms);
   }
 
-  /** Once starts have failed, the next ones come one by one. */
+  /** After failed starts, children are started one at a time. */
   function mayFork(): boolean {
     if (isStopped || retryTimer !== undefined) return false;
-    return failedStarts < PATIENCE || !some((child) => isStarting(child));
+    return failedStarts < FAILED_STARTS_MAX || !some((child) => isStarting(child));
   }
 
-  /** Fills the places that are empty: the spare moves up, new children are started. */
-  function keepUp(): void {
+  /** Restores the number of children: promotes the spare, then starts new children. */
+  function replenish(): void {
     const wanted = isGrown ? size : 1;
     for (let shared = countOf('shared'); shared < wanted; shared++) {
       const spare = find((child) => child.role === 'spare');
@@ -214,7 +214,7 @@ export function createProcessPool(settings: PoolSettings, onReady: () => void): 
     grow() {
       if (isGrown) return;
       isGrown = true;
-      keepUp();
+      replenish();
     },
 
     shrink() {
@@ -244,21 +244,21 @@ export function createProcessPool(settings: PoolSettings, onReady: () => void): 
     },
 
     reserve(demand) {
-      const places = size - countOf('alone');
-      spares = Math.max(sparesMin, Math.min(demand, places));
-      keepUp();
-      if (places <= 0) return undefined;
+      const free = size - countOf('exclusive');
+      spares = Math.max(sparesMin, Math.min(demand, free));
+      replenish();
+      if (free <= 0) return undefined;
       const spare = find(
         ({ role, executor }) => role === 'spare' && executor.isReady && executor.isFresh,
       );
       if (spare === undefined) return undefined;
-      spare.role = 'alone';
+      spare.role = 'exclusive';
       return spare.executor;
     },
 
     release(executor) {
       const child = find((candidate) => candidate.executor === executor);
-      if (child === undefined || child.role !== 'alone') return;
+      if (child === undefined || child.role !== 'exclusive') return;
       if (countOf('shared') < (isGrown ? size : 1)) child.role = 'shared';
       else executor.end('retired');
       if (countOf('spare') > spares) {
@@ -294,11 +294,11 @@ export function createProcessPool(settings: PoolSettings, onReady: () => void): 
   };
 }
 
-/** A doubtful child is chosen only when all are. */
+/** Load added to a doubtful child, so that it is chosen only when every child is doubtful. */
 const DOUBT_WEIGHT = 1_000_000;
 
 function isStarting({ role, executor }: PooledChild): boolean {
-  return role !== 'leaving' && !executor.isReady;
+  return role !== 'draining' && !executor.isReady;
 }
 
 async function withDeadline(promise: Promise<void>, ms: number): Promise<void> {

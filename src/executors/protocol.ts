@@ -1,8 +1,8 @@
 /**
- * What the pool and a child say to each other: lines of JSON on a socket, each line an array of
- * messages, each message an array that begins with its kind. Parent and child come from the same
- * installation, so there is no version. `isChildMessage` promises the types of everything that a
- * child says, and nothing about its sense: skill code can write to the socket too.
+ * The protocol between the pool and a child: lines of JSON on a socket. Each line is an array of
+ * messages, and each message is an array that begins with its kind. Parent and child come from the same
+ * installation, so the protocol has no version. `isChildMessage` checks the types of a child's message
+ * and not its meaning: skill code can write to the socket too.
  */
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { OUTPUT_DEPTH_MAX } from './limits.ts';
@@ -119,7 +119,7 @@ const shapes: ReadonlyMap<unknown, Shape> = new Map<ChildMessage[0], Shape>([
 /** The levels of a value, and those around it: the line, the message, the skill with examples. */
 const NESTING_MAX = OUTPUT_DEPTH_MAX + 3;
 
-/** The messages of a child's line; undefined when it is anything but that. */
+/** The messages of a child's line; undefined when the line is invalid. */
 export function readChildLine(line: string): ChildMessage[] | undefined {
   if (isDeeperThan(line, NESTING_MAX)) return undefined;
   try {

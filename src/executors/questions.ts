@@ -1,6 +1,6 @@
 /**
- * Answers what a run asks of the platform, through the handlers of its job. A question always gets
- * an answer that fits into a message: a value, or a refusal in words.
+ * Answers a run's questions to the platform, through the handlers of its job. Every question gets an
+ * answer that fits into a message: a value, or a refusal with a reason.
  */
 import { refusal } from '../kernel/refusal.ts';
 import type { ActiveRun } from './active-run.ts';

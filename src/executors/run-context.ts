@@ -1,8 +1,7 @@
 /**
- * The `ctx` of a run, in the child: its identity, its signal and what it may ask of the platform.
- * Everything is bounded here for the skill's sake (the parent bounds it again). Nothing that is
- * called after the run has ended has any effect. The members work when they are taken apart
- * (`const { log } = ctx`).
+ * The `ctx` of a run, in the child: its identity, its signal and its requests to the platform. The limits
+ * are applied here to give the skill clear errors, and again in the parent. Calls after the end of the
+ * run have no effect. The members can be destructured (`const { log } = ctx`).
  */
 import { refusal } from '../kernel/refusal.ts';
 import { jsonTextFault } from '../kernel/text.ts';
@@ -44,7 +43,7 @@ export interface Part {
   readonly calls: Map<string, number>;
 }
 
-/** What a context needs of the child. Every `say…` puts a message into the outbox. */
+/** What a context needs from the child. Every `say…` puts a message into the outbox. */
 export interface Bridge {
   sayLog(run: Run, at: number, message: string, fieldsJson: string | null): void;
   sayProgress(run: Run, fraction: number, note: string | null): void;
@@ -54,10 +53,10 @@ export interface Bridge {
   call(run: Run, caller: Part, skill: string, input: unknown): Promise<unknown>;
 }
 
-/** What a part of a run is given. */
+/** The `ctx` of one part of a run. */
 export function createContext(run: Run, bridge: Bridge, part: Part): SkillContext {
   const { depth, step } = part;
-  // Made when they are first wanted.
+  // Made at their first use.
   let memory: SkillMemory | undefined;
   let generate: SkillContext['generate'] | undefined;
   const [jobId, agentId, conversationId, organizationId, attempt] = run.context;
@@ -93,7 +92,7 @@ export function createContext(run: Run, bridge: Bridge, part: Part): SkillContex
       return memory;
     },
     async generate(request) {
-      // Its own for each part, for it counts what was asked: a call that is not repeated asks nothing.
+      // One for each part, because it counts equal requests, and a replayed call makes none.
       generate ??= createGenerate((payload) => ask(run, bridge, 'generate', payload, step));
       return generate(request);
     },
@@ -109,7 +108,7 @@ function createMemory(run: Run, bridge: Bridge, step: number | null): SkillMemor
   };
 }
 
-/** Asks the parent; rejects with what it answers, never throws. No answer comes after the end. */
+/** Asks the parent; rejects with its refusal, never throws. No answer comes after the run's end. */
 export async function ask(
   run: Run,
   bridge: Bridge,
@@ -126,7 +125,7 @@ export async function ask(
   return askJson(run, bridge, kind, json, step);
 }
 
-/** As `ask`, for JSON text that is within the bounds by the way it was made. */
+/** Like `ask`, for JSON text that is known to be within the limits. */
 export async function askJson(
   run: Run,
   bridge: Bridge,
@@ -146,7 +145,7 @@ export async function askJson(
 
 let nextAsk = 1;
 
-/** Made when it is first wanted: most runs never look at it. */
+/** Made at its first use: most runs never read it. */
 function signalOf(run: Run): AbortSignal {
   run.controller ??= new AbortController();
   if (run.abortedWith !== undefined) run.controller.abort(run.abortedWith);
@@ -194,7 +193,7 @@ function addMessage(
   bridge.sayMessage(run, role as MessageRole, content, step);
 }
 
-/** JSON text of the fields of a log line; what JSON cannot carry is shown as text. */
+/** JSON text of the fields of a log line; values that JSON cannot carry become text. */
 function fieldsJson(fields: unknown): string {
   const above: unknown[] = [];
   try {

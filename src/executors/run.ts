@@ -1,6 +1,6 @@
 /**
- * What the pool takes and gives: a run, what it reports while it goes on, and the one way in which
- * it ended. The words of the jobs slice; nothing here knows processes.
+ * The types of the pool's interface: a run, its reports while it executes, and its one outcome. They use
+ * the terms of the jobs slice and know nothing of processes.
  */
 import type { LogFields } from '../skills/definition.ts';
 import type { FailureCode, MessageRole } from './protocol.ts';
@@ -18,13 +18,13 @@ export interface RunRequest {
     readonly organizationId: string;
     readonly attempt: number;
   };
-  /** Milliseconds from the moment at which an executor takes it. */
+  /** Milliseconds from the moment at which an executor starts it. */
   readonly timeoutMs: number;
   /** Run with no neighbour, in a fresh executor. */
   readonly alone?: boolean;
 }
 
-/** What a run says while it goes on. Texts are well-formed, without NUL and within their caps. */
+/** A report of an executing run. Texts are well-formed, without NUL and within their limits. */
 export type RunReport =
   | { type: 'log'; message: string; fields?: LogFields; at: number }
   | { type: 'progress'; fraction: number; note?: string }
@@ -58,7 +58,7 @@ export type RunOutcome =
       retryable: boolean;
       stack?: string;
     }
-  /** It passed its deadline, and ended within the grace or was killed for it. */
+  /** It passed its deadline, and ended within the grace period or was killed. */
   | { kind: 'timeout'; message: string }
   /** It ended without a result because `abort()` was called, or the pool stopped. */
   | { kind: 'aborted' }
@@ -70,6 +70,6 @@ export type RunOutcome =
 export interface RunHandle {
   /** Never rejects. */
   readonly outcome: Promise<RunOutcome>;
-  /** Asks the run to stop; after the grace it is made to. Does nothing once it has ended. */
+  /** Asks the run to stop, and kills it after the grace period. Does nothing once it has ended. */
   abort(reason: string): void;
 }
