@@ -77,7 +77,7 @@ const optionalFields = {
 const Params = Type.Object({ agentId: Type.String() });
 
 export function agentRoutes(server: Server, { agents }: { agents: Agents }) {
-  /** Unknown agents are 404 before their body is judged (docs/decisions/order-of-checks.md). */
+  /** An unknown agent is 404 before the body is validated (docs/decisions/order-of-checks.md). */
   const lookUp = async (request: FastifyRequest) => {
     const { agentId } = request.params as { agentId: string };
     await agents.find(callerOf(request).organizationId, agentId);
@@ -197,7 +197,7 @@ export function agentRoutes(server: Server, { agents }: { agents: Agents }) {
   );
 }
 
-/** The caps that count bytes, which a JSON Schema cannot. */
+/** Checks the limits in bytes, which a JSON Schema cannot express. */
 function checked<T extends AgentFields>(body: T): T {
   refuseLong('description', body.description ?? '');
   refuseLong('instructions', body.instructions ?? '');

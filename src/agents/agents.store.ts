@@ -40,11 +40,11 @@ const byIdLocked = statement<{ organization_id: string; id: string }>()((db, p, 
     .selectAll()
     .where('organization_id', '=', p('organization_id'))
     .where('id', '=', p('id'));
-  // SQLite has one writer at a time anyhow.
+  // SQLite has one writer at a time.
   return dialect === 'sqlite' ? query : query.forUpdate();
 });
 
-/** As `findAgent`; nobody else changes the agent before the transaction ends. */
+/** Like `findAgent`, and locks the row until the transaction ends. */
 export function lockAgent(
   tx: Transaction,
   organizationId: string,
@@ -54,8 +54,8 @@ export function lockAgent(
 }
 
 /**
- * A page of agents, newest first, how many there are in all, and the offset at which to go on where
- * the page was cut for its bytes.
+ * A page of agents, newest first, and the total. `next` is the offset of the next page when this one was
+ * cut because of its size in bytes.
  */
 export async function listAgents(
   db: Handle,

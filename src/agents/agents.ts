@@ -1,6 +1,6 @@
 /**
- * Agents: the names under which work is done. Creating, changing and pausing them; a pause is told
- * to the outside world in the transaction that makes it true.
+ * Agents: creating, changing, pausing and deleting them. A change of status appends its event in the same
+ * transaction.
  */
 import { randomBytes } from 'node:crypto';
 import { type Cap, requireRoom } from '../database/caps.ts';
@@ -19,18 +19,18 @@ import {
   updateAgent,
 } from './agents.store.ts';
 
-/** The agent that works when a request names none (docs/decisions/agents.md). */
+/** The agent of requests that name none (docs/decisions/agents.md). */
 export const defaultAgentId = 'default';
 
-/** What the clocks of two processes may differ by. */
-const clocksApartMs = 100;
+/** The assumed clock skew between two processes. */
+const clockSkewMs = 100;
 
-/** How long an agent's status is believed without asking the database again. */
-const believedMs = 1_000;
-/** Statuses kept in memory; the oldest goes first. */
-const rememberedMax = 10_000;
+/** How long an agent's status is cached. */
+const cacheMs = 1_000;
+/** Statuses in the cache; the oldest is evicted first. */
+const cachedMax = 10_000;
 
-/** What a client may say of an agent. */
+/** The fields of an agent that a client may set. */
 export interface AgentFields {
   name?: string;
   description?: string;
@@ -43,11 +43,11 @@ export interface AgentFields {
 
 export type Agents = ReturnType<typeof createAgents>;
 
-/** What other slices keep of an agent. */
+/** What other slices store about an agent. */
 export interface AgentDependents {
-  /** Whether anything names the agent that must not lose it (docs/decisions/agents.md). */
+  /** Whether a resource refers to the agent and prevents its deletion (docs/decisions/agents.md). */
   areThere(tx: Transaction, organizationId: string, agentId: string): Promise<boolean>;
-  /** Deletes what goes with the agent. */
+  /** Deletes the data that belongs to the agent. */
   remove(tx: Transaction, organizationId: string, agentId: string): Promise<void>;
 }
 
@@ -65,7 +65,7 @@ export function createAgents(
     remedy: 'delete one first',
     max,
   };
-  const statuses = createShortCache<AgentRow['status']>(clock, believedMs, rememberedMax);
+  const statuses = createShortCache<AgentRow['status']>(clock, cacheMs, cachedMax);
   const keyOf = (organizationId: string, id: string) => `${organizationId}/${id}`;
 
   async function find(organizationId: string, id: string): Promise<AgentRow> {
@@ -74,7 +74,7 @@ export function createAgents(
     return row;
   }
 
-  async function held(tx: Transaction, organizationId: string, id: string): Promise<AgentRow> {
+  async function locked(tx: Transaction, organizationId: string, id: string): Promise<AgentRow> {
     const row = await lockAgent(tx, organizationId, id);
     if (row === undefined) throw notFound('Agent');
     return row;
@@ -84,19 +84,18 @@ export function createAgents(
     find,
 
     /**
-     * The agent that was there when something began, or `404 not_found`: another one that has the id of
-     * a deleted agent may not know what that did. An agent whose creation lies ahead was created before
-     * the clock was set back; nothing can be told of it.
+     * The agent, if it existed at `beganAt`, else `404 not_found`: a newer agent with the id of a deleted
+     * one must not see the data of the deleted one. A creation time in the future means that the clock
+     * was set back since; such an agent is accepted, because its age is unknown.
      */
     async findSince(organizationId: string, id: string, beganAt: number): Promise<AgentRow> {
       const row = await find(organizationId, id);
       const { created_at } = row;
-      if (created_at > beganAt + clocksApartMs && created_at <= clock.now())
-        throw notFound('Agent');
+      if (created_at > beganAt + clockSkewMs && created_at <= clock.now()) throw notFound('Agent');
       return row;
     },
 
-    /** The status of an agent, or `404 not_found`. A promise only when the database is asked. */
+    /** The status of an agent, or `404 not_found`. A promise only when the cache has none. */
     statusOf(organizationId: string, id: string): AgentRow['status'] | Promise<AgentRow['status']> {
       const key = keyOf(organizationId, id);
       const known = statuses.get(key);
@@ -116,19 +115,19 @@ export function createAgents(
         return insertAgent(tx, row);
       });
       if (!created) throw new PlatformError('conflict', `There is an agent ${id} already`);
-      return shown(row);
+      return agentBody(row);
     },
 
     async list(organizationId: string, page: { limit: number; offset: number }) {
       const { agents, total, next } = await listAgents(database.read, organizationId, page);
-      return { agents: agents.map(shown), total, next };
+      return { agents: agents.map(agentBody), total, next };
     },
 
     async get(organizationId: string, id: string) {
-      return shown(await find(organizationId, id));
+      return agentBody(await find(organizationId, id));
     },
 
-    /** Changes what `fields` names; a status that changes is an event. */
+    /** Changes the given fields; a changed status appends an event. */
     async update(organizationId: string, id: string, fields: AgentFields) {
       const row = await database.write(async (tx) => {
         const before = await lockAgent(tx, organizationId, id);
@@ -151,7 +150,7 @@ export function createAgents(
         return after;
       });
       statuses.forget(keyOf(organizationId, id));
-      return shown(row);
+      return agentBody(row);
     },
 
     async remove(organizationId: string, id: string): Promise<void> {
@@ -169,14 +168,14 @@ export function createAgents(
       statuses.forget(keyOf(organizationId, id));
     },
 
-    /** The agent's status; it is not deleted before the transaction ends. `404` when there is none. */
+    /** Locks the agent until the transaction ends, and returns its status; `404` when it does not exist. */
     async hold(tx: Transaction, organizationId: string, id: string): Promise<AgentRow['status']> {
-      return (await held(tx, organizationId, id)).status;
+      return (await locked(tx, organizationId, id)).status;
     },
 
-    /** As `hold`: when the agent was created, by which it is told from others of the same id. */
+    /** Like `hold`, but returns the creation time, which distinguishes agents of the same id. */
     async holdSince(tx: Transaction, organizationId: string, id: string): Promise<number> {
-      return (await held(tx, organizationId, id)).created_at;
+      return (await locked(tx, organizationId, id)).created_at;
     },
   };
 }
@@ -228,7 +227,7 @@ function columnsOf({
   return Object.fromEntries(given) as Partial<AgentRow>;
 }
 
-function shown(row: AgentRow) {
+function agentBody(row: AgentRow) {
   const { id, name, description, status, instructions, model } = row;
   return {
     id,

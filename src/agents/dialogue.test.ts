@@ -24,13 +24,13 @@ const answer = (callId: string, text = `of ${callId}`): DialogueMessage => ({
   isError: false,
 });
 
-/** Any text, half characters and all. */
+/** Any text, lone surrogates included. */
 const anyText = fc.string({ unit: 'binary', maxLength: 60 });
 const longText = fc
   .tuple(anyText, fc.nat(3_000))
   .map(([text, length]) => text.repeat(1 + Math.ceil(length / (text.length + 1))));
 
-/** An exchange: what a user says, turns with tools that all answer, and mostly a last word. */
+/** An exchange: a message of the user, turns whose tools all answer, and mostly a final answer. */
 const exchange = fc
   .record({ task: longText, turns: fc.array(fc.array(longText, { maxLength: 3 })), end: anyText })
   .map(({ task, turns, end }) => (at: number) => [
@@ -45,7 +45,7 @@ const dialogue = fc
   .array(exchange, { minLength: 1, maxLength: 6 })
   .map((exchanges) => exchanges.map((make, i) => make(i)));
 
-/** Every call has its answer after it, and every answer its call before it. */
+/** Every call is followed by its result, and every result follows its call. */
 function expectWhole(messages: readonly DialogueMessage[]): void {
   const open = new Set<string>();
   for (const message of messages) {
@@ -59,7 +59,7 @@ function expectWhole(messages: readonly DialogueMessage[]): void {
 }
 
 describe('fitting a dialogue', () => {
-  test('leaves what fits as it is', () => {
+  test('does not change a dialogue that fits', () => {
     const messages = [user('one'), saying('two'), user('three')];
 
     expect(fitDialogue(messages, 2, tokensOfMessages(messages))).toEqual({
@@ -70,7 +70,7 @@ describe('fitting a dialogue', () => {
     });
   });
 
-  test('leaves out exchanges whole, the oldest first, and no more than it has to', () => {
+  test('leaves out whole exchanges, the oldest first, and no more than necessary', () => {
     const old = [user('a'.repeat(300)), saying('', 'x'), answer('x'), saying('b')];
     const newer = [user('c'), saying('d')];
     const current = [user('task')];
@@ -122,7 +122,7 @@ describe('fitting a dialogue', () => {
     }
   });
 
-  test('never cuts the task or what the model said, and says that it does not fit', () => {
+  test('never cuts the task or the text of the model, and reports that it does not fit', () => {
     const messages = [user('x'.repeat(3_000)), saying('y'.repeat(3_000))];
 
     expect(fitDialogue(messages, 0, 100)).toEqual({ messages, leftOut: 0, cut: 0, fits: false });
@@ -137,10 +137,10 @@ describe('fitting a dialogue', () => {
 
         const fitted = fitDialogue(messages, current, max);
 
-        // It says the truth, and what it says fits is within the maximum.
+        // The report is true, and a dialogue that fits is within the maximum.
         expect(fitted.fits).toBe(tokensOfMessages(fitted.messages) <= max);
         expect(fitted.leftOut).toBe(messages.length - fitted.messages.length);
-        // The task is there, as it was; so are the model's own words.
+        // The task and the text of the model are unchanged.
         const own = messages.slice(current);
         const kept = fitted.messages.slice(current - fitted.leftOut);
         expect(kept[0]).toEqual(own[0]);
@@ -149,12 +149,12 @@ describe('fitting a dialogue', () => {
           if (one.role !== 'tool') expect(one).toEqual(own[i]);
           else expect({ ...one, text: '' }).toEqual({ ...own[i], text: '' });
         }
-        // What is left of the rest is its end, and begins with an exchange.
+        // The newest messages are kept, from the start of an exchange.
         const before = fitted.messages.slice(0, current - fitted.leftOut);
         expect(before).toEqual(messages.slice(fitted.leftOut, current));
         if (before.length > 0) expect(before[0]?.role).toBe('user');
         expectWhole(fitted.messages);
-        // Nothing is left out in vain.
+        // No exchange is left out without need.
         if (fitted.leftOut > 0) {
           const last = exchanges.findLast((_, i) => {
             const end = exchanges.slice(0, i + 1).flat().length;
@@ -163,7 +163,7 @@ describe('fitting a dialogue', () => {
           const more = messages.slice(fitted.leftOut - (last?.length ?? 0));
           expect(tokensOfMessages(more)).toBeGreaterThan(max);
         }
-        // Nor is anything cut while something older could be left out.
+        // No result is cut while an older exchange could be left out.
         const isCut = kept.some((one, i) => one.text !== own[i]?.text);
         if (isCut) expect(fitted.leftOut).toBe(current);
         expect(fitted.cut).toBe(kept.filter((one, i) => one.text !== own[i]?.text).length);
@@ -173,7 +173,7 @@ describe('fitting a dialogue', () => {
 });
 
 describe('estimates', () => {
-  test('count a token for three bytes at most, and each message and call beside', () => {
+  test('count at least one token for three bytes, and some for each message and call', () => {
     expect(tokensOfText('')).toBe(0);
     expect(tokensOfText('abcd')).toBe(2);
     expect(tokensOfText('漢字')).toBe(2);
@@ -181,7 +181,7 @@ describe('estimates', () => {
     expect(tokensOfMessages([saying('', 'a')])).toBe(8 + 8 + 2 + 1);
   });
 
-  test('count what only its provider understands', () => {
+  test('count provider-specific data', () => {
     const plain = saying('x');
 
     const opaque = { ...plain, opaque: { signature: 's'.repeat(300) } } as DialogueMessage;
@@ -189,7 +189,7 @@ describe('estimates', () => {
     expect(tokensOfMessages([opaque]) - tokensOfMessages([plain])).toBeGreaterThan(100);
   });
 
-  test('of parts add up to at least that of the whole', () => {
+  test('of the parts add up to at least the estimate of the whole', () => {
     fc.assert(
       fc.property(anyText, anyText, (a, b) => {
         expect(tokensOfText(a) + tokensOfText(b)).toBeGreaterThanOrEqual(tokensOfText(`${a}${b}`));
@@ -219,14 +219,14 @@ describe('cutting a text', () => {
   });
 });
 
-describe('what earlier runs said', () => {
-  test('is shown again without what was never answered, orphans, and what is opaque', () => {
+describe('the history of earlier runs', () => {
+  test('leaves out calls without results, results without calls, and opaque data', () => {
     const opaque = { ...saying('', 'a', 'b'), opaque: { x: 1 } } as DialogueMessage;
 
     expect(
       asHistory([
         answer('lost'),
-        saying('nobody asked'),
+        saying('before any question'),
         user('one'),
         opaque,
         answer('b'),
@@ -251,7 +251,7 @@ describe('what earlier runs said', () => {
     ).toEqual([user('one'), user('two'), saying('', 'call_0'), answer('call_0'), saying('end')]);
   });
 
-  test('an id that occurs again is made one of its own', () => {
+  test('a repeated id is replaced by a unique one', () => {
     const twice = [user('x'), saying('', 'c'), answer('c')];
 
     const history = asHistory([...twice, ...twice]);
@@ -259,13 +259,13 @@ describe('what earlier runs said', () => {
     expect(history.slice(3)).toEqual([user('x'), saying('', 'c_2'), answer('c_2', 'of c')]);
   });
 
-  test('turns of two dialogues at once are told apart', () => {
+  test('turns of two interleaved dialogues are told apart', () => {
     expect(
       asHistory([user('x'), saying('', 'a'), saying('', 'b'), answer('b'), answer('a')]),
     ).toEqual([user('x'), saying('', 'a'), answer('a'), saying('', 'b'), answer('b')]);
   });
 
-  test('is whole and in order, whatever is on record', () => {
+  test('is complete and in order for any record', () => {
     const id = fc.constantFrom('a', 'b', 'c', 'a_2');
     const messages = fc.array(
       fc.oneof(

@@ -1,28 +1,28 @@
 /**
- * The dialogue with a model as data: how large it is, what is left out of it when it does not fit the
- * model's window, what of an earlier run can be shown again. Pure.
+ * The dialogue with a model as data: its size, the messages that are left out when it exceeds the
+ * model's window, and the messages of earlier runs that can be sent again. Pure.
  *
- * The rule by which older messages are fitted: exchanges (a message of the user with all that follows
- * it) before the current one are left out whole, the oldest first. Where the current one alone is too
- * long, results of its earlier turns are cut, the oldest first, and then those of its last turn, which
- * share what is left equally. Its task and the model's own words are never cut.
+ * The rule for a dialogue that is too long: exchanges (a message of the user with all messages up to the
+ * next one) before the current one are left out whole, the oldest first. If the current exchange alone
+ * is too long, tool results of its earlier turns are cut, the oldest first. Then the results of its last
+ * turn are cut, to equal shares of the room. The task and the model's own text are never cut.
  */
 import type { AssistantMessage, DialogueMessage, ToolCall, ToolMessage } from '../models/model.ts';
-import { endsInside } from './deltas.ts';
+import { endsMidCharacter } from './text-batches.ts';
 
 /**
- * Bytes of UTF-8 that a token stands for, at least: English text has four to five, code and other
- * languages three. What is estimated by it is rather too much than too little.
+ * UTF-8 bytes of a token, at least: English text has four to five, code and other languages three. So
+ * estimates tend to be too high.
  */
 const bytesPerToken = 3;
-/** What providers add to each message and each tool. */
+/** Tokens that providers add to each message and each tool. */
 const tokensAround = 8;
 /** A tool's result that was cut to fit keeps at least this many characters. */
 const keptOfResult = 400;
-/** Bytes that say how much of a result was left out. */
+/** Bytes of the note that says how much of a result was left out. */
 const noteBytes = 64;
 
-/** An estimate, rather too high, of the tokens of a text. */
+/** An upper estimate of the tokens of a text. */
 export function tokensOfText(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / bytesPerToken);
 }
@@ -49,7 +49,7 @@ export interface Fitted {
   readonly leftOut: number;
   /** Results of tools that were cut. */
   readonly cut: number;
-  /** Whether it is within the tokens that it may have. */
+  /** Whether the result is within the maximum. */
   readonly fits: boolean;
 }
 
@@ -112,7 +112,7 @@ function cutResults(
   ];
 }
 
-/** The most that each of these sizes may have, so that all of them come to `room` at most. */
+/** The share of each size, so that together they are at most `room`. */
 function equalShare(sizes: readonly number[], room: number): number {
   let left = Math.max(0, room);
   const sorted = sizes.toSorted((a, b) => a - b);
@@ -124,7 +124,7 @@ function equalShare(sizes: readonly number[], room: number): number {
   return Number.POSITIVE_INFINITY;
 }
 
-/** How many characters of a text have at most so many bytes. */
+/** The number of leading characters of a text that fit into so many bytes. */
 function lengthWithin(text: string, bytes: number): number {
   return new TextEncoder().encodeInto(text, new Uint8Array(bytes)).read;
 }
@@ -139,19 +139,19 @@ function cutResult(message: ToolMessage, kept: number): ToolMessage {
   return { ...message, text: cutText(message.text, kept) };
 }
 
-/** The first `max` characters of a text that is longer, and a word that there was more. */
+/** The first `max` characters of a longer text, with a note of how many were left out. */
 export function cutText(text: string, max: number): string {
   if (text.length <= max) return text;
-  const kept = endsInside(text.slice(0, max)) ? max - 1 : max;
+  const kept = endsMidCharacter(text.slice(0, max)) ? max - 1 : max;
   const left = text.length - kept;
   return `${text.slice(0, kept).toWellFormed()}\n[${left} more characters were left out]`;
 }
 
 /**
- * What earlier runs said, fit to be shown to a model again: from the first message of the user on,
- * each turn's answers right after its calls, without calls that were never answered (the run ended
- * before), answers to nothing, and what was meant for its model only. An id that occurs in more than
- * one turn, as those of some models do, is made one of its own.
+ * The messages of earlier runs in a form that a model accepts: from the first message of the user on,
+ * with each turn's results right after its calls. Left out are calls without a result (their run ended
+ * before), results without a call, and data for one model only. An id that occurs in more than one turn,
+ * as with some models, is replaced by a unique one.
  */
 export function asHistory(messages: readonly DialogueMessage[]): DialogueMessage[] {
   const answers = answersByCall(messages);
@@ -174,7 +174,7 @@ export function asHistory(messages: readonly DialogueMessage[]): DialogueMessage
   return history;
 }
 
-/** Of each call the answer: the first that came after it, while nobody else asked under its id. */
+/** The result of each call: the first one after it, before another call of the same id. */
 function answersByCall(messages: readonly DialogueMessage[]): ReadonlyMap<ToolCall, ToolMessage> {
   const waiting = new Map<string, ToolCall>();
   const answers = new Map<ToolCall, ToolMessage>();
@@ -190,7 +190,7 @@ function answersByCall(messages: readonly DialogueMessage[]): ReadonlyMap<ToolCa
   return answers;
 }
 
-/** The id, or one like it that is not among `ids` yet; it is then. */
+/** The id, or a variant that is not in `ids`; adds it to `ids`. */
 function freshId(id: string, ids: Set<string>): string {
   let fresh = id;
   for (let n = 2; ids.has(fresh); n++) fresh = `${id}_${n}`;
@@ -198,7 +198,7 @@ function freshId(id: string, ids: Set<string>): string {
   return fresh;
 }
 
-/** The calls of the dialogue's last assistant message that have no answer yet. */
+/** The calls of the last assistant message that have no result yet. */
 export function openCalls(messages: readonly DialogueMessage[]): AssistantMessage['toolCalls'] {
   const at = messages.findLastIndex((message) => message.role === 'assistant');
   const last = messages[at];

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { createEstimates } from './estimates.ts';
 
-test('a model that has reported nothing has three quarters of the size, rounded up', () => {
+test('without reports the estimate is three quarters of the size, rounded up', () => {
   const { tokens } = createEstimates();
 
   expect([tokens('a/b', 400), tokens('a/b', 1)]).toEqual([300, 1]);
 });
 
-test('what was reported counts with a tenth on top, for that model alone', () => {
+test('a report is used with a margin of a tenth, for its model alone', () => {
   const { tokens, learn } = createEstimates();
 
   learn('a/b', 1_000, 200);
@@ -15,7 +15,7 @@ test('what was reported counts with a tenth on top, for that model alone', () =>
   expect([tokens('a/b', 1_000), tokens('a/c', 1_000)]).toEqual([220, 750]);
 });
 
-test('the largest of the last twenty reports counts', () => {
+test('the largest of the last twenty reports is used', () => {
   const { tokens, learn } = createEstimates();
 
   learn('a/b', 1_000, 500);
@@ -26,7 +26,7 @@ test('the largest of the last twenty reports counts', () => {
   expect(tokens('a/b', 1_000)).toBe(110);
 });
 
-test('absurd reports are bounded, and none at all teaches nothing', () => {
+test('absurd ratios are bounded, and a report of zero is ignored', () => {
   const { tokens, learn } = createEstimates();
 
   learn('a/b', 1_000, 0);

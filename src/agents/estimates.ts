@@ -1,22 +1,22 @@
 /**
- * How many tokens a prompt will have, before it is sent: from its size, and from what the provider
- * reported for earlier prompts of the same model, since tokenizers differ and nobody ships all of them.
+ * Estimates the tokens of a prompt before it is sent, from its size and from the provider's reports for
+ * earlier prompts of the same model. Tokenizers differ between models, and many are not published.
  */
 
-/** Of a model that has reported nothing yet. A size counts three bytes a token; English has four. */
+/** For a model without reports. Sizes count three bytes a token; English has four. */
 const unknownRatio = 0.75;
-/** Reports that are remembered of a model; the largest of them counts, with this much on top. */
-const remembered = 20;
+/** Reports kept for a model; the largest is used, with this margin. */
+const reportsMax = 20;
 const margin = 1.1;
-/** Beyond these, a report says more about the provider's counting than about tokens. */
+/** Ratios outside these bounds are errors of the provider's counting. */
 const bounds = { least: 0.02, most: 3 };
-/** Models that are remembered; the oldest goes first. */
+/** Models with reports in memory; the oldest is evicted first. */
 const modelsMax = 1_000;
 
 export interface Estimates {
   /** Tokens that a prompt of this size (see `tokensOfText`) will have. */
   tokens(model: string, size: number): number;
-  /** Learns what a prompt of this size had. */
+  /** Records the reported tokens of a prompt of this size. */
   learn(model: string, size: number, reported: number): void;
 }
 
@@ -26,7 +26,7 @@ export function createEstimates(): Estimates {
     tokens(model, size) {
       const known = ratios.get(model);
       const ratio = known === undefined ? unknownRatio : Math.max(...known) * margin;
-      // What binary fractions add is no token.
+      // Rounding errors of floating point must not add a token.
       return Math.ceil(size * ratio - 1e-6);
     },
 
@@ -37,7 +37,7 @@ export function createEstimates(): Estimates {
       if (known.length === 0 && ratios.size >= modelsMax) {
         ratios.delete(ratios.keys().next().value as string);
       }
-      ratios.set(model, [...known, ratio].slice(-remembered));
+      ratios.set(model, [...known, ratio].slice(-reportsMax));
     },
   };
 }

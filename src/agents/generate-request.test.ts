@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type Asked, generationOf, readAsked } from './generate-request.ts';
+import { type GenerateRequest, generationIdOf, readGenerateRequest } from './generate-request.ts';
 
 const payload = (request: object, more: object = {}) => ({
   request: { prompt: 'hello', ...request },
@@ -8,9 +8,10 @@ const payload = (request: object, more: object = {}) => ({
   corrections: [],
   ...more,
 });
-const read = (request: object, more: object = {}): Asked => readAsked(payload(request, more));
+const read = (request: object, more: object = {}): GenerateRequest =>
+  readGenerateRequest(payload(request, more));
 
-describe('what is asked of a model', () => {
+describe('a request to a model', () => {
   test('has defaults for all but the prompt', () => {
     expect(read({})).toEqual({
       request: {
@@ -29,7 +30,7 @@ describe('what is asked of a model', () => {
     });
   });
 
-  test('is taken as it was given', () => {
+  test('keeps its options', () => {
     const request = {
       prompt: 'p',
       system: 's',
@@ -43,7 +44,11 @@ describe('what is asked of a model', () => {
     };
     const corrections = ['Your answer cannot be used.'];
 
-    expect(readAsked({ request, nth: 3, corrections })).toEqual({ request, nth: 3, corrections });
+    expect(readGenerateRequest({ request, nth: 3, corrections })).toEqual({
+      request,
+      nth: 3,
+      corrections,
+    });
   });
 
   test.each<[string, object]>([
@@ -90,7 +95,7 @@ describe('what is asked of a model', () => {
       Object.defineProperty(given, '__proto__', { value: {}, enumerable: true });
     }
 
-    expect(() => readAsked({ request: given, nth: 1, corrections: [] })).toThrow(
+    expect(() => readGenerateRequest({ request: given, nth: 1, corrections: [] })).toThrow(
       expect.objectContaining({ message, retryable: false }),
     );
   });
@@ -108,12 +113,12 @@ describe('what is asked of a model', () => {
     ['what is asked of generate must be an object', { request: 'hello' }],
     ['what is asked of generate must be an object', { request: null }],
   ])('is refused for good with "%s" where the child went wrong', (message, more) => {
-    expect(() => readAsked({ ...payload({}), ...more })).toThrow(
+    expect(() => readGenerateRequest({ ...payload({}), ...more })).toThrow(
       expect.objectContaining({ message, retryable: false }),
     );
   });
 
-  test('a schema that is nested without end is refused', () => {
+  test('a schema of extreme depth is refused', () => {
     const deep = JSON.parse(`${'{"items":'.repeat(30_000)}{}${'}'.repeat(30_000)}`);
 
     expect(() => read({ schema: deep })).toThrow(
@@ -121,7 +126,7 @@ describe('what is asked of a model', () => {
     );
   });
 
-  test('is refused with a sentence, whatever it is', () => {
+  test('any invalid payload is refused with a sentence', () => {
     const given = fc.oneof(
       fc.anything(),
       fc.record({ request: fc.anything(), nth: fc.anything(), corrections: fc.anything() }),
@@ -137,7 +142,7 @@ describe('what is asked of a model', () => {
     fc.assert(
       fc.property(given, (anything) => {
         try {
-          const { request } = readAsked(anything);
+          const { request } = readGenerateRequest(anything);
           expect(typeof request.prompt).toBe('string');
         } catch (error) {
           expect(error).toMatchObject({ message: expect.stringMatching(/\S/), retryable: false });
@@ -147,7 +152,7 @@ describe('what is asked of a model', () => {
   });
 });
 
-describe('the name of a generation', () => {
+describe('the id of a generation', () => {
   const prompt = fc.string({ minLength: 1, maxLength: 5 });
   const request = fc.record(
     {
@@ -162,7 +167,7 @@ describe('the name of a generation', () => {
     { requiredKeys: ['prompt'] },
   );
 
-  test('is the same whenever the same is asked, in whatever order', () => {
+  test('is the same for the same request, in any order of its fields', () => {
     const reversed = (value: unknown): unknown => {
       if (value === null || typeof value !== 'object' || Array.isArray(value)) return value;
       return Object.fromEntries(
@@ -175,32 +180,32 @@ describe('the name of a generation', () => {
       fc.property(request, (asked) => {
         const again = read(reversed(asked) as object);
 
-        expect(generationOf('/a', again)).toBe(generationOf('/a', read(asked)));
+        expect(generationIdOf('/a', again)).toBe(generationIdOf('/a', read(asked)));
       }),
     );
   });
 
-  test('does not depend on what was wrong with the answers', () => {
-    expect(generationOf('', read({}, { corrections: ['x'] }))).toBe(generationOf('', read({})));
+  test('does not depend on the corrections', () => {
+    expect(generationIdOf('', read({}, { corrections: ['x'] }))).toBe(generationIdOf('', read({})));
   });
 
-  test('is as good as unique', () => {
+  test('differs between different requests', () => {
     fc.assert(
       fc.property(request, request, (one, other) => {
         const [a, b] = [read(one), read(other)];
         const isSame = JSON.stringify(sorted(a.request)) === JSON.stringify(sorted(b.request));
 
-        expect(generationOf('', a) === generationOf('', b)).toBe(isSame);
+        expect(generationIdOf('', a) === generationIdOf('', b)).toBe(isSame);
       }),
     );
     const names = [
-      generationOf('', read({})),
-      generationOf('', read({}, { nth: 2 })),
-      generationOf('/a', read({})),
-      generationOf('/a\n1', read({})),
-      generationOf('/1', read({})),
-      generationOf('', read({ prompt: 'hello\n' })),
-      generationOf('', read({ maxTurns: 1 })),
+      generationIdOf('', read({})),
+      generationIdOf('', read({}, { nth: 2 })),
+      generationIdOf('/a', read({})),
+      generationIdOf('/a\n1', read({})),
+      generationIdOf('/1', read({})),
+      generationIdOf('', read({ prompt: 'hello\n' })),
+      generationIdOf('', read({ maxTurns: 1 })),
     ];
     expect(new Set(names).size).toBe(names.length);
     for (const name of names) expect(name).toMatch(/^[\w-]{22}$/);

@@ -1,8 +1,7 @@
 /**
- * What a run asks of its agent's model, as its executor hands it on: judged as hostile. And the name
- * under which it is recorded, which is the same whenever the same is asked again.
+ * Reads a run's request to its agent's model, which comes from skill code and is treated as hostile. Also
+ * computes the id of the generation, which is the same for the same request in every attempt.
  */
-
 import { createHash } from 'node:crypto';
 import { refusal } from '../kernel/refusal.ts';
 import { canonicalJson } from '../kernel/text.ts';
@@ -16,8 +15,8 @@ const outputTokensLimit = 1_000_000;
 const correctionsMax = 10;
 const correctionCharsMax = 4_096;
 
-/** A request that is well-formed. */
-export interface ReadRequest {
+/** The options of a valid request. */
+export interface GenerateOptions {
   readonly prompt: string;
   readonly system: string;
   readonly schema: Readonly<Record<string, unknown>> | undefined;
@@ -29,15 +28,15 @@ export interface ReadRequest {
   readonly temperature: number | undefined;
 }
 
-/** A request, the how manieth of its kind in the run, and what was wrong with its answers so far. */
-export interface Asked {
-  readonly request: ReadRequest;
+/** A request, its number among equal ones in the run, and the corrections to its answers so far. */
+export interface GenerateRequest {
+  readonly request: GenerateOptions;
   readonly nth: number;
   readonly corrections: readonly string[];
 }
 
 /** Throws an error with a sentence for the author of the skill. */
-export function readAsked(payload: unknown): Asked {
+export function readGenerateRequest(payload: unknown): GenerateRequest {
   const { request, nth, corrections } = objectOf('a request', payload);
   if (!isIntegerIn(nth, 1, Number.MAX_SAFE_INTEGER)) throw refusal('nth must be a count');
   const isList = Array.isArray(corrections) && corrections.length <= correctionsMax;
@@ -59,7 +58,7 @@ const known = new Set([
   'temperature',
 ]);
 
-function readRequest(payload: unknown): ReadRequest {
+function readRequest(payload: unknown): GenerateOptions {
   const fields = objectOf('what is asked of generate', payload);
   const unknown = Object.keys(fields).find((name) => !known.has(name));
   if (unknown !== undefined) throw refusal(`generate knows no ${unknown.slice(0, 200)}`);
@@ -113,15 +112,15 @@ function readTemperature(value: unknown): number | undefined {
   throw refusal('temperature must be a number from 0 to 2');
 }
 
-/** `path` is where in the run it is asked: empty for the run itself, else the tool call it is of. */
-export function generationOf(path: string, { request, nth }: Asked): string {
+/** `path` is that of the part of the run that asks: empty for the run itself. */
+export function generationIdOf(path: string, { request, nth }: GenerateRequest): string {
   return createHash('sha256')
     .update(`${path}\n${nth}\n${canonicalJson(withoutUndefined(request))}`)
     .digest('base64url')
     .slice(0, 22);
 }
 
-function withoutUndefined(request: ReadRequest): Record<string, unknown> {
+function withoutUndefined(request: GenerateOptions): Record<string, unknown> {
   return Object.fromEntries(Object.entries(request).filter(([, value]) => value !== undefined));
 }
 

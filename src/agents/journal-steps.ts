@@ -11,16 +11,16 @@ import { activeStep, endedStep, type StepError, type ThinkingJob } from './step-
 import { endSteps, findStepByKey, insertSteps, restartStep } from './steps.store.ts';
 
 export interface WantedStep {
-  /** The same in every attempt: says where in the run the step is, of which kind, and of what. */
+  /** The same in every attempt: a hash of the step's place in the run, its kind and its input. */
   readonly key: string;
   readonly kind: Exclude<StepKind, 'model' | 'tool'>;
-  /** What people read: the `category/version/name` of a skill. */
+  /** The name to show: the `category/version/name` of a skill. */
   readonly name: string;
-  /** The step within which it is taken, null for the run itself. */
+  /** The enclosing step, null for the run itself. */
   readonly parent: number | null;
 }
 
-/** What a step came to. */
+/** The result of a completed step. */
 export interface StepResult {
   /** JSON text. */
   readonly result: string;
@@ -29,12 +29,12 @@ export interface StepResult {
 
 export interface BegunStep {
   readonly n: number;
-  /** What it came to in an earlier attempt; undefined when it is to be taken now. */
+  /** The result from an earlier attempt; undefined when the step has to run now. */
   readonly recorded: StepResult | undefined;
 }
 
 export interface StepJournal {
-  /** A step that did not complete in an earlier attempt begins again. */
+  /** Begins a step. A step that did not complete in an earlier attempt begins again. */
   beginStep(wanted: WantedStep): Promise<BegunStep>;
   endStep(n: number, end: StepResult | { readonly error: StepError }): Promise<void>;
 }
@@ -42,7 +42,7 @@ export interface StepJournal {
 export function createStepJournal(parts: {
   job: ThinkingJob;
   clock: Clock;
-  /** Writes while the claim holds the job; runs the unit again when it is not known to be committed. */
+  /** Writes while the claim holds the job. Repeats the unit when its commit is uncertain. */
   write<T>(unit: (tx: Transaction) => Promise<T>): Promise<T>;
   /** The number of the job's next step. */
   numbers(): Promise<{ next: number }>;

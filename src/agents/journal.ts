@@ -1,8 +1,8 @@
 /**
- * What a run that thinks has done, on record: each call of a model before it is made and after it
- * has ended, each tool before it runs and with what it gave. A step, its message, its tokens and what
- * they take of budgets change in one transaction, and only while the run holds its job: whoever lost
- * its lease records nothing. From this record a run that broke off goes on.
+ * The journal of a run: each call of a model is recorded before it is made and after it has ended, each
+ * tool before it runs and with its result. A step, its message, its tokens and their charge to budgets
+ * change in one transaction, and only while the claim holds the job. A claim that lost its lease records
+ * nothing. A repeated attempt continues from the journal.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
 import type { Conversations } from '../conversations/conversations.ts';
@@ -16,14 +16,14 @@ import { lazily } from '../kernel/lazy.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import type { AssistantMessage, ToolCall, ToolMessage, Usage } from '../models/model.ts';
 import type { Reservations, UsageOwner } from '../usage/reservations.ts';
+import { type EndedClaim, endAbandonedSteps } from './abandoned-steps.ts';
 import { createStepJournal, type StepJournal } from './journal-steps.ts';
-import { createLeftovers, type EndLeftovers } from './leftovers.ts';
 import {
   nothingRecorded,
   type PlannedTool,
   type RecordedGeneration,
-  readRecord,
-} from './recorded.ts';
+  readGeneration,
+} from './recorded-generation.ts';
 import { activeStep, endedStep, type StepError, type ThinkingJob } from './step-rows.ts';
 import {
   endSteps,
@@ -34,8 +34,8 @@ import {
   restartStep,
 } from './steps.store.ts';
 
-/** Between two tries to record what has happened while the database cannot be used, and how many. */
-const againMs = 500;
+/** The delay between tries to write while the database is unavailable, and their number. */
+const retryMs = 500;
 const triesMax = 120;
 /** UTF-8 bytes of a message's content. */
 const contentMax = 65_536;
@@ -60,18 +60,18 @@ export interface CallEnd {
   readonly turn: number;
   readonly status: 'completed' | 'failed' | 'interrupted';
   readonly error: StepError | null;
-  /** What it said, or had said by then; null leaves no message. */
+  /** The answer, or the part of it that had arrived; null adds no message. */
   readonly message: AssistantMessage | null;
-  /** Whether a later run that continues the conversation is shown it. */
+  /** Whether later runs of the conversation see the message. */
   readonly isDialogue: boolean;
   readonly usage: Usage;
-  /** Stands in for what was not reported. */
+  /** Tokens in place of counts that were not reported. */
   readonly estimated: number;
-  /** The tools that it called, by what they are called on record. */
+  /** The tools that the model called, with their names on record. */
   readonly tools: readonly { readonly call: ToolCall; readonly name: string }[];
 }
 
-/** What a tool said to the conversation itself. */
+/** A message that a tool added to the conversation. */
 export interface SaidMessage {
   readonly role: MessageRole;
   readonly content: string;
@@ -82,14 +82,14 @@ export interface ToolEnd {
   readonly status: 'completed' | 'failed';
   readonly error: StepError | null;
   readonly message: ToolMessage;
-  /** The message as people read it. */
+  /** The content of the conversation's message. */
   readonly content: string;
   readonly isDialogue: boolean;
   readonly memory: readonly MemoryChange[];
   readonly said: readonly SaidMessage[];
 }
 
-/** The run no longer holds its job: nothing that it does counts any more. */
+/** The claim no longer holds its job, so it can record nothing. */
 export class LeaseLostError extends Error {
   constructor() {
     super('the job was given to another worker');
@@ -99,13 +99,13 @@ export class LeaseLostError extends Error {
 
 export interface Journal extends StepJournal {
   /**
-   * What is on record of a generation: what earlier claims did, and this one where it is asked again
-   * (an answer was corrected, a tool began again). `model` is the one that goes on.
+   * The recorded part of a generation, from earlier claims, and from this one when the request repeats
+   * (an answer was corrected, a tool was restarted). `model` is the model that continues.
    */
   recorded(generation: string, model: string): Promise<RecordedGeneration>;
   beginCall(wanted: {
     generation: string;
-    /** The step that the asking part of the run is, null for the run itself. */
+    /** The step of the part of the run that asks, null for the run itself. */
     parent: number | null;
     turn: number;
     model: string;
@@ -113,7 +113,7 @@ export interface Journal extends StepJournal {
     prompt: number;
     output: number;
   }): Promise<Beginning>;
-  /** The tools that it called, ready to run. */
+  /** Returns the tools that the model called, planned as steps. */
   endCall(call: BegunCall, end: CallEnd): Promise<PlannedTool[]>;
   restartTool(tool: PlannedTool): Promise<void>;
   endTool(tool: PlannedTool, end: ToolEnd): Promise<void>;
@@ -122,7 +122,8 @@ export interface Journal extends StepJournal {
 export interface Journals {
   /** The journal of one claim of a job. */
   open(job: ThinkingJob): Journal;
-  endLeftovers: EndLeftovers;
+  /** Ends the abandoned steps of claims, in the transaction that ends the claims. */
+  endAbandonedSteps(tx: Transaction, claims: readonly EndedClaim[]): Promise<void>;
 }
 
 export function createJournals(parts: {
@@ -130,11 +131,11 @@ export function createJournals(parts: {
   conversations: Pick<Conversations, 'dataOf'>;
   reservations: Reservations;
   clock: Clock;
-  /** Whether the claim still holds its job; it does until the transaction ends then. */
+  /** Whether the claim still holds its job. If so, it does until the transaction ends. */
   isHeld(tx: Transaction, job: ThinkingJob): Promise<boolean>;
   /** The scheduled job that a job is a run of. */
   scheduledJobOf(db: Handle, jobId: string): Promise<string | undefined>;
-  /** Told of what a call is known to have used, after the commit. */
+  /** Called with the reported usage of a call, after the commit. */
   observe?(job: ThinkingJob, usage: Usage): void;
 }): Journals {
   const { database, conversations, reservations, clock, isHeld, scheduledJobOf, observe } = parts;
@@ -150,8 +151,8 @@ export function createJournals(parts: {
   }
 
   /**
-   * Writes while the job is held; waits for a database that cannot be used. A connection may break
-   * after a commit and before the word of it, so a unit that is run again looks what is there.
+   * Writes while the claim holds the job, and retries while the database is unavailable. A connection
+   * may break after the commit and before its confirmation, so a repeated unit checks for its own rows.
    */
   async function write<T>(
     job: ThinkingJob,
@@ -166,14 +167,14 @@ export function createJournals(parts: {
         return result.value;
       } catch (error) {
         if (!isUnavailable(error) || tries >= triesMax) throw error;
-        await elapsed(againMs);
+        await elapsed(retryMs);
       }
     }
   }
 
   function open(job: ThinkingJob): Journal {
     const usageOwners = lazily(() => ownersOf(database.read, job));
-    /** Generations that this claim was asked for. */
+    /** Generations that this claim has opened. */
     const opened = new Set<string>();
     const numbers = lazily(async () => ({
       next: 1 + (job.epoch === 1 ? 0 : await lastStepNumber(database.read, job.id)),
@@ -201,7 +202,7 @@ export function createJournals(parts: {
         const rows = await listStepsOfGeneration(database.read, job.id, generation);
         if (rows.length === 0) return nothingRecorded;
         const ids = rows.flatMap(({ message_id }) => message_id ?? []);
-        return readRecord(rows, await conversations.dataOf(job.conversation_id, ids), model);
+        return readGeneration(rows, await conversations.dataOf(job.conversation_id, ids), model);
       },
 
       async beginCall({ generation, parent, turn, model, prompt, output }) {
@@ -314,7 +315,8 @@ export function createJournals(parts: {
 
   return {
     open,
-    endLeftovers: createLeftovers({ reservations, clock, ownersOf }),
+    endAbandonedSteps: (tx, claims) =>
+      endAbandonedSteps({ reservations, clock, ownersOf }, tx, claims),
   };
 }
 

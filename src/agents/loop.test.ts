@@ -29,7 +29,7 @@ const beginning = (more: Partial<LoopState> = {}): LoopState => ({
   ...more,
 });
 
-/** A model that says one answer after the other, whatever it is asked, and tools that answer. */
+/** A model with scripted answers, and tools that answer. */
 function scripted(answers: readonly DialogueMessage[], parts: Partial<LoopParts> = {}) {
   const asked: DialogueMessage[][] = [];
   const called: string[] = [];
@@ -61,7 +61,7 @@ describe('the loop', () => {
     expect(asked).toEqual([[user('task')]]);
   });
 
-  test('says that the answer was cut, also when it is on record', async () => {
+  test('reports that the answer was cut, also when it is on record', async () => {
     const cut = { ...saying('half of'), isCut: true } as DialogueMessage;
     const { parts } = scripted([cut]);
     const messages = [user('task'), cut];
@@ -71,7 +71,7 @@ describe('the loop', () => {
     expect(await runLoop(parts, beginning({ messages, turns: 1 }), turnsMax)).toEqual(result);
   });
 
-  test('shows the model what it was told before the task', async () => {
+  test('sends the model the messages before the task', async () => {
     const { parts, asked } = scripted([saying('done')]);
     const messages = [user('earlier'), saying('answered'), user('task')];
 
@@ -80,7 +80,7 @@ describe('the loop', () => {
     expect(asked).toEqual([messages]);
   });
 
-  test('an answer of an earlier exchange is no result', async () => {
+  test('an answer of an earlier exchange is not a result', async () => {
     const { parts } = scripted([saying('new')]);
     const messages = [user('earlier'), saying('old'), user('task')];
 
@@ -98,7 +98,7 @@ describe('the loop', () => {
     expect(called).toEqual([]);
   });
 
-  test('runs the tools of a turn, and tells the model what they gave', async () => {
+  test('runs the tools of a turn, and sends the model their results', async () => {
     const { parts, asked } = scripted([calling('a', 'b'), calling('c'), saying('done')]);
 
     expect(await runLoop(parts, beginning(), turnsMax)).toEqual({
@@ -117,7 +117,7 @@ describe('the loop', () => {
     ]);
   });
 
-  test('tells the model the answers in the order of its calls, whichever is first', async () => {
+  test('sends the results in the order of the calls, not of their completion', async () => {
     const gates = new Map(
       ['a', 'b', 'c'].map((id) => [id, Promise.withResolvers<void>()] as const),
     );
@@ -155,7 +155,7 @@ describe('the loop', () => {
     expect(asked[1]?.slice(2)).toEqual(ids.map(toolAnswer));
   });
 
-  test('a tool that rejects ends it once the tools beside it have ended, and no other is begun', async () => {
+  test('a tool that rejects ends the loop once the concurrent tools have ended, and no other begins', async () => {
     const neighbour = Promise.withResolvers<void>();
     const ids = ['bad', 'slow', ...Array.from({ length: 20 }, (_, i) => `c${i}`)];
     const begun: string[] = [];
@@ -182,7 +182,7 @@ describe('the loop', () => {
     expect(asked).toHaveLength(1);
   });
 
-  test('what the model cannot be asked ends it', async () => {
+  test('an error of the model ends the loop', async () => {
     const { parts } = scripted([], { ask: () => Promise.reject(new Error('no credentials')) });
 
     await expect(runLoop(parts, beginning(), turnsMax)).rejects.toThrow('no credentials');
@@ -199,7 +199,7 @@ describe('the loop', () => {
       `The model did not come to an answer within ${max} turns`,
     );
     expect(asked).toHaveLength(max);
-    // What was called is answered all the same, so that the dialogue is whole.
+    // The last calls have results, so that the dialogue is complete.
     expect(called).toHaveLength(max);
   });
 
@@ -233,7 +233,7 @@ describe('the loop', () => {
     });
   });
 
-  test('tells the model what was wrong with its answers, and takes the next one', async () => {
+  test('sends the model the corrections, and returns the next answer', async () => {
     const { parts, asked } = scripted([saying('bad'), saying('worse'), saying('good')]);
     const messages = [user('task'), saying('bad')];
     const corrections = ['it is bad', 'it is worse'];
@@ -251,13 +251,13 @@ describe('the loop', () => {
   });
 });
 
-describe('a dialogue that was broken off', () => {
+describe('an interrupted dialogue', () => {
   /** Turns of a model, each with the tools that it calls; some answers are wrong. */
   const turns = fc.array(fc.oneof(fc.integer({ min: 1, max: 12 }), fc.constant('wrong' as const)), {
     maxLength: 8,
   });
 
-  test('goes on to the same result, asking and calling only what is missing', async () => {
+  test('continues to the same result, with only the missing turns and tools', async () => {
     await fc.assert(
       fc.asyncProperty(turns, fc.nat(), fc.nat(), fc.boolean(), async (plan, at, gap, isOld) => {
         const answers = [
@@ -275,7 +275,7 @@ describe('a dialogue that was broken off', () => {
         const whole = scripted(answers);
         const result = await runLoop(whole.parts, state, turnsMax);
 
-        // On record are so many turns, and of the last one's tools any that had ended.
+        // On record are some turns, and any of the last turn's tools.
         const recordedTurns = at % (answers.length + 1);
         const recorded = answers.slice(0, recordedTurns).flatMap((answer, t) => {
           const calls = answer.role === 'assistant' ? answer.toolCalls : [];
@@ -297,7 +297,7 @@ describe('a dialogue that was broken off', () => {
           recorded.flatMap((one) => (one.role === 'tool' ? [one.callId] : [])),
         );
         expect(rest.called).toEqual(whole.called.filter((id) => !answered.has(id)));
-        // The model is shown every call with its answer, however it came about.
+        // The model sees every call with its result, recorded or new.
         for (const [i, shown] of rest.asked.entries()) {
           const before = whole.asked[recordedTurns + i] ?? [];
           expect(new Set(shown)).toEqual(new Set(before));

@@ -1,46 +1,46 @@
 /**
- * The loop: asks the model, runs the tools that it calls, tells it what they gave, until it answers
- * without calling any. Pure: the model and the tools are passed in, and whoever passes them in records
- * what they do. It begins anywhere in a dialogue, so a run that broke off goes on with what is
- * recorded: a turn that is finished is not asked for again, a tool that has answered is not called
- * again. It ends always, for its turns are bounded.
+ * The loop of an agent: asks the model, runs the tools that it calls, sends it their results, until it
+ * answers without a tool call. Pure: the model and the tools are passed in, and the caller records their
+ * results. The loop can start anywhere in a dialogue, so a repeated attempt continues from its record:
+ * a finished turn is not asked for again, and a tool that has answered is not called again. The loop
+ * always ends, because its turns are bounded.
  */
 import type { DialogueMessage, ModelAnswer, ToolCall, ToolMessage } from '../models/model.ts';
 import { openCalls } from './dialogue.ts';
 
-/** Tools of one turn that run at a time; the others wait for a place. */
+/** Tools of one turn that run concurrently; the others wait for a slot. */
 const toolsAtATime = 8;
 
 export interface LoopParts {
   /** Asks the model for the turn of this number. Rejects when there will be no answer. */
   ask(messages: readonly DialogueMessage[], turn: number): Promise<Pick<ModelAnswer, 'message'>>;
   /**
-   * Runs a tool; what goes wrong in it is an answer too. Rejects only when the loop has to end, which
-   * it then does once the tools that run beside it have ended.
+   * Runs a tool; its failure is a result too. Rejects only to end the loop, which then waits for the
+   * tools that run concurrently.
    */
   runTool(call: ToolCall, turn: number): Promise<ToolMessage>;
 }
 
 /** Where the loop begins. */
 export interface LoopState {
-  /** The dialogue up to the task, and what the model and its tools have said to it already. */
+  /** The dialogue up to the task, and the recorded turns and results that follow it. */
   readonly messages: readonly DialogueMessage[];
   /** Index of the task in `messages`. */
   readonly task: number;
   /** Turns that are in `messages`. */
   readonly turns: number;
-  /** What was wrong with the answers to the task so far; the first answer after them is the result. */
+  /** The corrections to earlier answers; the first answer after them is the result. */
   readonly corrections: readonly string[];
 }
 
 export interface LoopResult {
   readonly text: string;
-  /** Whether the text ended because it had reached its most tokens. */
+  /** Whether the token limit cut the text. */
   readonly isCut: boolean;
   readonly turns: number;
 }
 
-/** The loop has come to its bound; running it again would come to it again. */
+/** The loop reached its maximum of turns; a retry would reach it too. */
 export class LoopError extends Error {
   override readonly name = 'LoopError';
 }
@@ -54,7 +54,7 @@ export async function runLoop(
   let corrected = 0;
   let turn = turns;
 
-  /** Adds to the dialogue; what it results in, if that is its end. */
+  /** Adds a message to the dialogue. Returns the result if the message ends the loop. */
   function add(message: DialogueMessage): Omit<LoopResult, 'turns'> | undefined {
     messages.push(message);
     if (message.role !== 'assistant' || message.toolCalls.length > 0) return undefined;
@@ -82,7 +82,7 @@ export async function runLoop(
   }
 }
 
-/** The tools' answers, in the order in which the model called them. */
+/** Runs the tools. Returns their results in the order of the calls. */
 async function runTools(
   { runTool }: LoopParts,
   calls: readonly ToolCall[],

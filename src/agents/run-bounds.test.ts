@@ -11,7 +11,7 @@ const cost = (prompt: number | null, completion: number | null, estimated = 0) =
   estimated,
 });
 
-/** What has become of a call that asked to be admitted. */
+/** A call that asked to be admitted. */
 interface Asked {
   readonly need: { prompt: number; output: number };
   readonly stop: AbortController;
@@ -32,7 +32,7 @@ function ask(bounds: ReturnType<typeof createRunBounds>, need = free): Asked {
   return asked;
 }
 
-/** Lets all promises settle that can. */
+/** Waits until the pending promises have settled. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 test('tokens of all generations count together, estimated where they are not reported', async () => {
@@ -68,7 +68,7 @@ test('forty calls that ask in one tick are sixteen at a time, and all are admitt
   expect(underWay.slice(0, 13)).toEqual(Array.from({ length: 13 }, () => 16));
 });
 
-test('a call gets what the run has left of its tokens, and waits while others hold some', async () => {
+test('a call gets the remaining tokens of the run, and waits while other calls hold some', async () => {
   const bounds = createRunBounds({ ...limits, tokensMax: 200 });
   const first = await bounds.admit({ prompt: 20, output: 100 }, never);
   const second = ask(bounds, { prompt: 20, output: 100 });
@@ -82,7 +82,7 @@ test('a call gets what the run has left of its tokens, and waits while others ho
   expect(second.permit?.output).toBe(80);
 });
 
-test('a waiter that is refused lets the next one know', async () => {
+test('a refused waiter lets the next one be admitted', async () => {
   const bounds = createRunBounds({ ...limits, tokensMax: 100 });
   const first = await bounds.admit({ prompt: 10, output: 90 }, never);
   const waiting = [1, 2, 3].map((prompt) => ask(bounds, { prompt, output: 20 }));
@@ -98,7 +98,7 @@ test('a waiter that is refused lets the next one know', async () => {
   );
 });
 
-test('a waiter is let go when the run is stopped', async () => {
+test('a waiter is rejected when the run is stopped', async () => {
   const bounds = createRunBounds({ ...limits, callsAtATime: 1 });
   await bounds.admit(free, never);
   const waiting = ask(bounds);
@@ -141,10 +141,10 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('abort' as const), which: fc.nat(50) }) },
 );
 
-/** Some happen in one tick, and the next ones when everything has settled. */
+/** Some actions happen in one tick, the next ones after all promises have settled. */
 const ticks = fc.array(fc.array(action, { minLength: 1, maxLength: 12 }), { maxLength: 25 });
 
-test('whatever calls do, no bound is exceeded and none waits for what is free', async () => {
+test('for any sequence of calls no bound is exceeded, and no call waits for free capacity', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.record({
@@ -186,7 +186,7 @@ test('whatever calls do, no bound is exceeded and none waits for what is free', 
           }
           const [first] = waiting();
           if (first === undefined) return;
-          // The first of those that wait does so for a slot, or for tokens that a call holds.
+          // The first waiter waits for a slot, or for tokens that a call holds.
           const { prompt, output } = first.need;
           const isFull = active().length === own.callsAtATime;
           const isShort = held > 0 && own.tokensMax - spent - held < prompt + output;
@@ -205,7 +205,7 @@ test('whatever calls do, no bound is exceeded and none waits for what is free', 
           await settled();
           check();
         }
-        // Everything that waits comes to an end when what is under way does.
+        // All waiters end when the calls under way do.
         for (let left = all.length; left > 0 && active().length > 0; left--) {
           end(active()[0] as Asked, 0.5);
           await settled();

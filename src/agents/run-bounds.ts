@@ -4,10 +4,10 @@
  * use at most. So the tokens used never exceed the bound by more than a provider counts beyond the
  * estimate of a prompt. Calls that have to wait are admitted in the order in which they asked.
  */
-import type { CallCost } from './recorded.ts';
+import type { CallCost } from './recorded-generation.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 
-/** Tokens below which an answer is not worth its call. */
+/** The least tokens of an answer for which a call is made. */
 const outputMin = 16;
 
 export interface RunLimits {
@@ -69,7 +69,7 @@ export function createRunBounds({ tokensMax, callsMax, callsAtATime }: RunLimits
     if (underWay >= callsAtATime) return null;
     const left = tokensMax - spent - held;
     if (left >= prompt + output) return begin(prompt, output);
-    // Calls under way mostly give back much of what they hold.
+    // Calls under way usually use less than they hold.
     return held > 0 ? null : begin(prompt, left - prompt);
   }
 

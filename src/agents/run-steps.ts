@@ -1,14 +1,14 @@
 /**
- * The steps of one run in an executor, as it asks for them: begun before their code runs, ended with
- * what it gave. A step that is on record is answered from there, and what it did to the agent's memory
- * and said to the conversation is done again. What a run says of its steps is judged as hostile input.
+ * The steps that one run in an executor asks for: recorded before their code runs, and ended with its
+ * result. A step with a recorded result does not run again; its memory changes and its messages to the
+ * conversation are applied again. The run's payloads are treated as hostile input.
  */
 import { createHash } from 'node:crypto';
 import { refusal } from '../kernel/refusal.ts';
 import type { MemoryChange, RunMemory } from '../memories/run-memory.ts';
 import type { SaidMessage } from './journal.ts';
 import type { StepJournal } from './journal-steps.ts';
-import type { Scope } from './scope.ts';
+import type { RunPart } from './run-part.ts';
 
 /** Steps of one run. */
 const stepsMax = 10_000;
@@ -17,60 +17,60 @@ const nameMax = 300;
 const errorMax = 4_096;
 const codeMax = 100;
 
-/** What a run is told of a step that it wants to take: take it, or what it gave. */
+/** The answer to a run that begins a step: run it as this step, or use the recorded output. */
 export type StepAnswer = { readonly step: number } | { readonly output: unknown };
 
 interface OpenStep {
-  /** Of what is asked within the step. */
-  readonly scope: Scope;
+  /** The part of the run that the step is. */
+  readonly part: RunPart;
   readonly changes: MemoryChange[];
   readonly said: SaidMessage[];
-  /** The step in which this one is taken. */
-  readonly around: OpenStep | undefined;
+  /** The enclosing step. */
+  readonly enclosing: OpenStep | undefined;
 }
 
-/** What the row of a completed step holds. */
+/** The result in the row of a completed step. */
 interface RecordedOutput {
   readonly output: unknown;
   readonly said: readonly SaidMessage[];
 }
 
 export interface RunSteps {
-  /** The part of the run that a step is; the run itself for null and for a step that is not open. */
-  scopeOf(step: number | null): Scope;
-  /** Adds to the conversation, when the run completes, what was said within the step. */
+  /** The part of the run that a step is; the run itself for null, and for a step that is not open. */
+  partOf(step: number | null): RunPart;
+  /** Takes a message of the step, which is added to the conversation when the run completes. */
   say(step: number | null, message: SaidMessage): void;
-  /** Rejects where the caller's key does not allow it, and beyond the bound. */
+  /** Rejects when the caller's key does not allow the skill, and beyond the bound of steps. */
   begin(payload: unknown, within: number | null): Promise<StepAnswer>;
   end(payload: unknown): Promise<true>;
 }
 
 export function createRunSteps(parts: {
-  /** The run itself, or the tool that it is. */
-  scope: Scope;
+  /** The part that asks: the run itself, or a tool call. */
+  part: RunPart;
   journal: StepJournal;
   memory(): Pick<RunMemory, 'restore'>;
   mayCall(skill: string): Promise<boolean>;
   /** The messages of the run. */
   said: SaidMessage[];
 }): RunSteps {
-  const { scope: base, journal, memory, mayCall, said } = parts;
+  const { part: base, journal, memory, mayCall, said } = parts;
   const open = new Map<number, OpenStep>();
   let count = 0;
 
-  function scopeOf(step: number | null): Scope {
-    return (step === null ? undefined : open.get(step)?.scope) ?? base;
+  function partOf(step: number | null): RunPart {
+    return (step === null ? undefined : open.get(step)?.part) ?? base;
   }
 
-  /** What was said within a step is also said within those around it: each may be on record alone. */
+  /** The enclosing steps get the message too, because each may be replayed alone. */
   function say(step: number | null, message: SaidMessage): void {
     said.push(message);
     let within = step === null ? undefined : open.get(step);
-    for (; within !== undefined; within = within.around) within.said.push(message);
+    for (; within !== undefined; within = within.enclosing) within.said.push(message);
   }
 
   return {
-    scopeOf,
+    partOf,
     say,
 
     async begin(payload, within) {
@@ -78,22 +78,22 @@ export function createRunSteps(parts: {
       if (!(await mayCall(name))) throw refusal(`this run may not call ${name}`);
       count += 1;
       if (count > stepsMax) throw refusal(`a run may call skills ${stepsMax} times`);
-      const around = within === null ? undefined : open.get(within);
-      const scope = around?.scope ?? base;
-      const key = keyOf(scope.path, 'skill', name, nth, digest);
+      const enclosing = within === null ? undefined : open.get(within);
+      const part = enclosing?.part ?? base;
+      const key = keyOf(part.path, 'skill', name, nth, digest);
       const { n, recorded } = await journal.beginStep({
         key,
         kind: 'skill',
         name,
-        parent: scope.step,
+        parent: part.step,
       });
       if (recorded === undefined) {
-        open.set(n, openStep(n, key, scope, around));
+        open.set(n, openStep(n, key, part, enclosing));
         return { step: n };
       }
       if (recorded.memory.length > 0) {
         await memory().restore(recorded.memory);
-        recorded.memory.forEach(scope.note);
+        recorded.memory.forEach(part.note);
       }
       const { output, said: messages } = JSON.parse(recorded.result) as RecordedOutput;
       for (const message of messages) say(within, message);
@@ -115,26 +115,31 @@ export function createRunSteps(parts: {
   };
 }
 
-function openStep(n: number, key: string, scope: Scope, around: OpenStep | undefined): OpenStep {
+function openStep(
+  n: number,
+  key: string,
+  part: RunPart,
+  enclosing: OpenStep | undefined,
+): OpenStep {
   const changes: MemoryChange[] = [];
   return {
-    scope: {
-      path: `${scope.path}/${key}`,
-      // It belongs to the run's own code, so it may do what that may.
-      depth: scope.depth,
+    part: {
+      path: `${part.path}/${key}`,
+      // A step is part of the run's own code, so it keeps the depth.
+      depth: part.depth,
       step: n,
       note(change) {
         changes.push(change);
-        scope.note(change);
+        part.note(change);
       },
     },
     changes,
     said: [],
-    around,
+    enclosing,
   };
 }
 
-/** The same in every attempt: where it is asked, of which kind, of what, and the how manieth of these. */
+/** The step's key, the same in every attempt. `nth` is its number among equal steps of the path. */
 function keyOf(path: string, kind: string, name: string, nth: number, digest: string): string {
   return createHash('sha256')
     .update(JSON.stringify([path, kind, name, nth, digest]))

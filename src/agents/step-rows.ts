@@ -1,7 +1,7 @@
-/** Steps as rows: what they begin as, and what an end makes of them. */
+/** The rows of steps: as they begin, and as they end. */
 import type { StepStatus } from '../database/tables.ts';
 
-/** The job that thinks, as one claim holds it. */
+/** A job whose run calls models or takes steps, as one claim holds it. */
 export interface ThinkingJob {
   readonly id: string;
   readonly epoch: number;
@@ -16,13 +16,13 @@ export interface ThinkingJob {
   readonly created_at: number;
 }
 
-/** Why a step has no answer. */
+/** Why a step has no result. */
 export interface StepError {
   readonly code: string;
   readonly message: string;
 }
 
-/** A step that begins. */
+/** The row of a step that begins. */
 export function activeStep(
   job: ThinkingJob,
   n: number,
@@ -49,7 +49,7 @@ export function activeStep(
   };
 }
 
-/** What a step is changed to when it ends. */
+/** The columns that the end of a step changes. */
 export function endedStep(
   job: ThinkingJob,
   n: number,

@@ -1,4 +1,4 @@
-/** Every query on the steps of jobs that think. */
+/** Every query on the steps of jobs. */
 import type { Insertable, Selectable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { statement } from '../database/statement.ts';
@@ -47,7 +47,7 @@ const end = statement<Ended>()((db, p) =>
     .where('status', '=', 'active'),
 );
 
-/** Ends active steps; 1 for each that was one, 0 for each that was not. */
+/** Ends active steps. Returns 1 for each that was active, else 0. */
 export function endSteps(tx: Transaction, steps: readonly Ended[]): Promise<number[]> {
   return tx.changes(end, steps);
 }
@@ -66,7 +66,7 @@ const again = statement<{ job_id: string; n: number; epoch: number; now: number 
     .where('n', '=', p('n')),
 );
 
-/** Begins a step again that was interrupted. */
+/** Makes an ended step active again, for this claim. */
 export async function restartStep(
   tx: Transaction,
   step: { job_id: string; n: number; epoch: number; now: number },
@@ -102,7 +102,7 @@ const ofKey = statement<{ job_id: string; generation: string }>()((db, p) =>
     .limit(1),
 );
 
-/** The step of that key, if it was ever begun. */
+/** The step with that key; undefined when it never began. */
 export function findStepByKey(
   db: Handle,
   jobId: string,
@@ -151,7 +151,7 @@ const activeOfJob = statement<{ job_id: string }>()((db, p) =>
     .orderBy('n'),
 );
 
-/** Steps of a job that have begun and not ended. */
+/** The active steps of a job. */
 export function listActiveSteps(db: Handle, jobId: string): Promise<StepRow[]> {
   return db.all(activeOfJob, { job_id: jobId });
 }
@@ -165,7 +165,7 @@ const activeOne = statement<{ job_id: string; n: number }>()((db, p) =>
     .where('status', '=', 'active'),
 );
 
-/** The step, if it has begun and not ended. */
+/** The step, if it is active. */
 export function findActiveStep(db: Handle, jobId: string, n: number): Promise<StepRow | undefined> {
   return db.first(activeOne, { job_id: jobId, n });
 }

@@ -1,4 +1,4 @@
-/** The steps of jobs that think, as clients read them and as jobs take them along. */
+/** The steps of jobs, as clients read them, and their deletion together with jobs. */
 import type { Database, Transaction } from '../database/database.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { deleteSteps, listSteps, type StepRow } from './steps.store.ts';
@@ -10,15 +10,15 @@ export async function stepsOfJob(
   page: { limit: number; offset: number },
 ) {
   const { steps, total } = await listSteps(database.read, jobId, page);
-  return { steps: steps.map(shown), total };
+  return { steps: steps.map(stepBody), total };
 }
 
 /** Deletes the steps of jobs. */
-export function forgetSteps(tx: Transaction, jobIds: readonly string[]): Promise<void> {
+export function removeSteps(tx: Transaction, jobIds: readonly string[]): Promise<void> {
   return deleteSteps(tx, jobIds);
 }
 
-function shown(row: StepRow) {
+function stepBody(row: StepRow) {
   const { n, kind, name, turn, status, message_id, prompt_tokens, completion_tokens } = row;
   const { started_at, finished_at } = row;
   return {
@@ -35,7 +35,7 @@ function shown(row: StepRow) {
     completion_tokens,
     started_at: timestamp(started_at),
     finished_at: timestampOrNull(finished_at),
-    // Not negative where the clock was set back meanwhile.
+    // The clock may have been set back during the step.
     duration_ms: finished_at === null ? null : Math.max(0, finished_at - started_at),
   };
 }

@@ -1,4 +1,4 @@
-/** Why a model gave no result: how the job of the run ends, unless its skill catches it. */
+/** Why a model has no result. The job ends with this code, unless the skill catches the error. */
 export type ThinkingErrorCode =
   | 'skill_execution_failed'
   | 'missing_credentials'
@@ -18,7 +18,7 @@ export class ThinkingError extends Error {
   }
 }
 
-/** The error of what was under way when its run was stopped. */
+/** The error of a call or tool whose run was stopped. */
 export function stopped(): ThinkingError {
   return new ThinkingError('skill_execution_failed', 'The run was stopped', true);
 }

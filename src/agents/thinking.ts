@@ -1,7 +1,7 @@
 /**
- * Thinking: what a run gets when it asks its agent's model. Puts together who asks, with which model
- * and tools, what was said before, and what of it is on record already; then lets the loop run. It
- * grants nothing beyond the agent's tools and the caller's scopes, whatever a model says.
+ * Thinking: answers a run's request to its agent's model. It determines the agent, the model and its
+ * tools, the history of the conversation and the recorded part of the generation, then runs the loop. A
+ * model gets only the tools that both the agent's patterns and the API key's scopes allow.
  */
 import type { Conversations } from '../conversations/conversations.ts';
 import { isUnavailable, notFound, PlatformError } from '../kernel/errors.ts';
@@ -9,38 +9,43 @@ import type { DialogueMessage, Models, Usage } from '../models/model.ts';
 import type { Generated } from '../skills/definition.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { AgentRow } from './agents.store.ts';
-import { createCalls, type Generation, type ThinkingReport } from './calls.ts';
 import { asHistory, tokensOfText } from './dialogue.ts';
 import { createEstimates } from './estimates.ts';
-import { type Asked, generationOf, type ReadRequest, readAsked } from './generate-request.ts';
+import {
+  type GenerateOptions,
+  type GenerateRequest,
+  generationIdOf,
+  readGenerateRequest,
+} from './generate-request.ts';
 import type { Journal } from './journal.ts';
 import { LoopError, runLoop } from './loop.ts';
-import type { CallCost, PlannedTool, RecordedGeneration } from './recorded.ts';
+import { createModelCalls, type Generation, type ThinkingReport } from './model-calls.ts';
+import type { CallCost, PlannedTool, RecordedGeneration } from './recorded-generation.ts';
 import { callLimits, createRunBounds } from './run-bounds.ts';
-import type { Scope } from './scope.ts';
+import type { RunPart } from './run-part.ts';
 import type { ThinkingJob } from './step-rows.ts';
 import { ThinkingError } from './thinking-error.ts';
 import { createToolRuns, type ToolSurroundings } from './tool-runs.ts';
 import { toolBox } from './tools.ts';
 
-/** Tools inside tools: parts deeper than this are offered no skills. */
+/** Nesting of tools: deeper parts are offered no skills. */
 const depthMax = 3;
-/** Messages of earlier runs that are looked at, the newest; which of them fit is decided later. */
+/** The newest messages of earlier runs that are read; those that do not fit are left out later. */
 const historyBounds = { limit: 400, bytesMax: 4 * 1024 * 1024 };
 
 /** The bounds of a generation; see the configuration. */
 export interface ThinkingLimits {
   readonly turnsMax: number;
-  /** Tokens of a whole attempt, reported or estimated, after which no model is asked any more. */
+  /** Tokens of a whole attempt, reported or estimated; no model is called beyond them. */
   readonly tokensMax: number;
   readonly outputTokens: number;
   readonly contextTokens: number;
 }
 
-/** What thinking needs of the run around it. */
+/** What thinking needs from its run. */
 export interface RunSurroundings extends Omit<ToolSurroundings, 'readFile'> {
   readonly job: ThinkingJob;
-  /** Of the same claim, shared with all else that the run does. */
+  /** The journal of the claim, shared with the run's other steps. */
   readonly journal: Journal;
   say(report: ThinkingReport): void;
   /** Yields the run's slot to another while it waits for a model; the function takes it back. */
@@ -49,15 +54,15 @@ export interface RunSurroundings extends Omit<ToolSurroundings, 'readFile'> {
 
 /** The thinking of one attempt. */
 export interface RunThinking {
-  /** Answers a question of the run, or of a tool in it. Rejects with a ThinkingError. */
-  generate(payload: unknown, scope: Scope, signal: AbortSignal): Promise<Generated>;
-  /** Resolves when nothing is under way any more; what is, ends with its signal. */
+  /** Answers a request of the run, or of a tool within it. Rejects with a ThinkingError. */
+  generate(payload: unknown, part: RunPart, signal: AbortSignal): Promise<Generated>;
+  /** Resolves when no request is under way. Abort their signals to end them. */
   ended(): Promise<void>;
-  /** Whether any model was asked. */
+  /** Whether the run made any request. */
   readonly hasThought: boolean;
-  /** The model's last answer in the dialogue of the conversation, null when it gave none. */
+  /** The model's last answer in the conversation's dialogue, null without one. */
   readonly answer: string | null;
-  /** How long a provider wants to be left alone, null when none said so. */
+  /** The delay that a provider asks for before a retry, else null. */
   readonly retryAfterMs: number | null;
 }
 
@@ -69,8 +74,8 @@ export function createThinking(parts: {
   conversations: Pick<Conversations, 'dialogue'>;
   models: Models;
   /**
-   * What a key may use; undefined when it is revoked or has expired. Asked before each call of a model
-   * and each tool, so it answers mostly from memory.
+   * The scopes of a key; undefined when it is revoked or has expired. Called before each call of a model
+   * and each tool, so it should answer from memory.
    */
   scopesOf(apiKeyId: string): Promise<readonly string[] | undefined>;
   /** A file of a skill written as prose; undefined when there is no such skill. */
@@ -79,7 +84,7 @@ export function createThinking(parts: {
     path: unknown,
     offset: unknown,
   ): Promise<{ text: string } | { error: string }>;
-  /** Of agents that name none; null when there is none. */
+  /** The model of agents without one of their own; null when not configured. */
   defaultModel: string | null;
   limits: ThinkingLimits;
 }): Thinking {
@@ -105,7 +110,7 @@ export function createThinking(parts: {
     );
   }
 
-  /** What was said in the conversation before this job, oldest first. */
+  /** The messages of the conversation before this job, oldest first. */
   async function historyOf(
     job: ThinkingJob,
     say: RunSurroundings['say'],
@@ -136,7 +141,7 @@ export function createThinking(parts: {
       retryAfterMs: null as number | null,
     };
     const bounds = createRunBounds({ tokensMax: limits.tokensMax, ...callLimits });
-    const calls = createCalls({
+    const calls = createModelCalls({
       models,
       journal,
       say,
@@ -149,7 +154,7 @@ export function createThinking(parts: {
       },
     });
 
-    /** A database that is away says nothing about the key: what is done next has to wait for it. */
+    /** Rejects when the key is no longer valid. Passes when the database is unavailable. */
     async function requireKey(): Promise<void> {
       try {
         await requireScopes(job);
@@ -158,36 +163,40 @@ export function createThinking(parts: {
       }
     }
 
-    async function think(asked: Asked, scope: Scope, signal: AbortSignal): Promise<Generated> {
+    async function think(
+      asked: GenerateRequest,
+      part: RunPart,
+      signal: AbortSignal,
+    ): Promise<Generated> {
       state.hasThought = true;
       const { request, corrections } = asked;
       const agent = await agentOf(job);
       const model = modelOf(agent, defaultModel);
       const scopes = await requireScopes(job);
-      const wishes = {
-        tools: scope.depth < depthMax || request.tools === false ? request.tools : [],
+      const wanted = {
+        tools: part.depth < depthMax || request.tools === false ? request.tools : [],
         files: request.files !== undefined,
       };
       const patterns = JSON.parse(agent.skills) as string[];
-      const box = toolBox(skills.list(), patterns, scopes, wishes);
+      const box = toolBox(skills.list(), patterns, scopes, wanted);
       if (box.leftOut > 0) {
         const message = `${box.leftOut} skills are not offered as tools: there are too many`;
         say({ type: 'log', data: { message } });
       }
-      const isDialogue = request.continues && scope.depth === 0;
+      const isDialogue = request.continues && part.depth === 0;
       const history = isDialogue ? withoutRepeat(await historyOf(job, say), request.prompt) : [];
-      const id = generationOf(scope.path, asked);
+      const id = generationIdOf(part.path, asked);
       const recorded = await journal.recorded(id, model);
       if (recorded.memory.length > 0 && corrections.length === 0) {
         await surroundings.memory().restore(recorded.memory);
-        for (const change of recorded.memory) scope.note(change);
+        for (const change of recorded.memory) part.note(change);
       }
       const costs = [...recorded.costs];
       if (corrections.length === 0) recorded.costs.forEach(bounds.count);
       const system = systemOf(agent, request);
       const generation: Generation = {
         id,
-        parent: scope.step,
+        parent: part.step,
         organizationId: job.organization_id,
         model,
         system,
@@ -198,7 +207,7 @@ export function createThinking(parts: {
         window: limits.contextTokens,
         task: history.length,
         isDialogue,
-        around: tokensOfText(system) + tokensOfText(JSON.stringify([box.offers, request.schema])),
+        overhead: tokensOfText(system) + tokensOfText(JSON.stringify([box.offers, request.schema])),
         signal,
         unanswered: new Map(recorded.unanswered),
         nameOf: box.nameOf,
@@ -212,7 +221,7 @@ export function createThinking(parts: {
           readFile: (path, offset) => readFile(request.files ?? '', path, offset),
         },
         box,
-        scope,
+        part,
         generation: id,
         isDialogue,
         signal,
@@ -221,7 +230,7 @@ export function createThinking(parts: {
       const planned = new Map<string, PlannedTool>();
       const result = await loop({ generation, history, recorded, planned, tools, asked });
       if (isDialogue) state.answer = result.text;
-      return { ...result, usage: shownUsage(costs) };
+      return { ...result, usage: usageOf(costs) };
     }
 
     async function loop(of: {
@@ -230,16 +239,16 @@ export function createThinking(parts: {
       recorded: RecordedGeneration;
       planned: Map<string, PlannedTool>;
       tools: ReturnType<typeof createToolRuns>;
-      asked: Asked;
+      asked: GenerateRequest;
     }) {
       const { generation, history, recorded, planned, tools, asked } = of;
       const { request, corrections } = asked;
       const task: DialogueMessage = { role: 'user', text: request.prompt };
-      /** What tools gave, being recorded. */
+      /** Tool results that are being recorded. */
       const records: Promise<void>[] = [];
 
-      /** A tool that was called before the run broke off, and has not answered. */
-      async function again(callId: string): Promise<PlannedTool> {
+      /** Restarts a recorded tool that has not answered. */
+      async function restartTool(callId: string): Promise<PlannedTool> {
         const tool = recorded.open.get(callId);
         if (tool === undefined) throw new Error(`no step for the tool call ${callId}`);
         await journal.restartTool(tool);
@@ -252,7 +261,7 @@ export function createThinking(parts: {
             async ask(messages, turn) {
               await requireScopes(job);
               const ready = Promise.all(records.splice(0)).then(() => {});
-              // A call that is refused before it begins does not wait for it; the end does.
+              // A call that is refused before it begins does not await `ready`.
               ready.catch(() => {});
               records.push(ready);
               const answer = await calls.ask(generation, messages, turn, ready);
@@ -260,9 +269,9 @@ export function createThinking(parts: {
               return answer;
             },
             async runTool(call) {
-              const run = await tools.run(planned.get(call.id) ?? (await again(call.id)));
+              const run = await tools.run(planned.get(call.id) ?? (await restartTool(call.id)));
               records.push(run.recorded);
-              // Whoever goes on waits for it, and so does the end.
+              // The next call awaits it, and so does the end of the loop.
               run.recorded.catch(() => {});
               return run.message;
             },
@@ -284,8 +293,10 @@ export function createThinking(parts: {
     }
 
     return {
-      generate(payload, scope, signal) {
-        const result = Promise.resolve().then(() => think(readAsked(payload), scope, signal));
+      generate(payload, part, signal) {
+        const result = Promise.resolve().then(() =>
+          think(readGenerateRequest(payload), part, signal),
+        );
         const done = result.catch(() => {}).then(() => void underWay.delete(done));
         underWay.add(done);
         return result;
@@ -317,7 +328,7 @@ function modelOf({ id, model }: AgentRow, defaultModel: string | null): string {
   );
 }
 
-function systemOf({ instructions }: AgentRow, { system, schema }: ReadRequest): string {
+function systemOf({ instructions }: AgentRow, { system, schema }: GenerateOptions): string {
   const form =
     schema === undefined
       ? ''
@@ -325,14 +336,14 @@ function systemOf({ instructions }: AgentRow, { system, schema }: ReadRequest): 
   return [instructions, system, form].filter((part) => part !== '').join('\n\n');
 }
 
-/** A task that was asked before and never answered, as by the job that this one repeats, is asked once. */
+/** The history without unanswered messages at its end that equal the task, as of a repeated job. */
 function withoutRepeat(history: DialogueMessage[], task: string): DialogueMessage[] {
   const end = history.findLastIndex(({ role, text }) => role !== 'user' || text !== task);
   return history.slice(0, end + 1);
 }
 
-/** As a skill sees what its request cost; null where something was not reported. */
-function shownUsage(costs: readonly CallCost[]): Generated['usage'] {
+/** The usage that a skill sees; null where a count was not reported. */
+function usageOf(costs: readonly CallCost[]): Generated['usage'] {
   const sum = (part: keyof Usage) =>
     costs.reduce<number | null>((all, { usage }) => {
       const tokens = usage[part];
@@ -344,7 +355,7 @@ function shownUsage(costs: readonly CallCost[]): Generated['usage'] {
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total };
 }
 
-/** What the user of an earlier run said, from the input of its job. */
+/** The task of an earlier run, from the input of its job. */
 function taskOf(input: string): string {
   try {
     const { task } = JSON.parse(input) as { task?: unknown };

@@ -1,42 +1,42 @@
 /**
- * A tool that a model called: understood, run, recorded, told. Whatever goes wrong in it is told to
- * the model as its answer; only a run that is being stopped ends without one.
+ * Runs a tool that a model called: parses the call, runs it, records the result and reports it. A
+ * failure becomes the tool's result for the model. Only a run that is being stopped has none.
  */
 import { cleanText } from '../kernel/text.ts';
 import type { MemoryChange, RunMemory } from '../memories/run-memory.ts';
 import type { ToolCall, ToolMessage } from '../models/model.ts';
-import { excessOf, type ThinkingReport } from './calls.ts';
 import { cutText } from './dialogue.ts';
 import type { Journal, SaidMessage } from './journal.ts';
-import type { PlannedTool } from './recorded.ts';
-import { childScope, type Scope } from './scope.ts';
+import { excessOf, type ThinkingReport } from './model-calls.ts';
+import type { PlannedTool } from './recorded-generation.ts';
+import { type RunPart, toolPart } from './run-part.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 import type { ToolBox, ToolUse } from './tools.ts';
 
-/** Characters of a result that a model is shown. */
+/** Characters of a result that is sent to a model. */
 const resultMax = 50_000;
-/** Characters of the JSON of an input or output that an event or a message carries. */
-const shownMax = 30_000;
+/** Characters of the JSON of an input or output in events and messages. */
+const previewMax = 30_000;
 
-/** How a skill that ran as a tool ended, and what it said to the conversation. */
+/** The end of a skill that ran as a tool, and its messages to the conversation. */
 export type SkillResult = (
   | { readonly kind: 'completed'; readonly output: string }
   | { readonly kind: 'failed'; readonly code: string; readonly message: string }
   | { readonly kind: 'stopped' }
 ) & { readonly said?: readonly SaidMessage[] };
 
-/** What a tool may use of the run around it. */
+/** What tools need from their run. */
 export interface ToolSurroundings {
   memory(): RunMemory;
   /** Whether the caller's key still allows the skill. */
   mayCall(skill: string): Promise<boolean>;
   /** Runs a skill inside the run; `input` is JSON text that its schema allows. */
-  runSkill(skill: string, input: string, scope: Scope, signal: AbortSignal): Promise<SkillResult>;
-  /** A file of the folder of the skill that thinks. */
+  runSkill(skill: string, input: string, part: RunPart, signal: AbortSignal): Promise<SkillResult>;
+  /** A file in the folder of the skill that asks the model. */
   readFile(path: unknown, offset: unknown): Promise<{ text: string } | { error: string }>;
 }
 
-/** What a tool gave; `recorded` rejects with what the journal throws. */
+/** The result of a tool; `recorded` rejects with the journal's error. */
 interface ToolRun {
   readonly message: ToolMessage;
   readonly recorded: Promise<void>;
@@ -55,28 +55,28 @@ export function createToolRuns(parts: {
   requireKey(): Promise<void>;
   surroundings: ToolSurroundings;
   box: ToolBox;
-  scope: Scope;
+  part: RunPart;
   /** The generation whose tools these are. */
   generation: string;
   isDialogue: boolean;
   signal: AbortSignal;
   say(report: ThinkingReport): void;
 }) {
-  const { journal, requireKey, surroundings, box, scope, generation, isDialogue, signal, say } =
+  const { journal, requireKey, surroundings, box, part, generation, isDialogue, signal, say } =
     parts;
 
   return {
     /**
-     * Runs a tool; what it gave is known a little before it is recorded, so that the next turn can be
-     * begun in the same commit. Throws a ThinkingError when the run is stopped.
+     * Runs a tool. It resolves before the result is recorded, so that the next turn can begin in the
+     * same commit. Rejects with a ThinkingError when the run is stopped.
      */
     async run(tool: PlannedTool): Promise<ToolRun> {
       const { n: step, call, name } = tool;
       const place = { step, call_id: call.id, tool: name };
-      say({ type: 'tool_call', data: { ...place, input: shownJson(call.input) } });
+      say({ type: 'tool_call', data: { ...place, input: previewOfJson(call.input) } });
       const changes: MemoryChange[] = [];
       // Another generation may have a call of the same id.
-      const own = childScope(scope, step, `${generation}/${call.id}`, changes);
+      const own = toolPart(part, step, `${generation}/${call.id}`, changes);
       const excess = excessOf(call);
       const use = excess === null ? box.read(call) : { kind: 'refused' as const, message: excess };
       const outcome = await attempt(use, own);
@@ -91,13 +91,13 @@ export function createToolRuns(parts: {
         said: outcome.said ?? [],
       });
       const { error } = outcome;
-      const result = error === undefined ? { output: shown(outcome.output) } : { error };
+      const result = error === undefined ? { output: preview(outcome.output) } : { error };
       say({ type: 'tool_result', data: { ...place, ...result } });
       return { message, recorded };
     },
   };
 
-  async function attempt(use: ToolUse, own: Scope): Promise<ToolOutcome> {
+  async function attempt(use: ToolUse, own: RunPart): Promise<ToolOutcome> {
     try {
       await requireKey();
     } catch (error) {
@@ -120,18 +120,18 @@ export function createToolRuns(parts: {
 
   async function memory(
     { question, payload }: Extract<ToolUse, { kind: 'memory' }>,
-    own: Scope,
+    own: RunPart,
   ): Promise<ToolOutcome> {
     try {
       return { output: await surroundings.memory().ask(question, payload, own.note) };
     } catch (error) {
-      // What breaks a rule says so; anything else is no business of the model's.
+      // An error that is not retryable breaks a rule, and its message is for the model.
       if ((error as { retryable?: unknown }).retryable !== false) throw error;
       return failed('invalid_input', (error as Error).message);
     }
   }
 
-  async function skill(name: string, input: string, own: Scope): Promise<ToolOutcome> {
+  async function skill(name: string, input: string, own: RunPart): Promise<ToolOutcome> {
     if (!(await surroundings.mayCall(name))) {
       return failed('insufficient_scope', `This run may not use ${name}`);
     }
@@ -158,27 +158,27 @@ function messageOf({ id, name }: ToolCall, { output, error }: ToolOutcome): Tool
   return { role: 'tool', callId: id, name, text, isError };
 }
 
-/** The message of the conversation: what was called with what, and what it gave. */
+/** The content of the conversation's message: the tool, its input and its result. */
 function contentOf(call: ToolCall, tool: string, { output, error }: ToolOutcome): string {
-  const result = error === undefined ? { output: shown(output) } : { error };
-  return JSON.stringify({ tool, input: shownJson(call.input), ...result });
+  const result = error === undefined ? { output: preview(output) } : { error };
+  return JSON.stringify({ tool, input: previewOfJson(call.input), ...result });
 }
 
 function textOf(value: unknown): string {
   return JSON.stringify(value) ?? 'null';
 }
 
-/** A value as events and messages carry it: itself, or the beginning of its JSON. */
-function shown(value: unknown): unknown {
+/** A value for events and messages: itself, or the start of its JSON when that is too long. */
+function preview(value: unknown): unknown {
   const json = textOf(value);
-  return json.length <= shownMax ? (value ?? null) : cutText(json, shownMax);
+  return json.length <= previewMax ? (value ?? null) : cutText(json, previewMax);
 }
 
-/** Arguments, which need not be JSON. */
-function shownJson(text: string): unknown {
+/** The same for arguments, which may be invalid JSON. */
+function previewOfJson(text: string): unknown {
   try {
-    return shown(text.trim() === '' ? {} : JSON.parse(text));
+    return preview(text.trim() === '' ? {} : JSON.parse(text));
   } catch {
-    return cutText(text, shownMax);
+    return cutText(text, previewMax);
   }
 }

@@ -45,14 +45,14 @@ const version = fc.stringMatching(/^v(0|[1-9]\d{0,3})\.(0|[1-9]\d{0,3})$/);
 const path = fc.tuple(slug, version, kebab).map((parts) => parts.join('/'));
 
 describe('the name of a tool', () => {
-  test('tells the skill', () => {
+  test('names the skill', () => {
     expect(namesOf(boxOf(skill('text/v1.0/summarize')))).toEqual([
       'text__summarize__v1_0',
       ...memoryTools,
     ]);
   });
 
-  test('is one that providers take, of one skill only, and leads back to it', () => {
+  test('is accepted by providers, unique to the skill, and leads back to it', () => {
     fc.assert(
       fc.property(fc.uniqueArray(path, { minLength: 500, maxLength: 500 }), (paths) => {
         const names = new Set<string>();
@@ -73,7 +73,7 @@ describe('the name of a tool', () => {
     );
   });
 
-  test('that is too long is cut and marked, so that it stays of one skill only', () => {
+  test('that is too long is cut and gets a hash, so that it stays unique', () => {
     const long = 'x'.repeat(63);
     const box = boxOf(skill(`${long}/v1.0/a`), skill(`${long}/v1.1/a`), skill(`${long}/v1.0/b`));
 
@@ -83,12 +83,12 @@ describe('the name of a tool', () => {
     for (const name of names) expect(name).toHaveLength(64);
   });
 
-  test('that a model made up is shown, not looked for', () => {
+  test('that a model invented is kept as it is', () => {
     expect(boxOf().nameOf(call('x'.repeat(300), {}))).toBe('x'.repeat(200));
   });
 });
 
-describe('what is on offer', () => {
+describe('the list of tools', () => {
   const skills = [
     'text/v1.0/summarize',
     'text/v2.0/summarize',
@@ -123,11 +123,11 @@ describe('what is on offer', () => {
     [[], []],
   ])('by the patterns %j', (patterns, expected) => {
     expect(offered(patterns, ['*'])).toEqual(expected);
-    // What is asked for, of what there is.
+    // The tools that the request names.
     expect(offered(['*'], ['*'], patterns)).toEqual(expected);
   });
 
-  test("is what the agent and the caller's key and the request all allow", () => {
+  test("has the skills that the agent, the caller's key and the request all allow", () => {
     expect(offered(['*'], ['web'])).toEqual(['web/v1.0/fetch']);
     expect(offered(['text/*'], ['web'])).toEqual([]);
     expect(offered(['*'], [])).toEqual([]);
@@ -138,7 +138,7 @@ describe('what is on offer', () => {
     expect(box.read(call('text__guarded__v1_0', {}))).toMatchObject({ kind: 'refused' });
   });
 
-  test('is nothing at all where no tools are wanted', () => {
+  test('is empty when the request wants no tools', () => {
     const box = toolBox([skill('a/v1.0/b')], ['*'], ['*'], { tools: false, files: false });
 
     expect(box.offers).toEqual([]);
@@ -150,7 +150,7 @@ describe('what is on offer', () => {
     }
   });
 
-  test('has at most 100 skills, and says how many are left out', () => {
+  test('has at most 100 skills, and reports how many are left out', () => {
     const box = boxOf(...Array.from({ length: 500 }, (_, i) => skill(`a/v1.0/s${i}`)));
 
     expect(box.offers).toHaveLength(103);
@@ -159,7 +159,7 @@ describe('what is on offer', () => {
     expect(box.read(call('a__s99__v1_0', {})).kind).toBe('skill');
   });
 
-  test('is described in at most 1,024 characters, none of them cut in two', () => {
+  test('has descriptions of at most 1,024 characters, none of them cut in two', () => {
     const [offer] = boxOf(skill('a/v1.0/b', { description: `${'x'.repeat(1_023)}😀` })).offers;
 
     expect(offer?.description.length).toBeLessThanOrEqual(1_024);
@@ -192,7 +192,7 @@ describe('what is on offer', () => {
     },
   );
 
-  test('refers to what it defines, also where it comes one level further in', () => {
+  test('keeps the references of a schema valid, also when it is nested', () => {
     const tree = {
       $ref: '#/$defs/node',
       $defs: {
@@ -251,7 +251,7 @@ describe('a call', () => {
     });
   });
 
-  test('with no arguments has none', () => {
+  test('without arguments has an empty object', () => {
     const none = boxOf(skill('a/v1.0/b'));
 
     for (const input of ['', ' \n', '{}']) {
@@ -259,7 +259,7 @@ describe('a call', () => {
     }
   });
 
-  test('of the memory, or of a file, says what is wanted', () => {
+  test('of the memory, or of a file, is parsed', () => {
     const remembered = { content: 'x', tag: 't' };
     expect(box.read(call('remember', remembered))).toEqual({
       kind: 'memory',
@@ -324,7 +324,7 @@ describe('a call', () => {
     });
   });
 
-  test('of a tool that does not exist is told which do', () => {
+  test('of an unknown tool is refused with the list of tools', () => {
     expect(box.read(call('shell', {}))).toEqual({
       kind: 'refused',
       message:
@@ -335,7 +335,7 @@ describe('a call', () => {
     }
   });
 
-  test('of anything is understood or refused with a sentence that can be told', () => {
+  test('of any form is parsed or refused with a clean sentence', () => {
     const name = fc.oneof(
       fc.constantFrom('text__words__v1_0', 'text__list__v1_0', 'recall', 'forget', 'read_file'),
       fc.string({ unit: 'binary' }),

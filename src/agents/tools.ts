@@ -1,7 +1,7 @@
 /**
- * The tools of a model: the skills that its agent's patterns and the caller's key both allow, the
- * agent's memory, and the files of a skill written as prose. Tells what there is and what a call
- * means; runs nothing. What a model calls is judged as hostile: it can name any tool and say anything.
+ * The tools of a model: the skills that both its agent's patterns and the caller's key allow, the agent's
+ * memory, and the files of a prose skill. Lists the tools and parses calls; runs none. Calls are treated
+ * as hostile, because a model can name any tool and send any arguments.
  */
 import { createHash } from 'node:crypto';
 import { hasScopes } from '../kernel/caller.ts';
@@ -9,47 +9,47 @@ import { cleanText, jsonTextFault } from '../kernel/text.ts';
 import type { ToolCall, ToolOffer } from '../models/model.ts';
 import { type Skill, skillKey } from '../skills/registry.ts';
 
-/** Providers take 128; some of these are ours. */
+/** Providers accept 128 tools; some are the platform's own. */
 const skillToolsMax = 100;
 /** UTF-8 bytes of a call's arguments. */
 const argumentsBytesMax = 262_144;
 /** Characters of a tool's description. */
 const descriptionMax = 1_024;
-/** What providers take as the name of a tool. */
+/** Characters of a tool's name that providers accept. */
 const nameMax = 64;
-/** What is wrong with arguments, told to the model. */
+/** Characters of an error message for the model. */
 const complaintMax = 2_000;
 
 export const memoryQuestions = ['remember', 'recall', 'forget'] as const;
 export type MemoryQuestion = (typeof memoryQuestions)[number];
 
-/** What a call asks for, once it is understood. */
+/** A parsed call. */
 export type ToolUse =
   /** `input` is JSON text that the skill's schema allows. */
   | { readonly kind: 'skill'; readonly skill: string; readonly input: string }
   | { readonly kind: 'memory'; readonly question: MemoryQuestion; readonly payload: unknown }
   | { readonly kind: 'file'; readonly path: unknown; readonly offset: unknown }
-  /** It cannot be done: a sentence for the model. */
+  /** The call is invalid; the message is for the model. */
   | { readonly kind: 'refused'; readonly message: string };
 
 export interface ToolBox {
   readonly offers: readonly ToolOffer[];
-  /** Skills that were allowed and are too many. */
+  /** The number of allowed skills beyond the maximum. */
   readonly leftOut: number;
-  /** What a tool is called in steps and messages: a skill by its `category/version/name`. */
+  /** The name of a tool in steps and messages: for a skill its `category/version/name`. */
   nameOf(call: ToolCall): string;
   read(call: ToolCall): ToolUse;
 }
 
 interface SkillTool {
   readonly skill: Skill;
-  /** Whether its input comes as the field `input` of an object: it is none, or providers refuse its schema. */
+  /** Whether the input is the field `input` of an object, because providers would refuse its schema. */
   readonly isWrapped: boolean;
 }
 
-/** What a request wants of the agent's tools. */
-export interface ToolWishes {
-  /** As in `GenerateRequest`. */
+/** The tools that a request asks for. */
+export interface WantedTools {
+  /** As in `GenerateOptions`. */
   readonly tools: boolean | readonly string[];
   /** Whether there are files to read. */
   readonly files: boolean;
@@ -60,7 +60,7 @@ export function toolBox(
   skills: readonly Skill[],
   patterns: readonly string[],
   scopes: readonly string[],
-  { tools, files }: ToolWishes,
+  { tools, files }: WantedTools,
 ): ToolBox {
   const wanted = tools === true ? ['*'] : tools === false ? [] : tools;
   const allowed = skills.filter(
@@ -118,7 +118,7 @@ function matchesAny(skill: Skill, patterns: readonly string[]): boolean {
 
 const keyOf = ({ category, version, name }: Skill) => skillKey(category, version, name);
 
-/** A name that providers take, the same at every call and of one skill only. */
+/** A name that providers accept: stable, and unique to the skill. */
 function toolName(skill: Skill): string {
   const name = `${skill.category}__${skill.name}__${skill.version.replace('.', '_')}`;
   if (name.length <= nameMax) return name;
@@ -126,7 +126,7 @@ function toolName(skill: Skill): string {
   return `${name.slice(0, nameMax - mark.length - 1)}_${mark}`;
 }
 
-/** What providers refuse at the root of a tool's schema. */
+/** Keywords that providers refuse at the root of a tool's schema. */
 const notAtRoot = ['$ref', 'allOf', 'anyOf', 'const', 'enum', 'not', 'oneOf'];
 
 function isOfferedAsIs({ parameters }: Skill): boolean {
@@ -140,14 +140,14 @@ function offerOf(name: string, { skill, isWrapped }: SkillTool): ToolOffer {
     name,
     description: skill.description.slice(0, descriptionMax).toWellFormed(),
     parameters: isWrapped
-      ? { type: 'object', properties: { input: moved(schema) }, required: ['input'] }
+      ? { type: 'object', properties: { input: nestedSchema(schema) }, required: ['input'] }
       : { ...schema, type: 'object' },
   };
 }
 
-/** A schema one level further in: what it refers to by its place is there, too. */
-function moved(schema: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  // With a name of its own it is the root of its references wherever it is.
+/** A schema moved to the property `input`, with its references moved along. */
+function nestedSchema(schema: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  // A schema with an `$id` is the root of its own references in any place.
   if ('$id' in schema) return schema;
   const json = JSON.stringify(schema, (key, value: unknown) =>
     key === '$ref' && typeof value === 'string' && /^#(?:\/|$)/.test(value)
@@ -169,7 +169,7 @@ function useOfSkill({ skill, isWrapped }: SkillTool, given: Record<string, unkno
 
 const missingInput = { field: 'input', issue: 'is required' };
 
-/** The arguments of a call, which have to be a JSON object that every store can hold. */
+/** Parses the arguments of a call, which have to be a JSON object that every database can store. */
 function readArguments(
   input: string,
 ): { readonly value: Record<string, unknown> } | { readonly fault: string } {
@@ -186,7 +186,7 @@ function readArguments(
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {
     return { fault: 'The arguments must be a JSON object' };
   }
-  // As it was written: writing it again could fail on its depth, and hides numbers that are too large.
+  // Checks the original text: serializing it again could fail on its depth, and hides too large numbers.
   const fault = jsonTextFault(json);
   if (fault !== null) return { fault: `The JSON of the arguments ${fault}` };
   return { value: value as Record<string, unknown> };
@@ -198,7 +198,7 @@ function unknownTool(name: string, offers: readonly ToolOffer[]): string {
   return `There is no tool ${JSON.stringify(name.slice(0, 200))}. ${there}`;
 }
 
-/** The message may quote what the model wrote, and need not end where a character does. */
+/** A refusal. The message may quote the model, so it is cut and cleaned. */
 function refused(message: string): ToolUse {
   const text = cleanText(message.slice(0, complaintMax));
   return { kind: 'refused', message: text };

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { cpuMsOf } from '../../test/support/cpu-time.ts';
-import { generationOf, readAsked } from '../agents/generate-request.ts';
+import { generationIdOf, readGenerateRequest } from '../agents/generate-request.ts';
 import { jsonTextFault } from '../kernel/text.ts';
 import type { GenerateRequest } from '../skills/definition.ts';
 import { createGenerate } from './generate.ts';
@@ -10,12 +10,12 @@ const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
 
 /** `generate` of a run whose parent answers with one text after the other, the last one again. */
 function answering(...texts: readonly string[]) {
-  const asked: ReturnType<typeof readAsked>[] = [];
+  const asked: ReturnType<typeof readGenerateRequest>[] = [];
   const generate = createGenerate(async (payload) => {
     // As run-context hands it on.
     const json = JSON.stringify(payload);
     expect(jsonTextFault(json)).toBeNull();
-    asked.push(readAsked(JSON.parse(json)));
+    asked.push(readGenerateRequest(JSON.parse(json)));
     const text = texts[Math.min(asked.length, texts.length) - 1] ?? '';
     return { text, isCut: false, turns: asked.length, usage };
   });
@@ -201,7 +201,7 @@ describe('the same request again', () => {
 
         for (const one of requests) await generate(one as GenerateRequest);
 
-        const generations = asked.map((one) => generationOf('', one));
+        const generations = asked.map((one) => generationIdOf('', one));
         expect(new Set(generations).size).toBe(requests.length);
       }),
     );

@@ -4,7 +4,7 @@
  */
 
 import { setTimeout as elapsed } from 'node:timers/promises';
-import type { ThinkingReport } from '../agents/calls.ts';
+import type { ThinkingReport } from '../agents/model-calls.ts';
 import { createBatch } from '../database/batch.ts';
 import type { Database } from '../database/database.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';

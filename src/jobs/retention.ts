@@ -2,7 +2,7 @@
  * Retention: ended jobs, their conversations and what else is old are deleted a batch at a time, so
  * that the store stays as large as what is wanted of it. Never touches a job that has not ended.
  */
-import { forgetSteps } from '../agents/steps.ts';
+import { removeSteps } from '../agents/steps.ts';
 import { foldConversationCounts, forgetJobs } from '../conversations/record.ts';
 import type { Writer } from '../database/counts.ts';
 import type { Database, Transaction } from '../database/database.ts';
@@ -59,7 +59,7 @@ async function deleteBatch(tx: Transaction, before: string, writer: Writer): Pro
     tx,
     found.map(({ id }) => id),
   );
-  await forgetSteps(
+  await removeSteps(
     tx,
     jobs.map(({ id }) => id),
   );

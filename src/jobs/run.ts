@@ -4,8 +4,8 @@
  * runs the same way inside it. Never settles anything.
  */
 import type { Journal, Journals } from '../agents/journal.ts';
+import { type RunPart, wholeRun } from '../agents/run-part.ts';
 import { createRunSteps, type RunSteps } from '../agents/run-steps.ts';
-import { runScope, type Scope } from '../agents/scope.ts';
 import type { RunThinking, Thinking } from '../agents/thinking.ts';
 import type { SkillResult } from '../agents/tool-runs.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
@@ -126,11 +126,11 @@ export function createRuns(parts: {
     }
 
     /** `said` gets the messages of these handlers. */
-    function handlers(scope: Scope, said: RunMessage[]): RunHandlers {
+    function handlers(part: RunPart, said: RunMessage[]): RunHandlers {
       let steps: RunSteps | undefined;
       const stepsOf = (): RunSteps => {
         steps ??= createRunSteps({
-          scope,
+          part,
           journal: journalOf(),
           memory: memoryOf,
           mayCall: (skill) => mayCall(job, skill),
@@ -141,7 +141,7 @@ export function createRuns(parts: {
       return {
         onReport(report) {
           // The progress of a part is not the progress of the whole.
-          if (report.type === 'progress' && scope.depth > 0) return;
+          if (report.type === 'progress' && part.depth > 0) return;
           if (report.type === 'message') {
             const { role, content, step } = report;
             const message = { role, content, at: clock.now() };
@@ -153,20 +153,20 @@ export function createRuns(parts: {
         async onAsk(kind, payload, signal, step) {
           if (kind === 'begin-step') return recording(stepsOf().begin(payload, step));
           if (kind === 'end-step') return recording(stepsOf().end(payload));
-          const part = step === null ? scope : stepsOf().scopeOf(step);
-          if (isMemoryQuestion(kind)) return memoryOf().ask(kind, payload, part.note);
-          if (kind === 'generate') return thinkingOf().generate(payload, part, signal);
+          const asking = step === null ? part : stepsOf().partOf(step);
+          if (isMemoryQuestion(kind)) return memoryOf().ask(kind, payload, asking.note);
+          if (kind === 'generate') return thinkingOf().generate(payload, asking, signal);
           throw new Error(`A run may not ask for ${JSON.stringify(kind)}`);
         },
       };
     }
 
     /** One run of a tool, which can begin again as if it had never been. */
-    function partOf(scope: Scope) {
+    function toolRun(part: RunPart) {
       const changes: MemoryChange[] = [];
       const asked = new Set<Promise<unknown>>();
       const said: RunMessage[] = [];
-      const own = handlers({ ...scope, note: (change) => void changes.push(change) }, said);
+      const own = handlers({ ...part, note: (change) => void changes.push(change) }, said);
       return {
         said,
         handlers: {
@@ -182,7 +182,7 @@ export function createRuns(parts: {
         /** Has what it did to the memory noted, also what it asked for without waiting. */
         async keep() {
           await Promise.all(asked);
-          changes.forEach(scope.note);
+          changes.forEach(part.note);
         },
 
         /** Resolves when nothing of it is under way any more, and nothing is left of it. */
@@ -197,27 +197,27 @@ export function createRuns(parts: {
     async function runSkill(
       name: string,
       input: string,
-      scope: Scope,
+      part: RunPart,
       signal: AbortSignal,
     ): Promise<SkillResult> {
       const skill = skills.definition(...skillKeyParts(name));
       if (skill === undefined) return failed(`No definition of the skill ${name} is loaded here`);
       for (let runs = 1; ; runs++) {
         if (signal.aborted) return { kind: 'stopped' };
-        const part = partOf(scope);
+        const run = toolRun(part);
         const handle = executors.run(
           { skill: name, input, context, timeoutMs: skill.timeoutMs, alone: runs === displacedMax },
-          part.handlers,
+          run.handlers,
         );
         const abort = () => handle.abort('the run that called it was stopped');
         signal.addEventListener('abort', abort, { once: true });
         const outcome = await handle.outcome;
         signal.removeEventListener('abort', abort);
         if (outcome.kind === 'displaced' && runs < displacedMax) {
-          await part.undo();
+          await run.undo();
           continue;
         }
-        await part.keep();
+        await run.keep();
         if (outcome.kind === 'failed') {
           const { code, message, stack } = outcome;
           log.info(
@@ -225,7 +225,7 @@ export function createRuns(parts: {
             'a tool failed',
           );
         }
-        return { ...resultOf(outcome), said: part.said };
+        return { ...resultOf(outcome), said: run.said };
       }
     }
 
@@ -237,7 +237,7 @@ export function createRuns(parts: {
         timeoutMs,
         ...(alone ? { alone } : {}),
       },
-      handlers(runScope, messages),
+      handlers(wholeRun, messages),
     );
     return {
       handle,

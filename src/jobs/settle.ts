@@ -69,7 +69,7 @@ export function createSettle(parts: {
   scheduled: ScheduledRuns;
   agents: Pick<Agents, 'hold'>;
   memories: Pick<Memories, 'keep'>;
-  journals: Pick<Journals, 'endLeftovers'>;
+  journals: Pick<Journals, 'endAbandonedSteps'>;
   /** Told of each attempt that was settled, after the commit. */
   observe(job: ClaimedJob, transition: Transition, tookMs: number): void;
 }): Settle {
@@ -94,7 +94,7 @@ export function createSettle(parts: {
     if (counted.some(hasMemory)) await memories.keep(tx, counted.flatMap(memoryOf));
     // Before the messages of the ending: what was under way was said before.
     const thinking = counted.filter(hasSteps).sort(byJobId);
-    await journals.endLeftovers(tx, thinking.map(endedClaim));
+    await journals.endAbandonedSteps(tx, thinking.map(endedClaim));
     await record(tx, counted, now, writer);
     await scheduled.ended(
       tx,

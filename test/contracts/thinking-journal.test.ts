@@ -9,7 +9,7 @@ import {
   LeaseLostError,
   type ToolEnd,
 } from '../../src/agents/journal.ts';
-import type { PlannedTool } from '../../src/agents/recorded.ts';
+import type { PlannedTool } from '../../src/agents/recorded-generation.ts';
 import type { Database } from '../../src/database/database.ts';
 import { type ClaimedJob, changeJobCounts, claimJobs, isHeld } from '../../src/jobs/jobs.store.ts';
 import type { DialogueMessage, Usage } from '../../src/models/model.ts';
@@ -825,7 +825,7 @@ describe.each(await engines())('on $name', (engine) => {
       });
 
       const ended = world.database.write((tx) =>
-        ending.endLeftovers(
+        ending.endAbandonedSteps(
           tx,
           [first, second].map((job) => ({ job, isCancelled: false })),
         ),

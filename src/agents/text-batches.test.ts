@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { cleanText } from '../kernel/text.ts';
-import { createDeltas } from './deltas.ts';
+import { createTextBatcher } from './text-batches.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -12,11 +12,11 @@ afterEach(() => {
 
 function listening() {
   const pieces: string[] = [];
-  return { pieces, deltas: createDeltas((text) => void pieces.push(text)) };
+  return { pieces, deltas: createTextBatcher((text) => void pieces.push(text)) };
 }
 
-describe("a model's words", () => {
-  test('come at once, then gathered for a tenth of a second', () => {
+describe('the text that a model streams', () => {
+  test('is passed on at once, then in batches of 100 ms', () => {
     const { pieces, deltas } = listening();
 
     for (const word of ['a', 'b', 'c']) deltas.add(word);
@@ -31,7 +31,7 @@ describe("a model's words", () => {
     deltas.end();
   });
 
-  test('come at once again after a pause', () => {
+  test('is passed on at once again after a pause', () => {
     const { pieces, deltas } = listening();
 
     deltas.add('a');
@@ -42,7 +42,7 @@ describe("a model's words", () => {
     deltas.end();
   });
 
-  test('come at once when they are many', () => {
+  test('is passed on at once when a batch is full', () => {
     const { pieces, deltas } = listening();
 
     deltas.add('a');
@@ -54,7 +54,7 @@ describe("a model's words", () => {
     deltas.end();
   });
 
-  test('that are left come at the end, and nothing is left behind', () => {
+  test('is passed on at the end, and no timer is left', () => {
     const { pieces, deltas } = listening();
 
     deltas.add('a');
@@ -66,7 +66,7 @@ describe("a model's words", () => {
     expect(listening().pieces).toEqual([]);
   });
 
-  test('are passed on whole, and never in the middle of a character', () => {
+  test('is passed on completely, and never cut in the middle of a character', () => {
     const parts = fc.array(
       fc.tuple(
         fc.constantFrom('a', '\ud83d', '\ude00', '😀', '\0', 'x'.repeat(5_000)),

@@ -1,7 +1,7 @@
 /**
- * One turn of a model: what it may cost is held back, the call is made, what it said and cost is
- * recorded, whatever became of it. A provider that is overloaded or out of order is asked again, at
- * the time that it names; each try is a step of its own, for each may cost something.
+ * One turn of a model: tokens are reserved, the call is made, its answer and cost are recorded, also when
+ * it fails. A call of an overloaded or failing provider is retried, after the delay that the provider
+ * names. Each try is a step of its own, because each may cost tokens.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
 import { delayAfter } from '../kernel/backoff.ts';
@@ -17,31 +17,31 @@ import {
   type ToolOffer,
   type Usage,
 } from '../models/model.ts';
-import { createDeltas } from './deltas.ts';
 import { cutText, fitDialogue, tokensOfMessages } from './dialogue.ts';
 import type { Estimates } from './estimates.ts';
 import type { BegunCall, CallEnd, Journal } from './journal.ts';
-import type { CallCost, PlannedTool } from './recorded.ts';
+import type { CallCost, PlannedTool } from './recorded-generation.ts';
 import type { CallNeed, RunBounds } from './run-bounds.ts';
+import { createTextBatcher } from './text-batches.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 
-/** Characters of an answer that its event carries; its pieces carry all of it. */
+/** Characters of an answer in its `message` event; the `token` events carry all of it. */
 const messageShownMax = 60_000;
-/** Tries of one turn in one attempt of the job; fewer of those that the provider may charge. */
+/** Tries of one turn in one attempt of the job; fewer where the provider may charge for them. */
 const triesMax = { free: 3, charged: 2 };
-/** Tries of one turn that gave no answer and may have been charged, over all attempts of the job. */
+/** Failed tries of one turn that may have been charged, over all attempts of the job. */
 const unansweredMax = 3;
 const backoff = { baseMs: 500, maxMs: 10_000 };
-/** A provider that asks for more is left to the retry of the whole job. */
+/** After a longer delay the whole job is retried instead. */
 const waitMax = 20_000;
-/** Between two looks at a budget that calls under way hold back; each look is a transaction. */
-const budgetLooks = { baseMs: 100, maxMs: 1_000 };
+/** Delays while other calls hold the budget's tokens; each new try is a transaction. */
+const budgetBackoff = { baseMs: 100, maxMs: 1_000 };
 /** UTF-8 bytes of a call's arguments; longer ones are refused. */
 const argumentsMax = 262_144;
-/** Characters of refused arguments that are kept: shown again whole, they could fill the window. */
+/** Characters of refused arguments that are kept: in full they could fill the model's window. */
 const argumentsKept = 1_000;
 
-/** What happens while a model thinks, for whoever follows the job. */
+/** What a client that follows the job is told while a model works. */
 export type ThinkingReport =
   | { readonly type: 'token'; readonly data: { step: number; text: string } }
   | {
@@ -61,10 +61,10 @@ export type ThinkingReport =
     }
   | { readonly type: 'log'; readonly data: { message: string } };
 
-/** What all turns of a generation have in common. */
+/** The settings that all turns of a generation share. */
 export interface Generation {
   readonly id: string;
-  /** The step that the asking part of the run is, null for the run itself. */
+  /** The step of the part of the run that asks, null for the run itself. */
   readonly parent: number | null;
   readonly organizationId: string;
   readonly model: string;
@@ -74,28 +74,28 @@ export interface Generation {
   readonly temperature: number | undefined;
   /** Most tokens of one answer. */
   readonly output: number;
-  /** Tokens of what a request has beside its messages, estimated. */
-  readonly around: number;
-  /** Tokens that the model can read and write at once. */
+  /** Tokens of a request beside its messages, estimated. */
+  readonly overhead: number;
+  /** The model's context window, in tokens. */
   readonly window: number;
-  /** Index in the dialogue of what is to be answered; what comes before may be left out. */
+  /** Index in the dialogue of the message to be answered; earlier ones may be left out. */
   readonly task: number;
   readonly isDialogue: boolean;
   readonly signal: AbortSignal;
-  /** Calls of each turn that gave no answer and may have been charged by the provider. */
+  /** By turn: calls without an answer that the provider may have charged. */
   readonly unanswered: Map<number, number>;
-  /** What a tool is called on record. */
+  /** The name of a tool on record. */
   nameOf(call: ToolCall): string;
-  /** Hears what each call cost, also one that gave no answer. */
+  /** Receives the cost of each call, also of one without an answer. */
   onCost(cost: CallCost): void;
 }
 
-/** A turn that is asked for, as the model is shown it. */
+/** A turn to be asked for, with the messages that the model is sent. */
 interface AskedTurn {
   readonly generation: Generation;
   readonly turn: number;
   readonly messages: readonly DialogueMessage[];
-  /** Of the whole request, in tokens as `tokensOfText` counts them. */
+  /** Of the whole request, in tokens as `tokensOfText` estimates them. */
   readonly size: number;
 }
 
@@ -105,11 +105,11 @@ export interface Turn {
   readonly tools: readonly PlannedTool[];
 }
 
-export function createCalls(parts: {
+export function createModelCalls(parts: {
   models: Models;
   journal: Journal;
   say(report: ThinkingReport): void;
-  /** Hears how long a provider wants to be left alone when there will be no further try. */
+  /** Receives the delay that a provider asks for, when there is no further try. */
   onRetryAfter(ms: number): void;
   /** Yields the run's slot to another while it waits for a model; the function takes it back. */
   yieldSlot(): () => void;
@@ -122,8 +122,8 @@ export function createCalls(parts: {
 
   return {
     /**
-     * Throws a ThinkingError when there is no answer, and whatever the journal throws. The call is
-     * made once `ready` has resolved, and not if that rejects.
+     * Asks for one turn. Rejects with a ThinkingError when there is no answer, and with errors of the
+     * journal. The call is made once `ready` has resolved, and is not made when `ready` rejects.
      */
     async ask(
       generation: Generation,
@@ -134,14 +134,14 @@ export function createCalls(parts: {
       const asked = { generation, turn, ...fitted(generation, messages, say) };
       const resume = yieldSlot();
       try {
-        return await askPatiently(asked, ready);
+        return await askWithRetries(asked, ready);
       } finally {
         resume();
       }
     },
   };
 
-  async function askPatiently(asked: AskedTurn, ready: Promise<unknown>): Promise<Turn> {
+  async function askWithRetries(asked: AskedTurn, ready: Promise<unknown>): Promise<Turn> {
     for (let tries = 1; ; tries++) {
       try {
         return await askOnce(asked, ready);
@@ -173,7 +173,7 @@ export function createCalls(parts: {
     }
   }
 
-  /** Holds back what the call may cost; waits while other calls hold back what it needs. */
+  /** Reserves the call's tokens; waits while other calls hold the tokens that it needs. */
   async function begin(
     { generation, turn }: AskedTurn,
     need: CallNeed,
@@ -181,7 +181,7 @@ export function createCalls(parts: {
   ): Promise<BegunCall> {
     const { id, parent, model, signal } = generation;
     const log = (message: string) => say({ type: 'log', data: { message } });
-    for (let looks = 1; ; looks++) {
+    for (let tries = 1; ; tries++) {
       if (signal.aborted) throw stopped();
       const beginning = journal.beginCall({ generation: id, parent, turn, model, ...need });
       const [isReady] = await Promise.allSettled([ready, beginning]);
@@ -193,20 +193,22 @@ export function createCalls(parts: {
         throw isReady.reason;
       }
       if (begun.kind === 'begun') {
-        if (looks > 1) log('The budget has tokens again: the call is made');
+        if (tries > 1) log('The budget has tokens again: the call is made');
         return begun.call;
       }
       if (begun.kind === 'exceeded') throw new ThinkingError('budget_exceeded', begun.message);
-      if (looks === 1) log(begun.message);
-      await wait(delayAfter(budgetLooks, looks), signal);
+      if (tries === 1) log(begun.message);
+      await wait(delayAfter(budgetBackoff, tries), signal);
     }
   }
 
-  /** `permitted` tokens of an answer are what the attempt has left, where that is less than was asked for. */
+  /** `permitted`: the most tokens of the answer within the bound of the attempt. */
   async function callOnce(asked: AskedTurn, call: BegunCall, permitted: number): Promise<Turn> {
     const { generation, messages, turn, size } = asked;
     const { model, organizationId, system, offers: tools, schema, temperature } = generation;
-    const deltas = createDeltas((text) => say({ type: 'token', data: { step: call.n, text } }));
+    const batcher = createTextBatcher((text) =>
+      say({ type: 'token', data: { step: call.n, text } }),
+    );
     const place = { generation: generation.id, turn, isDialogue: generation.isDialogue };
     try {
       const answer = await models.call({
@@ -219,13 +221,16 @@ export function createCalls(parts: {
         temperature,
         maxOutputTokens: call.output,
         signal: generation.signal,
-        onText: deltas.add,
+        onText: batcher.add,
       });
-      deltas.end();
+      batcher.end();
       const { usage, finish } = answer;
       if (usage.prompt !== null) estimates.learn(model, size, usage.prompt);
       const isCut = finish === 'length' || finish === 'too-long';
-      const message = { ...normal(answer.message, call.n, messages), ...(isCut ? { isCut } : {}) };
+      const message = {
+        ...normalized(answer.message, call.n, messages),
+        ...(isCut ? { isCut } : {}),
+      };
       if (finish === 'content-filter')
         throw new ModelError('refused', withheld, { text: message.text, usage });
       const estimated = estimateOf(usage, call, lengthOf(answer.message, call));
@@ -256,7 +261,7 @@ export function createCalls(parts: {
       }
       return { message, tools: planned };
     } catch (error) {
-      deltas.end();
+      batcher.end();
       if (error instanceof ModelError) {
         const end = failedEnd(error, call);
         spend(generation, end);
@@ -274,7 +279,7 @@ export function createCalls(parts: {
   /** Milliseconds until the next try, null when there is none. */
   function delayBefore(error: ModelError, tries: number): number | null {
     const most = mayBeCharged(error.usage) ? triesMax.charged : triesMax.free;
-    // Silence has taken long already: the job is retried instead.
+    // After a silence, which took long already, the job is retried instead.
     if (error.fault !== 'unavailable' || error.wasSilent || tries >= most) return null;
     const delayMs = error.retryAfterMs ?? delayAfter(backoff, tries);
     return delayMs <= waitMax ? delayMs : null;
@@ -295,7 +300,7 @@ export function createCalls(parts: {
   }
 }
 
-/** The error of an answer that was cut at fewer tokens than were asked for, or has nothing in it; else null. */
+/** The error of an answer that was cut below the tokens asked for, or that is empty; else null. */
 function shortageOf(
   message: AssistantMessage,
   { output }: BegunCall,
@@ -314,7 +319,7 @@ function shortageOf(
   );
 }
 
-/** Counts a call that gave no answer; whether its turn is not to be asked for any more. */
+/** Counts a call without an answer. Returns whether its turn has no tries left. */
 function isOutOfTries({ generation, turn }: AskedTurn, { fault, usage }: ModelError): boolean {
   if (fault !== 'unavailable' || !mayBeCharged(usage)) return false;
   const calls = (generation.unanswered.get(turn) ?? 0) + 1;
@@ -322,7 +327,7 @@ function isOutOfTries({ generation, turn }: AskedTurn, { fault, usage }: ModelEr
   return calls >= unansweredMax;
 }
 
-/** A call that was begun and not made. */
+/** The end of a call that was recorded as begun and never made. */
 const notMade = {
   status: 'interrupted',
   error: { code: 'worker_lost', message: 'The call was not made' },
@@ -348,7 +353,7 @@ function fitted(
   messages: readonly DialogueMessage[],
   say: (report: ThinkingReport) => void,
 ): Pick<AskedTurn, 'messages' | 'size'> {
-  const room = generation.window - generation.output - generation.around;
+  const room = generation.window - generation.output - generation.overhead;
   const result = fitDialogue(messages, generation.task, room);
   if (!result.fits) {
     throw new ThinkingError(
@@ -364,12 +369,12 @@ function fitted(
     const message = `${result.cut} results of tools were cut, to fit the model's window`;
     say({ type: 'log', data: { message } });
   }
-  const size = generation.around + tokensOfMessages(result.messages);
+  const size = generation.overhead + tokensOfMessages(result.messages);
   return { messages: result.messages, size };
 }
 
-/** As it can be kept and shown again: clean texts, arguments of bounded size, ids that occur once. */
-function normal(
+/** The message in a form to store and send again: clean texts, bounded arguments, unique ids. */
+function normalized(
   message: AssistantMessage,
   step: number,
   earlier: readonly DialogueMessage[],
@@ -394,28 +399,28 @@ function normal(
   return { ...message, text: cleanText(message.text), toolCalls, ...thought };
 }
 
-/** Ends arguments that were cut, which makes them no JSON, whatever they begin with. */
+/** Ends cut arguments, and makes them invalid JSON in any case. */
 const tooLong = '\n[too long]';
 
-/** What is wrong with arguments that were cut, told to the model; null when they were not. */
+/** The error for the model when its arguments were cut; else null. */
 export function excessOf({ input }: ToolCall): string | null {
   if (!input.endsWith(tooLong)) return null;
   return `The arguments are too long: at most ${argumentsMax / 1024} KiB`;
 }
 
-/** What is charged in place of what was not reported: of the prompt, what was held back for it. */
+/** The tokens charged for counts that were not reported: for the prompt, its reservation. */
 function estimateOf(usage: Usage, { reserved, output }: BegunCall, completion: number): number {
   return (
     (usage.prompt === null ? reserved - output : 0) + (usage.completion === null ? completion : 0)
   );
 }
 
-/** An estimate is rather too high, and no answer is longer than it was allowed to be. */
+/** The estimated tokens of an answer, which are at most the tokens that it was allowed. */
 function lengthOf(message: AssistantMessage, { output }: BegunCall): number {
   return Math.min(output, tokensOfMessages([message]));
 }
 
-/** How a call is recorded that gave no answer; what it had said is kept, and what it cost. */
+/** The record of a call without an answer, with its partial text and its cost. */
 function failedEnd(
   error: ModelError,
   call: BegunCall,
@@ -433,7 +438,7 @@ function failedEnd(
     error: { code: wasStopped ? 'interrupted' : codes[fault], message: error.message },
     message: costNothing && message.text === '' ? null : message,
     usage,
-    // What came tells little of what it cost: the model may have thought, or written on.
+    // The partial text says little about the cost: the model may have reasoned, or written on.
     estimated: estimateOf(usage, call, call.output),
     tools: [],
   };

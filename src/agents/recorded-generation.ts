@@ -1,6 +1,6 @@
 /**
- * What is on record of a generation, read back: the dialogue so far, what it cost, what its tools did,
- * and which of them have not answered. Pure.
+ * A generation as its steps record it: the dialogue so far, its cost, the memory changes of its tools,
+ * and the tools that have not answered. Pure.
  */
 import type { MemoryChange } from '../memories/run-memory.ts';
 import {
@@ -11,34 +11,32 @@ import {
   type ToolMessage,
   type Usage,
 } from '../models/model.ts';
-
 import type { StepRow } from './steps.store.ts';
 
 /** A tool that is about to run. */
 export interface PlannedTool {
   readonly n: number;
   readonly call: ToolCall;
-  /** What it is called on record. */
+  /** The name on record. */
   readonly name: string;
 }
 
-/** What a call cost; `estimated` tokens stand in for what was not reported. */
+/** The cost of a call; `estimated` tokens replace counts that were not reported. */
 export interface CallCost {
   readonly usage: Usage;
   readonly estimated: number;
 }
 
-/** What is on record of a generation. */
 export interface RecordedGeneration {
   readonly messages: readonly DialogueMessage[];
   readonly turns: number;
-  /** Of all its calls, also of those that gave no answer. */
+  /** Of all calls, including those without an answer. */
   readonly costs: readonly CallCost[];
-  /** Calls of each turn that gave no answer and may have been charged by the provider. */
+  /** By turn: calls without an answer that the provider may have charged. */
   readonly unanswered: ReadonlyMap<number, number>;
-  /** Tools that were called and have not answered, by the call's id. */
+  /** Tools that were called and have not answered, by call id. */
   readonly open: ReadonlyMap<string, PlannedTool>;
-  /** What its tools did to the agent's memory, in order. */
+  /** The memory changes of its tools, in order. */
   readonly memory: readonly MemoryChange[];
 }
 
@@ -51,8 +49,11 @@ export const nothingRecorded: RecordedGeneration = {
   memory: [],
 };
 
-/** The dialogue of a generation from its steps, each turn's answers after its calls. */
-export function readRecord(
+/**
+ * Reads a generation from its steps. `data` has the messages by id. Signed and provider-specific parts
+ * are kept only for the answers of `model`.
+ */
+export function readGeneration(
   rows: readonly StepRow[],
   data: ReadonlyMap<string, string>,
   model: string,
@@ -85,15 +86,15 @@ export function readRecord(
         .filter(({ kind, turn }) => kind === 'tool' && turn === call.turn)
         .map((row) => [row.call_id, row]),
     );
-    for (const asked of answer.toolCalls) {
-      const tool = tools.get(asked.id);
+    for (const toolCall of answer.toolCalls) {
+      const tool = tools.get(toolCall.id);
       if (tool === undefined) continue;
-      const said = messageOf<ToolMessage>(tool);
-      if (said === undefined) {
-        open.set(asked.id, { n: tool.n, call: asked, name: tool.name });
+      const result = messageOf<ToolMessage>(tool);
+      if (result === undefined) {
+        open.set(toolCall.id, { n: tool.n, call: toolCall, name: tool.name });
         continue;
       }
-      messages.push(said);
+      messages.push(result);
       if (tool.memory !== null) memory.push(...(JSON.parse(tool.memory) as MemoryChange[]));
     }
   }
