@@ -6,7 +6,7 @@ import type { ApiKeysTable } from '../database/tables.ts';
 
 export type ApiKeyRow = Selectable<ApiKeysTable>;
 
-/** Makes the organization if it is new; whether it was. */
+/** Inserts the organization; false when it exists already. */
 export async function insertOrganization(
   tx: Transaction,
   id: string,
@@ -41,7 +41,7 @@ export function findApiKeyById(db: Handle, id: string): Promise<ApiKeyRow | unde
   return db.first(byId, { id });
 }
 
-/** The key that the administrator acts with in an organization, unless it is revoked. */
+/** The console key of an organization, unless it is revoked. */
 export function findConsoleKey(db: Handle, organizationId: string): Promise<ApiKeyRow | undefined> {
   return db.kysely
     .selectFrom('api_keys')
@@ -52,7 +52,7 @@ export function findConsoleKey(db: Handle, organizationId: string): Promise<ApiK
     .executeTakeFirst();
 }
 
-/** Inserts such a key, unless there is one. */
+/** Inserts a console key, unless the organization has one. */
 export async function insertConsoleKey(tx: Transaction, row: ApiKeyRow): Promise<void> {
   await tx.kysely
     .insertInto('api_keys')
@@ -98,7 +98,7 @@ export function listApiKeys(db: Handle) {
     .execute();
 }
 
-/** Revokes; undefined when there is no such key. */
+/** Revokes a key; undefined for an unknown key. */
 export function disableApiKey(tx: Transaction, id: string) {
   return tx.kysely
     .updateTable('api_keys')

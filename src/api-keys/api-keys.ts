@@ -1,6 +1,6 @@
 /**
- * API keys: issued once, stored as a hash, verified from memory, revoked for good. A revoked key is
- * refused at once by this process and within a second by every other one.
+ * API keys: issued once, stored as a hash, verified from a cache, revoked for good. This process refuses
+ * a revoked key at once, and every other one within a second.
  */
 import { createHash, hash, randomBytes } from 'node:crypto';
 import { type Cap, requireRoom } from '../database/caps.ts';
@@ -25,33 +25,33 @@ import {
   listOrganizations,
 } from './api-keys.store.ts';
 
-/** How long a verified key is believed without asking the database again. */
-const believedMs = 1_000;
-/** Keys kept in memory; the oldest goes first. */
-const rememberedMax = 10_000;
+/** How long a verified key is cached. */
+const cacheMs = 1_000;
+/** Keys in the cache; the oldest is evicted first. */
+const cachedMax = 10_000;
 
-/** The organization of keys that name none. It exists from its first key on, like every other. */
+/** The organization of keys that name none. Like every other, it is created with its first key. */
 const defaultOrganizationId = 'default';
 
-/** What the administrator does in the console is done with a key like this one. */
-const ofConsole = { client_name: 'console', scopes: ['*'], rate_limit: 6_000 };
+/** The key with which the administrator acts in the console. */
+const consoleKeyFields = { client_name: 'console', scopes: ['*'], rate_limit: 6_000 };
 
 export interface NewApiKey {
   client_name: string;
   scopes: readonly string[];
   rate_limit?: number;
-  /** Milliseconds since the epoch; already known to lie ahead. */
+  /** Milliseconds since the epoch; the caller has checked that it lies in the future. */
   expires_at?: number;
   organization_id?: string;
 }
 
-interface Remembered {
+interface CachedKey {
   readonly caller: Caller;
   readonly expiresAt: number | null;
 }
 
-/** A key by its id; no caller once it is revoked. */
-interface RememberedById {
+/** A key by its id; its caller is null once it is revoked. */
+interface CachedKeyById {
   readonly caller: Caller | null;
   readonly expiresAt: number | null;
 }
@@ -59,8 +59,8 @@ interface RememberedById {
 export type ApiKeys = ReturnType<typeof createApiKeys>;
 
 /**
- * `onOrganization` runs in the transaction that brings a new organization into being. `max` is how many
- * API keys an organization may have that are not revoked.
+ * `onOrganization` runs in the transaction that creates an organization. `max` bounds the API keys of an
+ * organization that are not revoked.
  */
 export function createApiKeys(
   database: Database,
@@ -76,18 +76,18 @@ export function createApiKeys(
     remedy: 'revoke one first',
     max,
   };
-  const remembered = createShortCache<Remembered>(clock, believedMs, rememberedMax);
-  const rememberedById = createShortCache<RememberedById>(clock, believedMs, rememberedMax);
-  const consoleKeys = createShortCache<ApiKeyRow | undefined>(clock, believedMs, rememberedMax);
+  const keysByHash = createShortCache<CachedKey>(clock, cacheMs, cachedMax);
+  const keysById = createShortCache<CachedKeyById>(clock, cacheMs, cachedMax);
+  const consoleKeys = createShortCache<ApiKeyRow | undefined>(clock, cacheMs, cachedMax);
 
-  /** The caller behind a key, from memory; undefined when the database has to be asked. */
-  function recall(keyHash: string): Caller | undefined {
-    const known = remembered.get(keyHash);
+  /** The caller of a key from the cache; undefined when it is not cached. */
+  function cachedByHash(keyHash: string): Caller | undefined {
+    const known = keysByHash.get(keyHash);
     if (known === undefined) return undefined;
     return known.expiresAt !== null && known.expiresAt <= clock.now() ? undefined : known.caller;
   }
 
-  async function verifyStored(keyHash: string): Promise<Remembered> {
+  async function verifyStored(keyHash: string): Promise<CachedKey> {
     const row = await findApiKeyByHash(database.read, keyHash);
     if (row === undefined || row.enabled === 0 || !isSame(row.key_hash, keyHash)) {
       throw new PlatformError('invalid_api_key', 'The API key is invalid or revoked');
@@ -98,7 +98,7 @@ export function createApiKeys(
     return { caller: callerOf(row), expiresAt: row.expires_at };
   }
 
-  async function storedById(id: string): Promise<RememberedById> {
+  async function storedById(id: string): Promise<CachedKeyById> {
     const row = await findApiKeyById(database.read, id);
     const caller = row === undefined || row.enabled === 0 ? null : callerOf(row);
     return { caller, expiresAt: row?.expires_at ?? null };
@@ -122,7 +122,7 @@ export function createApiKeys(
     return { row, plaintext };
   }
 
-  /** Stores a key by `insert`, and its organization with its first key; `409` beyond `caps`. */
+  /** Stores a key by `insert`, and creates its organization with its first key; `409` beyond `caps`. */
   const store = (row: ApiKeyRow, insert: typeof insertApiKey, caps: readonly Cap[]) =>
     database.write(async (tx) => {
       const { organization_id, created_at } = row;
@@ -139,23 +139,23 @@ export function createApiKeys(
       organizationId === defaultOrganizationId ||
       (await isOrganization(database.read, organizationId));
     if (!exists) return undefined;
-    const { row } = newKey({ ...ofConsole, organization_id: organizationId }, true);
-    // Without it the administrator could not even revoke a key in the console.
+    const { row } = newKey({ ...consoleKeyFields, organization_id: organizationId }, true);
+    // No caps: without this key the administrator could not revoke other keys in the console.
     await store(row, insertConsoleKey, []);
-    // Another request, or process, may have been first.
+    // A concurrent request or another process may have inserted one first.
     return (await findConsoleKey(database.read, organizationId)) ?? row;
   }
 
   return {
-    /** The caller behind a key as it was sent, or `401`. A promise only when the database is asked. */
+    /** The caller of a plaintext key, or `401`. A promise only when the cache has none. */
     verify(key: string): Caller | Promise<Caller> {
       const keyHash = hash('sha256', key);
-      const known = recall(keyHash);
+      const known = cachedByHash(keyHash);
       if (known !== undefined) return known;
-      return remembered.read(keyHash, () => verifyStored(keyHash)).then(({ caller }) => caller);
+      return keysByHash.read(keyHash, () => verifyStored(keyHash)).then(({ caller }) => caller);
     },
 
-    /** The caller behind a key's id, for work done later in its name; undefined when it may no more. */
+    /** The caller of a key by its id, for deferred work; undefined when it is revoked or has expired. */
     async callerById(id: string): Promise<Caller | undefined> {
       const row = await findApiKeyById(database.read, id);
       if (row === undefined || row.enabled === 0) return undefined;
@@ -164,34 +164,34 @@ export function createApiKeys(
     },
 
     /**
-     * As `callerById`, from memory for a second: a key that is revoked here counts as that at once, one
-     * that is revoked in another process a second later.
+     * Like `callerById`, cached for a second: a key that this process revokes is refused at once, one
+     * that another process revokes within a second.
      */
-    async believedCaller(id: string): Promise<Caller | undefined> {
-      const known = rememberedById.get(id) ?? (await rememberedById.read(id, () => storedById(id)));
+    async cachedCaller(id: string): Promise<Caller | undefined> {
+      const known = keysById.get(id) ?? (await keysById.read(id, () => storedById(id)));
       const { caller, expiresAt } = known;
       return expiresAt !== null && expiresAt <= clock.now() ? undefined : (caller ?? undefined);
     },
 
-    /** The organization of a key, revoked or not; `404` when there is none. */
+    /** The organization of a key, revoked or not; `404` for an unknown key. */
     async organizationOf(id: string): Promise<string> {
       const row = isId(id) ? await findApiKeyById(database.read, id) : undefined;
       if (row === undefined) throw notFound('API key');
       return row.organization_id;
     },
 
-    /** Issues a key. The answer alone holds its plaintext. */
+    /** Issues a key. Only the result has its plaintext. */
     async issue(request: NewApiKey) {
       const { row, plaintext } = newKey(request);
       await store(row, insertApiKey, [cap]);
-      const { created_at, expires_at, ...key } = shown(row);
+      const { created_at, expires_at, ...key } = apiKeyBody(row);
       return { ...key, plaintext_key: plaintext, created_at };
     },
 
     /**
-     * Whom the administrator acts as in an organization: a key of its own, which is made when it is
-     * first needed and whose plaintext nobody ever had. What is done with it is found under its name,
-     * and it is revoked like any other. Undefined for an organization that does not exist.
+     * The caller as which the administrator acts in an organization: its console key, created on first
+     * use, whose plaintext is discarded. Records name the key, and it can be revoked like any other.
+     * Undefined for an unknown organization.
      */
     async consoleCaller(organizationId: string): Promise<Caller | undefined> {
       const row =
@@ -204,22 +204,22 @@ export function createApiKeys(
       return row === undefined ? undefined : callerOf(row);
     },
 
-    /** Every organization, oldest first; on a new platform the one that its first key will be of. */
+    /** Every organization, oldest first; on a new platform the default one, which does not exist yet. */
     async organizations(): Promise<string[]> {
       const known = await listOrganizations(database.read);
       return known.length > 0 ? known : [defaultOrganizationId];
     },
 
     async list() {
-      return (await listApiKeys(database.read)).map(shown);
+      return (await listApiKeys(database.read)).map(apiKeyBody);
     },
 
-    /** Revokes a key for good; `404` when there is none, nothing new when it is revoked already. */
+    /** Revokes a key for good; `404` for an unknown key. Revoking twice has no further effect. */
     async revoke(id: string) {
       const row = isId(id) ? await database.write((tx) => disableApiKey(tx, id)) : undefined;
       if (row === undefined) throw notFound('API key');
-      remembered.forget(row.key_hash);
-      rememberedById.forget(id);
+      keysByHash.forget(row.key_hash);
+      keysById.forget(id);
       consoleKeys.forget(row.organization_id);
       return { message: 'The API key is revoked', id };
     },
@@ -236,7 +236,7 @@ function callerOf(row: ApiKeyRow): Caller {
   };
 }
 
-function shown(row: Omit<ApiKeyRow, 'key_hash' | 'console'>) {
+function apiKeyBody(row: Omit<ApiKeyRow, 'key_hash' | 'console'>) {
   return {
     id: row.id,
     organization_id: row.organization_id,

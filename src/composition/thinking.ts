@@ -87,7 +87,7 @@ export function composeThinking(parts: {
     skills,
     conversations,
     models: meteredModels(models, clock, (call) => metrics.modelCalled(call)),
-    scopesOf: async (apiKeyId) => (await apiKeys.believedCaller(apiKeyId))?.scopes,
+    scopesOf: async (apiKeyId) => (await apiKeys.cachedCaller(apiKeyId))?.scopes,
     async readFile(skill, path, offset) {
       const folder = folders.get(skill);
       if (folder === undefined) return { error: `There is no folder of ${skill}.` };

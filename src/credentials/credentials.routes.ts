@@ -69,7 +69,7 @@ const OrganizationParams = Type.Object({ organizationId: Type.String() });
 const Params = Type.Object({ organizationId: Type.String(), provider: Type.String() });
 
 export function credentialRoutes(server: Server, { credentials }: { credentials: Credentials }) {
-  /** Unknown organizations and credentials are 404 before anything else is judged (docs/decisions/order-of-checks.md). */
+  /** An unknown organization is 404 before anything else is validated (docs/decisions/order-of-checks.md). */
   const lookUpOrganization = async (request: FastifyRequest) => {
     const { organizationId } = request.params as { organizationId: string };
     await credentials.requireOrganization(organizationId);

@@ -31,7 +31,7 @@ export function findCredential(
   return db.first(ofProvider, { organization_id: organizationId, provider });
 }
 
-/** A page of an organization's credentials, newest first, and how many there are in all. */
+/** A page of an organization's credentials, newest first, and the total. */
 export async function listCredentials(
   db: Handle,
   organizationId: string,
@@ -60,7 +60,7 @@ export function listKeys(db: Handle, limit: number): Promise<CredentialRow[]> {
     .execute();
 }
 
-/** Adds the row, or puts it in the place of the one that is there, whose `created_at` stays. */
+/** Inserts the row, or replaces the existing one and keeps its `created_at`. */
 export function replaceCredential(tx: Transaction, row: CredentialRow): Promise<CredentialRow> {
   const { api_key, base_url, updated_at } = row;
   return tx.kysely
@@ -75,7 +75,7 @@ export function replaceCredential(tx: Transaction, row: CredentialRow): Promise<
     .executeTakeFirstOrThrow();
 }
 
-/** Deletes; false when there is no such row. */
+/** Deletes the row; false when it does not exist. */
 export async function deleteCredential(
   tx: Transaction,
   organizationId: string,

@@ -1,7 +1,7 @@
 /**
- * Credentials: how an organization reaches a provider of models, where it has an account of its own.
- * API keys are stored encrypted, decrypted only to be used, and never shown. A change is believed at
- * once by this process and within a second by every other one.
+ * Credentials: an organization's own API keys and base urls for providers of models. API keys are stored
+ * encrypted, decrypted only for use, and never returned. A change takes effect at once in this process,
+ * and within a second in every other one.
  */
 import type { Database } from '../database/database.ts';
 import { baseUrlFault } from '../kernel/base-url.ts';
@@ -20,35 +20,35 @@ import {
   replaceCredential,
 } from './credentials.store.ts';
 
-/** API keys that are looked at when the platform starts. */
+/** API keys that are checked when the platform starts. */
 const checkedMax = 1_000;
-/** How long credentials are believed without asking the database again. */
-const believedMs = 1_000;
-/** Records kept in memory, encrypted as they are stored; the oldest goes first. */
-const rememberedMax = 1_000;
+/** How long credentials are cached. */
+const cacheMs = 1_000;
+/** Rows in the cache, encrypted as they are stored; the oldest is evicted first. */
+const cachedMax = 1_000;
 
-/** What an administrator says of a provider. */
+/** The fields that an administrator sets for a provider. */
 export interface CredentialFields {
   api_key?: string | null;
   base_url?: string | null;
 }
 
-/** Credentials that are there and cannot be used: a sentence for the operator, without secrets. */
+/** Stored credentials that cannot be used; the fault is a sentence for the operator, without secrets. */
 export interface UnusableCredentials {
   readonly fault: string;
 }
 
 export type Credentials = ReturnType<typeof createCredentials>;
 
-/** `cipher` is null where no encryption key is set: API keys can be neither stored nor used then. */
+/** Without an encryption key `cipher` is null, and API keys can be neither stored nor used. */
 export function createCredentials(parts: {
   database: Database;
   clock: Clock;
   cipher: Cipher | null;
 }) {
   const { database, clock, cipher } = parts;
-  /** Null for a provider of which the organization has no credentials. */
-  const remembered = createShortCache<CredentialRow | null>(clock, believedMs, rememberedMax);
+  /** Null for a provider without credentials of the organization. */
+  const cache = createShortCache<CredentialRow | null>(clock, cacheMs, cachedMax);
   const keyOf = (organizationId: string, provider: string) => `${organizationId}/${provider}`;
 
   function encrypted(apiKey: string, context: string): string {
@@ -79,29 +79,29 @@ export function createCredentials(parts: {
   }
 
   return {
-    /** `404` when there is no such organization. None is ever deleted, so what was found once stays. */
+    /** Throws `404` for an unknown organization. Organizations are never deleted. */
     async requireOrganization(organizationId: string): Promise<void> {
       if (!(await isOrganization(database.read, organizationId))) throw notFound('Organization');
     },
 
-    /** How many of the stored API keys (of the first 1,000) cannot be decrypted. */
+    /** Counts the stored API keys, of the first 1,000, that cannot be decrypted. */
     async countUnusable(): Promise<number> {
       const rows = await listKeys(database.read, checkedMax);
       return rows.filter((row) => 'fault' in settingsIn(row)).length;
     },
 
-    /** `404` when the organization has no credentials for the provider. */
+    /** Throws `404` when the organization has no credentials for the provider. */
     find,
 
     async list(organizationId: string, page: { limit: number; offset: number }) {
       const { credentials, total } = await listCredentials(database.read, organizationId, page);
-      return { credentials: credentials.map(shown), total };
+      return { credentials: credentials.map(credentialBody), total };
     },
 
     /**
-     * Stores the credentials of an organization that is there, in the place of those that it has for
-     * the provider: what `fields` leaves out is gone. `400` for a name that no provider has and for
-     * fields that say nothing, `409` for an API key without a cipher.
+     * Stores the credentials of an existing organization for a provider, in place of earlier ones: a
+     * field that is left out is removed. Throws `400` for an invalid provider name and when both fields
+     * are missing, `409` for an API key without a cipher.
      */
     async replace(organizationId: string, provider: string, fields: CredentialFields) {
       refuseMalformed(provider, fields);
@@ -115,31 +115,31 @@ export function createCredentials(parts: {
         updated_at: now,
       };
       const replaced = await database.write((tx) => replaceCredential(tx, row));
-      remembered.forget(keyOf(organizationId, provider));
-      return shown(replaced);
+      cache.forget(keyOf(organizationId, provider));
+      return credentialBody(replaced);
     },
 
-    /** `404` when there are none. */
+    /** Throws `404` when there are none. */
     async remove(organizationId: string, provider: string): Promise<void> {
       const wasThere = await database.write((tx) => deleteCredential(tx, organizationId, provider));
       if (!wasThere) throw credentialsNotFound();
-      remembered.forget(keyOf(organizationId, provider));
+      cache.forget(keyOf(organizationId, provider));
     },
 
     /**
-     * What an organization has stored for a provider, decrypted; undefined where it has nothing, and
-     * the platform's own settings count.
+     * An organization's settings for a provider, decrypted. Undefined when there are none, so that the
+     * platform's own settings apply.
      */
     async settingsOf(
       organizationId: string,
       provider: string,
     ): Promise<ProviderSettings | UnusableCredentials | undefined> {
       const key = keyOf(organizationId, provider);
-      const known = remembered.get(key);
+      const known = cache.get(key);
       const row =
         known !== undefined
           ? known
-          : await remembered.read(
+          : await cache.read(
               key,
               async () => (await findCredential(database.read, organizationId, provider)) ?? null,
             );
@@ -150,7 +150,7 @@ export function createCredentials(parts: {
 
 const wellFormedProvider = new RegExp(`^${providerPattern}$`);
 
-/** What a JSON Schema cannot say. */
+/** The checks that a JSON Schema cannot express. */
 function refuseMalformed(provider: string, { api_key, base_url }: CredentialFields): void {
   if (!wellFormedProvider.test(provider)) {
     throw invalid(
@@ -168,15 +168,15 @@ function refuseMalformed(provider: string, { api_key, base_url }: CredentialFiel
 const credentialsNotFound = () => notFound('Credentials');
 
 /**
- * What an encrypted key is bound to: copied to another organization or provider it cannot be
- * decrypted, nor once somebody who can only write to the database has it sent to another address.
+ * The context that an encrypted key is bound to. A key copied to another organization or provider cannot
+ * be decrypted. Nor can one whose base url an attacker with write access to the database has changed.
  */
 function contextOf(row: Pick<CredentialRow, 'organization_id' | 'provider' | 'base_url'>): string {
   return JSON.stringify(['credentials', row.organization_id, row.provider, row.base_url]);
 }
 
-/** Credentials as the API shows them: without the key. */
-function shown(row: CredentialRow) {
+/** Credentials in responses: without the key. */
+function credentialBody(row: CredentialRow) {
   return {
     organization_id: row.organization_id,
     provider: row.provider,

@@ -1,7 +1,7 @@
 /**
- * Counts what becomes of jobs while it happens, in memory, and writes what has gathered now and then:
- * whoever accepts or settles a job waits for nothing here. A process that is killed takes what it has
- * gathered since the last write with it; statistics are for looking at, the jobs are the truth.
+ * Counts accepted and ended jobs in memory, and writes the counters at intervals, so that accepting and
+ * settling a job do not wait for statistics. A process that is killed loses the counters since its last
+ * write. That is acceptable, because the jobs themselves are the record.
  */
 import type { Database } from '../database/database.ts';
 import { dayMs, timestamp } from '../kernel/clock.ts';
@@ -15,12 +15,12 @@ import {
 } from './statistics.store.ts';
 import { windows } from './windows.ts';
 
-/** Kinds that are gathered at most between two writes, while the database is away too. */
-const kindsMax = 10_000;
-/** Kinds that one transaction writes. */
+/** Counters in memory, at most, also while the database is unavailable. */
+const countersMax = 10_000;
+/** Counters that one transaction writes. */
 const writtenMax = 500;
 
-/** Whose run of what. */
+/** The organization and skill version that a job is counted for. */
 export interface CountedJob {
   readonly organization_id: string;
   readonly skill_category: string;
@@ -29,13 +29,13 @@ export interface CountedJob {
 }
 
 export interface Recorder {
-  /** To be told of jobs once it is certain that they are accepted; each of these after its commit. */
+  /** Counts accepted jobs. Each method is called after the commit that it counts. */
   accepted(jobs: readonly (CountedJob & { api_key_id: string; created_at: number })[]): void;
-  /** `durationMs` is that of the last attempt; not counted for one that was cancelled. */
+  /** Counts an ended job. `durationMs` is that of the last attempt; ignored for a cancelled job. */
   ended(job: CountedJob, status: 'completed' | 'failed' | 'cancelled', durationMs: number): void;
-  /** Tokens of a call of a model, null where its provider did not report them. */
+  /** Counts the tokens of a model call, null where the provider did not report them. */
   used(job: CountedJob, usage: { prompt: number | null; completion: number | null }): void;
-  /** Writes what has gathered. What cannot be written waits for the next time. One at a time. */
+  /** Writes the counters. Those that cannot be written stay for the next flush. Not reentrant. */
   flush(): Promise<void>;
 }
 
@@ -45,13 +45,13 @@ export function createRecorder(parts: {
   log: Pick<Logger, 'warn'>;
 }): Recorder {
   const { database, clock, log } = parts;
-  /** By minutes. */
+  /** By minute. */
   const runs = new Map<string, RunCounts>();
   const keys = new Map<string, KeyRuns>();
-  const dayOf = createDays();
+  const dayOf = createDayFormatter();
   let dropped = 0;
 
-  /** Where a job counts at a moment; undefined when there is no room for another kind. */
+  /** The counter of a job for the minute of `at`; undefined when there is no room for another one. */
   function countsOf(job: CountedJob, at: number): RunCounts | undefined {
     const { seconds } = windows.hour;
     const start = startOf(at, seconds);
@@ -63,8 +63,8 @@ export function createRecorder(parts: {
     return row;
   }
 
-  /** The same for a key on a day. */
-  function usesOf(job: CountedJob, api_key_id: string, day: string): KeyRuns | undefined {
+  /** The counter of a key on a day; undefined when there is no room for another one. */
+  function keyRunsOf(job: CountedJob, api_key_id: string, day: string): KeyRuns | undefined {
     const key = `${day} ${api_key_id} ${nameOf(job)}`;
     const known = keys.get(key);
     if (known !== undefined || !hasRoom(keys)) return known;
@@ -74,24 +74,24 @@ export function createRecorder(parts: {
   }
 
   function hasRoom(target: ReadonlyMap<string, unknown>): boolean {
-    if (target.size < kindsMax) return true;
+    if (target.size < countersMax) return true;
     dropped += 1;
     return false;
   }
 
-  /** Counts again what could not be written. */
-  function giveBack(counted: readonly RunCounts[], used: readonly KeyRuns[]): void {
+  /** Adds counters that could not be written to those in memory. */
+  function restore(counted: readonly RunCounts[], used: readonly KeyRuns[]): void {
     for (const row of counted) {
       const counts = countsOf(row, row.start);
       if (counts !== undefined) addUp(counts, row);
     }
     for (const row of used) {
-      const uses = usesOf(row, row.api_key_id, row.day);
+      const uses = keyRunsOf(row, row.api_key_id, row.day);
       if (uses !== undefined) addUse(uses, row.runs, row.last_used_at);
     }
   }
 
-  async function writeSome(): Promise<void> {
+  async function writeBatch(): Promise<void> {
     const counted = take(runs, writtenMax);
     const used = take(keys, writtenMax);
     try {
@@ -100,7 +100,7 @@ export function createRecorder(parts: {
         await addKeyRuns(tx, used);
       });
     } catch (error) {
-      giveBack(counted, used);
+      restore(counted, used);
       throw error;
     }
   }
@@ -110,7 +110,7 @@ export function createRecorder(parts: {
       for (const job of jobs) {
         const counts = countsOf(job, job.created_at);
         if (counts !== undefined) counts.accepted += 1;
-        const uses = usesOf(job, job.api_key_id, dayOf(job.created_at));
+        const uses = keyRunsOf(job, job.api_key_id, dayOf(job.created_at));
         if (uses !== undefined) addUse(uses, 1, job.created_at);
       }
     },
@@ -141,9 +141,9 @@ export function createRecorder(parts: {
         );
         dropped = 0;
       }
-      // What comes meanwhile is for the next time.
+      // Counters that are added meanwhile wait for the next flush.
       const times = Math.ceil(Math.max(runs.size, keys.size) / writtenMax);
-      for (let i = 0; i < times; i++) await writeSome();
+      for (let i = 0; i < times; i++) await writeBatch();
     },
   };
 }
@@ -172,8 +172,8 @@ function addUse(target: KeyRuns, runs: number, lastUsedAt: number): void {
   target.last_used_at = Math.max(target.last_used_at, lastUsedAt);
 }
 
-/** The day of a moment, as text that is made once a day and not for each job. */
-function createDays(): (at: number) => string {
+/** Formats the day of a moment; the text is cached, because it is needed for each job. */
+function createDayFormatter(): (at: number) => string {
   let start = 0;
   let day = timestamp(0).slice(0, 10);
   return (at) => {
@@ -187,7 +187,7 @@ function createDays(): (at: number) => string {
 
 const startOf = (at: number, seconds: number) => at - (at % (seconds * 1_000));
 
-/** Counts of minutes as all rows that they are part of: each width of a bucket, and all skills together. */
+/** The rows that the counters of minutes add to: one per bucket width, for the skill and for all skills. */
 function inAllWidths(minutes: readonly RunCounts[]): RunCounts[] {
   const rows = new Map<string, RunCounts>();
   for (const minute of minutes) {
@@ -206,7 +206,7 @@ function inAllWidths(minutes: readonly RunCounts[]): RunCounts[] {
 
 const keyOf = (row: RunCounts) => `${row.seconds} ${row.start} ${nameOf(row)}`;
 
-/** Nothing in a name has a space. */
+/** Names have no spaces. */
 const nameOf = (kind: CountedJob) =>
   `${kind.organization_id} ${kind.skill_category} ${kind.skill_name} ${kind.skill_version}`;
 
@@ -217,7 +217,7 @@ const kindOf = (job: CountedJob): CountedJob => ({
   skill_version: job.skill_version,
 });
 
-/** Takes the first of them out. */
+/** Removes and returns the first entries. */
 function take<Row>(from: Map<string, Row>, max: number): Row[] {
   const taken: Row[] = [];
   for (const [key, row] of from) {

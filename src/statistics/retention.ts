@@ -1,4 +1,4 @@
-/** Retention of statistics: what no window shows any more is deleted, a batch at a time. */
+/** Retention of statistics: rows outside all windows are deleted in batches. */
 import type { Database } from '../database/database.ts';
 import { deleteInBatches, foundAndDeleted } from '../database/in-batches.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -8,7 +8,7 @@ import { windows } from './windows.ts';
 
 /** Rows deleted in one transaction. */
 const rowsMax = 1_000;
-/** Beyond the window, so that nothing is missing of one that somebody asks for just now. */
+/** Kept beyond the window, so that a concurrent request misses no row. */
 const spareMs = 60 * 60 * 1_000;
 
 export async function deleteOldStatistics(parts: {

@@ -1,10 +1,10 @@
-/** `/api/statistics`, and who uses a skill version. */
+/** `/api/statistics`, and the users of a skill version. */
 import { callerOf } from '../http/authenticate.ts';
 import { type Query, wordParameter } from '../http/query.ts';
 import { apiRefusals } from '../http/refusals.ts';
 import { SkillPath } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
-import { StatisticsOfWindow, UsesOfSkill, WindowAsked } from './statistics.schemas.ts';
+import { StatisticsOfWindow, UsesOfSkill, WindowQuery } from './statistics.schemas.ts';
 import type { Statistics } from './statistics.ts';
 import { windowNames } from './windows.ts';
 
@@ -21,7 +21,7 @@ export function statisticsRoutes(server: Server, { statistics }: { statistics: S
         summary: 'Get what became of runs in the last hour or day',
         description:
           'Of the whole organization. What has just happened is counted within about a second.',
-        querystring: WindowAsked,
+        querystring: WindowQuery,
         response: { 200: StatisticsOfWindow, ...apiRefusals() },
       },
     },

@@ -1,4 +1,4 @@
-/** What the routes of statistics say of their answers. */
+/** The schemas of the statistics routes. */
 import { Type } from 'typebox';
 import { Id, Nullable, Timestamp, Words } from '../http/schemas.ts';
 import { windowNames } from './windows.ts';
@@ -8,7 +8,7 @@ const Duration = Nullable(Type.Integer({ minimum: 0 }));
 const averaged =
   'Of the last attempts of those that completed or failed, in milliseconds; null where none did.';
 
-export const WindowAsked = Type.Object({
+export const WindowQuery = Type.Object({
   window: Type.Optional({
     ...Words(windowNames),
     default: 'hour',

@@ -1,4 +1,4 @@
-/** Every query on what is counted of runs. */
+/** Every query on the counters of runs. */
 import { type AliasedRawBuilder, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { statement } from '../database/statement.ts';
@@ -14,7 +14,7 @@ export interface SkillName {
   readonly version: string;
 }
 
-/** What names the row of all skills together. */
+/** The name columns of the row for all skills together. */
 export const allSkills = { skill_category: '', skill_name: '', skill_version: '' } as const;
 
 const runKey = [
@@ -36,7 +36,7 @@ const runSums = [
 ] as const;
 const runColumns = [...runKey, ...runSums, 'longest_ms'] as const;
 
-/** The column of rows that were given as arrays in one parameter. */
+/** A column of rows that come as arrays in one parameter. */
 const given = (i: number, isText: boolean) =>
   isText ? sql`value->>${sql.lit(i)}` : sql`cast(value->>${sql.lit(i)} as bigint)`;
 const texts: ReadonlySet<string> = new Set([
@@ -48,7 +48,7 @@ const texts: ReadonlySet<string> = new Set([
   'day',
 ]);
 
-/** The rows of `p('rows')`. In one order for all, so that two processes never wait for each other. */
+/** The rows of `p('rows')`, in one order, so that transactions of two processes do not deadlock. */
 function rowsOf(
   columns: readonly string[],
   keys: number,
@@ -89,7 +89,7 @@ const addRuns = statement<{ rows: string }>()((db, p, dialect) =>
     ),
 );
 
-/** Adds to what is counted; no two rows may be of the same stretch and skill. */
+/** Adds to the counters. Two rows must not have the same bucket and skill. */
 export async function addRunCounts(tx: Transaction, rows: readonly RunCounts[]): Promise<void> {
   if (rows.length > 0) await tx.each(addRuns, [{ rows: arraysOf(rows, runColumns) }]);
 }
@@ -117,7 +117,7 @@ const addKeys = statement<{ rows: string }>()((db, p, dialect) =>
     ),
 );
 
-/** As `addRunCounts`, for what keys ran; no two rows may be of the same day, key and skill. */
+/** Like `addRunCounts`, for runs by key. Two rows must not have the same day, key and skill. */
 export async function addKeyRuns(tx: Transaction, rows: readonly KeyRuns[]): Promise<void> {
   if (rows.length > 0) await tx.each(addKeys, [{ rows: arraysOf(rows, keyRunColumns) }]);
 }
@@ -125,7 +125,7 @@ export async function addKeyRuns(tx: Transaction, rows: readonly KeyRuns[]): Pro
 const arraysOf = <Row>(rows: readonly Row[], columns: readonly (keyof Row)[]) =>
   JSON.stringify(rows.map((row) => columns.map((column) => row[column])));
 
-/** From one moment to another, in stretches of so many seconds; the last moment excluded. */
+/** A range of time in buckets of `seconds`; `to` is exclusive. */
 export interface Span {
   readonly seconds: number;
   readonly from: number;
@@ -142,11 +142,11 @@ const within = (db: Handle, organizationId: string, { seconds, from, to }: Span)
 
 const summed = <C extends string>(columns: readonly C[]) =>
   columns.map((column) =>
-    // In PostgreSQL the sum is a numeric, which the driver reads as a number all the same.
+    // On PostgreSQL the sum is a numeric, which the driver is set to read as a number.
     sql<number>`sum(${sql.ref(column)})`.as(column),
   ) as AliasedRawBuilder<number, C>[];
 
-/** What an organization's runs came to in each stretch in which there were any. */
+/** An organization's counters of all skills, by bucket; empty buckets are left out. */
 export function countsByStart(db: Handle, organizationId: string, span: Span) {
   return within(db, organizationId, span)
     .where('skill_category', '=', allSkills.skill_category)
@@ -154,7 +154,7 @@ export function countsByStart(db: Handle, organizationId: string, span: Span) {
     .execute();
 }
 
-/** The skill versions of which runs ended, those with most of them first. */
+/** The counters of skill versions with ended runs, those with most runs first. */
 export function countsBySkill(db: Handle, organizationId: string, span: Span, limit: number) {
   const ended = sql<number>`sum(completed + failed + cancelled)`;
   return within(db, organizationId, span)
@@ -172,7 +172,7 @@ export function countsBySkill(db: Handle, organizationId: string, span: Span, li
     .execute();
 }
 
-/** The keys of an organization that ran a skill version since a day, the last used first, and how many. */
+/** The keys of an organization that ran a skill version since a day, last used first, and the total. */
 export async function keysOfSkill(
   db: Handle,
   organizationId: string,
@@ -186,7 +186,7 @@ export async function keysOfSkill(
       'api_key_id',
       eb.fn.sum<number>('runs').as('runs'),
       eb.fn.max<number>('last_used_at').as('last_used_at'),
-      // Of all groups, not of those alone that the limit leaves.
+      // The number of all groups, also beyond the limit.
       sql<number>`count(*) over ()`.as('total'),
     ])
     .where('organization_id', '=', organizationId)
@@ -215,7 +215,7 @@ const oldRuns = statement<{ seconds: number; before: number; limit: number }>()(
   db
     .selectFrom('run_statistics')
     .select([...runKey])
-    // As the indexes have it that are for this alone.
+    // Expressions that match the indexes made for this query.
     .where(sql<SqlBool>`seconds + 0 = ${p('seconds')}`)
     .where(sql<SqlBool>`start + 0 < ${p('before')}`)
     .orderBy(sql`start + 0`)
@@ -227,7 +227,7 @@ const removeRuns = statement<Pick<RunCounts, (typeof runKey)[number]>>()((db, p)
   return query;
 });
 
-/** Deletes at most `limit` stretches of a length that began before `before`; how many were found. */
+/** Deletes at most `limit` buckets of a width that began before `before`. Returns how many were found. */
 export async function deleteRunCounts(
   tx: Transaction,
   seconds: number,
@@ -253,7 +253,7 @@ const removeKeys = statement<Pick<KeyRuns, (typeof keyOfKeyRuns)[number]>>()((db
   return query;
 });
 
-/** The same for what keys ran on days before `before`. */
+/** The same for runs by key on days before `before`. */
 export async function deleteKeyRuns(
   tx: Transaction,
   before: string,

@@ -1,4 +1,4 @@
-/** What became of an organization's runs lately, and who uses a skill version. */
+/** Recent counts of an organization's runs, and the users of a skill version. */
 import type { Database } from '../database/database.ts';
 import { type Clock, dayMs, timestamp } from '../kernel/clock.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
@@ -11,22 +11,22 @@ import {
 } from './statistics.store.ts';
 import { type WindowName, windows } from './windows.ts';
 
-/** Skills, scheduled jobs, triggers and keys that one answer lists. */
+/** Skills, scheduled jobs, triggers and keys in one response, at most of each. */
 const listedMax = 200;
-/** Days, the last included, of which is told which keys ran a skill. */
+/** Days, today included, for which the users of a skill list its keys. */
 const keyDays = 30;
 
-/** What the statistics are told by others. */
+/** What the statistics need from other slices. */
 export interface StatisticsSources {
-  /** How many jobs of an organization wait and run. */
+  /** The numbers of queued and active jobs of an organization. */
   unended(organizationId: string): Promise<{ queued: number; active: number }>;
-  /** When its longest waiting job fell due, undefined when none is due. */
+  /** When the job that waits longest became due; undefined when none is due. */
   oldestDue(organizationId: string, now: number): Promise<number | undefined>;
   scheduledJobs: Lists<{ id: string; agent_id: string; cron_expression: string; enabled: number }>;
   triggers: Lists<{ id: string; name: string; agent_id: string; active: number }>;
 }
 
-/** What names a skill version: the first of them, and how many there are. */
+/** Lists the rows that refer to a skill version, up to a limit, with their total. */
 type Lists<Row> = (
   organizationId: string,
   skill: SkillName,
@@ -44,7 +44,7 @@ export function createStatistics(parts: {
   const { database, clock, skills, sources } = parts;
 
   return {
-    /** The last hour by minutes, or the last day by quarters of an hour, up to the one under way. */
+    /** The last hour by minutes, or the last day by quarters of an hour, the current bucket included. */
     async ofWindow(organizationId: string, window: WindowName) {
       const now = clock.now();
       const span = spanOf(window, now);
@@ -86,7 +86,7 @@ export function createStatistics(parts: {
       };
     },
 
-    /** What of an organization a version has to do with, active or not; `404` when it never was one. */
+    /** The users of a skill version in an organization, also of an inactive one; `404` for an unknown version. */
     async usesOf(organizationId: string, skill: SkillName) {
       skills.registered(skill.category, skill.version, skill.name);
       const since = firstKeyDay(clock.now());
@@ -111,7 +111,7 @@ export function createStatistics(parts: {
   };
 }
 
-/** The first day of which is told which keys ran a skill. */
+/** The first day for which runs by key are kept. */
 export function firstKeyDay(now: number): string {
   return timestamp(now - (keyDays - 1) * dayMs).slice(0, 10);
 }
@@ -125,7 +125,7 @@ function spanOf(window: WindowName, now: number): Span {
 
 type CountsRow = Awaited<ReturnType<typeof countsByStart>>[number];
 
-/** All buckets of the span, with zeros where nothing happened. */
+/** All buckets of the span; zeros for those without rows. */
 function bucketsOf({ seconds, from, to }: Span, counts: readonly CountsRow[]) {
   const byStart = new Map(counts.map((row) => [row.start, row]));
   const width = seconds * 1_000;
@@ -143,7 +143,7 @@ function bucketsOf({ seconds, from, to }: Span, counts: readonly CountsRow[]) {
   });
 }
 
-/** In whole milliseconds, of those that completed or failed; null where there are none. */
+/** The average duration of completed and failed runs, in whole milliseconds; null without any. */
 function averageOf(row: Pick<CountsRow, 'completed' | 'failed' | 'duration_ms'>): number | null {
   const runs = row.completed + row.failed;
   return runs === 0 ? null : Math.round(row.duration_ms / runs);

@@ -1,4 +1,4 @@
-/** The windows that statistics are shown of: how long each of their buckets is, and how many there are. */
+/** The windows of statistics: the width of their buckets, and their number. */
 export const windows = {
   hour: { seconds: 60, buckets: 60 },
   day: { seconds: 900, buckets: 96 },

@@ -1,21 +1,21 @@
 /**
- * Budgets: how many tokens an owner may use in a day and in a month, in UTC. A change counts from the
- * next reservation on; calls that are under way are finished.
+ * Budgets: the tokens that an owner may use in a day and in a month, in UTC. A change applies from the
+ * next reservation on; calls under way are finished.
  */
 import type { Database, Transaction } from '../database/database.ts';
 import { type Clock, timestampOrNull } from '../kernel/clock.ts';
 import {
   findOwner,
-  holdOwner,
   keyOf,
+  lockOwner,
   type NamedOwner,
   type Owner,
   type OwnerLookups,
-  shownOwner,
+  ownerField,
 } from './owners.ts';
 import { type BudgetRow, deleteBudget, findBudget, replaceBudget } from './usage.store.ts';
 
-/** Tokens; what is left out or null is no limit. */
+/** Tokens. A limit that is left out or null does not apply. */
 export interface BudgetFields {
   tokens_per_day?: number | null;
   tokens_per_month?: number | null;
@@ -27,13 +27,13 @@ export function createBudgets(parts: { database: Database; clock: Clock; owners:
   const { database, clock, owners } = parts;
 
   return {
-    /** The budget, with nulls where there is none; `404` for an owner that is not there. */
+    /** The budget, all null when there is none; `404` for an unknown owner. */
     async get(named: NamedOwner) {
       const owner = await findOwner(owners, named);
-      return shown(owner, await findBudget(database.read, owner.organizationId, keyOf(owner)));
+      return budgetBody(owner, await findBudget(database.read, owner.organizationId, keyOf(owner)));
     },
 
-    /** Puts it in the place of the one that is there. */
+    /** Replaces the budget. */
     async put(named: NamedOwner, fields: BudgetFields) {
       const owner = await findOwner(owners, named);
       const row: BudgetRow = {
@@ -44,28 +44,28 @@ export function createBudgets(parts: { database: Database; clock: Clock; owners:
         updated_at: clock.now(),
       };
       await database.write(async (tx) => {
-        await holdOwner(owners, tx, owner);
+        await lockOwner(owners, tx, owner);
         await replaceBudget(tx, row);
       });
-      return shown(owner, row);
+      return budgetBody(owner, row);
     },
 
-    /** Also when there is none. */
+    /** Deletes the budget; succeeds also when there is none. */
     async remove(named: NamedOwner): Promise<void> {
       const owner = await findOwner(owners, named);
       await database.write((tx) => deleteBudget(tx, owner.organizationId, keyOf(owner)));
     },
 
-    /** The budget of an owner that is deleted in this transaction. What it has used stays known. */
+    /** Deletes the budget of an owner that is deleted in this transaction. Its usage is kept. */
     async removeOwner(tx: Transaction, owner: Owner): Promise<void> {
       await deleteBudget(tx, owner.organizationId, keyOf(owner));
     },
   };
 }
 
-function shown(owner: Owner, row: BudgetRow | undefined) {
+function budgetBody(owner: Owner, row: BudgetRow | undefined) {
   return {
-    ...shownOwner(owner),
+    ...ownerField(owner),
     tokens_per_day: row?.tokens_per_day ?? null,
     tokens_per_month: row?.tokens_per_month ?? null,
     updated_at: timestampOrNull(row?.updated_at ?? null),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { PlatformError } from '../kernel/errors.ts';
-import { dayOf, daysMax, monthAround, monthOf, rangeOf } from './days.ts';
+import { dayOf, daysMax, monthOf, monthRange, rangeOf } from './days.ts';
 
 const now = Date.parse('2026-11-21T23:59:59.999Z');
 
@@ -10,14 +10,14 @@ test('a day and a month are those of UTC', () => {
   expect(monthOf('2026-11-21')).toBe('2026-11');
 });
 
-test('a month has all of its days and none of another', () => {
-  const { from, to } = monthAround('2026-02-10');
+test('a month has all its days and no others', () => {
+  const { from, to } = monthRange('2026-02-10');
   const days = ['2026-01-31', '2026-02-01', '2026-02-28', '2026-03-01', '2025-02-10'];
 
   expect(days.filter((day) => day >= from && day <= to)).toEqual(['2026-02-01', '2026-02-28']);
 });
 
-describe('the days asked for', () => {
+describe('the requested days', () => {
   test.each([
     [{}, '2026-10-23', '2026-11-21'],
     [{ from: '2026-11-21' }, '2026-11-21', '2026-11-21'],
@@ -49,7 +49,7 @@ describe('the days asked for', () => {
     expect(refusedField(() => rangeOf({ to: text }, now))).toBe('to');
   });
 
-  test('do not end before they begin', () => {
+  test('are refused when they end before they begin', () => {
     expect(refusedField(() => rangeOf({ from: '2026-11-22' }, now))).toBe('from');
     expect(refusedField(() => rangeOf({ from: '2026-11-02', to: '2026-11-01' }, now))).toBe('from');
   });
@@ -60,7 +60,7 @@ describe('the days asked for', () => {
   });
 });
 
-/** The field that a refusal names; undefined when there was none. */
+/** The field that a refusal names; undefined without a refusal. */
 function refusedField(read: () => unknown): string | undefined {
   try {
     read();

@@ -1,14 +1,14 @@
-/** Agents, API keys and scheduled jobs as the ledger sees them; each belongs to an organization. */
+/** The owners of usage and budgets: agents, API keys and scheduled jobs of an organization. */
 import type { Transaction } from '../database/database.ts';
 import type { UsageOwner } from './reservations.ts';
 import type { OwnerKey } from './usage.store.ts';
 
-/** One that is there. */
+/** An owner that exists. */
 export interface Owner extends UsageOwner {
   readonly organizationId: string;
 }
 
-/** One that somebody named; to which organization a key belongs, the key says. */
+/** An owner that a request names. The organization of a key is looked up. */
 export type NamedOwner =
   | {
       readonly kind: 'agent' | 'scheduled_job';
@@ -17,14 +17,14 @@ export type NamedOwner =
     }
   | { readonly kind: 'api_key'; readonly id: string };
 
-/** What may be deleted, in its own slice. Both answer `404 not_found` for what is not there. */
+/** Looks up owners of a kind that can be deleted. Both throw `404 not_found` for an unknown one. */
 interface Lookup {
   find(organizationId: string, id: string): Promise<unknown>;
-  /** It is not deleted before the transaction ends. */
+  /** Locks the owner against deletion until the transaction ends. */
   hold(tx: Transaction, organizationId: string, id: string): Promise<unknown>;
 }
 
-/** What the ledger asks of other slices. */
+/** What the ledger needs from other slices. */
 export interface OwnerLookups {
   readonly agents: Lookup;
   readonly scheduledJobs: Lookup;
@@ -41,8 +41,8 @@ export async function findOwner(lookups: OwnerLookups, named: NamedOwner): Promi
   return named;
 }
 
-/** The owner is not deleted before the transaction ends, or `404 not_found`. Keys never are. */
-export async function holdOwner(
+/** Locks the owner against deletion until the transaction ends, or `404 not_found`. Keys are never deleted. */
+export async function lockOwner(
   lookups: OwnerLookups,
   tx: Transaction,
   { kind, organizationId, id }: Owner,
@@ -53,12 +53,12 @@ export async function holdOwner(
 const lookupOf = ({ agents, scheduledJobs }: OwnerLookups, kind: 'agent' | 'scheduled_job') =>
   kind === 'agent' ? agents : scheduledJobs;
 
-/** As the owner stands in rows. */
+/** The owner's columns. */
 export function keyOf({ kind, id }: UsageOwner): OwnerKey {
   return { owner_kind: kind, owner_id: id };
 }
 
-/** As an owner is shown: its id, under a name that says what it is. */
-export function shownOwner({ kind, id }: UsageOwner): Record<string, string> {
+/** The field that names an owner in responses, such as `agent_id`. */
+export function ownerField({ kind, id }: UsageOwner): Record<string, string> {
   return { [`${kind}_id`]: id };
 }

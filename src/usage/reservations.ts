@@ -1,14 +1,14 @@
 /**
- * Tokens against budgets: held back before a call of a model, charged after it. Both happen in the
- * transaction of whoever records the call, so that what is charged and what is recorded agree.
+ * Tokens against budgets: reserved before a call of a model, charged after it. Both happen in the
+ * transaction in which the journal records the call, so that charges and records agree.
  */
 import type { Transaction } from '../database/database.ts';
 import type { UsageOwnerKind } from '../database/tables.ts';
 import type { Usage } from '../models/model.ts';
-import { dayOf, monthAround } from './days.ts';
+import { budgetStatesOf, isSameOwner } from './budget-states.ts';
+import { dayOf, monthRange } from './days.ts';
 import { keyOf } from './owners.ts';
-import { decide, type Standing } from './rule.ts';
-import { isSameOwner, standingsOf } from './standings.ts';
+import { type BudgetState, decideReservation } from './reservation-rule.ts';
 import {
   addUsage,
   deleteUnused,
@@ -18,51 +18,48 @@ import {
   type UsageChange,
 } from './usage.store.ts';
 
-/** Whose tokens a call uses; each of them may have a budget. */
+/** An owner whose tokens a call uses; each may have a budget. */
 export interface UsageOwner {
   readonly kind: UsageOwnerKind;
   readonly id: string;
 }
 
-/** What a call wants to hold back. */
-export interface Wanted {
+/** The tokens that a call needs. */
+export interface ReservationRequest {
   readonly organizationId: string;
   readonly owners: readonly UsageOwner[];
   /** Estimate of the prompt's tokens. */
   readonly prompt: number;
-  /** Most tokens that the answer may have. */
+  /** The most tokens of the answer. */
   readonly output: number;
 }
 
 export type Reservation =
-  /** `output` is what the answer may have, at most what was wanted; `reserved` is to be given to `charge`. */
+  /** `output`: tokens of the answer, at most those requested. `reserved` is passed to `charge`. */
   | { readonly kind: 'granted'; readonly output: number; readonly reserved: number }
-  /** What is left is held back by calls under way, until one of them ends; a sentence that says so. */
+  /** Calls under way hold the remaining tokens. The message is a sentence that says so. */
   | { readonly kind: 'wait'; readonly message: string }
-  /** A budget is used up; a sentence that says which. */
+  /** A budget is used up. The message is a sentence that names it. */
   | { readonly kind: 'exceeded'; readonly message: string };
 
-/** A call that has ended, one way or the other. */
+/** A call that has ended, with or without an answer. */
 export interface Charge {
   readonly organizationId: string;
   readonly owners: readonly UsageOwner[];
-  /** Milliseconds: when the reservation was made. */
+  /** The time of the reservation, in milliseconds. */
   readonly reservedAt: number;
   readonly reserved: number;
   readonly usage: Usage;
-  /** Charged to budgets in place of what was not reported; 0 when all was. */
+  /** Tokens charged in place of counts that were not reported. */
   readonly estimated: number;
 }
 
 export interface Reservations {
-  reserve(tx: Transaction, wanted: Wanted, now: number): Promise<Reservation>;
+  reserve(tx: Transaction, wanted: ReservationRequest, now: number): Promise<Reservation>;
   charge(tx: Transaction, charges: readonly Charge[]): Promise<void>;
 }
 
-/**
- * Reserving and charging. Two that reserve for the same owner take turns, so that they never both get
- * the last tokens.
- */
+/** Reservations for the same owner are serialized, so that two never get the same last tokens. */
 export function createReservations(): Reservations {
   return {
     async reserve(tx, { organizationId, owners, prompt, output }, now) {
@@ -80,17 +77,17 @@ export function createReservations(): Reservations {
             reserved_tokens,
           })),
         );
-      // PostgreSQL locks the rows that are written: whoever else reserves for these owners waits from
-      // here on, and then sees this. SQLite has one writer at a time anyhow.
-      const isAhead = tx.dialect !== 'sqlite';
-      const ahead = isAhead ? prompt + output : 0;
-      if (isAhead) await add(1, ahead);
-      const standings = await readStandings(tx, organizationId, keys, day, ahead);
-      const decision = decide({ prompt, output }, standings);
+      // On PostgreSQL this write locks the owners' rows, so another reservation for them waits for this
+      // transaction and sees its result. SQLite has one writer at a time.
+      const locksByWrite = tx.dialect !== 'sqlite';
+      const ahead = locksByWrite ? prompt + output : 0;
+      if (locksByWrite) await add(1, ahead);
+      const budgetStates = await readBudgetStates(tx, organizationId, keys, day, ahead);
+      const decision = decideReservation({ prompt, output }, budgetStates);
       if (decision.kind === 'granted') {
         const missing = decision.reserved - ahead;
-        if (!isAhead || missing !== 0) await add(isAhead ? 0 : 1, missing);
-      } else if (isAhead) {
+        if (!locksByWrite || missing !== 0) await add(locksByWrite ? 0 : 1, missing);
+      } else if (locksByWrite) {
         await add(-1, -ahead);
         await deleteUnused(tx, organizationId, keys, day);
       }
@@ -98,7 +95,7 @@ export function createReservations(): Reservations {
     },
 
     async charge(tx, charges) {
-      // Added up first: one statement for all of them, in one order.
+      // Summed up first: one statement for all charges locks the rows in one order.
       const sums = new Map<string, UsageChange>();
       for (const charge of charges) {
         for (const owner of charge.owners) {
@@ -113,20 +110,20 @@ export function createReservations(): Reservations {
   };
 }
 
-/** Every budget that the owners have, with what has become of it; without the `own` tokens held back. */
-async function readStandings(
+/** The state of each budget of the owners, without the `own` tokens held by this reservation. */
+async function readBudgetStates(
   tx: Transaction,
   organizationId: string,
   keys: readonly OwnerKey[],
   day: string,
   own: number,
-): Promise<Standing[]> {
+): Promise<BudgetState[]> {
   const budgets = await lockBudgets(tx, organizationId, keys);
   if (budgets.length === 0) return [];
-  const rows = await readUse(tx, organizationId, budgets, day, monthAround(day));
+  const rows = await readUse(tx, organizationId, budgets, day, monthRange(day));
   return budgets.flatMap((budget) => {
     const row = rows.find((one) => isSameOwner(one, budget));
-    return standingsOf(budget, row, day).map((one) => ({ ...one, held: one.held - own }));
+    return budgetStatesOf(budget, row, day).map((one) => ({ ...one, held: one.held - own }));
   });
 }
 
@@ -145,7 +142,7 @@ function changeBy(charge: Charge, owner: UsageOwner): UsageChange {
   return {
     organization_id: charge.organizationId,
     ...keyOf(owner),
-    // Where it is held back, also when the day is over.
+    // The day of the reservation, also when the call ended on a later one.
     day: dayOf(charge.reservedAt),
     prompt_tokens: prompt ?? 0,
     completion_tokens: completion ?? 0,

@@ -1,4 +1,4 @@
-/** Retention of the ledger: days are deleted with age, a batch at a time. */
+/** Retention of the ledger: old days are deleted in batches. */
 import type { Database } from '../database/database.ts';
 import { deleteInBatches, foundAndDeleted } from '../database/in-batches.ts';
 import { type Clock, dayMs } from '../kernel/clock.ts';
@@ -8,7 +8,7 @@ import { deleteUsageBefore } from './usage.store.ts';
 /** Rows deleted in one transaction. */
 const rowsMax = 1_000;
 
-/** Deletes what was used more than `days` ago, by default all that nobody can ask for; how many rows. */
+/** Deletes usage older than `days`, by default the most days of a request. Returns the number of rows. */
 export function deleteOldUsage(
   { database, clock }: { database: Database; clock: Clock },
   days = daysMax,

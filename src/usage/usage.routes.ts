@@ -1,8 +1,7 @@
 /**
- * What agents, scheduled jobs and API keys have used, `…/usage`, and what they may use, `…/budget`;
- * and `/admin/usage`, the ledger of all.
+ * The usage (`…/usage`) and budgets (`…/budget`) of agents, scheduled jobs and API keys, and the whole
+ * ledger (`/admin/usage`).
  */
-
 import type { FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
@@ -14,14 +13,14 @@ import { invalid } from '../kernel/errors.ts';
 import type { Budgets } from './budgets.ts';
 import type { NamedOwner } from './owners.ts';
 import {
+  agentField,
+  apiKeyField,
   BudgetFields,
   BudgetOf,
-  DaysAsked,
+  DaysQuery,
+  type OwnerField,
   ownerKinds,
-  type ShownOwner,
-  shownAgent,
-  shownApiKey,
-  shownScheduledJob,
+  scheduledJobField,
   UsageFilters,
   UsageOf,
   UsagePage,
@@ -37,12 +36,12 @@ interface Parts {
   readonly budgets: Budgets;
 }
 
-/** What tokens are counted for, where its routes are, and how it is named there. */
+/** A kind of owner: the path of its routes, and how a request names it. */
 interface Subject {
   readonly path: string;
   readonly params: TSchema;
   readonly noun: string;
-  readonly shown: ShownOwner;
+  readonly owner: OwnerField;
   readonly security: readonly Record<string, string[]>[];
   readonly refusals: typeof apiRefusals;
   named(request: FastifyRequest): NamedOwner;
@@ -55,7 +54,7 @@ const agents: Subject = {
   path: '/api/agents/:agentId',
   params: Type.Object({ agentId: Type.String() }),
   noun: 'an agent',
-  shown: shownAgent,
+  owner: agentField,
   security: apiSecurity,
   refusals: apiRefusals,
   named: (request) => ({
@@ -68,7 +67,7 @@ const scheduledJobs: Subject = {
   path: '/api/scheduled-jobs/:jobId',
   params: Type.Object({ jobId: Id }),
   noun: 'a scheduled job',
-  shown: shownScheduledJob,
+  owner: scheduledJobField,
   security: apiSecurity,
   refusals: apiRefusals,
   named: (request) => ({
@@ -81,7 +80,7 @@ const apiKeys: Subject = {
   path: '/admin/api-keys/:id',
   params: Type.Object({ id: Id }),
   noun: 'an API key',
-  shown: shownApiKey,
+  owner: apiKeyField,
   security: adminSecurity,
   refusals: adminRefusals,
   named: (request) => ({ kind: 'api_key', id: parameter(request, 'id') }),
@@ -118,18 +117,18 @@ export function usageAdminRoutes(server: Server, parts: Parts) {
     async (request) => {
       const query = request.query as Query;
       const filters = {
-        organization_id: organizationAsked(query),
+        organization_id: requestedOrganization(query),
         owner_kind: wordParameter(query, 'owner_kind', ownerKinds),
       };
       const page = pageParameters(query);
-      const { data, total } = await parts.usage.list(filters, daysAsked(query), page);
+      const { data, total } = await parts.usage.list(filters, requestedDays(query), page);
       return { data, total, ...page };
     },
   );
 }
 
 function usageOfRoute(server: Server, { usage }: Parts, subject: Subject) {
-  const { path, params, noun, shown, security, refusals, named } = subject;
+  const { path, params, noun, owner, security, refusals, named } = subject;
   server.get(
     `${path}/usage`,
     {
@@ -137,24 +136,24 @@ function usageOfRoute(server: Server, { usage }: Parts, subject: Subject) {
       schema: {
         tags,
         security,
-        operationId: `get${shown.title}Usage`,
+        operationId: `get${owner.title}Usage`,
         summary: `Get the tokens that ${noun} has used, by day`,
         description:
           'At most 400 days; the last 30 when from and to are left out. Days are in UTC.',
         params,
-        querystring: Type.Object(DaysAsked),
-        response: { 200: UsageOf(shown), ...refusals('not_found') },
+        querystring: Type.Object(DaysQuery),
+        response: { 200: UsageOf(owner), ...refusals('not_found') },
       },
     },
-    (request) => usage.ofOwner(named(request), daysAsked(request.query as Query)),
+    (request) => usage.ofOwner(named(request), requestedDays(request.query as Query)),
   );
 }
 
 function budgetRoutes(server: Server, { usage, budgets }: Parts, subject: Subject) {
-  const { path, params, noun, shown, security, refusals, named } = subject;
-  /** Unknown ones are 404 before the body is judged (docs/decisions/order-of-checks.md). */
+  const { path, params, noun, owner, security, refusals, named } = subject;
+  /** An unknown owner is 404 before the body is validated (docs/decisions/order-of-checks.md). */
   const onRequest = (request: FastifyRequest) => usage.find(named(request));
-  const budget = BudgetOf(shown);
+  const budget = BudgetOf(owner);
 
   server.get(
     `${path}/budget`,
@@ -163,7 +162,7 @@ function budgetRoutes(server: Server, { usage, budgets }: Parts, subject: Subjec
       schema: {
         tags,
         security,
-        operationId: `get${shown.title}Budget`,
+        operationId: `get${owner.title}Budget`,
         summary: `Get the budget of ${noun}`,
         params,
         response: { 200: budget, ...refusals('not_found') },
@@ -179,7 +178,7 @@ function budgetRoutes(server: Server, { usage, budgets }: Parts, subject: Subjec
       schema: {
         tags,
         security,
-        operationId: `set${shown.title}Budget`,
+        operationId: `set${owner.title}Budget`,
         summary: `Set the budget of ${noun}`,
         description:
           'Replaces the one that is there; what is null or left out is no limit. It counts from ' +
@@ -199,7 +198,7 @@ function budgetRoutes(server: Server, { usage, budgets }: Parts, subject: Subjec
       schema: {
         tags,
         security,
-        operationId: `delete${shown.title}Budget`,
+        operationId: `delete${owner.title}Budget`,
         summary: `Delete the budget of ${noun}`,
         description: 'Also when there is none.',
         params,
@@ -213,14 +212,14 @@ function budgetRoutes(server: Server, { usage, budgets }: Parts, subject: Subjec
   );
 }
 
-const daysAsked = (query: Query) => ({
+const requestedDays = (query: Query) => ({
   from: textParameter(query, 'from'),
   to: textParameter(query, 'to'),
 });
 
 const slug = new RegExp(slugPattern);
 
-function organizationAsked(query: Query): string | undefined {
+function requestedOrganization(query: Query): string | undefined {
   const id = textParameter(query, 'organization_id');
   if (id === undefined || slug.test(id)) return id;
   throw invalid('organization_id', 'must be a slug such as acme-labs');

@@ -1,8 +1,8 @@
-/** What the routes of usage and budgets say of their bodies, for validation and documentation alike. */
+/** The schemas of usage and budgets, for validation and documentation. */
 import { type TSchema, Type } from 'typebox';
 import { Id, Nullable, Page, Paged, Slug, Timestamp, Words } from '../http/schemas.ts';
 
-/** Most tokens that a budget may have. */
+/** The largest limit of a budget, in tokens. */
 const tokensMax = 1e15;
 
 export const ownerKinds = ['agent', 'api_key', 'scheduled_job'] as const;
@@ -43,35 +43,35 @@ const Period = Type.Object(
   { title: 'UsageOfPeriod' },
 );
 
-/** Fields by which an answer says whose it is. */
-export interface ShownOwner {
+/** The field that names the owner in a response. */
+export interface OwnerField {
   readonly field: string;
   readonly schema: TSchema;
-  /** Begins titles of schemas. */
+  /** The prefix of the schemas' titles. */
   readonly title: string;
   readonly example: string;
 }
 
-export const shownAgent: ShownOwner = {
+export const agentField: OwnerField = {
   field: 'agent_id',
   schema: Slug,
   title: 'Agent',
   example: 'support',
 };
-export const shownScheduledJob: ShownOwner = {
+export const scheduledJobField: OwnerField = {
   field: 'scheduled_job_id',
   schema: Id,
   title: 'ScheduledJob',
   example: '01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11',
 };
-export const shownApiKey: ShownOwner = {
+export const apiKeyField: OwnerField = {
   field: 'api_key_id',
   schema: Id,
   title: 'ApiKey',
   example: '01990a5e-7c1b-7000-8f1e-0c5a7e9b2d12',
 };
 
-export const BudgetOf = ({ field, schema, title, example }: ShownOwner) =>
+export const BudgetOf = ({ field, schema, title, example }: OwnerField) =>
   Type.Object(
     { [field]: schema, ...limits, updated_at: Nullable(Timestamp) },
     {
@@ -93,7 +93,7 @@ export const BudgetFields = Type.Object(
   },
 );
 
-export const UsageOf = ({ field, schema, title, example }: ShownOwner) =>
+export const UsageOf = ({ field, schema, title, example }: OwnerField) =>
   Type.Object(
     {
       [field]: schema,
@@ -146,13 +146,13 @@ export const UsagePage = Paged(
   'A page of days, newest first.',
 );
 
-export const DaysAsked = {
+export const DaysQuery = {
   from: Type.Optional({ ...Day, description: 'The first day; 29 days before to when left out.' }),
   to: Type.Optional({ ...Day, description: 'The last day; today when left out.' }),
 };
 
 export const UsageFilters = Type.Object({
-  ...DaysAsked,
+  ...DaysQuery,
   organization_id: Type.Optional(Slug),
   owner_kind: Type.Optional(Words(ownerKinds)),
   ...Page.properties,

@@ -1,7 +1,4 @@
-/**
- * Every query on the tokens that were used, and on the budgets that limit them; in one file, for both
- * find their owners by the same condition.
- */
+/** Every query on usage and budgets; in one file, because both find owners by the same condition. */
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { statement } from '../database/statement.ts';
@@ -9,7 +6,7 @@ import type { TokenBudgetsTable, TokenUsageTable, UsageOwnerKind } from '../data
 
 export type BudgetRow = Selectable<TokenBudgetsTable>;
 
-/** Which owner of an organization. */
+/** The owner within an organization. */
 export type OwnerKey = Pick<BudgetRow, 'owner_kind' | 'owner_id'>;
 
 /** Both days included. */
@@ -18,20 +15,20 @@ interface Days {
   readonly to: string;
 }
 
-/** Rows of arrays, given as one parameter. */
+/** Rows from a parameter with a JSON array of arrays. */
 const unfolded = (dialect: Dialect, rows: RawBuilder<string>) =>
   dialect === 'sqlite'
     ? sql`json_each(${rows})`
     : sql`json_array_elements(${rows}::json) as t(value)`;
 
-/** The condition that a row is of one of the owners that `ownersParam` wrote. */
+/** The condition that a row belongs to one of the owners of `ownersParam`. */
 const isOneOf = (dialect: Dialect, owners: RawBuilder<string>) =>
   sql<SqlBool>`(owner_kind, owner_id) in (select value->>0, value->>1 from ${unfolded(dialect, owners)})`;
 
 const ownersParam = (owners: readonly OwnerKey[]) =>
   JSON.stringify(owners.map(({ owner_kind, owner_id }) => [owner_kind, owner_id]));
 
-/** What is added to an owner's day; what is given back is below zero. */
+/** The tokens added to an owner's day; negative for released reservations. */
 export interface UsageChange {
   readonly organization_id: string;
   readonly owner_kind: UsageOwnerKind;
@@ -62,7 +59,7 @@ const add = statement<{ rows: string }>()((db, p, dialect) => {
     .insertInto('token_usage')
     .columns([...keyColumns, ...sumColumns])
     .expression(
-      // One order for all, so that two transactions never wait for each other.
+      // Rows are locked in one order, so that transactions do not deadlock.
       sql`select ${sql.join([...keys, ...sums])} from ${unfolded(dialect, p('rows'))} where true order by 1, 2, 3, 4`,
     )
     .onConflict((conflict) =>
@@ -80,8 +77,8 @@ const add = statement<{ rows: string }>()((db, p, dialect) => {
 });
 
 /**
- * Adds to days, a row each; no two changes may be of the same day of an owner. On PostgreSQL these
- * rows are then locked until the transaction ends.
+ * Adds changes to days, one row each. Two changes must not have the same owner and day. PostgreSQL locks
+ * these rows until the transaction ends.
  */
 export async function addUsage(tx: Transaction, changes: readonly UsageChange[]): Promise<void> {
   if (changes.length === 0) return;
@@ -100,7 +97,7 @@ const removeUnused = statement<{ organization_id: string; owners: string; day: s
       .where('calls', '=', sql.lit(0)),
 );
 
-/** Deletes the rows of a day that stand for no call. */
+/** Deletes the rows of a day without calls. */
 export async function deleteUnused(
   tx: Transaction,
   organizationId: string,
@@ -111,7 +108,7 @@ export async function deleteUnused(
   await tx.all(removeUnused, params);
 }
 
-/** What an owner has used and holds back, in tokens. */
+/** The tokens that an owner has used and holds. */
 export interface UseRow {
   readonly owner_kind: UsageOwnerKind;
   readonly owner_id: string;
@@ -132,7 +129,7 @@ interface UseParams {
 const use = statement<UseParams>()((db, p, dialect) => {
   const used = sql`prompt_tokens + completion_tokens + estimated_tokens`;
   const ofDay = (tokens: typeof used) => sql`case when day = ${p('day')} then ${tokens} else 0 end`;
-  // In PostgreSQL the sum is a numeric, which the driver reads as a number all the same.
+  // On PostgreSQL the sum is a numeric, which the driver is set to read as a number.
   const sum = (tokens: typeof used) => sql<number>`sum(${tokens})`;
   const held = sql`reserved_tokens`;
   return db
@@ -152,7 +149,7 @@ const use = statement<UseParams>()((db, p, dialect) => {
     .groupBy(['owner_kind', 'owner_id']);
 });
 
-/** What owners have used and hold back on a day and in its month; those without any are left out. */
+/** The tokens that owners have used and hold on a day and in its month; owners without any are left out. */
 export function readUse(
   db: Handle,
   organizationId: string,
@@ -173,7 +170,7 @@ const shownColumns = [
   'unreported_calls',
 ] as const;
 
-/** A day of an owner as it is read to be shown. */
+/** The columns of an owner's day that clients read. */
 export type DayRow = {
   readonly [C in (typeof shownColumns)[number]]: C extends 'day' ? string : number;
 };
@@ -202,7 +199,7 @@ export interface UsageFilters {
   owner_kind?: UsageOwnerKind | undefined;
 }
 
-/** A page of days of all owners, newest first, with the limits of each, and how many there are in all. */
+/** A page of the days of all owners, newest first, with their limits, and the total. */
 export async function listUsage(
   db: Handle,
   filters: UsageFilters,
@@ -215,7 +212,7 @@ export async function listUsage(
     if (value !== undefined) query = query.where(`token_usage.${column}`, '=', value);
   }
   const count = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-  const shown = query
+  const pageRows = query
     .select(['organization_id', 'owner_kind', 'owner_id', ...shownColumns])
     .orderBy('day', 'desc')
     .orderBy('organization_id')
@@ -223,9 +220,9 @@ export async function listUsage(
     .orderBy('owner_id')
     .limit(page.limit)
     .offset(page.offset);
-  // Joined with the page alone, not with what it skips.
+  // Joins the page alone, not the rows that it skips.
   const rows = await db.kysely
-    .selectFrom(shown.as('usage'))
+    .selectFrom(pageRows.as('usage'))
     .leftJoin('token_budgets', (join) =>
       join
         .onRef('token_budgets.organization_id', '=', 'usage.organization_id')
@@ -264,7 +261,7 @@ const remove = statement<KeyRow>()((db, p) =>
     .where('day', '=', p('day')),
 );
 
-/** Deletes at most `limit` days that lie before `before`; how many were found. */
+/** Deletes at most `limit` rows of days before `before`. Returns how many were found. */
 export async function deleteUsageBefore(
   tx: Transaction,
   before: string,
@@ -289,12 +286,12 @@ const ofOwners = statement<{ organization_id: string; owners: string }>()((db, p
     .select([...budgetColumns])
     .where('organization_id', '=', p('organization_id'))
     .where(isOneOf(dialect, p('owners')));
-  // SQLite has one writer at a time anyhow; elsewhere in one order, so that none wait in a circle.
+  // SQLite has one writer at a time. PostgreSQL locks in one order, so that transactions do not deadlock.
   if (dialect === 'sqlite') return query;
   return query.orderBy('owner_kind').orderBy('owner_id').forUpdate();
 });
 
-/** The budgets of owners; they do not change before the transaction ends. */
+/** The budgets of owners, locked until the transaction ends. */
 export function lockBudgets(
   tx: Transaction,
   organizationId: string,
@@ -320,7 +317,7 @@ export function findBudget(
   return db.first(ofOwner, { organization_id: organizationId, ...owner });
 }
 
-/** Puts it in the place of the one that is there. */
+/** Inserts or replaces the budget. */
 export async function replaceBudget(tx: Transaction, row: BudgetRow): Promise<void> {
   const { tokens_per_day, tokens_per_month, updated_at } = row;
   await tx.kysely

@@ -1,12 +1,12 @@
 /**
- * The ledger as it is shown: the tokens that owners used, by day, with their limits. What providers
- * did not report is unknown, and never shown as zero.
+ * The ledger as clients read it: the tokens that owners used, by day, with their limits. A count that
+ * providers did not report is null, never zero.
  */
 import type { Database } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { type DayRange, dayOf, monthAround, rangeOf } from './days.ts';
-import { findOwner, keyOf, type NamedOwner, type OwnerLookups, shownOwner } from './owners.ts';
-import { leftOf } from './rule.ts';
+import { type DayRange, dayOf, monthRange, rangeOf } from './days.ts';
+import { findOwner, keyOf, type NamedOwner, type OwnerLookups, ownerField } from './owners.ts';
+import { leftOf } from './reservation-rule.ts';
 import {
   type DayRow,
   findBudget,
@@ -16,8 +16,8 @@ import {
   type UsageFilters,
 } from './usage.store.ts';
 
-/** Days as a client asked for them; `rangeOf` says which those are. */
-export type AskedDays = Partial<{ [K in keyof DayRange]: string | undefined }>;
+/** The days of a request, unparsed; see `rangeOf`. */
+export type RequestedDays = Partial<{ [K in keyof DayRange]: string | undefined }>;
 
 export type Usage = ReturnType<typeof createUsage>;
 
@@ -25,13 +25,13 @@ export function createUsage(parts: { database: Database; clock: Clock; owners: O
   const { database, clock, owners } = parts;
 
   return {
-    /** `404 not_found` for an owner that is not there. */
+    /** Throws `404 not_found` for an unknown owner. */
     async find(named: NamedOwner): Promise<void> {
       await findOwner(owners, named);
     },
 
-    /** What an owner used on the days asked for, today and this month. */
-    async ofOwner(named: NamedOwner, asked: AskedDays) {
+    /** An owner's usage on the requested days, today and this month. */
+    async ofOwner(named: NamedOwner, asked: RequestedDays) {
       const owner = await findOwner(owners, named);
       const now = clock.now();
       const range = rangeOf(asked, now);
@@ -39,31 +39,35 @@ export function createUsage(parts: { database: Database; clock: Clock; owners: O
       const key = keyOf(owner);
       const today = dayOf(now);
       const budget = await findBudget(database.read, organizationId, key);
-      const [use] = await readUse(database.read, organizationId, [key], today, monthAround(today));
+      const [use] = await readUse(database.read, organizationId, [key], today, monthRange(today));
       const days = await listDays(database.read, organizationId, key, range);
       const limits = {
         tokens_per_day: budget?.tokens_per_day ?? null,
         tokens_per_month: budget?.tokens_per_month ?? null,
       };
       return {
-        ...shownOwner(owner),
+        ...ownerField(owner),
         ...range,
         limits,
-        today: shownPeriod(limits.tokens_per_day, use?.day_used, use?.day_held),
-        month: shownPeriod(limits.tokens_per_month, use?.month_used, use?.month_held),
-        days: days.map(shownDay),
+        today: periodBody(limits.tokens_per_day, use?.day_used, use?.day_held),
+        month: periodBody(limits.tokens_per_month, use?.month_used, use?.month_held),
+        days: days.map(dayBody),
       };
     },
 
-    /** A page of what all owners used on the days asked for, newest first. */
-    async list(filters: UsageFilters, asked: AskedDays, page: { limit: number; offset: number }) {
+    /** A page of all owners' usage on the requested days, newest first. */
+    async list(
+      filters: UsageFilters,
+      asked: RequestedDays,
+      page: { limit: number; offset: number },
+    ) {
       const range = rangeOf(asked, clock.now());
       const { rows, total } = await listUsage(database.read, filters, range, page);
       const data = rows.map((row) => ({
         organization_id: row.organization_id,
         owner_kind: row.owner_kind,
         owner_id: row.owner_id,
-        ...shownDay(row),
+        ...dayBody(row),
         tokens_per_day: row.tokens_per_day,
         tokens_per_month: row.tokens_per_month,
       }));
@@ -72,14 +76,14 @@ export function createUsage(parts: { database: Database; clock: Clock; owners: O
   };
 }
 
-function shownPeriod(limit: number | null, used = 0, held = 0) {
+function periodBody(limit: number | null, used = 0, held = 0) {
   const left = limit === null ? null : Math.max(0, leftOf({ limit, used, held }));
   return { used, reserved: held, limit, left };
 }
 
-function shownDay(row: DayRow) {
+function dayBody(row: DayRow) {
   const { day, prompt_tokens, completion_tokens, estimated_tokens, calls, unreported_calls } = row;
-  // The sum of what is known. Where that is nothing, and something is not known, so is the sum.
+  // The sum of the known counts; null when they are all zero and some were not reported.
   const known = (sum: number) => (sum === 0 && unreported_calls > 0 ? null : sum);
   return {
     day,

@@ -8,8 +8,8 @@ import type { OwnerLookups } from '../../src/usage/owners.ts';
 import {
   type Charge,
   createReservations,
+  type ReservationRequest,
   type UsageOwner,
-  type Wanted,
 } from '../../src/usage/reservations.ts';
 import { deleteOldUsage } from '../../src/usage/retention.ts';
 import { createUsage } from '../../src/usage/usage.ts';
@@ -46,7 +46,7 @@ function worldOn(database: Database) {
   };
   const budgets = createBudgets({ database, clock, owners });
   const usage = createUsage({ database, clock, owners });
-  const wanted = (fields: Partial<Wanted> = {}): Wanted => ({
+  const wanted = (fields: Partial<ReservationRequest> = {}): ReservationRequest => ({
     organizationId,
     owners: [support],
     prompt: 100,
@@ -59,7 +59,7 @@ function worldOn(database: Database) {
     gone,
     budgets,
     usage,
-    reserve: (fields: Partial<Wanted> = {}) =>
+    reserve: (fields: Partial<ReservationRequest> = {}) =>
       database.write((tx) => reserve(tx, wanted(fields), clock.now())),
     /** Charges calls; what `fields` leave out is a call of `support` that used all that it reserved. */
     charge: (...charges: Partial<Charge>[]) =>
@@ -239,7 +239,7 @@ describe.each(await engines())('on $name', (engine) => {
       const { budgets, reserve } = await world(engine);
       await budgets.put(named, { tokens_per_day: 1 });
 
-      const others: Partial<Wanted>[] = [
+      const others: Partial<ReservationRequest>[] = [
         { owners: [{ kind: 'scheduled_job', id: 'support' }] },
         { owners: [{ kind: 'agent', id: 'other' }] },
         { organizationId: 'other' },

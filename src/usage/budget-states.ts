@@ -1,17 +1,17 @@
-/** What has become of a budget, from its row and the row of what was used. */
+/** The state of a budget, from its row and the row of its use. */
 import { monthOf } from './days.ts';
-import type { Standing } from './rule.ts';
+import type { BudgetState } from './reservation-rule.ts';
 import type { BudgetRow, OwnerKey, UseRow } from './usage.store.ts';
 
 export const isSameOwner = (a: OwnerKey, b: OwnerKey) =>
   a.owner_kind === b.owner_kind && a.owner_id === b.owner_id;
 
-/** One for the day and one for its month, where the budget limits them. */
-export function standingsOf(
+/** One state for the day and one for the month, where the budget limits them. */
+export function budgetStatesOf(
   { owner_kind, owner_id, tokens_per_day, tokens_per_month }: BudgetRow,
   use: UseRow | undefined,
   day: string,
-): Standing[] {
+): BudgetState[] {
   const owner = { kind: owner_kind, id: owner_id };
   const periods = [
     { period: day, limit: tokens_per_day, used: use?.day_used, held: use?.day_held },
