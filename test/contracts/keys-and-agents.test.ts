@@ -257,7 +257,7 @@ describe.each(await engines())('on $name', (engine) => {
         await expect(agents.remove('acme', id)).rejects.toMatchObject(refused);
         await expect(async () => agents.statusOf('acme', id)).rejects.toMatchObject(refused);
       }
-      expect(await agents.list('acme', page)).toEqual({ agents: [], total: 0 });
+      expect(await agents.list('acme', page)).toEqual({ agents: [], total: 0, next: null });
       expect((await agents.get('default', 'bob')).name).toBe('bob');
     });
 
