@@ -1,10 +1,10 @@
-/** CommonJS modules as one text that runs where there is no `require`: in a realm (realms.ts). */
+/** Bundles CommonJS modules into one script for a realm (realms.ts), which has no `require`. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
 /**
- * JavaScript that defines `bundled(name)`, which gives what one of the named modules exports. They and
- * all that they require by a literal name are in it; `from` is the url of the module that names them.
+ * JavaScript that defines `bundled(name)`, which returns the exports of one of the named modules. It holds
+ * these modules and all that they require by a literal name. `names` are resolved from the url `from`.
  */
 export function bundleCommonJs(names: readonly string[], from: string): string {
   const modules = new Map<string, string>();
@@ -32,7 +32,7 @@ function add(file: string, modules: Map<string, string>): string {
     modules.set(file, `(module) => { module.exports = ${source}; }`);
     return file;
   }
-  // Holds its place, for modules may require each other.
+  // Entered before its content is known, because modules may require each other.
   modules.set(file, '');
   const names: Record<string, string> = {};
   for (const [, name = ''] of source.matchAll(/\brequire\(["']([^"']+)["']\)/g)) {

@@ -1,21 +1,20 @@
 /**
- * What runs beside JSONata in the realm of one expression. The functions below are handed over as
- * text (`realmSource`), so they know each other, `limits` and what JavaScript itself has, and nothing
- * else.
+ * The code that runs beside JSONata in the realm of one expression. `realmSource` passes the functions
+ * below as text, so they may use each other, `limits` and the built-ins of JavaScript, and nothing else.
  */
 import { browserCode } from './realms.ts';
 
-/** JSONata as its own code names it, once that has run in the realm. */
+/** The global that JSONata's own code defines in the realm. */
 declare const jsonata: typeof import('jsonata');
 
-/** What is to be done with an expression. */
-export interface JsonataOrder {
+/** An expression to evaluate, or only to parse. */
+export interface JsonataRequest {
   readonly expression: string;
-  /** JSON text of what the expression sees; null when it is only to be read. */
+  /** JSON text of the input of the expression; null to parse the expression only. */
   readonly context: string | null;
-  /** JSON text of an object: values that are $name in the expression. */
+  /** JSON text of an object: its fields are the `$name` variables of the expression. */
   readonly variables?: string;
-  /** Levels of evaluation; a function that calls itself without end reaches them in no time. */
+  /** Most nested evaluations; endless recursion reaches the limit at once. */
   readonly levels: number;
 }
 
@@ -23,7 +22,7 @@ const limits = { reasonChars: 300 };
 
 /** JSON text of the value, null when there is none. Rejects with the reason: the end of a sentence. */
 async function main(input: string): Promise<string | null> {
-  const { expression, context, variables, levels }: JsonataOrder = JSON.parse(input);
+  const { expression, context, variables, levels }: JsonataRequest = JSON.parse(input);
   let reason: string | null;
   try {
     const program = jsonata(expression, { stack: levels });
@@ -41,8 +40,8 @@ async function main(input: string): Promise<string | null> {
 }
 
 /**
- * Why JSON cannot write a value, or null: it would write infinity as null, and JSONata's functions
- * as objects full of its own workings, or call one of them that has the name toJSON.
+ * Why a value is not JSON, or null. `JSON.stringify` would write infinity as null and JSONata's functions
+ * as internal objects, or call one that is named toJSON.
  */
 function faultOf(value: unknown): string | null {
   if (typeof value === 'number' && !Number.isFinite(value)) {
@@ -61,8 +60,8 @@ function faultOf(value: unknown): string | null {
 }
 
 /**
- * JSONata throws plain objects with a code, a message, and the place in the expression where known.
- * Any other error speaks of the workings of a library, of which no sender need hear.
+ * JSONata throws plain objects with a code, a message, and the position in the expression if it is known.
+ * Any other error is internal to the library and is not shown to the sender.
  */
 function reasonOf(error: unknown): string {
   const { message, position, code } = Object(error) as Record<string, unknown>;
@@ -73,14 +72,14 @@ function reasonOf(error: unknown): string {
   return `fails: ${text}${typeof position === 'number' ? ` (at character ${position})` : ''}`;
 }
 
-/** JSONata's own code, followed by the above. */
+/** JSONata's own code, followed by the functions above. */
 export function realmSource(jsonataCode: string): string {
   return [
     jsonataCode,
     `const limits = ${JSON.stringify(limits)};`,
     ...[main, faultOf, reasonOf].map(String),
     browserCode,
-    // Where JSONata looks for btoa and atob.
+    // JSONata looks for btoa and atob in `window`.
     'globalThis.window = globalThis;',
   ].join(';\n');
 }

@@ -1,7 +1,7 @@
-/** What Linux tells of another process. Elsewhere, and of a process that is gone, undefined. */
+/** Reads /proc of another process. Undefined on other systems and for a process that is gone. */
 import { readFileSync } from 'node:fs';
 
-/** Linux counts in hundredths of a second, whatever the machine. */
+/** Linux counts processor time in hundredths of a second on every machine. */
 const msPerTick = 10;
 const bytesPerKib = 1_024;
 
@@ -14,7 +14,7 @@ export function cpuMs(pid: number | undefined): number | undefined {
   return (Number(fields[11]) + Number(fields[12])) * msPerTick;
 }
 
-/** Bytes of memory that it has to itself. */
+/** Bytes of private memory. */
 export function ownBytes(pid: number | undefined): number | undefined {
   const kib = /^RssAnon:\s*(\d+)/m.exec(read(pid, 'status') ?? '')?.[1];
   return kib === undefined ? undefined : Number(kib) * bytesPerKib;

@@ -73,7 +73,7 @@ describe('a program in a realm', () => {
     expect(await run(code)).toHaveProperty('error');
   });
 
-  test('meets nothing of the program before it', async () => {
+  test('sees no changes of an earlier program', async () => {
     await run('Object.prototype.polluted = 1; Array.prototype.map = null; globalThis.mine = 1; 1');
 
     expect(await run('[typeof mine, typeof {}.polluted, typeof [].map]')).toEqual({

@@ -1,8 +1,8 @@
 /**
- * For modules of a sandboxed process: runs a library and a stranger's program in a realm of their
- * own, a new one for each order, so that no program meets what another has changed. Only texts go in
- * and come out, and the host calls nothing of the realm with a value of its own, so no object of the
- * host can be reached from inside, and with it neither `process` nor `require`.
+ * For modules of a sandboxed process: runs a library and an untrusted program in a realm. Each call gets
+ * a new realm, so no program sees changes of an earlier one. Only strings go in and come out, and the
+ * host passes none of its objects to the realm's functions. A program can therefore reach no object of
+ * the host, and so neither `process` nor `require`.
  */
 import { constants, createContext, Script } from 'node:vm';
 
@@ -11,15 +11,15 @@ export type RealmAnswer = { readonly value: string | null } | { readonly error: 
 
 export interface RealmCode {
   /**
-   * JavaScript that leaves a function `main(input: string): Promise<string | null>` in the realm. What
-   * that rejects with is a string, the end of a sentence.
+   * JavaScript that defines `main(input: string): Promise<string | null>` in the realm. `main` rejects
+   * with a string, the end of a sentence.
    */
   readonly source: string;
-  /** Whether the library makes code of strings. It runs in the realm, which has no more to offer. */
+  /** Whether the library may compile strings. The compiled code stays inside the realm. */
   readonly codeGeneration?: boolean;
 }
 
-/** Calls `main` and keeps what becomes of it. */
+/** Calls `main` and keeps its outcome. */
 const harness = `
   globalThis.begin = () => {
     main(globalThis.realmInput).then(
@@ -40,7 +40,7 @@ export function createRealms({ source, codeGeneration = false }: RealmCode) {
   return (input: string): RealmAnswer => {
     const realm = createContext(constants.DONT_CONTEXTIFY, {
       codeGeneration: { strings: codeGeneration, wasm: false },
-      // What is left to be done in microtasks is done before `begin` returns.
+      // Pending microtasks run before `begin` returns.
       microtaskMode: 'afterEvaluate',
     });
     library.runInContext(realm);
@@ -71,14 +71,14 @@ function btoa(text: string): string {
   return bytes.toBase64();
 }
 
-/** Like Node.js it takes both alphabets, passes by what is in neither, and ends at `=`. */
+/** Like Node.js it accepts both alphabets, skips other characters, and ends at `=`. */
 function atob(text: string): string {
   const plain = text
     .replace(/=.*$/s, '')
     .replace(/-/g, '+')
     .replace(/_/g, '/')
     .replace(/[^A-Za-z0-9+/]/g, '');
-  // A character that is left alone is less than a byte.
+  // A single last character is less than a byte.
   const whole = plain.length % 4 === 1 ? plain.slice(0, -1) : plain;
   const letters: string[] = [];
   for (const byte of Uint8Array.fromBase64(whole)) letters.push(String.fromCharCode(byte));

@@ -1,52 +1,52 @@
 /**
- * A sandboxed process: imports one module, answers orders one at a time by calling the functions
- * that the module exports. It may read code and nothing else: no other file, network, environment
- * or program, and no code from strings. sandbox.ts starts it, asks, and kills it when an answer is
- * late. Orders and answers are JSON, so nothing of the parent's memory comes in.
+ * A sandboxed process: imports one module and answers requests, one at a time, by calling the functions
+ * that the module exports. It may read code and nothing else: no other file, network, environment or
+ * program, and no code from strings. sandbox.ts starts it, sends requests, and kills it when an answer is
+ * late. Requests and answers are JSON, so the process shares no objects with the parent.
  */
 import { setImmediate as turnOfLoop } from 'node:timers/promises';
 
-export interface SandboxOrder {
+export interface SandboxRequest {
   /** Name of a function that the module exports. */
   readonly function: string;
-  /** What it is called with, as JSON carries it. */
+  /** Its argument, a JSON value. */
   readonly input: unknown;
 }
 
-/** What the function returned (absent for undefined), or the message of what it threw. */
+/** The returned value (absent for undefined), or the message of the thrown error. */
 export type SandboxAnswer = { readonly value?: unknown } | { readonly error: string };
 
 const messageCharsMax = 1_000;
-/** Of one answer as JSON: more than any skill's output may have. */
+/** Characters of an answer as JSON: more than the limit of a skill's output. */
 const answerCharsMax = 8 * 1024 * 1024;
 
-/** Whether the order under way has left a promise to fail that no code awaits. */
-let hasStrayed = false;
+/** True when a promise of the current request was rejected without a handler. */
+let hasUnhandledRejection = false;
 process.on('unhandledRejection', () => {
-  hasStrayed = true;
+  hasUnhandledRejection = true;
 });
 process.on('disconnect', () => process.exit());
 
 const module: Record<string, unknown> = await import(process.argv[2] as string);
 
-process.on('message', (order: SandboxOrder) => {
-  answerTo(order).then(
+process.on('message', (request: SandboxRequest) => {
+  answerRequest(request).then(
     (answer) => process.send?.(answer),
     () => process.exit(1),
   );
 });
 process.send?.('ready');
 
-async function answerTo(order: SandboxOrder): Promise<SandboxAnswer> {
-  hasStrayed = false;
-  const answer = await called(order);
-  // Microtasks that the function has left run before this turn is over, so they count as this
-  // order's time and not as the next one's.
+async function answerRequest(request: SandboxRequest): Promise<SandboxAnswer> {
+  hasUnhandledRejection = false;
+  const answer = await callFunction(request);
+  // Microtasks that the function left behind run in this turn, so they count toward the deadline of
+  // this request and not of the next one.
   await turnOfLoop();
-  return hasStrayed ? { error: 'leaves work behind that fails' } : answer;
+  return hasUnhandledRejection ? { error: 'leaves work behind that fails' } : answer;
 }
 
-async function called({ function: name, input }: SandboxOrder): Promise<SandboxAnswer> {
+async function callFunction({ function: name, input }: SandboxRequest): Promise<SandboxAnswer> {
   try {
     const compute = module[name];
     if (typeof compute !== 'function') throw new Error(`There is no function ${name}`);
@@ -54,11 +54,11 @@ async function called({ function: name, input }: SandboxOrder): Promise<SandboxA
     if (JSON.stringify(answer).length > answerCharsMax) throw new Error('The result is too large');
     return answer;
   } catch (error) {
-    return { error: described(error) };
+    return { error: describeError(error) };
   }
 }
 
-function described(error: unknown): string {
+function describeError(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   if (message.includes('Maximum call stack size')) return 'The input is nested too deeply';
   return message.slice(0, messageCharsMax);

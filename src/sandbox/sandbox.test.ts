@@ -169,7 +169,7 @@ test('a process whose parent is killed ends, even while a function blocks it', a
   await waitFor(() => !isThere(computing), { describe: 'the process is gone' });
 });
 
-test('an answer that came in time is taken, however late the parent comes to it', async () => {
+test('an answer that came in time counts, even when the parent reads it late', async () => {
   const sandbox = await startOwn();
   const answer = sandbox.ask({ function: 'double', input: 1 }, 300);
 
@@ -179,7 +179,7 @@ test('an answer that came in time is taken, however late the parent comes to it'
   expect(await answer).toEqual({ value: 2 });
 });
 
-test('an answer is held up, not late, when the parent comes to the deadline late itself', async () => {
+test('the outcome is held up, not late, when the parent itself was blocked at the deadline', async () => {
   const sandbox = await startOwn();
   const answer = sandbox.ask(endless, 300);
 
@@ -188,7 +188,7 @@ test('an answer is held up, not late, when the parent comes to the deadline late
   expect(await answer).toBe('held up');
 });
 
-test('a process that is stopped takes its guard with it', async () => {
+test('stopping a process also ends its guard', async () => {
   const guards = () =>
     [...childProcesses()].flatMap(([pid, line]) =>
       line.includes('sandbox-orphan-guard') ? [pid] : [],

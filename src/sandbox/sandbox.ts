@@ -1,53 +1,53 @@
 /**
- * The parent's side of a sandboxed process, in which strangers' programs and documents are read:
- * started with next to no rights, asked one thing at a time, killed at the deadline. It is a process
- * and not a thread, because a thread has all rights of its process, some loops of V8 cannot be
- * interrupted, and one allocation that is large enough ends the process of a thread whatever the
- * thread's own limits say.
+ * The parent's side of a sandboxed process, which evaluates untrusted programs and parses untrusted
+ * documents. The process has almost no permissions, takes one request at a time, and is killed at the
+ * deadline. It is a process and not a thread for three reasons: a thread has all permissions of its
+ * process, some loops of V8 cannot be interrupted, and one large allocation ends the whole process
+ * despite the limits of the thread.
  */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cpuMs, ownBytes } from './proc.ts';
-import type { SandboxAnswer, SandboxOrder } from './sandbox-process.ts';
+import type { SandboxAnswer, SandboxRequest } from './sandbox-process.ts';
 
 export interface SandboxOptions {
   /** `import.meta.url` of the module whose functions are called, a file of this project. */
   readonly module: string;
-  /** Megabytes of heap. The whole process may have twice that and `baseMb` (where that can be told). */
+  /** MB of heap. The whole process may have twice that plus `baseMb` (enforced on Linux only). */
   readonly memoryMb: number;
 }
 
-/** What the process has beside heap and buffers. */
+/** Memory of the process besides heap and buffers. */
 const baseMb = 128;
-/** Buffers are no part of the heap, so the memory of the whole process is looked at this often. */
+/** How often the memory of the whole process is checked, because buffers are not in the heap. */
 const memoryCheckMs = 100;
 const bytesPerMb = 1024 * 1024;
-/** Reading the code of libraries, on a busy machine. */
+/** Time to start: it loads the code of libraries, possibly on a busy machine. */
 const readyMs = 30_000;
-/** A deadline that is noticed this much later says that the parent was held up, not the process. */
+/** When the timer fires this much too late, the parent was blocked and not the process. */
 const heldUpMs = 250;
-/** The share of its deadline that a process must have computed before it is late. */
+/** A process is late only when it has used this share of its deadline as processor time. */
 const lateShare = 0.9;
-/** A process that gets less of the processor is waited for this many times its deadline. */
+/** Limit of the wait, in multiples of the deadline, when the process gets little processor time. */
 const waitFactor = 10;
-/** How V8 ends a process that needs more than it may. */
+/** Signals with which V8 ends a process that exceeds its memory limit. */
 const exhaustionSignals: readonly (string | null)[] = ['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGSEGV'];
 
 /**
- * No answer: it computed too long, it took too much memory, or the process died of something else.
- * `held up` when there was none because the machine or the parent had no time for it.
+ * Why there is no answer. `late`: it computed too long. `exhausted`: it took too much memory. `gone`: the
+ * process ended for another reason. `held up`: the machine or the parent had no time for it.
  */
 export type NoAnswer = Overdue | 'exhausted' | 'gone';
 type Overdue = 'late' | 'held up';
 
 export interface Sandbox {
   /**
-   * Calls a function of the module. Rejects when the input cannot be written as JSON. `deadlineMs` is processor time where that can be told (Linux),
-   * else time on the clock. No answer means that the process has ended.
+   * Calls a function of the module. Rejects when the input cannot be written as JSON. `deadlineMs` is
+   * processor time on Linux, and elapsed time elsewhere. After `NoAnswer` the process has ended.
    */
-  ask(order: SandboxOrder, deadlineMs: number): Promise<SandboxAnswer | NoAnswer>;
+  ask(request: SandboxRequest, deadlineMs: number): Promise<SandboxAnswer | NoAnswer>;
   /** Kills the process; resolves when it is gone. */
   stop(): Promise<void>;
 }
@@ -82,13 +82,13 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     throw new Error('A sandboxed process does not start');
   }
   return {
-    async ask(order, deadlineMs) {
+    async ask(request, deadlineMs) {
       const deadline = cpuDeadline(child.pid, deadlineMs);
       const answer = nextMessage(child) as Promise<SandboxAnswer>;
       const memory = memoryWatch(child.pid, (2 * options.memoryMb + baseMb) * bytesPerMb);
       try {
-        // A failure to send is the end of the process, which is heard of anyway.
-        child.send(order, () => {});
+        // Sending fails only when the process has ended, and `gone` reports that.
+        child.send(request, () => {});
         const outcome = await Promise.race([answer, gone, deadline.overdue, memory.exhausted]);
         if (typeof outcome === 'string') void stop();
         return outcome;
@@ -123,7 +123,7 @@ function forkChild({ module, memoryMb }: SandboxOptions): ChildProcess {
   return child;
 }
 
-/** Our own code and that of the libraries. */
+/** Paths of the platform's code and of its libraries. */
 function codePaths(): string[] {
   const source = fileURLToPath(new URL('..', import.meta.url));
   const library = createRequire(import.meta.url).resolve('jsonata');
@@ -133,8 +133,8 @@ function codePaths(): string[] {
 }
 
 /**
- * A process whose event loop a program blocks does not see that its parent was killed; a shell that
- * waits for the end of its input does, and ends it.
+ * A process whose event loop is blocked does not notice that its parent was killed. A shell that waits
+ * for the end of its input notices, and kills the process.
  */
 function guardAgainstOrphan({ pid }: ChildProcess): ChildProcess | undefined {
   if (pid === undefined || process.platform === 'win32') return undefined;
@@ -144,7 +144,7 @@ function guardAgainstOrphan({ pid }: ChildProcess): ChildProcess | undefined {
     detached: true,
     env: {},
   });
-  // Where there is no shell, the process is on its own.
+  // Without a shell there is no guard.
   shell.on('error', () => {});
   shell.stdin?.on('error', () => {});
   shell.unref();
@@ -157,7 +157,7 @@ function nextMessage(child: ChildProcess): Promise<unknown> {
   });
 }
 
-/** Resolves when the process has more memory than it may. */
+/** Resolves when the process exceeds its memory limit. */
 function memoryWatch(
   pid: number | undefined,
   bytesMax: number,
@@ -170,8 +170,8 @@ function memoryWatch(
 }
 
 /**
- * Resolves when the process has computed for `ms`. One that was given less of the processor, on a
- * busy machine, is waited for longer, and is `held up` in the end.
+ * Resolves with `late` when the process has used `ms` of processor time. On a busy machine it waits up to
+ * `waitFactor` times longer, and then resolves with `held up`.
  */
 function cpuDeadline(
   pid: number | undefined,
@@ -190,7 +190,7 @@ function cpuDeadline(
 
   function look(): void {
     const now = performance.now();
-    // An answer that lies in the pipe is read before the turn ends.
+    // An answer that is already in the pipe is read first.
     const end = (how: Overdue) => setImmediate(() => resolve(how));
     const cpuNow = cpuMs(pid);
     if (now - dueAt > heldUpMs) end('held up');

@@ -1,15 +1,15 @@
 /**
- * What a skill is to the person who writes one: a plain object with two schemas and a function.
- * `defineSkill` only types it; a module's default export is the skill.
+ * The types for authors of skills. A skill is a plain object with two schemas and a function, and is the
+ * default export of its module. `defineSkill` only types it.
  */
 
 /** A JSON Schema (draft 2020-12, or draft-07 when `$schema` says so). */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Extra fields of a log line. Values that JSON cannot carry are shown as text. */
+/** Extra fields of a log line. Values that JSON cannot carry become text. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** What a run knows of its surroundings and may ask of the platform. */
+/** The context of a run: its identity and its requests to the platform. */
 export interface SkillContext {
   readonly jobId: string;
   readonly agentId: string;
@@ -33,47 +33,47 @@ export interface SkillContext {
   /** The long-term memory of the run's agent. */
   readonly memory: SkillMemory;
   /**
-   * Asks the model of the run's agent, in its name and at its cost. Whatever it says and does is part
-   * of the job's conversation, and its tokens are counted there. Each finished turn and tool call is
-   * recorded: when the run is repeated, the same request gets what it got before and costs nothing
-   * again, so a request should depend on the skill's input alone. Rejects with an error that says, by
-   * `code` and `retryable`, how the job ends if the skill does not catch it.
+   * Asks the model of the run's agent, in the agent's name and at its cost. The model's messages and tool
+   * calls become part of the job's conversation, and their tokens are counted there. Each finished turn
+   * and tool call is recorded. When the run is repeated, an equal request gets the recorded answer at no
+   * cost, so a request should depend on the skill's input alone. Rejects with an error whose `code` and
+   * `retryable` decide how the job ends if the skill does not catch it.
    */
   generate(request: GenerateRequest): Promise<Generated>;
 }
 
-/** What a model is asked in the name of the run's agent. */
+/** A request to the model of the run's agent. */
 export interface GenerateRequest {
-  /** What the user says; up to 1,000,000 bytes. The whole request has at most 1 MiB as JSON. */
+  /** The user message; up to 1,000,000 bytes. The whole request has at most 1 MiB as JSON. */
   readonly prompt: string;
   /** Follows the agent's own instructions; up to 256 KiB. */
   readonly system?: string | undefined;
-  /** JSON Schema of the answer, which then comes as `output`, parsed and valid. */
+  /** JSON Schema of the answer, which is then returned as `output`, parsed and valid. */
   readonly schema?: JsonSchema | undefined;
   /**
-   * What the model may call: everything that its agent may (`true`), those of it that match these
-   * patterns (`text/*`, `text/v1.0/summarize`), or nothing (left out).
+   * The tools of the model: all tools of the agent (`true`), those that match these patterns (`text/*`,
+   * `text/v1.0/summarize`), or none (left out).
    */
   readonly tools?: boolean | readonly string[] | undefined;
-  /** The skill written as prose whose files the model may read, as `category/version/name`. */
+  /** The SKILL.md skill whose files the model may read, as `category/version/name`. */
   readonly files?: string | undefined;
-  /** Whether what was said before in the run's conversation comes first. */
+  /** Whether the request begins with the earlier messages of the run's conversation. */
   readonly continues?: boolean | undefined;
-  /** Most tokens of one answer of the model, at most the platform's setting. */
+  /** Limit of tokens for one answer; the platform's setting is the upper bound. */
   readonly maxOutputTokens?: number | undefined;
-  /** Most calls of the model, at most the platform's setting. */
+  /** Limit of model calls; the platform's setting is the upper bound. */
   readonly maxTurns?: number | undefined;
   readonly temperature?: number | undefined;
 }
 
-/** What a model gave in the end. */
+/** The final answer of a model. */
 export interface Generated {
   readonly text: string;
-  /** The answer as the schema wants it; absent when none was given. */
+  /** The answer as a value that matches the schema; absent when the request has no schema. */
   readonly output?: unknown;
-  /** Whether the text ends early, because the model had reached its most tokens. */
+  /** Whether the text is cut, because the model reached its limit of tokens. */
   readonly isCut: boolean;
-  /** Calls of the model that it took. */
+  /** Number of model calls. */
   readonly turns: number;
   /** Tokens of these calls; null where the provider did not report them. */
   readonly usage: {
@@ -83,7 +83,7 @@ export interface Generated {
   };
 }
 
-/** Something that an agent knows (specification: Memory). */
+/** One entry in an agent's memory (specification: Memory). */
 export interface Memory {
   readonly id: string;
   readonly content: string;
@@ -95,9 +95,9 @@ export interface Memory {
 }
 
 /**
- * What a run remembers and forgets is seen by itself at once, and recorded when it completes: an
- * attempt that fails, or is run again, leaves nothing behind. At most 1,000 changes and 4 MiB an
- * attempt. Each call rejects with a sentence when what it is given breaks a rule.
+ * The long-term memory of an agent. A run sees its own changes at once. They are recorded when the run
+ * completes, so a failed or repeated attempt leaves no changes behind. An attempt may make 1,000 changes
+ * of 4 MiB in total. A call with an invalid argument rejects with an error that says what is wrong.
  */
 export interface SkillMemory {
   /**
@@ -110,8 +110,8 @@ export interface SkillMemory {
     readonly metadata?: Readonly<Record<string, unknown>> | undefined;
   }): Promise<Memory>;
   /**
-   * The newest memories, or those that have all words of `query`, best first; with `tag` only those
-   * of this tag. `limit` is 1 to 200 (50 when left out); of long memories come as many as 1 MB holds.
+   * The newest memories, or those that contain all words of `query`, best match first; with `tag` only
+   * those with this tag. `limit` is 1 to 200 (50 when left out). One call returns at most 1 MB.
    */
   recall(wanted?: {
     readonly query?: string | undefined;
@@ -147,7 +147,7 @@ export interface SkillDefinition<Input = unknown, Output = unknown> {
   readonly timeoutMs?: number;
   /** Attempts of a direct run; 3 when left out. */
   readonly maxAttempts?: number;
-  /** Whether a request may go on with an earlier conversation of the agent (`x-conversation-id`). */
+  /** Whether a request may continue an earlier conversation of the agent (`x-conversation-id`). */
   readonly continuesConversations?: boolean;
   readonly examples?: readonly SkillExample[];
   run(input: Input, ctx: SkillContext): Output | Promise<Output>;
@@ -161,9 +161,9 @@ export function defineSkill<Input, Output>(
 }
 
 /**
- * An error that says how it is to be treated: `retryable: false` ends the job at once, and `code`
- * becomes the job's `error.code` where it is one of the platform's (specification: section 6 of the
- * decisions). Any error with these two fields is treated alike; this class is a convenience.
+ * An error that says how the platform treats it: `retryable: false` ends the job at once, and `code`
+ * becomes the job's `error.code` if it is one of the codes below. Any error with these two fields is
+ * treated alike; this class is a convenience.
  */
 export class SkillError extends Error {
   readonly code: 'skill_execution_failed' | 'missing_credentials' | 'upstream_unavailable';

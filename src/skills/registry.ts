@@ -1,7 +1,7 @@
 /**
- * The registry: which skill versions there are, as clients see them and as runs need them. Rows
- * outlive definitions, so ids are stable and a vanished skill is inactive, not deleted. Reads come
- * from memory; every change goes to the database first.
+ * The registry of skill versions, for clients and for runs. Rows outlive definitions: ids are stable, and
+ * a skill that is no longer defined becomes inactive instead of being deleted. Reads come from memory;
+ * every change is written to the database first.
  */
 import type { Database } from '../database/database.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
@@ -17,7 +17,7 @@ import {
   updateSkill,
 } from './skills.store.ts';
 
-/** The part of a definition that can be told to another process. */
+/** The part of a definition that can be sent to another process: all but its code. */
 export interface SkillFacts {
   readonly category: string;
   readonly name: string;
@@ -46,49 +46,49 @@ export interface Skill {
   readonly requiredScopes: readonly string[];
   readonly timeoutMs: number;
   readonly maxAttempts: number;
-  /** Whether a request may go on with an earlier conversation. */
+  /** Whether a request may continue an earlier conversation. */
   readonly continuesConversations: boolean;
   readonly examples: readonly SkillExample[];
   readonly isActive: boolean;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** What is wrong with an input, or null. Compiled at its first use. */
+  /** The faults of an input, or null. The schema is compiled at the first call. */
   inputIssues(input: unknown): readonly Issue[] | null;
 }
 
-/** Of other versions, in an error. */
+/** Most versions that an error names. */
 const versionsNamedMax = 10;
 const defaults = { timeoutMs: 60_000, maxAttempts: 3 };
 
 export interface SkillRegistry {
   /**
-   * Makes the stored skills those of `facts`: new ones added, changed ones updated, absent ones
-   * inactive, but for those that other processes have loaded (`elsewhere`, by key).
+   * Stores the skills of `facts`: adds new ones, updates changed ones, and marks absent ones inactive
+   * unless another process has loaded them (`elsewhere`, by key).
    */
   register(facts: readonly SkillFacts[], elsewhere?: ReadonlySet<string>): Promise<void>;
   /**
-   * As `register`, for a process that has registered `facts` already: what another one has made of
-   * them since is left as it is, for it may be newer. `elsewhere` is what there was at `asOf`: what has
-   * been changed after that is not judged by it.
+   * Like `register`, for a process that has already registered `facts`. Later changes by another process
+   * are kept, because they may be newer. `elsewhere` was read at `asOf`, so a skill that has changed
+   * since then is not marked inactive.
    */
   confirm(
     facts: readonly SkillFacts[],
     elsewhere: ReadonlySet<string>,
     asOf: number,
   ): Promise<void>;
-  /** Reads again what other processes have changed. */
+  /** Reloads the changes of other processes. */
   refresh(): Promise<void>;
   /** The active skill of that tuple, or `404 skill_not_found`. */
   active(category: string, version: string, name: string): Skill;
-  /** The error that `active` throws: it names the active versions that there are. */
+  /** The error that `active` throws; it names the active versions of the skill. */
   notFound(category: string, version: string, name: string): PlatformError;
-  /** As `active`, undefined when there is none. */
+  /** Like `active`, undefined when there is none. */
   findActive(category: string, version: string, name: string): Skill | undefined;
   /** The version of that tuple, active or not, or `404 skill_not_found` when it was never registered. */
   registered(category: string, version: string, name: string): Skill;
-  /** The definition that runs already accepted use, active or not; undefined when none is loaded. */
+  /** The definition that accepted runs use, active or not; undefined when no process has loaded it. */
   definition(category: string, version: string, name: string): Skill | undefined;
-  /** When the last process that had loaded it went; undefined while one has, or if none ever had. */
+  /** When its last definition went away; undefined while a process has loaded it, or if none ever had. */
   goneSince(category: string, version: string, name: string): number | undefined;
   /** Active skills, sorted by category, name and version; of one category when it is given. */
   list(category?: string): Skill[];
@@ -106,7 +106,7 @@ export interface SkillRegistry {
 export function createSkillRegistry(database: Database, clock: Clock): SkillRegistry {
   let rows = new Map<string, SkillRow>();
   let skills = new Map<string, Skill>();
-  /** What `refresh` found last. */
+  /** The state that `refresh` read last. */
   let known = '';
 
   async function reload(): Promise<void> {
@@ -117,7 +117,7 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
     skills = new Map();
     for (const [key, row] of rows) {
       const known = previous.get(key);
-      // Kept for the validator that it has compiled.
+      // An unchanged skill is kept, because it holds its compiled validator.
       skills.set(
         key,
         known !== undefined && isSameRow(row, previousRows.get(key)) ? known : toSkill(row),
@@ -241,7 +241,7 @@ export function createSkillRegistry(database: Database, clock: Clock): SkillRegi
   };
 }
 
-/** How a skill is named everywhere outside the API's paths: `category/version/name`. */
+/** The name of a skill everywhere outside the API's paths: `category/version/name`. */
 export function skillKey(category: string, version: string, name: string): string {
   return `${category}/${version}/${name}`;
 }
@@ -256,7 +256,7 @@ function factKey(fact: SkillFacts): string {
   return skillKey(fact.category, fact.version, fact.name);
 }
 
-/** Names the versions that there are: most often it is the version that is wrong. */
+/** Names the existing versions, because the version is the most frequent mistake. */
 function skillNotFound(
   key: string,
   what: 'active' | 'registered',
@@ -347,8 +347,8 @@ function compareVersions(a: string, b: string): number {
   return majorA - majorB || minorA - minorB;
 }
 
-/** A skill as the registry's list shows it. */
-export function listedSkill(skill: Skill) {
+/** A skill as a list returns it. */
+export function skillSummary(skill: Skill) {
   return {
     id: skill.id,
     category: skill.category,
@@ -363,10 +363,10 @@ export function listedSkill(skill: Skill) {
   };
 }
 
-/** A skill as single retrieval shows it. */
-export function shownSkill(skill: Skill) {
+/** A skill as a single read returns it. */
+export function skillDetail(skill: Skill) {
   return {
-    ...listedSkill(skill),
+    ...skillSummary(skill),
     parameters_schema: skill.parameters as Record<string, unknown>,
     output_schema: skill.output as Record<string, unknown>,
   };

@@ -4,7 +4,7 @@ import { textParameter, wordParameter } from '../http/query.ts';
 import { adminRefusals, apiRefusals } from '../http/refusals.ts';
 import { FreeObject, Id, SkillPath, Timestamp, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
-import { listedSkill, type Skill, type SkillRegistry, shownSkill } from './registry.ts';
+import { type Skill, type SkillRegistry, skillDetail, skillSummary } from './registry.ts';
 import type { LeftOutSkill } from './sources/load-error.ts';
 
 const tags = ['Skills'];
@@ -72,12 +72,12 @@ const including = Type.Object({
   }),
 });
 
-/** A skill as it is shown, with its examples if the query asks for them. */
+/** The detail of a skill, with its examples if the query asks for them. */
 function shownAsAsked(skill: Skill, query: unknown) {
   const asked = wordParameter(query as Record<string, unknown>, 'include', inclusions);
   return asked === undefined
-    ? shownSkill(skill)
-    : { ...shownSkill(skill), examples: [...skill.examples] };
+    ? skillDetail(skill)
+    : { ...skillDetail(skill), examples: [...skill.examples] };
 }
 
 export function skillRoutes(server: Server, { skills }: { skills: SkillRegistry }) {
@@ -101,7 +101,7 @@ export function skillRoutes(server: Server, { skills }: { skills: SkillRegistry 
     },
     async (request, reply) => {
       const category = textParameter(request.query as Record<string, unknown>, 'category');
-      const found = skills.list(category).map(listedSkill);
+      const found = skills.list(category).map(skillSummary);
       return reply.header('x-total-count', found.length).send(found);
     },
   );
@@ -134,7 +134,7 @@ const LeftOut = Type.Object(
 
 interface AdminParts {
   readonly skills: SkillRegistry;
-  /** What this process left out when it started. */
+  /** The skills that this process left out when it started. */
   readonly leftOut: readonly LeftOutSkill[];
 }
 
@@ -189,7 +189,7 @@ export function skillAdminRoutes(server: Server, { skills, leftOut }: AdminParts
       },
     },
     async (_request, reply) => {
-      const found = skills.listAll().map(listedSkill);
+      const found = skills.listAll().map(skillSummary);
       return reply.header('x-total-count', found.length).send(found);
     },
   );
@@ -228,7 +228,7 @@ export function skillAdminRoutes(server: Server, { skills, leftOut }: AdminParts
       },
       async ({ params: { category, version, skillName } }) => {
         const deprecated = verb === 'deprecate';
-        return shownSkill(await skills.setDeprecated(category, version, skillName, deprecated));
+        return skillDetail(await skills.setDeprecated(category, version, skillName, deprecated));
       },
     );
   }

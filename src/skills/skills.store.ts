@@ -13,19 +13,19 @@ export function listSkillRows(db: Handle): Promise<SkillRow[]> {
 const state = statement<Record<never, never>>()((db) =>
   db.selectFrom('skills').select((eb) => [
     eb.fn.countAll<number>().as('n'),
-    // Not the latest alone: clocks of processes are some milliseconds apart.
+    // A sum and not the latest time, because the clocks of processes differ by milliseconds.
     eb.fn.sum<number | null>('updated_at').as('changes'),
     eb.fn.sum<number | null>('defined').as('defined'),
     eb.fn.sum<number | null>('deprecated').as('deprecated'),
   ]),
 );
 
-/** A text that is another one after every change of a skill. */
+/** A text that differs after every change of a skill. */
 export async function stateOfSkills(db: Handle): Promise<string> {
   return JSON.stringify(await db.first(state, {}));
 }
 
-/** Inserts a skill version; whoever inserted the same tuple first keeps its id. */
+/** Inserts a skill version; does nothing when another process has inserted the same tuple. */
 export async function insertSkill(tx: Transaction, row: SkillRow): Promise<void> {
   await tx.kysely
     .insertInto('skills')

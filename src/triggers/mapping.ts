@@ -7,7 +7,7 @@
 import { extname } from 'node:path';
 import { parseJsonBody } from '../http/body.ts';
 import { invalid, PlatformError } from '../kernel/errors.ts';
-import type { BoundedOrder, JsonataAnswer } from '../sandbox/jsonata.ts';
+import type { EvaluationRequest, JsonataAnswer } from '../sandbox/jsonata.ts';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
 
 /** The module that the sandboxed processes import. */
@@ -117,7 +117,7 @@ export function createMappings(limits: Partial<MappingLimits> = {}): Mappings {
   }
 
   async function answer({ expression, context }: Task): Promise<string | null> {
-    const order: BoundedOrder = { expression, context, levels: levelsMax, valueBytesMax };
+    const order: EvaluationRequest = { expression, context, levels: levelsMax, valueBytesMax };
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
       const sandbox = idle.pop() ?? (await start());
       const outcome = await sandbox.ask({ function: 'evaluate', input: order }, evaluationMs);

@@ -1,10 +1,10 @@
 /**
- * Which files of the skill directories are skills: `.ts .mts .js .mjs`, recursively, without
- * declarations, tests, `node_modules` and names that begin with a dot (hidden) or an underscore
- * (what skills share), in the order of their paths. A folder with a `SKILL.md` is one skill, whatever
- * else it holds: nothing in it is looked at. A symbolic link is followed only to a place inside its
- * directory; one that leads out, or nowhere, is refused instead of skipped, so that no skill is
- * dropped in silence. A file is listed once, however many links and directories lead to it.
+ * Finds the skills in the skill directories: `.ts .mts .js .mjs` files, recursively, in the order of their
+ * paths. Skips declarations, tests, `node_modules` and names that begin with a dot (hidden) or an
+ * underscore (shared code). A folder with a `SKILL.md` is one skill, and its other files are not searched.
+ * Follows a symbolic link only inside its directory. A link that leads out or to nothing is refused and
+ * not skipped, so that no skill is dropped silently. Each file is listed once, even when several links
+ * lead to it.
  */
 import { readdirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { basename, join, resolve, sep } from 'node:path';
@@ -13,7 +13,7 @@ import { SkillLoadError } from './load-error.ts';
 const MODULE = /\.m?[jt]s$/;
 const NO_SKILL = /\.(?:d|test)\.m?[jt]s$/;
 
-/** What skills written as prose are called; the first is the standard's, both are in use. */
+/** The file names of SKILL.md skills; the first is the standard's, both are in use. */
 const SKILL_MD = ['SKILL.md', 'skill.md'];
 
 /** Absolute paths. Throws SkillLoadError for a directory that cannot be read. */
@@ -22,7 +22,7 @@ export function findSkillFiles(dirs: readonly string[]): string[] {
   return dirs.flatMap((dir) => filesOf(resolve(dir), seen));
 }
 
-/** Whether a file that was found is a skill written as prose. */
+/** Whether a found file is a SKILL.md. */
 export function isSkillMd(file: string): boolean {
   return SKILL_MD.includes(basename(file));
 }

@@ -1,11 +1,10 @@
 /**
- * Skills from modules and from folders with a SKILL.md: imports every module of the given
- * directories, one after the other, and takes its default export as a skill; makes a skill of every
- * SKILL.md. Promises that one which does not load, has a faulty field or repeats another's
- * (category, name, version) stops the load with one sentence that names it; a SKILL.md, which is often
- * another author's, is left out instead where the caller wants to hear of it. Runs the modules'
- * top-level code, so it belongs in an executor and never in a process that serves HTTP or owns the
- * database.
+ * Loads skills from modules and from folders with a SKILL.md. Imports the modules of the given directories
+ * one after the other and takes each default export as a skill; turns each SKILL.md into a skill. A module
+ * that does not load, has an invalid field or repeats another skill's (category, name, version) ends the
+ * load with one sentence that names it. A SKILL.md often comes from another author, so an invalid one is
+ * left out instead when the caller passes `onLeftOut`. Runs the modules' top-level code, so it belongs in
+ * an executor and never in a process that serves HTTP or owns the database.
  */
 import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -16,7 +15,7 @@ import { findSkillFiles, isSkillMd } from './find-modules.ts';
 import { SkillLoadError } from './load-error.ts';
 import { skillFault } from './skill-shape.ts';
 
-/** A skill without its code, defaults filled in: what other processes know of it. */
+/** A skill without its code and with defaults filled in, as other processes get it. */
 export interface LoadedSkill {
   /** `category/version/name`. */
   readonly key: string;
@@ -34,7 +33,7 @@ export interface LoadedSkill {
   readonly continuesConversations: boolean;
   /** Absolute path of the module, or of the SKILL.md. */
   readonly file: string;
-  /** Absolute path of the folder of a skill written as prose; null for a module. */
+  /** Absolute path of the folder of a SKILL.md skill; null for a module. */
   readonly folder: string | null;
 }
 
@@ -53,13 +52,13 @@ const MAX_ATTEMPTS_DEFAULT = 3;
 export type ReadProse = (file: string) => Buffer | undefined;
 
 interface LoadOptions {
-  /** Called before a file is imported; its top-level code may never come back. */
+  /** Called before a file is imported, because its top-level code may never return. */
   onFile?: (file: string) => void;
   /** Called for a SKILL.md that breaks a rule and is left out; when absent, it stops the load. */
   onLeftOut?: (fault: SkillLoadError) => void;
-  /** Checks the schemas too (about 70 ms once): for the first load, not for its repetitions. */
+  /** Also checks the schemas (about 70 ms): for the first load of a generation only. */
   checkSchemas?: boolean;
-  /** Reads a SKILL.md; the disk does when it is left out. */
+  /** Reads a SKILL.md; when absent, the loader reads it from the disk. */
   read?: ReadProse;
 }
 
@@ -96,7 +95,7 @@ export async function loadSkillModule(file: string, read?: ReadProse): Promise<S
   return { skill: describe(definition, file), run: definition.run.bind(definition) };
 }
 
-/** Imported when it is first needed: a process that has only modules does not load a YAML parser. */
+/** Imported at its first use, so that a process with modules only loads no YAML parser. */
 async function readProse(file: string, bytes: Buffer | undefined): Promise<unknown> {
   const { proseSkill } = await import('./skill-md-definition.ts');
   return proseSkill(file, bytes);
@@ -111,7 +110,7 @@ async function importDefault(file: string): Promise<unknown> {
   }
 }
 
-/** The first line of the message, and the place where the parser tells it. */
+/** The first line of the message, and the position if the parser reports one. */
 function importFault(error: unknown, file: string): string {
   if (!(error instanceof Error)) return `it threw ${String(error)}`;
   const [message] = (error.message || error.name).split('\n');

@@ -1,7 +1,7 @@
 /**
- * Which files a skill written as prose has: the regular files below its folder, without hidden names
- * and `node_modules`. Symbolic links are followed inside the folder only, and to nothing hidden. Promises
- * that a list is bounded, however many files there are and however deep they lie.
+ * Lists the files of a SKILL.md skill: the regular files below its folder, without hidden names and
+ * `node_modules`. Follows symbolic links only inside the folder and to names that are not hidden. Promises
+ * that a list is bounded for any number and depth of files.
  */
 import type { Dirent, Stats } from 'node:fs';
 import { opendir, realpath, stat } from 'node:fs/promises';
@@ -20,18 +20,18 @@ export interface SkillFiles {
   readonly files: readonly SkillFile[];
   /** Files that are not listed. */
   readonly more: number;
-  /** False when the folder is so large or deep that not all of it was looked at. */
+  /** False when the folder is too large or too deep to be searched completely. */
   readonly isComplete: boolean;
 }
 
 const LISTED_MAX = 200;
-/** Entries of folders that are looked at for one list. */
+/** Most entries of folders that one list searches. */
 const ENTRIES_MAX = 10_000;
 /** How many folders deep files are listed. */
 const DEPTH_MAX = 16;
 /**
- * Kubernetes keeps the files of a mounted ConfigMap in a folder of such a name (`..2026_03_01_10_00_00.`
- * and a number), and links to them where they are seen.
+ * Kubernetes keeps the files of a mounted ConfigMap in a folder with such a name (`..2026_03_01_10_00_00.`
+ * and a number), and makes the visible names links to them.
  */
 const MOUNTED = /^\.\.\d{4}_\d\d_\d\d_/;
 
@@ -46,7 +46,7 @@ export async function listSkillFiles(folder: string): Promise<SkillFiles> {
   return { files, more: Math.max(0, paths.length - LISTED_MAX), isComplete };
 }
 
-/** A folder still to be looked at. */
+/** A folder that is still to be searched. */
 interface Pending {
   readonly path: string;
   /** Without symbolic links. */
@@ -84,7 +84,7 @@ export async function findSkillPaths(
 
 type Kind = 'file' | 'folder' | 'link' | 'other';
 
-/** What a link leads to that stays inside `root` and is not hidden; every other entry is what it is. */
+/** Resolves a link that stays inside `root` and is not hidden; returns every other entry unchanged. */
 async function resolve(
   root: string,
   path: string,
@@ -97,7 +97,7 @@ async function resolve(
   return isOpen ? target : { kind: 'other', real: path };
 }
 
-/** Undefined where a path leads nowhere, or in a circle. */
+/** Undefined when a path does not exist or is a cycle of links. */
 async function targetOf(path: string): Promise<{ kind: Kind; real: string } | undefined> {
   try {
     const real = await realpath(path);
@@ -116,7 +116,7 @@ async function entriesOf(dir: string, max: number): Promise<{ name: string; kind
       entries.push({ name: entry.name, kind: kindOf(entry) });
     }
   } catch {
-    // What is not listed is not promised.
+    // An unreadable folder ends the list early.
   }
   return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
@@ -127,7 +127,7 @@ function kindOf(entry: Dirent | Stats): Kind {
   return entry.isFile() ? 'file' : 'other';
 }
 
-/** The same names that the search for modules leaves out, but for those with an underscore. */
+/** The names that the search for modules skips, except those that begin with an underscore. */
 export function isListed(name: string): boolean {
   return !name.startsWith('.') && name !== 'node_modules';
 }
@@ -138,8 +138,8 @@ export function isWithin(root: string, path: string): boolean {
 }
 
 /**
- * Whether no name below `root` is hidden on the way to `path`, which lies in it, but for the folder that
- * a mount has made. Both without symbolic links.
+ * Whether no name between `root` and `path` inside it is hidden, except the folder of a ConfigMap mount.
+ * Both paths are without symbolic links.
  */
 export function isVisible(root: string, path: string): boolean {
   const [first = '', ...names] = relative(root, path).split(sep);

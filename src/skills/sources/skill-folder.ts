@@ -1,8 +1,8 @@
 /**
- * Reads the files of a skill written as prose, for a model. Promises that no path leads out of the
- * folder or to a hidden file, whatever `..`, absolute paths and symbolic links say; that nothing but
- * regular files is opened, so no read can block; and that every text is bounded. What cannot be read
- * is told in a sentence. Changes nothing and executes nothing.
+ * Reads the files of a SKILL.md skill for a model. Promises that no path leads out of the folder or to a
+ * hidden file, by `..`, absolute paths or symbolic links; that only regular files are opened, so no read
+ * can block; and that every text is bounded. A file that cannot be read gives an error sentence. Changes
+ * nothing and executes nothing.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
@@ -12,23 +12,23 @@ import { findSkillPaths, isListed, isVisible, isWithin } from './skill-folder-fi
 import { describeBytes } from './skill-folder-kinds.ts';
 import { likest } from './skill-folder-names.ts';
 
-/** `text` or `error` is what the model is told. */
+/** The model gets `text` or `error`. */
 export type SkillFileRead = { readonly text: string } | { readonly error: string };
 
 const PATH_BYTES_MAX = 1_024;
-/** Bytes that one call reads at most; with the note on what is left, all of it is shown to a model. */
+/** Most bytes of one call; with the note on the rest, a model gets all of it. */
 const READ_BYTES_MAX = 48_000;
-/** The longest character of UTF-8, so that every read gets on. */
+/** The longest UTF-8 character, so that every read makes progress. */
 const READ_BYTES_MIN = 4;
-/** Paths that an error proposes. */
+/** Most paths that an error proposes. */
 const PROPOSALS_MAX = 10;
-/** A FIFO without a writer must not block, and a link that has come in since is not followed. */
+/** A FIFO without a writer must not block, and a link created since the check is not followed. */
 const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 
 /**
- * Reads a file of `folder` for a model, which said `path`, `offset` and `limit` (bytes; 0 and 48,000
- * when left out), so they may be anything. What is cut says so and how to read on; of a file that is
- * no text the kind and the size are told.
+ * Reads a file of `folder` for a model. `path`, `offset` and `limit` (bytes; 0 and 48,000 when left out)
+ * come from the model, so they may be any value. A cut text says how to read on. For a binary file the
+ * result is its kind and size.
  */
 export async function readSkillFile(
   folder: string,
@@ -52,7 +52,7 @@ export async function readSkillFile(
   }
 }
 
-/** The path without detours, or what is wrong with it before any file is looked at. */
+/** The normalized path, or its fault; reads no file. */
 function pathOf(path: unknown): { path: string } | { error: string } {
   if (typeof path !== 'string' || path.trim() === '') {
     return { error: 'path must be a text such as "references/guide.md".' };
@@ -77,7 +77,7 @@ function wholeNumber(field: string, value: unknown): number | { error: string } 
   return { error: `${field} must be a whole number of bytes from 0.` };
 }
 
-/** The file behind the path, when it lies in the folder, is not hidden and is a regular one. */
+/** The file at the path, if it is a regular file in the folder and not hidden. */
 async function locate(folder: string, path: string): Promise<{ file: string } | { error: string }> {
   const file = await realpathOf(join(folder, path));
   if (file === undefined) return { error: await notThere(folder, path) };
@@ -128,7 +128,7 @@ async function readPart(
   return { text: `${text}\n\n[Part of ${show(path)}: ${place}${advice}.]` };
 }
 
-/** Bytes at the start that belong to a character before it. */
+/** Number of bytes at the start that continue an earlier character. */
 function continuationBytes(bytes: Buffer): number {
   let count = 0;
   while (count < 3 && ((bytes[count] ?? 0) & 0xc0) === 0x80) count++;
@@ -182,7 +182,7 @@ function show(path: string): string {
   return JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
 }
 
-/** Undefined where there is nothing. */
+/** Undefined when the path does not exist. */
 async function realpathOf(path: string): Promise<string | undefined> {
   try {
     return await realpath(path);

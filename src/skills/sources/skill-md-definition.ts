@@ -1,7 +1,7 @@
 /**
- * Makes a skill of a folder with a SKILL.md: what the registry shows of it, and a `run` that hands
- * the task and the instructions to the model of the run's agent. The standard knows no category and
- * no version; they are taken from `metadata`, leniently, because most public skills have neither.
+ * Turns a folder with a SKILL.md into a skill: its entry in the registry, and a `run` that sends the task
+ * and the instructions to the model of the run's agent. The standard defines no category and no version.
+ * They come from `metadata`, with defaults, because most public skills have neither.
  */
 import { dirname } from 'node:path';
 import type { SkillDefinition } from '../definition.ts';
@@ -16,14 +16,14 @@ export interface ProseInput {
 
 export interface ProseOutput {
   readonly answer: string;
-  /** There when the answer breaks off. */
+  /** Present when the answer is cut. */
   readonly is_cut?: true;
 }
 
 const CATEGORY_DEFAULT = 'agent-skills';
 const CATEGORY_CHARS_MAX = 63;
 const VERSION_DEFAULT = 'v1.0';
-/** Many turns of a model fit in. */
+/** Long enough for many turns of a model. */
 const TIMEOUT_MS = 600_000;
 const MAX_ATTEMPTS = 3;
 
@@ -54,7 +54,7 @@ const output = {
   },
 };
 
-/** The skill of `file`, a SKILL.md, read where its `bytes` are not given. Throws SkillLoadError. */
+/** The skill of `file`, a SKILL.md; reads the file unless `bytes` is given. Throws SkillLoadError. */
 export function proseSkill(file: string, bytes?: Buffer): SkillDefinition<ProseInput, ProseOutput> {
   const skill = readSkillMd(file, bytes);
   const category = categoryOf(skill.metadata.get('category'));
@@ -72,7 +72,7 @@ export function proseSkill(file: string, bytes?: Buffer): SkillDefinition<ProseI
     maxAttempts: MAX_ATTEMPTS,
     continuesConversations: true,
     async run(input, ctx) {
-      // Once: a repeated run must ask the same, or finished turns would be paid for again.
+      // Computed once: a repeated run must send an equal request to reuse its recorded turns.
       instructions ??= readInstructions(skill, dirname(file));
       const { text, isCut } = await ctx.generate({
         prompt: input.task,
@@ -90,7 +90,7 @@ async function readInstructions(skill: SkillMd, folder: string): Promise<string>
   return instructionsText(skill, await listSkillFiles(folder));
 }
 
-/** As a slug; the default for one that is reserved or has nothing to make a slug of. */
+/** The text as a slug; the default when the slug is empty or reserved. */
 function categoryOf(category = ''): string {
   const slug = category
     .normalize('NFKD')
@@ -103,7 +103,7 @@ function categoryOf(category = ''): string {
   return slug === '' || reservedCategories.has(slug) ? CATEGORY_DEFAULT : slug;
 }
 
-/** `2` is v2.0, `1.2.3` and `v1.2` are v1.2; the default for what is no such version. */
+/** `2` becomes v2.0; `1.2.3` and `v1.2` become v1.2; any other text gives the default. */
 function versionOf(version = ''): string {
   const [, major, minor = '0'] =
     /^v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.\d+)?(?:[-+][\w.+-]*)?$/i.exec(version) ?? [];
@@ -117,13 +117,13 @@ function titleOf(name: string): string {
   );
 }
 
-/** An agent's pattern of skills with a slash in it, or `*`: a bare word could be anybody's tool. */
+/** A pattern of skills with a slash, or `*`; a bare word may be another product's tool. */
 const OWN_TOOL =
   /^(?:\*|(?:\*|[a-z0-9][a-z0-9-]*)\/(?:\*|v\d+\.\d+)(?:\/(?:\*|[a-z0-9][a-z0-9-]*))?)$/;
 
 /**
- * What of the agent's tools the model may call: all, or those that entries of our own form name.
- * Others (`Read`, `Bash(git:*)`) are tools of other products and change nothing.
+ * The tools that the model may call: all tools of the agent, or those that entries in the platform's own
+ * form name. Other entries (`Read`, `Bash(git:*)`) are tools of other products and are ignored.
  */
 function toolsOf(allowedTools: readonly string[]): true | string[] {
   const own = allowedTools.filter((tool) => OWN_TOOL.test(tool));

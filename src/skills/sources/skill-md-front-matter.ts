@@ -7,7 +7,7 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 import { isCleanText } from '../../kernel/text.ts';
 
-/** Null where a key has no value. */
+/** Null when a key has no value. */
 export type FrontMatterValue =
   | string
   | null
@@ -16,7 +16,7 @@ export type FrontMatterValue =
 
 export type FrontMatter = ReadonlyMap<string, FrontMatterValue>;
 
-/** The rule that a text breaks, as the end of a sentence that begins with the file's name. */
+/** A broken rule, as the end of a sentence that begins with the file's name. */
 export class FrontMatterError extends Error {}
 
 /** UTF-8 bytes. The standard's own fields need less than 8 KiB. */
@@ -25,7 +25,7 @@ const DEPTH_MAX = 16;
 const OPENING = /^---[ \t]*\r?\n/;
 const CLOSING = /(?:^|\n)---[ \t]*(?:\r?\n|$)/;
 
-/** Takes a SKILL.md apart. Throws FrontMatterError. `bodyAt` is where in `text` the body begins. */
+/** Splits a SKILL.md. Throws FrontMatterError. `bodyAt` is the offset of the body in `text`. */
 export function splitFrontMatter(text: string): { fields: FrontMatter; bodyAt: number } {
   const [opening] = OPENING.exec(text) ?? [];
   if (opening === undefined) {
@@ -46,7 +46,7 @@ function parseFrontMatter(yaml: string): FrontMatter {
     throw new FrontMatterError(`front matter must have at most ${FRONT_MATTER_BYTES_MAX} bytes`);
   }
   const lines = new LineCounter();
-  // Whether keys repeat is looked at below, in linear time.
+  // Repeated keys are checked below, in linear time.
   const document = parseDocument(yaml, {
     schema: 'core',
     uniqueKeys: false,

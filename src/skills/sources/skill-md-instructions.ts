@@ -1,7 +1,7 @@
 /**
- * What the model is told when a skill written as prose runs: its instructions, which files its
- * folder has, and how to read one. Of the files no more than their names goes in, so that the model
- * reads what the task needs and nothing else. Bounded whatever the folder holds.
+ * Builds the system text for a run of a SKILL.md skill: its instructions, the list of its files, and how
+ * to read one. Only the names of the files are included, so that the model reads just the files that the
+ * task needs. The text is bounded for any folder.
  */
 import type { SkillFiles } from './skill-folder-files.ts';
 import type { SkillMd } from './skill-md.ts';
@@ -52,14 +52,14 @@ function fileList({ files, more, isComplete }: SkillFiles): string {
   ].join('\n');
 }
 
-/** A name with a line break must not look like a line of ours. */
+/** A file name with a line break must not look like a line of this text. */
 function shown(path: string): string {
   return /[\p{Cc}\u2028\u2029]/u.test(path) ? JSON.stringify(path) : path;
 }
 
 function bodyOf({ body, bodyOffset }: SkillMd): string {
   if (Buffer.byteLength(body) <= BODY_BYTES_MAX) return body;
-  // Streaming leaves out a character that is cut at the end.
+  // In streaming mode the decoder drops a character that is cut at the end.
   const start = new TextDecoder().decode(Buffer.from(body).subarray(0, BODY_BYTES_MAX), {
     stream: true,
   });

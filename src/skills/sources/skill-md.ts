@@ -1,8 +1,8 @@
 /**
- * Reads a SKILL.md and holds it to the Agent Skills standard (agentskills.io). Promises that what
- * the standard allows is taken as it is, and that anything else stops the load with one sentence
- * that names the file and the rule it breaks. Where the standard is silent it is lenient: fields
- * that it does not know are passed over, metadata may hold any value, `allowed-tools` may be a list.
+ * Reads a SKILL.md and validates it against the Agent Skills standard (agentskills.io). Accepts everything
+ * that the standard allows. A file that breaks a rule gives one sentence that names the file and the rule.
+ * Where the standard is silent, the reader is lenient: it ignores unknown fields, metadata may hold any
+ * value, and `allowed-tools` may be a list.
  */
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
@@ -14,12 +14,12 @@ import {
   splitFrontMatter,
 } from './skill-md-front-matter.ts';
 
-/** What a SKILL.md says. Texts are trimmed. */
+/** The content of a SKILL.md. Texts are trimmed. */
 export interface SkillMd {
   readonly name: string;
   readonly description: string;
   readonly compatibility: string | undefined;
-  /** The entries that are a text; others are passed over. */
+  /** The entries whose value is text; others are ignored. */
   readonly metadata: ReadonlyMap<string, string>;
   readonly allowedTools: readonly string[];
   /** The instructions; may be empty. */
@@ -34,7 +34,7 @@ const DESCRIPTION_CHARS_MAX = 1_024;
 const COMPATIBILITY_CHARS_MAX = 500;
 
 /**
- * Checks `file`, a SKILL.md at its place in its folder; reads it where its `bytes` are not given. Throws
+ * Validates `file`, a SKILL.md in its folder; reads the file unless `bytes` is given. Throws
  * SkillLoadError.
  */
 export function readSkillMd(file: string, bytes?: Buffer): SkillMd {
@@ -130,7 +130,7 @@ function requiredText(fields: FrontMatter, field: string): string {
   return text;
 }
 
-/** Undefined where the field is absent or has no value. */
+/** Undefined when the field is absent or has no value. */
 function textField(fields: FrontMatter, field: string): string | undefined {
   const value = fields.get(field) ?? undefined;
   if (value === undefined || typeof value === 'string') return value?.trim();
@@ -164,7 +164,7 @@ function toolsOf(value: FrontMatterValue | undefined): string[] {
   return value.map((tool) => tool.trim());
 }
 
-/** At spaces and commas that are in no parentheses: `Bash(git add:*, git commit:*), Read`. */
+/** Splits at spaces and commas outside of parentheses: `Bash(git add:*, git commit:*), Read`. */
 function splitTools(text: string): string[] {
   const tools = [''];
   let depth = 0;
@@ -179,7 +179,7 @@ function splitTools(text: string): string[] {
 
 const isText = (value: unknown) => typeof value === 'string';
 
-/** Characters as the standard counts them, which are Unicode's. */
+/** Counts Unicode characters, as the standard does. */
 function lengthOf(text: string): number {
   return Array.from(text).length;
 }

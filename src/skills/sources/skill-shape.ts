@@ -1,7 +1,7 @@
 /**
- * What the default export of a skill module has to be, field by field. Every fault is the end of a
- * sentence that begins with the file's name. Fields that are not known are refused: a misspelt
- * `timeoutMS` must not be ignored.
+ * Validates the default export of a skill module, field by field. Every fault is the end of a sentence
+ * that begins with the file's name. Unknown fields are refused, so that a misspelt `timeoutMS` is not
+ * ignored.
  */
 import { isCleanText, jsonTextFault } from '../../kernel/text.ts';
 import type { SkillDefinition } from '../definition.ts';
@@ -29,7 +29,7 @@ export const reservedCategories: ReadonlySet<string> = new Set([
 
 const SLUG = /^[a-z0-9][a-z0-9-]{0,62}$/;
 const KEBAB = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
-/** As the Agent Skills standard has it. */
+/** The pattern of the Agent Skills standard. */
 const NAME_CHARS_MAX = 64;
 const VERSION = /^v(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)$/;
 const VERSION_CHARS_MAX = 32;
@@ -40,7 +40,7 @@ const TIMEOUT_MS_MAX = 3_600_000;
 const ATTEMPTS_MAX = 20;
 const EXAMPLES_BYTES_MAX = 262_144;
 
-/** Undefined when all is well, else the end of the sentence: `must be …`. */
+/** Undefined for a valid value, else the end of the sentence: `must be …`. */
 type Check = (value: unknown) => string | undefined;
 
 const checks: Record<keyof SkillDefinition, Check> = {
@@ -78,7 +78,7 @@ const checks: Record<keyof SkillDefinition, Check> = {
   run: (value) => (typeof value === 'function' ? undefined : mustBe('a function', value)),
 };
 
-/** Says what is wrong with the value as a skill, or undefined. */
+/** The fault of the value as a skill, or undefined. */
 export function skillFault(value: unknown): string | undefined {
   if (value === undefined)
     return 'has no default export; a skill is the default export, and the name of a file that is none begins with _';
@@ -145,7 +145,7 @@ function mustBe(what: string, value: unknown): string {
   return `must be ${what}, got ${show(value)}`;
 }
 
-/** A value in a sentence: strings as JSON, the rest by kind where long. */
+/** A value for a sentence: strings as JSON, long values by their kind. */
 function show(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.slice(0, 80));
   if (value === null || typeof value !== 'object') return String(value).slice(0, 80);

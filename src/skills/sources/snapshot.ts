@@ -1,9 +1,9 @@
 /**
- * What a generation of skills was loaded from, kept in one file: the first executor records it while
- * it loads, every later executor of the generation loads from it and not from the disk. Promises that
- * all executors of a generation run the same text of every module that was imported at the load and
- * of every module below the skill directories, imported then or later. Does not cover the platform's
- * own installation, packages that are first imported during a run, and files that code reads itself.
+ * The snapshot of a generation of skills, one file of modules. The first executor records it while it
+ * loads; every later executor of the generation loads from it and not from the disk. Promises that all
+ * executors of a generation run the same text of every module that was imported during the load, and of
+ * every module below the skill directories. Does not cover the platform's own installation, packages
+ * that are first imported during a run, and files that code reads itself.
  */
 import { fstatSync, readdirSync, readFileSync, readSync, realpathSync, writeSync } from 'node:fs';
 import { type LoadHookContext, type ResolveHookContext, registerHooks } from 'node:module';
@@ -22,16 +22,16 @@ type Place = readonly [offset: number, length: number];
 
 interface RecordedModule {
   readonly format: string | null;
-  /** What the source was when Node read it; `none` leaves reading it to Node. */
+  /** The source when Node read it; with `none`, Node reads it again. */
   readonly kind: 'text' | 'bytes' | 'none';
   readonly place: Place;
 }
 
 interface Index {
   skills: readonly RecordedSkill[];
-  /** By how they are imported, and their url. */
+  /** By kind of import and url. */
   modules: Record<string, RecordedModule>;
-  /** What a specifier leads to, by how and where it is imported. */
+  /** The resolution of a specifier, by kind of import and importing module. */
   resolutions: Record<string, { url: string; format: string | null }>;
   /** Modules below the skill directories by url, and texts by path. */
   files: Record<string, Place>;
@@ -47,14 +47,14 @@ const installation = resolve(import.meta.dirname, '../../..');
 const own = [join(installation, 'src') + sep, join(installation, 'node_modules') + sep];
 
 export interface SnapshotRecorder {
-  /** The bytes of a file that is no module, as the generation has them from now on. */
+  /** Reads a file that is not a module, and records its bytes for the generation. */
   read(file: string): Buffer;
   /** Writes the index; from now on this process loads from the snapshot too. */
   seal(skills: readonly RecordedSkill[]): void;
 }
 
 /**
- * Begins to record into the empty file `fd` what this process loads, and every module below `dirs`.
+ * Starts recording the modules that this process loads, and every module below `dirs`, into the empty file `fd`.
  * Throws SkillLoadError where they are too large.
  */
 export function recordSnapshot(fd: number, dirs: readonly string[]): SnapshotRecorder {
@@ -120,11 +120,11 @@ export function recordSnapshot(fd: number, dirs: readonly string[]): SnapshotRec
 
 export interface Snapshot {
   readonly skills: readonly RecordedSkill[];
-  /** The recorded bytes of a file that is no module; undefined when there are none. */
+  /** The recorded bytes of a file that is not a module; undefined when there are none. */
   read(file: string): Buffer | undefined;
 }
 
-/** Has this process load modules from the snapshot in `fd` from now on. */
+/** Makes this process load modules from the snapshot in `fd` from now on. */
 export function loadFromSnapshot(fd: number): Snapshot {
   const header = readAt(fd, [0, HEADER_BYTES]);
   const place: Place = [Number(header.readBigUInt64LE(0)), Number(header.readBigUInt64LE(8))];
@@ -152,7 +152,7 @@ export function loadFromSnapshot(fd: number): Snapshot {
       }
       const held = files[url];
       const result = nextLoad(url, context);
-      // Its format depends on more than its text; Node tells it, the text is the recorded one.
+      // Node determines the format, which depends on more than the text; the text is the recorded one.
       return held === undefined || result.source == null
         ? result
         : { ...result, source: readAt(fd, held) };
@@ -195,7 +195,7 @@ function bytesOf(source: unknown): Uint8Array {
     : new Uint8Array();
 }
 
-/** Real paths of the modules of `dir`, without those of packages and of the own installation. */
+/** Real paths of the modules of `dir`, without those of packages and of the platform's installation. */
 function modulesBelow(dir: string): string[] {
   const found: string[] = [];
   const seen = new Set<string>();

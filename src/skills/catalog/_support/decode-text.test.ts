@@ -25,7 +25,7 @@ describe('text is decoded', () => {
     ['Japanese', Buffer.from([0x82, 0xb1]), 'text/plain; charset=Shift_JIS', 'こ'],
     ['by a byte order mark before all', Buffer.from('\uFEFFü'), 'text/html; charset=latin1', 'ü'],
     ['UTF-16 with a byte order mark', Buffer.from('\uFEFFhé', 'utf16le'), '', 'hé'],
-    ['past a charset that nobody knows', Buffer.from('ü'), 'text/html; charset=klingon', 'ü'],
+    ['past an unknown charset', Buffer.from('ü'), 'text/html; charset=klingon', 'ü'],
     [
       'past a meta that cannot be true',
       Buffer.from('<meta charset=utf-16>ü'),

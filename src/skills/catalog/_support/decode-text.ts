@@ -64,7 +64,7 @@ function charsetInside(bytes: Uint8Array): string | null {
   const declared = /^\s*<\?xml\s[^>]*encoding\s*=\s*["']([^"']+)/i.exec(head)?.[1];
   if (declared !== undefined) return declared;
   const meta = /<meta\s[^>]*charset\s*=\s*["']?([^\s"'/>;]+)/i.exec(head)?.[1] ?? null;
-  // Whoever can read that in one byte a character has not written it in two.
+  // A tag that is readable at one byte per character is not in UTF-16.
   return meta !== null && /^utf-?16/i.test(meta) ? 'utf-8' : meta;
 }
 

@@ -13,7 +13,7 @@ export interface Quoted {
 }
 
 export interface Question {
-  /** What is to be done with the text, by whoever asks; one line each. */
+  /** The caller's instructions for the text; one line each. */
   readonly instructions: readonly string[];
   /** Said after the text, since a long one makes models forget what came before it. */
   readonly task: string;

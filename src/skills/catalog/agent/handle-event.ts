@@ -1,5 +1,5 @@
 /**
- * What a trigger runs that names no skill. Its input comes from outside and is nobody's instruction:
+ * The skill of a trigger that names none. Its input comes from outside and is not an instruction:
  * what is to be done with an event is for the agent's own instructions to say.
  */
 

@@ -4,7 +4,7 @@
  * triggers do. It reaches its data and nothing else.
  */
 
-import type { BoundedOrder, JsonataAnswer } from '../../../sandbox/jsonata.ts';
+import type { EvaluationRequest, JsonataAnswer } from '../../../sandbox/jsonata.ts';
 import { defineSkill, SkillError } from '../../definition.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
 
@@ -78,7 +78,7 @@ export default defineSkill<Input, Output>({
   ],
 
   async run({ data, expression, variables = {} }, ctx) {
-    const order: BoundedOrder = {
+    const request: EvaluationRequest = {
       expression,
       context: JSON.stringify(data),
       variables: JSON.stringify(variables),
@@ -88,7 +88,7 @@ export default defineSkill<Input, Output>({
     const answer = await inSandbox<JsonataAnswer>({
       module: new URL('../../../sandbox/jsonata.ts', import.meta.url).href,
       function: 'evaluate',
-      input: order,
+      input: request,
       signal: ctx.signal,
       timeoutMs,
       reusable: true,
