@@ -155,7 +155,7 @@ export default defineSkill<Input, Output>({
           { html: text, url: response.url, maxLinks: input.max_links ?? 100, charactersMax },
           ctx.signal,
         )
-      : { title: '', links: [], ...fitted(asMarkdown(type, text), charactersMax) };
+      : { title: '', ...fitted(asMarkdown(type, text), charactersMax), links: [] };
     return {
       url: response.url,
       status: response.status,
@@ -202,8 +202,8 @@ export async function readPage(order: PageOrder): Promise<Reading> {
     ...optional('site_name', oneLine(article?.siteName)),
     ...optional('language', facts.language),
     ...optional('published_at', oneLine(article?.publishedTime)),
-    links,
     ...fitted(cleanText(markdown), charactersMax),
+    links,
   };
 }
 
