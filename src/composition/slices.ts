@@ -216,6 +216,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     // SQLite has recorded what became of a run before another could begin.
     ...(config.isEmbedded ? {} : { yieldSlot: createYieldSlot(workers, config.workerConcurrency) }),
     onClaim: () => living.claimed(),
+    onBegin: () => living.begun(),
   });
   const recovery = createRecovery({
     database,

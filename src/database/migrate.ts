@@ -23,6 +23,7 @@ import { up as tokenIndex } from './migrations/0018-token-index.ts';
 import { up as stepResults } from './migrations/0019-step-results.ts';
 import { up as backlogs } from './migrations/0020-backlogs.ts';
 import { up as stepParents } from './migrations/0021-step-parents.ts';
+import { up as lastJobs } from './migrations/0022-last-jobs.ts';
 import type { Tables } from './tables.ts';
 
 /** In order; a migration that has been released is never changed. */
@@ -48,6 +49,7 @@ const migrations: Record<string, (db: Kysely<unknown>, dialect: Dialect) => Prom
   '0019-step-results': stepResults,
   '0020-backlogs': backlogs,
   '0021-step-parents': stepParents,
+  '0022-last-jobs': lastJobs,
 };
 
 /** Gives work that may take long a way to the database on which it may. */

@@ -73,8 +73,10 @@ export interface ProcessesTable {
   skills: string;
   started_at: number;
   seen_at: number;
-  /** When it last claimed a job; 0 before the first. */
+  /** When it last claimed a job from a queue; 0 before the first. */
   last_claim_at: number;
+  /** When it last began a job, also one that it accepted itself; 0 before the first. */
+  last_job_at: number;
 }
 
 export interface AgentsTable {

@@ -79,8 +79,10 @@ export function createPerformer(parts: {
   absentMs?: number;
   /** Yields the slot of a job to another while its outcome is being recorded. */
   yieldSlot?: YieldSlot;
-  /** Told of each claim. */
+  /** Told of each claim of a job from a queue. */
   onClaim?: () => void;
+  /** Told of each job that begins here, from a queue or as it was accepted. */
+  onBegin?: () => void;
 }): Performer {
   const {
     database,
@@ -94,7 +96,7 @@ export function createPerformer(parts: {
     leaseMs,
     writer,
   } = parts;
-  const { clockSkewMs = 0, absentMs = 0, yieldSlot, onClaim } = parts;
+  const { clockSkewMs = 0, absentMs = 0, yieldSlot, onClaim, onBegin } = parts;
   const running = new Map<string, Running>();
   /** Jobs being claimed, and whether they are to be cancelled as soon as they run. */
   const starting = new Map<string, { isCancelled: boolean }>();
@@ -121,6 +123,7 @@ export function createPerformer(parts: {
   });
 
   function begin(job: ClaimedJob): Promise<void> {
+    onBegin?.();
     if (feed.hasListeners(job.id)) feed.publish(job.id, activeEvent(job));
     return run(job);
   }

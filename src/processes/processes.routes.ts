@@ -24,6 +24,11 @@ const LiveProcesses = Type.Object(
               'When it last took a job from a queue; null before the first. What it accepts itself and ' +
               'begins at once does not come from there.',
           },
+          last_job_at: {
+            ...Nullable(Timestamp),
+            description:
+              'When it last began a job, from a queue or as it accepted the job; null before the first.',
+          },
         },
         { title: 'LiveProcess' },
       ),
@@ -44,6 +49,7 @@ const LiveProcesses = Type.Object(
             started_at: '2026-01-01T00:00:00.000Z',
             heard_at: '2026-01-01T00:10:03.000Z',
             last_claim_at: '2026-01-01T00:10:02.125Z',
+            last_job_at: '2026-01-01T00:10:03.250Z',
           },
         ],
         total: 1,

@@ -14,11 +14,14 @@ const beat = statement<ProcessesTable>()((db, p) =>
       started_at: p('started_at'),
       seen_at: p('seen_at'),
       last_claim_at: p('last_claim_at'),
+      last_job_at: p('last_job_at'),
     })
     .onConflict((conflict) =>
-      conflict
-        .column('id')
-        .doUpdateSet({ seen_at: p('seen_at'), last_claim_at: p('last_claim_at') }),
+      conflict.column('id').doUpdateSet({
+        seen_at: p('seen_at'),
+        last_claim_at: p('last_claim_at'),
+        last_job_at: p('last_job_at'),
+      }),
     ),
 );
 

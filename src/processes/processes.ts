@@ -25,8 +25,10 @@ export type LiveProcess = ReturnType<typeof processView>;
 export interface Processes {
   /** Records a heartbeat of this process, and reads those of the others. */
   beat(): Promise<void>;
-  /** Notes that this process has claimed work. */
+  /** Notes that this process has claimed a job from a queue. */
   claimed(): void;
+  /** Notes that this process has begun a job, from a queue or as it accepted the job. */
+  begun(): void;
   /** How many live processes have a role; 0 when this process could not read them for a while. */
   live(role: string): number;
   /** Skills that any live process has loaded. */
@@ -52,6 +54,7 @@ export function createProcesses(parts: {
   const id = newId();
   const startedAt = clock.now();
   let lastClaimAt = 0;
+  let lastJobAt = 0;
   /** Monotonic time of this process's last heartbeat: the age of `live`. */
   let lastBeat = Number.NEGATIVE_INFINITY;
   let live: { roles: readonly string[]; skills: readonly string[]; lastClaimAt: number }[] = [];
@@ -68,6 +71,7 @@ export function createProcesses(parts: {
           started_at: startedAt,
           seen_at: now,
           last_claim_at: lastClaimAt,
+          last_job_at: lastJobAt,
         }),
       );
       const rows = await findProcesses(database.read, now - goneAfterMs);
@@ -80,6 +84,9 @@ export function createProcesses(parts: {
     },
     claimed() {
       lastClaimAt = clock.now();
+    },
+    begun() {
+      lastJobAt = clock.now();
     },
     live: (role) =>
       clock.monotonic() - lastBeat < goneAfterMs
@@ -100,6 +107,7 @@ export function createProcesses(parts: {
             startedAt: row.started_at,
             seenAt: row.seen_at,
             lastClaimAt: row.last_claim_at,
+            lastJobAt: row.last_job_at,
           }),
         );
     },
@@ -112,7 +120,7 @@ export function createProcesses(parts: {
   };
 }
 
-/** `lastClaimAt` is 0 before the first. */
+/** `lastClaimAt` and `lastJobAt` are 0 before the first. */
 export function processView(process: {
   id: string;
   roles: readonly string[];
@@ -121,8 +129,9 @@ export function processView(process: {
   startedAt: number;
   seenAt: number;
   lastClaimAt: number;
+  lastJobAt: number;
 }) {
-  const { id, roles, version, skills, startedAt, seenAt, lastClaimAt } = process;
+  const { id, roles, version, skills, startedAt, seenAt, lastClaimAt, lastJobAt } = process;
   return {
     id,
     roles: roles.toSorted(),
@@ -131,5 +140,6 @@ export function processView(process: {
     started_at: timestamp(startedAt),
     heard_at: timestamp(seenAt),
     last_claim_at: timestampOrNull(lastClaimAt === 0 ? null : lastClaimAt),
+    last_job_at: timestampOrNull(lastJobAt === 0 ? null : lastJobAt),
   };
 }

@@ -8,18 +8,24 @@ export function createSingleProcess(parts: {
   roles: readonly string[];
   version: string;
   skills: readonly string[];
-}): Pick<Processes, 'claimed' | 'list'> {
+}): Pick<Processes, 'claimed' | 'begun' | 'list'> {
   const { clock, roles, version, skills } = parts;
   const id = newId();
   const startedAt = clock.now();
   let lastClaimAt = 0;
+  let lastJobAt = 0;
   return {
     claimed() {
       lastClaimAt = clock.now();
     },
+    begun() {
+      lastJobAt = clock.now();
+    },
     async list() {
       const seenAt = clock.now();
-      return [processView({ id, roles, version, skills, startedAt, seenAt, lastClaimAt })];
+      return [
+        processView({ id, roles, version, skills, startedAt, seenAt, lastClaimAt, lastJobAt }),
+      ];
     },
   };
 }

@@ -25,7 +25,9 @@ test('an embedded platform lists its one process, with the time of its last clai
   const single = createSingleProcess(parts);
   clock.advance(3_600_000);
   single.claimed();
-  clock.advance(60_000);
+  clock.advance(1_000);
+  single.begun();
+  clock.advance(59_000);
 
   expect(await single.list()).toEqual([
     {
@@ -36,6 +38,7 @@ test('an embedded platform lists its one process, with the time of its last clai
       started_at: '2026-01-01T00:00:00.000Z',
       heard_at: '2026-01-01T01:01:00.000Z',
       last_claim_at: '2026-01-01T01:00:00.000Z',
+      last_job_at: '2026-01-01T01:00:01.000Z',
     },
   ]);
 });
@@ -84,6 +87,7 @@ describe.each(await engines())('on $name', (engine) => {
     await silent.beat();
     clock.advance(14_000);
     worker.claimed();
+    worker.begun();
     await worker.beat();
     clock.advance(1_000);
     await api.beat();
@@ -97,6 +101,7 @@ describe.each(await engines())('on $name', (engine) => {
         started_at: '2026-01-01T00:00:00.000Z',
         heard_at: '2026-01-01T00:00:15.000Z',
         last_claim_at: '2026-01-01T00:00:15.000Z',
+        last_job_at: '2026-01-01T00:00:15.000Z',
       },
       {
         id: anId,
@@ -106,6 +111,7 @@ describe.each(await engines())('on $name', (engine) => {
         started_at: '2026-01-01T00:00:01.000Z',
         heard_at: '2026-01-01T00:00:16.000Z',
         last_claim_at: null,
+        last_job_at: null,
       },
     ]);
 

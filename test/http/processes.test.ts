@@ -30,6 +30,7 @@ describe('GET /admin/processes', () => {
           started_at: '2026-01-01T00:00:00.000Z',
           heard_at: '2026-01-01T00:00:00.000Z',
           last_claim_at: null,
+          last_job_at: null,
         },
       ],
       total: 1,
@@ -37,6 +38,19 @@ describe('GET /admin/processes', () => {
     expect(after.body.data).toEqual([
       { ...before.body.data[0], heard_at: '2026-01-01T00:01:00.000Z' },
     ]);
+  });
+
+  test('says when the process last began a job, also one that it accepted itself', async () => {
+    const tenant = await newTenant(platform);
+    clock.advance(60_000);
+    const began = new Date(clock.now()).toISOString();
+    await tenant.run('util/v1.0/echo', { text: 'x' });
+    clock.advance(5_000);
+
+    const { body } = await platform.admin('GET', '/admin/processes');
+
+    // In a cluster it is told with the next beat.
+    expect(body.data).toMatchObject([{ last_job_at: began }]);
   });
 
   test('needs the admin secret', async () => {

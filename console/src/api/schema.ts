@@ -1341,6 +1341,8 @@ export interface components {
             heard_at: string;
             /** @description When it last took a job from a queue; null before the first. What it accepts itself and begins at once does not come from there. */
             last_claim_at: string | null;
+            /** @description When it last began a job, from a queue or as it accepted the job; null before the first. */
+            last_job_at: string | null;
         };
         LiveProcesses: {
             data: components["schemas"]["LiveProcess"][];
@@ -4011,7 +4013,8 @@ export interface operations {
                      *           ],
                      *           "started_at": "2026-01-01T00:00:00.000Z",
                      *           "heard_at": "2026-01-01T00:10:03.000Z",
-                     *           "last_claim_at": "2026-01-01T00:10:02.125Z"
+                     *           "last_claim_at": "2026-01-01T00:10:02.125Z",
+                     *           "last_job_at": "2026-01-01T00:10:03.250Z"
                      *         }
                      *       ],
                      *       "total": 1

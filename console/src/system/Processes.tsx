@@ -64,7 +64,7 @@ const columns: readonly Column<Process>[] = [
     header: 'Last took a job',
     align: 'right',
     from: 'lg',
-    cell: ({ last_claim_at }) => <Time value={last_claim_at} />,
+    cell: ({ last_job_at }) => <Time value={last_job_at} />,
   },
   {
     header: 'Started',
