@@ -63,21 +63,21 @@ describe.each<[string, Death, string]>([
     expect(attributeDeath(death, [facts(), facts()])).toEqual([neighbour, neighbour]);
   });
 
-  test('charges the only one whose code can have begun', () => {
+  test('charges the only run whose code may have begun', () => {
     const outcomes = attributeDeath(death, [facts({ hasStarted: false }), facts()]);
     expect(outcomes).toEqual([bystander, { kind: 'lost', message }]);
   });
 
-  test('charges a run that was alone even when its begin was not seen', () => {
+  test('charges a run that was alone, even when its ping was not answered', () => {
     const outcomes = attributeDeath(death, [facts({ hasStarted: false, isAlone: true })]);
     expect(outcomes).toEqual([{ kind: 'lost', message }]);
   });
 
-  test('is a timeout for the only run when that was past its deadline', () => {
+  test('is a timeout for the only run if its deadline had passed', () => {
     expect(attributeDeath(death, [facts({ stopRequest: 'timeout' })])).toEqual([timeout]);
   });
 
-  test('ends an aborted run as aborted, which stays a suspect', () => {
+  test('ends an aborted run as aborted, and still counts it as a suspect', () => {
     expect(attributeDeath(death, [facts({ stopRequest: 'abort' }), facts()])).toEqual([
       { kind: 'aborted' },
       neighbour,
@@ -85,7 +85,7 @@ describe.each<[string, Death, string]>([
   });
 });
 
-test('an executor that stopped answering charges the run that it was just beginning', () => {
+test('an executor that stopped answering charges the run that it was starting', () => {
   const outcomes = attributeDeath({ kind: 'stalled', ms: 9 }, [
     facts({ isBeginning: true }),
     facts(),

@@ -31,7 +31,7 @@ const schema = {
 const wanted = { prompt: 'hello', schema };
 
 describe('generate', () => {
-  test('without a schema gives the answer as it is', async () => {
+  test('without a schema returns the unchanged answer', async () => {
     const { generate } = answering('```json\n{}\n```');
 
     const result = await generate({ prompt: 'hello' });
@@ -87,7 +87,7 @@ describe('generate', () => {
     ]);
   });
 
-  test('tells it all that was wrong so far, and gives up after four answers', async () => {
+  test('sends the model all earlier faults, and fails after four invalid answers', async () => {
     const { generate, asked } = answering('x', '[]', '{}', '{"a":"b"}');
 
     await expect(generate(wanted)).rejects.toMatchObject({
@@ -101,7 +101,7 @@ describe('generate', () => {
     expect(fourth?.corrections.slice(0, 2)).toEqual(third?.corrections);
   });
 
-  test('can always tell what is wrong, whatever the answer is', async () => {
+  test('reports a fault for every kind of invalid answer', async () => {
     const hostile = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.constantFrom('😀', '\ud83d', '{"😀', `{"a":1,"${'😀'.repeat(3_000)}":1}`, '\0'),
@@ -122,7 +122,7 @@ describe('generate', () => {
     );
   });
 
-  test('takes no longer than the answer is long', async () => {
+  test('takes time linear in the length of the answer', async () => {
     const { generate } = answering(`\`\`\`json\n${'\n'.repeat(1_000_000)}`, '{"a":1}');
 
     expect(await cpuMsOf(() => generate(wanted))).toBeLessThan(2_000);
@@ -147,7 +147,7 @@ describe('generate', () => {
     expect(asked).toEqual([]);
   });
 
-  test('hands on what the parent refuses', async () => {
+  test("passes on the parent's refusal", async () => {
     const refused = Object.assign(new Error('no'), { code: 'budget_exceeded', retryable: false });
     const generate = createGenerate(() => Promise.reject(refused));
 
@@ -163,14 +163,14 @@ describe('the same request again', () => {
     return asked.map(({ nth }) => nth);
   };
 
-  test('is counted, another one is counted for itself', async () => {
+  test('is counted separately from other requests', async () => {
     const one = { prompt: 'a' };
     const other = { prompt: 'b' };
 
     expect(await nthsOf(one, one, other, one, other)).toEqual([1, 2, 1, 3, 2]);
   });
 
-  test('is the same however it is written', async () => {
+  test('is equal for any order and form of its fields', async () => {
     expect(
       await nthsOf(
         { prompt: 'a', system: 's' },

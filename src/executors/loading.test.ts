@@ -25,7 +25,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('each file has the whole time to load, however many there are', () => {
+test('each file has the whole load time, for any number of files', () => {
   for (const file of ['/skills/a.ts', '/skills/b.ts', '/skills/c.ts']) {
     loading.take(['loading', file]);
     vi.advanceTimersByTime(59_999);
@@ -34,7 +34,7 @@ test('each file has the whole time to load, however many there are', () => {
   expect(loading.take(['ready'])).toBe('ready');
 });
 
-test('a file that takes longer is named, with the setting', () => {
+test('the error of a file that takes longer names the file and the setting', () => {
   loading.take(['loading', '/skills/a.ts']);
   vi.advanceTimersByTime(60_000);
   expect(onLate).toHaveBeenCalledOnce();
@@ -45,14 +45,14 @@ test('a file that takes longer is named, with the setting', () => {
   });
 });
 
-test('a process that never came to a file says so', () => {
+test('the error of a process that never began to load says so', () => {
   vi.advanceTimersByTime(60_000);
   expect(loading.failure('SIGKILL', '').message).toMatch(
     /^an executor did not begin to load skills within 60000 ms/,
   );
 });
 
-test('a slow file is logged while it loads, and with its time when it has', () => {
+test('a slow file is logged while it loads, and with its duration at the end', () => {
   loading.take(['loading', '/skills/a.ts']);
   vi.advanceTimersByTime(1_999);
   loading.take(['loading', '/skills/slow.ts']);

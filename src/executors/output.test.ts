@@ -26,7 +26,7 @@ describe('an output', () => {
     expect(read(value)).toBe(json);
   });
 
-  test('is judged as it is written, not as it was returned', () => {
+  test('is validated as serialized, not as returned', () => {
     const wantsText = compileSchema({ properties: { at: { type: 'string' } } });
     expect(read({ at: new Date(0) }, wantsText)).toMatch(/1970/);
     expect(read({ at: 5 }, wantsText)).toBe(
@@ -34,7 +34,7 @@ describe('an output', () => {
     );
   });
 
-  test('of exactly 1 MiB is taken, of one byte more is not', () => {
+  test('of exactly 1 MiB is accepted, and of one byte more is refused', () => {
     expect(read('x'.repeat(OUTPUT_BYTES_MAX - 2))).toHaveLength(OUTPUT_BYTES_MAX);
     const tooLarge = 'skill_execution_failed: the output is larger than 1024 KiB of JSON';
     expect(read('x'.repeat(OUTPUT_BYTES_MAX - 1))).toBe(tooLarge);
@@ -42,7 +42,7 @@ describe('an output', () => {
     expect(read('"'.repeat(OUTPUT_BYTES_MAX / 2))).toBe(tooLarge);
   });
 
-  test('whose shared parts would explode is refused before it is written', () => {
+  test('whose shared parts would become huge is refused before it is serialized', () => {
     let tree: unknown = [];
     for (let i = 0; i < 60; i++) tree = [tree, tree];
     expect(read(tree)).toMatch(/larger than/);

@@ -114,7 +114,7 @@ describe('costs an executor, and of the runs only its own:', () => {
   });
 });
 
-test('what a blocked run has started itself does not outlive its executor', async () => {
+test('a process that a blocked run started does not outlive its executor', async () => {
   const running = pool.run(request('hostile/exec-sleep', {}, { timeoutMs: 100 }), silentHandlers);
   const sleeping = () => {
     for (const pid of childProcesses().keys()) {
@@ -128,7 +128,7 @@ test('what a blocked run has started itself does not outlive its executor', asyn
   await waitFor(() => !isAlive(pid), { describe: 'the sleep is gone' });
 });
 
-test('a flood of reports is cut to what a run may say', async () => {
+test('a flood of reports is cut to the limits of a run', async () => {
   const reports: RunReport[] = [];
   const onReport = (report: RunReport): void => void reports.push(report);
   const outcome = await pool.run(request('hostile/floods'), { ...silentHandlers, onReport })

@@ -64,7 +64,7 @@ async function pidOf(pool: TestPool, alone = false): Promise<number> {
 }
 
 describe('the number of executors', () => {
-  test('is one until the first run, then the size and a spare, and one again after a rest', async () => {
+  test('is one until the first run, then the size and a spare, and one again after the idle time', async () => {
     const pool = await start({ size: 2, idleMs: 100 });
     const long = wait(pool, 1_500);
     await until(pool, { executors: 3, starting: 0, inFlight: 1 });
@@ -73,7 +73,7 @@ describe('the number of executors', () => {
     expect(await wait(pool, 1)).toMatchObject({ kind: 'completed' });
   });
 
-  test('is made up for at once when one dies', async () => {
+  test('is restored at once when one dies', async () => {
     const pool = await start({ size: 1 });
     await wait(pool, 1);
     await until(pool, { executors: 2 });
@@ -85,7 +85,7 @@ describe('the number of executors', () => {
     await until(pool, { executors: 2, starting: 0 });
   });
 
-  test('spreads runs over all that are ready', async () => {
+  test('spreads runs over all ready executors', async () => {
     const pool = await start({ size: 2 });
     await wait(pool, 1);
     await until(pool, { executors: 3 });
@@ -97,7 +97,7 @@ describe('the number of executors', () => {
 });
 
 describe('a run that wants to be alone', () => {
-  test('gets an executor that has run nothing before and runs nothing beside', async () => {
+  test('gets an executor that has run nothing before and runs nothing else', async () => {
     const pool = await start({ size: 1 });
     const shared = await pidOf(pool);
     const neighbours = [wait(pool, 400), wait(pool, 400)];
@@ -109,7 +109,7 @@ describe('a run that wants to be alone', () => {
 });
 
 describe('an executor that runs nothing', () => {
-  test('is left in peace: no pings, no timers', async () => {
+  test('gets no pings and has no timers', async () => {
     const timers = () =>
       process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
     const before = timers();
@@ -146,7 +146,7 @@ describe('a start that fails', () => {
     expect(childProcesses().size).toBe(0);
   });
 
-  test('is told when a module does not come back, or never is ready', async () => {
+  test('is reported when a module does not return, or the child is never ready', async () => {
     const contents = ['for (;;);', 'await new Promise(() => {});'];
     const faults = contents.map(async (content) => {
       const { dir, file } = dirWith(content);
@@ -158,7 +158,7 @@ describe('a start that fails', () => {
     expect(childProcesses().size).toBe(0);
   });
 
-  test('later on is tried again after a pause that grows, and said; runs wait', async () => {
+  test('after the first start is retried with growing backoff, and logged; runs wait', async () => {
     const dir = emptyDir();
     const names = ['a', 'b', 'c', 'd'];
     for (const name of names) writeFileSync(join(dir, `${name}.mjs`), diesWhen(dir, name));
@@ -190,7 +190,7 @@ describe('a replaced executor', () => {
     await until(pool, { deaths: deaths + 1, starting: 0 });
   }
 
-  test('runs what was loaded at the start, whatever has become of the files', async () => {
+  test('runs the skills that were loaded at the start, even when the files have changed', async () => {
     const { dir, file } = dirWith(`import { helper } from './_helper.mjs';
       import dep from 'dep';
       ${skillWith('{}', `async () => ({ helper, dep, lazy: (await import('./_lazy.mjs')).lazy })`)}`);
@@ -264,7 +264,7 @@ describe('a replaced executor', () => {
     });
   });
 
-  test('passes over a skill that ended the executor before it', async () => {
+  test('skips a skill that ended the previous executor', async () => {
     const dir = emptyDir();
     writeFileSync(join(dir, 'a.mjs'), diesWhen(dir, 'b'));
     const pool = await start({ skillsDirs: [goodDir, hostileDir, dir], size: 1 });
@@ -295,7 +295,7 @@ describe('a replaced executor', () => {
 });
 
 describe('with a debugger', () => {
-  test('an executor that is stopped is not taken for a blocked one, nor is its run late', async () => {
+  test('a paused executor does not count as blocked, and its run does not time out', async () => {
     const pool = await startTestPool({ size: 1, inspectPort: await freePort(), stallMs: 100 });
     pools.push(pool);
     const wanted = request('hostile/busy', { ms: 700 }, { timeoutMs: 100 });
@@ -308,7 +308,7 @@ describe('with a debugger', () => {
 });
 
 describe('stop', () => {
-  test('aborts what runs, kills what does not end and leaves no process', async () => {
+  test('aborts the runs, kills those that do not stop, and leaves no process', async () => {
     const pool = await start({ size: 2 });
     const ending = wait(pool, 10_000);
     const blocking = pool.run(request('hostile/endless-loop'), silentHandlers);

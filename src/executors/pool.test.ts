@@ -90,7 +90,7 @@ describe('a run', () => {
     ]);
   });
 
-  test('is heard in the order in which it speaks, progress between two lines included', async () => {
+  test('reports in order, including progress between two log lines', async () => {
     const said: unknown[] = [];
     const onReport = (report: RunReport): void => {
       if (report.type === 'log') said.push(report.message);
@@ -105,7 +105,7 @@ describe('a run', () => {
     expect(said).toEqual([0.1, 'one', 0.3, 'two', '!three', 0.4, '!four', 0.5, 'five', 0.6]);
   });
 
-  test('outlives a handler that throws', async () => {
+  test('survives a handler that throws', async () => {
     const onReport = (): void => {
       throw new Error('not interested');
     };
@@ -114,7 +114,7 @@ describe('a run', () => {
     });
   });
 
-  test('of a skill that is not there fails for good', async () => {
+  test('of an unknown skill fails without retries', async () => {
     expect(await run('good/none')).toEqual(failed('^there is no skill good/v1.0/none$'));
   });
 
@@ -131,7 +131,7 @@ describe('a run', () => {
     expect(await run('good/throws', { what })).toEqual(outcome);
   });
 
-  test('whose output breaks the schema fails for good', async () => {
+  test('whose output breaks the schema fails without retries', async () => {
     expect(await outputOf('good/strict', { value: { words: 1 } })).toEqual({ words: 1 });
     expect(await run('good/strict', { value: { words: 'one' } })).toEqual(
       failed(
@@ -154,7 +154,7 @@ describe('a called skill', () => {
   });
   const wanted = { kind: 'skill', name: 'good/v1.0/strict', digest: expect.any(String), nth: 1 };
 
-  test('runs inside the run, as a step that is begun before and ended with what it gave', async () => {
+  test('runs inside the run, as a recorded step that ends with its output', async () => {
     const asked: unknown[] = [];
     const output = await outputOf('good/calls', call, steps(asked));
     expect(output).toEqual({ called: { words: 1 } });
@@ -164,7 +164,7 @@ describe('a called skill', () => {
     ]);
   });
 
-  test('that is on record does not run again', async () => {
+  test('that is already recorded does not run again', async () => {
     const asked: unknown[] = [];
     const output = await outputOf('good/calls', call, steps(asked, { output: { words: 2 } }));
     expect(output).toEqual({ called: { words: 2 } });
@@ -196,7 +196,7 @@ describe('a called skill', () => {
     expect(new Set(begun.map(({ digest }) => digest)).size).toBe(2);
   });
 
-  test('speaks and asks as its step', async () => {
+  test('reports and asks as its own step', async () => {
     const asked: unknown[] = [];
     const reports: RunReport[] = [];
     const speaks = { skill: 'good/v1.0/reports', input: { text: 'hi' } };
@@ -226,7 +226,7 @@ describe('a called skill', () => {
     );
   });
 
-  test('may call on, eight levels deep', async () => {
+  test('may call further skills, eight levels deep', async () => {
     let calls = 0;
     const onAsk: RunHandlers['onAsk'] = async (kind) => {
       if (kind !== 'begin-step') return true;
@@ -277,7 +277,7 @@ describe('what a run asks', () => {
     expect(await handle.outcome).toEqual({ kind: 'aborted' });
   });
 
-  test('is stopped when it ends without waiting for it', async () => {
+  test('is aborted when the run ends without waiting for it', async () => {
     const { asked, handlers } = listening();
 
     const { outcome } = pool.run(request('good/asks-and-leaves'), handlers);
@@ -287,7 +287,7 @@ describe('what a run asks', () => {
     expect(signal.aborted).toBe(true);
   });
 
-  test('is left alone while it runs, and is answered', async () => {
+  test('is answered while the run goes on', async () => {
     let signal: AbortSignal | undefined;
     const output = await outputOf('good/calls', call, {
       async onAsk(kind, _payload, given) {
@@ -314,7 +314,7 @@ describe('a deadline', () => {
     expect(pool.stats().deaths).toBe(deaths);
   });
 
-  test('holds for a run that ends within the grace with an output', async () => {
+  test('applies to a run that returns an output within the grace period', async () => {
     const { deaths } = pool.stats();
     const wanted = request('hostile/stubborn', { ms: 100 }, { timeoutMs: 30 });
     expect(await pool.run(wanted, silentHandlers).outcome).toMatchObject({ kind: 'timeout' });
@@ -332,7 +332,7 @@ describe('abort', () => {
     await waitFor(() => pool.stats().inFlight === 0, { describe: 'nothing is in flight' });
   });
 
-  test('of a run that completes all the same leaves what it did', async () => {
+  test('of a run that still completes keeps its output', async () => {
     const handle = pool.run(request('good/stubborn', { ms: 50 }), silentHandlers);
     handle.abort('enough');
     expect(await handle.outcome).toEqual({ kind: 'completed', output: '{"done":true}' });
@@ -345,7 +345,7 @@ describe('abort', () => {
     expect(outcome).toEqual({ kind: 'completed', output: '{"a":1}' });
   });
 
-  test('of a run that does not stop ends it after the grace, and its executor soon', async () => {
+  test('of a run that does not stop ends it after the grace period, and its executor soon after', async () => {
     const { deaths } = pool.stats();
     const handle = pool.run(request('hostile/never'), silentHandlers);
     handle.abort('enough');

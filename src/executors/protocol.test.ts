@@ -40,7 +40,7 @@ describe('a line of a child', () => {
     expect(readChildLine(line)).toBeUndefined();
   });
 
-  test('nesting that would harm the reader is refused, also in large lines', () => {
+  test('nesting that is too deep is refused, also in large lines', () => {
     const nested = (levels: number) => `[["done",1,${'['.repeat(levels)}${']'.repeat(levels)}]]`;
     expect(readChildLine(nested(64))).toBeDefined();
     expect(readChildLine(nested(70))).toBeUndefined();
@@ -78,12 +78,12 @@ describe('a line reader', () => {
     }
   });
 
-  test('does not break characters that chunks break', () => {
+  test('keeps characters whole that two chunks split', () => {
     const bytes = Buffer.from('é😀\n').toString('latin1');
     expect(read(100, [...bytes]).lines).toEqual(['é😀']);
   });
 
-  test('keeps chunks that the caller uses again', () => {
+  test('copies chunks that the caller reuses', () => {
     const lines: string[] = [];
     const feed = createLineReader({ maxBytes: 9, onLine: (l) => lines.push(l), onOverflow() {} });
     const chunk = Buffer.from('ab');
@@ -93,14 +93,14 @@ describe('a line reader', () => {
     expect(lines).toEqual(['abc']);
   });
 
-  test('tells of a line that is too long, ended or not', () => {
+  test('reports a line that is too long, whether it has ended or not', () => {
     expect(read(3, ['abc\nabcd\n'])).toEqual({ lines: ['abc'], overflows: 1 });
     expect(read(3, ['ab', 'cd']).overflows).toBe(1);
   });
 });
 
 describe('an outbox', () => {
-  test('gathers what is said within a turn into one line, with its head', async () => {
+  test('writes the messages of one turn as one line, with its head', async () => {
     const written: string[] = [];
     const outbox = createOutbox(
       (line) => written.push(line),
@@ -116,7 +116,7 @@ describe('an outbox', () => {
     expect(written).toEqual(['[0,1,2]\n', '[0,3]\n']);
   });
 
-  test('begins a new line before one grows large', () => {
+  test('starts a new line before one grows too large', () => {
     const written: string[] = [];
     const outbox = createOutbox((line) => written.push(line));
     for (let i = 0; i < 8; i++) outbox.push(`"${'x'.repeat(300_000)}"`);

@@ -65,7 +65,7 @@ describe('which files are skills', () => {
     expect(await loadSkillModules([dir, dir, join(dir, 'sub')])).toHaveLength(1);
   });
 
-  test('a directory that is not there is an error', async () => {
+  test('a missing directory is an error', async () => {
     await expect(loadSkillModules([join(dir, 'none')])).rejects.toThrow(
       /none: is not a directory$/,
     );

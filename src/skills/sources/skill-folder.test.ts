@@ -76,7 +76,7 @@ describe('what is read', () => {
     ]);
   });
 
-  test('of 5 MB at most 48,000 bytes come, with the place where to read on', async () => {
+  test('of 5 MB at most 48,000 bytes are returned, with the offset for the next call', async () => {
     const content = 'é€😀a'.repeat(500_000);
     write('references/all.md', content);
     const note = /\n\n\[Part of "references\/all.md": bytes (\d+) to (\d+) of 5000000(.*)\.]$/;
@@ -105,7 +105,7 @@ describe('what is read', () => {
     }
   });
 
-  test('any offset and limit give whole characters, and get on', async () => {
+  test('any offset and limit give whole characters and make progress', async () => {
     write('a.md', 'é€😀a'.repeat(5));
     for (let offset = 0; offset < 50; offset++) {
       const text = await textOf('a.md', { offset, limit: 1 });
@@ -206,7 +206,7 @@ describe('what is refused, in a sentence', () => {
     expect(await errorOf('zero')).toBe('"zero" leads out of the skill\'s folder.');
   });
 
-  test('a missing file is told with names that are near', async () => {
+  test('the error of a missing file proposes similar names', async () => {
     write('references/forms.md', '');
     expect(await errorOf('guide.md')).toBe(
       'There is no file "guide.md". Near names: "references/guide.md".',
@@ -218,7 +218,7 @@ describe('what is refused, in a sentence', () => {
     );
   });
 
-  test('a folder is told with its files', async () => {
+  test('the error of a folder names its files', async () => {
     expect(await errorOf('references/')).toBe(
       '"references" is a folder. Its files: "references/guide.md".',
     );
@@ -275,7 +275,7 @@ describe('the list of files', () => {
     expect(files.map(({ path }) => path)).toEqual(['SKILL.md', 'references/guide.md']);
   });
 
-  test('of 12,000 files 200 are listed, and that not all were looked at is told', async () => {
+  test('of 12,000 files 200 are listed, and the list says that the search was incomplete', async () => {
     mkdirSync(join(folder, 'many'));
     for (let i = 0; i < 12_000; i++) writeFileSync(join(folder, `many/${i}`), '');
     const { files, more, isComplete } = await listSkillFiles(folder);

@@ -47,7 +47,7 @@ async function faultOfSkill(frontMatter: string): Promise<string> {
   return (await faultOf()).replace('/pdf/SKILL.md: ', '');
 }
 
-test('one that breaks a rule is left out where that is wished, and the others load', async () => {
+test('one that breaks a rule is left out when the caller asks for it, and the others load', async () => {
   writeSkill('name: other\ndescription: Reads.\n');
   write('good/SKILL.md', '---\nname: good\ndescription: Reads.\n---\n');
   write('twin/SKILL.md', '---\nname: twin\ndescription: Reads.\n---\n');
@@ -65,7 +65,7 @@ test('one that breaks a rule is left out where that is wished, and the others lo
   ]);
 });
 
-test('a module that breaks a rule stops the load all the same', async () => {
+test('a module that breaks a rule still ends the load', async () => {
   const file = write('broken.ts', 'export const nothing = 1;');
 
   await expect(loadSkillModules([dir], { onLeftOut: () => {} })).rejects.toMatchObject({ file });
@@ -115,7 +115,7 @@ describe('which folders are skills', () => {
     expect(await keysOf()).toEqual([]);
   });
 
-  test('a folder that two links lead to is one skill, whatever the links are called', async () => {
+  test('a folder that two links lead to is one skill, for any names of the links', async () => {
     writeSkill();
     symlinkSync('pdf', join(dir, 'an-alias'));
     symlinkSync('pdf', join(dir, 'zz'));
@@ -316,7 +316,7 @@ describe('what breaks a rule is refused with the rule', () => {
     expect(await faultOfSkill(`${plain}a:\n ${yaml}\n`)).toMatch(/^front matter /);
   });
 
-  test('whatever the front matter is, it loads or is refused with a sentence', () => {
+  test('any front matter loads or is refused with a sentence', () => {
     const line = fc.constantFrom(
       'name: pdf',
       'description: A.',

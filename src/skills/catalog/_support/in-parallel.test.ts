@@ -44,7 +44,7 @@ test('four run at a time, and the next begins when one has ended', async () => {
   expect(await results).toHaveLength(20);
 });
 
-test('after a failure none begins, those under way end, and the first failure is told', async () => {
+test('after a failure no call starts, active calls end, and the first failure is thrown', async () => {
   const { held, work, begun } = heldCalls();
   const failure = new Error('first');
   let isOver = false;
@@ -64,7 +64,7 @@ test('after a failure none begins, those under way end, and the first failure is
   expect(begun()).toEqual([0, 1, 2, 3]);
 });
 
-test('after the signal none begins, and its reason is told', async () => {
+test('after the signal no call starts, and its reason is thrown', async () => {
   const run = new AbortController();
   const { held, work, begun } = heldCalls();
   const reason = new Error('cancelled');

@@ -63,7 +63,7 @@ describe('a computation in a sandboxed process', () => {
     await expect(inSandbox(task('leave'))).rejects.toThrow('ended without a result');
   });
 
-  test('meets nothing of another one, unless its module keeps them apart itself', async () => {
+  test('shares no process with another one, unless its module isolates them', async () => {
     expect(await inSandbox(task('count'))).toBe(1);
     expect(await inSandbox(task('count'))).toBe(1);
     expect(await inSandbox(task('count', null, { reusable: true }))).toBe(1);

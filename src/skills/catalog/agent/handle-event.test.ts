@@ -19,7 +19,7 @@ test('the agent gets the event as JSON, and may use all its tools', async () => 
   expect(model.requests.map((request) => JSON.parse(textIn(request)))).toEqual([hostile]);
 });
 
-test('it is told that an event is data, which nobody it obeys has written', async () => {
+test('the agent is told that an event is data and not an instruction', async () => {
   const model = fakeModel(() => 'Nothing to do.');
 
   await tryThinking(handleEvent, hostile, model);
@@ -32,7 +32,7 @@ test('it is told that an event is data, which nobody it obeys has written', asyn
   expect(request?.prompt).toMatch(/\n<\/event-2>\n\nHandle this event\.$/);
 });
 
-test('an answer that breaks off says so', async () => {
+test('a cut answer says so', async () => {
   const model = cutShort(fakeModel(() => 'I filed'));
 
   expect(await tryThinking(handleEvent, hostile, model)).toEqual({
@@ -41,7 +41,7 @@ test('an answer that breaks off says so', async () => {
   });
 });
 
-test('the same event is the same request', async () => {
+test('the same event gives the same request', async () => {
   const model = fakeModel(() => 'Done.');
 
   await tryThinking(handleEvent, hostile, model);

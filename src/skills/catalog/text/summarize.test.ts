@@ -17,7 +17,7 @@ test('a text of one piece is summarized at once', async () => {
   expect(model.requests[0]?.tools).toBeUndefined();
 });
 
-test('length, form and focus are told', async () => {
+test('the request states length, form and focus', async () => {
   const model = fakeModel(() => '- It rose.');
   const text = 'The river rose.';
 
@@ -59,7 +59,7 @@ test.each([
   expect(model.requests[0]?.system).toContain(`in at most ${noteWords} words`);
 });
 
-test('the same text is the same requests', async () => {
+test('the same text gives the same requests', async () => {
   const asked = async () => {
     const model = fakeModel(({ prompt }) => `note of ${prompt.length}`);
     await tryThinking(summarize, { text: long }, model);
@@ -93,7 +93,7 @@ test('a summary that breaks off is none, and the error says what to do', async (
   });
 });
 
-test('notes that break off are notes', async () => {
+test('notes that are cut are used', async () => {
   const model = cutShort(
     fakeModel(({ prompt }) => (writesNotes(prompt) ? 'It rose by' : 'It rose.')),
     ({ prompt }) => writesNotes(prompt),
@@ -105,7 +105,7 @@ test('notes that break off are notes', async () => {
   });
 });
 
-test('what goes wrong with a part ends the run as it is', async () => {
+test('the error of a part ends the run unchanged', async () => {
   const failure = Object.assign(new Error('slow down'), { code: 'upstream_unavailable' });
 
   const running = tryThinking(
@@ -117,7 +117,7 @@ test('what goes wrong with a part ends the run as it is', async () => {
   await expect(running).rejects.toBe(failure);
 });
 
-test('a cancelled run asks for nothing more', async () => {
+test('a cancelled run makes no further requests', async () => {
   const run = new AbortController();
   const model = fakeModel(() => {
     run.abort(new Error('cancelled'));

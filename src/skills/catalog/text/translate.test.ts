@@ -17,7 +17,7 @@ test('a short text is translated at once, and the white space around it kept', a
   expect(model.requests.map(textIn)).toEqual(['one two']);
 });
 
-test('languages, tone and glossary are told', async () => {
+test('the request states languages, tone and glossary', async () => {
   const model = shouting();
   const glossary = { table: 'Tafel', chair: 'Sessel "alt"' };
 
