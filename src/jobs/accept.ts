@@ -1,9 +1,8 @@
 /**
- * Accept: the one way in for work, whoever asks. One transaction records the job, its conversation,
- * the user's message and the event; only after its commit does anybody hear of it, and only then is
- * the job announced. Where a worker of this process has a slot free, the job is claimed for it in
- * the same transaction, which saves the hint and a write of its own. It judges nothing: who may,
- * what is valid and which agent works is settled before.
+ * Accept: the one way in for work. One transaction records the job, its conversation, the user's
+ * message and the event; the caller is answered and the hint is sent only after its commit. Where a
+ * worker of this process has a free slot, the same transaction claims the job for it, which saves
+ * the hint and a second write. It checks no permission, input or agent: its callers have done that.
  */
 import {
   addMessages,
@@ -29,7 +28,7 @@ import {
   type NewJob,
 } from './jobs.store.ts';
 
-/** Work to be accepted, judged already. */
+/** Work to be accepted; its caller has checked it. */
 export interface WorkRequest {
   readonly organizationId: string;
   readonly apiKeyId: string;
@@ -42,7 +41,7 @@ export interface WorkRequest {
   readonly input: string;
   /** The job that this one repeats. */
   readonly retryOf: string | null;
-  /** The conversation of the same agent that it goes on with; one of its own when left out. */
+  /** The conversation of the same agent that it continues; without it the job begins a new one. */
   readonly conversationId?: string;
   readonly idempotency?: IdempotencyKey;
 }
@@ -62,14 +61,14 @@ export type AcceptedJob = Pick<
 
 export type Acceptance =
   | { readonly kind: 'accepted' | 'replayed'; readonly job: AcceptedJob }
-  /** The Idempotency-Key was used for something else. */
+  /** The Idempotency-Key was used for a different request. */
   | { readonly kind: 'key_reused' }
-  /** Another run of the conversation that it was to go on with has not ended. */
+  /** Another run of the conversation that it continues has not ended. */
   | { readonly kind: 'conversation_active' };
 
 export interface Accept {
   (request: WorkRequest): Promise<Acceptance>;
-  /** The same in a transaction of the caller's own, for what is true only together with the job. */
+  /** The same in the caller's transaction, for rows that must be committed together with the job. */
   within(tx: Transaction, requests: readonly WorkRequest[]): Promise<Acceptance[]>;
 }
 
@@ -92,9 +91,9 @@ export function createAccept(parts: {
   queue: Queue;
   clock: Clock;
   writer: string;
-  /** Left out where nothing runs in this process. */
+  /** Left out in a process without the worker role. */
   worker?: LocalWorker;
-  /** Told of jobs that were accepted, after the commit. */
+  /** Called with the accepted jobs, after the commit. */
   observe?(jobs: readonly NewJob[]): void;
 }): Accept {
   const { database, queue, clock, writer, worker, observe } = parts;
@@ -109,7 +108,7 @@ export function createAccept(parts: {
       if (request.idempotency) keyed.push({ idempotency: request.idempotency, job });
       return job;
     });
-    // All of them first, in the one order in which whoever ends them holds them, too.
+    // All of them are locked first, in the same order as settle locks them.
     const held = await heldConversations(tx, requests);
     const keys = await takeKeys(tx, keyed, now);
     for (const [i, job] of made.entries()) {
@@ -188,18 +187,18 @@ function newJob(request: WorkRequest, now: number): NewJob {
   };
 }
 
-/** A job as the first claim of it leaves it. */
+/** A job as its first claim returns it. */
 function firstClaim(job: NewJob): ClaimedJob {
   return { ...job, attempt: 1, epoch: 1, deaths: 0, started_at: job.created_at };
 }
 
-/** What a request gets under whose key there was an earlier one. */
+/** The acceptance of a request whose key an earlier request has used. */
 function repeated(earlier: Holder<AcceptedJob>, { fingerprint }: IdempotencyKey): Acceptance {
   if (earlier.fingerprint !== fingerprint) return { kind: 'key_reused' };
   return { kind: 'replayed', job: earlier.job };
 }
 
-/** The conversations that requests go on with, by their ids. */
+/** The conversations that requests continue, by id. */
 async function heldConversations(tx: Transaction, requests: readonly WorkRequest[]) {
   const ids = requests.flatMap(({ conversationId }) => conversationId ?? []);
   const rows = ids.length === 0 ? [] : await conversationsHeld(tx, ids);
@@ -209,7 +208,7 @@ async function heldConversations(tx: Transaction, requests: readonly WorkRequest
 async function record(
   tx: Transaction,
   jobs: readonly NewJob[],
-  /** Of the jobs, those that are claimed here, and those whose conversation begins with them. */
+  /** The jobs that are claimed here, and the jobs that begin a conversation. */
   { claimed, begun }: { claimed: ReadonlySet<NewJob>; begun: readonly NewJob[] },
   now: number,
   leaseUntil: number,

@@ -1,6 +1,6 @@
 /**
- * Execute: judges a request to run a skill and hands it to accept. The order of the judgements is
- * the one of docs/decisions/order-of-checks.md: skill and agent (404), scope (403), input (400), then state (422).
+ * Execute: checks a request to run a skill and hands it to accept. The checks have the order of
+ * docs/decisions/order-of-checks.md: skill and agent (404), scope (403), input (400), then state (422).
  */
 import { createHash } from 'node:crypto';
 import { type Agents, defaultAgentId } from '../agents/agents.ts';
@@ -20,22 +20,22 @@ import { idempotencyMs } from './idempotency.ts';
 export interface Target {
   readonly skill: Skill;
   readonly agentId: string;
-  /** The conversation to go on with. */
+  /** The conversation to continue. */
   readonly conversationId?: string | undefined;
   readonly isPaused: boolean;
 }
 
-/** What else a request to run a skill says. */
+/** The other parts of a request to run a skill. */
 export interface ExecutionOptions {
   readonly userId: string;
   readonly triggerType: TriggerType;
   /** Makes repeats of the request one job. */
   readonly idempotency?:
     | {
-        /** Whose key it is: the API key's id, or the trigger's. */
+        /** The owner of the key: the id of an API key or of a trigger. */
         readonly owner: string;
         readonly key: string;
-        /** Equal for requests that ask for the same thing; what is run, by whom and on what, when left out. */
+        /** Equal for equal requests; by default made of the skill, the agent, the caller and the input. */
         readonly fingerprint?: string;
       }
     | undefined;
@@ -92,7 +92,7 @@ export function createExecute(parts: {
         ...options.idempotency,
       };
       if (isPaused) {
-        // What was accepted before the pause is still answered with what it was accepted as.
+        // A repeat of a request accepted before the pause still gets the earlier job.
         const earlier = idempotency && (await replayOf(idempotency));
         if (!earlier) throw agentPaused(agentId);
         return answer(earlier);
@@ -175,7 +175,7 @@ function fingerprintOf(skill: Skill, agentId: string, input: unknown, conversati
     .digest('hex');
 }
 
-/** `409 conflict` for a conversation in which somebody still speaks (docs/decisions/conversations.md). */
+/** `409 conflict` for a conversation with an active run (docs/decisions/conversations.md). */
 export function conversationActive(id: string): PlatformError {
   return new PlatformError(
     'conflict',

@@ -39,7 +39,7 @@ export function executionRoutes(
     /** Words that are no category but paths of the platform's own. */
     reserved: ReadonlySet<string>;
     unmatched: (method: string, url: string) => PlatformError;
-    /** Aborts when the platform stops: whoever waits is then told what was accepted. */
+    /** Aborts when the platform stops: requests that wait are then answered with the accepted job. */
     stopping: AbortSignal;
   },
 ) {
@@ -187,7 +187,7 @@ function userOf(request: FastifyRequest): string | undefined {
   return name;
 }
 
-/** Node reads a header's bytes as Latin-1; what is UTF-8 was meant as UTF-8. */
+/** Node decodes header bytes as Latin-1; bytes that are valid UTF-8 are decoded as UTF-8. */
 function headerText(header: string): string {
   const bytes = Buffer.from(header, 'latin1');
   return isUtf8(bytes) ? bytes.toString('utf8') : header;

@@ -1,5 +1,5 @@
 /**
- * What happens to jobs, live: whoever waits for a job or streams it listens here. Only what is
+ * Live events of jobs, for requests that wait for a job or stream it. Only what is
  * committed is published. Nothing is kept: a listener that comes late reads the database first. The
  * feed of one process misses nothing. One that processes share may, and says so to its listeners.
  */
@@ -84,9 +84,9 @@ export function createJobFeed(): JobFeed {
   };
 }
 
-/** Between two looks whether messages arrive at all; while they do not, each listener looks each time. */
+/** Between two checks of the bus; while it is disconnected, each listener reads the database each time. */
 const lookEveryMs = 500;
-/** While they do, each listener looks at every so many-th of these, for a sender may be cut off. */
+/** While it is connected, each listener reads at every sixth check, because a sender may be cut off. */
 const looksApart = 6;
 /** How long a subscription to the bus outlives its last listener. */
 const idleMs = 5_000;
@@ -117,7 +117,7 @@ export function createSharedJobFeed(bus: Bus): JobFeed {
       events = JSON.parse(message) as typeof outgoing;
       if (!Array.isArray(events)) throw new Error('It is no list');
     } catch {
-      // Of another version, perhaps: whatever it says is in the database.
+      // Perhaps from another version of the platform: its events are in the database too.
       lookAll();
       return;
     }

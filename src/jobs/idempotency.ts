@@ -1,7 +1,7 @@
 /**
- * The Idempotency-Keys of a batch of requests. All are taken at once and in one order before anything
- * else is judged; one whose request is then refused is passed on to the next request under it, or
- * given up, in the same transaction.
+ * The Idempotency-Keys of a batch of requests. All are taken at once and in one order, before any
+ * other check. The key of a request that is then refused goes to the next request with that key, or
+ * is released, in the same transaction.
  */
 import type { Transaction } from '../database/database.ts';
 import {
@@ -18,10 +18,10 @@ export const idempotencyMs = 24 * 60 * 60 * 1000;
 
 /** The key of a request. */
 export interface IdempotencyKey {
-  /** Whose key it is: the API key's id, or the trigger's. */
+  /** The owner of the key: the id of an API key or of a trigger. */
   readonly owner: string;
   readonly key: string;
-  /** Equal for requests that ask for the same thing. */
+  /** Equal for equal requests. */
   readonly fingerprint: string;
 }
 
@@ -31,7 +31,7 @@ export interface Candidate<Job> {
   readonly job: Job;
 }
 
-/** What a request under a key got, and what it asked for. */
+/** The job and the fingerprint of the request that holds a key. */
 export interface Holder<Job> {
   readonly fingerprint: string;
   readonly job: Job;
@@ -52,7 +52,7 @@ export interface KeysOfBatch<Job> {
   isFree(key: IdempotencyKey): boolean;
   /** Gives the key to a request that was accepted. */
   give(candidate: Candidate<Job>): void;
-  /** Records who holds what in the end. */
+  /** Records which request holds each key after the batch. */
   record(tx: Transaction): Promise<void>;
 }
 

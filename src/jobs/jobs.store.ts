@@ -1,6 +1,6 @@
 /**
- * The life of jobs as rows: recorded, claimed, leased, settled, cancelled. A claim and a settlement are
- * guarded by the job's epoch, so whoever lost its lease changes nothing.
+ * The rows of jobs: inserted, claimed, leased, settled, cancelled. A settlement is guarded by the job's
+ * epoch, so a worker that has lost its lease changes nothing.
  */
 import { type Selectable, type SqlBool, sql } from 'kysely';
 import { createCounts } from '../database/counts.ts';
@@ -13,7 +13,7 @@ import { setBackMs } from '../kernel/set-back.ts';
 
 export type JobRow = Selectable<JobsTable>;
 
-/** What a worker needs of a job that it has claimed. */
+/** The columns that a worker needs of a claimed job. */
 const claimedColumns = [
   'id',
   'organization_id',
@@ -39,7 +39,7 @@ interface LastSaid {
   readonly last_message_id: string | null;
 }
 
-/** What a job gets by default: it is queued, and nothing has become of it yet. */
+/** The defaults of a new job: queued, without an outcome. */
 type Defaults =
   | 'status'
   | 'attempt'
@@ -52,7 +52,7 @@ type Defaults =
   | 'error'
   | 'progress';
 
-/** The order in which many jobs are changed, so that two transactions never wait for each other. */
+/** The order in which many jobs are locked, so that two transactions never deadlock. */
 const inIdOrder = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
 
 /** A job about to be recorded. */
@@ -95,7 +95,7 @@ export async function insertJobs(
   );
 }
 
-/** Among processes, clocks differ: what is said next has to come after what was said before. */
+/** The clocks of processes differ, but a later message must have a later id. */
 const lastMessage = (dialect: Dialect) =>
   dialect === 'sqlite'
     ? sql<string | null>`null`
@@ -136,7 +136,7 @@ const claim = statement<{
 );
 
 /**
- * Takes those of `ids` that are queued, due by `dueBy` and free; the others are simply not among the
+ * Claims those of `ids` that are queued, due by `dueBy` and not locked; the others are not among the
  * rows.
  */
 export function claimJobs(
@@ -149,7 +149,7 @@ export function claimJobs(
   return tx.all(claim, { ids: idsParam(ids), now, due_by: dueBy, lease_until: leaseUntil });
 }
 
-/** What names a claim among all of them. */
+/** The identity of a claim. */
 const claimOf = ({ id, epoch }: { readonly id: string; readonly epoch: number }) =>
   `${id} ${epoch}`;
 
@@ -188,7 +188,7 @@ const held = statement<{ id: string; epoch: number }>()((db, p, dialect) => {
     .where('id', '=', p('id'))
     .where('epoch', '=', p('epoch'))
     .where('status', '=', 'active');
-  // SQLite has one writer at a time anyhow.
+  // SQLite has only one writer at a time.
   return dialect === 'sqlite' ? query : query.forShare();
 });
 
@@ -216,7 +216,7 @@ interface Settled {
   due_at: number | null;
   refund: number;
   deaths: number;
-  /** 1 to settle a job that is to be cancelled, 0 to leave such a one alone. */
+  /** 1 to settle a job whose cancellation was requested, 0 to leave such a job unchanged. */
   cancelling: number;
 }
 
@@ -285,12 +285,12 @@ const settleMany = statement<Lists<SettledRow>>()((db, p) =>
     .returning(['jobs.id', 'jobs.epoch']),
 );
 
-/** Settles attempts; the i-th answer is false where the job was no longer this attempt's to settle. */
+/** Settles attempts; the i-th result is false where the attempt no longer held the job. */
 export async function settleJobs(tx: Transaction, settled: readonly Settled[]): Promise<boolean[]> {
   if (settled.length === 0) return [];
   const inOrder = settled.toSorted(inIdOrder);
   if (tx.dialect === 'postgres') {
-    // Of two for the same claim the first counts.
+    // Of two settlements of one claim the first counts.
     const firsts = new Map(settled.toReversed().map((one) => [claimOf(one), one]));
     const unique = inOrder
       .filter((one) => firsts.get(claimOf(one)) === one)
@@ -329,7 +329,7 @@ const cancelQueued = statement<{ ids: string; error: string; now: number }>()((d
     ]),
 );
 
-/** Ends those of the jobs that wait; those it has ended, and how far they had come. */
+/** Cancels the queued ones of the jobs and returns them. */
 export function cancelQueuedJobs(
   tx: Transaction,
   ids: readonly string[],
@@ -427,7 +427,7 @@ const cancelling = statement<{ ids: string }>()((db, p, dialect) =>
     .where('cancel_requested_at', 'is not', null),
 );
 
-/** Those of the jobs whose cancellation was asked for and that are still active. */
+/** The active ones of the jobs whose cancellation was requested. */
 export function findCancelling(db: Handle, ids: readonly string[]) {
   return db.all(cancelling, { ids: idsParam(ids) });
 }
@@ -474,9 +474,9 @@ const byIdsLocked = statement<{ ids: string }>()((db, p, dialect) =>
     .forUpdate(),
 );
 
-/** Holds the jobs of these ids: nobody else changes them before the transaction ends. */
+/** Locks the jobs: no other transaction changes them before this one ends. */
 export async function holdJobs(tx: Transaction, ids: readonly string[]): Promise<void> {
-  // SQLite has one writer at a time anyhow.
+  // SQLite has only one writer at a time.
   if (tx.dialect === 'postgres') await tx.all(byIdsLocked, { ids: idsParam(ids) });
 }
 

@@ -1,8 +1,7 @@
 /**
- * Perform: the one way in which a job runs. A hint becomes a claim (attempt charged, lease taken),
- * the claim a run in an executor, the run's outcome an ending to settle. It holds a lease for each
- * run and stops a run whose lease it has lost. It never trusts a hint, and never runs skill code in
- * this process.
+ * Perform: turns a hint into a claim (attempt charged, lease taken), the claim into a run in an
+ * executor, and the run's outcome into an ending to settle. It holds a lease for each run and stops
+ * a run whose lease it has lost. It never trusts a hint, and never runs skill code in this process.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
 import { createBatch } from '../database/batch.ts';
@@ -31,11 +30,11 @@ import { activeEvent } from './status-events.ts';
 
 /** Unattributed executor deaths after which a job runs with no neighbour. */
 const deathsBeforeAlone = 2;
-/** Wait before another process is asked to run what this one has not loaded. */
+/** Delay of a job that goes back to the queue because only other processes have loaded its skill. */
 const elsewhereMs = 2_000;
-/** The same for what no process has loaded right now. */
+/** The same when no live process has loaded the skill. */
 const absentAgainMs = 5_000;
-/** Wait before a result that could not be recorded is tried again. */
+/** Wait before a settlement is tried again. */
 const settleAgainMs = 500;
 
 interface Running {
@@ -46,18 +45,18 @@ interface Running {
 }
 
 export interface Performer {
-  /** Looks at the job behind a hint; resolves when there is nothing left to do for it here. */
+  /** Claims and runs the job of a hint; resolves when it is settled, or at once when it cannot be claimed. */
   perform(jobId: string): Promise<void>;
-  /** Runs a job that was claimed as it was accepted; resolves when that is done. */
+  /** Runs a job that was claimed when it was accepted; resolves when it is settled. */
   begin(job: ClaimedJob): Promise<void>;
   /** Aborts the run of a job here, if there is one. */
   cancel(jobId: string): void;
-  /** Renews all leases; aborts what has lost its own or is to be cancelled. */
+  /** Renews all leases; aborts the runs that have lost theirs or are to be cancelled. */
   renew(): Promise<void>;
-  /** Aborts what is to be cancelled: for requests of other processes that told nobody. */
+  /** Aborts the runs whose cancellation another process recorded, in case its message was lost. */
   findCancelled(): Promise<void>;
   running(): number;
-  /** Aborts whatever still runs; each job goes back to the queue at no cost. */
+  /** Aborts all runs; each job goes back to the queue and its attempt is not charged. */
   handBack(): void;
 }
 
@@ -75,13 +74,13 @@ export function createPerformer(parts: {
   writer: string;
   /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
   clockSkewMs?: number;
-  /** For how long a skill is waited for whose processes have gone: they may be starting again. */
+  /** How long a job waits for a skill that no live process has: its processes may be restarting. */
   absentMs?: number;
   /** Yields the slot of a job to another while its outcome is being recorded. */
   yieldSlot?: YieldSlot;
-  /** Told of each claim of a job from a queue. */
+  /** Called at each claim of a job from a queue. */
   onClaim?: () => void;
-  /** Told of each job that begins here, from a queue or as it was accepted. */
+  /** Called for each job that begins here, from a queue or when it was accepted. */
   onBegin?: () => void;
 }): Performer {
   const {
@@ -114,7 +113,7 @@ export function createPerformer(parts: {
       if (last_message_id !== null) continueAfter(last_message_id);
     }
     const byId = new Map(claimed.map((job) => [job.id, job]));
-    // Two hints for one job in one batch: the first has it, the second finds nothing.
+    // Of two hints for one job in one batch, the first gets the claim and the second null.
     return ids.map((id) => {
       const job = byId.get(id) ?? null;
       byId.delete(id);
@@ -139,7 +138,7 @@ export function createPerformer(parts: {
       alone: job.deaths >= deathsBeforeAlone,
     });
     const entry: Running = { job, handle: attempt.handle, stopped: null };
-    // A run of an earlier claim can only be here still when its lease ended unnoticed.
+    // A run of an earlier claim is here only if its lease has expired without its notice.
     const earlier = running.get(job.id);
     if (earlier !== undefined) stop(earlier, 'lease lost');
     running.set(job.id, entry);
@@ -153,7 +152,7 @@ export function createPerformer(parts: {
       await attempt.ended();
       // From here on the run only waits for the database, so another job may use its slot.
       resume = yieldSlot?.(queueOf(job.trigger_type));
-      // It counts as running until it is settled, so that its lease is kept for that long.
+      // The entry stays in `running` until it is settled, so that its lease is renewed.
       if (ending !== null) {
         const left = {
           messages: attempt.messages,
@@ -168,7 +167,7 @@ export function createPerformer(parts: {
       }
     } finally {
       resume?.();
-      // Whatever went wrong: a lease that is renewed for nobody would keep the job for ever.
+      // In every case: a lease that is renewed without a run would block the job for ever.
       if (running.get(job.id) === entry) running.delete(job.id);
     }
   }
@@ -177,18 +176,18 @@ export function createPerformer(parts: {
     return skills.definition(job.skill_category, job.skill_version, job.skill_name);
   }
 
-  /** How the attempt ends of a job whose skill is not loaded here. */
+  /** The ending of an attempt whose skill is not loaded here. */
   async function withoutSkill(job: ClaimedJob): Promise<Ending> {
     const returned = { kind: 'returned', unattributedDeath: false } as const;
     if (absentMs > 0 && definitionOf(job) === undefined) {
       try {
-        // Another process may have brought it just now.
+        // Another process may have loaded it meanwhile.
         await skills.refresh();
       } catch {
         return { ...returned, afterMs: elsewhereMs };
       }
     }
-    // While versions are exchanged, some workers know skills that others do not.
+    // During a rolling update some workers have skills that others do not.
     if (definitionOf(job) !== undefined) return { ...returned, afterMs: elsewhereMs };
     const since = skills.goneSince(job.skill_category, job.skill_version, job.skill_name);
     if (since !== undefined && clock.now() - since < absentMs) {
@@ -225,7 +224,7 @@ export function createPerformer(parts: {
     }
   }
 
-  /** Tries until the database can be used again; undefined when the platform stops before that. */
+  /** Settles, and tries again while the database is away; undefined when the platform stops before that. */
   async function settlePatiently(
     settlement: Settlement,
     onUnavailable?: () => void,
@@ -272,7 +271,7 @@ export function createPerformer(parts: {
       const rows = await database.write((tx) => renewLeases(tx, claims, clock.now() + leaseMs));
       const held = new Map(rows.map((row) => [row.id, row]));
       for (const entry of entries) {
-        // One that has ended meanwhile has no lease to lose.
+        // A run that has ended meanwhile has no lease to lose.
         if (running.get(entry.job.id) !== entry) continue;
         const row = held.get(entry.job.id);
         if (row === undefined) stop(entry, 'lease lost');
@@ -309,7 +308,7 @@ function stop(entry: Running, reason: NonNullable<Running['stopped']>): void {
   entry.handle.abort(abortReasons[reason]);
 }
 
-/** What a run's outcome means for its job; null when the job is no longer this run's. */
+/** The ending that follows from a run's outcome; null when the run has lost its lease. */
 function endingOf(
   outcome: RunOutcome,
   { job, stopped }: Running,
@@ -339,7 +338,7 @@ function endingOf(
       return {
         kind: 'failed',
         error: { code: 'worker_lost', message: outcome.message },
-        // It has had its runs alone: whatever it does, it does to every executor.
+        // It has already run alone: it would kill every executor.
         retryable: job.deaths < deathsBeforeAlone,
       };
     case 'displaced':

@@ -1,7 +1,7 @@
 /**
- * Recover: the sweep that makes the queue dispensable. It announces again every job that is due,
- * and ends attempts whose lease has ended because their process is gone. It runs at each start and
- * every second, in every mode, so the way back after a crash is the way of every day.
+ * Recover: the sweep that makes a lost hint harmless. It sends hints for every job that is due, and
+ * ends attempts whose lease has expired because their process is gone. It runs at each start and
+ * every second, in every mode, so recovery after a crash is the same code as everyday work.
  */
 import type { Database } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -13,9 +13,9 @@ import { bringJobsForward, findDueJobs, findExpiredJobs } from './jobs.store.ts'
 import type { Settle } from './settle.ts';
 import type { Ending } from './states.ts';
 
-/** The queues that jobs come by. */
+/** The queues of jobs. */
 export const jobQueues = ['skill-execution', 'scheduled-jobs'] as const;
-/** Due jobs that one sweep announces. */
+/** Due jobs of a queue for which one sweep sends hints. */
 const dueMax = 20_000;
 /** Lost attempts that are ended together. */
 const expiredMax = 500;
@@ -30,8 +30,8 @@ export interface Recovery {
   /** One pass. */
   sweep(): Promise<void>;
   /**
-   * Ends every attempt at once, whatever its lease: for the start of a process that is the only
-   * one, when nobody can still be running anything.
+   * Ends every attempt at once, without regard to its lease: for the start of an embedded platform,
+   * when no process can still be running an attempt.
    */
   endOrphans(): Promise<number>;
 }
@@ -40,7 +40,7 @@ export function createRecovery(parts: {
   database: Database;
   queue: Queue;
   settle: Settle;
-  /** Renews the leases of what this process runs itself. */
+  /** Renews the leases of this process's own runs. */
   renewOwn(): Promise<void>;
   clock: Clock;
   log: Logger;
@@ -53,7 +53,7 @@ export function createRecovery(parts: {
   hintRetryMs?: number;
   /** After a stall: how long workers may still renew leases that have expired meanwhile. */
   graceMs?: number;
-  /** Told how many attempts were lost with their processes. */
+  /** Called with the number of attempts that were lost with their processes. */
   onLost?: (attempts: number) => void;
 }): Recovery {
   const { database, queue, settle, renewOwn, clock, log, leaseMs } = parts;
@@ -74,12 +74,12 @@ export function createRecovery(parts: {
             job,
             ending: job.cancel_requested_at === null ? workerLost : { kind: 'cancelled' },
             messages: [],
-            // Who knows: its process has gone.
+            // Unknown, because its process is gone; steps may be left.
             hasSteps: true,
           }),
         ),
       );
-      // One that cannot be ended is no reason to leave the others.
+      // An attempt that cannot be ended must not keep the others from it.
       for (const one of settled) {
         if (one.status === 'rejected')
           log.error({ err: one.reason }, 'a lost attempt is not ended');
@@ -106,7 +106,7 @@ export function createRecovery(parts: {
       }
       const expired = await findExpiredJobs(database.read, clock.now(), 1);
       if (!isInGrace() && expired.length > 0) {
-        // After a sleep of the machine our own leases look as if nobody held them.
+        // After the machine was suspended, the leases of this process's own runs look expired.
         await renewOwn();
         await endExpired(clock.now());
       }

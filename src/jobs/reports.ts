@@ -1,6 +1,6 @@
 /**
- * What runs say while they run: recorded in the job's event stream in the order in which it was
- * said, published once it is recorded. Grouped across runs, so that chatty skills cost few commits.
+ * Reports of runs: recorded in the job's event stream in order, and published once they are
+ * recorded. Grouped across runs, so that skills with many reports cost few commits.
  */
 
 import { setTimeout as elapsed } from 'node:timers/promises';
@@ -13,17 +13,17 @@ import type { JobEvent, JobFeed } from './feed.ts';
 import { insertJobEvents } from './job-events.store.ts';
 import { type ClaimedJob, setJobProgress } from './jobs.store.ts';
 
-/** Events that one attempt may add to its stream; what comes after is dropped. */
+/** Events that one attempt may add to its stream; later ones are dropped. */
 const eventsPerAttemptMax = 5_000;
 
-/** Of these, pieces of what a model says; it is told whole, too, once it has been said. */
+/** Of these, deltas of a model's text, which is also recorded whole at its end. */
 const piecesPerAttemptMax = 3_000;
 
 /** Between two tries to record while the database cannot be used, and how many. */
 const againMs = 500;
 const failuresMax = 60;
 
-/** One thing that a run said. */
+/** One report of a run. */
 export type Report =
   | ThinkingReport
   | { readonly type: 'log'; readonly data: Readonly<Record<string, unknown>> }
@@ -33,7 +33,7 @@ export type Report =
 /** The stream of one attempt. */
 export interface ReportStream {
   add(report: Report): void;
-  /** Resolves when everything said so far is recorded, or could not be. */
+  /** Resolves when every report so far is recorded, or has failed to be. */
   flushed(): Promise<void>;
 }
 
@@ -75,9 +75,9 @@ export function createReports(parts: {
     let waiting: JobEvent[] = [];
     let recording: Promise<void> | null = null;
 
-    /** Records what waits, in order; waits for a database that cannot be used. */
+    /** Records the waiting reports in order; waits while the database is away. */
     async function recordAll(): Promise<void> {
-      // What is said in one breath goes together.
+      // The reports of one turn of the event loop are recorded together.
       await Promise.resolve();
       for (let failures = 0; waiting.length > 0 && failures < failuresMax; ) {
         const events = waiting;
@@ -117,7 +117,7 @@ export function createReports(parts: {
   };
 }
 
-/** Of each job the progress reported last. */
+/** The last reported progress of each job. */
 function lastProgress(all: readonly Recorded[]) {
   const rows = new Map<string, { id: string; epoch: number; progress: string }>();
   for (const { job, event } of all) {

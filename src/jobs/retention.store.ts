@@ -1,4 +1,4 @@
-/** The queries that delete what is old. */
+/** The queries of retention. */
 import { type SqlBool, sql } from 'kysely';
 import type { Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
@@ -43,7 +43,7 @@ const removeEvents = statement<{ job_id: string }>()((db, p) =>
   db.deleteFrom('job_events').where('job_id', '=', p('job_id')),
 );
 
-/** Deletes jobs and their event streams; those that nobody else has deleted meanwhile. */
+/** Deletes jobs and their event streams; returns those that no other process has deleted meanwhile. */
 export async function deleteJobs(tx: Transaction, ids: readonly string[]) {
   const deleted = await tx.all(removeJobs, { ids: idsParam(ids) });
   await tx.each(

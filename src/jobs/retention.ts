@@ -1,6 +1,6 @@
 /**
- * Retention: ended jobs, their conversations and what else is old are deleted a batch at a time, so
- * that the store stays as large as what is wanted of it. Never touches a job that has not ended.
+ * Retention: deletes ended jobs, their conversations and other old rows in batches, so that the size
+ * of the database follows the configured number of days. Never touches a job that has not ended.
  */
 import { removeSteps } from '../agents/steps.ts';
 import { foldConversationCounts, forgetJobs } from '../conversations/record.ts';
@@ -15,12 +15,12 @@ import { idempotencyMs } from './idempotency.ts';
 import { changeJobCounts, foldJobCounts } from './jobs.store.ts';
 import { deleteJobs, deleteOldEvents, findEndedJobs } from './retention.store.ts';
 
-/** Jobs deleted in one transaction, each with all that was said in it. */
+/** Jobs deleted in one transaction, each with its messages. */
 const jobsMax = 100;
 /** Rows of other kinds deleted in one transaction. */
 const rowsMax = 1_000;
 
-/** Deletes what was accepted more than `days` ago and has ended; how many jobs that were. */
+/** Deletes the ended jobs that were accepted more than `days` ago; returns how many. */
 export async function deleteExpired(
   parts: {
     database: Database;

@@ -1,7 +1,7 @@
 /**
- * One attempt of a job in the executors, with all that it says and asks until it ends: reports go to
- * the job's stream, questions to the agent's memory and model. A skill that a model calls as a tool
- * runs the same way inside it. Never settles anything.
+ * One attempt of a job in the executors, with its reports and requests until it ends: reports go to
+ * the job's stream, requests to the agent's memory and model. A skill that a model calls as a tool
+ * runs the same way inside the attempt. Never settles a job.
  */
 import type { Journal, Journals } from '../agents/journal.ts';
 import { type RunPart, wholeRun } from '../agents/run-part.ts';
@@ -26,22 +26,22 @@ import type { ClaimedJob } from './jobs.store.ts';
 import type { createReports, ReportStream } from './reports.ts';
 import type { RunMessage } from './settle.ts';
 
-/** Runs of a tool whose executor died for no fault of its own known, before it counts as one. */
+/** Runs of a tool that end with an unattributed executor death, before the tool call fails. */
 const displacedMax = 3;
-/** Time for what was recorded of a model to be recorded, once its run has ended. */
+/** Time for the steps of a model to be recorded, once the run has ended. */
 const lastStepsMs = 10_000;
 
 /** An attempt under way. */
 export interface Run {
   readonly handle: RunHandle;
   readonly messages: readonly RunMessage[];
-  /** What it did to its agent's memory; undefined when it never asked for that. */
+  /** Its changes to the agent's memory; undefined when it made no memory request. */
   memoryChanges(): Promise<MemoryChanges | undefined>;
-  /** What its models did, undefined when it asked none. */
+  /** Its calls of models; undefined when it made none. */
   readonly thinking: RunThinking | undefined;
-  /** Whether steps of it may be left: it asked a model, or called a skill. */
+  /** Whether it may have unfinished steps: it asked a model, or called a skill. */
   readonly hasSteps: boolean;
-  /** Resolves when all that it said is recorded; to be awaited once it has ended. */
+  /** Resolves when all its reports are recorded; to be awaited once it has ended. */
   ended(): Promise<void>;
 }
 
@@ -89,7 +89,7 @@ export function createRuns(parts: {
       return memory;
     }
 
-    /** One for the whole attempt, for it numbers the steps. */
+    /** One for the whole attempt, because it numbers the steps. */
     function journalOf(): Journal {
       journal ??= journals.open(job);
       return journal;
@@ -140,7 +140,7 @@ export function createRuns(parts: {
       };
       return {
         onReport(report) {
-          // The progress of a part is not the progress of the whole.
+          // The progress of a tool is not the progress of the job.
           if (report.type === 'progress' && part.depth > 0) return;
           if (report.type === 'message') {
             const { role, content, step } = report;
@@ -161,7 +161,7 @@ export function createRuns(parts: {
       };
     }
 
-    /** One run of a tool, which can begin again as if it had never been. */
+    /** One run of a tool, whose effects are discarded if it is run again. */
     function toolRun(part: RunPart) {
       const changes: MemoryChange[] = [];
       const asked = new Set<Promise<unknown>>();
@@ -179,13 +179,13 @@ export function createRuns(parts: {
           },
         } satisfies RunHandlers,
 
-        /** Has what it did to the memory noted, also what it asked for without waiting. */
+        /** Keeps its memory changes, those of requests that it did not await too. */
         async keep() {
           await Promise.all(asked);
           changes.forEach(part.note);
         },
 
-        /** Resolves when nothing of it is under way any more, and nothing is left of it. */
+        /** Discards its effects; resolves when none of its requests is under way. */
         async undo() {
           await Promise.all(asked);
           if (changes.length > 0) await memoryOf().undo(changes);
@@ -193,7 +193,7 @@ export function createRuns(parts: {
       };
     }
 
-    /** A skill as a tool: its own time, its own faults; a part of this attempt otherwise. */
+    /** Runs a skill as a tool: with its own time limit and error, otherwise as a part of this attempt. */
     async function runSkill(
       name: string,
       input: string,

@@ -1,6 +1,6 @@
 /**
- * What the end of a run means to the schedule that started it. Jobs know no schedules; they tell
- * them, inside the transaction that ends the run, so that both are true or neither.
+ * The port through which jobs report the end of a scheduled run to its schedule, inside the
+ * transaction that ends the run. Jobs do not import schedules.
  */
 import type { Handle, Transaction } from '../database/database.ts';
 import type { ClaimedJob } from './jobs.store.ts';
@@ -21,18 +21,18 @@ export interface EndedRun {
   readonly status: 'completed' | 'failed' | 'cancelled';
   /** Null when it completed. */
   readonly error: JobError | null;
-  /** Of its last attempt. */
+  /** Milliseconds of its last attempt. */
   readonly durationMs: number;
 }
 
 export interface ScheduledRuns {
-  /** The scheduled job that a job is a run of; undefined when that run is not kept any more. */
+  /** The scheduled job that started a job; undefined when the row of that run has been deleted. */
   scheduledJobOf(db: Handle, jobId: string): Promise<string | undefined>;
   /**
-   * Of these jobs, those that may not be tried again, because their schedule was deleted or
-   * disabled. What it answers stays true while the jobs are held.
+   * The jobs among these that must not be tried again, because their schedule was deleted or
+   * disabled. The result holds while the jobs are locked.
    */
   unwanted(tx: Transaction, jobIds: readonly string[]): Promise<ReadonlySet<string>>;
-  /** Records what became of runs, whose jobs are held. To be done last in a transaction. */
+  /** Records the ends of runs whose jobs are locked. To be called last in a transaction. */
   ended(tx: Transaction, runs: readonly EndedRun[], now: number): Promise<void>;
 }

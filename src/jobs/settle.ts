@@ -1,8 +1,8 @@
 /**
- * Settle: the one way out for work. One transaction records what became of an attempt: the job, its
- * conversation, the messages, the events, the counts. It is accepted only from the attempt that
- * still holds the lease; a late loser changes nothing and is told so. A job whose cancellation was
- * asked for ends as cancelled, whatever its last attempt brought.
+ * Settle: the one way out for an active job. One transaction records the end of an attempt: the job,
+ * its conversation, the messages, the events, the counts. Only the attempt that still holds the lease
+ * settles; a late one changes nothing and gets null. A job whose cancellation was requested ends as
+ * cancelled, even when its last attempt completed.
  */
 import type { Agents } from '../agents/agents.ts';
 import type { Journals } from '../agents/journal.ts';
@@ -42,17 +42,17 @@ export interface Settlement {
   readonly job: ClaimedJob;
   readonly ending: Ending;
   readonly messages: readonly RunMessage[];
-  /** What the run did to its agent's memories; recorded if this completes the job. */
+  /** The run's changes to its agent's memories; recorded if this completes the job. */
   readonly memory?: MemoryChanges | undefined;
   /** Milliseconds that the run took, where this process has measured it. */
   readonly tookMs?: number;
-  /** Whether it asked a model or called a skill, so that steps of it may be left. */
+  /** Whether it asked a model or called a skill, so that unfinished steps may be recorded. */
   readonly hasSteps?: boolean;
   /** The model's answer, if it is in the conversation already; null when there is none. */
   readonly answer?: string | null;
 }
 
-/** What the job is now, or null: another attempt holds it, and this one counts for nothing. */
+/** The job's new status; null when another attempt holds it and this one was ignored. */
 export type Settle = (settlement: Settlement) => Promise<JobStatus | null>;
 
 interface Decided extends Settlement {
@@ -70,7 +70,7 @@ export function createSettle(parts: {
   agents: Pick<Agents, 'hold'>;
   memories: Pick<Memories, 'keep'>;
   journals: Pick<Journals, 'endAbandonedSteps'>;
-  /** Told of each attempt that was settled, after the commit. */
+  /** Called for each settled attempt, after the commit. */
   observe(job: ClaimedJob, transition: Transition, tookMs: number): void;
 }): Settle {
   const { database, queue, feed, clock, backoff, writer, scheduled, agents, memories } = parts;
@@ -90,9 +90,9 @@ export function createSettle(parts: {
     }));
     const settled = await settleAll(tx, decided, now);
     const counted = settled.filter((one) => one !== null);
-    // Their agents are held since before the jobs were.
+    // `holdAgents` has locked their agents before the jobs.
     if (counted.some(hasMemory)) await memories.keep(tx, counted.flatMap(memoryOf));
-    // Before the messages of the ending: what was under way was said before.
+    // Before the messages of the ending: the steps under way are older.
     const thinking = counted.filter(hasSteps).sort(byJobId);
     await journals.endAbandonedSteps(tx, thinking.map(endedClaim));
     await record(tx, counted, now, writer);
@@ -108,8 +108,8 @@ export function createSettle(parts: {
   }
 
   /**
-   * Holds the agents whose memories this may change, in the order of `memories.keep`. First of all:
-   * whoever holds an agent may go on to change jobs and counts, never the other way round.
+   * Locks the agents whose memories this may change, in the order of `memories.keep`, and before the
+   * jobs: every transaction locks agents first, then jobs, then counts.
    */
   async function holdAgents(tx: Transaction, settlements: readonly Settlement[]): Promise<void> {
     const keeping = settlements.filter((one) => hasMemory(one) && one.ending.kind === 'completed');
@@ -120,20 +120,20 @@ export function createSettle(parts: {
       try {
         await agents.hold(tx, job.organization_id, job.agent_id);
       } catch (error) {
-        // An agent that is gone keeps nothing.
+        // A deleted agent has no memories.
         if (!(error instanceof PlatformError && error.code === 'not_found')) throw error;
       }
     }
   }
 
-  /** A run whose schedule no longer wants it is not run again: what would be queued has ended. */
+  /** A run of a deleted or disabled schedule is not run again: an ending that would queue it ends it. */
   async function withLastAttempts(
     tx: Transaction,
     settlements: readonly Settlement[],
   ): Promise<readonly Settlement[]> {
     const ids = settlements.filter(isOfSchedule).filter(mayRunAgain).map(idOf);
     if (ids.length === 0) return settlements;
-    // All of them, for jobs are held in one order.
+    // All of them, so that jobs are locked in one order.
     await holdJobs(tx, settlements.map(idOf));
     const unwanted = await scheduled.unwanted(tx, ids);
     return settlements.map((one) =>
@@ -158,7 +158,7 @@ function hasMemory({ memory }: Settlement): boolean {
   return memory !== undefined;
 }
 
-/** What an attempt leaves of its memory: nothing, unless it completes the job. */
+/** The memory changes to record: none, unless the attempt completes the job. */
 function memoryOf({ job, memory, transition }: Decided) {
   if (memory === undefined || transition.status !== 'completed') return [];
   const owning = { organizationId: job.organization_id, agentId: job.agent_id };
@@ -183,18 +183,18 @@ function mayRunAgain({ ending }: Settlement): boolean {
   return ending.kind === 'returned' || (ending.kind === 'failed' && ending.retryable);
 }
 
-/** What an ending that asks for another run is without one. */
+/** The same ending without a further attempt. */
 function lastEnding(ending: Ending): Ending {
   if (ending.kind === 'returned') return { kind: 'cancelled' };
   return ending.kind === 'failed' ? { ...ending, retryable: false } : ending;
 }
 
-/** How long the attempt took; never less than nothing, whatever was done to the clock. */
+/** How long the attempt took in milliseconds; never negative, even if the clock was set back. */
 function durationOf({ job, tookMs }: Decided, now: number): number {
   return job.started_at === null ? 0 : endOf(job.started_at, now, tookMs) - job.started_at;
 }
 
-/** The end of a run, for the schedule that it is of; nothing for one that will be tried again. */
+/** The end of a run, for its schedule; empty for a run that will be tried again. */
 function endedRun(one: Decided, now: number): EndedRun[] {
   const { job, transition } = one;
   if (transition.status === 'queued') return [];
@@ -202,7 +202,7 @@ function endedRun(one: Decided, now: number): EndedRun[] {
   return [{ job, status: transition.status, error, durationMs: durationOf(one, now) }];
 }
 
-/** The i-th answer is what was recorded for the i-th attempt, or null when it held nothing any more. */
+/** The i-th result is the recorded settlement of the i-th attempt, or null when it had lost its lease. */
 async function settleAll(
   tx: Transaction,
   decided: readonly Decided[],
@@ -220,7 +220,7 @@ async function settleAll(
   return results;
 }
 
-/** What is left for an attempt that could not be settled: its job is to be cancelled, or is not its own. */
+/** Settles as cancelled an attempt that could not be settled, if cancellation was requested; else null. */
 async function settleCancelled(
   tx: Transaction,
   one: Decided,
@@ -276,7 +276,7 @@ async function record(
     ended.flatMap((one) => eventsOf(one, now)),
     now,
   );
-  // A final state is read off the job; that an attempt ended without one has to be written down.
+  // A final state is read from the job's row; the end of an attempt that is tried again is not there.
   await insertJobEvents(
     tx,
     decided
@@ -300,7 +300,7 @@ async function record(
   );
 }
 
-/** What the run said, and what it gave: the answer of a skill that said nothing. */
+/** The run's messages, and its output unless one of them is that output already. */
 function messagesOf(
   { job, messages, transition, answer = null }: Decided,
   now: number,
@@ -315,7 +315,7 @@ function messagesOf(
   return [...said, { ...output, conversation_id: job.conversation_id, job_id: job.id }];
 }
 
-/** Whether an output says no more than an answer that was recorded when the model gave it. */
+/** Whether an output is, or contains as a value, the model's answer that was recorded before. */
 function tells(output: string, answer: string | null): boolean {
   if (answer === null) return false;
   const value: unknown = JSON.parse(output);

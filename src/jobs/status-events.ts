@@ -1,13 +1,13 @@
 /**
- * The status events of a job's stream: what whoever listens hears at once, and what is told from the
- * job's row to whoever comes later, in the same words.
+ * The status events of a job's stream. Live listeners get them at once; a client that connects later
+ * gets equal ones, made from the job's row.
  */
 import { timestamp } from '../kernel/clock.ts';
 import { attemptEndN, endingN, type JobEvent, type Position } from './feed.ts';
 import type { JobRow } from './jobs.store.ts';
 import type { JobError, Transition } from './states.ts';
 
-/** A claim, as its events name it. */
+/** The part of a claim that its events contain. */
 type Claim = Pick<JobRow, 'epoch' | 'attempt'>;
 
 /** The first event of every job's stream. */
@@ -22,7 +22,7 @@ export function activeEvent(job: Claim & Pick<JobRow, 'started_at'>): JobEvent {
   return statusEvent({ epoch, n: 0 }, data);
 }
 
-/** The last event of a claim, which is the job's last unless it waits for another one. */
+/** The last event of a claim; the job's last one too, unless the job is queued again. */
 export function endingEvent(
   { epoch, attempt }: Claim,
   transition: Transition,

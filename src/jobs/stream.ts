@@ -1,7 +1,7 @@
 /**
- * A job's event stream from any point on: what is recorded first, then what happens, each event
- * once and in order, until the job has ended. What a job's own row tells (accepted, running, ended)
- * is not stored a second time but told from there.
+ * A job's event stream from any position: the recorded events first, then the live ones, each once
+ * and in order, until the job has ended. Events that follow from the job's own row (accepted,
+ * running, ended) are not stored; they are made from the row.
  */
 import type { Database } from '../database/database.ts';
 import type { JobEventsTable } from '../database/tables.ts';
@@ -13,7 +13,7 @@ import { activeEvent, endOfJob, queuedEvent } from './status-events.ts';
 
 /** Recorded events read at a time. */
 const pageSize = 500;
-/** Live events kept for a reader that is slow; beyond that it has to come again with Last-Event-ID. */
+/** Live events kept for a slow client; beyond them it has to reconnect with Last-Event-ID. */
 const backlogMax = 5_000;
 
 /** Before the first event. */
@@ -42,7 +42,7 @@ export async function* jobStream(
         at = event;
         if (isEnd(event)) return;
       }
-      // Whoever has had the last event already, and comes again, has nothing to wait for.
+      // A client that reconnects after it had the last event has nothing to wait for.
       const job = await findJob(database.read, organizationId, jobId);
       if (job === undefined || (isFinal(job.status) && !isAfter(endOfJob(job), at))) return;
       let hasMissed = false;
@@ -62,7 +62,7 @@ export async function* jobStream(
   }
 }
 
-/** Whether nothing can have happened between two events of a job. */
+/** Whether no event can lie between two events of a job. */
 function follows(event: Position, at: Position): boolean {
   return event.epoch === at.epoch && event.n === at.n + 1;
 }
@@ -79,11 +79,11 @@ async function* recordedEvents(
 ): AsyncGenerator<JobEvent> {
   let at = position;
   for (;;) {
-    // The job is read before its events: whatever it says has ended has been recorded by then.
+    // The job is read before its events, so the events of every claim that it shows as ended are recorded.
     const job = await findJob(database.read, organizationId, jobId);
     if (job === undefined) return;
     const { events, isAll } = await listJobEvents(database.read, jobId, at, pageSize);
-    // A claim that is newer than what was read of the job is told when the job is read again.
+    // The events of a claim newer than the row that was read follow when the job is read again.
     const rows = events.filter(({ epoch }) => epoch <= job.epoch);
     const isWhole = isAll && rows.length === events.length;
     const endings = await endingsOf(database, rows, isWhole);
@@ -96,7 +96,7 @@ async function* recordedEvents(
   }
 }
 
-/** The end of a claim that did not end its job; it remembers how the claim began. */
+/** The end of a claim that did not end its job; it carries the start of the claim. */
 interface ClaimEnding {
   readonly attempt: number;
   readonly started_at: string;
@@ -118,7 +118,7 @@ async function endingsOf(
   return new Map(known.map(({ epoch, data }) => [epoch, JSON.parse(data) as ClaimEnding]));
 }
 
-/** Recorded events with those that the job's row tells put in their places. */
+/** Recorded events, with those that follow from the job's row inserted in order. */
 function withStates(
   job: JobRow,
   rows: readonly JobEventsTable[],
@@ -130,7 +130,7 @@ function withStates(
   for (const row of rows) {
     if (!begun.has(row.epoch)) events.push(beginningOf(job, row.epoch, endings.get(row.epoch)));
     begun.add(row.epoch);
-    // What an ending remembers of the beginning is no part of what it tells.
+    // The start time in a recorded ending is not part of the event.
     const { started_at: _, ...data } = JSON.parse(row.data) as Record<string, unknown>;
     events.push({ epoch: row.epoch, n: row.n, type: row.type as JobEvent['type'], data });
   }
@@ -142,7 +142,7 @@ function withStates(
   return events;
 }
 
-/** That a claim began, as its ending remembers it or, while there is none, the job. */
+/** The first event of a claim, from its recorded ending or, before it has ended, from the job. */
 function beginningOf(job: JobRow, epoch: number, ending: ClaimEnding | undefined): JobEvent {
   if (ending === undefined) return activeEvent({ ...job, epoch });
   const { attempt, started_at: at } = ending;
@@ -159,7 +159,7 @@ function liveEvents(feed: JobFeed, jobId: string, signal: AbortSignal) {
     wake?.();
   };
   const subscription = feed.subscribe(jobId, (event) => {
-    // One look at the database finds whatever was missed so far.
+    // One read of the database finds every event that was missed so far.
     if (event === null && backlog.at(-1) === null) return;
     backlog.push(event);
     if (backlog.length > backlogMax) stop();
