@@ -85,7 +85,7 @@ export async function startApp(parts: Parts): Promise<App> {
   routes(server);
   refuseUnknown(server, unmatched);
 
-  // The database of this process alone: whatever is active in it, nobody runs any more.
+  // An embedded platform has one process: no active job of its database is still being run.
   if (config.isEmbedded) {
     await recovery.endOrphans();
     await outgoing.recovery.endOrphans();
@@ -108,7 +108,7 @@ export async function startApp(parts: Parts): Promise<App> {
       worker?.breakOff();
       await executors?.stop(abortedRunsMs);
       await Promise.race([idle, elapsed(lastWritesMs)]);
-      // A store that hangs holds nobody up: what it was to be told it is told by whoever recovers it.
+      // A hanging store does not delay the stop: the sweep of the next process recovers what it missed.
       const endsBy = graceEnds + closingMs;
       const inTime = (done: Promise<unknown>) =>
         Promise.race([
@@ -123,7 +123,7 @@ export async function startApp(parts: Parts): Promise<App> {
       await outgoing.close();
       health.stop();
       await queue.close();
-      // Without it the others only believe for a little longer that this one is there.
+      // If it fails, the other processes count this one as live for a little longer.
       await inTime(processes?.leave().catch(() => {}) ?? Promise.resolve());
       await inTime(database.close());
       await cluster?.redis.close();
@@ -136,7 +136,7 @@ function limiterOf({ cluster, log }: Parts, clock: Clock, processes: () => numbe
   return cluster === null ? local : createRedisRateLimiter(cluster.redis, local, processes, log);
 }
 
-/** Listens; whoever started the platform says where, so Fastify need not. */
+/** Listens. Fastify's own line is not logged, because `run.ts` logs the address. */
 async function listen(server: Server, { host, port }: Config): Promise<string> {
   const { level } = server.log;
   server.log.level = 'silent';

@@ -1,4 +1,4 @@
-/** Runs the platform as a process: opens what it stands on, starts it, and stops it on a signal. */
+/** Runs the platform as a process: opens its stores, starts it, and stops it on a signal. */
 
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -55,16 +55,16 @@ async function start(config: Config, environment: NodeJS.ProcessEnv): Promise<vo
     async ({ err }) => {
       if (err) log.fatal({ err }, 'an error that nothing caught; stopping');
       else log.info('stopping');
-      // During the start there is nothing to finish: the next one finds whatever is recorded.
+      // During the start there is no work to finish: the next start finds all that is recorded.
       await app?.stop();
     },
   );
   const runsSkills = config.roles.has('worker');
   const executors = runsSkills ? startExecutors(config, compileCache, log) : Promise.resolve(null);
-  // Whoever fails first ends the process; the other's failure is then of no interest.
+  // The first failure ends the process; a failure of the other is then ignored.
   executors.catch(() => {});
   const adminSecret = adminSecretOf(config.adminSecret, config.dataDir);
-  // At once: whatever else this start comes to, no later one shows it.
+  // At once, even if this start fails later: no later start shows it.
   if (adminSecret.isNew) show(adminSecret, config.dataDir);
   const { encryptionKey, dataDir, isEmbedded } = config;
   const [{ startApp }, stores] = await Promise.all([import('./app.ts'), openStores(config, log)]);
@@ -83,7 +83,7 @@ async function start(config: Config, environment: NodeJS.ProcessEnv): Promise<vo
     log,
   });
   logReady({ config, version, address: app.address, adminSecret }, log);
-  // Whoever opens it hears why, should it not be there.
+  // If it cannot be loaded, requests for it are answered with the reason.
   consoleFiles?.().catch(() => {});
 }
 
@@ -119,7 +119,7 @@ function packageVersion(): string {
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }
 
-/** Shows a new secret, whatever the log level; the logger itself would censor it. */
+/** Prints a new secret at every log level; the logger would redact it. */
 function show({ value }: AdminSecret, dataDir: string): void {
   const file = join(dataDir, 'admin-secret');
   const line = process.stdout.isTTY
@@ -133,7 +133,7 @@ function show({ value }: AdminSecret, dataDir: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Says that it runs: to a person in a terminal, to a machine as a line of JSON. */
+/** Reports the start: readable in a terminal, otherwise as a line of JSON. */
 function logReady(
   facts: { config: Config; version: string; address: string; adminSecret: AdminSecret },
   log: Logger,

@@ -12,7 +12,7 @@ import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
 
 const sweepEveryMs = 1_000;
-/** Between two tries to renew leases that could not be, so that they are before anybody ends them. */
+/** Between two tries of a failed renewal of leases: soon enough that no sweep ends them first. */
 const renewAgainMs = 500;
 const tickEveryMs = 250;
 /** Between two looks at the outbox: most of what an event waits for its webhooks. */
@@ -23,14 +23,14 @@ const sealEveryMs = 60_000;
 /** Between two looks for memories of deleted agents. */
 const purgeEveryMs = 10_000;
 
-/** Between two writes of what was counted: what a crash may take with it. */
+/** Between two writes of the statistics; a crash loses at most that much. */
 const recordEveryMs = 1_000;
 /** Between two writings of what triggers were called with. */
 const callsEveryMs = 1_000;
 
-/** Between two looks for runs that another process wants stopped, should nobody have told this one. */
+/** Between two reads of the requested cancellations, in case a message of another process was lost. */
 const cancelledEveryMs = 1_000;
-/** Between two looks at what others have changed about skills. */
+/** Between two reads of the skill changes of other processes. */
 const refreshEveryMs = 500;
 /** What processes may take for the same moment, generously. */
 const clocksApartMs = 2_000;

@@ -6,7 +6,7 @@ import type { Clock } from '../kernel/clock.ts';
 import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
 
-/** A due job that nobody has claimed for so long, while nobody claims anything, waits in vain. */
+/** A worker is stuck when a job has been due for so long and no worker has claimed any in that time. */
 const stuckMs = 30_000;
 
 export function probesOf(

@@ -136,7 +136,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     recorder,
   });
 
-  /** Whoever runs the jobs of a queue here, once the platform takes work. */
+  /** The consumers of this process by queue, once the worker has started. */
   const workers = new Map<QueueName, Consumer>();
   const worker: LocalWorker = {
     freeSlots: (name) => workers.get(name)?.freeSlots() ?? 0,
@@ -213,7 +213,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     isLoaded: (skill) => loaded.has(skill),
     ...clockSkew,
     ...(cluster === null ? {} : { absentMs: sharedAbsentMs }),
-    // SQLite has recorded what became of a run before another could begin.
+    // SQLite has recorded the outcome of a run before another could begin.
     ...(config.isEmbedded ? {} : { yieldSlot: createYieldSlot(workers, config.workerConcurrency) }),
     onClaim: () => living.claimed(),
     onBegin: () => living.begun(),

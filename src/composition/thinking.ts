@@ -72,7 +72,7 @@ export function composeThinking(parts: {
       if ('fault' in own) throw new ModelError('credentials', own.fault);
       // The platform's address serves an organization's key; its key serves no other address.
       const baseUrl = own.baseUrl ?? platform?.baseUrl ?? null;
-      // Whoever stores an address without a key says that none is asked for there.
+      // A credential with an address and no key belongs to a provider that requires none.
       return { ...own, baseUrl, isOpen: own.apiKey === null };
     },
   });

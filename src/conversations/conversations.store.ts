@@ -81,7 +81,7 @@ const removeMessages = statement<{ conversation_id: string; job_id: string }>()(
     .where('job_id', '=', p('job_id')),
 );
 
-/** Deletes what was said in jobs. */
+/** Deletes the messages of jobs. */
 export async function deleteMessages(
   tx: Transaction,
   jobs: readonly { readonly id: string; readonly conversation_id: string }[],
@@ -98,7 +98,7 @@ const byIdsLocked = statement<{ ids: string }>()((db, p, dialect) => {
     .selectAll()
     .where(idIn(dialect, p('ids')))
     .orderBy('id');
-  // SQLite has one writer at a time anyhow.
+  // SQLite has only one writer at a time.
   return dialect === 'sqlite' ? query : query.forUpdate();
 });
 
@@ -110,7 +110,7 @@ export function lockConversations(
   return tx.all(byIdsLocked, { ids: idsParam(ids) });
 }
 
-/** As `lockConversations`, where nobody has to know them. */
+/** Like `lockConversations`, without returning the rows. */
 export async function holdConversations(tx: Transaction, ids: readonly string[]): Promise<void> {
   if (tx.dialect !== 'sqlite') await tx.each(byIdsLocked, [{ ids: idsParam(ids) }]);
 }
@@ -131,7 +131,7 @@ const removeEmpty = statement<{ ids: string }>()((db, p, dialect) =>
     .returning(['organization_id', 'agent_id', 'trigger_type', 'status']),
 );
 
-/** Deletes those of the conversations that have no message; what they were. */
+/** Deletes the conversations among these that have no message, and returns them. */
 export function deleteEmptyConversations(tx: Transaction, ids: readonly string[]) {
   return tx.all(removeEmpty, { ids: idsParam(ids) });
 }
@@ -164,7 +164,7 @@ const dialogue = statement<{ conversation_id: string; job_id: string; oldest: st
 const isDialogue = sql<SqlBool>`(role = 'user' or dialogue = 1)`;
 
 /**
- * What was said to and by the agent in other jobs of a conversation, oldest first: of the newest
+ * The messages to and from the agent in other jobs of a conversation, oldest first: of the newest
  * `limit` messages those newest that come to at most `bytesMax`, and whether there are older ones.
  */
 export async function listDialogue(

@@ -1,4 +1,4 @@
-/** Conversations as clients read them: pages, messages, and what they cost in tokens. */
+/** Conversations as clients read them: pages, messages, and their token counts. */
 import type { Database } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
 import type { MessageRole } from '../database/tables.ts';
@@ -149,7 +149,7 @@ export function createConversations(database: Database) {
     },
 
     /**
-     * What was said to and by the agent in other jobs of the conversation, oldest first: the newest
+     * The messages to and from the agent in other jobs of the conversation, oldest first: the newest
      * messages within the bounds, and whether older ones were left out. A user's message has no data;
      * it is the input of its job.
      */

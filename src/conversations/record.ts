@@ -150,7 +150,7 @@ export async function endConversations(
   const idsOf = (status: ConversationStatus) =>
     endings.filter((ending) => ending.status === status).map(({ id }) => id);
   const statuses = (['completed', 'failed'] as const).filter((status) => idsOf(status).length > 0);
-  // Whoever continues conversations holds all of them before it counts any: so does this.
+  // Like a continuation, this locks all conversations before it counts any.
   if (statuses.length > 1) {
     await holdConversations(
       tx,
@@ -159,7 +159,7 @@ export async function endConversations(
   }
   const changes = await Promise.all(
     statuses.map(async (status) => {
-      // One that was continued is of the kind that it began as, whatever its last job is.
+      // A continued conversation keeps the kind of its first job.
       const kinds = await setConversationStatus(tx, idsOf(status), status, now);
       return kinds.map((kind) => ({ kind, from: 'active' as const, to: status }));
     }),
@@ -168,8 +168,8 @@ export async function endConversations(
 }
 
 /**
- * Deletes what was said in jobs, and the conversations in which nothing is left then: one that other
- * jobs have continued lives on with what was said in those.
+ * Deletes the messages of jobs, and the conversations that are then empty. A conversation that other
+ * jobs have continued stays, with the messages of those.
  */
 export async function forgetJobs(
   tx: Transaction,

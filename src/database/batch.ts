@@ -40,7 +40,7 @@ export function createBatch<I, O>(
   }
 
   async function writeSome(): Promise<void> {
-    // Taken when the transaction runs, not when it is asked for: whoever arrives until then joins.
+    // Taken when the transaction runs, not when it is requested: calls that arrive until then join it.
     let taken: Waiting<I, O>[] = [];
     try {
       const results = await database.write((tx) => {

@@ -14,7 +14,7 @@ export interface Cap {
   readonly table: CappedTable;
   /** Rows counted beside being the organization's; all of them when it is left out. */
   readonly where?: Readonly<Record<string, string | number>>;
-  /** What has as many as it may, and what it has: `The organization`, `webhooks`. */
+  /** The owner and the rows it may have at most, for the error: `The organization`, `webhooks`. */
   readonly owner: string;
   readonly things: string;
   /** What makes room: `delete one first`. */

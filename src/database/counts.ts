@@ -32,7 +32,7 @@ export interface Counts<T extends CountsTable> {
   /**
    * Adds what other processes have counted to this one's rows. Their sums stay the same, and rows of
    * processes that are gone do not pile up; one that lives on begins anew from zero. Leaves alone
-   * what somebody is changing just now, and does nothing while another process folds.
+   * rows that another transaction has locked, and does nothing while another process folds.
    */
   fold(tx: Transaction, writer: Writer): Promise<void>;
 }
@@ -113,7 +113,7 @@ export function createCounts<T extends CountsTable>(
     await add(tx, sums.rows());
   }
 
-  /** What is to be added to each row: a batch of like changes is one or two. */
+  /** The amounts to add to each row: a batch of equal changes needs one or two. */
   function createSums() {
     const sums = new Map<string, Row>();
     return {

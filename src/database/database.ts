@@ -1,5 +1,5 @@
 /**
- * The database as the rest of the program knows it. What it promises:
+ * The port of the database. It promises:
  * `write` resolves only after its commit is durable; what a unit did is visible to every later
  * read; a unit that throws leaves nothing behind and harms no other. It never nests transactions.
  */
@@ -22,7 +22,7 @@ export interface Handle {
   first<P, R>(statement: Statement<P, R>, params: P): Promise<R | undefined>;
   /** Runs one statement for each of `params`, in order; how many rows each of them changed. */
   changes<P>(statement: Statement<P, unknown>, params: readonly P[]): Promise<number[]>;
-  /** As `changes`, where nobody has to know. */
+  /** Like `changes`, without row counts. */
   each<P>(statement: Statement<P, unknown>, params: readonly P[]): Promise<void>;
   /** Inserts rows that all have the same columns; a column left out takes its default. */
   insert<T extends keyof Tables>(table: T, rows: readonly Insertable<Tables[T]>[]): Promise<void>;
@@ -39,10 +39,10 @@ export interface Transaction extends Handle {
 }
 
 export interface Database {
-  /** Reads what is committed. */
+  /** Reads committed rows. */
   readonly read: Handle;
   /**
-   * Runs `unit` in a transaction; it may be run again after a rollback, so whatever it does beside
+   * Runs `unit` in a transaction; it may be run again after a rollback, so all that it does beside
    * its queries belongs in `afterCommit`. On SQLite, units that arrive together share one commit,
    * and a unit may only await its own queries: anything else would hold up all the others.
    * Rejects with `service_unavailable` when the database cannot be used right now.
@@ -57,8 +57,8 @@ export interface Database {
 }
 
 /**
- * Runs what was to happen after a commit. A hook that throws is a bug of its author's; the commit
- * stands, so the error is told to the process and not to whoever wrote.
+ * Runs the hooks of a commit. A hook that throws is a bug; the commit stands, so the error is reported
+ * to the process and not to the caller that wrote.
  */
 export function runAfterCommit(hooks: readonly (() => void)[]): void {
   for (const hook of hooks) {

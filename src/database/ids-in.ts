@@ -23,7 +23,7 @@ export function idIn(dialect: Dialect, ids: RawBuilder<string>): RawBuilder<SqlB
 
 /**
  * PostgreSQL's `any (…)` of a JSON array. Ids in an array are looked up in an index one by one,
- * whatever the planner believes of the table; ids in a subquery are joined, which may be a scan.
+ * regardless of the planner's estimates; ids in a subquery are joined, which may be a scan.
  */
 export function anyOf(ids: RawBuilder<string>): RawBuilder<string> {
   return sql<string>`any (array(${textsOf('postgres', ids)}))`;
@@ -32,7 +32,7 @@ export function anyOf(ids: RawBuilder<string>): RawBuilder<string> {
 /**
  * As `idIn`, for an UPDATE of many rows of `table`. PostgreSQL then locks those that `condition`
  * allows in the order of their ids, so that two transactions never wait for each other; with
- * `skip` it leaves out those that somebody else is changing just now.
+ * `skip` it leaves out the rows that another transaction has locked.
  */
 export function idInLocked(
   dialect: Dialect,

@@ -23,5 +23,5 @@ export async function deleteInBatches(
   }
 }
 
-/** As a batch says it that deletes whatever it finds. */
+/** The result of a batch that deletes every row that it finds. */
 export const foundAndDeleted = (rows: number): DeletedBatch => ({ found: rows, deleted: rows });

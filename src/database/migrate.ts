@@ -55,7 +55,7 @@ const migrations: Record<string, (db: Kysely<unknown>, dialect: Dialect) => Prom
 /** Gives work that may take long a way to the database on which it may. */
 export type Patiently = <T>(work: (kysely: Kysely<Tables>) => Promise<T>) => Promise<T>;
 
-/** Runs what is missing. Throws a sentence for the operator when the schema is from the future. */
+/** Runs the missing migrations. Throws an error for the operator when the schema is of a newer version. */
 export async function migrate(
   kysely: Kysely<Tables>,
   dialect: Dialect,

@@ -40,7 +40,7 @@ export function runTogether(
   });
 }
 
-/** Prepares a connection's statements anew: what they give has changed. */
+/** Prepares a connection's statements again, after their result types have changed. */
 export function forgetPrepared(client: Pick<pg.ClientBase, 'query'>): void {
   const connection = (client as unknown as { connection?: Wire }).connection;
   const known = connection && prepared.get(connection);
@@ -166,7 +166,7 @@ class Pipeline implements pg.Submittable {
   }
 
   handleError(error: Error, connection?: pg.Connection): void {
-    // Not the server's own word, so nobody knows what is still to come on this connection.
+    // Not an error of the server, so the answers that are still to come on this connection are unknown.
     if (!(error instanceof pg.DatabaseError)) {
       (connection as unknown as Wire | undefined)?.stream.destroy();
     }

@@ -6,15 +6,15 @@ import { toArray, toValue } from './postgres-values.ts';
 import { type CompiledStatement, compile, type Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
-/** Rows in one statement, and characters of their longest column: what is in memory at once. */
+/** Bounds on one statement: its rows, and the characters of their longest column. */
 const rowsPerInsert = 1_000;
 const charactersPerInsert = 4_000_000;
 
-/** What runs statements, each in the order in which it was given. */
+/** Runs statements in the order in which they were given. */
 export interface Runner {
   /** Runs statements; the i-th answer is the i-th one's. */
   ask(steps: readonly Step[]): Promise<Answer[]>;
-  /** Runs statements whose answers nobody needs; may be done later. */
+  /** Runs statements whose results no caller needs; they may be delayed. */
   tell(steps: readonly Step[]): Promise<void>;
 }
 
@@ -61,7 +61,7 @@ export function createStatements(
   };
 }
 
-/** `kyselyOf` is asked for Kysely when somebody needs it: the hot path does not. */
+/** `kyselyOf` makes the Kysely instance at its first use: the hot path does without. */
 export function handleOver(
   runner: Runner,
   kyselyOf: () => Kysely<Tables>,

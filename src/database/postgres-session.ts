@@ -1,7 +1,7 @@
 /**
- * One transaction on a connection. What nobody waits for is sent with what somebody does; BEGIN goes
- * with the first statements and COMMIT with the last ones. So a transaction costs as many round trips
- * as it has answers to wait for, and one that asks nothing costs none.
+ * One transaction on a connection. Statements for whose result no caller waits are sent together with
+ * the next one that has a waiting caller; BEGIN goes with the first statements and COMMIT with the
+ * last ones. So a transaction costs one round trip for each awaited result, and an empty one none.
  */
 import type pg from 'pg';
 import { type Answer, runTogether, type Step } from './pipeline.ts';
@@ -10,7 +10,7 @@ type Client = Pick<pg.ClientBase, 'query'>;
 
 interface Waiting {
   readonly step: Step;
-  /** Left out where nobody waits for the answer. */
+  /** Left out when no caller waits for the result. */
   readonly asked?: { resolve(answer: Answer): void; reject(error: unknown): void };
 }
 
@@ -34,7 +34,7 @@ export function openSession(client: Client): Session {
   let hasBegun = false;
   let isScheduled = false;
   let underWay: Promise<void> | undefined;
-  /** What went wrong first: whatever comes after it would only hear that something did. */
+  /** The first error: PostgreSQL refuses every later statement with a less specific one. */
   let failure: Error | undefined;
 
   function ask(step: Step): Promise<Answer> {

@@ -25,14 +25,14 @@ import { adoptRestored } from './restored-database.ts';
 import type { Tables } from './tables.ts';
 
 const connectTimeoutMs = 5_000;
-/** No statement of the platform takes as long by itself: what waits longer waits for somebody else. */
+/** No statement of the platform runs as long by itself: one that takes longer waits for a lock. */
 const usualStatementTimeoutMs = 10_000;
 /**
  * Until an answer is there, beyond what the server may take. A network that has forgotten a connection
  * does not say so, and TCP would go on hoping for a quarter of an hour.
  */
 const answerMarginMs = 2_000;
-/** A process that stands still in a transaction holds rows that others wait for. */
+/** A process that is suspended in a transaction holds locks that others wait for. */
 const idleTimeoutMs = 10_000;
 /**
  * A plan is made once and kept, and while a table is small a scan of it looks cheap: every query of
@@ -123,7 +123,7 @@ export async function openPostgres(
       return value;
     } catch (error) {
       if (isOutdated(error)) forgetPrepared(client);
-      // A connection that cannot even roll back is not given to anybody else.
+      // A connection that cannot roll back is not returned to the pool.
       await session.rollBack().catch((cause: Error) => {
         broken = cause;
       });
@@ -255,7 +255,7 @@ function kyselyOver(connect: () => Promise<Connection>): Kysely<Tables> {
                 throw inOurTerms(error);
               }
             },
-            // One that gave no answer would give none to the next who gets it either.
+            // A connection that gave no answer would not answer its next user either.
             release: (destroy?: boolean) => client.release(destroy || isDoubtful),
           } as never;
         },

@@ -35,7 +35,7 @@ export interface SigningSecrets {
   seal(table: SecretTable, owner: SecretOwner, secret: string): StoredSecret;
   /** The secret that a row holds. Throws a DecryptionError where it cannot be decrypted. */
   open(table: SecretTable, owner: SecretOwner, stored: StoredSecret): string;
-  /** Encrypts what is stored as it is; how many secrets. Nothing happens without an encryption key. */
+  /** Encrypts the secrets stored in plain text; returns how many. Does nothing without an encryption key. */
   sealStored(): Promise<number>;
   /** How many of the stored secrets (of the first 1,000 of each table) cannot be decrypted. */
   countUnusable(): Promise<number>;

@@ -144,7 +144,7 @@ function groupCommit(writer: DatabaseSync, handle: Handle) {
         schedule();
       });
     },
-    /** Takes no more; resolves when what it has taken is done. */
+    /** Takes no further unit; resolves when the taken ones have ended. */
     close() {
       closing = true;
       return new Promise<void>((resolve) => {
@@ -185,7 +185,7 @@ async function commitTogether(
   for (const { unit, value } of done) unit.resolve(value as never);
 }
 
-/** The same, where some unit throws: it harms no other, and the others share one commit. */
+/** The same when a unit throws: it alone is rolled back, and the others share one commit. */
 async function commitApart(
   writer: DatabaseSync,
   handle: Handle,
@@ -239,7 +239,7 @@ function rollBack(writer: DatabaseSync): void {
   try {
     if (writer.isTransaction) writer.exec('ROLLBACK');
   } catch {
-    // The next BEGIN says what is wrong, to whoever writes then.
+    // The next BEGIN fails with the cause, for the caller that writes then.
   }
 }
 

@@ -35,7 +35,7 @@ export interface ExecutionOptions {
         /** The owner of the key: the id of an API key or of a trigger. */
         readonly owner: string;
         readonly key: string;
-        /** Equal for equal requests; by default made of the skill, the agent, the caller and the input. */
+        /** Equal for equal requests; by default of the skill, the agent, the input and the conversation. */
         readonly fingerprint?: string;
       }
     | undefined;

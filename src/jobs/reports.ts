@@ -77,7 +77,7 @@ export function createReports(parts: {
 
     /** Records the waiting reports in order; waits while the database is away. */
     async function recordAll(): Promise<void> {
-      // The reports of one turn of the event loop are recorded together.
+      // Reports made in one synchronous piece of code are recorded together.
       await Promise.resolve();
       for (let failures = 0; waiting.length > 0 && failures < failuresMax; ) {
         const events = waiting;

@@ -1,4 +1,4 @@
-/** What a memory may hold, whoever hands it in: a client or a run. */
+/** The fields and limits of a memory, for clients and runs. */
 import { refuseLong } from '../kernel/long-text.ts';
 
 /** The tag of a memory that was given none (docs/decisions/memories.md). */

@@ -59,7 +59,7 @@ export async function insertOwner(
   return Number(id);
 }
 
-/** From now on nobody finds these memories. */
+/** From now on no query finds these memories. */
 export async function markRemoved(
   tx: Transaction,
   organizationId: string,

@@ -1,7 +1,7 @@
 /**
- * Memories: what an agent is to know later. Listing, searching, adding, changing and deleting them,
- * for clients and for runs. Whoever writes holds the agent first, so that writers of one agent take
- * turns and no memory outlives its agent. Another organization's memories are not there.
+ * Memories: texts that an agent can look up in later runs. Listing, searching, adding, changing and
+ * deleting them, for clients and for runs. Each writer locks the agent first, so that writers of one
+ * agent take turns and no memory outlives its agent. Another organization's memories are not found.
  */
 import type { Database, Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
@@ -45,12 +45,12 @@ import { queryWordsOf, wordsOf } from './words.ts';
 const purgedRowsMax = 500;
 const purgeStepsMax = 20;
 
-/** What memories ask of agents. Both answer `404 not_found` for an agent that is not there. */
+/** The functions of agents that memories use. All throw `404 not_found` for an unknown agent. */
 export interface AgentsOfMemories {
   find(organizationId: string, agentId: string): Promise<unknown>;
-  /** The agent is not deleted before the transaction ends, and nobody else holds it. */
+  /** Locks the agent: it is not deleted or locked by others before the transaction ends. */
   hold(tx: Transaction, organizationId: string, agentId: string): Promise<unknown>;
-  /** As `hold`: when the agent was created. */
+  /** Like `hold`; returns when the agent was created. */
   holdSince(tx: Transaction, organizationId: string, agentId: string): Promise<number>;
 }
 
@@ -74,7 +74,7 @@ export function createMemories(parts: {
     return row;
   }
 
-  /** Runs `change` on a memory that is there; nobody else writes to the agent's meanwhile. */
+  /** Runs `change` on an existing memory, while the agent is locked against other writers. */
   function writeTo<T>(
     { organizationId, agentId }: Owning,
     id: string,
@@ -138,7 +138,7 @@ export function createMemories(parts: {
     async update(owning: Owning, id: string, fields: MemoryFields) {
       checkBytes(fields);
       const { content, tag, metadata } = fields;
-      // Outside of the transaction, which holds up others.
+      // Outside of the transaction, because other writers wait for that.
       const words = content === undefined ? null : wordsOf(content);
       return await writeTo(owning, id, async (tx, owner, row) => {
         if (Object.keys(fields).length === 0) return memoryView(owning.agentId, row);
@@ -174,8 +174,8 @@ export function createMemories(parts: {
     },
 
     /**
-     * Records what runs have done, in the transaction that completes them. Memories that are gone
-     * already, and agents that are, are no error. An agent that was created after the job was
+     * Records the memory changes of runs, in the transaction that completes them. A deleted memory or
+     * a deleted agent is no error. An agent that was created after the job was
      * accepted is another one of the same id, and gets nothing.
      */
     async keep(tx: Transaction, runs: readonly RunChanges[]): Promise<void> {
@@ -188,12 +188,12 @@ export function createMemories(parts: {
       }
     },
 
-    /** The memories of an agent that is deleted in this transaction: nobody finds them any more. */
+    /** Marks the memories of an agent that is deleted in this transaction: no query finds them any more. */
     async removeAll(tx: Transaction, { organizationId, agentId }: Owning): Promise<void> {
       await markRemoved(tx, organizationId, agentId);
     },
 
-    /** Deletes some of what nobody finds any more, in small steps that hold up nobody. */
+    /** Deletes some of the marked memories, in small transactions that delay no other writer for long. */
     async purge(): Promise<void> {
       for (let step = 0; step < purgeStepsMax; step++) {
         const owner = await findRemovedOwner(database.read);
@@ -227,7 +227,7 @@ function columnsOf({ content, tag, metadata, updated_at }: VisibleMemoryRow) {
   return { content, tag, metadata, updated_at };
 }
 
-/** As a run sees it. */
+/** A memory as runs get it. */
 export function runMemoryView(row: VisibleMemoryRow) {
   return {
     id: row.id,

@@ -55,7 +55,7 @@ export interface RunChanges extends Owning, MemoryChanges {
   readonly acceptedAt: number;
 }
 
-/** Complete, with an id of its own. Throws `400 validation_error` for what is too long. */
+/** A complete memory with a new id. Throws `400 validation_error` when a field is too long. */
 export function newMemory(
   fields: MemoryFields & { content: string },
   now: number,
@@ -94,7 +94,7 @@ export async function insertAll(
   await addToCounts(tx, owner, countedBy(memories, 1));
 }
 
-/** The agent is held. What is not there is passed over. */
+/** The agent is locked. Unknown ids are skipped. */
 export async function deleteAll(
   tx: Transaction,
   { organizationId, agentId }: Owning,
@@ -107,7 +107,7 @@ export async function deleteAll(
   await addToCounts(tx, owner.id, countedBy(rows, -1));
 }
 
-/** What the index has of a memory: by the words that are stored, whatever wordsOf says today. */
+/** The index entries of a memory, by its stored words: `wordsOf` may have changed since. */
 export function indexedAs(row: Pick<LockedRow, 'seq' | 'tag' | 'words'>): Indexed {
   return { seq: row.seq, terms: termsText(splitWords(row.words), row.tag) };
 }

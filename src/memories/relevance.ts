@@ -10,7 +10,7 @@ const saturation = 1.2;
 const lengthWeight = 0.75;
 const lengthUsual = 40;
 
-/** What is ranked. */
+/** The fields that ranking uses. */
 export interface Ranked {
   readonly id: string;
   /** As `joinWords` wrote them. */

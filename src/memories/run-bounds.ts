@@ -1,6 +1,6 @@
 /**
  * How much one attempt may do to its agent's memories. All of it is recorded in one transaction, on
- * SQLite by the process that answers requests, so it has to be little enough to hold up nobody.
+ * SQLite by the process that answers requests, so it must be short enough not to delay requests.
  */
 import { refusal } from '../kernel/refusal.ts';
 

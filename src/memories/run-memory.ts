@@ -1,6 +1,6 @@
 /**
- * The memory of one attempt. What it remembers and forgets is kept here, seen by itself at once and
- * by nobody else, until the transaction that completes the job records it; when the attempt ends
+ * The memory of one attempt. Its changes are kept here, visible to the attempt at once and to no
+ * other, until the transaction that completes the job records it; when the attempt ends
  * otherwise, it is dropped. Questions are answered one after another, in the order in which they
  * were asked, and each in a turn of the event loop of its own: on SQLite an answer blocks it.
  */
@@ -59,7 +59,7 @@ export interface RunMemory {
   restore(changes: readonly MemoryChange[]): Promise<void>;
   /** Takes back what a part of the run did that begins again; it counts against the bounds still. */
   undo(changes: readonly MemoryChange[]): Promise<void>;
-  /** What is to be recorded, once everything that was asked is answered. */
+  /** The changes to record; resolves once every request has been answered. */
   changes(): Promise<MemoryChanges>;
 }
 
@@ -90,7 +90,7 @@ export function createRunMemories(database: Database, clock: Clock): StartRunMem
       return result;
     }
 
-    /** What the run has said is judged at once, so that what is refused is not kept waiting. */
+    /** A request is validated at once, so that a refused one does not wait for the database. */
     async function answer(
       kind: Question,
       payload: unknown,
@@ -152,7 +152,7 @@ export function createRunMemories(database: Database, clock: Clock): StartRunMem
       );
     }
 
-    /** Of what the attempt remembers itself, what has the tag. */
+    /** The attempt's own new memories with the tag. */
     function own(tag: string | undefined): Remembered[] {
       return [...remembered.values()].filter((one) => tag === undefined || one.tag === tag);
     }

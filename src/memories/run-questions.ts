@@ -1,4 +1,4 @@
-/** What a run asks of its memory, read from a child process: judged as hostile, by the API's rules. */
+/** Memory requests of a run, from a child process: untrusted, and validated by the API's rules. */
 
 import { PlatformError } from '../kernel/errors.ts';
 import { refusal } from '../kernel/refusal.ts';
@@ -16,7 +16,7 @@ export interface Recollection {
   readonly limit: number;
 }
 
-/** Throws an error that says what is wrong, and that asking again would not mend it. */
+/** Throws a final error that names the fault: a repeated request would fail too. */
 export function readRemember(payload: unknown): MemoryFields & { content: string } {
   const { content, tag, metadata } = fieldsOf(payload, ['content', 'tag', 'metadata']);
   if (typeof content !== 'string' || content === '') throw refusal('content must be a text');

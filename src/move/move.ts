@@ -41,7 +41,7 @@ export interface Moved {
   readonly wasThere: boolean;
 }
 
-/** Moves what is in `dataDir` into the database at `url`; `onTable` hears of each table moved. */
+/** Moves the data of `dataDir` into the database at `url`; calls `onTable` for each moved table. */
 export async function moveToPostgres(parts: {
   dataDir: string;
   url: string;
@@ -139,7 +139,7 @@ async function fill(
   return false;
 }
 
-/** Host, port and database of a url, without what is secret in it. */
+/** Host, port and database of a URL, without its password. */
 function nameOf(url: string): string {
   const { hostname, port, pathname, searchParams } = new URL(url);
   const host = hostname || searchParams.get('host') || 'localhost';

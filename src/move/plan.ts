@@ -1,6 +1,6 @@
 /**
- * What there is to move, as the databases themselves tell it: a table that a later migration makes
- * is moved without a word here. Whatever could not be moved as it is stops the move before its first row.
+ * The tables and columns to move, read from the two databases, so that a table of a later migration
+ * needs no change here. A table or column that cannot be moved stops the move before its first row.
  */
 import { sql, type TableMetadata } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
@@ -17,7 +17,7 @@ export interface CopiedTable {
   readonly numbered: readonly string[];
 }
 
-/** A table that is made from what was copied, since the two databases keep it differently. */
+/** A table that is made from the copied rows, because the two databases store it differently. */
 export interface DerivedTable {
   readonly name: string;
   make(tx: Transaction): Promise<void>;
@@ -38,7 +38,7 @@ const constants: Readonly<Record<string, CopiedTable['constants']>> = {
   events: { txid: '0' },
 };
 
-/** Holds the two schemas together. Throws a sentence that names what it does not know how to move. */
+/** Compares the two schemas. Throws an error that names a table or column it cannot move. */
 export async function planMove(source: Handle, target: Handle): Promise<MovePlan> {
   const [kinds, from, into, generated] = await Promise.all([
     kindsOfTables(source),

@@ -28,7 +28,7 @@ export async function copyRows(
     await under;
     copied += batch.rows;
     under = insert(batch);
-    // Whoever waits for it hears of its failure.
+    // The caller that awaits it gets the error.
     under.catch(() => {});
     batch = emptyBatch(table);
   };

@@ -5,7 +5,7 @@ import type { CopiedTable } from './plan.ts';
 
 const lockTimeoutMs = 5_000;
 
-/** Keeps everybody else from these tables until the transaction ends. */
+/** Locks these tables against all other transactions until this one ends. */
 export async function holdTables(tx: Transaction, names: readonly string[]): Promise<void> {
   await sql`set local lock_timeout = ${sql.lit(lockTimeoutMs)}`.execute(tx.kysely);
   const tables = sql.join(names.map((name) => sql.table(name)));
@@ -61,7 +61,7 @@ export async function setSequences(tx: Transaction, table: CopiedTable): Promise
   }
 }
 
-/** Tells the planner what is there, as it will not look before the first queries come. */
+/** Updates the planner's statistics, which autovacuum would not do before the first queries. */
 export async function analyze(tx: Transaction, names: readonly string[]): Promise<void> {
   await sql`analyze ${sql.join(names.map((name) => sql.table(name)))}`.execute(tx.kysely);
 }

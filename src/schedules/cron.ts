@@ -7,7 +7,7 @@ import { dayMs } from '../kernel/clock.ts';
 
 /** Characters of an expression, as it was given. */
 export const cronCharactersMax = 256;
-/** After so many years the Gregorian calendar repeats, weekdays included: what has not matched never will. */
+/** After so many years the Gregorian calendar repeats, weekdays included: later years cannot match either. */
 const cycleYears = 400;
 const minuteMs = 60_000;
 
@@ -28,7 +28,7 @@ export interface Cron {
   readonly isEitherDay: boolean;
 }
 
-/** What is wrong with an expression: the end of a sentence that begins with the field's name. */
+/** An invalid expression; the message is the end of a sentence that begins with the field's name. */
 export class CronError extends Error {}
 
 interface Field {
@@ -82,7 +82,7 @@ export function parseCron(text: string): Cron {
   return cron;
 }
 
-/** What two expressions are compared by: equal whatever their spaces and letter case. */
+/** The normal form by which expressions are compared, without regard to spaces and letter case. */
 export function normalForm(text: string): string {
   return words(text).join(' ').toUpperCase();
 }

@@ -1,4 +1,4 @@
-/** Retention of what became of slots: deleted with age, a batch at a time, once it goes on no more. */
+/** Retention of due slots: the old ones whose job has ended are deleted in batches. */
 import type { Database, Transaction } from '../database/database.ts';
 import { deleteInBatches, foundAndDeleted } from '../database/in-batches.ts';
 import { type Clock, dayMs } from '../kernel/clock.ts';

@@ -1,6 +1,6 @@
 /**
- * What is to be done for a scheduled job that is due: which of its slots runs, and what is recorded
- * of the others (docs/decisions/schedules.md). Pure; time is passed in.
+ * The decision on a due scheduled job: which of its slots runs, and the outcome that is recorded for
+ * the others (docs/decisions/schedules.md). Pure; time is passed in.
  */
 import type { SlotOutcome } from '../database/tables.ts';
 import { timestamp } from '../kernel/clock.ts';
@@ -37,7 +37,7 @@ export interface DueSchedule {
   readonly taken: ReadonlySet<number>;
 }
 
-/** What is to be recorded of a slot. */
+/** The record of a slot. */
 export interface SlotRecord {
   readonly slot: number;
   readonly outcome: SlotOutcome;

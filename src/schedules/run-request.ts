@@ -1,10 +1,10 @@
-/** A run of a scheduled job as work to accept, whoever asks for it: the tick or a client. */
+/** A run of a scheduled job as work to accept, for the tick and for clients. */
 import type { ScheduledJobsTable } from '../database/tables.ts';
 import type { WorkRequest } from '../jobs/accept.ts';
 import type { Caller } from '../kernel/caller.ts';
 import type { Skill } from '../skills/registry.ts';
 
-/** Attempts of a scheduled run, whatever its skill says: one and three retries (specification: Limits). */
+/** Attempts of a scheduled run, regardless of its skill: one and three retries (specification: Limits). */
 const attemptsMax = 4;
 
 /** A run in the name of the caller's key. */

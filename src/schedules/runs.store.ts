@@ -1,4 +1,4 @@
-/** Every query on what became of slots. */
+/** The queries on the outcomes of due slots. */
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { anyOf, idIn, idsParam } from '../database/ids-in.ts';
@@ -118,7 +118,7 @@ const jobsGoingOn = statement<{ scheduled_job_id: string }>()((db, p) =>
     .where('ended', '=', goingOn),
 );
 
-/** The jobs of a scheduled job's runs that go on. While it is locked, no others come. */
+/** The unended jobs of a scheduled job's runs. No more begin while the scheduled job is locked. */
 export async function findJobsGoingOn(tx: Transaction, scheduledJobId: string): Promise<string[]> {
   const runs = await tx.all(jobsGoingOn, { scheduled_job_id: scheduledJobId });
   return runs.flatMap(({ job_id }) => job_id ?? []);

@@ -71,7 +71,7 @@ export function findScheduledJob(
     .executeTakeFirst();
 }
 
-/** As `findScheduledJob`; nobody else changes, ticks or runs it before the transaction ends. */
+/** Like `findScheduledJob`, and locks the row until the transaction ends. */
 export function lockScheduledJob(
   tx: Transaction,
   organizationId: string,
@@ -81,7 +81,7 @@ export function lockScheduledJob(
     .select([...listedColumns, 'input', ...lastRunColumns])
     .where('organization_id', '=', organizationId)
     .where('id', '=', id);
-  // SQLite has one writer at a time anyhow.
+  // SQLite has only one writer at a time.
   return (tx.dialect === 'sqlite' ? query : query.forUpdate('scheduled_jobs')).executeTakeFirst();
 }
 
@@ -173,7 +173,7 @@ export async function listScheduledJobsOfSkill(
   return { rows, total: Number(count.n) };
 }
 
-// A literal, not a parameter: else the index of what is due, which is of enabled ones, is not used.
+// A literal, not a parameter: otherwise the partial index of enabled scheduled jobs is not used.
 const enabled = sql.lit(1);
 
 const due = statement<{ now: number; limit: number }>()((db, p) =>
@@ -222,7 +222,7 @@ const lockedDue = statement<{ ids: string; now: number }>()((db, p, dialect) => 
   return dialect === 'sqlite' ? query : query.forUpdate().skipLocked();
 });
 
-/** Takes those of `ids` that are still due and that nobody else is dealing with. */
+/** Locks those of `ids` that are still due and that no other process has locked. */
 export function lockDue(tx: Transaction, ids: readonly string[], now: number) {
   return tx.all(lockedDue, { ids: idsParam(ids), now });
 }
@@ -260,7 +260,7 @@ const plan = statement<Planned>()((db, p) =>
     .where('next_run_at', '=', p('from')),
 );
 
-/** Sets `next_run_at`, in order; the i-th answer is false where somebody else had set it already. */
+/** Sets `next_run_at`, in order; the i-th result is false where another process had set it already. */
 export async function planScheduledJobs(
   tx: Transaction,
   rows: readonly Planned[],

@@ -1,7 +1,7 @@
 /**
- * Scheduled jobs: creating, changing and deleting them, and running one at once. Whatever makes a
- * skill run is judged as an execution of it would be. After a deletion or a disabling nothing runs
- * any more but what is under way.
+ * Scheduled jobs: creating, changing and deleting them, and running one at once. Each of these is
+ * checked like an execution of the skill. After a deletion or a disabling only the runs under way
+ * go on, without a further attempt.
  *
  * Every transaction that has to do with scheduled jobs, the tick's and the one that ends a run
  * included, locks in this order, so that none wait for each other in a circle: the organization (where
@@ -63,7 +63,7 @@ export interface ScheduledJobFields {
   enabled?: boolean;
 }
 
-/** The same for a new one, with what it has to say. */
+/** The same for a new one, with its required fields. */
 export type NewScheduledJob = ScheduledJobFields &
   Required<
     Pick<ScheduledJobFields, 'agent_id' | 'skill_category' | 'skill_name' | 'cron_expression'>
@@ -109,7 +109,7 @@ export function createSchedules(parts: {
   /** Throws `403` unless the caller may run the skill that the scheduled job names. */
   function requireScopesOf(caller: Caller, row: SkillNamed): void {
     const skill = skills.definition(row.skill_category, row.skill_version, row.skill_name);
-    // What it required before it vanished was its category at least.
+    // The scopes of a vanished skill are unknown, but each skill requires its category.
     requireScopes(caller.scopes, skill?.requiredScopes ?? [row.skill_category]);
   }
 
@@ -120,7 +120,7 @@ export function createSchedules(parts: {
     return skill;
   }
 
-  /** Ends what waits of a scheduled job's runs, and lets what is under way have no further attempt. */
+  /** Cancels the queued runs of a scheduled job; its active runs get no further attempt. */
   async function stopRuns(tx: Transaction, row: ScheduledJobRow): Promise<void> {
     const jobIds = await findJobsGoingOn(tx, row.id);
     if (jobIds.length === 0) return;
@@ -147,7 +147,7 @@ export function createSchedules(parts: {
       requireScopesOf(caller, await find(caller.organizationId, id));
     },
 
-    /** The next `count` matches of an expression, whoever may have it already. `400` as at creation. */
+    /** The next `count` matches of an expression. `400` as at creation. */
     preview(expression: string, count: number) {
       const cron = cronOf(expression);
       const nextRuns: string[] = [];
@@ -272,7 +272,7 @@ export function createSchedules(parts: {
       });
     },
 
-    /** What became of its slots, newest first. */
+    /** The outcomes of its due slots, newest first. */
     async runs(organizationId: string, id: string, page: { limit: number; offset: number }) {
       await find(organizationId, id);
       const { runs, total } = await listRuns(database.read, id, page);
@@ -298,7 +298,7 @@ export function createSchedules(parts: {
     if (skill !== null) refuseInvalidInput(skill, JSON.parse(after.input));
   }
 
-  /** Records the slots that have come and that a change leaves nobody to run. */
+  /** Records as missed the slots that are due and that a change keeps the tick from running. */
   async function recordGivenUp(
     tx: Transaction,
     before: ScheduledJobRow,
@@ -329,7 +329,7 @@ type SkillNamed = Pick<ScheduledJobRow, 'skill_category' | 'skill_name' | 'skill
 
 const neverRun = { last_run_at: null, last_run_status: null, last_run_job_id: null };
 
-/** What is stored of a scheduled job itself, apart from its last run. */
+/** The columns of a scheduled job, without those of its last run. */
 function columnsOf(row: ScheduledJobRow) {
   const { last_run_at: _, last_run_status: __, last_run_job_id: ___, ...columns } = row;
   return columns;

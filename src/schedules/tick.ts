@@ -35,18 +35,18 @@ import {
 const batchMax = 500;
 /** Bytes of their inputs that are held at once, beyond those of the first. */
 const inputsMax = 16 * 1024 * 1024;
-/** Records that one transaction makes, beyond those of the first: it holds up everybody for as long. */
+/** Slots recorded in one transaction, after those of the first scheduled job: other writes wait for it. */
 const recordsMax = 2_000;
 
 type ScheduledJob = Awaited<ReturnType<typeof findScheduledJobs>>[number];
 
-/** What was found out about a due scheduled job before its transaction. */
+/** A due scheduled job, with the results of the checks made before its transaction. */
 interface Prepared {
   readonly job: ScheduledJob;
   readonly readiness: Ready | Refusal;
 }
 
-/** A scheduled job that is locked, and what is decided about it. */
+/** A locked scheduled job, and the decision on its slots. */
 interface Decided extends Prepared {
   readonly decision: Decision;
   readonly from: number;
@@ -70,7 +70,7 @@ export function createTick(parts: {
   /** Until it has succeeded. */
   let mustPlan = false;
 
-  /** At the start, and whenever the clock was set back, for what was planned by it as it was. */
+  /** At the start, and when the clock was set back: next slots were planned by the earlier time. */
   async function planAfterSetback(): Promise<void> {
     mustPlan ||= wasSetBack();
     if (!mustPlan) return;
@@ -113,7 +113,7 @@ export function createTick(parts: {
     return ids.length === 0 ? [] : findScheduledJobs(database.read, ids);
   }
 
-  /** A transaction awaits only its own queries, so whatever else is asked is asked before it. */
+  /** A transaction awaits only its own queries, so all other checks are made before it. */
   async function prepare(batch: readonly ScheduledJob[]): Promise<Map<string, Prepared>> {
     const readiness = await readinessOf({ apiKeys, skills, agents }, batch, ({ input }) => input);
     const prepared = batch.map((job, i) => {
@@ -203,7 +203,7 @@ export function createTick(parts: {
     );
     return locked.flatMap((row) => {
       const one = prepared.get(row.id);
-      // Changed since it was read: what was found out may no longer hold, so the next round looks again.
+      // Changed since it was read: the checks may no longer hold, so the next round makes them again.
       if (one === undefined || one.job.updated_at !== row.updated_at) return [];
       const schedule = {
         cron: parseCron(one.job.cron_expression),
@@ -231,14 +231,14 @@ export function createTick(parts: {
       if (batch.length === 0) return total;
       const done = await dealWithAll(batch);
       total += done;
-      // Others are dealing with all of it; whatever they leave is due at the next tick as well.
+      // Other processes have locked all of them; the ones that they leave are due at the next tick.
       if (done === 0) return total;
       await nextTurn();
     }
   };
 }
 
-/** Null for what is no expression, which is dealt with where it harms no other. */
+/** Null for an invalid expression, which is handled per scheduled job, so that the others run. */
 function parsed(expression: string): Cron | null {
   try {
     return parseCron(expression);
