@@ -233,7 +233,7 @@ describe('the history of earlier runs', () => {
         saying('', 'never'),
         user('two'),
         saying('words', 'never too'),
-        answer('of nobody'),
+        answer('of no call'),
       ]),
     ).toEqual([user('one'), saying('', 'b'), answer('b'), user('two'), saying('words')]);
   });

@@ -112,7 +112,7 @@ describe('a request to a model', () => {
     ['corrections must be up to 10 texts', { corrections: ['漢'.repeat(4_097)] }],
     ['what is asked of generate must be an object', { request: 'hello' }],
     ['what is asked of generate must be an object', { request: null }],
-  ])('is refused for good with "%s" where the child went wrong', (message, more) => {
+  ])('of a faulty child is refused for good with "%s"', (message, more) => {
     expect(() => readGenerateRequest({ ...payload({}), ...more })).toThrow(
       expect.objectContaining({ message, retryable: false }),
     );

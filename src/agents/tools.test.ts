@@ -121,7 +121,7 @@ describe('the list of tools', () => {
     [['tex', 'text/v1', 'te*', '', '/', 'TEXT'], []],
     [['__proto__', 'constructor/*', 'text/v1.0/words/more'], []],
     [[], []],
-  ])('by the patterns %j', (patterns, expected) => {
+  ])('is filtered by the patterns %j', (patterns, expected) => {
     expect(offered(patterns, ['*'])).toEqual(expected);
     // The tools that the request names.
     expect(offered(['*'], ['*'], patterns)).toEqual(expected);
@@ -317,7 +317,7 @@ describe('a call', () => {
       'The JSON of the arguments is nested deeper than 64 levels',
       `{"text":${'['.repeat(130_000)}${']'.repeat(130_000)}}`,
     ],
-  ])('whose input %s is told why', (_, message, input) => {
+  ])('whose input %s is refused with the reason', (_, message, input) => {
     expect(read(input)).toEqual({
       kind: 'refused',
       message: expect.stringMatching(start(message)),

@@ -117,14 +117,17 @@ describe.each(kinds)('%s', (kind) => {
     [{ status: 200, body: '[{"choices": []}]' }, 'makes no sense'],
     [{ status: 200, body: '{"choices": [null], "content": [null]}' }, ''],
     [{ status: 200, body: '<html>Welcome</html>' }, 'makes no sense'],
-  ])('one with the fault %j is unavailable, and nobody knows its cost', async (fault, words) => {
-    replyWith({ text: 'The sky is blue.', fault });
+  ])(
+    'a document with the fault %j is unavailable, and its usage is unknown',
+    async (fault, words) => {
+      replyWith({ text: 'The sky is blue.', fault });
 
-    const failure = await failureOf(ask(kind));
+      const failure = await failureOf(ask(kind));
 
-    expect(failure).toMatchObject({ fault: 'unavailable', text: '', usage: unknown });
-    expect(failure.message).toContain(words);
-  });
+      expect(failure).toMatchObject({ fault: 'unavailable', text: '', usage: unknown });
+      expect(failure.message).toContain(words);
+    },
+  );
 
   test.each<[object, Partial<ModelError>, string]>([
     [{ message: 'no room', code: 503 }, { fault: 'unavailable', usage: nothing }, 'no room'],
@@ -143,21 +146,24 @@ describe.each(kinds)('%s', (kind) => {
     [{ message: 'too long', code: 400 }, { fault: 'refused', usage: nothing }, 'too long'],
     [{ message: 'what?', code: 'model_not_found' }, { fault: 'refused' }, '"some-model"'],
     [{ message: 'sk-secr…', code: 'invalid_api_key' }, { fault: 'credentials' }, 'credentials'],
-  ])('the error %j with status 200 is what it says', async (error, expected, words) => {
-    const body = { error };
-    replyWith({ fault: { status: 200, headers: { 'retry-after': '7' }, body } });
+  ])(
+    'the error %j with status 200 is treated as the status that it names',
+    async (error, expected, words) => {
+      const body = { error };
+      replyWith({ fault: { status: 200, headers: { 'retry-after': '7' }, body } });
 
-    const failure = await failureOf(ask(kind));
+      const failure = await failureOf(ask(kind));
 
-    expect(failure).toMatchObject(expected);
-    expect(failure.message).toContain(words);
-    expect(failure.message).not.toContain('sk-');
-  });
+      expect(failure).toMatchObject(expected);
+      expect(failure.message).toContain(words);
+      expect(failure.message).not.toContain('sk-');
+    },
+  );
 
   test.each<[string, Reply]>([
     ['before', { until: new Promise(() => {}) }],
     ['in the middle of', { hold: { after: 0, until: new Promise(() => {}) } }],
-  ])('the signal and silence end a call %s it', async (_when, reply) => {
+  ])('the signal and silence end a call %s the document', async (_when, reply) => {
     replyWith({ text: 'The sky is blue.', ...reply });
     const controller = new AbortController();
     const index = provider.requests.length;

@@ -12,7 +12,7 @@ function dataOf(text: string, size: number): string[] {
   return rest === null ? found : [...found, rest];
 }
 
-test.each([1, 2, 3, 7, 1_000])('events are whole in pieces of %i characters', (size) => {
+test.each([1, 2, 3, 7, 1_000])('events are complete in chunks of %i characters', (size) => {
   const text =
     ': hi\n\nevent: a\ndata: one\nid: 1\n\ndata:two\r\n\r\ndata: a\ndata: b\n\n\ndata: last';
 

@@ -1,4 +1,11 @@
-/** Reads server-sent events: takes text in chunks, returns the data of complete events. Bounded. */
+/**
+ * Reads server-sent events: takes text in chunks, returns the data of complete events. An event is
+ * bounded by all its characters.
+ *
+ * `eventsource-parser` is not used here, because its bound counts only the data of an event. An endless
+ * event of empty data lines took 265 MB of memory with it before the bound of 8 MiB ended it, and takes
+ * 24 MB here.
+ */
 
 /** Characters of one event; a longer event is refused. */
 const eventCharactersMax = 8 * 1024 * 1024;

@@ -61,39 +61,42 @@ const sse = (...events: readonly object[]) =>
   events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('');
 const chats = ['openai/m', 'ollama/m'];
 
-test.each(chats)('%s: pieces without numbers, roles, kinds and choices', async (model) => {
-  const call = (id: string | undefined, name: string | undefined, args: unknown) => ({
-    choices: [
-      {
-        delta: {
-          role: '',
-          tool_calls: [{ ...(id && { id }), type: '', function: { name, arguments: args } }],
+test.each(chats)(
+  '%s: chunks without indexes, roles, types and choices are accepted',
+  async (model) => {
+    const call = (id: string | undefined, name: string | undefined, args: unknown) => ({
+      choices: [
+        {
+          delta: {
+            role: '',
+            tool_calls: [{ ...(id && { id }), type: '', function: { name, arguments: args } }],
+          },
         },
-      },
-    ],
-  });
+      ],
+    });
 
-  const { message, finish, usage } = await answerTo(model, (response) =>
-    response.end(
-      sse(
-        { choices: [{ delta: { role: 'model', content: 'See: ' } }] },
-        call('a', 'one', '{"x":'),
-        call(undefined, undefined, '1}'),
-        call('b', 'two', { y: 2 }),
-        { choices: [{ delta: {}, finish_reason: 'stop' }] },
-        { usage: { prompt_tokens: 7, total_tokens: 'many' } },
+    const { message, finish, usage } = await answerTo(model, (response) =>
+      response.end(
+        sse(
+          { choices: [{ delta: { role: 'model', content: 'See: ' } }] },
+          call('a', 'one', '{"x":'),
+          call(undefined, undefined, '1}'),
+          call('b', 'two', { y: 2 }),
+          { choices: [{ delta: {}, finish_reason: 'stop' }] },
+          { usage: { prompt_tokens: 7, total_tokens: 'many' } },
+        ),
       ),
-    ),
-  );
+    );
 
-  expect(message.text).toBe('See: ');
-  expect(message.toolCalls).toEqual([
-    { id: 'a', name: 'one', input: '{"x":1}' },
-    { id: 'b', name: 'two', input: '{"y":2}' },
-  ]);
-  expect(finish).toBe('tool-calls');
-  expect(usage).toEqual({ prompt: 7, completion: null });
-});
+    expect(message.text).toBe('See: ');
+    expect(message.toolCalls).toEqual([
+      { id: 'a', name: 'one', input: '{"x":1}' },
+      { id: 'b', name: 'two', input: '{"y":2}' },
+    ]);
+    expect(finish).toBe('tool-calls');
+    expect(usage).toEqual({ prompt: 7, completion: null });
+  },
+);
 
 const made = (call: object | null) => ({
   choices: [{ index: 0, delta: { tool_calls: [call] }, finish_reason: null }],
@@ -166,7 +169,7 @@ test.each(chats.flatMap((model) => piecesOfCall.map((all) => [model, ...all] as 
   },
 );
 
-test.each(chats)('%s: calls whose names come late stay apart', async (model) => {
+test.each(chats)('%s: calls whose names arrive late are kept apart', async (model) => {
   const { message } = await answerTo(model, (response) =>
     response.end(
       sse(
@@ -189,7 +192,7 @@ test.each(chats)('%s: calls whose names come late stay apart', async (model) => 
   ]);
 });
 
-test.each(chats)('%s: arguments that wait for a name without end are given up', async (model) => {
+test.each(chats)('%s: endless arguments without a name are refused', async (model) => {
   const piece = { index: 0, id: 'a', function: { arguments: 'x'.repeat(100_000) } };
 
   const call = answerTo(model, (response) =>
@@ -202,7 +205,7 @@ test.each(chats)('%s: arguments that wait for a name without end are given up', 
   });
 });
 
-test.each(chats)('%s: what is said beside the answer may have any form', async (model) => {
+test.each(chats)('%s: fields beside the answer may have any form', async (model) => {
   const beside = {
     id: 7,
     created: 'now',
@@ -235,7 +238,7 @@ test.each(
   await expect(cut).rejects.toMatchObject({ fault: 'unavailable', text: 'Hi th' });
 });
 
-test.each(chats)('%s: an answer that is done does not have to say why', async (model) => {
+test.each(chats)('%s: a complete answer needs no finish reason', async (model) => {
   const said = { choices: [{ index: 0, delta: { content: 'Hi.' } }] };
   const call = made({ index: 0, id: 'a', function: { name: '', arguments: '{}' } });
   const done = (...events: object[]) =>
@@ -249,7 +252,7 @@ test.each(chats)('%s: an answer that is done does not have to say why', async (m
   await expect(done({ choices: [] })).rejects.toMatchObject({ fault: 'unavailable' });
 });
 
-test.each(chats)('%s: events without data are signs of life', async (model) => {
+test.each(chats)('%s: events without data are keep-alives', async (model) => {
   const said = { choices: [{ index: 0, delta: { content: 'Hi.' }, finish_reason: 'stop' }] };
 
   const { message } = await answerTo(model, (response) =>
@@ -272,7 +275,7 @@ test.each<[string, object[]]>([
       { choices: [], usage: { prompt_tokens: 0, completion_tokens: 0 } },
     ],
   ],
-])('usage may come in %s', async (_what, events) => {
+])('usage may arrive in %s', async (_what, events) => {
   const said = { choices: [{ index: 0, delta: { content: 'Hi.' }, finish_reason: 'stop' }] };
 
   const { usage } = await answerTo('ollama/m', (response) => response.end(sse(said, ...events)));
@@ -280,7 +283,7 @@ test.each<[string, object[]]>([
   expect(usage).toEqual({ prompt: 5, completion: 2 });
 });
 
-test.each(chats)('%s: a thought before the answer is no part of it', async (model) => {
+test.each(chats)('%s: a think tag before the answer is not part of it', async (model) => {
   const deltas: string[] = [];
   const whole = '\n<think>\nHm. {"a":1}\n</think>\n\n{"words": "<think>"}';
   const pieces = [...whole].map((content) => ({ choices: [{ index: 0, delta: { content } }] }));
@@ -309,16 +312,19 @@ test.each<[object, object]>([
   [{ code: 429 }, { fault: 'unavailable', retryAfterMs: 7_000 }],
   [{ type: 'overloaded_error' }, { fault: 'unavailable', retryAfterMs: 7_000 }],
   [{ type: 'invalid_request_error' }, { fault: 'refused' }],
-])('an error %j in place of a stream is what it says', async (error, expected) => {
-  for (const model of ['openai/m', 'ollama/m', 'anthropic/m']) {
-    const failed = answerTo(model, (response) => {
-      response.end(sse({ error: { message: 'no', ...error } }));
-    });
+])(
+  'an error %j in place of a stream is treated as the status that it names',
+  async (error, expected) => {
+    for (const model of ['openai/m', 'ollama/m', 'anthropic/m']) {
+      const failed = answerTo(model, (response) => {
+        response.end(sse({ error: { message: 'no', ...error } }));
+      });
 
-    const usage = { prompt: 0, completion: 0 };
-    await expect(failed).rejects.toMatchObject({ ...expected, usage });
-  }
-});
+      const usage = { prompt: 0, completion: 0 };
+      await expect(failed).rejects.toMatchObject({ ...expected, usage });
+    }
+  },
+);
 
 test.each([
   ['openai/m', { choices: [{ index: 0, delta: { content: 42 } }] }],
@@ -327,7 +333,7 @@ test.each([
     'anthropic/m',
     { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 7 } },
   ],
-])('%s: an event that is not what the protocol says is called that', async (model, event) => {
+])('%s: an event that violates the protocol is reported as such', async (model, event) => {
   const begin = { type: 'message_start', message: {}, choices: [] };
   const failed = answerTo(model, (response) => response.end(sse(begin, event)));
 
@@ -337,7 +343,7 @@ test.each([
   });
 });
 
-test.each(chats)('%s: usage with every piece is the last one', async (model) => {
+test.each(chats)('%s: of usage in every chunk the last one is used', async (model) => {
   const piece = (content: string, completion_tokens: number) => ({
     choices: [{ index: 0, delta: { content } }],
     usage: { prompt_tokens: 5, completion_tokens },
@@ -352,7 +358,7 @@ test.each(chats)('%s: usage with every piece is the last one', async (model) => 
   });
 });
 
-test.each(chats)('%s: lines end as they like, and bytes come as they like', async (model) => {
+test.each(chats)('%s: line ends and chunk borders may be anywhere', async (model) => {
   const text = [
     ': a comment',
     'event: x',
@@ -423,7 +429,7 @@ const parts = [
   null,
 ];
 
-test.each(chats)('%s: content that comes in parts is their text', async (model) => {
+test.each(chats)('%s: a content list is joined to a text', async (model) => {
   const { message } = await answerTo(model, (response) =>
     response.end(
       sse(
@@ -437,7 +443,7 @@ test.each(chats)('%s: content that comes in parts is their text', async (model) 
   expect(message.text).toBe('Grüße 🌍!');
 });
 
-test.each(chats)('%s: a document may leave out and add what a stream may', async (model) => {
+test.each(chats)('%s: a document may omit and add the same fields as a stream', async (model) => {
   const call = (name: string, args: unknown) => ({ function: { name, arguments: args } });
   const document = {
     choices: [
@@ -501,7 +507,7 @@ test.each(documents)(
   },
 );
 
-test.each(documents)('%s: a document that is there is whole, cut or not', async (model, one) => {
+test.each(documents)('%s: a document that can be parsed is complete', async (model, one) => {
   const { message } = await answerTo(model, (response) =>
     response.write(JSON.stringify(one), () => response.destroy()),
   );
@@ -676,7 +682,7 @@ test.each(['closes', 'stays silent'])(
   },
 );
 
-test.each(chats)('%s: a thought that used up the most tokens is no answer', async (model) => {
+test.each(chats)('%s: a think tag that used up the token limit is not an answer', async (model) => {
   const thought = { choices: [{ index: 0, delta: { content: '<think>Hm' } }] };
   const end = { choices: [{ index: 0, delta: {}, finish_reason: 'length' }] };
 

@@ -248,18 +248,21 @@ describe.each(kinds)('%s', (kind) => {
       { fault: 'unavailable', retryAfterMs: null },
       '429',
     ],
-  ])('the answer %o is told as what it is, and asked for once', async (fault, expected, words) => {
-    provider.script(() => ({ fault }));
-    const before = provider.requests.length;
+  ])(
+    'the error response %o has its own fault, and is requested once',
+    async (fault, expected, words) => {
+      provider.script(() => ({ fault }));
+      const before = provider.requests.length;
 
-    const failure = await failureOf(ask(kind));
+      const failure = await failureOf(ask(kind));
 
-    expect(failure).toMatchObject({ ...expected, usage: { prompt: 0, completion: 0 } });
-    expect(failure.message).toContain(words);
-    expect(provider.requests.length).toBe(before + 1);
-  });
+      expect(failure).toMatchObject({ ...expected, usage: { prompt: 0, completion: 0 } });
+      expect(failure.message).toContain(words);
+      expect(provider.requests.length).toBe(before + 1);
+    },
+  );
 
-  test.each([408, 504])('nobody knows what was done before a %i', async (status) => {
+  test.each([408, 504])('the usage of a call that ended in %i is unknown', async (status) => {
     provider.script(() => ({ fault: { status } }));
 
     const failure = await failureOf(ask(kind));
@@ -350,7 +353,7 @@ describe.each(kinds)('%s', (kind) => {
   test.each<[string, Reply]>([
     ['before the first byte', { until: new Promise(() => {}) }],
     ['in the middle', { hold: { after: 3, until: new Promise(() => {}) } }],
-  ])('a connection that falls silent %s is given up', async (_when, reply) => {
+  ])('a connection that falls silent %s is closed', async (_when, reply) => {
     provider.script(answering('The sky is blue.', { piece: 4, ...reply }));
     const index = provider.requests.length;
 
@@ -603,7 +606,7 @@ test.each<[string, Record<string, unknown>]>([
   ['values', { enum: ['a', 'b'] }],
   ['several types', { type: ['object', 'null'] }],
   ['anything', {}],
-])('a schema of %s is not asked for, because providers refuse it', async (_what, schema) => {
+])('a schema of %s is not sent, because providers refuse it', async (_what, schema) => {
   for (const kind of kinds) {
     await ask(kind, { schema });
 

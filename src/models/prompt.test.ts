@@ -41,7 +41,7 @@ test.each([
   ['null', { invalid_json: 'null' }, { invalid_json: 'null' }],
   ['x'.repeat(2_000), { invalid_json: 'x'.repeat(1_000) }, { invalid_json: 'x'.repeat(1_000) }],
   [deep, { invalid_json: deep.slice(0, 1_000) }, { invalid_json: deep.slice(0, 1_000) }],
-])('arguments %s are shown again as something that is accepted', (input, chat, messages) => {
+])('arguments %s are sent back in an accepted form', (input, chat, messages) => {
   const message = { role: 'assistant', text: '', toolCalls: [{ ...call, input }] } as const;
 
   expect(contentOf('chat', message)).toMatchObject([{ input: chat }]);
@@ -53,7 +53,7 @@ test.each([
   ['no such/tool!', 'no_such_tool_'],
   ['', '_'],
   ['x'.repeat(5_000), 'x'.repeat(64)],
-])('the name %s of a tool is shown again as something that is accepted', (name, expected) => {
+])('the name %s of a tool is sent back in an accepted form', (name, expected) => {
   const message = { role: 'assistant', text: '', toolCalls: [{ ...call, name }] } as const;
 
   expect(contentOf('chat', message)).toMatchObject([{ toolName: expected }]);

@@ -79,15 +79,18 @@ test.each(
   ]);
 });
 
-test.each(unusable)('any other variable may be %s, and is no provider then', (baseUrl) => {
-  const { settings, faults } = read({ NEXT_PUBLIC_BASE_URL: baseUrl, NEXT_PUBLIC_API_KEY: 'ü' });
+test.each(unusable)(
+  'any other variable may be %s, and does not define a usable provider',
+  (baseUrl) => {
+    const { settings, faults } = read({ NEXT_PUBLIC_BASE_URL: baseUrl, NEXT_PUBLIC_API_KEY: 'ü' });
 
-  expect(faults).toEqual([]);
-  const failure = failureOf(() => accessTo('next-public', settings['next-public']));
-  expect(failure).toMatchObject({ fault: 'credentials' });
-  expect(failure.message).toContain('NEXT_PUBLIC_BASE_URL is no http or https url');
-  expect(failure.message).not.toMatch(/host|secret|app/);
-});
+    expect(faults).toEqual([]);
+    const failure = failureOf(() => accessTo('next-public', settings['next-public']));
+    expect(failure).toMatchObject({ fault: 'credentials' });
+    expect(failure.message).toContain('NEXT_PUBLIC_BASE_URL is no http or https url');
+    expect(failure.message).not.toMatch(/host|secret|app/);
+  },
+);
 
 test('a key of another provider that no header can carry is reported to a call of that provider', () => {
   const { settings, faults } = read({ OLLAMA_BASE_URL: 'http://host/v1', OLLAMA_API_KEY: 'ü' });
@@ -120,7 +123,7 @@ test('a model is a provider and a name, which may have slashes', () => {
 test.each([
   ['openai', 'https://api.openai.com/v1', 'chat'],
   ['anthropic', 'https://api.anthropic.com/v1', 'messages'],
-])('%s has an address of its own', (provider, baseUrl, protocol) => {
+])('%s has a default base url', (provider, baseUrl, protocol) => {
   expect(accessTo(provider, { apiKey: 'k', baseUrl: null })).toEqual({
     provider,
     protocol,
@@ -130,13 +133,13 @@ test.each([
   });
 });
 
-test.each(['a'.repeat(63), 'a-1'])('a provider may be called %s', (provider) => {
+test.each(['a'.repeat(63), 'a-1'])('a provider may have the name %s', (provider) => {
   expect(partsOfModel(`${provider}/x`).provider).toBe(provider);
   const variable = `${provider.toUpperCase().replace('-', '_')}_BASE_URL`;
   expect(Object.keys(read({ [variable]: 'http://host/v1' }).settings)).toEqual([provider]);
 });
 
-test.each(['a'.repeat(64), '1a', '-a', 'A'])('no provider is called %s', (provider) => {
+test.each(['a'.repeat(64), '1a', '-a', 'A'])('no provider has the name %s', (provider) => {
   expect(failureOf(() => partsOfModel(`${provider}/x`))).toMatchObject({ fault: 'credentials' });
   const variable = `${provider.toUpperCase().replace('-', '_')}_BASE_URL`;
   if (provider !== 'A') expect(read({ [variable]: 'http://host/v1' }).settings).toEqual({});

@@ -16,7 +16,7 @@ test.each([
   ['lists', object({ a: { type: 'array', items: object({ b: { type: 'number' } }) } })],
   ['alternatives', object({ a: { anyOf: [{ type: 'null' }, object({})] } })],
   ['a property with the name of a keyword', object({ pattern: { type: 'string' } })],
-])('strict mode takes %s', (_what, schema) => {
+])('%s fits strict mode', (_what, schema) => {
   expect(isStrictSchema(schema)).toBe(true);
 });
 
@@ -30,6 +30,6 @@ test.each([
   ['an open alternative', object({ a: { anyOf: [{ type: 'object' }] } })],
   ['a keyword that it may not know', object({ a: { type: 'string', format: 'uri' } })],
   ['references', object({ a: { $ref: '#' } })],
-])('strict mode is not asked for with %s', (_what, schema) => {
+])('strict mode is not used with %s', (_what, schema) => {
   expect(isStrictSchema(schema)).toBe(false);
 });

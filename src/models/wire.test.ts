@@ -52,7 +52,7 @@ test.each<[string, string, string]>([
   ['a stream with answers in it', 'data: {"choices":[]}\n\n', '10000 bytes'],
   ['a document', '{"choices": ', '5000 bytes'],
   ['blanks before anything', ' ', '10000 bytes'],
-])('%s without end is given up, and its connection with it', async (_what, piece, detail) => {
+])('%s without end is refused, and its connection is closed', async (_what, piece, detail) => {
   const { fault, closed } = await exchangeWith((response) => {
     endless(piece).pipe(response);
   });

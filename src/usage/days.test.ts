@@ -44,7 +44,7 @@ describe('the requested days', () => {
     ' 2026-11-21',
     'today',
     '2026-11-2١',
-  ])('%j is no day, and refused', (text) => {
+  ])('%j is not a day, and is refused', (text) => {
     expect(refusedField(() => rangeOf({ from: text }, now))).toBe('from');
     expect(refusedField(() => rangeOf({ to: text }, now))).toBe('to');
   });
