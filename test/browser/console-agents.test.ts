@@ -209,6 +209,15 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     const { page, platform } = world;
     await world.open('/api-keys');
     await page.getByRole('button', { name: 'New API key' }).click();
+    await dialog().getByRole('combobox', { name: 'Organization' }).fill('-/-');
+    await dialog().getByLabel('Requests a minute').fill('0');
+    await dialog().getByRole('button', { name: 'Create key' }).click();
+    // Every field says what is wrong with it, after one attempt.
+    for (const field of ['Name', 'Organization', 'Categories', 'Requests a minute']) {
+      const control = dialog().getByLabel(new RegExp(`^${field}`));
+      await control.and(page.locator('[aria-invalid]')).waitFor();
+    }
+    expect(await dialog().getByRole('alert').count()).toBe(4);
     await dialog().getByLabel('Name').fill('nightly reports');
     await dialog().getByRole('combobox', { name: 'Organization' }).fill('acme');
     await dialog().getByRole('combobox', { name: 'Categories' }).fill('tex');

@@ -61,9 +61,13 @@ export function Field({
   );
 }
 
-/** What the platform found wrong with one field of what was sent. */
+/** All that the platform found wrong with one field of what was sent, and where within it. */
 export function issueOf(error: unknown, field: string): string | undefined {
-  return issuesWithin(error, field)[0]?.issue;
+  const issues = issuesWithin(error, field).map(({ field: path, issue }) => {
+    if (path === 'body') return issue;
+    return /^\d+$/.test(path) ? `entry ${Number(path) + 1} ${issue}` : `${path} ${issue}`;
+  });
+  return issues.length === 0 ? undefined : issues.join('; ');
 }
 
 /** All that was found wrong within a field, by their paths in it; `body` is the field itself. */

@@ -49,11 +49,12 @@ export const listedSkillPath = (skill: {
   readonly skill_name: string;
 }): string => `${skill.category}/${skill.version}/${skill.skill_name}`;
 
-/** What the platform found wrong with the skill that was named. */
-export const skillIssueOf = (error: unknown): string | undefined =>
-  issueOf(error, 'skill_category') ??
-  issueOf(error, 'skill_name') ??
-  issueOf(error, 'skill_version');
+/** All that the platform found wrong with the skill that was named. */
+export function skillIssueOf(error: unknown): string | undefined {
+  const fields = ['skill_category', 'skill_name', 'skill_version'];
+  const issues = fields.flatMap((field) => issueOf(error, field) ?? []);
+  return issues.length === 0 ? undefined : issues.join('; ');
+}
 
 export function skillNameOf(path: string): SkillName {
   const [skill_category = '', skill_version = '', skill_name = ''] = path.split('/');
