@@ -40,10 +40,12 @@ export function SchedulePage() {
   const { tab = 'runs' } = route.useSearch();
   const navigate = route.useNavigate();
   const query = useQuery(scheduleQuery(scheduleId));
-  if (query.data === undefined) {
+  const runs = useQuery(scheduleRunsQuery(scheduleId, calendarMax));
+  // What is below the calendar would be pushed down by it.
+  if (query.data === undefined || runs.isPending) {
     return (
       <Page title="Schedule" parent={parent}>
-        <Pending query={query} />
+        <Pending query={query.data === undefined ? query : runs} />
       </Page>
     );
   }

@@ -61,7 +61,8 @@ const columns: readonly Column<Process>[] = [
     cell: ({ skills }) => <span title={skills.join('\n')}>{countText(skills.length)}</span>,
   },
   {
-    header: 'Last took a job',
+    // What a process accepts itself and begins at once never was in a queue.
+    header: 'Last took from a queue',
     align: 'right',
     from: 'lg',
     cell: ({ last_job_at }) => <Time value={last_job_at} />,
