@@ -21,6 +21,14 @@ function Places() {
   return <RouterProvider router={router} />;
 }
 
+/** How long the first drawing waits for its font: text that is drawn in another one moves when it comes. */
+const fontMs = 500;
+
+await Promise.race([
+  document.fonts.load('1rem "Inter Variable"').catch(() => []),
+  new Promise((resolve) => setTimeout(resolve, fontMs)),
+]);
+
 createRoot(document.getElementById('root') as HTMLElement).render(
   <StrictMode>
     <CSPProvider disableStyleElements>

@@ -1,6 +1,6 @@
 /**
  * Every screen of the console with something on it: it raises no error, asks no other host, fits a
- * phone, and axe finds nothing serious, light or dark. With SCREENSHOTS=folder it also writes there what
+ * phone, does not jump while it loads, and axe finds nothing serious, light or dark. With SCREENSHOTS=folder it also writes there what
  * each looks like.
  */
 import { mkdirSync } from 'node:fs';
@@ -20,10 +20,22 @@ const screens = [
   ...['schedules', 'schedule', 'webhooks', 'webhook', 'triggers', 'trigger', 'api-keys', 'system'],
 ];
 
+/** How far a page may move under the eyes of its reader while it loads: the sum of its layout shifts. */
+const shiftMax = 0.02;
+const watchShifts = `
+  window.shifts = [];
+  new PerformanceObserver((list) => {
+    for (const { value, hadRecentInput, sources } of list.getEntries()) {
+      const moved = sources.map(({ node }) => node?.outerHTML?.slice(0, 160) ?? node?.textContent);
+      if (!hadRecentInput) window.shifts.push({ value, moved });
+    }
+  }).observe({ type: 'layout-shift', buffered: true });`;
+
 describe.skipIf(!(await isInstalled('Chromium')))('the screen', () => {
   let world: BusyConsole;
   beforeAll(async () => {
     world = await startBusyConsole();
+    await world.page.addInitScript(watchShifts);
   });
   afterAll(() => world.stop());
 
@@ -53,6 +65,9 @@ describe.skipIf(!(await isInstalled('Chromium')))('the screen', () => {
         if (folder !== undefined) {
           await page.screenshot({ path: join(folder, `${name}-${size}-${scheme}.png`) });
         }
+        const shifts = (await page.evaluate('window.shifts')) as { value: number }[];
+        const shifted = shifts.reduce((sum, { value }) => sum + value, 0);
+        expect(shifted, `${size}: ${JSON.stringify(shifts)}`).toBeLessThan(shiftMax);
         expect(await world.faults(), `${size}, ${scheme}`).toEqual([]);
         expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(
           viewport.width,
@@ -61,5 +76,48 @@ describe.skipIf(!(await isInstalled('Chromium')))('the screen', () => {
     }
     expect(await page.getByRole('alert').count()).toBe(0);
     expect(world.errors).toEqual([]);
+  });
+
+  test('leaves buttons in sight beside long names, and beneath what it tells', async () => {
+    const { page, platform, key } = world;
+    await page.setViewportSize(desktop);
+    const { body: webhook } = await platform.request('POST', '/api/agent-webhooks', {
+      key,
+      body: {
+        agent_id: 'analyst',
+        url: `https://hooks.example.com/${'orders-and-returns/'.repeat(40)}`,
+        events: ['skill.failed'],
+      },
+    });
+    await world.open(`/webhooks/${webhook.id}`);
+    const title = await page.getByRole('heading', { level: 1 }).boundingBox();
+    const button = await page.getByRole('button', { name: 'Disable' }).boundingBox();
+    if (title === null || button === null) throw new Error('The title and its button are shown');
+    expect(button.x).toBeGreaterThan(title.x + title.width);
+    expect(title.height).toBeLessThan(100);
+    const breadcrumb = page.getByRole('navigation', { name: 'Breadcrumb' });
+    expect(await breadcrumb.locator('> :last-child').textContent()).toBe('Webhooks');
+    const background = 'getComputedStyle(document.documentElement).backgroundColor';
+    const open = await page.evaluate(background);
+    await page.getByRole('button', { name: 'Disable' }).click();
+    await page.getByRole('alertdialog').waitFor();
+    expect(await page.evaluate(background)).not.toBe(open);
+    await platform.request('DELETE', `/api/agent-webhooks/${webhook.id}`, { key });
+
+    await world.open('/agents/analyst');
+    await page.getByLabel('Name').fill('Analyst of reports');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    const told = await page.getByText('The agent is saved').boundingBox();
+    const save = await page.getByRole('button', { name: 'Save changes' }).boundingBox();
+    if (told === null || save === null) throw new Error('It is told, and the form is shown');
+    expect(told.y + told.height).toBeLessThan(save.y);
+  });
+
+  test('gives tables the width of a large window', async () => {
+    const { page } = world;
+    await page.setViewportSize({ width: 1_920, height: 1_080 });
+    await world.open('/jobs');
+    const table = await page.getByRole('table', { name: 'Jobs, newest first' }).boundingBox();
+    expect(table?.width).toBeGreaterThan(1_500);
   });
 });

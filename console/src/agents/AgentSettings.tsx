@@ -62,7 +62,7 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
     save.reset();
   }
   return (
-    <Section>
+    <Section className="max-w-5xl">
       <form
         noValidate
         className="flex flex-col gap-5"

@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useEffect } from 'react';
+import { useEffect, useState } from 'react';
 import { hasEnded, jobQuery, jobStepsQuery } from '../api/jobs.ts';
 import { liveMs } from '../api/queries.ts';
 import { useJobEvents } from '../api/stream.ts';
@@ -10,7 +10,22 @@ const quietMs = 5_000;
 /** What only a job says that thinks, and so has steps. */
 const thoughts = ['token', 'message', 'tool_call', 'tool_result'];
 
-/** A job, its steps and its events, while it runs and afterwards. */
+/** How long a page waits for the first events, which may be many. */
+const eventsMs = 1_000;
+
+function useHasWaited(ms: number): boolean {
+  const [hasWaited, setWaited] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setWaited(true), ms);
+    return () => clearTimeout(timer);
+  }, [ms]);
+  return hasWaited;
+}
+
+/**
+ * A job, its steps and its events, while it runs and afterwards. `isReady` once
+ * all have come, so that a page that shows them does not grow under the eyes of its reader.
+ */
 export function useRunningJob(jobId: string) {
   const client = useQueryClient();
   const job = useQuery({
@@ -30,5 +45,7 @@ export function useRunningJob(jobId: string) {
   useEffect(() => {
     if (changes > 1) void client.invalidateQueries({ queryKey: ['jobs', jobId] });
   }, [client, jobId, changes]);
-  return { job, steps: steps.data?.data ?? [], events };
+  const hasWaited = useHasWaited(eventsMs);
+  const isReady = !steps.isPending && (events.length > 0 || hasWaited);
+  return { job, steps: steps.data?.data ?? [], events, isReady };
 }

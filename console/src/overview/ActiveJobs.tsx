@@ -1,4 +1,4 @@
-import { useQuery } from '@tanstack/react-query';
+import { queryOptions, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { jobsQuery } from '../api/jobs.ts';
 import { liveMs } from '../api/queries.ts';
@@ -10,11 +10,14 @@ import { Quiet } from './Quiet.tsx';
 
 const shownMax = 8;
 
-export function ActiveJobs() {
-  const query = useQuery({
+export const activeJobsQuery = () =>
+  queryOptions({
     ...jobsQuery({ status: 'active', include: 'timing', limit: shownMax }),
     refetchInterval: liveMs,
   });
+
+export function ActiveJobs() {
+  const query = useQuery(activeJobsQuery());
   return (
     <Loaded query={query} lines={2}>
       {({ data, total }) => (

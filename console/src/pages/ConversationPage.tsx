@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { MessagesSquare } from 'lucide-react';
+import type { ReactNode } from 'react';
 import {
   conversationQuery,
   messagesPageSize,
@@ -18,7 +19,7 @@ import { sourceText } from '../jobs/words.ts';
 import { ButtonLink } from '../ui/Button.tsx';
 import { Id } from '../ui/Id.tsx';
 import { AgentLink } from '../ui/Links.tsx';
-import { Empty, Loaded } from '../ui/Loading.tsx';
+import { Empty, Loaded, Skeleton } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { Pagination } from '../ui/Pagination.tsx';
 import { Status } from '../ui/Status.tsx';
@@ -69,27 +70,30 @@ export function ConversationPage() {
               isActive={status === 'active'}
               updatedAt={updated_at}
               newest={jobs.data?.data[0]}
-            />
-            <Section
-              title="Jobs"
-              flush
-              actions={
-                (jobs.data?.total ?? 0) > jobsMax && (
-                  <ButtonLink
-                    to="/jobs"
-                    search={{ conversation_id: conversationId }}
-                    look="quiet"
-                    size="small"
-                  >
-                    All {countText(jobs.data?.total ?? 0)}
-                  </ButtonLink>
-                )
-              }
             >
-              <Loaded query={jobs}>
-                {({ data }) => <JobsTable caption="Jobs of this conversation" jobs={data} brief />}
-              </Loaded>
-            </Section>
+              <Section
+                title="Jobs"
+                flush
+                actions={
+                  (jobs.data?.total ?? 0) > jobsMax && (
+                    <ButtonLink
+                      to="/jobs"
+                      search={{ conversation_id: conversationId }}
+                      look="quiet"
+                      size="small"
+                    >
+                      All {countText(jobs.data?.total ?? 0)}
+                    </ButtonLink>
+                  )
+                }
+              >
+                <Loaded query={jobs}>
+                  {({ data }) => (
+                    <JobsTable caption="Jobs of this conversation" jobs={data} brief />
+                  )}
+                </Loaded>
+              </Section>
+            </Messages>
           </>
         )}
       </Loaded>
@@ -97,17 +101,20 @@ export function ConversationPage() {
   );
 }
 
+/** The transcript, and below it `children`: once both can be shown, so that neither moves. */
 function Messages({
   conversationId,
   isActive,
   updatedAt,
   newest,
+  children,
 }: {
   conversationId: string;
   isActive: boolean;
   updatedAt: string;
   /** Of its jobs: the one that runs while the conversation is active. */
   newest: JobListItem | undefined;
+  children: ReactNode;
 }) {
   const { page = 1 } = route.useSearch();
   const navigate = route.useNavigate();
@@ -117,44 +124,48 @@ function Messages({
   const usage = useQuery({ ...tokenUsageQuery(conversationId, updatedAt), refetchInterval });
   // What is being said stays until it can be read among the messages.
   const running = isActive || messages.isPlaceholderData ? newest : undefined;
+  if ([messages, jobs, usage].some(({ isPending }) => isPending)) return <Skeleton />;
   return (
-    <Section title="Transcript" flush>
-      <Loaded query={messages}>
-        {({ data, total }) => {
-          const isLastPage = page * messagesPageSize >= total;
-          const turns = turnsOf(data, jobs.data?.data ?? [], isLastPage);
-          return (
-            <>
-              <div className="p-4">
-                {total === 0 && !running ? (
-                  <Empty icon={<MessagesSquare />} title="Nothing was said">
-                    Messages go when the job that they are of is no longer kept.
-                  </Empty>
-                ) : (
-                  <Transcript turns={turns} usage={usage.data}>
-                    {running && isLastPage && (
-                      <LiveAnswer
-                        conversationId={conversationId}
-                        jobId={running.job_id}
-                        known={new Set(data.map(({ id }) => id))}
-                        since={data.at(-1)?.created_at ?? ''}
-                      />
-                    )}
-                  </Transcript>
+    <>
+      <Section title="Transcript" flush>
+        <Loaded query={messages}>
+          {({ data, total }) => {
+            const isLastPage = page * messagesPageSize >= total;
+            const turns = turnsOf(data, jobs.data?.data ?? [], isLastPage);
+            return (
+              <>
+                <div className="p-4">
+                  {total === 0 && !running ? (
+                    <Empty icon={<MessagesSquare />} title="Nothing was said">
+                      Messages go when the job that they are of is no longer kept.
+                    </Empty>
+                  ) : (
+                    <Transcript turns={turns} usage={usage.data}>
+                      {running && isLastPage && (
+                        <LiveAnswer
+                          conversationId={conversationId}
+                          jobId={running.job_id}
+                          known={new Set(data.map(({ id }) => id))}
+                          since={data.at(-1)?.created_at ?? ''}
+                        />
+                      )}
+                    </Transcript>
+                  )}
+                </div>
+                {total > messagesPageSize && (
+                  <Pagination
+                    page={page}
+                    total={total}
+                    size={messagesPageSize}
+                    onPage={(next) => void navigate({ search: { page: next } })}
+                  />
                 )}
-              </div>
-              {total > messagesPageSize && (
-                <Pagination
-                  page={page}
-                  total={total}
-                  size={messagesPageSize}
-                  onPage={(next) => void navigate({ search: { page: next } })}
-                />
-              )}
-            </>
-          );
-        }}
-      </Loaded>
-    </Section>
+              </>
+            );
+          }}
+        </Loaded>
+      </Section>
+      {children}
+    </>
   );
 }

@@ -10,6 +10,7 @@ import { Source } from '../jobs/Source.tsx';
 import { useRunningJob } from '../jobs/useRunningJob.ts';
 import { Json } from '../ui/Code.tsx';
 import { AgentLink, textLink } from '../ui/Links.tsx';
+import { Skeleton } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { Pending } from '../ui/Pending.tsx';
 import { skillPath } from '../ui/Pickers.tsx';
@@ -25,7 +26,7 @@ export function JobPage() {
   const { jobId } = route.useParams();
   const { tab = 'overview' } = route.useSearch();
   const navigate = route.useNavigate();
-  const { job: query, steps, events } = useRunningJob(jobId);
+  const { job: query, steps, events, isReady } = useRunningJob(jobId);
   const job = query.data;
   if (job === undefined) {
     return (
@@ -52,7 +53,11 @@ export function JobPage() {
           {
             value: 'overview',
             label: 'Overview',
-            content: <JobOverview job={job} steps={steps} events={events} />,
+            content: isReady ? (
+              <JobOverview job={job} steps={steps} events={events} />
+            ) : (
+              <Skeleton />
+            ),
           },
           {
             value: 'logs',

@@ -1,9 +1,11 @@
-import { useQuery } from '@tanstack/react-query';
+import { useQueries, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { jobsQuery } from '../api/jobs.ts';
 import { liveMs } from '../api/queries.ts';
+import { schedulesQuery } from '../api/schedules.ts';
 import { statisticsQuery, type Window } from '../api/statistics.ts';
-import { ActiveJobs } from '../overview/ActiveJobs.tsx';
+import { webhooksQuery } from '../api/webhooks.ts';
+import { ActiveJobs, activeJobsQuery } from '../overview/ActiveJobs.tsx';
 import { Charts } from '../overview/Charts.tsx';
 import { FirstSteps } from '../overview/FirstSteps.tsx';
 import { NextSchedules } from '../overview/NextSchedules.tsx';
@@ -11,7 +13,7 @@ import { FailingSkills, SlowestSkills } from '../overview/SkillTables.tsx';
 import { Tiles } from '../overview/Tiles.tsx';
 import { WebhooksInTrouble } from '../overview/WebhooksInTrouble.tsx';
 import { Choice } from '../ui/Choice.tsx';
-import { Loaded } from '../ui/Loading.tsx';
+import { Loaded, Skeleton } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 
 const route = getRouteApi('/shell/');
@@ -27,6 +29,9 @@ export function OverviewPage() {
   const window: Window = wanted === 'day' ? 'day' : 'hour';
   const statistics = useQuery(statisticsQuery(window));
   const ever = useQuery({ ...jobsQuery({ limit: 1 }), refetchInterval: liveMs });
+  const parts = useQueries({ queries: [activeJobsQuery(), webhooksQuery(), schedulesQuery()] });
+  // Parts that come one after the other would push each other down.
+  const isReady = [statistics, ever, ...parts].every(({ isPending }) => !isPending);
   const isNew = ever.data?.total === 0;
   return (
     <Page
@@ -44,49 +49,54 @@ export function OverviewPage() {
         )
       }
     >
-      {isNew && <FirstSteps />}
-      <Loaded query={statistics}>
-        {(data) => (
-          <>
-            <Tiles statistics={data} />
-            {!isNew && (
-              <Charts
-                statistics={data}
-                second={chart === 'tokens' ? 'tokens' : 'duration'}
-                onSecond={(value) =>
-                  void navigate({
-                    search: (before) => ({ ...before, chart: value }),
-                    replace: true,
-                  })
-                }
-              />
-            )}
-          </>
-        )}
-      </Loaded>
-      {!isNew && (
+      {!isReady && <Skeleton />}
+      {isReady && (
         <>
-          <Section title="Running now" flush>
-            <ActiveJobs />
-          </Section>
-          <div className="grid gap-5 lg:grid-cols-2">
-            <Section title="Most failing skills" flush>
-              <Loaded query={statistics}>
-                {({ skills }) => <FailingSkills skills={skills} window={window} />}
-              </Loaded>
-            </Section>
-            <Section title="Slowest skills" flush>
-              <Loaded query={statistics}>
-                {({ skills }) => <SlowestSkills skills={skills} />}
-              </Loaded>
-            </Section>
-            <Section title="Webhooks in trouble" flush>
-              <WebhooksInTrouble />
-            </Section>
-            <Section title="Next schedules" flush>
-              <NextSchedules />
-            </Section>
-          </div>
+          {isNew && <FirstSteps />}
+          <Loaded query={statistics}>
+            {(data) => (
+              <>
+                <Tiles statistics={data} />
+                {!isNew && (
+                  <Charts
+                    statistics={data}
+                    second={chart === 'tokens' ? 'tokens' : 'duration'}
+                    onSecond={(value) =>
+                      void navigate({
+                        search: (before) => ({ ...before, chart: value }),
+                        replace: true,
+                      })
+                    }
+                  />
+                )}
+              </>
+            )}
+          </Loaded>
+          {!isNew && (
+            <>
+              <Section title="Running now" flush>
+                <ActiveJobs />
+              </Section>
+              <div className="grid gap-5 lg:grid-cols-2">
+                <Section title="Most failing skills" flush>
+                  <Loaded query={statistics}>
+                    {({ skills }) => <FailingSkills skills={skills} window={window} />}
+                  </Loaded>
+                </Section>
+                <Section title="Slowest skills" flush>
+                  <Loaded query={statistics}>
+                    {({ skills }) => <SlowestSkills skills={skills} />}
+                  </Loaded>
+                </Section>
+                <Section title="Webhooks in trouble" flush>
+                  <WebhooksInTrouble />
+                </Section>
+                <Section title="Next schedules" flush>
+                  <NextSchedules />
+                </Section>
+              </div>
+            </>
+          )}
         </>
       )}
     </Page>

@@ -21,7 +21,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   return (
     <Dialog.Root open onOpenChange={(isOpen) => !isOpen && onClose()}>
       <Dialog.Portal>
-        <Dialog.Backdrop className="fixed inset-0 z-40 bg-[oklch(15%_0.02_265/45%)]" />
+        <Dialog.Backdrop data-backdrop className="fixed inset-0 z-40 bg-backdrop/45" />
         <Dialog.Popup
           aria-label="Search"
           className="fixed top-[12vh] left-1/2 z-50 flex max-h-[70vh] w-[calc(100vw-2rem)] max-w-xl -translate-x-1/2 flex-col overflow-hidden rounded-xl border bg-surface shadow-high"

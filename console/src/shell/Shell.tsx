@@ -74,7 +74,7 @@ export function Shell() {
       </div>
       <Dialog.Root open={isMenuOpen} onOpenChange={setMenuOpen}>
         <Dialog.Portal>
-          <Dialog.Backdrop className="fixed inset-0 z-40 bg-[oklch(15%_0.02_265/45%)]" />
+          <Dialog.Backdrop data-backdrop className="fixed inset-0 z-40 bg-backdrop/45" />
           <Dialog.Popup className="fixed inset-y-0 left-0 z-50 flex w-72 max-w-[85vw] flex-col gap-4 overflow-y-auto border-r bg-sunken p-3 shadow-high">
             <div className="flex items-center justify-between pl-2">
               <Dialog.Title render={<span />}>

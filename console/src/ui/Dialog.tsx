@@ -8,7 +8,7 @@ import { classes } from './classes.ts';
 import { Problem } from './Loading.tsx';
 
 const backdrop =
-  'fixed inset-0 z-40 bg-[oklch(15%_0.02_265/45%)] transition-opacity data-ending-style:opacity-0 data-starting-style:opacity-0';
+  'fixed inset-0 z-40 bg-backdrop/45 transition-opacity data-ending-style:opacity-0 data-starting-style:opacity-0';
 const popup =
   'fixed top-[8vh] left-1/2 z-50 flex max-h-[84vh] w-[calc(100vw-2rem)] -translate-x-1/2 flex-col rounded-xl border bg-surface shadow-high transition data-ending-style:scale-98 data-ending-style:opacity-0 data-starting-style:scale-98 data-starting-style:opacity-0';
 
@@ -42,7 +42,7 @@ export function Dialog({
       disablePointerDismissal={isForm}
     >
       <Base.Portal>
-        <Base.Backdrop className={backdrop} />
+        <Base.Backdrop data-backdrop className={backdrop} />
         <Base.Popup
           className={classes(popup, wide ? 'max-w-3xl' : 'max-w-lg')}
           // A field that has the focus calls a phone's keyboard, over half of the form.
@@ -114,7 +114,7 @@ export function Confirm({
   return (
     <AlertDialog.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()}>
       <AlertDialog.Portal>
-        <AlertDialog.Backdrop className={backdrop} />
+        <AlertDialog.Backdrop data-backdrop className={backdrop} />
         <AlertDialog.Popup className={classes(popup, 'max-w-md p-5')}>
           <AlertDialog.Title className="text-base font-semibold">{title}</AlertDialog.Title>
           <AlertDialog.Description render={<div />} className="mt-2 leading-relaxed text-muted">

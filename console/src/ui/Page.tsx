@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router';
-import { ChevronRight } from 'lucide-react';
+import { ChevronLeft } from 'lucide-react';
 import { type ReactNode, useEffect, useRef } from 'react';
 import { classes } from './classes.ts';
 
@@ -32,25 +32,26 @@ export function Page({
     isFirst = false;
   }, []);
   return (
-    <div className="mx-auto flex w-full max-w-6xl flex-col gap-5 px-4 py-5 sm:px-6 lg:px-8">
+    <div className="mx-auto flex w-full max-w-[110rem] flex-col gap-5 px-4 py-5 sm:px-6 lg:px-8">
       <header className="flex flex-wrap items-center gap-x-3 gap-y-2">
-        <div className="min-w-0 grow">
+        <div className={classes('min-w-0 grow', parent ? 'basis-64' : 'basis-24')}>
           {parent && (
             <nav
               aria-label="Breadcrumb"
               className="mb-1 flex items-center gap-1 text-[13px] text-muted"
             >
+              <ChevronLeft className="-ml-1 size-3.5" aria-hidden />
               <Link to={parent.to} className="hover:text-ink hover:underline">
                 {parent.label}
               </Link>
-              <ChevronRight className="size-3.5" aria-hidden />
             </nav>
           )}
           <div className="flex flex-wrap items-center gap-2.5">
             <h1
               ref={heading}
               tabIndex={-1}
-              className="min-w-0 text-xl font-semibold tracking-tight break-words outline-none"
+              title={title}
+              className="line-clamp-3 min-w-0 text-xl font-semibold tracking-tight wrap-anywhere outline-none"
             >
               {title}
             </h1>
@@ -104,7 +105,7 @@ export function Facts({
       {shown.map(([name, value]) => (
         <div key={name} className="contents">
           <dt className="text-muted">{name}</dt>
-          <dd className="min-w-0 break-words">{value}</dd>
+          <dd className="min-w-0 wrap-anywhere">{value}</dd>
         </div>
       ))}
     </dl>

@@ -12,7 +12,7 @@ export function Strip({
       {shown.map(([name, value]) => (
         <div key={name} className="min-w-0">
           <dt className="text-xs text-muted">{name}</dt>
-          <dd className="mt-0.5 font-medium break-words tabular-nums">{value}</dd>
+          <dd className="mt-0.5 font-medium wrap-anywhere tabular-nums">{value}</dd>
         </div>
       ))}
     </dl>

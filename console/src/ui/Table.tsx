@@ -40,7 +40,14 @@ export function Table<Row>({
       'px-4 py-2.5 first:pl-4 last:pr-4 max-sm:px-3',
       column.align === 'right' && 'text-right tabular-nums',
       column.from && shownFrom[column.from],
-      column.grows ? 'w-full max-w-0 truncate' : 'whitespace-nowrap',
+      column.grows && 'w-full max-w-0 min-w-28 truncate',
+    );
+  // On a phone a word is broken rather than a column cut off.
+  const bodyClasses = (column: Column<Row>) =>
+    classes(
+      cellClasses(column),
+      !column.grows && 'whitespace-nowrap',
+      !column.grows && !column.align && 'max-sm:whitespace-normal max-sm:wrap-anywhere',
     );
   return (
     // What may have to be scrolled has to be reached by the keyboard.
@@ -54,7 +61,7 @@ export function Table<Row>({
               <th
                 key={column.header}
                 scope="col"
-                className={classes(cellClasses(column), 'py-2 font-medium')}
+                className={classes(cellClasses(column), 'py-2 font-medium whitespace-nowrap')}
               >
                 {column.isHeaderHidden ? (
                   <span className="sr-only">{column.header}</span>
@@ -72,7 +79,7 @@ export function Table<Row>({
               className="relative border-b transition-colors last:border-0 hover:bg-hover"
             >
               {columns.map((column) => (
-                <td key={column.header} className={cellClasses(column)}>
+                <td key={column.header} className={bodyClasses(column)}>
                   {column.cell(row)}
                 </td>
               ))}

@@ -3,11 +3,12 @@ import { CircleAlert, CircleCheck, X } from 'lucide-react';
 import { IconButton } from './Button.tsx';
 import { toasts } from './toast.ts';
 
+/** At the top: at the bottom are the buttons of forms. */
 export function Toasts() {
   return (
     <Toast.Provider toastManager={toasts} limit={3}>
       <Toast.Portal>
-        <Toast.Viewport className="fixed right-4 bottom-4 z-60 flex w-[calc(100vw-2rem)] max-w-sm flex-col gap-2">
+        <Toast.Viewport className="fixed top-3 left-1/2 z-60 flex w-[calc(100vw-2rem)] max-w-sm -translate-x-1/2 flex-col gap-2">
           <List />
         </Toast.Viewport>
       </Toast.Portal>
@@ -21,7 +22,7 @@ function List() {
     <Toast.Root
       key={toast.id}
       toast={toast}
-      swipeDirection={['right', 'down']}
+      swipeDirection={['right', 'up']}
       className="rounded-lg border bg-surface shadow-high transition-opacity data-ending-style:opacity-0 data-starting-style:opacity-0"
     >
       <Toast.Content className="flex items-start gap-2.5 py-2.5 pr-1.5 pl-3.5">
