@@ -60,7 +60,7 @@ const needVite = ['console/src/**/*.test.ts', 'src/skills/catalog/catalog.test.t
  */
 const longUnits = [
   'scripts/deploy.test.ts',
-  'src/egress/{guarded-fetch,kept-connections}.test.ts',
+  'src/egress/{guarded-fetch,keep-alive}.test.ts',
   'src/executors/{pool,generate}.test.ts',
   'src/http/{connections,linear-time}.test.ts',
   'src/models/{loading,models,wire}.test.ts',

@@ -1,14 +1,13 @@
 /**
- * Which addresses may be reached. Promises that an address of a private, local, reserved or
- * otherwise special range is refused, whatever its spelling, unless the operator listed it.
- * Decides by the address alone and never resolves a name (specification: docs/decisions/webhooks.md).
+ * Decides which addresses may be reached. An address of a private, local, reserved or other special
+ * range is refused in every spelling, unless the operator listed it. Never resolves a name (specification: docs/decisions/webhooks.md).
  */
 
 import { BlockList, isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type { AllowList } from './allow-list.ts';
 
-/** IPv4 ranges that are not the public internet, and the address of Azure's host services. */
+/** IPv4 ranges outside the public internet, and the address of Azure's host services. */
 export const refusedIPv4 = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -31,7 +30,7 @@ export const refusedIPv4 = [
   '240.0.0.0/4',
 ] as const;
 
-/** The only IPv6 range that is handed out for the public internet … */
+/** The only IPv6 range that is assigned to the public internet … */
 const publicIPv6 = '2000::/3';
 
 /** … and the ranges in it that lead elsewhere (Teredo, documentation, 6to4, 6bone, AS112). */
@@ -48,7 +47,7 @@ const refused4 = refusedIPv4.map((range) => ipaddr.IPv4.parseCIDR(range));
 const public6 = ipaddr.IPv6.parseCIDR(publicIPv6);
 const refused6 = refusedIPv6.map((range) => ipaddr.IPv6.parseCIDR(range));
 
-/** True when `address`, an IP address as text, is public or inside the operator's list. */
+/** True when `address`, an IP address as text, is public or in the operator's list. */
 export function isAllowedAddress(address: string, allowed: AllowList): boolean {
   const parsed = parseAddress(address);
   return parsed !== null && (isListed(parsed, allowed) || isPublic(parsed));
@@ -61,7 +60,7 @@ export function isListedAddress(address: string, allowed: AllowList): boolean {
 }
 
 /**
- * The refused ranges once more, for `net.connect`: a second judge with another implementation.
+ * The refused ranges for `net.connect`, which checks them again with another implementation.
  * The IPv6 ranges leave out ::ffff:0:0/96, because a BlockList looks IPv4 addresses up there.
  */
 export function refusedAddresses(): BlockList {
@@ -76,7 +75,7 @@ export function refusedAddresses(): BlockList {
   return list;
 }
 
-/** Strict: ipaddr.js alone would also read `127.1`; a mapped address becomes the IPv4 inside. */
+/** Strict: ipaddr.js alone would also accept `127.1`. A mapped IPv6 address becomes its IPv4 address. */
 function parseAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
   return isIP(address) === 0 ? null : ipaddr.process(address);
 }

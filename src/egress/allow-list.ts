@@ -1,6 +1,6 @@
 /**
  * The operator's list of ranges that may be reached besides public addresses
- * (WEBHOOK_ALLOW_CIDRS, SKILLS_ALLOW_CIDRS). This is the one place that reads its text form.
+ * (WEBHOOK_ALLOW_CIDRS, SKILLS_ALLOW_CIDRS), and its parser.
  */
 
 import { isIP } from 'node:net';
@@ -11,7 +11,7 @@ export type Cidr = readonly [network: ipaddr.IPv4 | ipaddr.IPv6, prefix: number]
 
 export type AllowList = readonly Cidr[];
 
-/** Nothing besides public addresses: the default. */
+/** The default: only public addresses may be reached. */
 export const nothingAllowed: AllowList = [];
 
 /** The prefix under which IPv6 carries IPv4 addresses (::ffff:a.b.c.d). */
@@ -19,8 +19,7 @@ const mappedPrefix = 96;
 
 /**
  * Reads a comma-separated list such as `127.0.0.0/8, fd00::/8`; a bare address stands for itself.
- * Throws an Error that names the first entry that cannot be used; the caller knows, and adds, the
- * name of the variable.
+ * Throws an Error that names the first invalid entry; the caller adds the name of the variable.
  */
 export function parseAllowList(text: string | undefined): AllowList {
   return (text ?? '')
@@ -32,7 +31,7 @@ export function parseAllowList(text: string | undefined): AllowList {
 
 function parseCidr(entry: string): Cidr {
   const [host = '', bits, ...rest] = entry.split('/');
-  // ipaddr.js also takes 127.1 and 0x7f000001, which nobody means in a list of ranges.
+  // ipaddr.js also accepts 127.1 and 0x7f000001, which are most likely mistakes in a list of ranges.
   const version = host.includes('%') ? 0 : isIP(host);
   if (version === 0 || rest.length > 0) {
     throw new Error(`"${entry}" is not an address range; write it like 10.0.0.0/8 or fd00::/8`);
@@ -48,7 +47,7 @@ function parseCidr(entry: string): Cidr {
   return unmapped(entry, withoutHostBits(entry, ipaddr.parse(host), prefix));
 }
 
-/** Bits behind the prefix are more likely a slip than a wish, so they are refused. */
+/** Refuses bits after the prefix, because they are most likely a mistake. */
 function withoutHostBits(entry: string, address: ipaddr.IPv4 | ipaddr.IPv6, prefix: number): Cidr {
   const written = `${address.toString()}/${prefix}`;
   const network =
@@ -63,7 +62,7 @@ function withoutHostBits(entry: string, address: ipaddr.IPv4 | ipaddr.IPv6, pref
   return [network, prefix];
 }
 
-/** Addresses are judged by the IPv4 inside, so a mapped range has to be an IPv4 range too. */
+/** Mapped addresses are checked as IPv4 addresses, so a mapped range becomes an IPv4 range as well. */
 function unmapped(entry: string, [network, prefix]: Cidr): Cidr {
   if (!(network instanceof ipaddr.IPv6) || !network.isIPv4MappedAddress()) return [network, prefix];
   if (prefix < mappedPrefix) {

@@ -1,7 +1,7 @@
 /**
- * Reads a response body up to a number of bytes and never past it: what counts is what comes out
- * of decompression, piece by piece, so a compressed bomb costs no more than the limit. What goes in
- * is held to the same limit, or an endless archive that unpacks to nothing would not end.
+ * Reads a response body up to a limit of bytes. The limit applies to the decompressed chunks, so a
+ * compression bomb costs no more than the limit. It also applies to the compressed bytes, so that an
+ * endless body that decompresses to nothing ends.
  */
 
 import { pipeline, type Readable, type Transform } from 'node:stream';
@@ -10,7 +10,7 @@ import { EgressError } from './egress-error.ts';
 
 export interface BodyLimits {
   readonly maxBytes: number;
-  /** What a longer body leads to: an error, or its first `maxBytes` bytes. */
+  /** What happens to a longer body: an error, or its first `maxBytes` bytes. */
   readonly overflow: 'fail' | 'truncate';
 }
 
@@ -19,23 +19,23 @@ export interface BoundedBody {
   readonly truncated: boolean;
 }
 
-/** A compressed body of few bytes may be a little longer than what it holds. */
+/** A short body may be a little longer compressed than decompressed. */
 const overheadBytes = 1024;
 
-/** Servers often leave out the end of a stream; what is there is still good. */
+/** Servers often leave out the end of a compressed stream; the received part is still valid. */
 const lenient = { flush: zlib.constants.Z_SYNC_FLUSH, finishFlush: zlib.constants.Z_SYNC_FLUSH };
 const lenientBrotli = {
   flush: zlib.constants.BROTLI_OPERATION_FLUSH,
   finishFlush: zlib.constants.BROTLI_OPERATION_FLUSH,
 };
 
-/** What `readBounded` can undo, for `accept-encoding`. */
+/** The encodings that `readBounded` can decode, for `accept-encoding`. */
 export const acceptedEncodings = 'gzip, deflate, br';
 
 /**
- * Reads `source`, undoing `encoding` (a `content-encoding`, or null for the bytes as they are).
- * Fails with an EgressError, code too_large or protocol, or with the error of the source; what had
- * been read by then is in `chunks`. The source is destroyed unless it was read to its end.
+ * Reads `source` and decodes `encoding` (a `content-encoding`, or null for none). Fails with an
+ * EgressError, code too_large or protocol, or with the error of the source; `chunks` then holds the part
+ * that was read. Destroys the source unless it was read to its end.
  */
 export async function readBounded(
   source: Readable,
@@ -44,7 +44,7 @@ export async function readBounded(
   chunks: Buffer[] = [],
 ): Promise<BoundedBody> {
   let room = limits.maxBytes;
-  // Breaking it off is an error to the source too, of which nobody else would take notice.
+  // Destroying the source makes it emit an error, which would be unhandled without a listener.
   source.on('error', () => undefined);
   try {
     for await (const chunk of await decoded(source, encoding, limits.maxBytes + overheadBytes)) {
@@ -65,7 +65,7 @@ export async function readBounded(
   return { bytes: Buffer.concat(chunks), truncated: false };
 }
 
-/** The source as it is meant to be read; a fault of either end shows up while reading. */
+/** The decoded source. Errors of the source and of the decoder appear while reading. */
 async function decoded(
   source: Readable,
   encoding: string | null,
@@ -81,7 +81,7 @@ async function decoded(
   return decoder;
 }
 
-/** Looks at the first byte and puts it back; null when there is none. */
+/** The first byte, without consuming it; null for an empty source. */
 async function firstByte(source: Readable): Promise<number | null> {
   for await (const chunk of source.iterator({ destroyOnReturn: false })) {
     source.unshift(chunk);
@@ -107,7 +107,7 @@ function decoderFor(coding: string, firstByte: number): Transform {
     case 'x-gzip':
       return zlib.createGunzip(lenient);
     case 'deflate':
-      // The name means the zlib format, but some servers send the bare one.
+      // `deflate` is the zlib format, but some servers send raw deflate data.
       return (firstByte & 0x0f) === 8
         ? zlib.createInflate(lenient)
         : zlib.createInflateRaw(lenient);

@@ -1,10 +1,10 @@
 /**
- * Why something outside could not be reached: one class, one closed list of codes. Messages are
- * meant for whoever asked for the request; they name the host as it was asked for, never the
- * address that it resolved to, so that a refusal tells nothing about the network inside.
+ * The errors of outgoing requests: one class with a closed list of codes. A message is for the author of
+ * the request. It names the host of the url, never the resolved address, so that a refusal reveals
+ * nothing about the internal network.
  */
 
-/** Every way in which a request can fail, and whether asking again may help. */
+/** Every way in which a request can fail, and whether a retry may help. */
 const retryableByCode = {
   /** The url does not parse, is too long, or is of a kind that is not allowed here. */
   invalid_url: false,
@@ -33,11 +33,11 @@ export class EgressError extends Error {
   readonly code: EgressCode;
   /** Whether the same request may succeed later. */
   readonly retryable: boolean;
-  /** False when certainly no part of the request has left this machine. */
+  /** False when no part of the request has left this machine. */
   readonly sent: boolean;
-  /** The status of the answer, where the failure came after its head (a body too large, cut off). */
+  /** The status of the answer, when the failure came after its headers (body too large, or cut off). */
   readonly status: number | null;
-  /** What had arrived of that answer's body by then. */
+  /** The part of that answer's body that had arrived. */
   readonly received: Buffer;
 
   constructor(

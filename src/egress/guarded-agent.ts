@@ -1,9 +1,8 @@
 /**
- * An undici Agent that connects only where it may. Promises that every address is judged at the
- * moment it is connected to: a name is resolved here, all its answers are judged (one bad answer
- * refuses the name), only the judged addresses are connected to, and the socket is asked in the end
- * whom it reached. TLS is 1.2 or later and always verified; HTTP is 1.1; proxy settings of the
- * environment are not read. undici's own `connect` options would not do: Node consults neither
+ * An undici Agent that connects only to allowed addresses. Every address is checked when it is connected
+ * to: the agent resolves the name, checks all answers (one refused address refuses the name), connects
+ * only to the checked addresses, and at the end checks the remote address of the socket. TLS is 1.2 or later and always verified; HTTP is 1.1; proxy settings of the
+ * environment are not read. undici's own `connect` options are not enough: Node uses neither
  * `lookup` for literals nor `blockList` for TLS.
  */
 
@@ -13,7 +12,7 @@ import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { isAllowedAddress, isListedAddress, refusedAddresses } from './address-guard.ts';
 import type { AllowList } from './allow-list.ts';
 import { EgressError } from './egress-error.ts';
-import { overKeptConnections } from './kept-connections.ts';
+import { retryUnsent } from './keep-alive.ts';
 import { type Resolve, systemResolve } from './system-resolver.ts';
 import { isAllowedPort } from './url-guard.ts';
 
@@ -23,20 +22,19 @@ export interface GuardOptions {
   readonly resolve?: Resolve;
   /** For DNS, TCP and TLS together; 5,000 ms when left out. */
   readonly connectTimeoutMs?: number;
-  /** Connections to one origin at a time; without end when left out. */
+  /** Connections to one origin at a time; unlimited when left out. */
   readonly connectionsMax?: number;
-  /** A connection for each request when left out. */
+  /** When left out, each request has a new connection. */
   readonly keepAlive?: KeepAlive;
-  /** Further certificate authorities, in PEM. The system's stay trusted when this is left out. */
+  /** Certificate authorities, in PEM; those of the system are trusted when this is left out. */
   readonly ca?: ConnectionOptions['ca'];
 }
 
 /**
- * Keeps connections for the next request to the same origin, because most of what a request over
- * TLS costs both sides is its handshake. No request leads anywhere that was not judged: a kept
- * connection goes on to the address it was made to. But it is not judged again, so a name that
- * has changed its address is noticed only when its connections have ended, after a minute at the
- * latest. Where that matters, as for a retry, use a way out without this option.
+ * Reuses connections for later requests to the same origin, because the handshake is most of the cost of
+ * a request over TLS. A reused connection still leads to its checked address. But the name is not
+ * resolved again, so a change of its address takes effect only when its connections have ended, after a
+ * minute at the latest. Where that matters, for example for a retry, use an agent without this option.
  */
 export interface KeepAlive {
   /** Milliseconds that a connection may be idle. The receiver may announce less. */
@@ -47,34 +45,34 @@ export interface KeepAlive {
 
 const connectTimeoutMsDefault = 5_000;
 const headBytesMax = 16 * 1024;
-/** A kept connection takes no request after this age, however busy it is. */
+/** A connection takes no request after this age, even when it is busy. */
 const connectionAgeMsMax = 60_000;
 
-/** Makes the agent. Whoever makes it closes it. */
+/** Creates the agent; the caller closes it. */
 export function guardedAgent(options: GuardOptions): Dispatcher {
   const agent = new Agent({
     connect: guardedConnector(options),
     allowH2: false,
     ...persistence(options),
     maxHeaderSize: headBytesMax,
-    // One deadline for the whole request is the caller's (guarded-fetch.ts).
+    // guarded-fetch.ts sets one deadline for the whole request.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
-  return options.keepAlive === undefined ? agent : agent.compose(overKeptConnections);
+  return options.keepAlive === undefined ? agent : agent.compose(retryUnsent);
 }
 
-/** How long connections live, and how many there are. */
+/** The options for the lifetime and the number of connections. */
 function persistence({ connectionsMax, keepAlive }: GuardOptions): Agent.Options {
   if (keepAlive === undefined) {
-    // One connection for one request, so that each request has its address judged anew.
+    // One connection for each request, so that its address is checked for each request.
     return { pipelining: 0, connections: connectionsMax ?? null };
   }
   return {
     pipelining: 1,
     connections: keepAlive.connectionsMax,
     keepAliveTimeout: keepAlive.idleMs,
-    // What a receiver announces may shorten the time, but not lengthen it.
+    // A receiver may announce a shorter time, but not a longer one.
     keepAliveMaxTimeout: keepAlive.idleMs,
     clientTtl: connectionAgeMsMax,
   };
@@ -102,7 +100,7 @@ function guardedConnector(options: GuardOptions): buildConnector.connector {
   };
 }
 
-/** The addresses of a host that may be connected to, or an error: one refused, all refused. */
+/** The addresses of a host; throws when one of them is refused. */
 async function vettedAddresses(
   hostname: string,
   port: number,
@@ -142,7 +140,7 @@ async function openSocket(
     lookup: answering(addresses),
     autoSelectFamily: true,
     noDelay: true,
-    // What the operator listed is refused by this list, so it judges only without such addresses.
+    // This list would refuse the addresses that the operator allows, so it is left out for those.
     ...(addresses.some((address) => isListedAddress(address, options.allowed))
       ? {}
       : { blockList: refusedAddresses() }),
@@ -157,7 +155,7 @@ async function openSocket(
   return socket;
 }
 
-/** A `lookup` for net.connect that knows nothing but the addresses judged. */
+/** A `lookup` for net.connect that returns the checked addresses. */
 function answering(addresses: readonly string[]): net.LookupFunction {
   const answers = addresses.map((address) => ({ address, family: net.isIP(address) }));
   return (_hostname, options, callback) => {
@@ -170,7 +168,7 @@ function answering(addresses: readonly string[]): net.LookupFunction {
 function connected(socket: net.Socket, hostname: string): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.once('connect', resolve);
-    // Stays for the life of the socket, so that no late error is without a listener.
+    // This listener stays for the life of the socket, so that a late error is handled.
     socket.on('error', (error) => reject(connectionError(hostname, error)));
     socket.once('close', () => reject(connectionError(hostname, undefined)));
   });
@@ -195,7 +193,7 @@ function secureSocket(
 ): Promise<net.Socket> {
   return new Promise((resolve, reject) => {
     secure({ ...target, httpSocket }, (error, socket) => {
-      // On failure undici leaves the second argument out, whatever its types say.
+      // On failure undici leaves out the second argument, against its types.
       if (error === null) return resolve(socket);
       httpSocket.destroy();
       const [reason = 'handshake failed'] = errorCodes(error);
@@ -208,7 +206,7 @@ function secureSocket(
   });
 }
 
-/** Runs `task` with a signal that aborts at the deadline, and fails then at the latest. */
+/** Runs `task` with a signal that aborts at the deadline, and rejects at the deadline. */
 async function withDeadline<Result>(
   hostname: string,
   timeoutMs: number,
@@ -235,7 +233,7 @@ function connectTimeout(hostname: string, cause: unknown): EgressError {
   return new EgressError('timeout', `Connecting to ${hostname} took too long`, { cause });
 }
 
-/** The codes of an error and of those that it collects (one for each address tried). */
+/** The codes of an error and of the errors in it (one for each address tried). */
 function errorCodes(error: unknown): readonly string[] {
   if (error instanceof AggregateError) return error.errors.flatMap(errorCodes);
   const code = error instanceof Error && 'code' in error ? error.code : undefined;

@@ -27,7 +27,7 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close();
 });
 
-/** A way out that may reach 127.0.0.0/8, unless told otherwise. */
+/** A client that may reach 127.0.0.0/8 by default. */
 function egress(options: Partial<EgressOptions> = {}): Egress {
   const opened = openEgress({ allowed: loopback, schemes: ['https:', 'http:'], ...options });
   closers.push(opened.close);
@@ -254,7 +254,7 @@ describe('TLS is always verified', () => {
     expect((await failure(egress().request(origin, limits))).code).toBe('tls');
   });
 
-  test('a server that speaks plain HTTP is told apart', async () => {
+  test('a server that speaks plain HTTP is a TLS error', async () => {
     const { port } = await receiver((_request, response) => response.end());
 
     const error = await failure(egress().request(`https://127.0.0.1:${port}/`, limits));
@@ -286,7 +286,7 @@ describe('redirects', () => {
     expect(`${answer.body}`).toBe('moved');
   });
 
-  test('are followed, relative ones too, and the last url is told', async () => {
+  test('are followed, also relative ones, and the answer names the last url', async () => {
     const { origin } = await receiver(
       redirecting(
         301,
@@ -386,7 +386,7 @@ describe('redirects', () => {
     },
   );
 
-  test('without end are given up', async () => {
+  test('end after the limit', async () => {
     const { origin, connections } = await receiver((_request, response) =>
       response.writeHead(302, { location: '/again' }).end(),
     );
@@ -632,8 +632,8 @@ describe('a request ends by its deadline', () => {
   });
 });
 
-describe('other failures are told apart', () => {
-  test('nobody listens', async () => {
+describe('other failures have their own codes', () => {
+  test('no server listens', async () => {
     const { origin, close } = await receiver(() => undefined);
     await close();
 

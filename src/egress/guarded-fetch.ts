@@ -1,8 +1,8 @@
 /**
- * Requests to the outside. Promises that every url, redirects included, passes url-guard.ts and
- * every connection guarded-agent.ts; that a request ends by its deadline, DNS to last body byte;
- * that no more than `maxBytes` of a body are kept; and that credentials do not follow a redirect
- * to another origin. Every failure is an EgressError.
+ * Outgoing requests. url-guard.ts checks every url, also those of redirects, and guarded-agent.ts checks
+ * every connection. A request ends by its deadline, from DNS to the last byte of the body. At most
+ * `maxBytes` of a body are kept. Credentials do not follow a redirect to another origin. Every failure is
+ * an EgressError.
  */
 
 import { type Dispatcher, errors, request } from 'undici';
@@ -27,19 +27,19 @@ export interface EgressRequest {
   readonly signal?: AbortSignal;
   /** Bytes of the body, after decompression, that are kept. */
   readonly maxBytes: number;
-  /** What a longer body leads to; `fail` when left out. */
+  /** What happens to a longer body; `fail` when left out. */
   readonly overflow?: 'fail' | 'truncate';
   /** Milliseconds for everything, all redirects included. */
   readonly timeoutMs: number;
   /** How many redirects are followed, at most 5; 0 (the default) returns the redirect itself. */
   readonly redirects?: number;
-  /** Whether gzip, deflate and br are asked for and undone; true when left out. */
+  /** Whether to request and decode gzip, deflate and br; true when left out. */
   readonly decompress?: boolean;
 }
 
 export interface EgressResponse {
   readonly status: number;
-  /** Names in lower case; a header that came several times is an array. */
+  /** Names in lower case; a repeated header is an array. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: Buffer;
   /** The body was longer than `maxBytes`, and `overflow` is `truncate`. */
@@ -49,13 +49,13 @@ export interface EgressResponse {
 }
 
 export interface Egress {
-  /** Sends one request and reads the answer. Statuses are not judged: a 500 is an answer. */
+  /** Sends one request and reads the answer. Every status is an answer, also a 500. */
   request(url: string, options: EgressRequest): Promise<EgressResponse>;
-  /** Breaks off what is under way and frees the connections. */
+  /** Aborts the requests under way and closes the connections. */
   close(): Promise<void>;
 }
 
-/** One request on its way, as it changes from hop to hop. */
+/** One hop of a request; a redirect makes the next one. */
 interface Hop {
   readonly url: URL;
   readonly method: string;
@@ -63,7 +63,7 @@ interface Hop {
   readonly body: string | Uint8Array | null;
 }
 
-/** Headers that the connection itself sets; a caller's would desynchronize it or name another host. */
+/** Headers that only the client sets; a caller's could desynchronize the connection or name another host. */
 const connectionHeaders: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -78,7 +78,7 @@ const connectionHeaders: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** What may follow a redirect to another origin. Any other header could be a key. */
+/** Headers that follow a redirect to another origin. Any other header could hold a credential. */
 const harmlessHeaders: ReadonlySet<string> = new Set([
   'accept',
   'accept-encoding',
@@ -90,7 +90,7 @@ const harmlessHeaders: ReadonlySet<string> = new Set([
   'user-agent',
 ]);
 
-/** Opens a way out with one set of rules; made once for a process and closed when it stops. */
+/** Opens a client with one set of rules, once for a process; close it when the process stops. */
 export function openEgress(options: EgressOptions): Egress {
   const rules: UrlRules = {
     schemes: options.schemes,
@@ -104,14 +104,14 @@ export function openEgress(options: EgressOptions): Egress {
   };
 }
 
-/** How far a request has come, for the words of its failure. */
+/** The progress of a request, for the message of its failure. */
 interface Progress {
   host: string;
   /** Whether anything may have left this machine. */
   sent: boolean;
   /** The status of the answer whose body is being read. */
   status: number | null;
-  /** What has been read of that body. */
+  /** The part of that body that was read. */
   readonly received: Buffer[];
 }
 
@@ -127,14 +127,14 @@ async function guardedRequest(
   try {
     const first = firstHop(allowedUrl(url, rules), asked);
     const followed = follow(agent, rules, first, { ...asked, signal }, progress);
-    // undici looks at the signal only once it is connected.
+    // undici checks the signal only after it has connected.
     return await Promise.race([followed, aborted(signal)]);
   } catch (error) {
     throw explained(error, progress, asked, deadline);
   }
 }
 
-/** Fails when the signal aborts. */
+/** Rejects when the signal aborts. */
 function aborted(signal: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) => {
     if (signal.aborted) reject(signal.reason);
@@ -171,9 +171,9 @@ async function follow(
 }
 
 function allowedUrl(text: string, rules: UrlRules): URL {
-  const verdict = checkUrl(text, rules);
-  if (!verdict.ok) throw new EgressError(verdict.code, `The url ${verdict.reason}`);
-  return verdict.url;
+  const checked = checkUrl(text, rules);
+  if (!checked.ok) throw new EgressError(checked.code, `The url ${checked.reason}`);
+  return checked.url;
 }
 
 function firstHop(url: URL, asked: EgressRequest): Hop {
@@ -202,7 +202,7 @@ function dispatch(agent: Dispatcher, hop: Hop, signal: AbortSignal) {
   });
 }
 
-/** Where an answer leads to, as an absolute url; null when it is no redirect. */
+/** The absolute url of a redirect; null when the answer is no redirect. */
 function redirectTarget(answer: Dispatcher.ResponseData, from: URL): string | null {
   if (![301, 302, 303, 307, 308].includes(answer.statusCode)) return null;
   const location = answer.headers['location'];
@@ -213,7 +213,7 @@ function redirectTarget(answer: Dispatcher.ResponseData, from: URL): string | nu
   return new URL(location, from).href;
 }
 
-/** What a redirect turns a request into, as browsers read RFC 9110. */
+/** The request after a redirect, by RFC 9110 as browsers implement it. */
 function nextHop(hop: Hop, status: number, url: URL): Hop {
   const becomesGet =
     (status === 303 && hop.method !== 'HEAD') ||
@@ -248,12 +248,12 @@ function joined(header: string | string[] | undefined): string | null {
   return Array.isArray(header) ? header.join(',') : (header ?? null);
 }
 
-/** Breaks the connection off, so that a redirect's endless body costs nothing. */
+/** Closes the connection, so that an endless body of a redirect costs nothing. */
 function discard(body: Dispatcher.ResponseData['body']): void {
   body.on('error', () => undefined).destroy();
 }
 
-/** Any failure as an EgressError that knows how far the request had come. */
+/** Turns any failure into an EgressError with the progress of the request. */
 function explained(
   error: unknown,
   { host, sent, status, received: chunks }: Progress,
@@ -261,7 +261,7 @@ function explained(
   deadline: AbortSignal,
 ): EgressError {
   const received = Buffer.concat(chunks);
-  // Only what is refused before it is sent, or by the connector, is an EgressError already.
+  // Refusals before the request is sent, and errors of the connector, are EgressErrors already.
   if (error instanceof EgressError) {
     const { code, message, cause } = error;
     return new EgressError(code, message, { sent, status, received, cause });

@@ -1,6 +1,6 @@
 /**
- * The way out of the catalog's network skills. They run in an executor, whose environment has
- * SKILLS_ALLOW_CIDRS as the operator set it.
+ * The HTTP client of the catalog's network skills. They run in an executor, whose environment holds the
+ * operator's SKILLS_ALLOW_CIDRS.
  */
 
 import { parseAllowList } from './allow-list.ts';
@@ -11,8 +11,8 @@ const variable = 'SKILLS_ALLOW_CIDRS';
 let opened: { readonly list: string; readonly egress: Egress } | undefined;
 
 /**
- * The process's way out, opened at the first call. Throws an Error that names SKILLS_ALLOW_CIDRS
- * when that is not a list of address ranges.
+ * The client of this process, opened at the first call. Throws an Error that names SKILLS_ALLOW_CIDRS
+ * when its value is no list of address ranges.
  */
 export function skillsEgress(): Egress {
   const list = process.env[variable] ?? '';

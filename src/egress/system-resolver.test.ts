@@ -6,7 +6,7 @@ beforeEach(() => {
 });
 afterEach(() => void vi.useRealTimers());
 
-/** A resolver whose lookups are answered when they are told to. */
+/** A resolver whose lookups end when the test answers them. */
 function stage() {
   const asked: string[] = [];
   const answers: { name: string; answer: PromiseWithResolvers<readonly string[]> }[] = [];
@@ -48,7 +48,7 @@ function stage() {
 }
 
 describe('the shared resolver', () => {
-  test('looks a name up once for all who ask at the same time, and anew for the next', async () => {
+  test('looks a name up once for simultaneous callers, and again for the next', async () => {
     const { resolve, answer, asked } = stage();
 
     const both = Promise.all([resolve('a.example'), resolve('a.example')]);
@@ -61,7 +61,7 @@ describe('the shared resolver', () => {
     expect(asked).toEqual(['a.example', 'a.example']);
   });
 
-  test('gives names that have been slow one lookup at a time, and the others theirs at once', async () => {
+  test('looks slow names up one at a time, and other names at once', async () => {
     const { resolve, slow, held, fail } = stage();
     const names = ['a.example', 'b.example', 'c.example'];
     await slow(names);
@@ -91,7 +91,7 @@ describe('the shared resolver', () => {
     expect(held()).toEqual(['b.example', 'a.example']);
   });
 
-  test('does not look up what waited for its turn longer than anybody waits for it', async () => {
+  test('does not look up a slow name whose callers have all given up', async () => {
     const { resolve, slow, asked, fail, held } = stage();
     await slow(['a.example', 'b.example']);
     const first = expect(resolve('a.example')).rejects.toThrow('ENOTFOUND');

@@ -1,26 +1,26 @@
 /**
- * The system's resolver, shared. A lookup holds one of the few threads that Node has for them until it
- * is answered, which for a name whose servers are silent takes longer than any caller waits; and a
- * thread cannot be taken back. So no name holds more than one thread, and names that have been slow
- * are looked up one after the other, so that however many there are, they hold one together.
+ * The system's resolver, shared by all callers. A lookup holds one of Node's few threads until it is
+ * answered. When the name servers are silent, that takes longer than any caller waits, and a lookup cannot
+ * be cancelled. So each name holds at most one thread, and all slow names together hold one, because they
+ * are looked up one after the other.
  */
 import { lookup } from 'node:dns/promises';
 
-/** Answers a name with all its addresses. */
+/** Resolves a name to all its addresses. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>;
 
-/** A lookup that takes longer makes its name a slow one. */
+/** A name is slow when its lookup takes longer. */
 const slowAfterMs = 5_000;
 /** The longest that a lookup waits for its turn; no caller waits longer for an answer. */
 const queuedMaxMs = 10_000;
 /** Slow names remembered. */
 const slowNamesMax = 10_000;
 
-/** Shares lookups by `ask`. */
+/** Shares the lookups of `ask` between callers. */
 export function sharedResolver(ask: Resolve): Resolve {
   const underWay = new Map<string, Promise<readonly string[]>>();
   const slowNames = new Set<string>();
-  /** Resolves when the slow name whose turn it is has been answered. */
+  /** Resolves when the last queued lookup of a slow name has ended. */
   let lastSlow: Promise<unknown> = Promise.resolve();
 
   function markSlow(name: string): void {
@@ -39,7 +39,7 @@ export function sharedResolver(ask: Resolve): Resolve {
       return await ask(name);
     } finally {
       clearTimeout(timer);
-      // That there is no such name is an answer too.
+      // An error, for example for an unknown name, is an answer as well.
       if (isInTime) slowNames.delete(name);
     }
   }
@@ -65,7 +65,7 @@ export function sharedResolver(ask: Resolve): Resolve {
   };
 }
 
-/** Asks the system; one for the whole process, as its threads are. */
+/** The resolver of this process; there is only one, because the threads belong to the process. */
 export const systemResolve: Resolve = sharedResolver(async (hostname) => {
   const answers = await lookup(hostname, { all: true, order: 'verbatim' });
   return answers.map((answer) => answer.address);

@@ -12,8 +12,8 @@ const skills: UrlRules = {
 const withLoopback = { ...skills, allowed: parseAllowList('127.0.0.0/8') };
 
 function codeOf(text: string, rules: UrlRules): string {
-  const verdict = checkUrl(text, rules);
-  return verdict.ok ? 'ok' : verdict.code;
+  const checked = checkUrl(text, rules);
+  return checked.ok ? 'ok' : checked.code;
 }
 
 describe('a url that leads inside is refused', () => {
@@ -94,9 +94,9 @@ describe('a url that leads inside is refused', () => {
   });
 
   test('the reason can be shown after "The url"', () => {
-    const verdict = checkUrl('http://example.com/', webhooks);
+    const checked = checkUrl('http://example.com/', webhooks);
 
-    expect(verdict).toMatchObject({ ok: false, reason: 'must start with https://' });
+    expect(checked).toMatchObject({ ok: false, reason: 'must start with https://' });
   });
 });
 
@@ -119,9 +119,9 @@ describe('a url that leads outside is taken', () => {
   });
 
   test('what is returned is the url as it will be asked for', () => {
-    const verdict = checkUrl('https://①.1.1.1:443/a b'.replace(' ', '%20'), webhooks);
+    const checked = checkUrl('https://①.1.1.1:443/a b'.replace(' ', '%20'), webhooks);
 
-    expect(verdict.ok && verdict.url.href).toBe('https://1.1.1.1/a%20b');
+    expect(checked.ok && checked.url.href).toBe('https://1.1.1.1/a%20b');
   });
 });
 
@@ -170,7 +170,7 @@ describe('with a list of the operator', () => {
   });
 });
 
-test('whatever the text, there is a verdict, and no refused address is let through', () => {
+test('for any text, there is a result, and no refused address is allowed', () => {
   const pieces = fc.constantFrom(
     'https://',
     'http:',
@@ -186,10 +186,10 @@ test('whatever the text, there is a verdict, and no refused address is let throu
   );
   fc.assert(
     fc.property(fc.array(pieces, { maxLength: 12 }), (parts) => {
-      const verdict = checkUrl(parts.join(''), skills);
-      if (!verdict.ok) return;
-      expect(verdict.url.username).toBe('');
-      expect(verdict.url.hostname).not.toMatch(/^(127|0|10)(\.\d+){3}$|^\[/);
+      const checked = checkUrl(parts.join(''), skills);
+      if (!checked.ok) return;
+      expect(checked.url.username).toBe('');
+      expect(checked.url.hostname).not.toMatch(/^(127|0|10)(\.\d+){3}$|^\[/);
     }),
     { numRuns: 2_000 },
   );

@@ -1,7 +1,7 @@
 /**
- * Which urls may be asked for, judged without a look at the network. Promises nothing about the
- * addresses behind a name: those are judged when they are connected to (guarded-agent.ts). What is
- * judged is always the parsed url, because 0x7f.1, ①②⑦.0.0.1 and 127.0.0.1 are one host.
+ * Decides which urls may be requested, without using the network. It does not check the addresses of a
+ * name: guarded-agent.ts does so when it connects. It always checks the parsed url, because 0x7f.1,
+ * ①②⑦.0.0.1 and 127.0.0.1 are one host.
  */
 
 import { isIP } from 'node:net';
@@ -11,26 +11,26 @@ import type { EgressCode } from './egress-error.ts';
 
 const urlLengthMax = 2048;
 
-/** What one kind of caller may ask for. */
+/** The rules for one kind of caller. */
 export interface UrlRules {
   /** `['https:']` for webhooks, `['https:', 'http:']` for skills. */
   readonly schemes: readonly ('http:' | 'https:')[];
   readonly allowed: AllowList;
-  /** A fragment is never sent, so where a url is stored it is a slip. */
+  /** A fragment is never sent, so in a stored url it is a mistake. */
   readonly fragment: 'ignored' | 'refused';
 }
 
-export type UrlVerdict =
+export type UrlCheck =
   | { readonly ok: true; readonly url: URL }
   | { readonly ok: false; readonly code: EgressCode; readonly reason: string };
 
-/** Names that mean this machine or its neighbours, in whole or as the end of a name. */
+/** Names of this machine and its local network, as a whole name or as its end. */
 const localNames = ['localhost', 'local', 'internal'];
 
-/** Ports from here on are for anybody. */
+/** The first port that needs no privileges. */
 const firstFreePort = 1024;
 
-/** Those of them where stores, brokers and control planes listen, and websites do not. */
+/** Unprivileged ports of databases, brokers and control planes. */
 const refusedPorts: ReadonlySet<number> = new Set([
   1433, 1434, 1521, 2049, 2181, 2375, 2376, 2377, 2379, 2380, 3306, 3389, 4369, 5432, 5433, 5671,
   5672, 5900, 5984, 5985, 5986, 6000, 6379, 6380, 6443, 6667, 7000, 7473, 7474, 7687, 8086, 8500,
@@ -39,17 +39,17 @@ const refusedPorts: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * Judges `text` as an absolute url. A verdict that is not ok gives the reason as the end of a
- * sentence that starts with "The url".
+ * Checks `text` as an absolute url. The reason of a refusal is the end of a sentence that starts with
+ * "The url".
  */
-export function checkUrl(text: string, rules: UrlRules): UrlVerdict {
-  const invalid = (reason: string): UrlVerdict => ({ ok: false, code: 'invalid_url', reason });
+export function checkUrl(text: string, rules: UrlRules): UrlCheck {
+  const invalid = (reason: string): UrlCheck => ({ ok: false, code: 'invalid_url', reason });
   if (text.length > urlLengthMax) return invalid(`is longer than ${urlLengthMax} characters`);
-  // The parser drops tabs and line ends and reads \ as /, so that a reader and it may disagree.
+  // The parser drops tabs and line ends and reads \ as /, so the url may mean something else than it looks.
   if (hasMisleadingCharacters(text)) {
     return invalid('contains a space, a control character or a backslash');
   }
-  // It also passes over further slashes, so that what reads as a path would be the host.
+  // The parser also skips extra slashes, so a text that looks like a path could become the host.
   if (!/^[a-z][a-z0-9+.-]*:\/\/[^/]/i.test(text) || !URL.canParse(text)) {
     return invalid('is not an absolute url');
   }
@@ -64,22 +64,22 @@ export function checkUrl(text: string, rules: UrlRules): UrlVerdict {
   return checkHost(url, rules.allowed) ?? { ok: true, url };
 }
 
-/** The port that a url leads to, spelled out or by its scheme. */
+/** The port of a url, explicit or by its scheme. */
 function portOf(url: URL): number {
   if (url.port !== '') return Number(url.port);
   return url.protocol === 'https:' ? 443 : 80;
 }
 
-/** Whether a connection to this address and port may be made, as far as the port goes. */
+/** Whether the port allows a connection to this address. */
 export function isAllowedPort(port: number, address: string, allowed: AllowList): boolean {
   return isWebPort(port) || (port > 0 && isListedAddress(address, allowed));
 }
 
-/** Judges host and port; null when there is nothing against them. */
-function checkHost(url: URL, allowed: AllowList): UrlVerdict | null {
+/** Checks host and port; null when both are allowed. */
+function checkHost(url: URL, allowed: AllowList): UrlCheck | null {
   const host = hostOf(url);
   const port = portOf(url);
-  const blockedPort: UrlVerdict = {
+  const blockedPort: UrlCheck = {
     ok: false,
     code: 'blocked_port',
     reason: `leads to port ${port}, which is not allowed`,
@@ -95,8 +95,8 @@ function checkHost(url: URL, allowed: AllowList): UrlVerdict | null {
     return isAllowedPort(port, host, allowed) ? null : blockedPort;
   }
   if (!isHostName(host)) return { ok: false, code: 'invalid_url', reason: 'has no valid host' };
-  // With a list, only the addresses behind the name can tell; the connection asks them. Below 1024
-  // there is nothing to tell: no webhook or website is meant to be there.
+  // With an operator's list, the addresses of the name decide, and they are checked at the connection.
+  // Ports below 1024 are refused in any case, because no webhook or website uses them.
   if (allowed.length > 0) return isWebPort(port) || port >= firstFreePort ? null : blockedPort;
   if (isLocalName(host)) {
     return { ok: false, code: 'blocked_address', reason: 'leads to a local name' };
@@ -109,7 +109,7 @@ function hostOf(url: URL): string {
   return url.hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');
 }
 
-/** DNS limits, so that a name that cannot exist is told apart from one that does not. */
+/** Checks the length limits of DNS, so that an impossible name is an invalid url and not a DNS error. */
 function isHostName(host: string): boolean {
   return (
     host.length <= 253 && host.split('.').every((label) => label.length >= 1 && label.length <= 63)

@@ -1,8 +1,8 @@
 /**
- * Backlogs: organizations whose events wait longer than those of others, because they make more
- * deliveries than one turn allows. The cursor of all webhooks passes such an organization's events by;
- * a cursor of its own says how far they have become deliveries. Organizations with a backlog take turns,
- * so none delays the others. A backlog ends when its cursor has reached that of all webhooks.
+ * Backlogs: the unread events of organizations that make more deliveries than their share. The shared
+ * cursor skips the events of such an organization; a cursor of its own tracks how far they are
+ * dispatched. Organizations with a backlog take turns, so none delays the others. A backlog ends when its
+ * cursor has reached the shared one.
  */
 import type { Handle, Transaction } from '../database/database.ts';
 import {
@@ -19,18 +19,18 @@ import {
 } from './reader.store.ts';
 import type { OutboxEvent, ReaderCursor } from './reader.ts';
 
-/** Backlogs looked at together. */
+/** Backlogs that one query reads. */
 const backlogsMax = 1_000;
 
 export interface Backlog {
   readonly organizationId: string;
-  /** The last event that became deliveries, or that concerned no webhook. */
+  /** The last event that was handled. */
   readonly at: ReaderCursor;
 }
 
 const nameOf = (reader: string, organizationId: string) => `${reader}/${organizationId}`;
 
-/** Those of the organizations that have a backlog. */
+/** The given organizations that have a backlog. */
 export async function withBacklog(
   tx: Transaction,
   reader: string,
@@ -41,7 +41,7 @@ export async function withBacklog(
   return new Set(found.map((name) => name.slice(reader.length + 1)));
 }
 
-/** Begins backlogs; none of the organizations has one. The reader's cursor is locked. */
+/** Begins backlogs for organizations without one; the transaction has locked the reader's cursor. */
 export async function beginBacklogs(
   tx: Transaction,
   reader: string,
@@ -52,10 +52,10 @@ export async function beginBacklogs(
   }
 }
 
-/** Ends all backlogs: what waits in them is dropped. */
+/** Ends all backlogs and drops their unread events. */
 export const dropBacklogs = deleteCursorsBelow;
 
-/** The organization whose turn is next after another one's; undefined when there is no backlog. */
+/** The organization with a backlog that comes after `after`; undefined without backlogs. */
 export async function nextBacklog(
   db: Handle,
   reader: string,
@@ -67,8 +67,8 @@ export async function nextBacklog(
 }
 
 /**
- * Hands the next `limit` events of a backlog to `use`, which says how many of them, from the first on,
- * it has dealt with. False when there is no such backlog, or another process reads just now.
+ * Passes the next `limit` events of a backlog to `use`, which returns how many of them, in order, it has
+ * handled. False when there is no such backlog, or another process is reading.
  */
 export async function readBacklog(
   tx: Transaction,
@@ -89,7 +89,7 @@ export async function readBacklog(
   return true;
 }
 
-/** Where the backlog that is furthest behind stands, of the first 1,000. */
+/** The oldest cursor of the first 1,000 backlogs. */
 export async function furthestBehind(
   db: Handle,
   reader: string,
@@ -98,10 +98,10 @@ export async function furthestBehind(
   return rows.toSorted(byPlace)[0];
 }
 
-/** When the oldest event behind that place was recorded. */
+/** When the first event after that cursor was recorded. */
 export const oldestBehind = findFirstAfter;
 
-/** In the order of events. */
+/** Compares cursors in the order of events. */
 function byPlace(a: ReaderCursor, b: ReaderCursor): number {
   const apart = BigInt(a.txid) - BigInt(b.txid);
   return apart === 0n ? a.seq - b.seq : Number(apart > 0n) - Number(apart < 0n);

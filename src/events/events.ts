@@ -1,4 +1,4 @@
-/** The seven events that tell the outside world what happened (specification: Events). */
+/** The seven event types that webhooks deliver (specification: Events). */
 import type { RunErrorCode } from '../kernel/errors.ts';
 
 interface SkillRun {

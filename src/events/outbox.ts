@@ -1,6 +1,6 @@
 /**
- * The outbox: an event is a row written in the transaction that makes it true, so it exists exactly
- * when what it tells of does. Readers follow by cursor. Nothing here delivers anything.
+ * The outbox: an event is a row that is written in the same transaction as the change that it reports,
+ * so both exist or neither does. Readers follow by cursor. The dispatcher delivers events, not this file.
  */
 import type { Transaction } from '../database/database.ts';
 import { newId } from '../kernel/ids.ts';

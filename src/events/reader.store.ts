@@ -1,9 +1,9 @@
-/** The queries by which the outbox is read. */
+/** The queries that read the outbox. */
 import { type SqlBool, sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { statement } from '../database/statement.ts';
 
-/** How far a reader has come: the transaction and the number of the last event that it has read. */
+/** The position of a reader: the transaction and the number of the last event that it has read. */
 export interface Cursor {
   readonly txid: string;
   readonly seq: number;
@@ -42,12 +42,12 @@ export function findCursor(db: Handle, name: string): Promise<Cursor | undefined
   return db.first(cursor, { name });
 }
 
-/** Locks a cursor; undefined while another transaction has it, or when there is none. */
+/** Locks a cursor without waiting; undefined when another transaction has locked it, or without one. */
 export function takeCursor(tx: Transaction, name: string): Promise<Cursor | undefined> {
   return tx.first(freeCursor, { name });
 }
 
-/** Locks a cursor, made at the outbox's beginning when there is none; waits for whoever has it. */
+/** Locks a cursor, waiting for other transactions; creates it at the start of the outbox if needed. */
 export async function holdCursor(tx: Transaction, name: string): Promise<void> {
   await tx.kysely
     .insertInto('event_cursors')
@@ -82,8 +82,8 @@ const eventsAfter = statement<Cursor & { limit: number }>()((db, p, dialect) => 
 });
 
 /**
- * Events after a cursor, in their order. On PostgreSQL that is the order of transactions, and only
- * those older than every one still under way are read: nothing can come to lie before them any more.
+ * Events after a cursor, in order. On PostgreSQL that is the order of transactions, and only events of
+ * transactions older than every open one are read, so no event can appear before them later.
  */
 export function findEventsAfter(
   db: Handle,
@@ -140,7 +140,7 @@ const cursorsBelow = statement<{ from: string; to: string; after: string; limit:
       .limit(p('limit')),
 );
 
-/** Cursors whose names begin with `reader/`, from behind `after` on, in the order of their names. */
+/** Cursors whose names begin with `reader/` and come after `after`, in the order of their names. */
 export function findCursorsBelow(
   db: Handle,
   reader: string,
@@ -151,7 +151,7 @@ export function findCursorsBelow(
   return db.all(cursorsBelow, { from: `${reader}/`, to: `${reader}0`, after, limit });
 }
 
-/** Those of the names that are a cursor's. */
+/** The names that have a cursor. */
 export async function findNamedCursors(
   tx: Transaction,
   names: readonly string[],
@@ -192,12 +192,12 @@ const firstAfter = statement<Cursor>()((db, p, dialect) => {
     .orderBy('seq');
 });
 
-/** When the first event after a cursor was recorded, whether it can be read yet or not. */
+/** When the first event after a cursor was recorded, also when it cannot be read yet. */
 export async function findFirstAfter(db: Handle, cursor: Cursor): Promise<number | undefined> {
   return (await db.first(firstAfter, cursor))?.created_at;
 }
 
-/** The end of the outbox, as a cursor: on PostgreSQL, before the oldest transaction under way. */
+/** The end of the outbox, as a cursor: on PostgreSQL, before the oldest open transaction. */
 export async function endOfEvents(tx: Transaction): Promise<Cursor> {
   if (tx.dialect === 'sqlite') return { txid: '0', seq: await lastSeq(tx) };
   const { rows } = await sql<{
@@ -207,8 +207,8 @@ export async function endOfEvents(tx: Transaction): Promise<Cursor> {
 }
 
 /**
- * The present, as a text by which `isAfter` (reader.ts) tells an event: on SQLite the last event's
- * number, on PostgreSQL the snapshot, in which are all transactions that have committed by now.
+ * The current place, as a text for `isAfter` (reader.ts): on SQLite the number of the last event, on
+ * PostgreSQL the snapshot, which contains all transactions that have committed by now.
  */
 export async function presentPlace(tx: Transaction): Promise<string> {
   if (tx.dialect === 'sqlite') return String(await lastSeq(tx));

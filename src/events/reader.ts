@@ -1,7 +1,7 @@
 /**
- * Reads the outbox by cursor: each reader, by its name, sees every event once and in order. Its
- * cursor moves in the transaction that records what was made of the events, so a crash between the
- * two neither loses nor doubles any, and one process reads at a time.
+ * Reads the outbox by cursor: a reader has a name and sees every event once and in order. Its cursor
+ * moves in the transaction that records the results of the events, so a crash neither loses nor repeats
+ * an event, and only one process reads at a time.
  */
 import type { Handle, Transaction } from '../database/database.ts';
 import {
@@ -20,30 +20,30 @@ import {
 export type OutboxEvent = RecordedEvent;
 export type ReaderCursor = Cursor;
 
-/** How far a reader has come; undefined when it was never started. */
+/** The cursor of a reader; undefined when the reader was never started. */
 export function readerCursor(db: Handle, reader: string): Promise<Cursor | undefined> {
   return findCursor(db, reader);
 }
 
-/** A place in the outbox: what `isAfter` compares events with. */
+/** A place in the outbox, with which `isAfter` compares events. */
 export type Place = string;
 
-/** Whether there is anything for the reader. Cheap. */
-export async function hasNews(db: Handle, reader: string): Promise<boolean> {
+/** Whether the reader has unread events. Cheap. */
+export async function hasUnread(db: Handle, reader: string): Promise<boolean> {
   const cursor = await findCursor(db, reader);
   return cursor !== undefined && (await findEventsAfter(db, cursor, 1)).length > 0;
 }
 
-/** When the oldest event that a reader has not read was recorded; undefined when it has read all. */
+/** When the oldest unread event of a reader was recorded; undefined without unread events. */
 export async function oldestUnread(db: Handle, reader: string): Promise<number | undefined> {
   const cursor = await findCursor(db, reader);
   return cursor === undefined ? undefined : await findFirstAfter(db, cursor);
 }
 
 /**
- * Hands the next `limit` events to `use`, which says how many of them, from the first on, it has
- * dealt with: the cursor moves behind those. False when there was none, another process reads just
- * now, or the reader was never started.
+ * Passes the next `limit` events to `use`, which returns how many of them, in order, it has handled; the
+ * cursor moves past those. False when there are no events, another process is reading, or the reader was
+ * never started.
  */
 export async function readEvents(
   tx: Transaction,
@@ -62,9 +62,9 @@ export async function readEvents(
 }
 
 /**
- * The present in the outbox, for somebody who is to get what happens from now on. Keeps the reader
- * waiting until the transaction ends. `isFirst` tells whether nobody else is there to read for: the
- * reader then leaves out everything that has happened.
+ * The current place in the outbox, for a subscriber that gets the events from now on. Locks the reader's
+ * cursor until the transaction ends. When `isFirst` says that there is no other subscriber, the cursor
+ * moves to the end, so the reader skips all earlier events.
  */
 export async function joinReader(
   tx: Transaction,
@@ -76,7 +76,7 @@ export async function joinReader(
   return presentPlace(tx);
 }
 
-/** Whether an event was committed after the moment that a place stands for. */
+/** Whether an event was committed after a place was taken. */
 export function isAfter(event: Pick<OutboxEvent, 'txid' | 'seq'>, place: Place): boolean {
   const [xmin = '', xmax, running = ''] = place.split(':');
   if (xmax === undefined) return event.seq > Number(place);

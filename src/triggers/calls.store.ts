@@ -1,4 +1,4 @@
-/** Every query on the calls of triggers. */
+/** The queries on the calls of triggers. */
 import { type Selectable, sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
@@ -32,9 +32,8 @@ const allButNewest = statement<{ trigger_id: string; kept: number }>()((db, p) =
 );
 
 /**
- * Adds calls and keeps of each of their triggers the `kept` newest. Triggers are held meanwhile, in
- * the order of their ids: one that is being deleted gets no calls any more, and processes that add
- * calls of the same ones do so one after the other.
+ * Inserts calls and deletes all but the `kept` newest of each trigger. It locks the triggers in the order
+ * of their ids, so a deleted trigger gets no more calls, and two processes cannot deadlock.
  */
 export async function addCalls(
   tx: Transaction,
@@ -43,8 +42,8 @@ export async function addCalls(
 ): Promise<void> {
   const ids = [...new Set(calls.map(({ trigger_id }) => trigger_id))];
   const triggers = await tx.all(held, { ids: idsParam(ids) });
-  const there = new Set(triggers.map(({ id }) => id));
-  const added = calls.filter(({ trigger_id }) => there.has(trigger_id));
+  const existing = new Set(triggers.map(({ id }) => id));
+  const added = calls.filter(({ trigger_id }) => existing.has(trigger_id));
   if (added.length === 0) return;
   await tx.insert('trigger_calls', added);
   await tx.each(
@@ -53,7 +52,7 @@ export async function addCalls(
   );
 }
 
-/** A page of the calls of a trigger since a moment, newest first, and how many there are in all. */
+/** A page of the calls of a trigger since a time, newest first, and their total. */
 export async function listCalls(
   db: Handle,
   triggerId: string,
@@ -78,12 +77,12 @@ const ofJob = statement<{ job_id: string }>()((db, p) =>
   db.selectFrom('trigger_calls').select('trigger_id').where('job_id', '=', p('job_id')),
 );
 
-/** The trigger whose call a job came of; undefined when that call is not kept any more. */
+/** The trigger whose call started a job; undefined when that call has been deleted. */
 export async function findTriggerOf(db: Handle, jobId: string): Promise<string | undefined> {
   return (await db.first(ofJob, { job_id: jobId }))?.trigger_id;
 }
 
-/** Deletes the calls of a trigger; to be called once the trigger itself was. */
+/** Deletes the calls of a trigger; call it after deleting the trigger. */
 export async function deleteCallsOf(tx: Transaction, triggerId: string): Promise<void> {
   await tx.kysely.deleteFrom('trigger_calls').where('trigger_id', '=', triggerId).execute();
 }
@@ -103,14 +102,14 @@ const remove = statement<{ trigger_id: string; id: string }>()((db, p) =>
     .where('id', '=', p('id')),
 );
 
-/** Deletes calls that came before a moment, `limit` at most; how many were found. */
+/** Deletes up to `limit` calls from before a time; how many it found. */
 export async function deleteCallsBefore(
   tx: Transaction,
   before: number,
   limit: number,
 ): Promise<number> {
   const calls = await tx.all(oldest, { before, limit });
-  // In one order, as whoever deletes the same ones elsewhere.
+  // In a fixed order, so that two processes that delete the same rows cannot deadlock.
   const ordered = calls.toSorted((a, b) =>
     `${a.trigger_id}${a.id}` < `${b.trigger_id}${b.id}` ? -1 : 1,
   );

@@ -1,7 +1,7 @@
 /**
- * The last calls of each trigger: what came, and what it was answered. They are gathered in memory,
- * where a call costs next to nothing, and written together once a second; a process that is killed
- * loses those of its last second. Nothing of what was sent is kept, and not from where.
+ * The log of the last calls of each trigger: when each came and how it was answered. A process collects
+ * calls in memory and writes them once a second; a process that is killed loses the last second. The log
+ * holds neither the content of a call nor its sender's address.
  */
 import type { Database } from '../database/database.ts';
 import { deleteInBatches, foundAndDeleted } from '../database/in-batches.ts';
@@ -16,17 +16,17 @@ import {
   type TriggerCallRow,
 } from './calls.store.ts';
 
-/** Calls of one trigger that are kept, and for how long. */
+/** The number of calls that are kept for each trigger, and for how long. */
 const keptOfOne = 200;
 const keptMs = 7 * dayMs;
-/** Calls that wait to be written, of all triggers; a flood beyond it costs its own. */
+/** Calls of all triggers that wait to be written. Above it, a new call replaces one of its own trigger. */
 const waitingMax = 5_000;
 /** Characters of a message. */
 const messageMax = 500;
 /** Rows deleted in one transaction. */
 const deletedMax = 1_000;
 
-/** What became of a call. */
+/** A call that has been answered. */
 export interface EndedCall {
   readonly id: string;
   readonly triggerId: string;
@@ -38,23 +38,23 @@ export interface EndedCall {
   readonly message: string | null;
   readonly jobId: string | null;
   readonly isReplay: boolean;
-  /** Null where its body was not read. */
+  /** Null when the body was not read. */
   readonly bodyBytes: number | null;
 }
 
 export interface TriggerCalls {
-  /** Takes note of a call. Cheap, and never waits. */
-  note(call: EndedCall): void;
-  /** Writes what was noted. What the database could not be reached for is kept for the next time. */
+  /** Records a call in memory. Never waits. */
+  record(call: EndedCall): void;
+  /** Writes the recorded calls. Keeps them for the next time while the database is unavailable. */
   flush(): Promise<void>;
   /** A page of the calls of a trigger, newest first. */
   list(
     triggerId: string,
     page: { limit: number; offset: number },
-  ): Promise<{ calls: ReturnType<typeof shown>[]; total: number }>;
-  /** The trigger whose call a job came of; undefined when that call is not kept any more. */
+  ): Promise<{ calls: ReturnType<typeof callBody>[]; total: number }>;
+  /** The trigger whose call started a job; undefined when that call has been deleted. */
   triggerOf(jobId: string): Promise<string | undefined>;
-  /** Deletes what is too old; how many. */
+  /** Deletes calls that are too old; how many. */
   deleteOld(): Promise<number>;
 }
 
@@ -70,19 +70,19 @@ export function createTriggerCalls({
   let count = 0;
 
   function add(row: TriggerCallRow): void {
-    const of = waiting.get(row.trigger_id) ?? [];
-    if (of.length >= keptOfOne || count >= waitingMax) {
-      // Whoever calls most pays with its own; one that has none there goes without.
-      if (of.shift() === undefined) return;
+    const calls = waiting.get(row.trigger_id) ?? [];
+    if (calls.length >= keptOfOne || count >= waitingMax) {
+      // Replaces the oldest waiting call of the same trigger; without one, the new call is dropped.
+      if (calls.shift() === undefined) return;
       count -= 1;
     }
-    of.push(row);
+    calls.push(row);
     count += 1;
-    waiting.set(row.trigger_id, of);
+    waiting.set(row.trigger_id, calls);
   }
 
   return {
-    note(call) {
+    record(call) {
       add({
         trigger_id: call.triggerId,
         id: call.id,
@@ -118,7 +118,7 @@ export function createTriggerCalls({
     async list(triggerId, page) {
       const since = clock.now() - keptMs;
       const { calls, total } = await listCalls(database.read, triggerId, since, page);
-      return { calls: calls.map(shown), total };
+      return { calls: calls.map(callBody), total };
     },
 
     triggerOf: (jobId) => findTriggerOf(database.read, jobId),
@@ -132,7 +132,8 @@ export function createTriggerCalls({
   };
 }
 
-function shown(row: TriggerCallRow) {
+/** A call as the API shows it. */
+function callBody(row: TriggerCallRow) {
   return {
     id: row.id,
     received_at: timestamp(row.received_at),

@@ -1,8 +1,8 @@
 /**
- * Mappings: JSONata expressions that make a skill's input of what a trigger was sent. An expression
- * may come from anyone and be written to never end or to fill the memory, so it is evaluated in a
- * process of its own with a deadline. Promises an answer within bounded time, that whoever asks for
- * much holds up nobody else for long, and that nothing is started before the first mapping.
+ * Mappings: JSONata expressions that turn a call of a trigger into a skill's input. An expression is not
+ * trusted: it may run for ever or fill the memory. So it is evaluated in a sandboxed process with a
+ * deadline. Every evaluation ends within bounded time, owners take turns, and no process is started
+ * before the first mapping.
  */
 import { extname } from 'node:path';
 import { parseJsonBody } from '../http/body.ts';
@@ -13,29 +13,29 @@ import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
 /** The module that the sandboxed processes import. */
 const program = new URL(`../sandbox/jsonata${extname(import.meta.url)}`, import.meta.url).href;
 const processesMax = 2;
-/** Of heap; the largest body and its value fit several times. */
+/** Heap of one process; the largest body and its result fit several times. */
 const memoryMb = 64;
 const levelsMax = 5_000;
-/** Of a value as JSON: as much as a request may bring. */
+/** Bytes of the result as JSON; the same as for a request body. */
 const valueBytesMax = 1_048_576;
-/** How many may wait, and how many characters of JSON they may hold together. */
+/** Evaluations that may wait, and the characters of JSON that they may hold together. */
 const waitingMax = 1_000;
 const waitingCharsMax = 32 * 1024 * 1024;
-/** Of both, what one owner may take. */
+/** The share of one owner in both. */
 const ownerShare = 0.5;
-/** A process that something else has killed is asked once more. */
+/** An evaluation is tried once more when its process was killed from outside. */
 const attemptsMax = 2;
 
 export interface MappingLimits {
   /** Milliseconds of processor time that one evaluation may take. */
   readonly evaluationMs: number;
-  /** Milliseconds from the request to the moment that its turn comes. */
+  /** Milliseconds that an evaluation may wait for its turn. */
   readonly waitMs: number;
 }
 
 const limitsDefault: MappingLimits = { evaluationMs: 500, waitMs: 5_000 };
 
-/** What an expression sees. */
+/** The value that an expression is evaluated on. */
 export interface MappingContext {
   readonly body: unknown;
   readonly headers: Readonly<Record<string, string>>;
@@ -43,20 +43,20 @@ export interface MappingContext {
 }
 
 export interface Mappings {
-  /** Reads an expression; `400` on the field mapping when it is none. */
+  /** Parses an expression; throws `400` on the field `mapping` for an invalid one. */
   check(owner: string, expression: string): Promise<void>;
   /**
-   * The value of an expression, undefined when it has none; `400` on the field mapping when it
-   * fails, `503` when too many others wait or the platform was held up. Owners take turns.
+   * The value of an expression, undefined when it has none. Throws `400` on the field `mapping` when it
+   * fails, and `503` when too many evaluations wait or the platform was held up. Owners take turns.
    */
   evaluate(owner: string, expression: string, context: MappingContext): Promise<unknown>;
-  /** Refuses whatever waits; resolves when the processes are gone. */
+  /** Refuses the waiting evaluations; resolves when the processes have ended. */
   stop(): Promise<void>;
 }
 
 interface Task {
   readonly owner: string;
-  /** JSON text of what the expression sees; null when it is only to be read. */
+  /** The context as JSON text; null when the expression is only to be parsed. */
   readonly context: string | null;
   readonly expression: string;
   resolve(json: string | null): void;
@@ -89,13 +89,13 @@ export function createMappings(limits: Partial<MappingLimits> = {}): Mappings {
       }, waitMs);
       const task: Task = { owner, expression, context, resolve, reject, expiry };
       waiting.push(task);
-      next();
+      startNext();
     });
   }
 
-  function next(): void {
+  function startNext(): void {
     while (running < processesMax && waiting.length > 0) {
-      // Whoever has nothing running goes first, so that a slow owner keeps no other waiting.
+      // An owner without a running evaluation goes first, so that a slow owner delays no other.
       const fair = waiting.findIndex(({ owner }) => !runningOf.has(owner));
       const [task] = waiting.splice(Math.max(0, fair), 1) as [Task];
       clearTimeout(task.expiry);
@@ -104,7 +104,7 @@ export function createMappings(limits: Partial<MappingLimits> = {}): Mappings {
         .then(task.resolve, task.reject)
         .finally(() => {
           count(task.owner, -1);
-          next();
+          startNext();
         });
     }
   }
@@ -172,7 +172,7 @@ function isFull(tasks: readonly Task[], share: number): boolean {
   return tasks.length >= waitingMax * share || chars >= waitingCharsMax * share;
 }
 
-/** What an expression made is held to the rules of a body. */
+/** Applies the rules for request bodies to the result of an expression. */
 function cleanValue(json: string): unknown {
   try {
     return parseJsonBody(Buffer.from(json));
@@ -186,7 +186,7 @@ function tooBusy(cause?: unknown): PlatformError {
   return unavailable('Too many mappings wait to be evaluated', cause);
 }
 
-/** Nobody knows what the mapping would have given, so the sender is not told that it is wrong. */
+/** `503` and not `400`, because the mapping itself may be fine. */
 function heldUp(): PlatformError {
   return unavailable('The mapping could not be evaluated in time');
 }

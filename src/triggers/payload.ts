@@ -1,4 +1,4 @@
-/** What a trigger is sent, as a value: JSON, a form, a text, or nothing (docs/decisions/triggers.md). */
+/** Parses the body of a call of a trigger: JSON, a form, a text, or none (docs/decisions/triggers.md). */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { parseJsonBody } from '../http/body.ts';
@@ -6,8 +6,8 @@ import { invalid, PlatformError } from '../kernel/errors.ts';
 import { isCleanText } from '../kernel/text.ts';
 
 /**
- * The body of a request: the value of JSON, an object of a form's fields, a text as a string; `{}`
- * when there is none. Throws `400` for one that breaks the rules of its kind, `415` for other kinds.
+ * The parsed body: the JSON value, an object of the form's fields, the text as a string, or `{}` without
+ * a body. Throws `400` for a malformed body and `415` for another media type.
  */
 export function payloadOf(headers: IncomingHttpHeaders, bytes: Buffer): unknown {
   if (bytes.length === 0) return {};
@@ -27,7 +27,7 @@ export function payloadOf(headers: IncomingHttpHeaders, bytes: Buffer): unknown 
   }
 }
 
-/** `415` for a body of another kind. */
+/** `415` for a body of another media type. */
 export function unreadableType(): PlatformError {
   return new PlatformError(
     'unsupported_media_type',
@@ -43,7 +43,7 @@ function textOf(bytes: Buffer): string {
   return text;
 }
 
-/** A field's text, or its texts where it comes more than once. */
+/** A field's text, or its texts when it occurs more than once. */
 type Form = Record<string, string | string[]>;
 
 function formOf(text: string): unknown {
@@ -64,7 +64,7 @@ function formOf(text: string): unknown {
   return typeof payload === 'string' ? wrapped(payload, form) : form;
 }
 
-/** Some senders, GitHub for one, put JSON into a form of the one field `payload`. */
+/** Some senders, for example GitHub, send JSON in a form whose only field is `payload`. */
 function wrapped(payload: string, form: Form): unknown {
   let isJson = true;
   try {
@@ -75,7 +75,7 @@ function wrapped(payload: string, form: Form): unknown {
   return isJson ? parseJsonBody(Buffer.from(payload)) : form;
 }
 
-/** A part of a text that is clean: only an escape can bring what is not. */
+/** Unescapes a part of a form. The whole text was checked, so only an escape can add a NUL. */
 function unescaped(text: string): string {
   const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text;
   const plain = spaced.includes('%') ? decoded(spaced) : spaced;
@@ -88,7 +88,7 @@ function decoded(escaped: string): string {
   try {
     plain = decodeURIComponent(escaped);
   } catch {
-    // Told below.
+    // Reported below.
   }
   if (plain === null || !isCleanText(plain)) {
     throw invalid('body', 'must be percent-encoded UTF-8 without NUL');
@@ -96,7 +96,7 @@ function decoded(escaped: string): string {
   return plain;
 }
 
-/** Some systems write it before a text; as a part of the text nobody means it. */
+/** Refuses a byte order mark: some systems write one before a text, but it is not part of the text. */
 function refuseMark(text: string): void {
   if (text.startsWith('\ufeff')) throw invalid('body', 'must not begin with a byte order mark');
 }

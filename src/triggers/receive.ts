@@ -1,8 +1,7 @@
 /**
- * What a trigger does with a request to its address: checks the signature, makes the skill's input
- * of what came, and starts a run in the name of the key that made the trigger. What only the
- * trigger's owner can mend is told as `agent.error`, and to the sender no more than that there is
- * nothing here.
+ * Handles a call of a trigger: checks the signature, maps the body to the skill's input, and starts a run
+ * for the key that created the trigger. A fault that only the trigger's owner can fix is reported as the
+ * event `agent.error`; the sender only gets `404`.
  */
 import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -24,42 +23,42 @@ import { requireSignature } from './signature.ts';
 import { findStartedJob } from './triggers.store.ts';
 import { type CalledTrigger, triggerNotFound } from './triggers.ts';
 
-/** A trigger tells of an error of one kind at most this often, however often it is called. */
-const tellEveryMs = 60_000;
-/** Errors of triggers whose last time is remembered; the oldest goes first. */
-const toldMax = 10_000;
+/** A trigger reports an error with one code at most this often. */
+const reportEveryMs = 60_000;
+/** Remembered reports; above it, the oldest is dropped. */
+const reportsMax = 10_000;
 
-/** What no expression sees, because it proves who somebody is or what was sent. */
+/** Headers that no expression sees, because they hold credentials. */
 const secretHeaders: ReadonlySet<string> = new Set([
   'authorization',
   'cookie',
   'proxy-authorization',
   'x-api-key',
 ]);
-/** Every sender has a name of its own for such a header. */
+/** Senders use many names for headers with a signature or a secret. */
 const secretHeader = /signature|token|hmac|secret/;
 
 /** A request as it arrived. */
 export interface Call {
   readonly headers: IncomingHttpHeaders;
-  /** The body, byte by byte; empty when there is none. */
+  /** The raw body; empty without one. */
   readonly bytes: Buffer;
-  /** Its query, or `400`. */
+  /** The query; throws `400` for an unreadable one. */
   query(): Readonly<Record<string, unknown>>;
   /**
-   * What makes repeats of it one job, or `400`. Where its id is signed that alone: whoever sends an
-   * old call again can put any other name on it.
+   * The key that makes repeats of the call one job; throws `400` for an invalid one. When the signature
+   * covers `webhook-id`, only that counts: a replayed call could carry any other key.
    */
   idempotencyKey(isIdSigned: boolean): string | undefined;
 }
 
-/** What a call says, as values. */
+/** The parsed content of a call. */
 interface Message {
   readonly body: unknown;
   readonly query: Readonly<Record<string, unknown>>;
 }
 
-/** What makes repeats of a call one job. */
+/** Identifies repeats of a call, which become one job. */
 interface Idempotency {
   /** The id of the trigger. */
   readonly owner: string;
@@ -78,16 +77,16 @@ export function createReceive(parts: {
   secrets: Pick<SigningSecrets, 'open'>;
 }) {
   const { database, clock, apiKeys, execute, mappings, secrets } = parts;
-  const told = new Map<string, number>();
+  const reportedAt = new Map<string, number>();
 
-  /** Records `agent.error`, unless the trigger told of the same within the last minute. */
-  async function tell(trigger: CalledTrigger, code: string, why: string): Promise<void> {
+  /** Records `agent.error`, unless the trigger has reported the same code within the last minute. */
+  async function report(trigger: CalledTrigger, code: string, why: string): Promise<void> {
     const name = `${trigger.id}:${code}`;
-    const last = told.get(name);
-    if (last !== undefined && clock.monotonic() - last < tellEveryMs) return;
-    told.delete(name);
-    if (told.size >= toldMax) told.delete(told.keys().next().value as string);
-    told.set(name, clock.monotonic());
+    const last = reportedAt.get(name);
+    if (last !== undefined && clock.monotonic() - last < reportEveryMs) return;
+    reportedAt.delete(name);
+    if (reportedAt.size >= reportsMax) reportedAt.delete(reportedAt.keys().next().value as string);
+    reportedAt.set(name, clock.monotonic());
     const event = {
       type: 'agent.error',
       organizationId: trigger.organization_id,
@@ -97,12 +96,12 @@ export function createReceive(parts: {
     try {
       await database.write((tx) => appendEvents(tx, [event], clock.now()));
     } catch (error) {
-      told.delete(name);
+      reportedAt.delete(name);
       throw error;
     }
   }
 
-  /** What a trigger's calls are signed with; null when they need not be, `503` where it is unreadable. */
+  /** The signing secret of a trigger, or null without one; throws `503` when it cannot be decrypted. */
   async function secretOf(trigger: CalledTrigger): Promise<string | null> {
     const { signing_secret: secret, secret_sealed } = trigger;
     if (secret === null) return null;
@@ -111,7 +110,7 @@ export function createReceive(parts: {
     } catch (error) {
       if (!(error instanceof DecryptionError)) throw error;
       const why = 'its signing secret was stored under another ENCRYPTION_KEY';
-      await tell(trigger, 'service_unavailable', why);
+      await report(trigger, 'service_unavailable', why);
       throw new PlatformError('service_unavailable', 'Signatures cannot be checked just now', {
         cause: `The trigger did not run: ${why}`,
       });
@@ -129,15 +128,15 @@ export function createReceive(parts: {
       const code = error instanceof PlatformError ? error.code : undefined;
       if (code === 'skill_not_found') {
         const { message } = error as PlatformError;
-        await tell(trigger, code, message.replace('No active', 'no active'));
+        await report(trigger, code, message.replace('No active', 'no active'));
       }
       if (code !== 'insufficient_scope') throw error;
-      await tell(trigger, code, `the key that made it lacks a scope that ${name} requires`);
+      await report(trigger, code, `the key that made it lacks a scope that ${name} requires`);
       throw triggerNotFound(`The key that made it lacks a scope that ${name} requires`);
     }
   }
 
-  /** The job that the same call has started already; execute has the last word. */
+  /** The job that an earlier identical call has started. `execute` checks again in its transaction. */
   function startedJob({ owner, key, fingerprint }: Idempotency): Promise<AcceptedJob | undefined> {
     const since = clock.now() - idempotencyMs;
     return findStartedJob(database.read, { owner, key, fingerprint, since });
@@ -154,28 +153,28 @@ export function createReceive(parts: {
         ? eventOf(body)
         : await mappings.evaluate(trigger.organization_id, trigger.mapping, {
             body,
-            headers: shownHeaders(headers),
+            headers: visibleHeaders(headers),
             query,
           });
     const own = JSON.parse(trigger.input) as Record<string, unknown>;
     if (isObject(mapped)) return { ...own, ...mapped };
     if (mapped === undefined) throw invalid('mapping', 'gives nothing for this request');
     const isAlone = Object.keys(own).length === 0;
-    // Some skills take a text or a list; there is nothing to merge it with.
+    // Some skills take a text or a list, which cannot be merged with the trigger's input.
     if (isAlone && skill.inputIssues(mapped) === null) return mapped;
     throw invalid('mapping', 'must give an object');
   }
 
   return {
-    /** The caller whom a trigger works for; `404` and `agent.error` when that key may no more. */
+    /** The key that the trigger acts for; `404` and `agent.error` when it is revoked or expired. */
     async callerOf(trigger: CalledTrigger): Promise<Caller> {
       const caller = await apiKeys.callerById(trigger.api_key_id);
       if (caller !== undefined) return caller;
-      await tell(trigger, 'invalid_api_key', 'the key that made it is revoked or expired');
+      await report(trigger, 'invalid_api_key', 'the key that made it is revoked or expired');
       throw triggerNotFound('The key that made it is revoked or expired');
     },
 
-    /** Starts the run that a request asks for; whether it is an earlier one again. */
+    /** Starts a run for a call, or returns the job of an earlier identical call. */
     async accept(
       trigger: CalledTrigger,
       caller: Caller,
@@ -206,15 +205,15 @@ export function createReceive(parts: {
 }
 
 /**
- * Equal for calls that ask for the same. Not of the input, which a mapping may make of the time as
- * well, and not of the headers, of which some are others in a repeat: a date, the number of a try.
+ * Equal for repeats of one call. It leaves out the mapped input, because a mapping may use the time, and
+ * the headers, because some differ in a repeat, for example a date or an attempt number.
  */
 function fingerprintOf({ body, query }: Message, trigger: CalledTrigger): string {
   const skill = [trigger.skill_category, trigger.skill_version, trigger.skill_name];
   return hash('sha256', canonicalJson([body, query, skill]));
 }
 
-/** What a trigger without a mapping makes of a body. */
+/** The input that a trigger without a mapping makes of a body. */
 function eventOf(body: unknown): Record<string, unknown> {
   return isObject(body) ? body : { event: body };
 }
@@ -223,9 +222,9 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function shownHeaders(headers: IncomingHttpHeaders): Record<string, string> {
-  const shown = Object.entries(headers).filter(
+function visibleHeaders(headers: IncomingHttpHeaders): Record<string, string> {
+  const visible = Object.entries(headers).filter(
     ([name]) => !secretHeaders.has(name) && !secretHeader.test(name),
   );
-  return Object.fromEntries(shown.map(([name, value]) => [name, String(value)]));
+  return Object.fromEntries(visible.map(([name, value]) => [name, String(value)]));
 }

@@ -1,12 +1,12 @@
-/** Whether a request to a trigger is signed with its secret, in either of two ways (docs/decisions/triggers.md). */
+/** Checks the signature of a call of a trigger, in either of two formats (docs/decisions/triggers.md). */
 import type { IncomingHttpHeaders } from 'node:http';
 import { PlatformError } from '../kernel/errors.ts';
 import { isBodySignature, isStandardSignature } from '../kernel/webhook-signature.ts';
 
 /**
  * Throws `401 invalid_signature` unless `bytes` are signed: by `x-hub-signature-256`, by the headers
- * of Standard Webhooks, or both. A signature that is there has to be right, whatever else is. The
- * answer says whether `webhook-id` is among what is signed.
+ * of Standard Webhooks, or both. Every signature that is present must be right. `isIdSigned` tells
+ * whether the signature covers `webhook-id`.
  */
 export function requireSignature(
   headers: IncomingHttpHeaders,

@@ -173,11 +173,11 @@ export function triggerRoutes(
 ) {
   const triggerIdOf = (request: FastifyRequest) =>
     (request.params as { triggerId: string }).triggerId;
-  /** Unknown triggers are 404 before their body is judged (docs/decisions/order-of-checks.md). */
+  /** Unknown triggers are 404 before their body is checked (docs/decisions/order-of-checks.md). */
   const lookUp = async (request: FastifyRequest) => {
     await triggers.find(callerOf(request).organizationId, triggerIdOf(request));
   };
-  /** And so is a skill that the key may not run. */
+  /** A skill that the key may not run is 403 before the body is checked. */
   const mayChange = (request: FastifyRequest) =>
     triggers.requireChangeable(callerOf(request), triggerIdOf(request));
 
@@ -369,7 +369,7 @@ export function triggerRoutes(
   );
 }
 
-/** What a JSON Schema cannot say. */
+/** Checks the rules that a JSON Schema cannot express. */
 function checked<T extends TriggerFields>(body: T): T {
   refuseLong('mapping', body.mapping ?? '', mappingMax);
   refuseLong('input', JSON.stringify(body.input ?? {}));
@@ -379,14 +379,14 @@ function checked<T extends TriggerFields>(body: T): T {
 }
 
 /**
- * Absolute, below PUBLIC_URL, or else as the server was asked; its path alone when the request did not
- * say how.
+ * The address of a trigger: below PUBLIC_URL, else at the host of the request. Only the path when the
+ * request names no usable host.
  */
 function addressOf(request: FastifyRequest, token: string, publicUrl: string | null): string {
   const path = `/api/webhooks/agent/${token}`;
   if (publicUrl !== null) return publicUrl + path;
   const host = request.headers.host?.toLowerCase();
   const url = URL.parse(`http://${host}${path}`);
-  // Whoever asks may send any text as Host, and some would move the path or the host elsewhere.
+  // A client may send any text as Host; some texts would change the path or the host of the url.
   return host !== undefined && url?.host === host && url.pathname === path ? url.href : path;
 }

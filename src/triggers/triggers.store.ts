@@ -1,4 +1,4 @@
-/** Every query on triggers. */
+/** The queries on triggers. */
 import type { Selectable, Updateable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
@@ -40,8 +40,8 @@ export function findStartedJob(
   return db.first(startedJob, call);
 }
 
-/** The scopes, a JSON array, of the key that made a trigger. */
-export async function findMakerScopes(
+/** The scopes, as a JSON array, of the key that created a trigger. */
+export async function findCreatorScopes(
   db: Handle,
   { api_key_id }: TriggerRow,
 ): Promise<string | undefined> {
@@ -69,20 +69,20 @@ export function findTrigger(
   return byId(db, organizationId, id).executeTakeFirst();
 }
 
-/** As `findTrigger`; nobody else changes the trigger before the transaction ends. */
+/** Like `findTrigger`, and locks the row until the transaction ends. */
 export function lockTrigger(
   tx: Transaction,
   organizationId: string,
   id: string,
 ): Promise<TriggerRow | undefined> {
   const query = byId(tx, organizationId, id);
-  // SQLite has one writer at a time anyhow.
+  // SQLite has one writer at a time, so it needs no lock.
   return (tx.dialect === 'sqlite' ? query : query.forUpdate()).executeTakeFirst();
 }
 
 /**
- * A page of triggers, newest first, how many there are in all, and the offset at which to go on where
- * the page was cut for its bytes.
+ * A page of triggers, newest first, their total, and the offset of the next page where this one was cut
+ * because of its size in bytes.
  */
 export async function listTriggers(
   db: Handle,
@@ -154,7 +154,7 @@ export async function isAgentTriggered(
   return row !== undefined;
 }
 
-/** Triggers of an organization that run a skill version, newest first, and how many there are. */
+/** Triggers of an organization that run a skill version, newest first, and their total. */
 export async function listTriggersOfSkill(
   { kysely }: Handle,
   organizationId: string,

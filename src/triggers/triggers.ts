@@ -1,7 +1,7 @@
 /**
- * Triggers: addresses under which the outside world starts runs (docs/decisions/triggers.md). Each has a token,
- * shown once and stored as a hash, and works in the name of the key that made it. A change is
- * believed at once by this process and within a second by every other one.
+ * Triggers: addresses at which external senders start runs (docs/decisions/triggers.md). Each has a token,
+ * which is shown once and stored as a hash, and acts for the key that created it. A change takes effect
+ * at once in this process and within a second in every other one.
  */
 import { hash, randomBytes } from 'node:crypto';
 import type { Agents } from '../agents/agents.ts';
@@ -19,7 +19,7 @@ import { deleteCallsOf } from './calls.store.ts';
 import type { Mappings } from './mapping.ts';
 import {
   deleteTrigger,
-  findMakerScopes,
+  findCreatorScopes,
   findTrigger,
   findTriggerByHash,
   insertTrigger,
@@ -29,12 +29,12 @@ import {
   updateTrigger,
 } from './triggers.store.ts';
 
-/** How long a trigger is believed without asking the database again. */
-const believedMs = 1_000;
-/** Triggers kept in memory; the oldest goes first. */
-const rememberedMax = 1_000;
+/** How long a cached trigger is used without another query. */
+const cachedMs = 1_000;
+/** Triggers in the cache; above it, the oldest is dropped. */
+const cachedMax = 1_000;
 
-/** What a client may say of a trigger. */
+/** The fields of a trigger that a client sets. */
 export interface TriggerFields {
   agent_id?: string;
   name?: string;
@@ -52,19 +52,19 @@ export interface TriggerFields {
 
 export type NewTrigger = TriggerFields & Required<Pick<TriggerFields, 'agent_id' | 'name'>>;
 
-/** What a trigger without a skill runs: its agent handles the event by its own instructions. */
+/** The skill of a trigger that names none: the agent handles the event by its instructions. */
 const defaultSkill = { skill_category: 'agent', skill_name: 'handle-event' };
 
 /** The columns of a trigger whose calls need not be signed. */
 const unsigned = { signing_secret: null, secret_sealed: 0 };
 
-/** A trigger, as whoever calls it needs it. */
+/** A trigger, as the handling of its calls needs it. */
 export type CalledTrigger = TriggerRow;
 
 type SkillOf = Pick<TriggerRow, 'skill_category' | 'skill_name' | 'skill_version'>;
 
-/** The key that made a trigger, in whose name it works. */
-type Maker = Pick<Caller, 'scopes'>;
+/** The key that created a trigger, for which the trigger acts. */
+type Creator = Pick<Caller, 'scopes'>;
 
 export type Triggers = ReturnType<typeof createTriggers>;
 
@@ -87,7 +87,7 @@ export function createTriggers(parts: {
     remedy: 'delete one first',
     max: parts.max ?? Number.POSITIVE_INFINITY,
   };
-  const remembered = createShortCache<CalledTrigger>(clock, believedMs, rememberedMax);
+  const cache = createShortCache<CalledTrigger>(clock, cachedMs, cachedMax);
 
   async function find(organizationId: string, id: string): Promise<TriggerRow> {
     const row = isId(id) ? await findTrigger(database.read, organizationId, id) : undefined;
@@ -95,7 +95,7 @@ export function createTriggers(parts: {
     return row;
   }
 
-  /** The scopes that a skill requires, which need not be active any more. */
+  /** The scopes that a skill requires. The skill may be inactive by now. */
   function scopesFor(skill: SkillOf): readonly string[] {
     const tuple = [skill.skill_category, skill.skill_version, skill.skill_name] as const;
     const known = skills.findActive(...tuple) ?? skills.definition(...tuple);
@@ -108,38 +108,43 @@ export function createTriggers(parts: {
   }
 
   /**
-   * Judges the skill that a trigger is to run: when it is another than before it has to be active
-   * (404). The caller may run it and, when it is another, so may the maker (403).
+   * Checks the skill of a trigger. A new skill must be active (404), and the caller must be allowed to
+   * run it; for a new skill, the creator must be allowed to run it as well (403).
    */
-  function judgeSkill(caller: Caller, maker: Maker, after: TriggerRow, before?: TriggerRow): void {
-    const isOther = before === undefined || !isSameSkill(before, after);
-    if (isOther) skills.active(after.skill_category, after.skill_version, after.skill_name);
+  function checkSkill(
+    caller: Caller,
+    creator: Creator,
+    after: TriggerRow,
+    before?: TriggerRow,
+  ): void {
+    const isNew = before === undefined || !isSameSkill(before, after);
+    if (isNew) skills.active(after.skill_category, after.skill_version, after.skill_name);
     requireScopesOf(caller, after);
-    if (isOther) requireScopesOfMaker(maker, scopesFor(after));
+    if (isNew) requireScopesOfCreator(creator, scopesFor(after));
   }
 
-  /** Judges what a trigger would run: agent and skill (404), scope (403), mapping (400). */
-  async function judge(
+  /** Checks agent and skill (404), scope (403) and mapping (400) of a trigger. */
+  async function check(
     caller: Caller,
-    maker: Maker,
+    creator: Creator,
     after: TriggerRow,
     before?: TriggerRow,
   ): Promise<void> {
     if (after.agent_id !== before?.agent_id) {
       await agents.statusOf(caller.organizationId, after.agent_id);
     }
-    judgeSkill(caller, maker, after, before);
+    checkSkill(caller, creator, after, before);
     if (after.mapping !== null && after.mapping !== before?.mapping) {
       await mappings.check(caller.organizationId, after.mapping);
     }
   }
 
-  async function makerOf(trigger: TriggerRow): Promise<Maker> {
-    const scopes = await findMakerScopes(database.read, trigger);
+  async function creatorOf(trigger: TriggerRow): Promise<Creator> {
+    const scopes = await findCreatorScopes(database.read, trigger);
     return { scopes: JSON.parse(scopes ?? '[]') as string[] };
   }
 
-  /** What a body says of the secret, as columns. */
+  /** The columns of the signing secret that a body sets. */
   function secretColumns(owner: SecretOwner, { signing_secret }: TriggerFields) {
     if (signing_secret === undefined) return {};
     if (signing_secret === null) return unsigned;
@@ -151,7 +156,7 @@ export function createTriggers(parts: {
   async function withRefusals(rows: readonly TriggerRow[]) {
     const readiness = await readinessOf({ apiKeys, skills, agents }, rows);
     return rows.map((row, i) => ({
-      ...shown(row),
+      ...triggerBody(row),
       refusal: refusalView(readiness[i] as Readiness),
     }));
   }
@@ -164,15 +169,15 @@ export function createTriggers(parts: {
 
   return {
     /**
-     * The trigger behind a token, switched on or off, or `404`. A promise only when the database is
-     * asked.
+     * The trigger of a token, also when it is switched off; throws `404` for an unknown token. Returns a
+     * promise only when it has to query the database.
      */
     byToken(token: string): CalledTrigger | Promise<CalledTrigger> {
       const tokenHash = hash('sha256', token);
-      const known = remembered.get(tokenHash);
-      // One that is switched off is asked for again, so that it can be called once it is on.
+      const known = cache.get(tokenHash);
+      // Only active triggers are cached, so a trigger can be called as soon as it is switched on.
       const isOn = ({ active }: CalledTrigger) => active === 1;
-      return known ?? remembered.read(tokenHash, () => storedByHash(tokenHash), isOn);
+      return known ?? cache.read(tokenHash, () => storedByHash(tokenHash), isOn);
     },
 
     /** `404` when there is no such trigger, `403` when the caller may not run its skill. */
@@ -183,7 +188,7 @@ export function createTriggers(parts: {
     /** `404` when there is no such trigger. */
     find,
 
-    /** Makes a trigger. The answer alone holds its token. */
+    /** Creates a trigger. Only this answer shows its token. */
     async create(caller: Caller, fields: NewTrigger) {
       refuseHalfSkill(fields);
       const token = `trg_${randomBytes(32).toString('base64url')}`;
@@ -209,37 +214,37 @@ export function createTriggers(parts: {
         created_at: now,
         updated_at: now,
       };
-      await judge(caller, caller, row);
+      await check(caller, caller, row);
       await database.write(async (tx) => {
         await requireRoom(tx, row.organization_id, [cap]);
         await agents.hold(tx, row.organization_id, row.agent_id);
         await insertTrigger(tx, row);
       });
-      return { ...shown(row), token };
+      return { ...triggerBody(row), token };
     },
 
     async list(organizationId: string, page: { limit: number; offset: number }) {
       const { triggers, total, next } = await listTriggers(database.read, organizationId, page);
-      return { triggers: triggers.map(shown), total, next };
+      return { triggers: triggers.map(triggerBody), total, next };
     },
 
-    /** As `list`, each with why its calls would start no job now. */
+    /** Like `list`, each with why its calls would start no job now. */
     async listWithRefusals(organizationId: string, page: { limit: number; offset: number }) {
       const { triggers, total, next } = await listTriggers(database.read, organizationId, page);
       return { triggers: await withRefusals(triggers), total, next };
     },
 
     async get(organizationId: string, id: string) {
-      return shown(await find(organizationId, id));
+      return triggerBody(await find(organizationId, id));
     },
 
-    /** As `get`, with why its calls would start no job now. */
+    /** Like `get`, with why its calls would start no job now. */
     async getWithRefusal(organizationId: string, id: string) {
       const [trigger] = await withRefusals([await find(organizationId, id)]);
       return trigger as ShownTrigger;
     },
 
-    /** Changes what `fields` names; the key that made the trigger stays the one it works for. */
+    /** Changes the fields that `fields` names; the trigger still acts for the key that created it. */
     async update(caller: Caller, id: string, fields: TriggerFields) {
       const { organizationId } = caller;
       const columns = {
@@ -247,23 +252,23 @@ export function createTriggers(parts: {
         ...secretColumns({ id, organization_id: organizationId }, fields),
       };
       const known = await find(organizationId, id);
-      const maker = await makerOf(known);
-      await judge(caller, maker, { ...known, ...columns }, known);
+      const creator = await creatorOf(known);
+      await check(caller, creator, { ...known, ...columns }, known);
       const row = await database.write(async (tx) => {
         const before = await lockTrigger(tx, organizationId, id);
         if (before === undefined) throw triggerNotFound();
         if (Object.keys(columns).length === 0) return before;
-        // Somebody else may have changed it since it was judged.
+        // Another request may have changed the trigger since the check.
         requireScopesOf(caller, before);
-        judgeSkill(caller, maker, { ...before, ...columns }, before);
+        checkSkill(caller, creator, { ...before, ...columns }, before);
         if (columns.agent_id !== undefined) await agents.hold(tx, organizationId, columns.agent_id);
         const changes = { ...columns, updated_at: clock.now() };
         const after = await updateTrigger(tx, organizationId, id, changes);
         if (after === undefined) throw triggerNotFound();
         return after;
       });
-      remembered.forget(row.token_hash);
-      return shown(row);
+      cache.forget(row.token_hash);
+      return triggerBody(row);
     },
 
     async remove(organizationId: string, id: string): Promise<void> {
@@ -275,21 +280,21 @@ export function createTriggers(parts: {
           })
         : undefined;
       if (tokenHash === undefined) throw triggerNotFound();
-      remembered.forget(tokenHash);
+      cache.forget(tokenHash);
     },
   };
 }
 
 /**
- * `404`; the same words for a trigger that is unknown, switched off, or may run no more. `why` is for
- * the trigger's owner alone.
+ * `404`, with the same message for a trigger that is unknown, is switched off or may not run any more.
+ * Only the trigger's owner sees `why`, in the log of calls.
  */
 export function triggerNotFound(why?: string): PlatformError {
   const { code, message } = notFound('Trigger');
   return new PlatformError(code, message, why === undefined ? {} : { cause: why });
 }
 
-/** What the trigger's owner is told of a refusal: the reason, where the sender is not told it. */
+/** The reason of a refusal for the trigger's owner, also where the sender does not see it. */
 export function reasonOf({ cause, message }: PlatformError): string {
   return typeof cause === 'string' ? cause : message;
 }
@@ -299,8 +304,8 @@ export function requireActive({ active }: CalledTrigger): void {
   if (active === 0) throw triggerNotFound('The trigger is switched off');
 }
 
-/** Throws `403`: a trigger whose maker may not run its skill would never run. */
-function requireScopesOfMaker({ scopes }: Maker, required: readonly string[]): void {
+/** Throws `403` for a skill that the creating key may not run: such a trigger would never run. */
+function requireScopesOfCreator({ scopes }: Creator, required: readonly string[]): void {
   if (hasScopes(scopes, required)) return;
   const missing = required.filter((scope) => !scopes.includes(scope));
   throw new PlatformError(
@@ -340,10 +345,10 @@ function columnsOf({
   return Object.fromEntries(given) as Partial<TriggerRow>;
 }
 
-type ShownTrigger = ReturnType<typeof shown> & { refusal: ReturnType<typeof refusalView> };
+type ShownTrigger = ReturnType<typeof triggerBody> & { refusal: ReturnType<typeof refusalView> };
 
-/** A trigger as the API shows it: with neither its token nor its secret. */
-function shown(row: TriggerRow) {
+/** A trigger as the API shows it, without its token and its secret. */
+function triggerBody(row: TriggerRow) {
   return {
     id: row.id,
     agent_id: row.agent_id,

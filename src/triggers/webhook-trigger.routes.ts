@@ -1,7 +1,7 @@
 /**
- * `POST /api/webhooks/agent/:webhookToken` (specification: Webhook trigger; docs/decisions/triggers.md): the one
- * path of /api without a key. Token, limit and maker are judged before the body is read; the body
- * is taken as bytes, because a signature is of bytes.
+ * `POST /api/webhooks/agent/:webhookToken` (specification: Webhook trigger; docs/decisions/triggers.md): the only
+ * path of /api without an API key. Token, rate limit and the creating key are checked before the body is
+ * read. The body stays bytes, because the signature covers bytes.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
@@ -31,7 +31,7 @@ import {
 
 const prefix = '/api/webhooks/agent';
 const idempotencyKeyMax = 255;
-/** The caller's own key, else the name that the sender gives its delivery. */
+/** The sender's idempotency key, else the id that the sender gives its delivery. */
 const idempotencyHeaders: readonly string[] = [
   'idempotency-key',
   'x-github-delivery',
@@ -58,7 +58,7 @@ interface Admitted {
   readonly caller: Caller;
 }
 
-/** A call of a trigger that there is, and what is known of it so far. */
+/** A call of an existing trigger, with the facts for its log so far. */
 interface KnownCall {
   readonly id: string;
   readonly triggerId: string;
@@ -79,7 +79,7 @@ export function webhookTriggerRoutes(
   parts: {
     triggers: Triggers;
     receive: Receive;
-    calls: Pick<TriggerCalls, 'note'>;
+    calls: Pick<TriggerCalls, 'record'>;
     clock: Clock;
     limiter: RateLimiter;
     unmatched: (method: string, url: string) => PlatformError;
@@ -105,12 +105,12 @@ export function webhookTriggerRoutes(
     marksOf(request).admitted = { trigger, caller };
   }
 
-  /** Takes note of what a call of a trigger came to. */
-  function note(request: FastifyRequest, reply: FastifyReply): void {
+  /** Records the answered call in the log of its trigger. */
+  function recordCall(request: FastifyRequest, reply: FastifyReply): void {
     const { known } = marksOf(request);
     if (known === null) return;
     const { id, triggerId, receivedAt, refusal, jobId, isReplay } = known;
-    calls.note({
+    calls.record({
       id,
       triggerId,
       receivedAt,
@@ -124,13 +124,13 @@ export function webhookTriggerRoutes(
     });
   }
 
-  /** A token that cannot be read is nobody's; any other path without a route is judged as such. */
+  /** An unreadable token is an unknown trigger; any other path without a route gets the usual refusal. */
   function refusalOf({ method, originalUrl }: FastifyRequest): PlatformError {
     const isPathReadable = isReadable(pathOf(originForm(originalUrl)));
     return isPathReadable ? unmatched(method, originalUrl) : triggerNotFound();
   }
 
-  /** The trigger's own limit, whoever calls it. */
+  /** Applies the trigger's rate limit, which all its senders share. */
   async function limit(reply: FastifyReply, { id, rate_limit }: CalledTrigger): Promise<void> {
     const decision = await limiter.hit(`trigger:${id}`, rate_limit, true);
     reply.headers({
@@ -150,16 +150,16 @@ export function webhookTriggerRoutes(
     (scope, _options, done) => {
       scope.decorateRequest('admitted', null);
       scope.decorateRequest('known', null);
-      // Before the answer goes out, as some senders hang up and never get it; it only writes to memory.
+      // Before the answer is sent, because some senders close the connection first. It only writes to memory.
       scope.addHook('onSend', (request, reply, _payload, next) => {
-        note(request, reply);
+        recordCall(request, reply);
         next();
       });
       scope.removeAllContentTypeParsers();
       scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, parsed) =>
         parsed(null, body),
       );
-      // The words of other paths speak of JSON alone.
+      // The usual message names JSON only; triggers take other types as well.
       scope.setErrorHandler((error, request) => {
         const { code } = error as { code?: unknown };
         const refusal = code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? unreadableType() : error;
@@ -167,7 +167,7 @@ export function webhookTriggerRoutes(
         if (known !== null) known.refusal = asPlatformError(refusal);
         throw refusal;
       });
-      // No key opens this path, so what is wrong with it is said to anybody.
+      // This path needs no key, so every sender may see why it was refused.
       scope.addHook('onRequest', (request, _reply, next) => {
         next(request.is404 ? refusalOf(request) : undefined);
       });
@@ -179,7 +179,7 @@ export function webhookTriggerRoutes(
         {
           config: takingAnyQuery,
           onRequest: admit,
-          // The skill's own schema judges what the mapping makes of it.
+          // The skill's schema validates the result of the mapping instead.
           validatorCompiler: () => () => true,
           schema: {
             tags: ['Triggers'],
@@ -266,7 +266,7 @@ function queryOf(request: FastifyRequest): Query {
   throw invalid(unreadable, 'must be percent-encoded UTF-8 without NUL');
 }
 
-/** The first of the headers that is there, or `400`. */
+/** The value of the first header in `names` that the request has; throws `400` for an invalid one. */
 function idempotencyKeyOf(request: FastifyRequest, names: readonly string[]): string | undefined {
   const name = names.find((one) => request.headers[one] !== undefined);
   if (name === undefined) return undefined;

@@ -17,7 +17,7 @@ import {
   withBacklog,
 } from '../events/backlogs.ts';
 import {
-  hasNews,
+  hasUnread,
   isAfter,
   joinReader,
   type OutboxEvent,
@@ -103,7 +103,7 @@ export function createDispatcher(parts: {
   /** Dispatches new events of organizations without a backlog; whether there were any. */
   async function dispatchNew(): Promise<boolean> {
     // This query costs less than a transaction, and mostly there is no new event.
-    if (!(await hasNews(database.read, reader))) return false;
+    if (!(await hasUnread(database.read, reader))) return false;
     return database.write((tx) =>
       readEvents(tx, reader, eventsMax, (events) => record(tx, events, false)),
     );

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { Database, Transaction } from '../../src/database/database.ts';
 import { appendEvents } from '../../src/events/outbox.ts';
 import {
-  hasNews,
+  hasUnread,
   isAfter,
   joinReader,
   type OutboxEvent,
@@ -54,19 +54,19 @@ describe.each(await engines())('on $name', (engine) => {
   test('a reader gets what happens after it joined, in order, each event once', async () => {
     const database = await engine.fresh();
     await database.write((tx) => append(tx, 'before'));
-    expect(await hasNews(database.read, reader)).toBe(false);
+    expect(await hasUnread(database.read, reader)).toBe(false);
     await join(database);
-    expect(await hasNews(database.read, reader)).toBe(false);
+    expect(await hasUnread(database.read, reader)).toBe(false);
 
     await database.write((tx) => append(tx, 'a', 'b'));
     await database.write((tx) => append(tx, 'c'));
 
     await untilReadable(database);
-    expect(await hasNews(database.read, reader)).toBe(true);
+    expect(await hasUnread(database.read, reader)).toBe(true);
     expect(await readOnce(database, 2)).toEqual(['a', 'b']);
     expect(await readOnce(database)).toEqual(['c']);
     expect(await readOnce(database)).toEqual([]);
-    expect(await hasNews(database.read, reader)).toBe(false);
+    expect(await hasUnread(database.read, reader)).toBe(false);
   });
 
   test('whoever joins when somebody is there already moves nothing', async () => {
@@ -141,7 +141,7 @@ describe.each(await engines())('on $name', (engine) => {
     const reading = readers.map(async (one) => {
       const read: string[] = [];
       do read.push(...(await readNow(one, 7)));
-      while (appending || (await hasNews(one.read, reader)));
+      while (appending || (await hasUnread(one.read, reader)));
       return read;
     });
     await Promise.all(names.map((name) => database.write((tx) => append(tx, name))));

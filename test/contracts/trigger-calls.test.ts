@@ -55,7 +55,7 @@ describe.each(await engines())('on $name', (engine) => {
       },
       call(triggerId: string, more: Partial<EndedCall> = {}): string {
         const id = newId();
-        calls.note({ ...ended(id, triggerId, clock.now()), ...more });
+        calls.record({ ...ended(id, triggerId, clock.now()), ...more });
         return id;
       },
       rows: () => database.read.kysely.selectFrom('trigger_calls').selectAll().execute(),
@@ -101,7 +101,7 @@ describe.each(await engines())('on $name', (engine) => {
       await calls.flush();
     }
     const flood = Array.from({ length: 1_000 }, () => newId());
-    for (const id of flood) elsewhere.note(ended(id, busy, clock.now()));
+    for (const id of flood) elsewhere.record(ended(id, busy, clock.now()));
     last = [call(busy)];
     await Promise.all([calls.flush(), elsewhere.flush()]);
 

@@ -81,7 +81,7 @@ describe('a connection that is kept', () => {
     expect([receiver.requests(), receiver.connections()]).toEqual([5, 1]);
   });
 
-  test('ends when it has been idle for its time, whatever the receiver announces', async () => {
+  test('ends when it has been idle for its time, also when the receiver announces a longer one', async () => {
     const receiver = await counting((_request, response) =>
       response.setHeader('keep-alive', 'timeout=600').end(),
     );
@@ -119,7 +119,7 @@ describe('a connection that is kept', () => {
     await expect.poll(() => receiver.open().length).toBe(1);
   });
 
-  test('ends with the way out', async () => {
+  test('ends when the client is closed', async () => {
     const receiver = await counting();
     const opened = keeping();
 
@@ -144,7 +144,7 @@ describe('a connection that is kept', () => {
     expect(most).toBe(3);
   });
 
-  test('leads where it was made to; the next one is judged anew', async () => {
+  test('leads to its first address; the address of the next one is checked again', async () => {
     const receiver = await counting();
     const answers = [['127.0.0.1'], ['10.0.0.1']];
     const opened = keeping({ resolve: async () => answers.shift() ?? [] });
@@ -237,7 +237,7 @@ describe('a request over kept connections', () => {
     expect(connections()).toBe(0);
   });
 
-  test('fails when its way out was closed', async () => {
+  test('fails when the client was closed', async () => {
     const receiver = await counting();
     const opened = keeping();
     await opened.request(receiver.origin, limits);
