@@ -53,8 +53,8 @@ async function isFromElsewhere(db: Kysely<Tables>): Promise<boolean> {
 }
 
 /**
- * Read is what lies before every cursor; and everything, where nobody waits for events, since the
- * first webhook begins at the end.
+ * An event is read when it lies before every cursor. Without an active webhook all events are read,
+ * because the first webhook begins at the end of the outbox.
  */
 const isRead = sql<boolean>`(
   not exists (select from webhooks where active = 1)

@@ -113,7 +113,7 @@ export interface JobsTable {
   max_attempts: number;
   /** Grows with every claim and never shrinks: the fence against late results. */
   epoch: Generated<number>;
-  /** Unattributed executor deaths that this job was in flight for. */
+  /** Executor deaths during this job's runs that were attributed to no run. */
   deaths: Generated<number>;
   /** When the next (or last) attempt may begin. */
   run_at: number;
@@ -195,7 +195,7 @@ export interface MessagesTable {
   completion_tokens: Generated<number>;
   /** Which of the two the provider did not report (their column is 0 then): 1 prompt, 2 completion, 3 both. */
   unreported: Generated<number>;
-  /** 1 where it belongs to what a later run that continues the conversation is shown. */
+  /** 1 if a later run that continues the conversation gets this message. */
   dialogue: Generated<number>;
   /** JSON: the message as a model takes it, null for what no model said or was told in answer. */
   data: Generated<string | null>;
@@ -388,7 +388,7 @@ export interface MemoryOwnersTable {
   agent_id: string;
   /** How many memories there are. */
   count: Generated<number>;
-  /** 1 once the agent was deleted: nobody finds these memories, and they are deleted bit by bit. */
+  /** 1 once the agent was deleted: no query finds these memories, and they are deleted in batches. */
   removed: Generated<number>;
 }
 
@@ -450,7 +450,7 @@ export interface WebhooksTable {
   consecutive_failures: number;
   /** The place in the outbox after which it gets events. */
   active_since: string;
-  /** 1 once it was deleted: nobody finds it, and what was sent to it is deleted bit by bit. */
+  /** 1 once it was deleted: no query finds it, and its calls are deleted in batches. */
   removed: number;
   last_delivery_at: number | null;
   created_at: number;

@@ -1,8 +1,8 @@
-/** Turns of the event loop, given out one at a time. */
+/** Turns of the event loop, granted one at a time. */
 
 /**
- * A promise of a turn that nobody else is given, so that work which blocks, however much of it waits,
- * lets requests through after each piece.
+ * Resolves in a turn of the event loop that no other caller gets, so that blocking work lets requests
+ * through after each piece, however many pieces wait.
  */
 export function createTurns(): () => Promise<void> {
   const waiting: (() => void)[] = [];

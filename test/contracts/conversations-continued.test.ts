@@ -266,7 +266,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(token_stats).toEqual({ prompt_tokens: 9, completion_tokens: 12, total_tokens: 21 });
   });
 
-  test('a key of a refused request goes to the next one in the same write, or to nobody', async () => {
+  test('the key of a refused request goes to the next one in the same write, or is released', async () => {
     const world = await jobsWorld(engine);
     const first = await ended(world);
     await world.submit(goOn(first));

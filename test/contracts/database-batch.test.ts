@@ -74,7 +74,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(runs.length).toBeLessThanOrEqual(6);
   });
 
-  test('an item is answered after its commit: its row is there for everybody', async () => {
+  test('an item is answered after its commit: every reader sees its row', async () => {
     const { database, record } = await recorder();
 
     const seen = await Promise.all(

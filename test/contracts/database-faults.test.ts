@@ -207,7 +207,7 @@ describe.skipIf(postgres === undefined)('a lost connection', () => {
     expect(await idsIn(database)).toEqual(['c']);
   });
 
-  test('while nobody asks anything of it harms nobody', async () => {
+  test('between two queries of a write fails that write, and no later one', async () => {
     const { database, terminate, query } = await withAdministrator();
     const gate = Promise.withResolvers<void>();
     let pid = 0;
@@ -258,7 +258,7 @@ describe.skipIf(postgres === undefined)('a lost connection', () => {
     await database.ping();
   });
 
-  test('of the pool, all of them at rest, is made good by the next who asks', async () => {
+  test('of the whole idle pool is repaired by the next query', async () => {
     const { database, terminateAll } = await withAdministrator();
     await Promise.all(
       Array.from({ length: 20 }, (_, i) => database.write((tx) => insert(tx, `org-${i}`))),

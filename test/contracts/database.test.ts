@@ -47,7 +47,7 @@ const insert = (tx: Transaction, id: string, created_at = 0) =>
 
 describe.each(await engines())('on $name', (engine) => {
   describe('a write', () => {
-    test('is visible when its promise has resolved, and to itself before, but to nobody else', async () => {
+    test('is visible to others only when its promise has resolved, and to itself before', async () => {
       const database = await engine.fresh();
 
       const seen = await database.write(async (tx) => {
@@ -290,7 +290,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await database.write((tx) => tx.changes(rename, []))).toEqual([]);
     });
 
-    test('runs for each of many parameters, in order, also where nobody has to know', async () => {
+    test('runs for each of many parameters, in order, with and without row counts', async () => {
       const database = await withRows();
 
       const seen = await database.write(async (tx) => {

@@ -88,12 +88,12 @@ describe.each(await engines())('on $name', (engine) => {
       expect(hints).toEqual([]);
     });
 
-    test('is there for everybody at the moment in which it is announced', async () => {
+    test('is committed and readable when its hint is sent', async () => {
       const { submit, hints, jobs } = await jobsWorld(engine);
       const seen: Promise<unknown>[] = [];
-      hints.push = (...announced) => {
-        seen.push(...announced.map(({ id }) => jobs.get('default', id)));
-        return announced.length;
+      hints.push = (...sent) => {
+        seen.push(...sent.map(({ id }) => jobs.get('default', id)));
+        return sent.length;
       };
 
       const job = await submit();
@@ -101,7 +101,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await Promise.all(seen)).toMatchObject([{ job_id: job.id, status: 'queued' }]);
     });
 
-    test('is announced after its commit, on the queue of its trigger', async () => {
+    test('is hinted at after its commit, on the queue of its trigger', async () => {
       const { submit, hints } = await jobsWorld(engine);
 
       const jobs = [
@@ -120,7 +120,7 @@ describe.each(await engines())('on $name', (engine) => {
       );
     });
 
-    test('that could not be recorded is not announced', async () => {
+    test('that could not be recorded sends no hint', async () => {
       const { submit, hints, database } = await jobsWorld(engine);
       await database.close();
 
@@ -369,7 +369,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect((await run({ caller: stranger })).job.organization_id).toBe('acme');
     });
 
-    test('without the scope is refused before its input is judged', async () => {
+    test('without the scope is refused before its input is validated', async () => {
       const { run, callerOf } = await judged();
       const caller = await callerOf('default', ['text']);
 

@@ -17,7 +17,7 @@ async function beginClaimed({ begun, performer, pool }: JobsWorld, id: string) {
 }
 
 describe.each(await engines())('on $name', (engine) => {
-  test('it is under its first attempt from the start, and nobody else is told of it', async () => {
+  test('it is under its first attempt from the start, and no hint is sent for it', async () => {
     const world = await jobsWorld(engine, { freeSlots: place });
 
     const job = await world.submit();
@@ -110,7 +110,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expectConsistent(world.database);
   });
 
-  test('whoever follows its stream sees it accepted, begun and ended', async () => {
+  test('a client that follows its stream sees it accepted, begun and ended', async () => {
     const world = await jobsWorld(engine, { freeSlots: place });
     const job = await world.submit();
     const { run, ended } = await beginClaimed(world, job.id);

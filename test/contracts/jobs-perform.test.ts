@@ -451,7 +451,7 @@ describe.each(await engines())('on $name', (engine) => {
       await expectConsistent(database);
     });
 
-    test('is heard of once an attempt by whoever counts them', async () => {
+    test('is observed once for each attempt', async () => {
       const world = await jobsWorld(engine);
       const job = await world.submit({ maxAttempts: 2 });
 

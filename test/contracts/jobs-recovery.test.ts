@@ -15,7 +15,7 @@ import { waitFor } from '../support/wait-for.ts';
 const day = 24 * 60 * 60 * 1_000;
 
 describe.each(await engines())('on $name', (engine) => {
-  describe('a cancellation that nobody was told of', () => {
+  describe('a cancellation whose message was lost', () => {
     test('stops the run it is meant for, however many others are being stopped elsewhere', async () => {
       const { submit, begin, worker, database, performer, row } = await jobsWorld(engine);
       const elsewhere = await submit();
@@ -39,7 +39,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   describe('a lease', () => {
-    test('is renewed while the run goes on, so that nobody takes the job', async () => {
+    test('is renewed while the run goes on, so that no other worker claims the job', async () => {
       const { submit, begin, performer, recovery, clock, row } = await jobsWorld(engine);
       const job = await submit();
       const { run, ended } = await begin(job.id);
@@ -93,8 +93,8 @@ describe.each(await engines())('on $name', (engine) => {
     });
 
     test.each([
-      ['before somebody else claims it', false],
-      ['after somebody else claimed it', true],
+      ['before another worker claims it', false],
+      ['after another worker claimed it', true],
     ])('that was lost makes a late result count for nothing: %s', async (_, isClaimed) => {
       const world = await jobsWorld(engine);
       const { submit, recovery, clock, row, messages, events, database } = world;
@@ -198,7 +198,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect((await row(job.id)).status).toBe('queued');
     });
 
-    test('that ended while the database was away is first left to whoever may renew it', async () => {
+    test('that expired while the database was away is first left to the workers that may renew it', async () => {
       const world = await jobsWorld(engine);
       const { clock, database, settle, performer } = world;
       const log = createLogger('silent');
@@ -223,7 +223,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await world.row(lost.id)).toMatchObject({ status: 'queued', attempt: 1 });
     });
 
-    test('is renewed by whoever holds it and by nobody else', async () => {
+    test('is renewed only by the worker that holds it', async () => {
       const { submit, worker, recovery, clock, row, begin } = await jobsWorld(engine);
       const job = await submit();
       const slow = worker('slow');
@@ -234,7 +234,7 @@ describe.each(await engines())('on $name', (engine) => {
       await begin(job.id);
       const { due_at } = await row(job.id);
 
-      // Whoever slept may have an old time, too.
+      // A process that was suspended may have an old time, too.
       clock.jumpTo(clock.now() - 60_000);
       await slow.performer.renew();
 
@@ -342,7 +342,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   describe('the sweep', () => {
-    test('announces what is due and nothing else', async () => {
+    test('sends hints for the due jobs and for no others', async () => {
       const { submit, attempt, begin, recovery, hints, clock } = await jobsWorld(engine);
       const waiting = await submit();
       await attempt((await submit()).id, completed());
@@ -363,7 +363,7 @@ describe.each(await engines())('on $name', (engine) => {
       ]);
     });
 
-    test('announces the longest waiting first', async () => {
+    test('sends the hints of the longest waiting jobs first', async () => {
       const { submit, recovery, hints, clock } = await jobsWorld(engine);
       const ids: string[] = [];
       for (let i = 0; i < 5; i++) {

@@ -305,7 +305,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(words(told).at(-1)).toBe('completed 1');
   });
 
-  test('whoever comes at any moment hears every event once: recorded and live, no gap, no double', async () => {
+  test('a client that connects at any moment gets every event once: recorded and live, no gap, no double', async () => {
     const world = await jobsWorld(engine);
     const job = await world.submit();
     const listeners = [listen(world, job.id)];

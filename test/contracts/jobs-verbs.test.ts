@@ -344,7 +344,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await waiting).toMatchObject({ status: 'completed', attempt: 2 });
     });
 
-    test('is over after its time: the answer is null and nobody listens any more', async () => {
+    test('ends after its time: the result is null and no listener is left', async () => {
       const { submit, jobs, feed } = await jobsWorld(engine);
       const job = await submit();
       vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });

@@ -435,7 +435,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect((await known(world)).sort()).toEqual(['once', 'then']);
     });
 
-    test('passes over what somebody else has deleted meanwhile', async () => {
+    test('skips a memory that another writer has deleted meanwhile', async () => {
       const { world, begin, complete } = await attempts();
       const stored = await world.memories.create(own, { content: 'old' });
       const noted: MemoryChange[] = [];

@@ -267,7 +267,7 @@ describe.each(servers)('a move into PostgreSQL', (engine) => {
       expect(existsSync(sqliteFile(place.at))).toBe(false);
     });
 
-    test('while somebody uses the data directory', async () => {
+    test('while another process uses the data directory', async () => {
       const place = (await sqlite?.place()) as Place;
       await place.open();
       await refused(place.at, (await engine.place()).at, /is in use by another/);
@@ -285,7 +285,7 @@ describe.each(servers)('a move into PostgreSQL', (engine) => {
       await (await openSqlite(dataDir)).close();
     });
 
-    test('where somebody holds its tables', async () => {
+    test('while another transaction locks its tables', async () => {
       const place = await engine.place();
       const target = await place.open();
       const release = Promise.withResolvers<void>();

@@ -169,7 +169,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await world.outcomes(id)).toEqual(['fired', 'run_now']);
     });
 
-    test('of a job that no scheduled job knows is nobody’s', async () => {
+    test('of a job without a recorded run is reported as the end of a skill alone', async () => {
       const world = await schedulesWorld(engine);
       const { id } = await world.submit({ triggerType: 'scheduled' });
 
@@ -394,7 +394,7 @@ describe.each(await engines())('on $name', (engine) => {
         .map(({ scheduled_for, outcome, message }) => [scheduled_for, outcome, message]);
     }
 
-    test('of its cron expression records the slots that it leaves nobody to run', async () => {
+    test('of its cron expression records as missed the due slots that no longer run', async () => {
       const world = await schedulesWorld(engine);
       const id = await world.schedule();
       world.clock.advance(2 * minute);
@@ -620,7 +620,7 @@ describe.each(await engines())('on $name', (engine) => {
 
       const deleted = await world.database.write((tx) => deleteOldRuns(tx, before, 1));
       expect(deleted).toBe(1);
-      // What is old is judged by the ids, which are of the machine's own time.
+      // The age follows from the ids, which use the machine's own time.
       world.clock.jumpTo(Date.now() + 31 * day);
       await deleteExpiredRuns(world, 30);
 

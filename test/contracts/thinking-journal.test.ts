@@ -497,7 +497,7 @@ describe.each(await engines())('on $name', (engine) => {
         const again = await world.lose(job);
         const after = await goOn(world.journalOf(again));
 
-        // A call that was under way is made again: nobody knows what it gave.
+        // A call that was under way is made again, because its result is unknown.
         const isOpen = before.at(-1)?.startsWith('begin') === true;
         expect(after).toEqual(actions.slice(isOpen ? most - 1 : most));
         const { messages, turns, open, costs } = await world.journalOf(again).recorded('g', model);
@@ -694,7 +694,7 @@ describe.each(await engines())('on $name', (engine) => {
     );
 
     test.runIf(engine.name === 'PostgreSQL')(
-      'waits for whoever just ends it, and is late then',
+      'waits for the attempt that is just ending it, and is late then',
       async () => {
         const world = await thinkingWorld(engine);
         const job = await world.claimed();

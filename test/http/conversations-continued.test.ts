@@ -85,7 +85,7 @@ describe('x-conversation-id', () => {
     expect(await thinker.messages(first.conversation_id)).toHaveLength(4);
   });
 
-  test("of another agent, another organization or nobody's is 404 not_found", async () => {
+  test('of another agent, of another organization or unknown is 404 not_found', async () => {
     const thinker = await newThinker(world.platform);
     const stranger = await newThinker(world.platform);
     world.provider.script(answering('Yes.'));
@@ -131,7 +131,7 @@ describe('x-conversation-id', () => {
     expect(await thinker.messages(id)).toHaveLength(2);
   });
 
-  test('harms nothing when it is given twice beside an agent that nobody knows', async () => {
+  test('is refused when it is given twice beside an unknown agent, and the platform goes on', async () => {
     const { key } = await newThinker(world.platform);
     const headers = ['x-agent-id: nobody', 'x-conversation-id: a', 'x-conversation-id: b'];
     const request = [`POST /api/${runTask} HTTP/1.1`, 'host: localhost', `x-api-key: ${key}`];

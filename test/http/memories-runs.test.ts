@@ -57,7 +57,7 @@ test('what a run remembers is kept when it completes, as the run saw it', async 
   expect((await tenant.get(`${path}?q=tea&tag=preference`)).body.total).toBe(1);
 });
 
-test('it is visible to the run at once, and to nobody else before the run completes', async () => {
+test('it is visible to the run at once, and to other readers only when the run completes', async () => {
   const tenant = await newTenant(platform);
   const held = gate();
   const id = await tenant.start(skill, {

@@ -67,7 +67,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       .addColumn('finished_at', moment)
       .addColumn('body', 'text', (c) => c.notNull()),
   ).execute();
-  // One delivery for each webhook and event, beside those that somebody asked for.
+  // One delivery for each webhook and event, beside the requested redeliveries.
   await sql`create unique index webhook_deliveries_once on webhook_deliveries (webhook_id, event_id) where redelivery_of is null`.execute(
     db,
   );

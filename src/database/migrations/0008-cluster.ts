@@ -15,7 +15,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       .addColumn('seen_at', 'bigint', (c) => c.notNull())
       .addColumn('last_claim_at', 'bigint', (c) => c.notNull()),
   ).execute();
-  // Few at any moment: what every worker looks for, where nobody could tell it.
+  // Few at any moment: each worker reads them, in case a message was lost.
   await sql`create index jobs_cancelling on jobs (id)
     where status = 'active' and cancel_requested_at is not null`.execute(db);
   // Found without walking past whatever else waits: scheduled jobs have a queue of their own.

@@ -1,4 +1,4 @@
-/** The last calls of each trigger, for whoever wants to know why nothing came of one. */
+/** The last calls of each trigger, with the reason why a call started no job. */
 import { type Kysely, sql } from 'kysely';
 import type { Dialect } from '../database.ts';
 import { clusteredIn } from './clustered.ts';

@@ -1,4 +1,4 @@
-/** Which trigger has begun a job, so that whoever looks at the job gets there. */
+/** The trigger that started a job, so that a client can get from the job to it. */
 import { type Kysely, sql } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
