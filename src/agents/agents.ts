@@ -47,6 +47,8 @@ export type Agents = ReturnType<typeof createAgents>;
 export interface AgentDependents {
   /** Whether a resource refers to the agent and prevents its deletion (docs/decisions/agents.md). */
   areThere(tx: Transaction, organizationId: string, agentId: string): Promise<boolean>;
+  /** Sets aside what is left of a deleted agent with the id of a new one. */
+  begin?(tx: Transaction, organizationId: string, agentId: string): Promise<void>;
   /** Deletes the data that belongs to the agent. */
   remove(tx: Transaction, organizationId: string, agentId: string): Promise<void>;
 }
@@ -112,7 +114,9 @@ export function createAgents(
       };
       const created = await database.write(async (tx) => {
         await requireRoom(tx, organizationId, [cap]);
-        return insertAgent(tx, row);
+        const isNew = await insertAgent(tx, row);
+        if (isNew) await dependents.begin?.(tx, organizationId, id);
+        return isNew;
       });
       if (!created) throw new PlatformError('conflict', `There is an agent ${id} already`);
       return agentBody(row);

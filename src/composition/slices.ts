@@ -84,6 +84,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     areThere: async (tx, organizationId, agentId) =>
       (await isAgentScheduled(tx, organizationId, agentId)) ||
       (await isAgentTriggered(tx, organizationId, agentId)),
+    begin: (tx, organizationId, agentId) => budgets.beginAgent(tx, organizationId, agentId),
     async remove(tx, organizationId, agentId) {
       await memories.removeAll(tx, { organizationId, agentId });
       await outgoing.webhooks.removeOfAgent(tx, organizationId, agentId);

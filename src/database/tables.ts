@@ -251,7 +251,7 @@ export interface JobStepsTable {
 }
 
 /** Whose tokens are counted and limited. */
-export type UsageOwnerKind = 'agent' | 'api_key' | 'scheduled_job';
+export type UsageOwnerKind = 'agent' | 'deleted_agent' | 'api_key' | 'scheduled_job';
 
 /** Tokens that an owner used on a day; calls count on the day on which they began. */
 export interface TokenUsageTable {

@@ -13,7 +13,13 @@ import {
   type OwnerLookups,
   ownerField,
 } from './owners.ts';
-import { type BudgetRow, deleteBudget, findBudget, replaceBudget } from './usage.store.ts';
+import {
+  type BudgetRow,
+  deleteBudget,
+  findBudget,
+  replaceBudget,
+  setAsideUsage,
+} from './usage.store.ts';
 
 /** Tokens. A limit that is left out or null does not apply. */
 export interface BudgetFields {
@@ -55,6 +61,10 @@ export function createBudgets(parts: { database: Database; clock: Clock; owners:
       const owner = await findOwner(owners, named);
       await database.write((tx) => deleteBudget(tx, owner.organizationId, keyOf(owner)));
     },
+
+    /** For an agent that is created in this transaction: it begins with nothing used. */
+    beginAgent: (tx: Transaction, organizationId: string, agentId: string): Promise<void> =>
+      setAsideUsage(tx, organizationId, agentId),
 
     /** Deletes the budget of an owner that is deleted in this transaction. Its usage is kept. */
     async removeOwner(tx: Transaction, owner: Owner): Promise<void> {

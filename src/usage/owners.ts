@@ -5,6 +5,7 @@ import type { OwnerKey } from './usage.store.ts';
 
 /** An owner that exists. */
 export interface Owner extends UsageOwner {
+  readonly kind: Exclude<UsageOwner['kind'], 'deleted_agent'>;
   readonly organizationId: string;
 }
 

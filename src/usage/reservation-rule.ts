@@ -23,6 +23,7 @@ export interface BudgetState {
 /** The kinds of owners in messages. */
 const nouns: Record<UsageOwnerKind, string> = {
   agent: 'agent',
+  deleted_agent: 'deleted agent',
   api_key: 'API key',
   scheduled_job: 'scheduled job',
 };

@@ -108,6 +108,35 @@ export async function deleteUnused(
   await tx.all(removeUnused, params);
 }
 
+/**
+ * Moves what an agent of this id has used so far to the kind `deleted_agent`, so that a new agent of
+ * the id begins with nothing used.
+ */
+export async function setAsideUsage(
+  tx: Transaction,
+  organizationId: string,
+  agentId: string,
+): Promise<void> {
+  const query = tx.kysely
+    .selectFrom('token_usage')
+    .select([...keyColumns, ...sumColumns])
+    .where('organization_id', '=', organizationId)
+    .where('owner_kind', '=', 'agent')
+    .where('owner_id', '=', agentId)
+    .orderBy('day');
+  // Calls of the deleted agent may still be charged. SQLite has one writer at a time.
+  const rows = await (tx.dialect === 'sqlite' ? query : query.forUpdate()).execute();
+  const moved = rows.map((row) => ({ ...row, owner_kind: 'deleted_agent' as const }));
+  await addUsage(tx, moved);
+  const keys = rows.map(({ organization_id, owner_kind, owner_id, day }) => ({
+    organization_id,
+    owner_kind,
+    owner_id,
+    day,
+  }));
+  await tx.each(remove, keys);
+}
+
 /** The tokens that an owner has used and holds. */
 export interface UseRow {
   readonly owner_kind: UsageOwnerKind;

@@ -256,6 +256,34 @@ describe.each([
   });
 });
 
+test('a new agent with the id of a deleted one begins with nothing used', async () => {
+  const tenant = await newTenant(platform);
+  const owner: UsageOwner = { kind: 'agent', id: 'again' };
+  const make = () => tenant.post('/api/agents', { id: owner.id });
+  const listed = async (kind: string) => {
+    const query = `owner_kind=${kind}&organization_id=${tenant.organization}`;
+    return (await platform.admin('GET', `/admin/usage?${query}`)).body.data;
+  };
+
+  for (const used of [42, 84]) {
+    expect((await make()).status).toBe(201);
+    await useTokens(tenant, [owner]);
+    await tenant.delete('/api/agents/again');
+    expect((await make()).status).toBe(201);
+    await tenant.put('/api/agents/again/budget', { tokens_per_day: 50 });
+
+    const { body } = await tenant.get('/api/agents/again/usage');
+
+    const nothing = { used: 0, reserved: 0, limit: 50, left: 50 };
+    expect(body).toMatchObject({ today: nothing, days: [] });
+    expect(await listed('agent')).toEqual([]);
+    expect(await listed('deleted_agent')).toMatchObject([
+      { owner_id: 'again', total_tokens: used },
+    ]);
+    await tenant.delete('/api/agents/again');
+  }
+});
+
 test('a revoked key keeps its usage and its budget', async () => {
   const { tenant, owner, path } = await anApiKey();
   await useTokens(tenant, [owner]);

@@ -1300,7 +1300,7 @@ export interface components {
         OwnerUsageOfDay: {
             organization_id: string;
             /** @enum {string} */
-            owner_kind: "agent" | "api_key" | "scheduled_job";
+            owner_kind: "agent" | "deleted_agent" | "api_key" | "scheduled_job";
             owner_id: string;
             /**
              * Format: date
@@ -3892,7 +3892,7 @@ export interface operations {
                 /** @description The last day; today when left out. */
                 to?: string;
                 organization_id?: string;
-                owner_kind?: "agent" | "api_key" | "scheduled_job";
+                owner_kind?: "agent" | "deleted_agent" | "api_key" | "scheduled_job";
                 limit?: number;
                 offset?: number;
             };

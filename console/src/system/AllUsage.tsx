@@ -5,7 +5,7 @@ import { ChartColumn } from 'lucide-react';
 import { apiKeysQuery } from '../api/api-keys.ts';
 import type { Schema } from '../api/client.ts';
 import { liveMs } from '../api/queries.ts';
-import { allUsageQuery, type Owner } from '../api/usage.ts';
+import { allUsageQuery } from '../api/usage.ts';
 import { useSession } from '../shell/session.ts';
 import { Select } from '../ui/Field.tsx';
 import { Empty, Loaded } from '../ui/Loading.tsx';
@@ -19,8 +19,9 @@ import { dayColumns } from '../usage/Usage.tsx';
 type Line = Schema<'OwnerUsageOfDay'>;
 
 const route = getRouteApi('/shell/system');
-const kinds: readonly [Owner['kind'], string][] = [
+const kinds: readonly [Line['owner_kind'], string][] = [
   ['agent', 'Agents'],
+  ['deleted_agent', 'Deleted agents'],
   ['api_key', 'API keys'],
   ['scheduled_job', 'Schedules'],
 ];
@@ -35,7 +36,7 @@ export function AllUsage() {
   const { organizations } = useSession();
   const query = useQuery({
     ...allUsageQuery({
-      owner_kind: kind as Owner['kind'],
+      owner_kind: kind as Line['owner_kind'],
       ...(organization && { organization_id: organization }),
       limit: pageSize,
       offset: (page - 1) * pageSize,
@@ -139,7 +140,8 @@ function OwnerLink({ line: { owner_kind, owner_id, organization_id } }: { line: 
       </Link>
     );
   }
-  if (organization_id !== session.organization_id) return owner_id;
+  const isGone = owner_kind === 'deleted_agent';
+  if (isGone || organization_id !== session.organization_id) return owner_id;
   return owner_kind === 'agent' ? (
     <Link to="/agents/$agentId" params={{ agentId: owner_id }} className={link}>
       {owner_id}
