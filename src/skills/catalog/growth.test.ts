@@ -8,8 +8,8 @@ import { describe, expect, test, vi } from 'vitest';
 import type { Egress } from '../../egress/guarded-fetch.ts';
 import { evaluate } from '../../sandbox/jsonata.ts';
 import { fakeModel } from './_support/fake-model.ts';
-import { judge } from './_support/judging.ts';
 import { render } from './_support/rendering.ts';
+import { validateData } from './_support/schema-validation.ts';
 import { contextOf } from './_support/try-skill.ts';
 import { archiveOf } from './_support/zip-fixture.ts';
 import handleEvent from './agent/handle-event.ts';
@@ -106,7 +106,11 @@ const cases: [skill: string, what: string, compute: Compute, text: (n: number) =
     'data/validate-json',
     'items',
     (text) =>
-      judge({ schema: { items: { type: 'integer' } }, data: JSON.parse(text), errorsMax: 50 }),
+      validateData({
+        schema: { items: { type: 'integer' } },
+        data: JSON.parse(text),
+        errorsMax: 50,
+      }),
     (n) => `["a"${',"a"'.repeat(n / 4)}]`,
   ],
   ['documents/extract-text', 'plain text', document, (n) => 'a '.repeat(n / 2)],

@@ -1,11 +1,11 @@
-/** Texts as the platform keeps them. */
+/** Cleans texts for storage. */
 
-/** A text that a store can keep: well-formed Unicode without NUL. */
+/** The text without characters that databases refuse: well-formed Unicode without NUL. */
 export function cleanText(text: string): string {
   return text.replaceAll('\0', '\uFFFD').toWellFormed();
 }
 
-/** A clean text on one line; empty for anything that is no text. */
+/** A clean text on one line; empty for any value that is not a string. */
 export function oneLine(value: unknown): string {
   return typeof value === 'string' ? cleanText(value).replace(/\s+/g, ' ').trim() : '';
 }

@@ -1,4 +1,4 @@
-/** CSV as rows and rows as CSV (RFC 4180, with any one character between the values). */
+/** Parses and writes CSV (RFC 4180, with any single character as delimiter). */
 
 import { SkillError } from '../../definition.ts';
 
@@ -9,13 +9,13 @@ export interface CsvTable {
   readonly columns: readonly string[] | null;
   readonly rows: readonly (readonly Cell[])[];
   readonly delimiter: string;
-  /** Whether there are more rows than asked for. */
+  /** Whether there are more rows than requested. */
   readonly truncated: boolean;
 }
 
 export interface CsvOptions {
   readonly header: boolean;
-  /** One character; found out from the first lines when left out. */
+  /** One character; detected from the first lines when left out. */
   readonly delimiter?: string;
   readonly inferTypes: boolean;
   readonly rowsMax: number;
@@ -23,12 +23,12 @@ export interface CsvOptions {
 
 const delimiters = [',', ';', '\t', '|'] as const;
 const sampleLines = 10;
-/** Objects that have no names in common need a column each. */
+/** Most columns: objects without common names need a column for each name. */
 const cellsMax = 1_000_000;
 /** Numbers as JSON writes them; 007 and 1,5 are texts. */
 const numberPattern = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?$/;
 
-/** Reads CSV. Fails with a SkillError, not retryable, that names the line. */
+/** Parses CSV. Throws a SkillError, not retryable, that names the line. */
 export async function readCsv(text: string, options: CsvOptions): Promise<CsvTable> {
   const { CsvError } = await import('csv-parse');
   const { parse } = await import('csv-parse/sync');
@@ -40,7 +40,7 @@ export async function readCsv(text: string, options: CsvOptions): Promise<CsvTab
       delimiter,
       bom: true,
       skip_empty_lines: true,
-      // One more than asked for tells whether there are more.
+      // One more row than requested shows whether there are more.
       to: options.rowsMax + headRows + 1,
     });
   } catch (error) {
@@ -105,7 +105,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
-/** The delimiter that comes in every one of the first lines, and most often. */
+/** The delimiter that occurs in each of the first lines, and most often. */
 function detectDelimiter(text: string): string {
   const lines = firstLines(text);
   const scored = delimiters.map((delimiter) => {
@@ -116,7 +116,7 @@ function detectDelimiter(text: string): string {
   return scored[0]?.delimiter ?? ',';
 }
 
-/** The first lines without what is quoted, where delimiters mean nothing. */
+/** The first lines without quoted values, which may contain delimiters. */
 function firstLines(text: string): string[] {
   const unquoted = text.slice(0, 64 * 1024).replace(/"[^"]*"/g, '');
   const lines = unquoted.split(/\r?\n/, sampleLines).filter((line) => line.trim() !== '');
@@ -156,7 +156,7 @@ function readerFor(cells: readonly string[]): (cell: string) => Cell {
   return asText;
 }
 
-/** Whether nothing is lost by reading it as a number: identifiers of 20 digits stay texts. */
+/** Whether the text is a number without loss of digits: identifiers of 20 digits stay text. */
 function isExactNumber(cell: string): boolean {
   return (
     numberPattern.test(cell) &&

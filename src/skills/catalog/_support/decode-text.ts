@@ -1,4 +1,4 @@
-/** Bytes to text: which encoding a document is in, and whether it is text at all. */
+/** Decodes bytes to text: detects the encoding, and whether the bytes are text. */
 
 import { cleanText } from './clean-text.ts';
 
@@ -6,8 +6,8 @@ import { cleanText } from './clean-text.ts';
 const metaBytesMax = 4_096;
 
 /**
- * Decodes by byte order mark, then the charset of the content type, then the one that the document
- * names, then as UTF-8 where that fits, and else as Windows-1252, which fits everything.
+ * Decodes by the byte order mark, else by the charset of the content type, else by the charset that the
+ * document names, else as UTF-8 if the bytes are valid, else as Windows-1252, which is always valid.
  */
 export function decodeText(bytes: Uint8Array, contentType = ''): string {
   const named = [byteOrderMark(bytes), charsetOf(contentType), charsetInside(bytes)];
@@ -23,7 +23,7 @@ export function looksLikeText(bytes: Uint8Array): boolean {
   return byteOrderMark(bytes) !== null || (utf8(bytes) !== null && !hasControls(bytes));
 }
 
-/** True for bytes with control characters, which text has in no encoding of one byte or UTF-8. */
+/** True for bytes with control characters, which text in UTF-8 or a one-byte encoding does not have. */
 export function looksBinary(bytes: Uint8Array): boolean {
   return byteOrderMark(bytes) === null && hasControls(bytes);
 }

@@ -1,7 +1,7 @@
 /**
- * Makes a long text short enough to be read at once: cuts it into pieces, has notes taken on each,
- * and again on the notes while these are too long. Ends always, for notes are cut to a quarter of a
- * piece, whatever the model writes. A text of one piece is its own digest and costs nothing.
+ * Shortens a long text to one piece: splits it, asks the model for notes on each piece, and repeats this
+ * on the notes while they are too long. It always ends, because notes are cut to a quarter of a piece. A
+ * text of one piece is its own digest and needs no call of the model.
  */
 
 import { type SkillContext, SkillError } from '../../definition.ts';
@@ -15,18 +15,18 @@ const notesLengthMax = pieceLengthMax / 4;
 export interface Digest {
   /** At most `pieceLengthMax` characters: the text itself, or notes on its parts in their order. */
   readonly text: string;
-  /** Pieces of the text that were read. */
+  /** Number of pieces of the text. */
   readonly parts: number;
 }
 
-/** What notes are taken for, and in whose run. */
+/** The purpose of the notes, and the run that asks for them. */
 export interface NoteTaking {
   readonly ctx: SkillContext;
   /** What to note; one line each. */
   readonly instructions: readonly string[];
 }
 
-/** Digests the text and reports how far that is. */
+/** Digests the text and reports progress. */
 export async function digestOf(text: string, { ctx, instructions }: NoteTaking): Promise<Digest> {
   const parts = piecesToRead(text);
   let read = 0;
@@ -59,7 +59,7 @@ async function notesOn(
     });
     const { text, isCut } = await ctx.generate({ ...asked.request, temperature: 0 });
     const note = asked.bare(text);
-    // One that breaks off is used, as one that is too long is cut; without a word the part is not read.
+    // Cut notes are used. Empty cut notes fail, because the part would be missing.
     if (isCut && note.trim() === '') {
       const place = `part ${i + 1} of ${pieces.length}`;
       const message = `The model broke off before its first note on ${place}: raise MODEL_OUTPUT_TOKENS`;

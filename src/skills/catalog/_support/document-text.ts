@@ -1,8 +1,8 @@
-/** What every kind of document is turned into. */
+/** The common result for every kind of document. */
 
 import { cut, oneLine } from './clean-text.ts';
 
-/** What a document says of itself; absent where it does not. */
+/** The metadata of a document; fields that it does not state are absent. */
 export interface Metadata {
   readonly author?: string;
   readonly subject?: string;
@@ -22,13 +22,13 @@ export interface DocumentText {
 
 const factLengthMax = 2_000;
 
-/** The title as a field; none when there is none. */
+/** The title as a field; an empty object without a title. */
 export function titled(title: unknown): { readonly title?: string } {
   const text = fact(title);
   return text === '' ? {} : { title: text };
 }
 
-/** The facts that are there, as clean texts. */
+/** The metadata that is present, as clean texts. */
 export function metadataOf(facts: { readonly [Name in keyof Metadata]: unknown }): Metadata {
   return Object.fromEntries(
     Object.entries(facts)
@@ -37,7 +37,7 @@ export function metadataOf(facts: { readonly [Name in keyof Metadata]: unknown }
   );
 }
 
-/** A point in time as ISO 8601; undefined where it is none. */
+/** A point in time as ISO 8601; undefined for an invalid one. */
 export function isoDate(text: string | undefined): string | undefined {
   const date = new Date(text ?? '');
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString();

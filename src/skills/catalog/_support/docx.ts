@@ -1,6 +1,6 @@
 /**
- * DOCX as text. For a sandboxed process. The archive is unpacked within bounds before the library
- * does so without any.
+ * Extracts the text of DOCX files. Runs in a sandboxed process. Unpacks the archive within limits first,
+ * because the library then unpacks it without limits.
  */
 
 import { type DocumentText, isoDate, metadataOf, titled } from './document-text.ts';

@@ -1,4 +1,4 @@
-/** For tests: runs a skill that thinks, with a model that answers as the test says. */
+/** For tests: runs a skill that calls a model, with a fake model that the test controls. */
 
 import type { GenerateRequest, SkillContext, SkillDefinition } from '../../definition.ts';
 import { type Trial, trySkill } from './try-skill.ts';
@@ -8,13 +8,13 @@ type Answer = string | object;
 
 export interface FakeModel {
   readonly generate: SkillContext['generate'];
-  /** What was asked, in the order in which it was. */
+  /** The requests, in order. */
   readonly requests: readonly GenerateRequest[];
-  /** The most requests that were under way at once. */
+  /** The highest number of concurrent requests. */
   atOnceMax(): number;
 }
 
-/** A model that answers with what `answer` returns, and fails with what it throws. */
+/** A model that returns the results of `answer`, and rejects with its errors. */
 export function fakeModel(
   answer: (request: GenerateRequest, number: number) => Answer | Promise<Answer>,
 ): FakeModel {
@@ -42,7 +42,7 @@ export function fakeModel(
   };
 }
 
-/** The model, of which the answers to requests of `which` break off; all of them when it is left out. */
+/** The model with cut answers to the requests that `which` selects; to all when it is left out. */
 export function cutShort(
   model: FakeModel,
   which: (request: GenerateRequest) => boolean = () => true,
@@ -55,7 +55,7 @@ export function cutShort(
   };
 }
 
-/** Runs the skill as `trySkill` does, with the model. */
+/** Like `trySkill`, with the model. */
 export function tryThinking<Input, Output>(
   skill: SkillDefinition<Input, Output>,
   input: Input,

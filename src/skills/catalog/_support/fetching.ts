@@ -1,26 +1,26 @@
 /**
- * How the catalog's skills ask for something outside: through the guarded way out, with its
- * failures turned into the platform's (specification: docs/decisions/jobs.md, error codes).
+ * HTTP requests of the catalog's skills. They go through the guarded client, and its failures become the
+ * platform's error codes (docs/decisions/jobs.md).
  */
 
 import { EgressError } from '../../../egress/egress-error.ts';
 import type { EgressRequest, EgressResponse } from '../../../egress/guarded-fetch.ts';
 import { SkillError } from '../../definition.ts';
 
-/** Methods that may be sent twice without doing more than once. */
+/** Idempotent methods. */
 const repeatable: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 
 type Asked = EgressRequest & { readonly signal: AbortSignal };
 
 /**
- * Sends the request. Fails with the signal's reason when that aborts, with a SkillError that is not
- * retryable for what will not change (a refused address, an answer too large), and with
- * `upstream_unavailable` for what may: retryable, unless a request that must not be repeated may
- * have arrived.
+ * Sends the request. Rejects with the signal's reason when it aborts; with a SkillError that is not
+ * retryable for a permanent failure (a refused address, an answer too large); and with
+ * `upstream_unavailable` for a temporary one, which is retryable unless the request is not idempotent
+ * and may have arrived.
  */
 export async function fetchOutside(url: string, asked: Asked): Promise<EgressResponse> {
   try {
-    // Loaded by the first run that needs it: it would cost every executor a third of its memory.
+    // Loaded by the first run that needs it, because it takes a third of an executor's memory.
     const { skillsEgress } = await import('../../../egress/skills-egress.ts');
     return await skillsEgress().request(url, asked);
   } catch (error) {
@@ -36,7 +36,7 @@ export async function fetchOutside(url: string, asked: Asked): Promise<EgressRes
   }
 }
 
-/** Fails with `upstream_unavailable` when the status says that the server cannot answer now. */
+/** Throws `upstream_unavailable` when the status says that the server cannot answer now. */
 export function assertAvailable(response: EgressResponse): void {
   const { status, url } = response;
   if (status < 500 && status !== 408 && status !== 429) return;

@@ -1,6 +1,6 @@
 /**
- * What LiquidJS's filters for hashes and base64 expect of a browser, for a realm that has nothing of
- * the host: SHA-256 (FIPS 180-4), HMAC (RFC 2104) and UTF-8. Handed over as text (`hashingCode`).
+ * The browser functions that LiquidJS's filters for hashes and base64 need, for a realm without host
+ * objects: SHA-256 (FIPS 180-4), HMAC (RFC 2104) and UTF-8. Passed as text (`hashingCode`).
  */
 
 /** SHA-256 of the bytes. */

@@ -1,9 +1,9 @@
 /**
- * HTML as documents, text and Markdown. For a sandboxed process (in-sandbox.ts): parsing is linear,
- * but what is done with a hostile document afterwards need not be.
+ * Parses HTML and converts it to text and Markdown. Runs in a sandboxed process (in-sandbox.ts): parsing
+ * takes linear time, but the later steps may not on a hostile document.
  */
 
-/** What is used of the DOM; TypeScript's own library of it is not in this project. */
+/** The used part of the DOM; this project does not include TypeScript's DOM library. */
 export interface HtmlNode {
   readonly nodeType: number;
   readonly nodeValue: string | null;
@@ -30,7 +30,7 @@ export interface HtmlDocument extends HtmlElement {
 const elementNode = 1;
 const textNode = 3;
 
-/** What is in a document but not on the page. */
+/** Elements that a page does not display. */
 const invisible: ReadonlySet<string> = new Set([
   'canvas',
   'head',
@@ -51,8 +51,8 @@ const lineEnds: Readonly<Record<string, 1 | 2>> = {
 };
 
 /**
- * Reads HTML of any quality into a document with one head and one body. linkedom leaves elements
- * where they are written, so without this a page that omits `<body>` would have an empty one.
+ * Parses HTML, valid or not, into a document with one head and one body. linkedom keeps elements where
+ * they are written, so without this a page that omits `<body>` would have an empty one.
  */
 export async function readHtml(html: string): Promise<HtmlDocument> {
   const { parseHTML } = await import('linkedom');
@@ -123,7 +123,7 @@ export async function markdownOf(html: string): Promise<string> {
   return service.turndown(html);
 }
 
-/** Text as it grows; line ends are held back until more text comes. */
+/** Collects text; holds line ends back until more text comes. */
 interface TextOutput {
   readonly parts: string[];
   lineEnds: number;

@@ -4,7 +4,7 @@ import { callsAtATime, inParallel } from './in-parallel.ts';
 const { signal } = new AbortController();
 const numbers = Array.from({ length: 20 }, (_, i) => i);
 
-/** Calls that end when the test says so. */
+/** Calls that the test ends. */
 function heldCalls() {
   const held = new Map<number, PromiseWithResolvers<string>>();
   const work = (item: number) => {
@@ -15,7 +15,7 @@ function heldCalls() {
   return { held, work, begun: () => [...held.keys()] };
 }
 
-/** Everything that can go on without further calls ending has gone on. */
+/** Waits until all calls that can start have started. */
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 test('results come in the order of the items, however long each takes', async () => {

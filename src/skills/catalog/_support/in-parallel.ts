@@ -1,10 +1,10 @@
-/** Calls of a model that one run has under way: enough to be quick, few enough for its limits. */
+/** Concurrent model calls of one run: enough for speed, and few enough for a model's rate limits. */
 export const callsAtATime = 4;
 
 /**
- * The results of `work` in the order of the items, `callsAtATime` of them at a time. Once one has
- * failed, or the signal has aborted, no further one begins; those under way end first, so that what
- * they cost is recorded and is not paid again by the next attempt. Rejects with the first failure.
+ * The results of `work` in the order of the items, with `callsAtATime` concurrent calls. After a failure
+ * or an abort no further call starts. Active calls end first, so that their results are recorded and the
+ * next attempt does not pay for them again. Rejects with the first failure.
  */
 export async function inParallel<Item, Result>(
   items: readonly Item[],

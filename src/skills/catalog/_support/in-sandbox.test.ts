@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { inSandbox, type SandboxTask, sandboxesMax } from './in-sandbox.ts';
 
-/** Functions for the process, in a module of their own: `data:` urls need no file. */
+/** The module with the functions for the process, as a `data:` url. */
 const functions = `
   export const double = (n) => n * 2;
   export const later = async (n) => n + 1;

@@ -18,19 +18,19 @@ export interface SandboxTask {
   readonly signal: AbortSignal;
   /** Milliseconds of processor time. */
   readonly timeoutMs: number;
-  /** Of heap; 128 when left out. */
+  /** MB of heap; 128 when left out. */
   readonly memoryMb?: number;
   /**
-   * Whether the process may serve further tasks: only where the module gives each a realm of its own.
-   * Otherwise it ends with this task, so that no document is read where a hostile one was before.
+   * Whether the process may serve further tasks. Only for a module that gives each task its own realm.
+   * Otherwise the process ends with this task, so that a hostile document cannot affect a later one.
    */
   readonly reusable?: boolean;
 }
 
 const memoryMbDefault = 128;
-/** There is an executor for each core. */
+/** Few, because there is an executor for each core. */
 export const sandboxesMax = 2;
-/** How long a process that may serve further tasks is kept without one. */
+/** How long an idle process is kept for further tasks. */
 const idleMs = 30_000;
 
 let free = sandboxesMax;
@@ -38,9 +38,9 @@ const waiting: (() => void)[] = [];
 const idle = new Map<string, { sandbox: Sandbox; expiry: NodeJS.Timeout }>();
 
 /**
- * Returns what the function returns. Fails with a SkillError that has the function's message, with
- * one for the time or the memory (not retryable: the same input would need them again), or with the
- * signal's reason.
+ * Returns the function's result. Rejects with a SkillError that has the function's message, with one for
+ * too much time or memory (not retryable, because the same input would fail again), or with the signal's
+ * reason.
  */
 export async function inSandbox<Result>(task: SandboxTask): Promise<Result> {
   await takePlace(task.signal);
@@ -95,7 +95,7 @@ async function started({ module, memoryMb = memoryMbDefault }: SandboxTask): Pro
   }
 }
 
-/** Leaves the process to the next task of its kind, or ends it. */
+/** Keeps the process for the next task of its kind, or ends it. */
 function release(sandbox: Sandbox, { module, reusable = false }: SandboxTask): void {
   if (!reusable || idle.has(module)) {
     void sandbox.stop();

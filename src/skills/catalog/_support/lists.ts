@@ -1,10 +1,10 @@
-/** Schemas that ask for lists only, whose answers on the parts of a text can be joined. */
+/** Schemas of lists only: their answers for the parts of a text can be joined. */
 
 import type { JsonSchema } from '../../definition.ts';
 
 const aboutObjects = new Set(['type', 'properties', 'required', 'additionalProperties']);
 const aboutLists = new Set(['type', 'items', 'uniqueItems']);
-/** What says nothing of the value itself. */
+/** Keywords that do not constrain the value. */
 const remarks = new Set([
   'title',
   'description',
@@ -31,7 +31,7 @@ export function listsOnly(schema: JsonSchema): boolean {
   );
 }
 
-/** The answers joined: every entry once, in the order of the parts. `schema` asks for lists only. */
+/** Joins the answers: each entry once, in the order of the parts. `schema` must ask for lists only. */
 export function joinLists(schema: JsonSchema, parts: readonly unknown[]): unknown {
   if (isList(schema)) return distinct(parts.flatMap(entriesOf));
   const lists = Object.keys(listsOf(schema)).flatMap((name) => {
@@ -60,7 +60,7 @@ function entriesOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Entries that are the same JSON value come once. */
+/** Keeps one of equal JSON values. */
 function distinct(entries: readonly unknown[]): unknown[] {
   const seen = new Set<string>();
   return entries.filter((entry) => {
@@ -69,7 +69,7 @@ function distinct(entries: readonly unknown[]): unknown[] {
   });
 }
 
-/** Members in the order of their names, which says nothing in JSON. */
+/** Sorts members by name, because their order has no meaning in JSON. */
 function sorted(_key: string, value: unknown): unknown {
   if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));

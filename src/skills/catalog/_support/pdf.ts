@@ -1,4 +1,4 @@
-/** PDF as text. For a sandboxed process: a hostile document can take any time. */
+/** Extracts the text of PDF files. Runs in a sandboxed process: a hostile file can take any time. */
 
 import { type DocumentText, isoDate, metadataOf, titled } from './document-text.ts';
 
@@ -55,7 +55,7 @@ function pdfFault(error: unknown): Error {
     : new Error(`The PDF is damaged: ${String(message)}`);
 }
 
-/** `D:20260131235959+01'00'` as ISO 8601; undefined where it is no date. */
+/** `D:20260131235959+01'00'` as ISO 8601; undefined for an invalid date. */
 function pdfDate(value: unknown): string | undefined {
   const parts = /^D:(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?([Z+-])?(\d\d)?'?(\d\d)?/.exec(
     typeof value === 'string' ? value : '',

@@ -1,28 +1,28 @@
 /**
- * Puts a text from outside into a prompt: between two tags that do not occur in it, so that nothing in
- * the text can end it, with the rule that says what it is. The same text gives the same prompt.
+ * Quotes a text from outside in a prompt. The text stands between two tags that do not occur in it, so it
+ * cannot end the quotation, and a rule tells the model what it is. Equal texts give equal prompts.
  */
 
 import type { GenerateRequest } from '../../definition.ts';
 
 export interface Quoted {
-  /** What the model is asked: instructions and rule apart from the text, the task after it. */
+  /** The request: instructions and rule in `system`; the text and then the task in `prompt`. */
   readonly request: Pick<GenerateRequest, 'system' | 'prompt'>;
-  /** The answer without white space around it, and without the tags where the model repeats them. */
+  /** The trimmed answer, without the tags if the model repeats them. */
   bare(answer: string): string;
 }
 
 export interface Question {
   /** The caller's instructions for the text; one line each. */
   readonly instructions: readonly string[];
-  /** Said after the text, since a long one makes models forget what came before it. */
+  /** Placed after the text, because models forget what precedes a long text. */
   readonly task: string;
   readonly text: string;
-  /** What the text is, in a word: letters only; `text` when left out. */
+  /** The kind of text in one word of letters; `text` when left out. */
   readonly kind?: string;
 }
 
-/** The question as a request of a model. */
+/** The question as a request to a model. */
 export function quote({ instructions, task, text, kind = 'text' }: Question): Quoted {
   const tag = tagFor(text, kind);
   const rule =
@@ -37,7 +37,7 @@ export function quote({ instructions, task, text, kind = 'text' }: Question): Qu
   };
 }
 
-/** `text` where nothing in the text looks like that tag, else the first of `text-2`, `text-3` … */
+/** `text` unless the text contains that tag, else the first free name of `text-2`, `text-3` … */
 function tagFor(text: string, kind: string): string {
   if (!new RegExp(`<[\\s/]*${kind}`, 'i').test(text)) return kind;
   const numbers = text.matchAll(new RegExp(`${kind}-(\\d+)`, 'gi'));

@@ -1,5 +1,5 @@
 /**
- * Liquid templates, for a sandboxed process: each is rendered in a realm of its own, where it sees its
+ * Renders Liquid templates in a sandboxed process. Each template gets its own realm, where it sees its
  * data and nothing else (no files, no environment, no prototypes).
  */
 
@@ -18,14 +18,14 @@ export interface RenderingOrder {
 export const templateLengthMax = 200_000;
 const limits = {
   templateChars: templateLengthMax,
-  /** Milliseconds on the clock; the process has its own of processor time, which come first. */
+  /** Milliseconds of elapsed time; the process's limit of processor time ends it first. */
   renderMs: 30_000,
   outputChars: 500_000,
   /** What the template may allocate, in LiquidJS's own rough count of characters and items. */
   memoryUnits: 20_000_000,
 };
 
-/** LiquidJS as its own code names it, once that has run in the realm. */
+/** The global that LiquidJS's own code defines in the realm. */
 declare const liquidjs: typeof import('liquidjs');
 
 const library = createRequire(import.meta.url).resolve('liquidjs/dist/liquid.browser.umd.js');
@@ -46,11 +46,11 @@ export function render(order: RenderingOrder): string {
   return answer.value ?? '';
 }
 
-/** Runs in the realm, where it is all there is beside the library. */
+/** Runs in the realm, and may use only itself and the library. */
 async function main(input: string): Promise<string> {
   const { template, data, strict, escapeHtml }: RenderingOrder = JSON.parse(input);
   const liquid = new liquidjs.Liquid({
-    // With templates in memory, and none of them, nothing is looked up in the file system.
+    // An empty set of in-memory templates keeps LiquidJS from reading files.
     templates: {},
     ownPropertyOnly: true,
     strictVariables: strict,

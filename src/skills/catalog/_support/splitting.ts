@@ -1,9 +1,9 @@
 /**
- * Cuts a long text into pieces that a model reads one at a time. Promises that the pieces, joined, are
- * the text again, that none is longer than asked for, that there are hardly more than twice as many as
- * needed, and that no character as readers see it is cut, unless it alone is longer than a piece. A
- * cut is made at the last end of a paragraph in the second half of the piece; where there is none, of
- * a sentence, a line, a word. A fenced code block that fits into a piece stays whole.
+ * Splits a long text into pieces that a model reads one at a time. Promises that the joined pieces are the
+ * text, that no piece exceeds the limit, that there are at most about twice as many as needed, and that
+ * no grapheme is cut unless it alone exceeds a piece. A cut is made at the last end of a paragraph in the
+ * second half of the piece, else of a sentence, a line, a word. A fenced code block that fits into a piece
+ * stays whole.
  */
 
 /** UTF-16 code units of a text, from `start` up to `end`. */
@@ -12,17 +12,17 @@ interface Range {
   readonly end: number;
 }
 
-/** The last border of a kind at or before `limit`; 0 when there is none. */
+/** The last boundary of a kind at or before `limit`; 0 when there is none. */
 type LastBorder = (window: string, limit: number) => number;
 
 /**
- * Characters of one piece to read. About 6,000 tokens of English and hardly more than 24,000 of any
- * script, so that a piece, what is said about it and an answer fit into the window of 32,768 that
- * small models have; and still few calls for a long text.
+ * Characters of one piece. They are about 6,000 tokens of English and at most about 24,000 of any script.
+ * A piece, its instructions and an answer therefore fit into the 32,768 tokens of small models, and a long
+ * text still needs few calls.
  */
 export const pieceLengthMax = 24_000;
 
-/** Whether a sentence or word ends is decided by what follows; by no more than this in practice. */
+/** Characters after a boundary that decide whether a sentence or word ends there. */
 const lookAhead = 128;
 
 const segmenters = {
@@ -47,7 +47,7 @@ export function splitText(text: string, lengthMax: number): string[] {
   return pieces;
 }
 
-/** Where the piece ends that begins with `longest` and may be as long. */
+/** The end of the piece at the start of `longest`, which is the longest possible piece. */
 function endOfPiece(text: string, longest: Range, blocks: readonly Range[]): number {
   const { start, end } = longest;
   const lengthMax = end - start;
@@ -59,7 +59,7 @@ function endOfPiece(text: string, longest: Range, blocks: readonly Range[]): num
   return block.end <= end ? block.end : block.start;
 }
 
-/** The block that `at` lies in. Blocks are in order and there may be very many: a binary search. */
+/** The block that contains `at`, by binary search: blocks are in order, and there may be very many. */
 function blockAround(at: number, blocks: readonly Range[]): Range | undefined {
   let [low, high] = [0, blocks.length];
   while (low < high) {

@@ -1,4 +1,4 @@
-/** For tests: runs a skill as the platform would, its schemas included. */
+/** For tests: runs a skill as the platform does, with its schemas. */
 
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Memory, SkillContext, SkillDefinition, SkillMemory } from '../../definition.ts';
@@ -13,7 +13,7 @@ export interface Trial {
   readonly generate?: SkillContext['generate'];
 }
 
-/** Runs the skill; throws when its own schemas refuse the input, or the output as JSON. */
+/** Runs the skill; throws when its schemas refuse the input or the serialized output. */
 export async function trySkill<Input, Output>(
   skill: SkillDefinition<Input, Output>,
   input: Input,
@@ -43,7 +43,7 @@ function judge(schema: JsonSchema) {
   );
 }
 
-/** A context of which only what the trial names does anything. */
+/** A context in which only the members that the trial names work. */
 export function contextOf({ signal, progress, generate }: Trial): SkillContext {
   return {
     jobId: 'job',
@@ -61,7 +61,7 @@ export function contextOf({ signal, progress, generate }: Trial): SkillContext {
   };
 }
 
-/** A memory of the trial's own; a query is found where all its words stand as they are written. */
+/** An in-memory memory for the trial; a query matches when all its words occur literally. */
 function emptyMemory(): SkillMemory {
   let memories: Memory[] = [];
   let made = 0;

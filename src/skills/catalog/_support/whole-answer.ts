@@ -1,10 +1,10 @@
-/** Answers of a model that are of use only as a whole. */
+/** Answers of a model that are useful only when they are complete. */
 
 import { SkillError } from '../../definition.ts';
 
 /**
- * The text, when the model came to its end and said anything. Throws a SkillError that is not
- * retryable, for asking again would bring the same; `remedy` says what to do about one that is cut.
+ * The text of a complete, non-empty answer. Otherwise throws a SkillError that is not retryable, because
+ * a repeated request would get the recorded answer. `remedy` says what to do about a cut answer.
  */
 export function wholeAnswer(
   text: string,

@@ -1,4 +1,4 @@
-/** For tests: archives as they should be, and as they should not. */
+/** For tests: valid and invalid archives. */
 
 import { crc32, deflateRawSync } from 'node:zlib';
 
@@ -7,7 +7,7 @@ export interface FixtureEntry {
   readonly content: string | Buffer;
   readonly method?: 'stored' | 'deflated';
   readonly flags?: number;
-  /** What the archive says that the entry unpacks to. */
+  /** The unpacked size that the archive claims. */
   readonly claimedBytes?: number;
 }
 

@@ -1,7 +1,7 @@
 /**
- * What is in a ZIP archive, read with care: promises that no more than the given number of bytes
- * is unpacked, whatever the archive claims. A library that reads the same archive afterwards finds
- * the same entries, because an archive that could be read in two ways is refused.
+ * Unpacks a ZIP archive safely. Promises to unpack at most the given number of bytes, whatever the archive
+ * claims. A library that reads the archive afterwards finds the same entries, because an ambiguous
+ * archive is refused.
  */
 
 import { inflateRawSync } from 'node:zlib';
@@ -27,7 +27,7 @@ const entriesMax = 5_000;
 const stored = 0;
 const deflated = 8;
 
-/** Unpacks everything. Fails with an Error that says what is wrong. */
+/** Unpacks all entries. Throws an Error that says what is wrong. */
 export function unzip(archive: Buffer, bytesMax: number): ZipEntries {
   const entries = new Map<string, Buffer>();
   let room = bytesMax;
@@ -45,7 +45,7 @@ function* directory(archive: Buffer): Generator<Header> {
   const count = archive.readUInt16LE(end + 10);
   const size = archive.readUInt32LE(end + 12);
   let position = archive.readUInt32LE(end + 16);
-  // Bytes between the parts are where two readers begin to differ.
+  // Bytes between the parts would let two readers find different entries.
   if (position + size !== end || count > entriesMax) throw broken('its directory is odd');
   for (let i = 0; i < count; i++) {
     const header = headerAt(archive, position);

@@ -1,6 +1,6 @@
 /**
  * The skill of a trigger that names none. Its input comes from outside and is not an instruction:
- * what is to be done with an event is for the agent's own instructions to say.
+ * the agent's own instructions decide what to do with an event.
  */
 
 import { defineSkill } from '../../definition.ts';
@@ -8,7 +8,7 @@ import { quote } from '../_support/quoting.ts';
 
 interface Output {
   readonly answer: string;
-  /** There when the answer breaks off. */
+  /** Present when the answer is cut. */
   readonly is_cut?: true;
 }
 

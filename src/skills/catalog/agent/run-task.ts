@@ -9,7 +9,7 @@ interface Input {
 interface Output {
   readonly answer: string;
   readonly output?: unknown;
-  /** There when the answer breaks off. */
+  /** Present when the answer is cut. */
   readonly is_cut?: true;
 }
 

@@ -1,6 +1,6 @@
 /**
- * One data format into another. Done in a sandboxed process: YAML can be written so that a few lines mean
- * gigabytes or nest without end.
+ * Converts one data format into another. Runs in a sandboxed process, because a few lines of YAML can
+ * expand to gigabytes or nest without end.
  */
 
 import { defineSkill } from '../../definition.ts';
@@ -25,7 +25,7 @@ const formats = ['json', 'yaml', 'csv'];
 const timeoutMs = 10_000;
 const outputBytesMax = 900_000;
 const rowsMax = 1_000_000;
-/** How often aliases may be used, counted with what they contain: a bomb has millions. */
+/** Most uses of aliases, counted with their content: a bomb has millions. */
 const aliasCountMax = 1_000;
 
 export default defineSkill<Input, Output>({
@@ -101,7 +101,7 @@ async function read({ text, from, infer_types: inferTypes = false }: Input): Pro
       return readYaml(text);
     case 'csv': {
       const { columns, rows } = await readCsv(text, { header: true, inferTypes, rowsMax });
-      // Each row repeats the names; long ones would make gigabytes of a little text.
+      // Each row repeats the names, so long names would turn a small text into gigabytes.
       const namesLength = (columns ?? []).reduce((sum, name) => sum + name.length, 0);
       if (namesLength * rows.length > outputBytesMax) throw tooLong();
       return rows.map((row) => rowValue(columns, row));
@@ -122,10 +122,10 @@ async function readYaml(text: string): Promise<unknown> {
   const lineCounter = new LineCounter();
   try {
     const document = parseDocument(text, {
-      // Binary data and dates have no place in JSON; they stay the texts that they are.
+      // JSON has no binary data and no dates, so they stay text.
       resolveKnownTags: false,
       logLevel: 'error',
-      // The library compares each key with all before it; below that takes linear time.
+      // The library's check takes quadratic time; the one below is linear.
       uniqueKeys: false,
       lineCounter,
     });
@@ -167,7 +167,7 @@ async function written(value: unknown, { to, indent = 2 }: Input): Promise<strin
   }
 }
 
-/** YAML knows .inf and .nan; JSON would turn them into null without a word. */
+/** YAML has .inf and .nan; JSON would silently turn them into null. */
 function refuseInfinite(_key: string, value: unknown): unknown {
   if (typeof value === 'number' && !Number.isFinite(value)) {
     throw new Error(`JSON cannot hold ${value}`);

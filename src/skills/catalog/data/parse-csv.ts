@@ -1,4 +1,4 @@
-/** CSV as rows. A long text is read in a sandboxed process, so that the executor stays free meanwhile. */
+/** Parses CSV. A long text is parsed in a sandboxed process, so that the executor is not blocked. */
 
 import { defineSkill } from '../../definition.ts';
 import { type Cell, readCsv, rowValue } from '../_support/csv.ts';
@@ -20,7 +20,7 @@ interface Output {
   readonly truncated: boolean;
 }
 
-/** Read in a few milliseconds, which is less than a process takes to start. */
+/** A text of this length is parsed in a few milliseconds, faster than a process starts. */
 const shortLength = 16_384;
 const timeoutMs = 10_000;
 /** An output may have 1 MiB; rows beyond this are left out. */
@@ -114,7 +114,7 @@ export default defineSkill<Input, Output>({
   },
 });
 
-/** Reads the text. Runs in the sandbox where it is long. */
+/** Parses the text. Runs in the sandbox for a long text. */
 export async function parse(input: Input): Promise<Output> {
   const table = await readCsv(input.text, {
     header: input.header ?? true,
@@ -133,7 +133,7 @@ export async function parse(input: Input): Promise<Output> {
   };
 }
 
-/** As many of the first rows as an output can hold beside the names of the columns. */
+/** The first rows, as many as an output can hold besides the column names. */
 function fittingRows(
   columns: readonly string[] | null,
   rows: readonly (readonly Cell[])[],

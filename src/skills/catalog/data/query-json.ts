@@ -1,7 +1,7 @@
 /**
- * JSONata over JSON. An expression is a program that may come from anyone, and one of few words can
- * run for ever, so it runs in a sandboxed process with its own deadline and memory, as the mappings of
- * triggers do. It reaches its data and nothing else.
+ * Evaluates JSONata expressions on JSON. An expression is an untrusted program, and a short one can run
+ * forever. It therefore runs in a sandboxed process with its own deadline and memory limit, like the
+ * mappings of triggers. It can access its data and nothing else.
  */
 
 import type { EvaluationRequest, JsonataAnswer } from '../../../sandbox/jsonata.ts';
@@ -20,7 +20,7 @@ interface Output {
 }
 
 const timeoutMs = 5_000;
-/** Levels of evaluation; a function that calls itself without end reaches it within a second. */
+/** Most nested evaluations; endless recursion reaches the limit within a second. */
 const levelsMax = 20_000;
 /** The platform refuses outputs beyond 1 MiB. */
 const resultBytesMax = 1_000_000;

@@ -1,11 +1,11 @@
 /**
- * JSON Schema over JSON. The schema comes from outside and is made into JavaScript, and a pattern or a
- * web of references can take any time: so it is done in a sandboxed process.
+ * Validates JSON by a JSON Schema. The schema is untrusted and compiled to JavaScript, and a pattern or
+ * nested references can take any time. The validation therefore runs in a sandboxed process.
  */
 
 import { defineSkill, type JsonSchema } from '../../definition.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
-import type { Judgement, JudgingOrder } from '../_support/judging.ts';
+import type { ValidationRequest, ValidationResult } from '../_support/schema-validation.ts';
 
 interface Input {
   readonly schema: boolean | JsonSchema;
@@ -15,7 +15,7 @@ interface Input {
 
 const timeoutMs = 5_000;
 
-export default defineSkill<Input, Judgement>({
+export default defineSkill<Input, ValidationResult>({
   category: 'data',
   name: 'validate-json',
   version: 'v1.0',
@@ -94,11 +94,11 @@ export default defineSkill<Input, Judgement>({
   ],
 
   run({ schema, data, max_errors: errorsMax = 50 }, ctx) {
-    const order: JudgingOrder = { schema, data, errorsMax };
-    return inSandbox<Judgement>({
-      module: new URL('../_support/judging.ts', import.meta.url).href,
-      function: 'judge',
-      input: order,
+    const request: ValidationRequest = { schema, data, errorsMax };
+    return inSandbox<ValidationResult>({
+      module: new URL('../_support/schema-validation.ts', import.meta.url).href,
+      function: 'validateData',
+      input: request,
       signal: ctx.signal,
       timeoutMs,
       reusable: true,

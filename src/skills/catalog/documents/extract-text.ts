@@ -1,6 +1,6 @@
 /**
- * The text of a document. What kind it is, its first bytes decide, not its name. Documents are taken
- * apart in a sandboxed process: they come from anywhere, and their formats leave room for bombs.
+ * Extracts the text of a document. The first bytes decide the kind of document, not its name. Documents
+ * are untrusted and may be decompression bombs, so they are parsed in a sandboxed process.
  */
 
 import { defineSkill, SkillError } from '../../definition.ts';
@@ -24,7 +24,7 @@ interface Input {
 
 interface Extract extends DocumentText {
   readonly format: Format;
-  /** Whether the text ends before the document does. */
+  /** Whether the text is cut. */
   readonly truncated: boolean;
 }
 
@@ -172,7 +172,7 @@ async function documentOf(input: Input, signal: AbortSignal) {
   };
 }
 
-/** Buffer.from alone would skip whatever is not base64. */
+/** Checks the text, because Buffer.from skips characters that are not base64. */
 function digitsOf(text: string): string {
   const digits = text.replace(/^data:[^,]*;base64,/i, '').replace(/\s+/g, '');
   if (!/^[A-Za-z0-9+/_-]*={0,2}$/.test(digits)) {
@@ -181,7 +181,7 @@ function digitsOf(text: string): string {
   return digits;
 }
 
-/** Takes a document apart. Runs in the sandbox. */
+/** Parses a document. Runs in the sandbox. */
 export async function extract(order: DocumentOrder): Promise<Extract> {
   const bytes = Buffer.from(order.base64, 'base64');
   const format = formatOf(bytes, order);
@@ -216,7 +216,7 @@ const readers: Readonly<Record<Format, Read>> = {
   }),
 };
 
-/** What the first bytes say; between HTML and text also what was said about them. */
+/** The kind by the first bytes; the content type decides between HTML and text only. */
 function formatOf(bytes: Buffer, { contentType, hint }: DocumentOrder): Format {
   const found = formatByContent(bytes, contentType);
   const isProse = found === 'html' || found === 'text';
@@ -226,7 +226,7 @@ function formatOf(bytes: Buffer, { contentType, hint }: DocumentOrder): Format {
 }
 
 function formatByContent(bytes: Buffer, contentType: string): Format {
-  // The specification of PDF lets anything stand in front, and readers agree on 1,024 bytes.
+  // PDF allows other bytes before its header, and readers search the first 1,024 bytes.
   if (bytes.subarray(0, 1024 + 5).includes('%PDF-')) return 'pdf';
   if (bytes.subarray(0, 4).equals(Buffer.from('PK\x03\x04', 'latin1'))) return 'docx';
   if (bytes.subarray(0, 8).equals(Buffer.from('d0cf11e0a1b11ae1', 'hex'))) throw oldOffice(bytes);

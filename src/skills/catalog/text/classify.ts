@@ -1,6 +1,6 @@
 /**
- * Which of the given labels a text has. The model answers by a schema that allows these labels alone,
- * and says why before it says which, for what it has written leads it. A long text is classified by
+ * Classifies a text by the given labels. The model answers by a schema that allows only these labels. It
+ * writes the reason before the label, because the reason guides its choice. A long text is classified by
  * its digest.
  */
 
@@ -26,7 +26,7 @@ interface Output {
   readonly reason?: string;
 }
 
-/** What the model answers. */
+/** The model's answer. */
 interface Choice {
   readonly reason: string;
   readonly label: string;
@@ -161,7 +161,7 @@ async function choose(
   throw new SkillError(message, { retryable: false });
 }
 
-/** No keywords beyond those that every provider takes; what they would say is seen to afterwards. */
+/** Uses only keywords that every provider accepts; the other rules are checked afterwards. */
 function schemaOf(names: readonly string[], multiple: boolean): JsonSchema {
   const label = { type: 'string', enum: names };
   const properties = {

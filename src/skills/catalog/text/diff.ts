@@ -1,4 +1,4 @@
-/** What changed between two texts. Compared in a sandboxed process: texts with nothing in common take long. */
+/** Compares two texts. Runs in a sandboxed process, because texts without common lines take long. */
 
 import { defineSkill } from '../../definition.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';

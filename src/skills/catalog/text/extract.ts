@@ -1,19 +1,18 @@
 /**
- * Data out of a text, as a JSON Schema wants it. A text longer than a piece is read in pieces, in one
- * of two ways. Where the schema asks for lists and nothing else, each piece is asked for its entries,
- * and the lists are joined: no entry is lost, however many there are. For anything else a piece does
- * not know what the others say: asked for a whole answer it would invent what it lacks, and joined
- * answers need not fit the schema. So findings are noted on each piece, and one call makes the data
- * of all of them.
+ * Extracts data from a text by a JSON Schema. A text longer than a piece is read in pieces, in one of two
+ * ways. If the schema asks for lists only, the model extracts the entries of each piece, and the lists
+ * are joined, so no entry is lost. For any other schema one piece is not enough: the model would invent
+ * missing values, and joined answers might break the schema. The model then takes notes on each piece,
+ * and one last call extracts the data from all notes.
  */
 
 import { defineSkill, type JsonSchema, type SkillContext } from '../../definition.ts';
 import { digestOf } from '../_support/digest.ts';
 import { inParallel } from '../_support/in-parallel.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
-import type { JudgingOrder } from '../_support/judging.ts';
 import { joinLists, listsOnly } from '../_support/lists.ts';
 import { quote } from '../_support/quoting.ts';
+import type { ValidationRequest } from '../_support/schema-validation.ts';
 import { pieceLengthMax, splitText } from '../_support/splitting.ts';
 
 interface Input {
@@ -98,7 +97,7 @@ export default defineSkill<Input, Output>({
   },
 });
 
-/** The data in what is one piece: of the text, or of what was found in all of it. */
+/** Extracts the data from one piece: the text itself, or the notes on all of it. */
 async function dataIn(
   { text, areFindings = false }: { text: string; areFindings?: boolean },
   input: Input,
@@ -158,13 +157,13 @@ function rules({ instructions }: Input): string[] {
   ];
 }
 
-/** A schema that cannot be used is refused before the findings are paid for. */
+/** Refuses an invalid schema before any call of the model. */
 async function assertUsable(schema: JsonSchema, signal: AbortSignal): Promise<void> {
-  const order: JudgingOrder = { schema, data: null, errorsMax: 1 };
+  const request: ValidationRequest = { schema, data: null, errorsMax: 1 };
   await inSandbox({
-    module: new URL('../_support/judging.ts', import.meta.url).href,
-    function: 'judge',
-    input: order,
+    module: new URL('../_support/schema-validation.ts', import.meta.url).href,
+    function: 'validateData',
+    input: request,
     signal,
     timeoutMs: 5_000,
     reusable: true,

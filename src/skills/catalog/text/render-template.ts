@@ -1,6 +1,6 @@
 /**
- * Text from a template. The template may come from anyone: it is rendered in a sandboxed process,
- * where it sees its data and nothing else (no files, no environment, no prototypes).
+ * Renders a template. The template is untrusted, so it is rendered in a sandboxed process, where it sees
+ * its data and nothing else (no files, no environment, no prototypes).
  */
 
 import { defineSkill } from '../../definition.ts';

@@ -1,4 +1,4 @@
-/** A summary by the agent's model. A long text is read in pieces; the summary is made of the notes. */
+/** Summarizes a text with the agent's model. A long text is summarized from notes on its pieces. */
 
 import { defineSkill } from '../../definition.ts';
 import { digestOf } from '../_support/digest.ts';
@@ -18,7 +18,7 @@ interface Output {
 }
 
 const wordsDefault = 150;
-/** So that notes on few pieces are enough for a long summary, and notes on many are not too long. */
+/** Enough notes on few pieces for a long summary, and not too many on a long text. */
 const noteWords = { min: 200, max: 600 };
 
 export default defineSkill<Input, Output>({

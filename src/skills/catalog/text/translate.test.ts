@@ -4,7 +4,7 @@ import { cutShort, fakeModel, textIn, tryThinking } from '../_support/fake-model
 import { allows } from '../_support/try-skill.ts';
 import translate, { pieceLengthMax } from './translate.ts';
 
-/** A model into whose language words are translated by capitals. */
+/** A model that translates by capitalizing words. */
 const shouting = () => fakeModel((request) => textIn(request).toUpperCase());
 const to = 'Capitals';
 

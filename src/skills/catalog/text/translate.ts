@@ -1,6 +1,6 @@
 /**
- * A translation by the agent's model. A long text is translated in pieces, several at a time, and
- * joined with exactly the white space that stood between them.
+ * Translates a text with the agent's model. The pieces of a long text are translated concurrently and
+ * joined with exactly the original white space between them.
  */
 
 import { defineSkill } from '../../definition.ts';
@@ -22,12 +22,12 @@ interface Output {
 }
 
 /**
- * Characters translated at a time. The answer is as long as the piece, and many models stop at 4,096
- * tokens: this many characters come to less in nearly every pair of languages.
+ * Characters of one piece. The answer is as long as the piece, and many models stop at 4,096 tokens. This
+ * many characters need fewer tokens in nearly every pair of languages.
  */
 export const pieceLengthMax = 4_000;
 
-/** The translation, at three bytes a character, still fits into the 1 MiB that an output may have. */
+/** At three bytes a character the translation fits into the 1 MiB of an output. */
 const textLengthMax = 300_000;
 const termLengthMax = 100;
 

@@ -1,7 +1,7 @@
 /**
- * Counts what readers see, by the rules of Unicode: words also where no spaces separate them, and
- * one character for what is drawn as one. Long texts are counted in turns, so that the other runs
- * of the executor get theirs.
+ * Counts words, sentences and characters by the rules of Unicode: words without spaces between them count,
+ * and a grapheme counts as one character. Long texts are counted in several turns of the event loop, so
+ * that the executor's other runs can continue.
  */
 
 import { setImmediate as nextTurn } from 'node:timers/promises';

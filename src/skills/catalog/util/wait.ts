@@ -1,7 +1,7 @@
 import { defineSkill } from '../../definition.ts';
 
 const waitMsMax = 300_000;
-/** A wait longer than this says how far it is, this often. */
+/** A wait longer than this reports progress at this interval. */
 const progressEveryMs = 5_000;
 
 export default defineSkill<{ readonly ms: number }, { readonly waited_ms: number }>({
@@ -30,7 +30,7 @@ export default defineSkill<{ readonly ms: number }, { readonly waited_ms: number
     additionalProperties: false,
     properties: { waited_ms: { type: 'integer', description: 'Milliseconds that were waited.' } },
   },
-  // Beside the wait itself there is a little left for everything around it.
+  // The timeout leaves some time besides the wait itself.
   timeoutMs: waitMsMax + 10_000,
   examples: [{ input: { ms: 5 }, output: { waited_ms: 5 } }],
 

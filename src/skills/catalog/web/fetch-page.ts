@@ -1,6 +1,6 @@
 /**
- * A web page as an agent reads it. The page is fetched here, through the guarded way out, and taken
- * apart in a sandboxed process, because a hostile page can make that take very long.
+ * Fetches a web page as Markdown for an agent. The executor fetches the page through the guarded client. A
+ * sandboxed process parses it, because parsing a hostile page can take very long.
  */
 
 import { defineSkill, SkillError } from '../../definition.ts';
@@ -22,7 +22,7 @@ interface Link {
   readonly url: string;
 }
 
-/** What a page holds; absent where it does not say. */
+/** The content of a page; fields that it does not state are absent. */
 interface PageContent {
   readonly title: string;
   readonly byline?: string;
@@ -166,7 +166,7 @@ export default defineSkill<Input, Output>({
   },
 });
 
-/** A page's content, and whether there is more Markdown than was asked for. */
+/** A page's content, and whether its Markdown is longer than requested. */
 type Reading = PageContent & { readonly truncated: boolean };
 
 function read(order: PageOrder, signal: AbortSignal): Promise<Reading> {
@@ -180,13 +180,13 @@ function read(order: PageOrder, signal: AbortSignal): Promise<Reading> {
   });
 }
 
-/** Takes a page apart. Runs in the sandbox. */
+/** Parses a page. Runs in the sandbox. */
 export async function readPage(order: PageOrder): Promise<Reading> {
   const { html, url, maxLinks, charactersMax } = order;
   const { Readability } = await import('@mozilla/readability');
   const document = await readHtml(html);
   makeUrlsAbsolute(document, url);
-  // Readability takes the document apart, so everything else is read first.
+  // Readability changes the document, so everything else is read first.
   const links = linksOf(document, maxLinks);
   const whole = document.body.innerHTML;
   const facts = factsOf(document);
@@ -207,7 +207,7 @@ export async function readPage(order: PageOrder): Promise<Reading> {
   };
 }
 
-/** Gives links and images absolute urls, and takes away those that lead to no place. */
+/** Makes the urls of links and images absolute, and removes those without a valid url. */
 function makeUrlsAbsolute(document: HtmlDocument, pageUrl: string): void {
   const base = document.querySelector('base[href]')?.getAttribute('href') ?? '';
   const from = URL.canParse(base, pageUrl) ? new URL(base, pageUrl) : new URL(pageUrl);
@@ -269,7 +269,7 @@ function sniffedType(bytes: Uint8Array): string {
   return looksLikeText(bytes) ? 'text/plain' : 'application/octet-stream';
 }
 
-/** Prose stays as it is; data goes into a block of code longer than any inside. */
+/** Keeps prose unchanged; puts data into a code block with a fence longer than any inside. */
 function asMarkdown(type: string, text: string): string {
   if (proseTypes.has(type)) return text;
   let longest = 2;

@@ -20,7 +20,7 @@ async function served(handler: RequestListener): Promise<string> {
   return receiver.origin;
 }
 
-/** Answers with what it was asked. */
+/** Answers with the request it got. */
 const echo: RequestListener = (request, response) => {
   const chunks: Buffer[] = [];
   request

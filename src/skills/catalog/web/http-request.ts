@@ -1,4 +1,4 @@
-/** One HTTP request, as asked for: the answer is returned whatever its status says. */
+/** Sends one HTTP request and returns the answer with any status. */
 
 import type { EgressResponse } from '../../../egress/guarded-fetch.ts';
 import { defineSkill, SkillError } from '../../definition.ts';
@@ -26,7 +26,7 @@ interface Output {
   readonly duration_ms: number;
 }
 
-/** A body is returned as text and once more as JSON, and an output may have 1 MiB. */
+/** A body is returned as text and also as JSON, and an output may have 1 MiB. */
 const bodyBytesMax = 256 * 1024;
 
 /** An output may nest 64 levels, of which `json` is in the second. */
@@ -143,7 +143,7 @@ export default defineSkill<Input, Output>({
   },
 });
 
-/** The body as it is sent, with the content type that goes with it unless one is given. */
+/** The body to send, with its content type unless the input gives one. */
 function outgoing(method: string, { body, headers = {} }: Input) {
   if (body === undefined) return { headers };
   if (bodiless.has(method)) {
@@ -158,7 +158,7 @@ function outgoing(method: string, { body, headers = {} }: Input) {
   };
 }
 
-/** The body as it is returned: text where it is text, and JSON where it is that too. */
+/** The returned body: text if it is text, and also JSON if it is valid JSON. */
 function incoming(response: EgressResponse) {
   const contentType = header(response, 'content-type');
   const bytes = response.body;
@@ -177,7 +177,7 @@ function isText(type: string): boolean {
   );
 }
 
-/** The parsed text; undefined unless it is JSON that the platform can keep as it is. */
+/** The parsed text; undefined unless it is JSON that the platform can store unchanged. */
 function parsed(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
@@ -187,7 +187,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Escapes can bring back what decoding took out of the text, and nesting is bounded. */
+/** Escapes can restore characters that decoding removed, and nesting is bounded. */
 function isStorable(value: unknown, level: number): boolean {
   if (typeof value === 'string') return cleanText(value) === value;
   if (value === null || typeof value !== 'object') return true;

@@ -1,13 +1,13 @@
 /**
- * Data judged by a JSON Schema, for a sandboxed process. The schema comes from outside, and Ajv, which
- * makes JavaScript of it, says of itself that schemas are trusted code: so it runs in a realm.
+ * Validates data by a JSON Schema in a sandboxed process. The schema is untrusted, and Ajv compiles it to
+ * JavaScript and expects trusted schemas, so Ajv runs in a realm.
  */
 
 import type { AnySchemaObject, ErrorObject, Options, ValidateFunction } from 'ajv';
 import { bundleCommonJs } from '../../../sandbox/commonjs-bundle.ts';
 import { createRealms } from '../../../sandbox/realms.ts';
 
-export interface JudgingOrder {
+export interface ValidationRequest {
   readonly schema: boolean | AnySchemaObject;
   readonly data: unknown;
   /** Errors to list. */
@@ -21,7 +21,7 @@ export interface Issue {
   readonly schema_path: string;
 }
 
-export interface Judgement {
+export interface ValidationResult {
   readonly valid: boolean;
   readonly errors: readonly Issue[];
   readonly error_count: number;
@@ -38,7 +38,7 @@ type Ajv = new (
   options: Options,
 ) => { compile(schema: boolean | AnySchemaObject): ValidateFunction };
 
-/** What `bundleCommonJs` leaves in the realm. */
+/** Defined in the realm by `bundleCommonJs`. */
 declare function bundled(name: 'ajv'): { Ajv: Ajv };
 declare function bundled(name: 'ajv/dist/2019.js'): { Ajv2019: Ajv };
 declare function bundled(name: 'ajv/dist/2020.js'): { Ajv2020: Ajv };
@@ -54,17 +54,17 @@ const inRealm = createRealms({
   codeGeneration: true,
 });
 
-/** Judges the data. Throws an Error that says why the schema cannot be used. */
-export function judge(order: JudgingOrder): Judgement {
-  const answer = inRealm(JSON.stringify(order));
+/** Validates the data. Throws an Error that says why the schema cannot be used. */
+export function validateData(request: ValidationRequest): ValidationResult {
+  const answer = inRealm(JSON.stringify(request));
   if ('error' in answer) throw new Error(answer.error);
-  return JSON.parse(answer.value ?? 'null') as Judgement;
+  return JSON.parse(answer.value ?? 'null') as ValidationResult;
 }
 
-// What follows runs in the realm, where it is all there is beside the libraries.
+// The code below runs in the realm, and may use only itself and the libraries.
 
 async function main(input: string): Promise<string> {
-  const { schema, data, errorsMax }: JudgingOrder = JSON.parse(input);
+  const { schema, data, errorsMax }: ValidationRequest = JSON.parse(input);
   try {
     const validate = compiled(schema);
     const valid = validate(data) === true;
@@ -102,7 +102,7 @@ function ajvFor(schema: boolean | AnySchemaObject): InstanceType<Ajv> {
   throw new Error(`The schema names ${dialect}; 2020-12, 2019-09 and draft-07 are known`);
 }
 
-/** As many of the errors as an output can hold. */
+/** The first errors, as many as an output can hold. */
 function listed(errors: readonly ErrorObject[]): Issue[] {
   const cut = (text: string) => text.slice(0, limits.textChars).toWellFormed();
   let chars = 0;
