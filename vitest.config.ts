@@ -52,7 +52,7 @@ const soaks = [
 const isSoak = process.env['SOAK'] === 'true';
 
 /** Need Vite: these import JSX, or replace a module. */
-const needVite = ['console/src/**/*.test.ts', 'src/skills/catalog/catalog.test.ts'];
+const needVite = ['console/src/**/*.test.ts', 'src/skills/catalog/{catalog,growth}.test.ts'];
 
 /**
  * Unit tests of what runs other people's code in processes and threads, speaks HTTP, or reads large
