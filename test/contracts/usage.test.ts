@@ -89,6 +89,23 @@ function worldOn(database: Database) {
 }
 
 describe.each(await engines())('on $name', (engine) => {
+  test('a new agent begins with nothing used, and the days of the deleted one are kept', async () => {
+    const { database, budgets, usage, reserve, charge } = await world(engine);
+    for (const used of [200, 400]) {
+      await reserve();
+      await charge({});
+
+      await database.write((tx) => budgets.beginAgent(tx, organizationId, support.id));
+
+      const { today } = await usage.ofOwner(named, {});
+      const { data } = await usage.list({}, {}, page);
+      expect(today).toMatchObject({ used: 0, reserved: 0 });
+      expect(data).toMatchObject([
+        { owner_kind: 'deleted_agent', owner_id: support.id, total_tokens: used },
+      ]);
+    }
+  });
+
   test('a call is counted for each of its owners as it begins, also without a budget', async () => {
     const { reserve, rows } = await world(engine);
 
