@@ -9,8 +9,8 @@ import type { Caller } from '../kernel/caller.ts';
 import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
 import { isId, newId } from '../kernel/ids.ts';
-import { isSame } from '../kernel/same.ts';
 import { createShortCache } from '../kernel/short-cache.ts';
+import { isSame } from '../kernel/timing-safe.ts';
 import {
   type ApiKeyRow,
   disableApiKey,

@@ -7,7 +7,7 @@ import { countUnended } from '../jobs/job-lists.store.ts';
 import { findOldestDue } from '../jobs/jobs.store.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { type QueueName, queueNames } from '../kernel/queues.ts';
-import { createReading } from '../kernel/reading.ts';
+import { createSharedRead } from '../kernel/shared-read.ts';
 import { countDeliveries } from '../webhooks/delivery-log.store.ts';
 import type { Dispatcher } from '../webhooks/dispatch.ts';
 import { findOverdue } from '../webhooks/recovery.store.ts';
@@ -23,7 +23,7 @@ export function metricsSource(
   const ageOf = (dueAt: number | undefined) =>
     dueAt === undefined ? 0 : Math.max(0, clock.now() - dueAt);
   const source: MetricsSource = {
-    waiting: createReading(clock, async () => {
+    waiting: createSharedRead(clock, async () => {
       const now = clock.now();
       const [skills, scheduled, overdue, lagMs] = await Promise.all([
         findOldestDue(database.read, 'skill-execution', now),
@@ -45,7 +45,7 @@ export function metricsSource(
     executorDeaths: () => executors?.stats().deaths ?? 0,
     databaseConnections: () => database.connections(),
     isQueueConnected: () => queue.isConnected(),
-    jobsByQueue: createReading(clock, async () => {
+    jobsByQueue: createSharedRead(clock, async () => {
       const counts = Object.fromEntries(
         queueNames.map((name) => [name, { waiting: 0, active: 0 }]),
       ) as Record<QueueName, { waiting: number; active: number }>;

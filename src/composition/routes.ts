@@ -7,6 +7,7 @@ import { createSessions } from '../console/sessions.ts';
 import { conversationRoutes } from '../conversations/conversations.routes.ts';
 import { credentialRoutes } from '../credentials/credentials.routes.ts';
 import { adminHook, apiKeyHook, isStillAdmitted } from '../http/authenticate.ts';
+import { createConcurrencyLimit } from '../http/concurrency-limit.ts';
 import { docsRoutes } from '../http/docs.ts';
 import { guarded } from '../http/guarded.ts';
 import { type Health, healthRoutes } from '../http/health.ts';
@@ -14,7 +15,6 @@ import { type MetricsSource, metricsRoutes } from '../http/metrics.ts';
 import { openApiRoutes } from '../http/openapi.ts';
 import type { RateLimiter } from '../http/rate-limit.ts';
 import type { Server } from '../http/server.ts';
-import { createShares } from '../http/shares.ts';
 import { createStreams } from '../http/streams.ts';
 import { createWrongSecrets } from '../http/wrong-secrets.ts';
 import { executionRoutes } from '../jobs/execution.routes.ts';
@@ -85,7 +85,10 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
     processAdminRoutes(scope, { listProcesses: slices.living.list });
   });
   webhookTriggerRoutes(target, { triggers, receive, calls, clock, limiter, unmatched });
-  const requests = createShares(parts.config.requestsPerKeyMax, 'requests of one API key');
+  const requests = createConcurrencyLimit(
+    parts.config.requestsPerKeyMax,
+    'requests of one API key',
+  );
   const keyHook = apiKeyHook(apiKeys.verify, limiter, sessions, requests);
   guarded(target, '/api', keyHook, unmatched, (scope) => {
     skillRoutes(scope, { skills });

@@ -1,6 +1,6 @@
 /**
- * The console over HTTP: its files, and the sessions of those who use it. The page may load scripts
- * and styles from here alone, and it talks to this platform alone.
+ * The HTTP routes of the console: its files and its sessions. The page may load scripts and styles only
+ * from this platform, and connect only to it.
  */
 import fastifyStatic from '@fastify/static';
 import { Type } from 'typebox';
@@ -36,7 +36,7 @@ const SignIn = Type.Object(
   { additionalProperties: false },
 );
 
-/** `/` leads to `/console/`; every address below that which is no file is a place within the page. */
+/** `/` redirects to `/console/`. Each path below it that is no file is a location within the page. */
 export function consoleRoutes(
   server: Server,
   {
@@ -88,7 +88,7 @@ export function consoleRoutes(
       // Their names change with their content.
       return reply.sendFile(name, root, { immutable: true, maxAge: year * 1000 });
     }
-    // Beside the page there are files alone; a dot further down is one of a place, such as v1.0.
+    // Files lie only next to the page; a dot further down belongs to a location, for example v1.0.
     const file = /^[\w-]+\.\w+$/.test(name) ? name : 'index.html';
     return reply.headers(pageHeaders).sendFile(file, root, { cacheControl: false });
   });

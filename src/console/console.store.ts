@@ -1,9 +1,9 @@
-/** The one row that the console keeps. */
+/** The queries on the secret of the console. */
 import type { Database } from '../database/database.ts';
 
 const only = 1;
 
-/** What all processes sign sessions with; `fresh` becomes it where there is none yet. */
+/** The secret with which all processes sign sessions; `fresh` is stored when there is none. */
 export async function sessionSecret(database: Database, fresh: string): Promise<string> {
   const find = () =>
     database.read.kysely

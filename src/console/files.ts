@@ -1,8 +1,8 @@
 /**
- * The built files of the console. They are built when a platform starts and their sources have changed
- * since the last time, in a process of their own, so that the platform is ready meanwhile; whoever
- * opens the console waits for them. An installation without the sources has files that were built
- * before, such as an image's.
+ * The built files of the console. When the sources have changed since the last build, a starting platform
+ * builds them in a separate process. The platform serves other requests meanwhile; requests for the
+ * console wait for the build. An installation without the sources, for example an image, contains built
+ * files.
  */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -24,25 +24,25 @@ import { dirname, join } from 'node:path';
 import { PlatformError } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 
-/** The directory of the built files, as soon as they are there; `503` where they cannot be had. */
+/** Resolves with the directory of the built files; rejects with `503` when there are none. */
 export type ConsoleFiles = () => Promise<string>;
 
 const directory = join(import.meta.dirname, '../../console');
 const built = join(directory, 'dist');
-/** Within the built files: what they were built from. */
+/** The file, among the built ones, with the fingerprint of their sources. */
 const stampName = '.built-from';
 const buildTimeoutMs = 120_000;
 /** How long the files of earlier builds are kept. */
 const keptMs = 7 * 24 * 3_600_000;
 
 /**
- * The files, which are built when they are first asked for, if they are stale; once a process. Whoever
- * starts the platform asks as soon as it is ready, so that nothing of this delays the start.
+ * Returns the files; the first call builds them if they are stale. The platform makes that call when it is
+ * ready, so that the build does not delay the start.
  */
 export function prepareConsole(log: Logger): ConsoleFiles {
   let building: Promise<void> | undefined;
   return async () => {
-    // Older files are better than none.
+    // When the build fails, older files are served.
     building ??= buildIfStale(log).catch((error: unknown) =>
       log.error({ err: error }, 'the console could not be built'),
     );
@@ -74,7 +74,7 @@ function isBuiltFrom(fingerprint: string): boolean {
   return existsSync(stamp) && readFileSync(stamp, 'utf8') === fingerprint;
 }
 
-/** Of everything that the files are made of; null where the sources, or what builds them, are not there. */
+/** The fingerprint of all sources; null when the sources or the bundler are missing. */
 function fingerprintOfSources(): string | null {
   if (viteProgram() === null) return null;
   const names = ['index.html', 'package.json', 'tsconfig.json', 'vite.config.ts'];
@@ -90,7 +90,7 @@ function fingerprintOfSources(): string | null {
   return hash.digest('hex');
 }
 
-/** The program of the bundler; null where it is not installed. */
+/** The path of the bundler; null when it is not installed. */
 function viteProgram(): string | null {
   try {
     const manifest = createRequire(join(directory, 'package.json')).resolve('vite/package.json');
@@ -104,8 +104,8 @@ async function build(fingerprint: string, log: Logger): Promise<void> {
   const program = viteProgram() as string;
   const begun = performance.now();
   log.info('building the console: its sources are new since the last start');
-  removeLeftovers();
-  // Of its own, so that two that start together do not write into each other's.
+  removeAbandonedBuilds();
+  // A directory for each build, so that two processes that start together do not share one.
   const fresh = mkdtempSync(`${built}.`);
   try {
     await run([program, 'build', '--outDir', fresh, '--emptyOutDir', '--logLevel', 'error']);
@@ -119,8 +119,8 @@ async function build(fingerprint: string, log: Logger): Promise<void> {
   log.info({ seconds: Math.round((performance.now() - begun) / 100) / 10 }, 'the console is built');
 }
 
-/** What builds have left that were killed; no build takes as long. */
-function removeLeftovers(): void {
+/** Deletes the directories of builds that were killed; no build takes as long. */
+function removeAbandonedBuilds(): void {
   for (const name of globSync('dist.*', { cwd: directory })) {
     const path = join(directory, name);
     const changed = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
@@ -129,8 +129,8 @@ function removeLeftovers(): void {
 }
 
 /**
- * Pages that are open load parts of the console when they come to them, and so may one that another
- * process sent during an upgrade: what the last builds made is kept for a while.
+ * Keeps the files of recent builds for a while: open pages load parts of the console later, also pages
+ * that another process served during an upgrade.
  */
 function keepRecent(fresh: string): void {
   for (const name of globSync('assets/*', { cwd: built })) {
@@ -140,7 +140,7 @@ function keepRecent(fresh: string): void {
   }
 }
 
-/** Puts new files where the old ones were. Another process may do the same meanwhile, with the same files. */
+/** Replaces the old files. Another process may do the same with the same files at the same time. */
 function replace(fresh: string): void {
   const old = `${fresh}.old`;
   mkdirSync(built, { recursive: true });
@@ -160,7 +160,7 @@ function run(args: readonly string[]): Promise<void> {
       cwd: directory,
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: buildTimeoutMs,
-      // Nothing of the platform's secrets, and nothing that would hold up its stop.
+      // Without the platform's secrets.
       env: { PATH: process.env['PATH'] ?? '', NODE_ENV: 'production' },
     });
     let said = '';
@@ -169,7 +169,7 @@ function run(args: readonly string[]): Promise<void> {
         said = `${said}${text}`.slice(-4_000);
       });
     }
-    // Whatever ends this process ends the build.
+    // The end of this process also ends the build.
     const kill = () => child.kill('SIGKILL');
     process.once('exit', kill);
     child.on('error', reject);

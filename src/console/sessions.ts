@@ -1,17 +1,17 @@
 /**
- * Sessions of the console: what a browser is given for the admin secret or an API key. A session is a
- * cookie that scripts cannot read, signed and kept nowhere, so that every process of a cluster knows it.
- * It says whose it is and until when; whether that key may still do anything is asked each time.
+ * Sessions of the console: a browser gets one for the admin secret or an API key. A session is a signed
+ * cookie that scripts cannot read. It is not stored, so every process of a cluster can verify it. The
+ * cookie holds the owner and the expiry; each request checks whether the key is still valid.
  *
- * It is signed with random bytes that the database keeps, so that no cookie helps to guess the admin
- * secret; that one is part of the key, so that a new one ends all sessions.
+ * The signing key is derived from random bytes in the database, so that a cookie does not help to guess
+ * the admin secret, and from the admin secret, so that a new admin secret ends all sessions.
  *
- * A request counts as a session's only with the console's own header. Another site cannot make a
- * browser send that without being asked for permission first, which nobody is given.
+ * A session applies only to a request with the console's own header. Another site cannot make a browser
+ * send this header without a CORS preflight, which the platform never allows.
  *
- * A request to the API names the organization of the page that sends it. All tabs of a browser share the
- * cookie, so a session may have been replaced behind a page: a request for an organization that the
- * session does not open is refused.
+ * A request to the API names the organization of its page. All tabs of a browser share the cookie, so
+ * another tab may have replaced the session: a request for an organization that the session does not
+ * cover is refused.
  */
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { parseCookie, stringifySetCookie } from 'cookie';
@@ -21,7 +21,7 @@ import type { Credentials } from '../http/authenticate.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
-import { isSame, secretCheck } from '../kernel/same.ts';
+import { isSame, secretCheck } from '../kernel/timing-safe.ts';
 import { sessionSecret } from './console.store.ts';
 
 const cookiePrefix = 'skillwright_session_';
@@ -29,11 +29,11 @@ const headerName = 'x-skillwright-console';
 const organizationHeaderName = 'x-skillwright-organization';
 const hour = 3_600_000;
 const lifetimeMs = 12 * hour;
-/** However often it was given anew: then one signs in again. */
+/** The longest time until the user must sign in again, including all renewals. */
 const longestMs = 7 * 24 * hour;
-/** Less than this left, and it is given anew: nobody who is working is signed out. */
+/** A session with less time left is renewed, so that an active user is not signed out. */
 const renewedMs = 6 * hour;
-/** What a session may read in a minute; it does not count against the limit of its key. */
+/** GET requests of a session per minute; they do not count against the limit of its key. */
 const readsPerMinute = 1_200;
 
 /** The administrator, who acts in the organization that each request names, or the holder of a key. */
@@ -43,8 +43,8 @@ type Holder =
 
 type Session = Holder & { readonly signed_in_at: number; readonly expires_at: number };
 
-/** A request, as far as sessions look at it. */
-export interface Asking {
+/** The parts of a request that sessions use. */
+export interface SessionRequest {
   readonly method: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
@@ -65,13 +65,13 @@ export function createSessions({
   let keys: Promise<{ readonly signing: Buffer; readonly cookieName: string }> | undefined;
   const isAdminSecret = secretCheck(adminSecret);
 
-  /** Read when it is first needed; one that could not be read is asked for again. */
+  /** Reads the secret at the first use; after a failure, the next use reads it again. */
   function readKeys() {
     keys ??= sessionSecret(database, randomBytes(32).toString('hex')).then((text) => {
       const secret = Buffer.from(text, 'hex');
       const derived = (salt: string, use: string, bytes: number) =>
         Buffer.from(hkdfSync('sha256', secret, salt, use, bytes));
-      // A browser keeps cookies by host, whatever the port: platforms on one machine must not share one.
+      // Cookies do not depend on the port, so two platforms on one machine need different names.
       const cookieName = cookiePrefix + derived('', 'console cookie', 4).toString('hex');
       return { signing: derived(adminSecret, 'console session', 32), cookieName };
     });
@@ -86,8 +86,8 @@ export function createSessions({
       .update(value)
       .digest('base64url');
 
-  /** The session that a request belongs to; null for none, or one that is over. */
-  async function sessionOf({ headers }: Asking): Promise<Session | null> {
+  /** The session of a request; null without one, or when it has expired. */
+  async function sessionOf({ headers }: SessionRequest): Promise<Session | null> {
     const { cookie, [headerName]: marked } = headers;
     if (cookie === undefined || marked === undefined) return null;
     const { cookieName } = await readKeys();
@@ -98,12 +98,12 @@ export function createSessions({
     return session.expires_at > now && session.expires_at <= now + lifetimeMs ? session : null;
   }
 
-  /** The caller behind a session's key; undefined when it may do nothing any more. */
+  /** The caller of a session's key; undefined when the key is revoked or expired. */
   const keyCallerOf = ({ api_key_id }: { readonly api_key_id: string }) =>
     apiKeys.callerById(api_key_id);
 
-  /** Who acts in a session in the organization that a request names; `401` if that may not be. */
-  async function requestCallerOf(session: Session, { headers }: Asking): Promise<Caller> {
+  /** The caller of a session in the organization that the request names; throws `401` if it has no access. */
+  async function requestCallerOf(session: Session, { headers }: SessionRequest): Promise<Caller> {
     const organizationId = headers[organizationHeaderName];
     if (typeof organizationId !== 'string' || organizationId === '') {
       throw new PlatformError(
@@ -128,14 +128,14 @@ export function createSessions({
     );
   }
 
-  /** Opens a session, or goes on with one that was opened at `signedInAt`, but not for ever. */
-  async function begin(request: Asking, holder: Holder, signedInAt = clock.now()) {
+  /** Opens a session, or renews one that was opened at `signedInAt`, up to the longest time. */
+  async function begin(request: SessionRequest, holder: Holder, signedInAt = clock.now()) {
     const expires_at = Math.min(clock.now() + lifetimeMs, signedInAt + longestMs);
     const session: Session = { ...holder, signed_in_at: signedInAt, expires_at };
     const value = Buffer.from(JSON.stringify(session)).toString('base64url');
     const signature = await signatureOf(value);
     const seconds = Math.ceil((expires_at - clock.now()) / 1000);
-    const content = await shown(session);
+    const content = await sessionBody(session);
     if (content === null) throw keyIsOver();
     return {
       cookie: await setCookie(request, `${value}.${signature}`, seconds),
@@ -143,8 +143,8 @@ export function createSessions({
     };
   }
 
-  /** A session as the console is shown it; null when its key may do nothing any more. */
-  async function shown(session: Session) {
+  /** A session as the console gets it; null when its key is revoked or expired. */
+  async function sessionBody(session: Session) {
     const expires_at = timestamp(session.expires_at);
     if (session.kind === 'administrator') {
       return {
@@ -168,7 +168,7 @@ export function createSessions({
     };
   }
 
-  /** Whose secret this is; `401` for nobody's. */
+  /** The holder of a secret; throws `401` for a wrong one. */
   async function holderOf(secret: string): Promise<Holder> {
     if (isAdminSecret(secret)) return { kind: 'administrator' };
     try {
@@ -182,8 +182,12 @@ export function createSessions({
     }
   }
 
-  async function setCookie({ headers }: Asking, value: string, maxAge: number): Promise<string> {
-    // A balancer that ends TLS says so; over plain HTTP a secure cookie would not come back.
+  async function setCookie(
+    { headers }: SessionRequest,
+    value: string,
+    maxAge: number,
+  ): Promise<string> {
+    // A load balancer that terminates TLS sets this header. Over plain HTTP, a secure cookie is not sent back.
     const [protocol = ''] = String(headers['x-forwarded-proto'] ?? '').split(',');
     const secure = protocol.trim().toLowerCase() === 'https';
     const attributes = { httpOnly: true, sameSite: 'strict', path: '/', secure } as const;
@@ -193,17 +197,17 @@ export function createSessions({
 
   return {
     /** Opens a session for the admin secret or an API key; `401` for anything else. */
-    async open(request: Asking, secret: string) {
+    async open(request: SessionRequest, secret: string) {
       return await begin(request, await holderOf(secret));
     },
 
     /**
-     * The session of a request, with a new cookie when it has not long to go; null for none, or one
-     * whose key may do nothing any more.
+     * The session of a request, with a new cookie when it expires soon; null without a session, or when
+     * its key is revoked or expired.
      */
-    async read(request: Asking) {
+    async read(request: SessionRequest) {
       const session = await sessionOf(request);
-      const content = session === null ? null : await shown(session);
+      const content = session === null ? null : await sessionBody(session);
       if (session === null || content === null) return null;
       const { signed_in_at, expires_at, ...holder } = session;
       const isLate = expires_at - clock.now() < renewedMs;
@@ -213,17 +217,17 @@ export function createSessions({
     },
 
     /** The cookie that ends a session in its browser. */
-    ended: (request: Asking) => setCookie(request, '', 0),
+    ended: (request: SessionRequest) => setCookie(request, '', 0),
 
-    async isAdministrator(request: Asking): Promise<boolean> {
+    async isAdministrator(request: SessionRequest): Promise<boolean> {
       return (await sessionOf(request))?.kind === 'administrator';
     },
 
     /**
-     * Who a request without a key is from; null when it belongs to no session, `401` when it is for
-     * an organization that its session does not open. What a session changes counts against the limit of its key, what it reads does not.
+     * The caller of a request without a key; null without a session, `401` for an organization that the
+     * session does not cover. Only requests that change something count against the limit of the key.
      */
-    async credentials(request: Asking): Promise<Credentials | null> {
+    async credentials(request: SessionRequest): Promise<Credentials | null> {
       const session = await sessionOf(request);
       if (session === null) return null;
       const caller = await requestCallerOf(session, request);

@@ -1,7 +1,7 @@
 /**
- * Lines of the log about requests: with ACCESS_LOG one for each request, and always one for each
- * deletion or revocation. They name the route by its pattern, never the path or the query as they were
- * sent, which may hold the token of a trigger, and no header but the request's id.
+ * Log lines about requests: one for each request with ACCESS_LOG, and always one for each deletion or
+ * revocation. A line names the pattern of the route, because the path and the query may hold the token of
+ * a trigger, and no header except the request's id.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../kernel/caller.ts';
@@ -12,7 +12,7 @@ export function logRequests(server: Server, log: Logger, isAccessLogOn: boolean)
   if (isAccessLogOn) {
     server.addHook('onRequest', (request, reply, done) => {
       const begun = performance.now();
-      // Unlike Fastify's own hook, this event also comes when the client has gone.
+      // Unlike Fastify's own hook, this event is also emitted when the client has disconnected.
       reply.raw.once('close', () => {
         const ms = Math.round((performance.now() - begun) * 10) / 10;
         const { statusCode, headersSent, writableFinished } = reply.raw;
@@ -37,7 +37,7 @@ export function logRequests(server: Server, log: Logger, isAccessLogOn: boolean)
   });
 }
 
-/** A revocation of an API key is one, too. */
+/** The revocation of an API key counts as a deletion. */
 function isDeletion({ method, routeOptions }: FastifyRequest, { statusCode }: FastifyReply) {
   return method === 'DELETE' && statusCode < 300 && routeOptions.schema?.hide !== true;
 }

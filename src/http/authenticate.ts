@@ -1,14 +1,14 @@
 /**
- * Who is asking, and may they ask so often (specification: Authentication; docs/decisions/order-of-checks.md): credentials
- * before limits, limits before everything else. A caller who is known gets the X-RateLimit headers
- * on every answer, refusals included.
+ * Authenticates requests and applies rate limits (specification: Authentication;
+ * docs/decisions/order-of-checks.md): first the credentials, then the limit, then all other checks. Every
+ * answer to an authenticated caller has the X-RateLimit headers, also a refusal.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../kernel/caller.ts';
 import { PlatformError } from '../kernel/errors.ts';
-import { secretCheck } from '../kernel/same.ts';
+import { secretCheck } from '../kernel/timing-safe.ts';
+import type { ConcurrencyLimit } from './concurrency-limit.ts';
 import type { RateDecision, RateLimiter } from './rate-limit.ts';
-import type { Shares } from './shares.ts';
 import type { WrongSecrets } from './wrong-secrets.ts';
 
 /** The caller of a request that `apiKeyHook` admitted. */
@@ -16,21 +16,21 @@ export function callerOf(request: FastifyRequest): Caller {
   return (request as unknown as { caller: Caller }).caller;
 }
 
-/** A caller, and the limit that a request of theirs counts against. */
+/** A caller, and the limit that the request counts against. */
 export interface Credentials {
   readonly caller: Caller;
   readonly limitedAs: string;
   readonly perMinute: number;
 }
 
-/** Where a request without a key may belong: a session of the console. */
+/** The sessions of the console, for requests without a key. */
 interface SessionSource {
-  /** Null when it belongs to none; `401` for one that may no more. */
+  /** Null without a session; throws `401` for a session that is no longer valid. */
   credentials(request: FastifyRequest): Promise<Credentials | null>;
   isAdministrator(request: FastifyRequest): Promise<boolean>;
 }
 
-/** Whether a request that `apiKeyHook` admitted would still be: its key or its session is good. */
+/** Whether the key or the session of an admitted request is still valid. */
 export async function isStillAdmitted(
   request: FastifyRequest,
   verify: (key: string) => Caller | Promise<Caller>,
@@ -48,14 +48,14 @@ export async function isStillAdmitted(
 }
 
 /**
- * A hook that admits a request with a valid key, or of a session, within its limit. `requests` bounds
- * how many of one key are under way.
+ * A hook that admits a request with a valid key or session, within its rate limit. `requests` limits how
+ * many requests of one key are under way.
  */
 export function apiKeyHook(
   verify: (key: string) => Caller | Promise<Caller>,
   limiter: RateLimiter,
   sessions: Pick<SessionSource, 'credentials'>,
-  requests: Shares,
+  requests: ConcurrencyLimit,
 ) {
   function admit(
     request: FastifyRequest,
@@ -109,7 +109,7 @@ declare module 'fastify' {
   }
 }
 
-/** What a route says of itself in its `config`: that it records work, which no lost counter may refuse. */
+/** The `config` of a route that records work. It is served also while Redis cannot count requests. */
 export const acceptingWork = { acceptsWork: true };
 
 function acceptsWork({ routeOptions }: FastifyRequest): boolean {
@@ -138,7 +138,7 @@ const adminSecretMissing = () =>
     'Send the admin secret as Authorization: Bearer <secret> or x-admin-secret',
   );
 
-/** A hook that admits a request with the admin secret, in either of its two headers, or of the administrator's session. */
+/** A hook that admits a request with the admin secret in either header, or with an administrator's session. */
 export function adminHook(
   secret: string,
   sessions: Pick<SessionSource, 'isAdministrator'>,
@@ -170,7 +170,7 @@ export function adminHook(
   };
 }
 
-/** Every secret that was sent; null for a credential that cannot be one. */
+/** All secrets of the request; null for a malformed one. */
 function adminSecretsOf(request: FastifyRequest): (string | null)[] {
   const { authorization } = request.headers;
   const header = request.headers['x-admin-secret'];
@@ -185,7 +185,7 @@ function adminSecretsOf(request: FastifyRequest): (string | null)[] {
   return secrets;
 }
 
-/** Whether a header came more than once; Node joins or drops the others silently. */
+/** Whether a header was sent more than once; Node joins or drops the repeated values silently. */
 export function isRepeated(request: FastifyRequest, name: string): boolean {
   const { rawHeaders } = request.raw;
   let seen = 0;

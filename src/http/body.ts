@@ -1,4 +1,4 @@
-/** Request bodies: JSON in valid UTF-8, within bounds, or a clear refusal (docs/decisions/json-and-lists.md). */
+/** Parses request bodies: JSON in valid UTF-8, within limits (docs/decisions/json-and-lists.md). */
 import { isUtf8 } from 'node:buffer';
 import sjson from 'secure-json-parse';
 import { invalid } from '../kernel/errors.ts';
@@ -9,7 +9,7 @@ export const bodyBytesMax = 1024 * 1024;
 
 const byteOrderMark = 0xef;
 
-/** Parses a body. An absent one is undefined: only the route knows whether it needs one. */
+/** Parses a body; undefined for an empty one, because only the route knows whether it needs one. */
 export function parseJsonBody(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined;
   if (!isUtf8(bytes)) throw invalid('body', 'is not valid UTF-8');

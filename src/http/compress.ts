@@ -1,7 +1,7 @@
 /**
  * Compressed answers: JSON of GET requests above a size, with gzip where the client accepts it. Streams
- * are sent as they come. Answers to other methods are not compressed: those that hold new secrets are
- * among them, and beside text of the caller a secret's length could be learned from the compressed size.
+ * are not compressed. Neither are answers to other methods: some hold a new secret next to text of the
+ * caller, so the compressed size could reveal the secret.
  *
  * `@fastify/compress` 9.2 was considered. It compresses texts up to a bound on the event loop, and larger
  * ones as streams without `Content-Length`; it sets `Vary` on compressed answers alone, and has no rule by
@@ -11,9 +11,9 @@ import { constants, gzip } from 'node:zlib';
 import type { FastifyRequest } from 'fastify';
 import type { Server } from './server.ts';
 
-/** Below this an answer fits into one or two packets, and compressing it takes longer than it saves. */
+/** A smaller answer fits into one or two packets, so compressing it takes longer than it saves. */
 const bytesMin = 2_048;
-/** The fastest level makes JSON a quarter to a tenth; better ones take several times as long. */
+/** The fastest level reduces JSON to a quarter or a tenth; better levels take several times as long. */
 const options = { level: constants.Z_BEST_SPEED };
 
 export function compressAnswers(server: Server): void {
@@ -35,7 +35,7 @@ export function compressAnswers(server: Server): void {
       done(null, payload);
       return;
     }
-    // On a thread of its own: the event loop goes on meanwhile.
+    // Runs on a thread of its own, so it does not block the event loop.
     gzip(payload, options, (error, compressed) => {
       if (error !== null) {
         done(error);

@@ -1,8 +1,8 @@
 /**
- * The connections of a server and the answers that wait on them. Promises that a client which does not
- * read is cut, that the answers which clients have not read stay within a bound of bytes, that a
- * connection handles a bounded number of its pipelined requests at a time, and that no address has
- * more than its share of connections. A request whose handler is at work is never cut.
+ * Limits the connections of a server and their unread answers. A client that does not read is
+ * disconnected; the unread answers of all clients have a limit in bytes; a connection handles a limited
+ * number of pipelined requests at a time; and each address has a limited number of connections. A request
+ * is never cut while its handler runs.
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -11,38 +11,38 @@ import type { Logger } from '../kernel/log.ts';
 export interface ConnectionLimits {
   /** Open connections of one address. */
   readonly perAddress: number;
-  /** A client that takes no byte of its answer for this long is cut. */
+  /** A client that reads no byte of its answer for this long is disconnected. */
   readonly stallMs: number;
-  /** The time that a client has to take what is being sent to it. */
+  /** The time that a client has to read an answer. */
   readonly answerMs: number;
-  /** Bytes of answers that clients have not taken, of all connections together. */
+  /** Bytes of unread answers, of all connections together. */
   readonly unreadBytes: number;
 }
 
-/** Pipelined requests of one connection that are handled at a time; the others wait for them. */
+/** Pipelined requests of one connection that are handled at a time; the others wait. */
 const atOnceMax = 10;
-/** Pipelined requests that may wait on one connection; a client that sends more is cut. */
+/** Pipelined requests that may wait on one connection; a client that sends more is disconnected. */
 const waitingMax = 1_000;
-const lookEveryMs = 500;
-/** An answer that has waited less than this is not cut, whatever the bound of bytes says. */
+const checkEveryMs = 500;
+/** An answer that has waited less than this is never cut, also above the limit of bytes. */
 const unreadGraceMs = 1_000;
 const warnEveryMs = 60_000;
 
 interface Connection {
   readonly socket: Socket;
   readonly address: string;
-  /** Responses that have not been sent whole, in the order of their requests. */
+  /** Responses that are not completely sent, in the order of their requests. */
   readonly open: ServerResponse[];
   readonly waiting: [IncomingMessage, ServerResponse][];
-  /** Since when the first of `open` has had bytes that its client did not take. */
+  /** Since when the first of `open` has had bytes that its client has not read. */
   unreadSince: number | null;
-  /** Since when bytes of the first of `open` have been on their way to the client without a break. */
+  /** Since when bytes of the first of `open` have been under way to the client without a pause. */
   sendingSince: number | null;
 }
 
 type Cut = (connection: Connection, why: string) => void;
 
-/** What `handler` is to be called through. `watch` begins to watch the server that it is given. */
+/** Returns a listener that calls `handler` within the limits; `watch` applies them to a server. */
 export function createConnections(
   handler: RequestListener,
   limits: ConnectionLimits,
@@ -118,9 +118,9 @@ export function createConnections(
           cut(connection, `its client took nothing for ${limits.stallMs} ms (RESPONSE_STALL_MS)`);
         }
       });
-      const look = setInterval(() => lookAt(connections.values(), limits, cut), lookEveryMs);
-      look.unref();
-      server.once('close', () => clearInterval(look));
+      const checking = setInterval(() => cutSlow(connections.values(), limits, cut), checkEveryMs);
+      checking.unref();
+      server.once('close', () => clearInterval(checking));
     },
   };
 }
@@ -130,8 +130,8 @@ function connectionOf(socket: Socket, address: string): Connection {
 }
 
 /**
- * Ends what is left of a connection that has closed. Node closes only the response that is being
- * sent; the handlers of those behind it would wait for ever for their clients to go.
+ * Ends the remaining responses of a closed connection. Node closes only the response that is being sent;
+ * the handlers of the others would never learn that their client has disconnected.
  */
 function abandon({ open, waiting }: Connection): void {
   waiting.length = 0;
@@ -141,7 +141,7 @@ function abandon({ open, waiting }: Connection): void {
   }
 }
 
-/** Bytes that the handlers have given out and the client has not taken. */
+/** Bytes that the handlers have written and the client has not read. */
 function unreadBytesOf({ socket, open }: Connection): number {
   const behind = open.filter((response) => response.socket === null);
   return behind.reduce((sum, response) => sum + response.writableLength, socket.writableLength);
@@ -153,8 +153,8 @@ interface Unread {
   readonly since: number;
 }
 
-/** Cuts the connections whose clients are too slow, and as many as the bound of bytes asks for. */
-function lookAt(connections: Iterable<Connection>, limits: ConnectionLimits, cut: Cut): void {
+/** Cuts connections of slow clients, and further ones until the limit of bytes holds. */
+function cutSlow(connections: Iterable<Connection>, limits: ConnectionLimits, cut: Cut): void {
   const now = performance.now();
   const unread: Unread[] = [];
   for (const connection of connections) {
@@ -178,7 +178,7 @@ function lookAt(connections: Iterable<Connection>, limits: ConnectionLimits, cut
   }
 }
 
-/** Of the address that leaves the most unread first, and of that one's the oldest first. */
+/** First the address with the most unread bytes, and within it the oldest answer. */
 function inOrderOfCutting(unread: readonly Unread[]): Unread[] {
   const sums = new Map<string, number>();
   for (const { connection, bytes } of unread) {

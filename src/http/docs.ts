@@ -1,7 +1,7 @@
 /**
- * `/docs`: the API reference for people, Scalar over `/openapi.json`. It works without any other
- * host: what would ask one (fonts, telemetry, proxy, assistant, registry) is off, and the content
- * security policy refuses what should slip through. Nothing of it is loaded before somebody asks.
+ * `/docs`: the API reference for people, Scalar over `/openapi.json`. It uses no other
+ * host: the features that would (fonts, telemetry, proxy, assistant, registry) are off, and the content
+ * security policy blocks other hosts. It is loaded at the first request.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';

@@ -1,21 +1,20 @@
 /**
- * Stops a server without cutting anybody off: no new connections, every answer says that its
- * connection closes, idle connections are closed, and what is left at the deadline is cut.
+ * Stops a server gracefully: it accepts no new connections, every answer announces that its connection
+ * closes, idle connections are closed, and the remaining ones are cut at the deadline.
  *
- * To Node a connection is idle while no byte of a request has been read from it. That is true as well
- * of one that has only just been accepted, and of one whose next request is on its way; Node closes
- * both when it is told to close idle ones, and when it closes the server. So it is told so only when
- * whatever is on its way has had the time to arrive.
+ * To Node, a connection is idle while no byte of a request has been read from it. This includes a
+ * connection that was just accepted, and one whose next request is under way. Node closes both with the
+ * idle ones and with the server. So the drain first waits until requests under way have arrived.
  */
 import { Server as TcpServer } from 'node:net';
 import { setTimeout as elapsed, setImmediate as nextTurn } from 'node:timers/promises';
 import type { Server } from './server.ts';
 
-const lookEveryMs = 50;
-/** For requests that are on their way when the server stops to listen. */
+const closeIdleEveryMs = 50;
+/** The time for requests that are under way when the server stops listening to arrive. */
 const arrivalMs = 250;
 
-/** To be called before `listen`; the returned function drains, `deadlineMs` at most. */
+/** Call it before `listen`; the returned function drains within `deadlineMs`. */
 export function prepareDrain(server: Server): (deadlineMs: number) => Promise<void> {
   let draining = false;
   server.addHook('onSend', (_request, reply, payload, done) => {
@@ -26,12 +25,12 @@ export function prepareDrain(server: Server): (deadlineMs: number) => Promise<vo
     draining = true;
     const http = server.server;
     const deadline = setTimeout(() => http.closeAllConnections(), deadlineMs);
-    // Connections that wait to be accepted are lost with the listener: this is when there are fewest.
+    // Closing the listener loses connections that wait to be accepted; after a turn there are the fewest.
     await nextTurn();
-    // The listener alone.
+    // Closes only the listener.
     TcpServer.prototype.close.call(http);
     await elapsed(Math.min(arrivalMs, deadlineMs));
-    const idle = setInterval(() => http.closeIdleConnections(), lookEveryMs);
+    const idle = setInterval(() => http.closeIdleConnections(), closeIdleEveryMs);
     try {
       await server.close();
     } finally {

@@ -1,6 +1,6 @@
 /**
- * Every refusal in the specification's shape (specification: Errors), whoever raised it: our code,
- * Fastify, Node's HTTP parser. A fault of ours never shows more than that it happened.
+ * Turns every error into the specification's format (specification: Errors): refusals of our code, of
+ * Fastify and of Node's HTTP parser. An internal error reveals no details.
  */
 
 import { STATUS_CODES } from 'node:http';
@@ -9,7 +9,7 @@ import type { Duplex } from 'node:stream';
 import { PlatformError } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 
-/** Any error as one of the table. */
+/** Converts any error into one of the table. */
 export function asPlatformError(error: unknown): PlatformError {
   if (error instanceof PlatformError) return error;
   const { code, statusCode } = error as { code?: string; statusCode?: number };
@@ -43,7 +43,7 @@ export function errorBody({ code, message, extras }: PlatformError) {
   };
 }
 
-/** The headers that belong to a refusal. */
+/** The headers of a refusal. */
 export function errorHeaders({ extras }: PlatformError): Record<string, string> {
   return {
     ...(extras.retryAfter === undefined ? {} : { 'retry-after': String(extras.retryAfter) }),
@@ -51,7 +51,7 @@ export function errorHeaders({ extras }: PlatformError): Record<string, string> 
   };
 }
 
-/** Answers what Node's HTTP parser refused, before any request existed, and closes. */
+/** Answers a request that Node's HTTP parser refused, and closes the connection. */
 export function answerClientError(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
@@ -61,7 +61,7 @@ export function answerClientError(error: Error & { code?: string }, socket: Sock
   answerAndClose(socket, status, refusal);
 }
 
-/** Answers `CONNECT`: this is no proxy. */
+/** Refuses `CONNECT`, because this server is no proxy. */
 export function refuseTunnel(socket: Duplex): void {
   socket.on('error', () => socket.destroy());
   answerAndClose(socket, 405, unknownMethod());
@@ -93,7 +93,7 @@ function clientRefusal(code: string | undefined): [number, PlatformError] {
   }
 }
 
-/** For what is no method of any path, before it is known which path was meant. */
+/** Refuses a method that no path allows, before the path is known. */
 function unknownMethod(): PlatformError {
   return new PlatformError('method_not_allowed', 'No path knows this method', {
     allow: 'DELETE, GET, HEAD, POST, PUT',

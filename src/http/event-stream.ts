@@ -1,12 +1,12 @@
 /**
- * Server-sent events: writes as fast as the client reads and no faster, keeps the connection alive,
- * and ends when the events do, the client goes or the server stops.
+ * Server-sent events: writes only as fast as the client reads, keeps the connection alive, and ends when
+ * the events end, the client disconnects or the server stops.
  */
 import { once } from 'node:events';
 import type { FastifyReply } from 'fastify';
 
 const heartbeatMs = 15_000;
-/** A client that takes nothing for this long is cut. */
+/** A client that reads nothing for this long is disconnected. */
 const stalledMs = 30_000;
 
 export interface ServerSentEvent {
@@ -15,7 +15,7 @@ export interface ServerSentEvent {
   readonly data: unknown;
 }
 
-/** Ends when the client takes more, rejects when it has gone or takes nothing for too long. */
+/** Resolves when the client reads again; rejects when it has disconnected or reads nothing for too long. */
 async function drained(raw: FastifyReply['raw']): Promise<void> {
   const gone = new AbortController();
   const onClose = () => gone.abort();
@@ -40,7 +40,7 @@ export async function sendEvents(
     ...(headers as Record<string, string>),
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
-    // Tells buffering proxies to pass events on as they come.
+    // Tells proxies not to buffer events.
     'x-accel-buffering': 'no',
   });
   raw.write(': connected\n\n');
@@ -53,7 +53,7 @@ export async function sendEvents(
     }
     raw.end();
   } catch (err) {
-    // A client that left is no news; anything else is.
+    // A disconnected client is not worth a warning; any other error is.
     if (!raw.destroyed) reply.log.warn({ err }, 'an event stream was cut');
     raw.destroy();
   } finally {

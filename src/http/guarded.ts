@@ -9,7 +9,7 @@ import { isGuarded } from './url.ts';
 const issuesMax = 50;
 const nameMax = 200;
 
-/** Puts `routes` behind `hook`. Whoever asks for an unknown one has to be admitted first, too. */
+/** Registers `routes` behind `hook`, which also applies to unknown paths below the prefix. */
 export function guarded(
   server: Server,
   prefix: string,
@@ -20,7 +20,7 @@ export function guarded(
   server.register((scope, _options, done) => {
     scope.addHook('onRequest', hook);
     scope.addHook('onRequest', (request, _reply, next) => {
-      // Before the body is read: an unknown path is not found, whatever was sent to it.
+      // Before the body is read, so that an unknown path is 404 with any body.
       if (request.is404) next(unmatched(request.method, request.originalUrl));
       else next();
     });
@@ -42,7 +42,7 @@ export function guarded(
   });
 }
 
-/** What to refuse the body of an operation with that takes none; an empty object is as good as none. */
+/** The refusal of a body for an operation without one; an empty object counts as no body. */
 function unexpectedBody(body: unknown): PlatformError | undefined {
   if (body === undefined) return undefined;
   if (body === null || typeof body !== 'object' || Array.isArray(body)) {
@@ -55,7 +55,7 @@ function unexpectedBody(body: unknown): PlatformError | undefined {
   );
 }
 
-/** Refuses what is unknown and not guarded, before its body is read. */
+/** Refuses unknown paths outside the guarded prefixes before their body is read. */
 export function refuseUnknown(server: Server, unmatched: ReturnType<typeof rememberRoutes>): void {
   server.addHook('onRequest', (request, _reply, next) => {
     if (request.is404 && !isGuarded(request.url))

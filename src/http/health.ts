@@ -1,7 +1,7 @@
 /**
- * `/health` (specification: Health and metrics; docs/decisions/health-and-metrics.md): answers at once, whatever hangs
- * behind it, because it only tells what the probes in the background last found. A probe that does
- * not end in time has failed.
+ * `/health` (specification: Health and metrics; docs/decisions/health-and-metrics.md): answers at once, also while
+ * a dependency hangs, because it returns the last results of background probes. A probe that does not end
+ * in time has failed.
  */
 import { Type } from 'typebox';
 import type { Clock } from '../kernel/clock.ts';
@@ -12,7 +12,7 @@ import type { Server } from './server.ts';
 
 export type HealthStatus = 'ok' | 'degraded' | 'unhealthy';
 
-/** Something to watch. A critical one that fails means that requests cannot be served. */
+/** A check of a dependency. When a critical one fails, requests cannot be served. */
 export interface Probe {
   readonly name: string;
   readonly isCritical: boolean;
@@ -24,13 +24,13 @@ const deadlineMs = 2_000;
 
 export interface Health {
   status(): HealthStatus;
-  /** Probes that failed last, by name. */
+  /** The names of the failing probes. */
   failing(): string[];
   uptimeSeconds(): number;
   stop(): void;
 }
 
-/** Starts probing at once and every second. What begins to fail, or to hold again, is logged once. */
+/** Probes at once and then every second. Each failure and each recovery is logged once. */
 export function startHealth(probes: readonly Probe[], clock: Clock, log: Logger): Health {
   const startedAt = clock.monotonic();
   const failing = new Map<string, Probe>();

@@ -1,24 +1,23 @@
 /**
- * `/metrics` (specification: Health and metrics): its eleven families, and ours about calls of models
- * and for whoever operates the platform, in the text format. Counters
- * count what this process did since it started; gauges are read when they are asked for. Label
- * values are bounded: route patterns, queue names, codes of the error table.
+ * `/metrics` (specification: Health and metrics): the eleven families of the specification, and
+ * further ones about model calls and for operators, in the text format. Counters count since the start of
+ * this process; gauges are read at each scrape. Label values are bounded: route patterns, queue names, codes of the error table.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { type QueueName, queueNames } from '../kernel/queues.ts';
-import type { Reading } from '../kernel/reading.ts';
+import type { SharedRead } from '../kernel/shared-read.ts';
 import { refusals } from './refusals.ts';
 import type { HttpObserver, Server } from './server.ts';
 
 /**
- * What the gauges show, read at each scrape. What the database does not tell at once is told as it was
- * at the last scrape, or left out.
+ * The values of the gauges, read at each scrape. A value that the database does not return in time is
+ * taken from the last scrape, or left out.
  */
 export interface MetricsSource {
-  readonly jobsByQueue: Reading<Record<QueueName, { waiting: number; active: number }>>;
+  readonly jobsByQueue: SharedRead<Record<QueueName, { waiting: number; active: number }>>;
   /** How long what is due has waited, and how much of it there is. */
-  readonly waiting: Reading<{
+  readonly waiting: SharedRead<{
     oldestDueMs: Record<QueueName, number>;
     /** Deliveries that are due and not under way; 10,000 stands for more, too. */
     webhookBacklog: number;
@@ -32,12 +31,12 @@ export interface MetricsSource {
   isQueueConnected(): boolean;
 }
 
-/** Between two looks at how late the event loop is: often enough, and not felt. */
+/** Interval at which the delay of the event loop is sampled. */
 const loopResolutionMs = 20;
 
 const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-/** How a call of a model may end. */
+/** The outcomes of a model call. */
 const callOutcomes = ['answered', 'credentials', 'unavailable', 'refused', 'aborted'] as const;
 
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -178,7 +177,7 @@ export function createMetrics(self: { version: string; roles: string }) {
     completedJobs.inc({ queue }, 0);
     failedJobs.inc({ queue }, 0);
   }
-  // A series that began with 1 would show no increase, and nobody would hear of the first call.
+  // A series that began with 1 would show no increase, so no alert would see the first call.
   for (const outcome of callOutcomes) modelCalls.inc({ outcome }, 0);
   for (const type of ['prompt', 'completion']) modelTokens.inc({ type }, 0);
 

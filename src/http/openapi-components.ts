@@ -1,7 +1,7 @@
 /**
  * Makes the generated document small and whole: what repeats (schemas with a title, examples of
  * refusals, response headers) moves to its components and is referred to, and the headers that every
- * answer of a kind carries are added. Works on a document that nobody else holds.
+ * answer of a kind carries are added. It changes the document in place, so the caller must own it.
  */
 import { type ResponseHeader, responseHeaders } from './response-headers.ts';
 

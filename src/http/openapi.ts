@@ -1,7 +1,7 @@
 /**
- * `/openapi.json`: the API as OpenAPI 3.1, from the same schemas that the routes are made of. The
- * document is made at its first request, on a second server that never listens, so that neither the
- * start nor a process that nobody asks for it pays for the generator.
+ * `/openapi.json`: the API as OpenAPI 3.1, from the schemas of the routes. The document is generated at
+ * its first request, on a second server that never listens, so that only a process that serves the
+ * document loads the generator.
  */
 import Fastify from 'fastify';
 import { Type } from 'typebox';
@@ -37,7 +37,7 @@ const info = {
   license: { name: 'MIT', identifier: 'MIT' },
 };
 
-/** In the order in which somebody new meets them. */
+/** In the order in which a new user needs them. */
 const tags = [
   { name: 'API keys', description: 'Who may use the API, how often, and for which skills.' },
   { name: 'Skills', description: 'What can be executed: the registry of skills, by version.' },
@@ -76,8 +76,8 @@ const securitySchemes = {
 } as const;
 
 /**
- * The document, as JSON, once somebody asks for it. `routes` is what the real server gets; to be
- * called on another server it must do nothing but register routes and their hooks.
+ * Returns a function that generates the document, as JSON, at its first call. `routes` is called on
+ * another server, so it may only register routes and their hooks.
  */
 export function createOpenApi(
   version: string,
@@ -89,7 +89,7 @@ export function createOpenApi(
 async function generate(version: string, routes: (server: Server) => void) {
   const { default: swagger } = await import('@fastify/swagger');
   const server = Fastify({ exposeHeadRoutes: false });
-  // Nothing is ever asked of this server, so nothing has to be compiled.
+  // This server handles no requests, so it needs no validators or serializers.
   server.setValidatorCompiler(() => () => true);
   server.setSerializerCompiler(() => () => '');
   await server.register(swagger, {
@@ -132,7 +132,7 @@ export function openApiRoutes(server: Server, { document }: { document: () => Pr
       },
     },
     async (_request, reply) => {
-      // As bytes, which pass the serializer by: the document is kept as it is sent.
+      // Sent as bytes, without the serializer.
       const bytes = await document();
       return reply
         .header('content-type', 'application/json; charset=utf-8')

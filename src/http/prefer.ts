@@ -1,7 +1,7 @@
-/** `Prefer: wait=N` (RFC 7240): how long a client is ready to wait for an end. */
+/** `Prefer: wait=N` (RFC 7240): how long a client waits for the end of a job. */
 import type { FastifyReply } from 'fastify';
 
-/** Seconds that a wait may take; a longer one counts as this. */
+/** The longest wait in seconds; longer ones are shortened to it. */
 const waitMaxS = 60;
 
 const waitPattern = /^\s*wait\s*=\s*"?(\d+)"?\s*(?:;|$)/i;
@@ -35,7 +35,7 @@ function* preferencesOf(text: string): Generator<string> {
   if (!isQuoted) yield text.slice(start);
 }
 
-/** Aborts when the client has gone. */
+/** A signal that aborts when the client disconnects. */
 export function goneSignal(reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
   if (reply.raw.destroyed) gone.abort();

@@ -1,4 +1,4 @@
-/** Query parameters, read strictly: one value each, clean text, numbers in plain decimal. */
+/** Strict parsers of query parameters: one value each, clean text, numbers in plain decimal. */
 import type { FastifyRequest } from 'fastify';
 import { invalid, invalidIn, type PlatformError } from '../kernel/errors.ts';
 import { momentIssue, momentOf } from '../kernel/moment.ts';
@@ -11,7 +11,7 @@ declare module 'fastify' {
   }
 }
 
-/** What a route says of itself in its `config`: that its query is the caller's own. */
+/** The `config` of a route that accepts any query parameters. */
 export const takingAnyQuery = { anyQuery: true };
 
 /** Unknown parameters that a refusal names, and characters of their names. */
@@ -21,8 +21,8 @@ const nameMax = 200;
 export type Query = Readonly<Record<string, unknown>>;
 
 /**
- * What to refuse the query of a request with: a parameter that cannot be read, or those that the
- * schema of its route does not know. Routes that are not documented take any.
+ * The refusal of a query with an unreadable parameter or with parameters that the schema of the route
+ * does not have. Undocumented routes accept any query.
  */
 export function refuseQuery({
   originalUrl,
@@ -35,7 +35,7 @@ export function refuseQuery({
   const unreadable = unreadableParameter(originalUrl);
   if (unreadable !== null) return invalid(unreadable, 'must be percent-encoded UTF-8 without NUL');
   const { properties = {} } = (schema?.querystring ?? {}) as { properties?: object };
-  // A list `name[]` of a known parameter is refused where that is read.
+  // The parser of a parameter refuses a list `name[]` of it.
   const isKnown = (name: string) => Object.hasOwn(properties, name.replace(/\[\]$/, ''));
   const unknown = Object.keys(query as Query).filter((name) => !isKnown(name));
   if (unknown.length === 0) return undefined;
@@ -56,7 +56,7 @@ export function textParameter(query: Query, name: string, max = 200): string | u
   return value;
 }
 
-/** As `textParameter`, for one of a few words. */
+/** Like `textParameter`, for one of a few words. */
 export function wordParameter<W extends string>(
   query: Query,
   name: string,
@@ -67,7 +67,7 @@ export function wordParameter<W extends string>(
   throw invalid(name, `must be one of ${words.join(', ')}`);
 }
 
-/** As `textParameter`, for a moment, in milliseconds. */
+/** Like `textParameter`, for a timestamp, in milliseconds. */
 export function momentParameter(query: Query, name: string): number | undefined {
   const value = textParameter(query, name);
   if (value === undefined) return undefined;
@@ -76,7 +76,7 @@ export function momentParameter(query: Query, name: string): number | undefined 
   return ms;
 }
 
-/** The page asked for. Plain decimal digits only, so that both stores see what was meant. */
+/** The requested page. */
 export function pageParameters(
   query: Query,
   limits: { default: number; max: number } = { default: 50, max: 200 },
@@ -107,7 +107,7 @@ export function integerParameter(
   throw invalid(name, `must be an integer from ${min} to ${max}`);
 }
 
-/** What was given; `name[]` is a list, which some clients make of a value by themselves. */
+/** The raw value; a list for `name[]`, which some clients send for a list. */
 function given(query: Query, name: string): unknown {
   return query[name] === undefined && `${name}[]` in query ? [] : query[name];
 }

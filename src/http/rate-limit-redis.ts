@@ -1,23 +1,22 @@
 /**
- * The exact sliding minute over many processes: the moments of a key's allowed hits are a sorted set
- * in Redis, by Redis's own clock, and one script judges whatever hits arrive together. While Redis
- * cannot be used, requests are refused rather than let through without a limit; those that record
- * work are judged by each process for its share of the limit, so that work is accepted as long as
- * the database can record it.
+ * The exact sliding minute over many processes: the times of a key's allowed hits are a sorted set in
+ * Redis, by Redis's clock, and one script decides on all hits that arrive together. While Redis is
+ * unavailable, requests are refused, because they could not be limited. Requests that record work are
+ * limited by each process to its share instead, so that work is accepted while the database is available.
  */
 import { PlatformError } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import type { Redis } from '../redis/redis.ts';
 import { type RateDecision, type RateLimiter, windowMs } from './rate-limit.ts';
 
-/** Hits judged by one call of the script. */
-const togetherMax = 200;
+/** Hits in one call of the script. */
+const batchMax = 200;
 const prefix = 'rate-limit:';
 
 /**
  * For each key and limit: [allowed, hits in the window, ms until the oldest leaves, ms until one more
- * hit is allowed]; before them Redis's time in milliseconds. Refused hits are not recorded. A moment
- * is recorded in microseconds; two hits in one are told apart by a counter.
+ * hit is allowed]; before them Redis's time in milliseconds. Refused hits are not recorded. Times
+ * are recorded in microseconds; a counter separates two hits at the same time.
  */
 const script = `
 local time = redis.call('TIME')
@@ -56,8 +55,8 @@ interface Hit {
 }
 
 /**
- * `local` judges in this process alone; `processes` tells among how many a limit is shared while
- * Redis cannot be used.
+ * While Redis is unavailable, `local` limits this process, and `processes` returns the number of
+ * processes that share a limit.
  */
 export function createRedisRateLimiter(
   redis: Redis,
@@ -66,27 +65,27 @@ export function createRedisRateLimiter(
   log: Logger,
 ): RateLimiter {
   const { commands } = redis;
-  commands.defineCommand('judgeHits', { lua: script });
-  const judgeHits = (keys: string[], limits: number[]) =>
+  commands.defineCommand('decideHits', { lua: script });
+  const decideHits = (keys: string[], limits: number[]) =>
     (
       commands as unknown as {
-        judgeHits(...args: (string | number)[]): Promise<(string | number)[]>;
+        decideHits(...args: (string | number)[]): Promise<(string | number)[]>;
       }
-    ).judgeHits(keys.length, ...keys, ...limits);
+    ).decideHits(keys.length, ...keys, ...limits);
   let waiting: Hit[] = [];
 
-  /** Judges what has arrived in this turn of the event loop. */
-  function judgeAll(): void {
+  /** Decides on the hits of this turn of the event loop. */
+  function decideAll(): void {
     const hits = waiting;
     waiting = [];
-    for (let from = 0; from < hits.length; from += togetherMax) {
-      void judge(hits.slice(from, from + togetherMax));
+    for (let from = 0; from < hits.length; from += batchMax) {
+      void decide(hits.slice(from, from + batchMax));
     }
   }
 
-  async function judge(hits: readonly Hit[]): Promise<void> {
+  async function decide(hits: readonly Hit[]): Promise<void> {
     try {
-      const answer = await judgeHits(
+      const answer = await decideHits(
         hits.map(({ key }) => prefix + key),
         hits.map(({ limit }) => limit),
       );
@@ -108,9 +107,9 @@ export function createRedisRateLimiter(
     }
   }
 
-  function judged(key: string, limit: number): Promise<RateDecision> {
+  function hitInRedis(key: string, limit: number): Promise<RateDecision> {
     return new Promise((resolve, reject) => {
-      if (waiting.length === 0) setImmediate(judgeAll);
+      if (waiting.length === 0) setImmediate(decideAll);
       waiting.push({ key, limit, resolve, reject });
     });
   }
@@ -118,7 +117,7 @@ export function createRedisRateLimiter(
   return {
     async hit(key, limit, isNeeded = false) {
       try {
-        if (redis.isConnected()) return await judged(key, limit);
+        if (redis.isConnected()) return await hitInRedis(key, limit);
       } catch (err) {
         log.debug({ err }, 'Redis judged no hit');
       }

@@ -1,14 +1,14 @@
 /**
  * The exact sliding minute (specification: Limits): a hit is allowed if and only if fewer than
- * `limit` hits were allowed in the minute that ends now. Refused hits use up nothing, so a client
- * that hammers is served again on time. It decides by monotonic time, so a step of the wall clock
- * neither frees nor freezes a key.
+ * `limit` hits were allowed in the minute that ends now. Refused hits do not count, so a client
+ * that keeps sending is served again on time. The limiter uses monotonic time, so a change of the wall
+ * clock has no effect.
  */
 import type { Clock } from '../kernel/clock.ts';
 
 export const windowMs = 60_000;
 
-/** What became of a hit, in the terms of the X-RateLimit headers. */
+/** The decision on a hit, in the terms of the X-RateLimit headers. */
 export interface RateDecision {
   readonly allowed: boolean;
   readonly limit: number;
@@ -22,13 +22,13 @@ export interface RateDecision {
 
 export interface RateLimiter {
   /**
-   * Counts a hit of `key`, if it is allowed. Rejects with `service_unavailable` when that cannot be
-   * told, but for a hit of which `isNeeded` says that it has to be judged all the same.
+   * Counts a hit of `key` if it is allowed. Rejects with `service_unavailable` when it cannot decide; with
+   * `isNeeded` it decides in any case.
    */
   hit(key: string, limit: number, isNeeded?: boolean): RateDecision | Promise<RateDecision>;
 }
 
-/** The limiter of one process: the moments of the allowed hits of each key, in a ring. */
+/** The limiter of one process: the times of the allowed hits of each key, in a ring buffer. */
 export function createMemoryRateLimiter(clock: Clock): RateLimiter {
   const rings = new Map<string, Ring>();
   let cleanedAt = clock.monotonic();
@@ -55,7 +55,7 @@ export function createMemoryRateLimiter(clock: Clock): RateLimiter {
       const allowed = ring.size < limit;
       if (allowed) remember(ring, now);
       const untilLeaves = (n: number) => nthOldest(ring, n) + windowMs - now;
-      // Under a limit that was lowered since, more than the oldest have to leave.
+      // When the limit was lowered meanwhile, more than the oldest hit must leave the window.
       const untilFree = untilLeaves(Math.max(0, ring.size - limit));
       return {
         allowed,
@@ -68,7 +68,7 @@ export function createMemoryRateLimiter(clock: Clock): RateLimiter {
   };
 }
 
-/** Moments in order; `head` is the oldest of `size`. Capacities are powers of two. */
+/** Times in order; `head` is the oldest of `size`. Capacities are powers of two. */
 interface Ring {
   times: Float64Array;
   head: number;

@@ -1,6 +1,6 @@
 /**
- * How an operation documents what it may refuse: the codes of the error table, each with its meaning
- * and an example. The statuses come from the table itself, so documentation and answers agree.
+ * Documents the refusals of an operation: codes of the error table, each with its meaning and an example.
+ * The statuses come from the table, so documentation and answers agree.
  */
 import { type TSchema, Type } from 'typebox';
 import { type ErrorCode, errorStatuses } from '../kernel/errors.ts';
@@ -47,13 +47,13 @@ const meanings: Record<ErrorCode, string> = {
   service_unavailable: 'It cannot be done right now; try again after Retry-After seconds.',
 };
 
-/** What the example of a code has beside its code and message. */
+/** Additional fields of the example of a code. */
 const exampleExtras: Partial<Record<ErrorCode, object>> = {
   validation_error: { details: [{ field: 'limit', issue: 'must be an integer from 1 to 200' }] },
   rate_limit_exceeded: { retry_after: 12 },
 };
 
-/** Any request may be no valid HTTP, meet a fault, or come when the platform cannot serve it. */
+/** Every request may be malformed, meet an internal error, or come while the platform is unavailable. */
 const always = ['validation_error', 'internal_error', 'service_unavailable'] as const;
 
 /** The refusals of an operation with these codes, and of every operation, by their status. */
@@ -76,7 +76,7 @@ export const apiRefusals = (...codes: ErrorCode[]) =>
 export const adminRefusals = (...codes: ErrorCode[]) =>
   refusals('authentication_required', 'invalid_admin_secret', ...codes);
 
-/** What an operation that takes a body may say of it, beside validation_error. */
+/** The refusals of an operation with a body, in addition to validation_error. */
 export const bodyRefusals = ['payload_too_large', 'unsupported_media_type'] as const;
 
 function refusal(codes: readonly ErrorCode[]): TSchema {

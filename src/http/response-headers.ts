@@ -1,4 +1,4 @@
-/** The response headers worth knowing, described once for the documentation. */
+/** The documented response headers. */
 import type { FastifyReply } from 'fastify';
 
 /** Their descriptions and types; `components.headers` of the document. */
@@ -48,12 +48,12 @@ export const responseHeaders = {
 
 export type ResponseHeader = keyof typeof responseHeaders;
 
-/** For a response schema: it carries these headers, beside those that its kind always has. */
+/** Adds headers to a response schema, in addition to those of every response. */
 export function carries(...names: ResponseHeader[]): { headers: Record<string, object> } {
   return { headers: Object.fromEntries(names.map((name) => [name, {}])) };
 }
 
-/** Says at which offset to go on; null for a page that was not cut. */
+/** Sets the offset of the next page; null for a page that was not cut. */
 export function tellNext(reply: FastifyReply, next: number | null): void {
   if (next !== null) reply.header('x-next-offset', next);
 }

@@ -1,11 +1,11 @@
-/** Which methods a path knows, so that a wrong one is `405` with `Allow` and not `404`. */
+/** The methods of each path, so that a wrong method is `405` with `Allow` and not `404`. */
 import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
 import type { Server } from './server.ts';
 import { isReadable, originForm, pathOf } from './url.ts';
 
 /**
- * Listens to the routes that `server` gets from now on; then tells what to refuse an unmatched
- * request with, from the url as it was sent. `reserved` are the words that no skill category may be.
+ * Records the routes that are registered on `server` from now on. Returns a function that makes the
+ * refusal of an unmatched request from its url. No skill category may be one of the `reserved` words.
  */
 export function rememberRoutes(
   server: Server,
@@ -24,7 +24,7 @@ export function rememberRoutes(
     const path = pathOf(originForm(url));
     if (!isReadable(path)) return invalid('path', 'must be percent-encoded UTF-8 without NUL');
     const matching = [...routes].filter(([, { pattern }]) => pattern.test(path));
-    // As in the router, a literal segment beats a parameter: /api/jobs/x/cancel is no skill.
+    // As in the router, a literal segment takes precedence over a parameter: /api/jobs/x/cancel is no skill.
     const literal = matching.filter(([route]) => literalSegments(route) === best(matching));
     const methods = new Set(literal.flatMap(([, { methods: known }]) => [...known]));
     if (methods.size === 0 || methods.has(method)) return notFound('Route');
@@ -33,7 +33,7 @@ export function rememberRoutes(
   };
 }
 
-/** A path's own words are never a category, so `/api/jobs/x/y` is not a skill's path. */
+/** Reserved words are never a category, so `/api/jobs/x/y` is not the path of a skill. */
 function patternOf(url: string, reserved: ReadonlySet<string>): RegExp {
   const segments = url.split('/').map((segment) => {
     if (segment === ':category') return `(?!(?:${[...reserved].join('|')})/)[^/]+`;

@@ -1,4 +1,4 @@
-/** Pieces that route schemas are made of: validation, types and documentation come from one place. */
+/** Building blocks of route schemas, from which validation, types and documentation are derived. */
 import { type TSchema, Type } from 'typebox';
 
 /** Text of 1 to `max` characters. */
@@ -34,7 +34,7 @@ export const Paged = <T extends TSchema>(item: T, description: string) =>
 
 const exampleOf = (schema: { examples?: unknown }) => schema.examples ?? [];
 
-/** Tokens of a model's call or of many; null where the provider reported none of them. */
+/** Tokens of one or several model calls; null when the provider reported none. */
 export const Tokens = Nullable(Type.Integer());
 
 /** Tokens of models, as the conversation and the job count them. */

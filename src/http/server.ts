@@ -1,6 +1,6 @@
 /**
- * The HTTP server before it knows any route: limits on size and time, strict bodies, answers in the
- * specification's shape. Clients that are slow to send or to read are cut (connections.ts).
+ * Creates the HTTP server without routes: limits on size and time, strict bodies, errors in the
+ * specification's format. Slow clients are disconnected (connections.ts).
  */
 
 import { createServer as createHttpServer } from 'node:http';
@@ -27,12 +27,12 @@ import {
 import { refuseQuery } from './query.ts';
 import { routedUrl } from './url.ts';
 
-/** A whole request has to arrive within this. */
+/** A whole request must arrive within this time. */
 const requestTimeoutMs = 15_000;
 const headersTimeoutMs = 10_000;
 const keepAliveTimeoutMs = 72_000;
 const connectionsMax = 10_000;
-/** As long as Node lets the whole head of a request be: it is up to the lookup to find nothing. */
+/** The limit of Node for all headers of a request, so that a long segment is 404 and not refused. */
 const pathSegmentMax = 16_384;
 
 export type Server = FastifyInstance<
@@ -43,7 +43,7 @@ export type Server = FastifyInstance<
   TypeBoxTypeProvider
 >;
 
-/** Hears of every answer and every refusal. */
+/** Observes every answer and every refusal. */
 export interface HttpObserver {
   /** `route` is the pattern, never the raw path. */
   answered(method: string, route: string, status: number, seconds: number): void;
@@ -92,7 +92,7 @@ export function createServer(
     clientErrorHandler: answerClientError,
   }).withTypeProvider<TypeBoxTypeProvider>();
   server.server.on('connect', (_request, socket) => refuseTunnel(socket));
-  // An expectation that nobody knows is ignored; Node's own refusal has no body.
+  // An unknown `Expect` header is ignored, because Node's own refusal has no body.
   server.server.on('checkExpectation', (request, response) =>
     server.server.emit('request', request, response),
   );
@@ -105,7 +105,7 @@ export function createServer(
       done(error as Error);
     }
   });
-  // The validator compiles at its first use: a start need not wait for schemas that nobody has called for yet.
+  // A validator compiles its schema at its first use, so that the start does not wait for all schemas.
   server.setValidatorCompiler(({ schema, httpPart }) => {
     if (httpPart !== 'body') return () => true;
     const check = compileSchema(schema as Record<string, unknown>);
@@ -115,7 +115,7 @@ export function createServer(
       return { error: invalidIn(details) };
     };
   });
-  // Answers are built field by field; the schemas describe them, and the tests hold them to it.
+  // The code builds answers field by field; tests check them against the schemas.
   server.setSerializerCompiler(() => (value) => JSON.stringify(value));
   server.setSchemaErrorFormatter((errors) => errors[0] as unknown as Error);
 
@@ -127,7 +127,7 @@ export function createServer(
       done(new PlatformError('validation_error', 'The request has no Host header'));
     } else done();
   });
-  // By now the path has been read and what it names looked up; what is left is the query.
+  // The path has been parsed and its resource found, so now the query is checked.
   server.addHook('preParsing', (request, _reply, payload, next) => {
     const refusal = request.is404 ? undefined : refuseQuery(request);
     if (refusal === undefined) next(null, payload);
@@ -143,7 +143,7 @@ export function createServer(
   function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const refusal = asPlatformError(error);
     if (refusal.status >= 500) {
-      // What cannot be used a probe has said, once; it would be said again for every request.
+      // A probe has logged the outage once; an error for each request would repeat it.
       const level = refusal.code === 'service_unavailable' ? 'debug' : 'error';
       request.log[level](
         { err: refusal.cause ?? refusal, request_id: request.id },

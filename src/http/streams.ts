@@ -1,21 +1,21 @@
 /**
- * What every event stream is held by: shares of its key and of its address, and credentials that are
- * looked at again while it is open. A stream ends when its client goes, when its key is revoked or
- * expires, when its session ends, and when the platform stops.
+ * Admits event streams: limits them by key and by address, and checks their credentials again while they
+ * are open. A stream ends when its client disconnects, when its key is revoked or expires, when its
+ * session ends, and when the platform stops.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '../kernel/log.ts';
 import { callerOf } from './authenticate.ts';
+import { createConcurrencyLimit } from './concurrency-limit.ts';
 import { goneSignal } from './prefer.ts';
-import { createShares } from './shares.ts';
 
-/** How often the credentials of an open stream are looked at. */
+/** How often the credentials of an open stream are checked. */
 const recheckMs = 2_000;
 
-/** Admits a stream or throws `429`; its signal aborts when the stream has to end. */
+/** Admits a stream or throws `429`; the returned signal aborts when the stream must end. */
 export type BeginStream = (request: FastifyRequest, reply: FastifyReply) => AbortSignal;
 
-/** `isAdmitted` tells whether the credentials of a request are still good. */
+/** `isAdmitted` tells whether the credentials of a request are still valid. */
 export function createStreams({
   perKey,
   perAddress,
@@ -29,8 +29,8 @@ export function createStreams({
   stopping: AbortSignal;
   log: Logger;
 }): BeginStream {
-  const ofKeys = createShares(perKey, 'event streams of one API key');
-  const ofAddresses = createShares(perAddress, 'event streams of one address');
+  const ofKeys = createConcurrencyLimit(perKey, 'event streams of one API key');
+  const ofAddresses = createConcurrencyLimit(perAddress, 'event streams of one address');
 
   return (request, reply) => {
     ofKeys.take(callerOf(request).keyId, reply);
@@ -42,7 +42,7 @@ export function createStreams({
         (is) => {
           if (!is) refused.abort();
         },
-        // The credentials are judged again once the database can be asked.
+        // The credentials are checked again once the database is available.
         (err: unknown) => log.debug({ err }, 'the credentials of a stream could not be read'),
       );
     }, recheckMs);

@@ -1,19 +1,19 @@
 /**
- * The address of a request before anything is matched with it: in origin form, and with escapes that
- * stand for clean text (docs/decisions/json-and-lists.md). What cannot be read is refused like an unknown route, by the
- * same hooks in the same order, so that it too is answered to a known caller.
+ * Normalizes the url of a request before routing: to origin form, with escapes that decode to clean text
+ * (docs/decisions/json-and-lists.md). An unreadable url is refused like an unknown route, by the same
+ * hooks in the same order, so that its caller is authenticated first.
  */
 import { isCleanText } from '../kernel/text.ts';
 
-/** As proxies send it and RFC 9112 (3.2.2) has every server accept it: `http://host/path`. */
+/** The absolute form `http://host/path`, which proxies send and RFC 9112 (3.2.2) requires servers to accept. */
 const origin = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i;
 /**
- * Below these the hooks of one prefix judge a request, by a key or, at the triggers, without one. No
- * route is called just that with a slash.
+ * The prefixes whose hooks authenticate a request (or, for triggers, admit it without a key). No route is
+ * one of these prefixes alone.
  */
 const hookedRoot = /^\/(?:api\/webhooks\/agent|api|admin)\//;
 
-/** Whether a url is below a prefix whose hooks judge the caller. */
+/** Whether a url is below a prefix whose hooks authenticate the caller. */
 export function isGuarded(url: string): boolean {
   return /^\/(?:api|admin)(?:[/?#]|$)/.test(url);
 }
@@ -39,7 +39,7 @@ export function isReadable(escaped: string): boolean {
   }
 }
 
-/** The query parameter that cannot be read, `query` when its name cannot; null when all can be. */
+/** The unreadable query parameter, `query` when its name is unreadable, or null. */
 export function unreadableParameter(url: string): string | null {
   if (isReadable(url)) return null;
   const parameters = url.slice(pathOf(url).length + 1).split('&');
@@ -47,7 +47,7 @@ export function unreadableParameter(url: string): string | null {
   return name !== undefined && isReadable(name) ? decodeURIComponent(name) : 'query';
 }
 
-/** What the router is to match; for a path that cannot be read one that has no route. */
+/** The url for the router; for an unreadable path, a url without a route. */
 export function routedUrl(url: string): string {
   const own = originForm(url);
   const path = pathOf(own);

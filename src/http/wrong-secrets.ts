@@ -1,8 +1,8 @@
 /**
- * How many wrong secrets an address may send in a minute, on `/admin` and in the console together.
- * Promises that beyond them no secret of the address is compared, right or wrong, however many arrive
- * at once. The count of this process is exact; the shared one lets each process of a cluster compare
- * at most one more.
+ * Limits how many wrong secrets an address may send in a minute, to `/admin` and to the console together.
+ * Above the limit, no secret of the address is compared, right or wrong, also when many arrive at once.
+ * The count of this process is exact; the shared one lets each process of a cluster compare at most one
+ * more.
  */
 import { isIPv6 } from 'node:net';
 import type { FastifyRequest } from 'fastify';
@@ -15,9 +15,9 @@ import { createMemoryRateLimiter, type RateLimiter } from './rate-limit.ts';
 const networkGroups = 4;
 
 export interface WrongSecrets {
-  /** Throws `429` for a request whose address has sent too many; to be called before a secret is compared. */
+  /** Throws `429` when the address has sent too many; call it before comparing a secret. */
   refuse(request: FastifyRequest): void;
-  /** Counts a wrong secret, and writes a line of audit. */
+  /** Counts a wrong secret and writes an audit line. */
   count(request: FastifyRequest): Promise<void>;
   /** Runs `compare`, which rejects with a 401 for a wrong secret, within the limit. */
   limited<T>(request: FastifyRequest, compare: () => Promise<T>): Promise<T>;
@@ -33,7 +33,7 @@ export function createWrongSecrets(parts: {
   const local = createMemoryRateLimiter(clock);
   /** Monotonic milliseconds until which an address is refused. */
   const refusedUntil = new Map<string, number>();
-  /** Secrets of an address that are being compared. */
+  /** How many secrets of an address are being compared. */
   const comparing = new Map<string, number>();
 
   function refuseUntil(address: string, seconds: number): void {
@@ -88,7 +88,7 @@ export function createWrongSecrets(parts: {
 const tooMany = (retryAfter: number) =>
   new PlatformError('rate_limit_exceeded', 'Too many wrong secrets: wait a moment', { retryAfter });
 
-/** What is counted together: an IPv4 address, or the /64 network of an IPv6 address. */
+/** The unit of counting: an IPv4 address, or the /64 network of an IPv6 address. */
 function networkOf(address: string): string {
   if (!isIPv6(address) || address.toLowerCase().startsWith('::ffff:')) return address;
   const [before = '', after] = address.split('::');

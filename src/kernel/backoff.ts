@@ -1,6 +1,4 @@
-/**
- * When to try again, as data: pure, with the randomness passed in.
- */
+/** Computes the time of the next attempt. Pure; the random number is passed in. */
 
 /** Exponential backoff: `baseMs` × 2ⁿ for the n-th retry (from 0), never above `maxMs`. */
 export interface Backoff {
@@ -9,8 +7,8 @@ export interface Backoff {
 }
 
 /**
- * Milliseconds until the next attempt after `attempt` attempts (from 1) have failed. Jitter takes
- * away up to a fifth, so that jobs which failed together do not come back together.
+ * Milliseconds until the next attempt after `attempt` attempts (from 1) have failed. Jitter
+ * removes up to a fifth, so that jobs that failed together are not retried together.
  */
 export function delayAfter(backoff: Backoff, attempt: number, random = Math.random()): number {
   const full = Math.min(backoff.maxMs, backoff.baseMs * 2 ** Math.max(0, attempt - 1));

@@ -1,6 +1,6 @@
 /**
- * The address of a provider, below which its paths are. An administrator names it, so it may be any
- * host, one of the private network too: a model on the operator's own machine is reached that way.
+ * The base url of a model provider. An administrator sets it, so it may be any host, also one of the
+ * private network: this is how a model on the operator's own machine is reached.
  */
 
 /** Characters of an address. */
@@ -9,7 +9,7 @@ export const baseUrlMax = 2_048;
 /** Why a text cannot be the address of a provider, as the end of a sentence; null when it can. */
 export function baseUrlFault(text: string): string | null {
   if (text.length > baseUrlMax) return `must be at most ${baseUrlMax} characters`;
-  // The parser drops or rewrites all of these, so that a reader and it may disagree.
+  // The parser drops or rewrites these characters, so the url may mean something else than it looks.
   const isPlain = /^https?:\/\/[^/\\]/i.test(text) && !/[\s\p{Cc}\\]/u.test(text);
   if (!isPlain || !URL.canParse(text)) return 'must be an absolute http or https url';
   const { username, password } = new URL(text);

@@ -1,16 +1,16 @@
 /**
- * What processes tell each other while it happens. Whatever goes this way may get lost and none of it
- * is the truth: whoever needs to know has the database to look at, at the latest when `onMissed` says
- * that something may have been missed.
+ * Messages between processes. A message may be lost, and the database holds the truth: a listener that
+ * must not miss a change queries the database, at the latest when `onMissed` reports that messages may
+ * have been lost.
  */
 export interface Bus {
-  /** Tells the other processes, never this one. Never waits, never throws. */
+  /** Sends a message to all other processes. Never waits, never throws. */
   send(channel: Channel, message: string): void;
-  /** Hears what is sent from the moment at which `ready` resolves, which it does in any case. */
+  /** Receives messages from the time at which `ready` resolves. It always resolves. */
   listen(channel: Channel, listener: (message: string) => void): Listening;
   /** Calls `listener` when messages may have been missed. */
   onMissed(listener: () => void): void;
-  /** Whether messages arrive right now. */
+  /** Whether messages currently arrive. */
   isConnected(): boolean;
 }
 
@@ -19,5 +19,5 @@ export interface Listening {
   stop(): void;
 }
 
-/** `jobs`: what happens to jobs; `cancellations`: ids of jobs whose runs are to be stopped. */
+/** `jobs`: events of jobs; `cancellations`: ids of jobs whose runs must be cancelled. */
 export type Channel = 'jobs' | 'cancellations';

@@ -1,6 +1,6 @@
 import { PlatformError } from './errors.ts';
 
-/** Whoever made a request: an API key and what it may do. */
+/** The author of a request: an API key with its rights. */
 export interface Caller {
   readonly keyId: string;
   readonly organizationId: string;

@@ -1,8 +1,8 @@
-/** Time, passed in to whatever decides by it, so that tests move it and never sleep. */
+/** The source of time. It is passed to all code that depends on time, so that tests can move it. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;
-  /** Milliseconds that only grow, whatever happens to the wall clock. */
+  /** Milliseconds of a clock that never goes back, also when the wall clock does. */
   monotonic(): number;
 }
 
@@ -18,7 +18,7 @@ export function timestamp(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** As `timestamp`, null for null. */
+/** Like `timestamp`; null for null. */
 export function timestampOrNull(ms: number | null): string | null {
   return ms === null ? null : timestamp(ms);
 }

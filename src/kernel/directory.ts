@@ -10,8 +10,8 @@ import {
 import { dirname } from 'node:path';
 
 /**
- * Makes a directory for this user alone, with those above it. Level by level: Node's own recursive
- * mkdir never comes back where the system makes no directories, as under /proc.
+ * Creates a directory and its parents, for this user only. It works level by level, because Node's
+ * recursive mkdir never returns where the system allows no directories, for example under /proc.
  */
 export function makeDirectory(path: string): void {
   try {
@@ -26,25 +26,25 @@ export function makeDirectory(path: string): void {
   }
 }
 
-/** Makes an empty file for this user alone; takes others' rights from one that is there. */
+/** Creates an empty file for this user only; removes the rights of other users from an existing one. */
 export function makePrivateFile(path: string): void {
   closeSync(openSync(path, 'a', 0o600));
   keepPrivate(path);
 }
 
-/** Takes all rights to a file from other users, where it is there and this user's own. */
+/** Removes the rights of other users from a file that exists and belongs to this user. */
 export function keepPrivate(path: string): void {
   const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0;
   if ((mode & 0o077) === 0) return;
   try {
     chmodSync(path, mode & 0o700);
   } catch (error) {
-    // A file of another user, which that user has shared.
+    // The file belongs to another user, who has shared it.
     if ((error as NodeJS.ErrnoException).code !== 'EPERM') throw error;
   }
 }
 
-/** Brings a file, or the names in a directory, onto the disk. */
+/** Flushes a file, or the entries of a directory, to disk. */
 export function syncToDisk(path: string): void {
   const descriptor = openSync(path, 'r');
   try {

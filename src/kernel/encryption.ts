@@ -1,7 +1,7 @@
 /**
- * Text kept so that only holders of one key can read it: AES-256-GCM with a random nonce of 96 bits.
- * What is sealed is bound to a context that is not kept with it: moved to where another context
- * holds, it cannot be opened. Sealed text is `v1.` and base64url of nonce, ciphertext and tag.
+ * Encryption of text with one key: AES-256-GCM with a random nonce of 96 bits. The ciphertext is bound to
+ * a context that is not stored with it: when it is moved to another context, it cannot be decrypted. The
+ * format is `v1.` and base64url of nonce, ciphertext and tag.
  */
 import { createCipheriv, createDecipheriv, createSecretKey, randomBytes } from 'node:crypto';
 
@@ -14,13 +14,13 @@ const nonceBytes = 12;
 const tagBytes = 16;
 
 export interface Cipher {
-  /** Seals a well-formed text; never twice the same. */
+  /** Encrypts a well-formed text; the result differs each time. */
   encrypt(text: string, context: string): string;
-  /** The text that was sealed, or a DecryptionError. */
+  /** Decrypts a text; throws DecryptionError. */
   decrypt(sealed: string, context: string): string;
 }
 
-/** What was to be decrypted is not what this key sealed for this context. Says nothing of either. */
+/** The text was not encrypted with this key for this context. The message names neither. */
 export class DecryptionError extends Error {
   constructor() {
     super('It cannot be decrypted: the key is another one, or what was encrypted was changed');
@@ -28,7 +28,7 @@ export class DecryptionError extends Error {
   }
 }
 
-/** A cipher for a key of 32 bytes, which is copied. */
+/** Creates a cipher for a key of 32 bytes, which it copies. */
 export function createCipher(key: Buffer): Cipher {
   if (key.length !== encryptionKeyBytes) {
     throw new RangeError(`A key has ${encryptionKeyBytes} bytes, not ${key.length}`);
@@ -65,7 +65,7 @@ export function createCipher(key: Buffer): Cipher {
 function bytesOf(sealed: string): Buffer {
   const encoded = sealed.slice(version.length);
   const bytes = Buffer.from(encoded, 'base64url');
-  // The decoder passes over what it does not know, so that different texts would be the same bytes.
+  // The decoder skips unknown characters, so different texts would give the same bytes.
   const isExact = sealed.startsWith(version) && bytes.toString('base64url') === encoded;
   if (!isExact || bytes.length < nonceBytes + tagBytes) throw new DecryptionError();
   return bytes;

@@ -1,6 +1,6 @@
 /**
- * The one table of error codes (specification: Errors; docs/decisions/json-and-lists.md). Everything that refuses a
- * request throws a `PlatformError` with a code from here; nothing else decides a status.
+ * The one table of error codes (specification: Errors; docs/decisions/json-and-lists.md). Code that refuses
+ * a request throws a `PlatformError` with a code of this table, which alone decides the status.
  */
 
 export const errorStatuses = {
@@ -43,18 +43,18 @@ export const runErrorCodes = [
 
 export type RunErrorCode = (typeof runErrorCodes)[number];
 
-/** One fault in a request: a dotted path and what is wrong there. */
+/** One fault in a request: a dotted path and its problem. */
 export interface Issue {
   readonly field: string;
   readonly issue: string;
 }
 
 interface ErrorExtras {
-  /** For validation_error: what is wrong where. */
+  /** For validation_error: the faults. */
   details?: readonly Issue[];
   /** For rate_limit_exceeded and service_unavailable: whole seconds, at least 1. */
   retryAfter?: number;
-  /** For method_not_allowed: the methods that the path does know. */
+  /** For method_not_allowed: the methods that the path allows. */
   allow?: string;
   cause?: unknown;
 }
@@ -76,7 +76,7 @@ export class PlatformError extends Error {
   }
 }
 
-/** Whether something failed only because the database could not be used just then. */
+/** Whether an error only means that the database was unavailable. */
 export function isUnavailable(error: unknown): boolean {
   return error instanceof PlatformError && error.code === 'service_unavailable';
 }
@@ -95,7 +95,7 @@ export function invalidIn(details: readonly Issue[]): PlatformError {
   return new PlatformError('validation_error', message, { details });
 }
 
-/** `404 not_found`; the same words whatever the reason, so that tenants learn nothing. */
+/** `404 not_found`, with the same message for every reason, so that tenants learn nothing of others. */
 export function notFound(what: string): PlatformError {
   return new PlatformError('not_found', `${what} not found`);
 }

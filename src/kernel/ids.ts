@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 
 let lastMs = 0;
 let sequence = 0;
-/** The time of `lastMs` as an id begins with it. */
+/** The beginning of an id: the time of `lastMs`. */
 let prefix = '';
 let clockOfIds: () => number = () => Date.now();
 
 /**
- * Ids begin with the time of this clock from now on. Where processes share a database they share a
- * clock, too; ids made by their machines' own would not sort by creation.
+ * Sets the clock of new ids. Processes that share a database also share its clock, because ids by the
+ * clocks of several machines would not sort by creation.
  */
 export function setIdClock(now: () => number): void {
   clockOfIds = now;
@@ -28,8 +28,8 @@ export function newId(): string {
 }
 
 /**
- * Makes ids sort after this one from now on. Whoever goes on with what another process began says so:
- * their clocks may differ by some milliseconds, and by more while the network is slow.
+ * Makes all new ids sort after `id`. Call it when this process continues the work of another one: their
+ * clocks may differ by some milliseconds, and by more while the network is slow.
  */
 export function continueAfter(id: string): void {
   const ms = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
@@ -48,12 +48,12 @@ function begin(ms: number): void {
 
 const idPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Whether a path parameter can be an id at all; what cannot be one is simply not found. */
+/** Whether a path parameter has the format of an id; any other one is not found. */
 export function isId(text: string): boolean {
   return idPattern.test(text);
 }
 
-/** The smallest UUIDv7 of a moment, to compare ids with a point in time. */
+/** The smallest UUIDv7 of a time, to compare ids with a time. */
 export function idFloor(ms: number): string {
   const hex = Math.max(0, Math.floor(ms)).toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`;

@@ -1,7 +1,7 @@
 /**
  * Environment variables that are probably misspelt settings: names that differ from a setting in one
- * or two characters while the setting itself is not set. A short name such as PORT is near many
- * variables of other programs, so it is nobody's nearest.
+ * or two characters while the setting itself is not set. A short name such as PORT resembles many
+ * variables of other programs, so short settings are not compared.
  */
 
 export interface Misspelt {
@@ -12,7 +12,7 @@ export interface Misspelt {
 
 /** Characters of the shortest setting that is compared. */
 const comparedMin = 8;
-/** Characters from which two may differ. */
+/** In settings of this length, two characters may differ; in shorter ones, one. */
 const longMin = 12;
 
 /** `known` are the names of settings; `isKnown` recognizes those that have no fixed name. */

@@ -1,12 +1,12 @@
-/** Moments as clients write them. */
+/** Parses the timestamps of clients. */
 
 const momentPattern =
   /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})(:(\d{2})(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
 
-/** What is wrong with a text that is none. */
+/** The issue that an invalid timestamp is reported with. */
 export const momentIssue = 'must be an ISO 8601 timestamp with a time zone';
 
-/** An ISO 8601 moment with a zone, on a day that exists, in milliseconds; null for anything else. */
+/** The milliseconds of an ISO 8601 timestamp with a time zone, on an existing day; null for any other text. */
 export function momentOf(text: string): number | null {
   const ms = momentPattern.test(text) ? Date.parse(text) : Number.NaN;
   // Date.parse rolls 30 February over into March.

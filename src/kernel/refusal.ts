@@ -1,4 +1,4 @@
-/** An error of a run that running it again would not mend: the job ends with it, unless it is caught. */
+/** An error that a retry would not fix: unless the skill catches it, the job fails without a retry. */
 export function refusal(message: string): Error {
   return Object.assign(new Error(message), { retryable: false });
 }

@@ -42,7 +42,7 @@ describe('what is repeated', () => {
     await stopped;
   });
 
-  test('is tried again after a failure, which is told', async () => {
+  test('runs again after a failure, which is reported', async () => {
     const errors: unknown[] = [];
     const failure = new Error('not now');
     const task = vi.fn().mockRejectedValueOnce(failure).mockResolvedValue(undefined);

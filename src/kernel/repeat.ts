@@ -1,12 +1,12 @@
-/** Something that is done again and again in the background. */
+/** A periodic task in the background. */
 export interface Repeated {
-  /** Begins it no more; resolves when one that is under way has ended. */
+  /** Stops it; resolves when a run under way has ended. */
   stop(): Promise<void>;
 }
 
 /**
- * Does `task` at once and then at an interval, one at a time: what takes longer than the interval is
- * not begun beside itself. A failure is told to `onError`, and the task is tried again.
+ * Runs `task` at once and then at an interval, one run at a time: an interval that ends during a run is
+ * skipped. `onError` gets each failure, and the task runs again.
  */
 export function repeat(
   everyMs: number,

@@ -1,21 +1,21 @@
 /**
- * What was read a moment ago and is believed for a moment more, so that the hot path need not ask
- * the database. What is forgotten here is not brought back by a read that was under way meanwhile.
+ * A cache with a short lifetime, so that the hot path does not query the database. A read that was under
+ * way when `forget` was called stores nothing.
  */
 import type { Clock } from './clock.ts';
 
 export interface ShortCache<V> {
   get(key: string): V | undefined;
   /**
-   * Reads and believes the answer, unless `isLasting` says no; an error is passed on and nothing is
-   * kept.
+   * Reads the value and caches it, unless `isLasting` returns false. Passes an error on without caching
+   * anything.
    */
   read(key: string, source: () => Promise<V>, isLasting?: (value: V) => boolean): Promise<V>;
-  /** To be called once a change of what stands behind the key is committed. */
+  /** Removes a value; call it after a change of it is committed. */
   forget(key: string): void;
 }
 
-/** Believes each value for `ms` milliseconds and keeps at most `max`; the oldest goes first. */
+/** Caches each value for `ms` milliseconds, at most `max` values; above it, the oldest is dropped. */
 export function createShortCache<V>(clock: Clock, ms: number, max: number): ShortCache<V> {
   const entries = new Map<string, { value: V; until: number }>();
   let forgotten = 0;

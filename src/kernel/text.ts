@@ -1,6 +1,5 @@
 /**
- * What a string or a JSON value must be before any store sees it, so that both databases treat it
- * alike (docs/decisions/json-and-lists.md): well-formed Unicode, no NUL, finite numbers, bounded nesting.
+ * Checks strings and JSON values before they are stored, so that both databases treat them alike (docs/decisions/json-and-lists.md): well-formed Unicode, no NUL, finite numbers, bounded nesting.
  */
 
 export const nestingMax = 64;
@@ -10,16 +9,16 @@ export function isCleanText(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
-/** As both databases take it: what they cannot hold is replaced. */
+/** Text that both databases can store: other characters are replaced. */
 export function cleanText(text: string): string {
   return isCleanText(text) ? text : text.replaceAll('\0', '\ufffd').toWellFormed();
 }
 
-/** Why a JSON text cannot be taken, or null. Assumes that it parses. Linear in its length. */
+/** Why a JSON text is refused, or null. The text must be valid JSON. Linear in its length. */
 export function jsonTextFault(text: string): string | null {
   const { depth, mayOverflow } = scan(text);
   if (depth > nestingMax) return `is nested deeper than ${nestingMax} levels`;
-  // Only an escape can smuggle a NUL or half a surrogate pair into valid UTF-8.
+  // Only an escape can add a NUL or a lone surrogate to valid UTF-8.
   if (text.includes('\\u') && !everyLeaf(JSON.parse(text), isCleanLeaf)) {
     return 'contains a NUL character or a lone surrogate';
   }
@@ -57,7 +56,7 @@ function scan(text: string): { depth: number; mayOverflow: boolean } {
   return { depth: deepest, mayOverflow };
 }
 
-/** Whether all that a JSON value is made of passes, its keys among it. */
+/** Whether all scalars of a JSON value pass, including its keys. */
 function everyLeaf(value: unknown, passes: (leaf: unknown) => boolean): boolean {
   if (Array.isArray(value)) return value.every((item) => everyLeaf(item, passes));
   if (value === null || typeof value !== 'object') return passes(value);

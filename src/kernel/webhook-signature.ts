@@ -1,10 +1,10 @@
 /**
- * Signatures of webhooks, both ways: HMAC-SHA256 over the raw body in hex (specification: Delivery
- * headers; GitHub's X-Hub-Signature-256), and the Standard Webhooks specification, which signs id
- * and time as well, so that a receiver can refuse replays. Comparisons take constant time.
+ * The two formats of webhook signatures: HMAC-SHA256 over the raw body in hex (specification: Delivery
+ * headers; GitHub's X-Hub-Signature-256), and the Standard Webhooks specification, which also signs
+ * the id and the time, so that a receiver can refuse replays. Comparisons take constant time.
  */
 import { createHmac } from 'node:crypto';
-import { isSame } from './same.ts';
+import { isSame } from './timing-safe.ts';
 
 const standardPrefix = 'whsec_';
 /** How far the time of a Standard Webhooks message may lie from ours. */
@@ -20,7 +20,7 @@ export function isBodySignature(given: string, secret: string, body: string | Ui
   return isSame(given.toLowerCase(), bodySignature(secret, body));
 }
 
-/** What a Standard Webhooks message is signed by: its id, its time, its body. */
+/** The signed parts of a Standard Webhooks message. */
 export interface SignedMessage {
   readonly id: string;
   /** Unix seconds. */
@@ -34,7 +34,7 @@ export function standardSignature(secret: string, { id, timestamp, body }: Signe
   return `v1,${hmac.digest('base64')}`;
 }
 
-/** Whether one of the signatures of a `webhook-signature` header fits, and the time is not far off. */
+/** Whether a `webhook-signature` header has a right signature and the time is within the tolerance. */
 export function isStandardSignature(
   given: string,
   secret: string,
@@ -46,14 +46,14 @@ export function isStandardSignature(
   return given.split(' ').some((one) => isSame(one, expected));
 }
 
-/** Why a secret cannot sign, as the end of a sentence, or null: what is no base64 would be no key. */
+/** Why a secret cannot be used, as the end of a sentence, or null. After `whsec_` it must be base64. */
 export function secretFault(secret: string): string | null {
   if (!secret.startsWith(standardPrefix)) return null;
   const isBase64 = /^[\w+/-]{2,}={0,2}$/.test(secret.slice(standardPrefix.length));
   return isBase64 ? null : `must have base64 after ${standardPrefix}`;
 }
 
-/** The bytes behind `whsec_`, or those of a secret without that prefix. */
+/** The bytes of the base64 after `whsec_`, or of a secret without that prefix. */
 function standardKey(secret: string): Buffer {
   return secret.startsWith(standardPrefix)
     ? Buffer.from(secret.slice(standardPrefix.length), 'base64')

@@ -1,46 +1,47 @@
-/** The bus between processes: publish and subscribe in Redis, on a connection of its own. */
+/** The bus over publish and subscribe of Redis, with a separate connection for subscriptions. */
 import { randomUUID } from 'node:crypto';
 import type { Bus, Channel } from '../kernel/bus.ts';
 import type { Redis } from './redis.ts';
 
-/** Wait for the server to say that a subscription holds. */
+/** How long `ready` waits for the confirmation of a subscription. */
 const readyMs = 1_000;
-/** Between two looks whether a silent connection is still one. */
-const lookEveryMs = 2_000;
-/** Tells that the sender may have failed to send something. */
+/** Interval of pings that detect a dead connection. */
+const pingEveryMs = 2_000;
+/** The message of a sender that may have failed to send earlier ones. */
 const missed = '';
 
 export function createRedisBus(redis: Redis): Bus {
   const self = randomUUID();
-  // Messages know no database numbers, by which the platforms are told apart that share a server.
+  // Channels are not separated by database number, so the prefix separates platforms on one server.
   const prefix = `skillwright:${redis.commands.options.db ?? 0}:`;
   const subscriber = redis.connection();
   const listeners = new Map<Channel, Set<(message: string) => void>>();
   const onMissed = new Set<() => void>();
   let isConnected = false;
 
-  const tellMissed = () => {
+  const reportMissed = () => {
     for (const listener of onMissed) listener();
   };
   subscriber.on('ready', () => {
     isConnected = true;
-    tellMissed();
+    reportMissed();
   });
   subscriber.on('close', () => {
     isConnected = false;
   });
   subscriber.on('message', (name: string, text: string) => {
-    const [sender, message] = parted(text);
+    const [sender, message] = splitMessage(text);
     if (sender === self) return;
-    if (message === missed) tellMissed();
+    if (message === missed) reportMissed();
     else
-      for (const hear of listeners.get(name.slice(prefix.length) as Channel) ?? []) hear(message);
+      for (const listener of listeners.get(name.slice(prefix.length) as Channel) ?? [])
+        listener(message);
   });
-  // Its timeout for silence counts only while something is asked.
-  const looking = setInterval(() => {
+  // The socket timeout only runs while a command is pending, so a ping starts it.
+  const pinging = setInterval(() => {
     if (subscriber.status === 'ready') subscriber.ping().catch(() => {});
-  }, lookEveryMs).unref();
-  subscriber.once('end', () => clearInterval(looking));
+  }, pingEveryMs).unref();
+  subscriber.once('end', () => clearInterval(pinging));
   redis.onReconnect(() => {
     for (const channel of ['jobs', 'cancellations'] as const) send(channel, missed);
   });
@@ -52,7 +53,7 @@ export function createRedisBus(redis: Redis): Bus {
 
   async function subscribed(channel: Channel): Promise<void> {
     if (subscriber.status !== 'ready') {
-      // Subscribed as soon as there is a connection; until then `isConnected` says what is missing.
+      // The client subscribes as soon as it is connected; until then `isConnected` is false.
       subscriber.subscribe(prefix + channel).catch(() => {});
       return;
     }
@@ -65,14 +66,14 @@ export function createRedisBus(redis: Redis): Bus {
   return {
     send,
     listen(channel, listener) {
-      const hearing = listeners.get(channel) ?? new Set();
-      listeners.set(channel, hearing);
-      hearing.add(listener);
+      const channelListeners = listeners.get(channel) ?? new Set();
+      listeners.set(channel, channelListeners);
+      channelListeners.add(listener);
       return {
         ready: subscribed(channel),
         stop() {
-          hearing.delete(listener);
-          if (hearing.size === 0) subscriber.unsubscribe(prefix + channel).catch(() => {});
+          channelListeners.delete(listener);
+          if (channelListeners.size === 0) subscriber.unsubscribe(prefix + channel).catch(() => {});
         },
       };
     },
@@ -81,7 +82,7 @@ export function createRedisBus(redis: Redis): Bus {
   };
 }
 
-function parted(text: string): [sender: string, message: string] {
+function splitMessage(text: string): [sender: string, message: string] {
   const at = text.indexOf(' ');
   return [text.slice(0, at), text.slice(at + 1)];
 }

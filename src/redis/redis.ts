@@ -1,7 +1,6 @@
 /**
- * The way to Redis or Valkey: the connections of a process, and whether they can be used right now.
- * Nothing that goes this way is the truth, so a command that cannot be carried out fails at once
- * instead of waiting for better times, and one that is not answered fails at its deadline.
+ * The connections of a process to Redis or Valkey, and whether they can be used. Redis holds no durable
+ * state, so a command fails at once while there is no connection, and at its deadline without an answer.
  */
 import { Redis as Client, type RedisOptions } from 'ioredis';
 
@@ -14,38 +13,38 @@ type Options = Pick<
   'enableOfflineQueue' | 'maxRetriesPerRequest' | 'commandTimeout' | 'socketTimeout'
 >;
 
-/** A command that is not answered for so long has failed. */
+/** Deadline of a command. */
 const commandTimeoutMs = 1_000;
 const connectTimeoutMs = 5_000;
-/** A connection on which nothing is heard for so long, although something is asked, is given up. */
+/** A connection is closed when a pending command gets no data for this time. */
 const silenceMs = 5_000;
-/** Longest wait between two tries to connect. */
+/** Longest wait between two attempts to connect. */
 const reconnectMaxMs = 1_000;
-/** Between two looks whether the server can be used. */
-const lookEveryMs = 500;
-/** What each look writes, and how long it is kept. */
-const probe = 'skillwright:probe';
-const probeMs = 10_000;
-/** How long a start waits for the first connection. */
+/** Interval of the probes. */
+const probeEveryMs = 500;
+/** The key that each probe writes, and its lifetime. */
+const probeKey = 'skillwright:probe';
+const probeKeyMs = 10_000;
+/** How long a starting process waits for the first connection. */
 const firstMs = 2_000;
-/** For the connections' orderly end. */
+/** Deadline for closing the connections in order. */
 const closeMs = 1_000;
 
 export interface Redis {
-  /** For commands: refused at once while there is no connection. */
+  /** Commands of this client fail at once while there is no connection. */
   readonly commands: Client;
-  /** Whether the server could be written to just now. */
+  /** Whether the last probe could write to the server. */
   isConnected(): boolean;
-  /** Resolves with the first connection, or when that takes too long to wait for. */
+  /** Resolves with the first connection, or when that takes too long. */
   readonly opened: Promise<void>;
-  /** Calls `listener` each time that the server can be used again. */
+  /** Calls `listener` whenever the server becomes available. */
   onReconnect(listener: () => void): void;
-  /** A further connection, which waits for the server instead of failing; closed with the others. */
+  /** Opens another connection, whose commands wait for the server; `close` closes it as well. */
   connection(options?: { blocking?: boolean }): Client;
   close(): Promise<void>;
 }
 
-/** Connects in the background: whether that succeeds is for `isConnected` to say. */
+/** Connects in the background; `isConnected` reports the state. */
 export function openRedis(url: string, log: Logger): Redis {
   const open = new Set<Client>();
   const listeners = new Set<() => void>();
@@ -70,40 +69,40 @@ export function openRedis(url: string, log: Logger): Redis {
       connectTimeout: connectTimeoutMs,
       socketTimeout: silenceMs,
       retryStrategy: (tries: number) => Math.min(tries * 50, reconnectMaxMs),
-      // A server that is being replaced says that it is read-only.
+      // During a failover the old primary is read-only, so the client connects again.
       reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
       ...options,
     });
-    // Without a listener a lost connection would be printed; whether there is one is told below.
+    // Without a listener, ioredis would print errors. The probe logs the state.
     client.on('error', () => {});
     open.add(client);
     client.once('end', () => open.delete(client));
     return client;
   }
 
-  /** Why it cannot be used, or null. */
+  /** Why the server cannot be used, or null. */
   async function fault(): Promise<string | null> {
     if (commands.status !== 'ready') return lastError;
     try {
-      // Without a word, a database that is not there would be another one.
+      // Without an explicit select, the client would silently use another database when this one does not exist.
       if (!isConnected) await commands.select(commands.options.db ?? 0);
-      // One that is full, or that another one has taken the place of, answers but takes nothing.
-      await commands.set(probe, '', 'PX', probeMs);
+      // A server that is full, or was replaced by another primary, answers but accepts no writes.
+      await commands.set(probeKey, '', 'PX', probeKeyMs);
       return null;
     } catch (error) {
       return (error as Error).message;
     }
   }
 
-  /** One at a time: what an earlier one finds late must not undo what a later one has found. */
-  let isLooking = false;
+  /** Probes run one at a time, so that a late result cannot overwrite a newer one. */
+  let isProbing = false;
 
-  async function look(): Promise<void> {
-    if (isLooking) return;
-    isLooking = true;
+  async function runProbe(): Promise<void> {
+    if (isProbing) return;
+    isProbing = true;
     const was = isConnected;
     const reason = await fault();
-    isLooking = false;
+    isProbing = false;
     isConnected = reason === null;
     if (isClosed || was === isConnected) return;
     if (!isConnected) {
@@ -118,12 +117,12 @@ export function openRedis(url: string, log: Logger): Redis {
   commands.on('error', ({ message }: Error) => {
     lastError = message;
   });
-  commands.on('ready', () => void look());
+  commands.on('ready', () => void runProbe());
   commands.on('close', () => {
-    // Known at once, whatever a look under way is still waiting for.
-    if (!isLooking) void look();
+    // A probe under way notices the closed connection itself.
+    if (!isProbing) void runProbe();
   });
-  const looking = setInterval(() => void look(), lookEveryMs).unref();
+  const probing = setInterval(() => void runProbe(), probeEveryMs).unref();
 
   return {
     commands,
@@ -133,19 +132,19 @@ export function openRedis(url: string, log: Logger): Redis {
     connection: ({ blocking = false } = {}) =>
       connect({
         maxRetriesPerRequest: null,
-        // A blocking command is silent for as long as it blocks.
+        // A blocking command gets no data while it blocks.
         ...(blocking ? { socketTimeout: 3 * silenceMs } : {}),
       }),
     async close() {
       isClosed = true;
       isConnected = false;
-      clearInterval(looking);
+      clearInterval(probing);
       await Promise.all([...open].map(end));
     },
   };
 }
 
-/** Ends a connection in order, or by force where the server does not answer. */
+/** Closes a connection in order, or by force when the server does not answer. */
 async function end(client: Client): Promise<void> {
   const ended = new Promise<void>((resolve) => {
     if (client.status === 'end') resolve();

@@ -1,24 +1,24 @@
 /**
- * A reading: a value that takes time to read, for callers that cannot wait. A caller gets the value as
- * it is now when that is quick, else the last one that was read while it is young enough, else null.
- * Callers share one read, so a source that is slow is asked once at a time, however many ask.
+ * Reads a slow value for callers that cannot wait long. A caller gets the current value when reading is
+ * quick, else the last value if it is recent enough, else null. Simultaneous callers share one read, so a
+ * slow source is read once at a time.
  */
 import type { Clock } from './clock.ts';
 
 /** The longest that a caller waits for a new value. */
 const answerWaitMs = 500;
-/** A value older than this is not told any more. */
+/** Older values are not returned. */
 const keptMs = 60_000;
-/** A read that takes longer is given up: another one may begin beside it. */
+/** After this time a read counts as failed, and another one may begin. */
 const givenUpMs = 30_000;
 
-/** The value, or null where it is not known. Never rejects. */
-export type Reading<T> = () => Promise<T | null>;
+/** The value, or null when it is not known. Never rejects. */
+export type SharedRead<T> = () => Promise<T | null>;
 
-export function createReading<T>(
+export function createSharedRead<T>(
   clock: Pick<Clock, 'monotonic'>,
   read: () => Promise<T>,
-): Reading<T> {
+): SharedRead<T> {
   let underWay: { readonly startedAt: number; readonly done: Promise<void> } | null = null;
   let last: { readonly value: T; readonly readAt: number } | null = null;
 
@@ -31,7 +31,7 @@ export function createReading<T>(
           (value) => {
             if (last === null || last.readAt <= startedAt) last = { value, readAt: startedAt };
           },
-          // It is known that nothing is known: an old value would hide the fault.
+          // After a failed read the value is unknown; an old value would hide the failure.
           () => {
             last = null;
           },

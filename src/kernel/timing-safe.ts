@@ -1,13 +1,13 @@
-/** Comparisons that take as long for what is nearly right as for what is not: their delay tells nothing. */
+/** Comparisons in constant time, so that their duration reveals nothing about the secret. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 
-/** Whether two texts are the same. Only their lengths may be learned. */
+/** Whether two texts are equal. The duration may only reveal their lengths. */
 export function isSame(given: string, expected: string): boolean {
   const [a, b] = [Buffer.from(given), Buffer.from(expected)];
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** Tells whether what it is given is the secret; not even the secret's length may be learned. */
+/** Returns a check for a secret; its duration does not even reveal the length of the secret. */
 export function secretCheck(secret: string): (given: string) => boolean {
   const expected = digest(secret);
   return (given) => timingSafeEqual(digest(given), expected);

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { manualClock } from '../../test/support/manual-clock.ts';
-import { createReading } from './reading.ts';
+import { createSharedRead } from './shared-read.ts';
 
 /** A reading whose source answers when the test says so. */
 function reading() {
   const clock = manualClock();
   const asked: PromiseWithResolvers<number>[] = [];
-  const read = createReading(clock, () => {
+  const read = createSharedRead(clock, () => {
     const one = Promise.withResolvers<number>();
     asked.push(one);
     return one.promise;
@@ -14,7 +14,7 @@ function reading() {
   return { clock, asked, read };
 }
 
-test('a value that is read quickly is told as it is now', async () => {
+test('a value that is read quickly is current', async () => {
   const { asked, read } = reading();
   const first = read();
   asked[0]?.resolve(1);
@@ -27,7 +27,7 @@ test('a value that is read quickly is told as it is now', async () => {
   expect([await first, await second]).toEqual([1, 2]);
 });
 
-test('while the source hangs, the last value is told and nothing else is asked', async () => {
+test('while the source hangs, callers get the last value and no second read begins', async () => {
   const { clock, asked, read } = reading();
   const first = read();
   asked[0]?.resolve(1);
@@ -41,7 +41,7 @@ test('while the source hangs, the last value is told and nothing else is asked',
   expect(asked).toHaveLength(2);
 });
 
-test('a value of more than a minute ago is not told, and a read that hangs is given up', async () => {
+test('a value older than a minute is not returned, and a read that hangs is given up', async () => {
   const { clock, asked, read } = reading();
   const first = read();
   asked[0]?.resolve(1);
@@ -58,7 +58,7 @@ test('a value of more than a minute ago is not told, and a read that hangs is gi
   expect(await next).toBe(3);
 });
 
-test('a source that fails is told as unknown at once', async () => {
+test('after a failed read the value is unknown at once', async () => {
   const { asked, read } = reading();
   const first = read();
   asked[0]?.resolve(1);

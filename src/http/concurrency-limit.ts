@@ -1,6 +1,6 @@
 /**
- * Shares of what this process does at a time: at most so many streams or requests of one key or
- * address. A share is taken before the work and given back when its response closes.
+ * Limits how many streams or requests of one key or address this process handles at a time. A slot is
+ * taken before the work and released when the response closes.
  */
 import type { FastifyReply } from 'fastify';
 import { PlatformError } from '../kernel/errors.ts';
@@ -8,13 +8,13 @@ import { PlatformError } from '../kernel/errors.ts';
 /** Seconds after which a refused caller may try again. */
 const retryAfter = 5;
 
-export interface Shares {
-  /** Takes a share of `owner` until the response closes; `429` when it has all of its shares. */
+export interface ConcurrencyLimit {
+  /** Takes a slot of `owner` until the response closes; throws `429` when all of its slots are taken. */
   take(owner: string, reply: FastifyReply): void;
 }
 
-/** `what` names the shares in a refusal: "event streams of this API key". */
-export function createShares(max: number, what: string): Shares {
+/** `what` names the limited things in a refusal: "event streams of this API key". */
+export function createConcurrencyLimit(max: number, what: string): ConcurrencyLimit {
   const taken = new Map<string, number>();
   return {
     take(owner, { raw }) {
