@@ -9,18 +9,16 @@ import {
   deleteCursor,
   deleteCursorsBelow,
   findCursor,
-  findCursorsBelow,
   findEventsOf,
   findFirstAfter,
+  findFirstBelow,
   findNamedCursors,
+  findNextBelow,
   insertCursor,
   setCursor,
   takeCursor,
 } from './reader.store.ts';
 import type { OutboxEvent, ReaderCursor } from './reader.ts';
-
-/** Backlogs that one query reads. */
-const backlogsMax = 1_000;
 
 export interface Backlog {
   readonly organizationId: string;
@@ -61,9 +59,10 @@ export async function nextBacklog(
   reader: string,
   after: string,
 ): Promise<string | undefined> {
-  const [next] = await findCursorsBelow(db, reader, nameOf(reader, after), 1);
-  const [first] = next === undefined ? await findCursorsBelow(db, reader, '', 1) : [next];
-  return first?.name.slice(reader.length + 1);
+  const next =
+    (await findNextBelow(db, reader, nameOf(reader, after))) ??
+    (await findNextBelow(db, reader, ''));
+  return next?.slice(reader.length + 1);
 }
 
 /**
@@ -89,20 +88,8 @@ export async function readBacklog(
   return true;
 }
 
-/** The oldest cursor of the first 1,000 backlogs. */
-export async function furthestBehind(
-  db: Handle,
-  reader: string,
-): Promise<ReaderCursor | undefined> {
-  const rows = await findCursorsBelow(db, reader, '', backlogsMax);
-  return rows.toSorted(byPlace)[0];
-}
+/** The oldest cursor of all backlogs; undefined when there is none. */
+export const furthestBehind = findFirstBelow;
 
 /** When the first event after that cursor was recorded. */
 export const oldestBehind = findFirstAfter;
-
-/** Compares cursors in the order of events. */
-function byPlace(a: ReaderCursor, b: ReaderCursor): number {
-  const apart = BigInt(a.txid) - BigInt(b.txid);
-  return apart === 0n ? a.seq - b.seq : Number(apart > 0n) - Number(apart < 0n);
-}

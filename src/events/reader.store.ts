@@ -1,6 +1,6 @@
 /** The queries that read the outbox. */
-import { type SqlBool, sql } from 'kysely';
-import type { Handle, Transaction } from '../database/database.ts';
+import { type RawBuilder, type SqlBool, sql } from 'kysely';
+import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { statement } from '../database/statement.ts';
 
 /** The position of a reader: the transaction and the number of the last event that it has read. */
@@ -128,27 +128,55 @@ export function findEventsOf(
   return db.all(eventsOf, { ...range, organization_id: organizationId, limit });
 }
 
-const cursorsBelow = statement<{ from: string; to: string; after: string; limit: number }>()(
-  (db, p) =>
-    db
-      .selectFrom('event_cursors')
-      .select(['name', 'txid', 'seq'])
-      .where('name', '>', p('from'))
-      .where('name', '<', p('to'))
-      .where('name', '>', p('after'))
-      .orderBy('name')
-      .limit(p('limit')),
+/**
+ * The names of cursors, compared by their bytes. A collation of PostgreSQL may ignore punctuation, and
+ * then `reader/x` does not lie between `reader/` and `reader0`. SQLite compares bytes anyway.
+ */
+function nameIn(dialect: Dialect): RawBuilder<string> {
+  return dialect === 'sqlite' ? sql<string>`name` : sql<string>`name collate "C"`;
+}
+
+/** The names that begin with `reader/`: the character after the slash ends the range. */
+function rangeBelow(reader: string): { from: string; to: string } {
+  return { from: `${reader}/`, to: `${reader}0` };
+}
+
+const nextBelow = statement<{ from: string; to: string; after: string }>()((db, p, dialect) =>
+  db
+    .selectFrom('event_cursors')
+    .select('name')
+    .where(nameIn(dialect), '>', p('from'))
+    .where(nameIn(dialect), '<', p('to'))
+    .where(nameIn(dialect), '>', p('after'))
+    .orderBy(nameIn(dialect))
+    .limit(sql.lit(1)),
 );
 
-/** Cursors whose names begin with `reader/` and come after `after`, in the order of their names. */
-export function findCursorsBelow(
+/** The first name behind `after`, in the order of bytes, of the cursors whose names begin with `reader/`. */
+export async function findNextBelow(
   db: Handle,
   reader: string,
   after: string,
-  limit: number,
-): Promise<(Cursor & { readonly name: string })[]> {
-  // The character after the slash ends the range.
-  return db.all(cursorsBelow, { from: `${reader}/`, to: `${reader}0`, after, limit });
+): Promise<string | undefined> {
+  return (await db.first(nextBelow, { ...rangeBelow(reader), after }))?.name;
+}
+
+const firstBelow = statement<{ from: string; to: string }>()((db, p, dialect) => {
+  const cursors = db
+    .selectFrom('event_cursors')
+    .select(['txid', 'seq'])
+    .where(nameIn(dialect), '>', p('from'))
+    .where(nameIn(dialect), '<', p('to'))
+    .limit(sql.lit(1));
+  // On SQLite the transaction is always 0.
+  return dialect === 'sqlite'
+    ? cursors.orderBy('seq')
+    : cursors.orderBy(sql`txid::xid8`).orderBy('seq');
+});
+
+/** Where the cursor stands that is furthest behind, of those whose names begin with `reader/`. */
+export function findFirstBelow(db: Handle, reader: string): Promise<Cursor | undefined> {
+  return db.first(firstBelow, rangeBelow(reader));
 }
 
 /** The names that have a cursor. */
@@ -176,10 +204,11 @@ export async function deleteCursor(tx: Transaction, name: string): Promise<void>
 }
 
 export async function deleteCursorsBelow(tx: Transaction, reader: string): Promise<void> {
+  const { from, to } = rangeBelow(reader);
   await tx.kysely
     .deleteFrom('event_cursors')
-    .where('name', '>', `${reader}/`)
-    .where('name', '<', `${reader}0`)
+    .where(nameIn(tx.dialect), '>', from)
+    .where(nameIn(tx.dialect), '<', to)
     .execute();
 }
 

@@ -2,6 +2,12 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database, Transaction } from '../../src/database/database.ts';
+import {
+  beginBacklogs,
+  dropBacklogs,
+  furthestBehind,
+  nextBacklog,
+} from '../../src/events/backlogs.ts';
 import { appendEvents } from '../../src/events/outbox.ts';
 import {
   hasUnread,
@@ -67,6 +73,51 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await readOnce(database)).toEqual(['c']);
     expect(await readOnce(database)).toEqual([]);
     expect(await hasUnread(database.read, reader)).toBe(false);
+  });
+
+  test('the turns of backlogs go by names, whatever the collation of the database', async () => {
+    const database = await engine.fresh();
+    if (engine.name === 'PostgreSQL') {
+      // It ignores punctuation, as those of many operating systems do.
+      await database.write(async (tx) => {
+        await sql`create collation no_punctuation (provider = icu, locale = 'und-u-ka-shifted')`.execute(
+          tx.kysely,
+        );
+        await sql`alter table event_cursors alter column name type text collate no_punctuation`.execute(
+          tx.kysely,
+        );
+      });
+    }
+    const at = { txid: '0', seq: 1 };
+    const backlogs = ['Z', 'a-b', 'a'].map((organizationId) => ({ organizationId, at }));
+    await join(database);
+
+    await database.write((tx) => beginBacklogs(tx, reader, backlogs));
+    const turns: (string | undefined)[] = [''];
+    for (let turn = 0; turn < 4; turn++) {
+      turns.push(await nextBacklog(database.read, reader, turns.at(-1) ?? ''));
+    }
+    await database.write((tx) => dropBacklogs(tx, reader));
+
+    expect(turns.slice(1)).toEqual(['Z', 'a', 'a-b', 'Z']);
+    expect(await nextBacklog(database.read, reader, '')).toBeUndefined();
+  });
+
+  test('of any number of backlogs the one furthest behind is found, by transaction and then number', async () => {
+    const database = await engine.fresh();
+    const isSqlite = engine.name === 'SQLite';
+    const backlogs = Array.from({ length: 1_001 }, (_, i) => ({
+      organizationId: `org-${String(i).padStart(4, '0')}`,
+      // As text, 9 is more than 10.
+      at: { txid: isSqlite ? '0' : '10', seq: 20 },
+    }));
+    const last = { txid: isSqlite ? '0' : '9', seq: isSqlite ? 19 : 21 };
+
+    await database.write(async (tx) => {
+      await beginBacklogs(tx, reader, backlogs.with(-1, { organizationId: 'the-last', at: last }));
+    });
+
+    expect(await furthestBehind(database.read, reader)).toEqual(last);
   });
 
   test('whoever joins when somebody is there already moves nothing', async () => {
