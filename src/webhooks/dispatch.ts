@@ -141,8 +141,10 @@ export function createDispatcher(parts: {
 
     async readTo() {
       if (!(await areAnyActive(database.read))) return null;
-      const behind = await furthestBehind(database.read, reader);
-      return behind ?? (await readerCursor(database.read, reader)) ?? null;
+      // The cursor first: in the other order a backlog that begins between the two reads would be
+      // missed, and retention would delete the events that wait in it.
+      const cursor = await readerCursor(database.read, reader);
+      return (await furthestBehind(database.read, reader)) ?? cursor ?? null;
     },
 
     async lagMs() {

@@ -1,6 +1,7 @@
 /** Events become deliveries: to whom, and each exactly once (specification: Events; docs/decisions/webhooks.md). */
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
+import { furthestBehind } from '../../src/events/backlogs.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
 import { createDispatcher } from '../../src/webhooks/dispatch.ts';
@@ -217,6 +218,49 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await dispatcher.lagMs()).toBe(0);
     const cursors = await database.read.kysely.selectFrom('event_cursors').select('name').execute();
     expect(cursors).toEqual([{ name: 'webhooks' }]);
+  });
+
+  test('a backlog that begins while retention asks how far has been read counts as not read', async () => {
+    const world = await webhooksWorld(engine);
+    const { webhook, happen, deliveries, database, clock } = world;
+    for (let i = 0; i < 20; i++) await webhook();
+    const parts = { queue: createMemoryQueue(createLogger('silent')), clock, writer: 'first' };
+    let turns = 0;
+    const firstRound = createDispatcher({
+      ...parts,
+      database: {
+        ...database,
+        // The first transaction begins the backlog; the pass ends before the backlog has its turn.
+        write: (unit) => (turns++ === 0 ? database.write(unit) : Promise.reject(new Error('ends'))),
+      },
+    });
+    await Promise.all(Array.from({ length: 26 }, () => happen()));
+    await untilReadable(database);
+    let reads = 0;
+    const asked = createDispatcher({
+      ...parts,
+      database: {
+        ...database,
+        read: {
+          ...database.read,
+          // The cursor and the backlogs are one read each; the backlog begins between them.
+          async first(statement, params) {
+            if (++reads === 3) await expect(firstRound.dispatch()).rejects.toThrow('ends');
+            return database.read.first(statement, params);
+          },
+        },
+      },
+    });
+
+    const readTo = await asked.readTo();
+
+    expect(await deliveries()).toHaveLength(500);
+    const backlog = await furthestBehind(database.read, 'webhooks');
+    const isBehind = (a: typeof readTo, b: typeof readTo) =>
+      BigInt(a?.txid ?? 0) < BigInt(b?.txid ?? 0) ||
+      (a?.txid === b?.txid && Number(a?.seq) <= Number(b?.seq));
+    expect(backlog).toBeDefined();
+    expect(isBehind(readTo, backlog ?? null)).toBe(true);
   });
 
   test('five dispatchers at once lose no event and double none', async () => {
