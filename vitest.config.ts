@@ -38,7 +38,7 @@ const sameOnCluster = [
   ...['conversations-continued', 'credentials', 'memories', 'processes', 'rate-limit'],
   ...['scheduled-jobs', 'scheduled-jobs-runs', 'statistics', 'usage', 'webhook-deliveries'],
   ...['webhook-failures', 'webhook-restarts', 'webhook-trigger', 'webhook-trigger-calls'],
-  'webhook-trigger-mapping',
+  ...['webhook-trigger-mapping', 'wrong-secrets'],
 ].map((name) => `test/http/${name}.test.ts`);
 /** What finds more the longer it runs: `npm run soak` (test/support/soak.ts). */
 const soakOnly = ['test/faults/cluster-chaos.test.ts'];

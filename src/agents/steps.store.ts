@@ -125,15 +125,22 @@ export async function lastStepNumber(db: Handle, jobId: string): Promise<number>
   return (await db.first(last, { job_id: jobId }))?.n ?? 0;
 }
 
+/** The columns that clients are shown. A result or a memory may have a megabyte, so neither is one of them. */
+const listedColumns = [
+  ...(['n', 'parent', 'generation', 'kind', 'name', 'turn', 'status', 'error'] as const),
+  ...(['message_id', 'prompt_tokens', 'completion_tokens', 'started_at', 'finished_at'] as const),
+] as const;
+export type ListedStep = Pick<StepRow, (typeof listedColumns)[number]>;
+
 /** A page of the steps of a job, in order, and how many there are in all. */
 export async function listSteps(
   db: Handle,
   jobId: string,
   page: { limit: number; offset: number },
-): Promise<{ steps: StepRow[]; total: number }> {
+): Promise<{ steps: ListedStep[]; total: number }> {
   const query = db.kysely.selectFrom('job_steps').where('job_id', '=', jobId);
   const steps = await query
-    .selectAll()
+    .select(listedColumns)
     .orderBy('n')
     .limit(page.limit)
     .offset(page.offset)

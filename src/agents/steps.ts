@@ -1,7 +1,7 @@
 /** The steps of jobs, as clients read them, and their deletion together with jobs. */
 import type { Database, Transaction } from '../database/database.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
-import { deleteSteps, listSteps, type StepRow } from './steps.store.ts';
+import { deleteSteps, type ListedStep, listSteps } from './steps.store.ts';
 
 /** A page of a job's steps, in order. */
 export async function stepsOfJob(
@@ -18,7 +18,7 @@ export function removeSteps(tx: Transaction, jobIds: readonly string[]): Promise
   return deleteSteps(tx, jobIds);
 }
 
-function stepBody(row: StepRow) {
+function stepBody(row: ListedStep) {
   const { n, kind, name, turn, status, message_id, prompt_tokens, completion_tokens } = row;
   const { started_at, finished_at } = row;
   return {

@@ -9,7 +9,7 @@ import { PlatformError } from '../kernel/errors.ts';
 const retryAfter = 5;
 
 export interface ConcurrencyLimit {
-  /** Takes a slot of `owner` until the response closes; throws `429` when all of its slots are taken. */
+  /** Takes a slot of `owner` until the response closes; throws `503` when all of its slots are taken. */
   take(owner: string, reply: FastifyReply): void;
 }
 
@@ -21,7 +21,7 @@ export function createConcurrencyLimit(max: number, what: string): ConcurrencyLi
       const count = taken.get(owner) ?? 0;
       if (count >= max) {
         throw new PlatformError(
-          'rate_limit_exceeded',
+          'service_unavailable',
           `At most ${max} ${what} may be open at a time`,
           { retryAfter },
         );

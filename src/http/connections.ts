@@ -7,6 +7,7 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from '../kernel/log.ts';
+import { networkOf } from './network-of.ts';
 
 export interface ConnectionLimits {
   /** Open connections of one address. */
@@ -61,7 +62,7 @@ export function createConnections(
   };
 
   function connect(socket: Socket): void {
-    const address = socket.remoteAddress ?? '';
+    const address = networkOf(socket.remoteAddress ?? '');
     const connection = connectionOf(socket, address);
     const count = (byAddress.get(address) ?? 0) + 1;
     byAddress.set(address, count);
@@ -113,8 +114,8 @@ export function createConnections(
       // Node restarts this time with every byte that is sent or received.
       server.setTimeout(limits.stallMs, (socket) => {
         const connection = connections.get(socket);
-        if (connection === undefined || connection.open.length === 0) socket.destroy();
-        else if (unreadBytesOf(connection) > 0) {
+        // Node itself times the arrival of requests and idle connections.
+        if (connection !== undefined && unreadBytesOf(connection) > 0) {
           cut(connection, `its client took nothing for ${limits.stallMs} ms (RESPONSE_STALL_MS)`);
         }
       });

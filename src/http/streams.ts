@@ -7,12 +7,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '../kernel/log.ts';
 import { callerOf } from './authenticate.ts';
 import { createConcurrencyLimit } from './concurrency-limit.ts';
+import { networkOf } from './network-of.ts';
 import { goneSignal } from './prefer.ts';
 
 /** How often the credentials of an open stream are checked. */
 const recheckMs = 2_000;
 
-/** Admits a stream or throws `429`; the returned signal aborts when the stream must end. */
+/** Admits a stream or throws `503`; the returned signal aborts when the stream must end. */
 export type BeginStream = (request: FastifyRequest, reply: FastifyReply) => AbortSignal;
 
 /** `isAdmitted` tells whether the credentials of a request are still valid. */
@@ -34,7 +35,7 @@ export function createStreams({
 
   return (request, reply) => {
     ofKeys.take(callerOf(request).keyId, reply);
-    ofAddresses.take(request.ip, reply);
+    ofAddresses.take(networkOf(request.ip), reply);
     const gone = goneSignal(reply);
     const refused = new AbortController();
     const recheck = setInterval(() => {

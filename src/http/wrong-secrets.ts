@@ -4,15 +4,12 @@
  * The count of this process is exact; the shared one lets each process of a cluster compare at most one
  * more.
  */
-import { isIPv6 } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import type { Clock } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
-import { createMemoryRateLimiter, type RateLimiter } from './rate-limit.ts';
-
-/** Groups of an IPv6 address that belong to one subscriber: 64 bits. */
-const networkGroups = 4;
+import { networkOf } from './network-of.ts';
+import { createMemoryRateLimiter, type RateLimiter, windowMs } from './rate-limit.ts';
 
 export interface WrongSecrets {
   /** Throws `429` when the address has sent too many; call it before comparing a secret. */
@@ -31,22 +28,23 @@ export function createWrongSecrets(parts: {
 }): WrongSecrets {
   const { perMinute, limiter, clock, log } = parts;
   const local = createMemoryRateLimiter(clock);
-  /** Monotonic milliseconds until which an address is refused. */
-  const refusedUntil = new Map<string, number>();
+  /** How many more secrets of an address may be compared, until a moment in monotonic milliseconds. */
+  const allowances = new Map<string, { readonly left: number; readonly until: number }>();
   /** How many secrets of an address are being compared. */
   const comparing = new Map<string, number>();
 
-  function refuseUntil(address: string, seconds: number): void {
+  function allow(address: string, left: number, ms: number): void {
     const now = clock.monotonic();
-    for (const [other, until] of refusedUntil) if (until <= now) refusedUntil.delete(other);
-    refusedUntil.set(address, now + seconds * 1000);
+    for (const [other, { until }] of allowances) if (until <= now) allowances.delete(other);
+    allowances.set(address, { left, until: now + ms });
   }
 
   function refuse(request: FastifyRequest): void {
     const address = networkOf(request.ip);
-    const left = (refusedUntil.get(address) ?? 0) - clock.monotonic();
-    if (left > 0) throw tooMany(Math.ceil(left / 1000));
-    if ((comparing.get(address) ?? 0) >= perMinute) throw tooMany(1);
+    const { left, until } = allowances.get(address) ?? { left: perMinute, until: 0 };
+    const restMs = until - clock.monotonic();
+    if (restMs > 0 && left === 0) throw tooMany(Math.ceil(restMs / 1000));
+    if ((comparing.get(address) ?? 0) >= (restMs > 0 ? left : perMinute)) throw tooMany(1);
   }
 
   async function count(request: FastifyRequest): Promise<void> {
@@ -57,10 +55,10 @@ export function createWrongSecrets(parts: {
     );
     const address = networkOf(ip);
     const own = await local.hit(address, perMinute);
-    if (own.remaining === 0) refuseUntil(address, own.retryAfter);
+    allow(address, own.remaining, own.remaining === 0 ? own.retryAfter * 1000 : windowMs);
     const all = await limiter.hit(`wrong-secret:${address}`, perMinute, true);
     if (all.allowed) return;
-    refuseUntil(address, all.retryAfter);
+    allow(address, 0, all.retryAfter * 1000);
     throw tooMany(all.retryAfter);
   }
 
@@ -87,13 +85,3 @@ export function createWrongSecrets(parts: {
 
 const tooMany = (retryAfter: number) =>
   new PlatformError('rate_limit_exceeded', 'Too many wrong secrets: wait a moment', { retryAfter });
-
-/** The unit of counting: an IPv4 address, or the /64 network of an IPv6 address. */
-function networkOf(address: string): string {
-  if (!isIPv6(address) || address.toLowerCase().startsWith('::ffff:')) return address;
-  const [before = '', after] = address.split('::');
-  const groups = before === '' ? [] : before.split(':');
-  const behind = after === undefined || after === '' ? [] : after.split(':');
-  const zeros = Array.from({ length: 8 - groups.length - behind.length }, () => '0');
-  return [...groups, ...zeros, ...behind].slice(0, networkGroups).join(':');
-}

@@ -294,7 +294,7 @@ export function jobRoutes(
           'Events: status, log, progress, message, and of a job that thinks token (a piece of what ' +
           'the model says), tool_call and tool_result, each with the number of its step. The stream ' +
           'ends with the job, and when its key is revoked or expires. A client that reconnects with ' +
-          'Last-Event-ID goes on where it was. 429 when the key or the address has too many open.',
+          'Last-Event-ID goes on where it was. 503 when the key or the address has too many open.',
         params: Params,
         headers: Type.Object({ 'last-event-id': Type.Optional(Type.String()) }),
         response: {

@@ -13,7 +13,7 @@ const togetherMax = 200;
 
 const keyRevokedError: JobError = {
   code: 'cancelled',
-  message: 'The API key that the job was accepted with was revoked before the job had begun',
+  message: 'The API key that the job was accepted with was revoked while the job waited to run',
 };
 
 interface Deps {

@@ -186,7 +186,10 @@ describe('what is wrong with a value', () => {
     expect(issue?.field).toHaveLength(201);
   });
 
-  test('is told of the first field where the value has more than 10,000 items', () => {
-    expect(validate({ items: Array.from({ length: 20_000 }, () => 'a') })).toHaveLength(1);
+  test('is told of its own first field where it has more than 2,000 items, whatever was refused before', () => {
+    const large = { name: 'ab', count: 1, items: Array.from({ length: 20_000 }, () => 'a') };
+
+    expect(validate({ 'of-another-caller': 1 })).toHaveLength(3);
+    expect(validate(large)).toEqual([{ field: 'items.0', issue: 'must be integer' }]);
   });
 });

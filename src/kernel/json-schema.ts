@@ -27,7 +27,7 @@ const ISSUES_MAX = 50;
 /** Errors of Ajv that are looked at: the branches of an `anyOf` may have many for one issue. */
 const ERRORS_MAX = 1_000;
 /** Members and items of a value all of whose faults are looked for; a larger one has its first one named. */
-const NODES_MAX = 10_000;
+const NODES_MAX = 2_000;
 /** Characters of a field's name, of one allowed value, and of their whole list, in an issue. */
 const ALLOWED_TEXT_MAX = 200;
 /** Characters of a string that the format `url` looks at; longer ones do not match it. */
@@ -45,15 +45,15 @@ export function compileSchema(schema: JsonSchema): Validate {
     validate ??= compile(schema);
     try {
       if (validate(value)) return null;
-      if (!hasMoreNodes(value, NODES_MAX)) {
-        inspect ??= compile(schema, true);
-        inspect(value);
-      }
+      // A larger value has its first fault named, by the errors of `validate`.
+      if (hasMoreNodes(value, NODES_MAX)) return describeErrors(validate.errors ?? []);
+      inspect ??= compile(schema, true);
+      inspect(value);
     } catch (error) {
       if (error instanceof RangeError) return [{ field: 'body', issue: 'is nested too deeply' }];
       throw error;
     }
-    return describeErrors(inspect?.errors ?? validate.errors ?? []);
+    return describeErrors(inspect.errors ?? validate.errors ?? []);
   };
 }
 

@@ -122,7 +122,7 @@ export interface SkillMemory {
   forget(id: string): Promise<boolean>;
 }
 
-/** One executable example, shown in the documentation and run as a test. */
+/** One executable example, shown in the documentation. The tests of the catalog run those of its skills. */
 export interface SkillExample {
   readonly input: unknown;
   /** Left out where the output depends on the outside world. */

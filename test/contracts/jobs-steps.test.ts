@@ -1,5 +1,6 @@
 /** The skills that a run calls, on every database: each is on record, and taken once over all attempts. */
 import { describe, expect, test } from 'vitest';
+import { listSteps } from '../../src/agents/steps.store.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
 
@@ -31,6 +32,20 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await run.ask('end-step', { step: 1, output: { charged: 5 } })).toBe(true);
     const result = '{"output":{"charged":5},"said":[]}';
     expect(await stepsOf(world, job.id)).toEqual([{ ...begun, status: 'completed', result }]);
+  });
+
+  test('a list of steps does not read what the calls gave', async () => {
+    const world = await jobsWorld(engine);
+    const job = await world.submit();
+    const { run } = await world.begin(job.id);
+    await run.ask('begin-step', call);
+    await run.ask('end-step', { step: 1, output: 'large' });
+
+    const { steps } = await listSteps(world.database.read, job.id, { limit: 10, offset: 0 });
+
+    expect(steps).toMatchObject([{ n: 1, name: call.name, status: 'completed' }]);
+    expect(Object.keys(steps[0] ?? {})).not.toContain('result');
+    expect(Object.keys(steps[0] ?? {})).not.toContain('memory');
   });
 
   test('a repeated attempt gets what the call gave, and takes only what is new', async () => {

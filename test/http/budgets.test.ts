@@ -13,6 +13,7 @@ import {
   type Thinkers,
   toolNamed,
 } from '../support/thinkers.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const clock = manualClock('2026-11-20T12:00:00.000Z');
 let world: Thinkers;
@@ -284,9 +285,18 @@ describe.each(['openai/test', 'anthropic/test'])('answers of %s that break off',
       usage: { ...usage, completion: Math.min(200, body.max_tokens) },
     }));
 
-    const job = await thinker.asking([{ prompt: 'Is it?', maxOutputTokens: 200 }]);
+    const requests = [{ prompt: 'Is it?', maxOutputTokens: 200 }];
+    const jobId = await thinker.start(asks, { requests }, thinker.named);
+    await world.provider.received(at + 2);
+    // An attempt asks twice at most where it may be charged; the next one is due a moment later.
+    const ended = async () => {
+      clock.advance(1_000);
+      const { body } = await thinker.get(`/api/jobs/${jobId}`);
+      return body.status === 'failed' ? body : null;
+    };
+    const job = await waitFor(ended, { describe: 'the second attempt meets the budget' });
 
-    expect(job).toMatchObject({ status: 'failed', error: { code: 'budget_exceeded' } });
+    expect(job).toMatchObject({ attempt: 2, error: { code: 'budget_exceeded' } });
     const costs = world.provider.requests.slice(at).map(({ cost }) => cost as typeof usage);
     const cost = costs.reduce((sum, { prompt, completion }) => sum + prompt + completion, 0);
     const { today } = (await thinker.get('/api/agents/thinker/usage')).body;

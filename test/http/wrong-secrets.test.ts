@@ -58,6 +58,17 @@ test.each([
   expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThanOrEqual(170);
 });
 
+test('of 30 that arrive at once after 29 wrong ones, one is compared', async () => {
+  const { platform } = await started();
+  for (let i = 0; i < 29; i++) await signInWith(platform, 'sk_wrong-secret');
+
+  const answers = await Promise.all(
+    Array.from({ length: 30 }, () => signInWith(platform, 'sk_wrong-secret')),
+  );
+
+  expect(answers.filter(({ status }) => status === 401)).toHaveLength(1);
+});
+
 test('right secrets and unknown API keys count for nothing', async () => {
   const { platform } = await started();
 

@@ -71,7 +71,7 @@ export function recordSnapshot(fd: number, dirs: readonly string[]): SnapshotRec
   for (const dir of dirs) {
     let bytes = 0;
     for (const file of modulesBelow(resolve(dir))) {
-      const source = readFileSync(file);
+      const source = readModule(file);
       bytes += source.length;
       if (bytes > MODULE_BYTES_MAX) {
         const most = `${MODULE_BYTES_MAX / 1_048_576} MiB`;
@@ -193,6 +193,14 @@ function bytesOf(source: unknown): Uint8Array {
   return ArrayBuffer.isView(source)
     ? new Uint8Array(source.buffer, source.byteOffset, source.byteLength)
     : new Uint8Array();
+}
+
+function readModule(file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw new SkillLoadError(file, `cannot be read: ${(error as Error).message}`);
+  }
 }
 
 /** Real paths of the modules of `dir`, without those of packages and of the platform's installation. */
