@@ -46,7 +46,7 @@ export function startBackground(
 ): Repeated[] {
   const { config, database, cluster, log } = parts;
   const { recovery, performer, memories, tick, outgoing, processes, skills } = slices;
-  const { recorder, triggerCalls, secrets, living } = slices;
+  const { recorder, triggerCalls, secrets } = slices;
   const onTaskError = (err: unknown) =>
     isUnavailable(err)
       ? // A probe has said so already, once.
@@ -74,11 +74,7 @@ export function startBackground(
     tasks.push(
       background(sweepEveryMs, () => recovery.sweep()),
       background(purgeEveryMs, () => memories.purge()),
-      background(sealEveryMs, async () => {
-        // A process of an older version would sign with the encrypted text.
-        const versions = new Set((await living.list()).map(({ version }) => version));
-        if (versions.size === 1) await secrets.sealStored();
-      }),
+      background(sealEveryMs, () => secrets.sealStored()),
       background(tickEveryMs, tick),
       background(dispatchEveryMs, () => outgoing.dispatcher.dispatch()),
       background(sweepEveryMs, () => outgoing.recovery.sweep()),

@@ -7,7 +7,11 @@ import { type AgentDependents, createAgents, insertDefaultAgent } from '../agent
 import { createApiKeys } from '../api-keys/api-keys.ts';
 import { createConversations } from '../conversations/conversations.ts';
 import { createCredentials } from '../credentials/credentials.ts';
-import { createSigningSecrets, type SigningSecrets } from '../database/signing-secrets.ts';
+import {
+  createSigningSecrets,
+  opensSealedSecrets,
+  type SigningSecrets,
+} from '../database/signing-secrets.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import { createMetrics } from '../http/metrics.ts';
 import { createAccept, type LocalWorker, queueOf } from '../jobs/accept.ts';
@@ -28,7 +32,7 @@ import { type Cipher, createCipher } from '../kernel/encryption.ts';
 import type { QueueName } from '../kernel/queues.ts';
 import { createMemories } from '../memories/memories.ts';
 import { createRunMemories } from '../memories/run-memory.ts';
-import { createProcesses } from '../processes/processes.ts';
+import { createProcesses, type Processes } from '../processes/processes.ts';
 import { createSingleProcess } from '../processes/single-process.ts';
 import type { Consumer } from '../queue/queue.ts';
 import { createYieldSlot } from '../queue/yielding.ts';
@@ -96,7 +100,6 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const skills = createSkillRegistry(database, clock);
   const conversations = createConversations(database);
   const cipher = parts.encryptionKey === null ? null : createCipher(parts.encryptionKey);
-  const secrets = await openSigningSecrets(parts, cipher);
   const credentials = createCredentials({ database, clock, cipher });
   const unusable = await credentials.countUnusable();
   if (unusable > 0) {
@@ -115,9 +118,12 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     version: parts.version,
     skills: [...loaded],
   };
-  const processes = cluster === null ? null : createProcesses({ database, ...itself });
+  const capabilities = [opensSealedSecrets];
+  const processes =
+    cluster === null ? null : createProcesses({ database, ...itself, capabilities });
   const living = processes ?? createSingleProcess(itself);
   await processes?.beat();
+  const secrets = await openSigningSecrets(parts, cipher, processes);
   if (executors === null) await skills.refresh();
   else await skills.register(definitions, processes?.skills());
 
@@ -357,9 +363,11 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
 async function openSigningSecrets(
   { database, cluster, log }: Parts,
   cipher: Cipher | null,
+  processes: Pick<Processes, 'canAll'> | null,
 ): Promise<SigningSecrets> {
-  const secrets = createSigningSecrets(database, cipher);
-  // In a cluster a background task does it, once no process of an older version is left.
+  const canAllOpen = () => processes?.canAll(opensSealedSecrets) ?? true;
+  const secrets = createSigningSecrets(database, cipher, canAllOpen);
+  // In a cluster the scheduler does it, once every process can decrypt them.
   if (cluster === null) await secrets.sealStored();
   const unusable = await secrets.countUnusable();
   if (unusable > 0) {

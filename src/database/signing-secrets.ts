@@ -1,16 +1,20 @@
 /**
  * Signing secrets of webhooks and triggers at rest: encrypted and bound to their row, so a secret that
- * was copied to another row cannot be decrypted. Without an encryption key (a cluster that was given
- * none) they are stored as they are; `sealStored` encrypts those once there is a key.
+ * was copied to another row cannot be decrypted. They are stored as they are without an encryption key
+ * (a cluster that was given none), and while a process of the cluster cannot decrypt them yet (an older
+ * version); `sealStored` encrypts those later.
  */
-import { type SqlBool, sql } from 'kysely';
-import { type Cipher, DecryptionError } from '../kernel/encryption.ts';
+import { type RawBuilder, type SqlBool, sql } from 'kysely';
+import { type Cipher, DecryptionError, encryptedPrefix } from '../kernel/encryption.ts';
 import type { Database, Handle, Transaction } from './database.ts';
 
 /** Rows encrypted in one transaction. */
 const sealedMax = 200;
 /** Rows of each table that are tried at the start. */
 const checkedMax = 1_000;
+
+/** What a process announces that reads encrypted signing secrets. */
+export const opensSealedSecrets = 'encrypted-signing-secrets';
 
 /** The tables, each with the column that holds the secret. */
 const columns = { webhooks: 'secret', agent_triggers: 'signing_secret' } as const;
@@ -43,16 +47,28 @@ export interface SigningSecrets {
   areAnyPlain(): Promise<boolean>;
 }
 
-/** `cipher` is null where no encryption key is set. */
-export function createSigningSecrets(database: Database, cipher: Cipher | null): SigningSecrets {
+/**
+ * `cipher` is null where no encryption key is set. `canAllOpen` tells whether every process can decrypt
+ * now; an older one would take the encrypted text for the secret.
+ */
+export function createSigningSecrets(
+  database: Database,
+  cipher: Cipher | null,
+  canAllOpen: () => boolean,
+): SigningSecrets {
+  /** Whether no older process can have stored a secret in plain text beside `secret_sealed` 1 since. */
+  let areLabelsRight = false;
+
   function seal(table: SecretTable, owner: SecretOwner, secret: string): StoredSecret {
-    return cipher === null
+    return cipher === null || !canAllOpen()
       ? { secret, secret_sealed: 0 }
       : { secret: cipher.encrypt(secret, contextOf(table, owner)), secret_sealed: 1 };
   }
 
   function open(table: SecretTable, owner: SecretOwner, stored: StoredSecret): string {
-    if (stored.secret_sealed === 0) return stored.secret;
+    // An older process that changes a secret stores it in plain text and leaves `secret_sealed` as it was.
+    if (stored.secret_sealed === 0 || !stored.secret.startsWith(encryptedPrefix))
+      return stored.secret;
     if (cipher === null) throw new DecryptionError();
     return cipher.decrypt(stored.secret, contextOf(table, owner));
   }
@@ -67,17 +83,22 @@ export function createSigningSecrets(database: Database, cipher: Cipher | null):
     }
   }
 
-  async function sealSome(tx: Transaction, table: SecretTable): Promise<number> {
-    const rows = await findSecrets(tx, table, 0, sealedMax);
+  async function sealSome(
+    tx: Transaction,
+    cipher: Cipher,
+    table: SecretTable,
+    kind: PlainKind,
+  ): Promise<number> {
+    const rows = await findSecrets(tx, table, kind, sealedMax);
     const column = sql.ref(columns[table]);
     // Else the secret would stay readable in the bytes of the file that its row has left.
     const overwrite = tx.dialect === 'sqlite' && rows.length > 0;
     if (overwrite) await sql`pragma secure_delete = on`.execute(tx.kysely);
     for (const row of rows) {
-      const { secret } = seal(table, row, row.secret);
-      // The owner may have changed it since it was read; that change has encrypted it.
+      const secret = cipher.encrypt(row.secret, contextOf(table, row));
+      // The owner may have changed it since it was read; that change stands.
       await sql`update ${sql.table(table)} set ${column} = ${secret}, secret_sealed = 1
-        where id = ${row.id} and secret_sealed = 0 and ${column} = ${row.secret}`.execute(
+        where id = ${row.id} and secret_sealed = ${row.secret_sealed} and ${column} = ${row.secret}`.execute(
         tx.kysely,
       );
     }
@@ -90,28 +111,34 @@ export function createSigningSecrets(database: Database, cipher: Cipher | null):
     open,
 
     async sealStored() {
-      if (cipher === null) return 0;
+      if (!canAllOpen()) areLabelsRight = false;
+      if (cipher === null || !canAllOpen()) return 0;
       let total = 0;
+      // No index finds the mislabelled ones, and none can come while there is no older process.
+      const kinds: PlainKind[] = areLabelsRight ? ['plain'] : ['plain', 'mislabelled'];
       for (const table of tables) {
-        for (let sealed = sealedMax; sealed === sealedMax; total += sealed) {
-          if (!(await isAnyPlain(database.read, table))) break;
-          sealed = await database.write((tx) => sealSome(tx, table));
+        for (const kind of kinds) {
+          for (let sealed = sealedMax; sealed === sealedMax; total += sealed) {
+            if (!(await areAny(database.read, table, kind))) break;
+            sealed = await database.write((tx) => sealSome(tx, cipher, table, kind));
+          }
         }
       }
+      areLabelsRight = true;
       return total;
     },
 
     async countUnusable() {
       let unusable = 0;
       for (const table of tables) {
-        const rows = await findSecrets(database.read, table, 1, checkedMax);
+        const rows = await findSecrets(database.read, table, 'encrypted', checkedMax);
         unusable += rows.filter((row) => !isUsable(table, row)).length;
       }
       return unusable;
     },
 
     async areAnyPlain() {
-      const found = await Promise.all(tables.map((table) => isAnyPlain(database.read, table)));
+      const found = await Promise.all(tables.map((table) => areAny(database.read, table, 'plain')));
       return found.includes(true);
     },
   };
@@ -122,20 +149,29 @@ function contextOf(table: SecretTable, { id, organization_id }: SecretOwner): st
   return JSON.stringify([table, organization_id, id]);
 }
 
-/** Rows that hold a secret, encrypted or not, the first ones by their ids. */
-async function findSecrets(db: Handle, table: SecretTable, sealed: 0 | 1, limit: number) {
+/** How a row holds a secret; mislabelled is plain text that is marked as encrypted. */
+type PlainKind = 'plain' | 'mislabelled';
+type Kind = PlainKind | 'encrypted';
+
+/** Rows that hold a secret in this way, the first ones by their ids. */
+async function findSecrets(db: Handle, table: SecretTable, kind: Kind, limit: number) {
   const column = sql.ref(columns[table]);
   const { rows } = await sql<SecretOwner & StoredSecret>`
     select id, organization_id, ${column} as secret, secret_sealed from ${sql.table(table)}
-    where ${storedAs(table, sealed)} order by id limit ${limit}`.execute(db.kysely);
+    where ${holds(table, kind)} order by id limit ${limit}`.execute(db.kysely);
   return rows;
 }
 
-async function isAnyPlain(db: Handle, table: SecretTable): Promise<boolean> {
-  return (await findSecrets(db, table, 0, 1)).length > 0;
+async function areAny(db: Handle, table: SecretTable, kind: Kind): Promise<boolean> {
+  return (await findSecrets(db, table, kind, 1)).length > 0;
 }
 
-/** In the words of the index of secrets that are not encrypted. */
-function storedAs(table: SecretTable, sealed: 0 | 1) {
-  return sql<SqlBool>`secret_sealed = ${sql.lit(sealed)} and ${sql.ref(columns[table])} is not null`;
+function holds(table: SecretTable, kind: Kind): RawBuilder<SqlBool> {
+  const column = sql.ref(columns[table]);
+  // The terms of the index of secrets that are not encrypted.
+  if (kind === 'plain') return sql<SqlBool>`secret_sealed = 0 and ${column} is not null`;
+  const begins = sql`substr(${column}, 1, ${sql.lit(encryptedPrefix.length)})`;
+  return kind === 'encrypted'
+    ? sql<SqlBool>`secret_sealed = 1 and ${begins} = ${encryptedPrefix}`
+    : sql<SqlBool>`secret_sealed = 1 and ${begins} <> ${encryptedPrefix}`;
 }

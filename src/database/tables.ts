@@ -71,6 +71,8 @@ export interface ProcessesTable {
   version: string;
   /** JSON array of the skills that it has loaded, as `category/version/name`. */
   skills: string;
+  /** JSON array of what it announces that it can do; empty for an older version. */
+  capabilities: string;
   started_at: number;
   seen_at: number;
   /** When it last claimed a job from a queue; 0 before the first. */

@@ -9,7 +9,8 @@ import { createCipheriv, createDecipheriv, createSecretKey, randomBytes } from '
 export const encryptionKeyBytes = 32;
 
 const algorithm = 'aes-256-gcm';
-const version = 'v1.';
+/** What encrypted text begins with. */
+export const encryptedPrefix = 'v1.';
 const nonceBytes = 12;
 const tagBytes = 16;
 
@@ -42,7 +43,7 @@ export function createCipher(key: Buffer): Cipher {
       const nonce = randomBytes(nonceBytes);
       const cipher = createCipheriv(algorithm, secret, nonce, options).setAAD(Buffer.from(context));
       const sealed = [nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()];
-      return version + Buffer.concat(sealed).toString('base64url');
+      return encryptedPrefix + Buffer.concat(sealed).toString('base64url');
     },
 
     decrypt(sealed, context) {
@@ -63,10 +64,10 @@ export function createCipher(key: Buffer): Cipher {
 
 /** Nonce, ciphertext and tag. */
 function bytesOf(sealed: string): Buffer {
-  const encoded = sealed.slice(version.length);
+  const encoded = sealed.slice(encryptedPrefix.length);
   const bytes = Buffer.from(encoded, 'base64url');
   // The decoder skips unknown characters, so different texts would give the same bytes.
-  const isExact = sealed.startsWith(version) && bytes.toString('base64url') === encoded;
+  const isExact = sealed.startsWith(encryptedPrefix) && bytes.toString('base64url') === encoded;
   if (!isExact || bytes.length < nonceBytes + tagBytes) throw new DecryptionError();
   return bytes;
 }

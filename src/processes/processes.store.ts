@@ -11,6 +11,7 @@ const beat = statement<ProcessesTable>()((db, p) =>
       roles: p('roles'),
       version: p('version'),
       skills: p('skills'),
+      capabilities: p('capabilities'),
       started_at: p('started_at'),
       seen_at: p('seen_at'),
       last_claim_at: p('last_claim_at'),

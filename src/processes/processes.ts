@@ -33,6 +33,11 @@ export interface Processes {
   live(role: string): number;
   /** Skills that any live process has loaded. */
   skills(): ReadonlySet<string>;
+  /**
+   * Whether every live process announces a capability; false when this process could not read them for a
+   * while. A process of a version that does not know the capability announces nothing.
+   */
+  canAll(capability: string): boolean;
   /** When any live process last claimed a job, as of the last heartbeat. */
   lastClaimAt(): number;
   /** The live processes, read from the database now, the oldest first. */
@@ -49,15 +54,23 @@ export function createProcesses(parts: {
   roles: readonly string[];
   version: string;
   skills: readonly string[];
+  /** What this process announces that it can do. */
+  capabilities: readonly string[];
 }): Processes {
-  const { database, clock, roles, version, skills } = parts;
+  const { database, clock, roles, version, skills, capabilities } = parts;
   const id = newId();
   const startedAt = clock.now();
   let lastClaimAt = 0;
   let lastJobAt = 0;
   /** Monotonic time of this process's last heartbeat: the age of `live`. */
   let lastBeat = Number.NEGATIVE_INFINITY;
-  let live: { roles: readonly string[]; skills: readonly string[]; lastClaimAt: number }[] = [];
+  let live: {
+    roles: readonly string[];
+    skills: readonly string[];
+    capabilities: readonly string[];
+    lastClaimAt: number;
+  }[] = [];
+  const isFresh = () => clock.monotonic() - lastBeat < goneAfterMs;
 
   return {
     async beat() {
@@ -68,6 +81,7 @@ export function createProcesses(parts: {
           roles: JSON.stringify(roles),
           version,
           skills: JSON.stringify(skills),
+          capabilities: JSON.stringify(capabilities),
           started_at: startedAt,
           seen_at: now,
           last_claim_at: lastClaimAt,
@@ -79,6 +93,7 @@ export function createProcesses(parts: {
       live = rows.map((row) => ({
         roles: JSON.parse(row.roles) as string[],
         skills: JSON.parse(row.skills) as string[],
+        capabilities: JSON.parse(row.capabilities) as string[],
         lastClaimAt: row.last_claim_at,
       }));
     },
@@ -88,10 +103,8 @@ export function createProcesses(parts: {
     begun() {
       lastJobAt = clock.now();
     },
-    live: (role) =>
-      clock.monotonic() - lastBeat < goneAfterMs
-        ? live.filter((one) => one.roles.includes(role)).length
-        : 0,
+    live: (role) => (isFresh() ? live.filter((one) => one.roles.includes(role)).length : 0),
+    canAll: (capability) => isFresh() && live.every((one) => one.capabilities.includes(capability)),
     skills: () => new Set(live.flatMap((one) => one.skills)),
     lastClaimAt: () => Math.max(lastClaimAt, ...live.map((one) => one.lastClaimAt)),
     async list() {

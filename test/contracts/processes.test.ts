@@ -1,4 +1,5 @@
 /** What the processes of a cluster know of each other and of the time, on both databases. */
+import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { createDatabaseClock } from '../../src/database/clock.ts';
 import type { Database } from '../../src/database/database.ts';
@@ -44,8 +45,14 @@ test('an embedded platform lists its one process, with the time of its last clai
 });
 
 describe.each(await engines())('on $name', (engine) => {
-  function process(database: Database, clock: ManualClock, roles: string[], skills: string[] = []) {
-    return createProcesses({ database, clock, roles, version: '1.0.0', skills });
+  function process(
+    database: Database,
+    clock: ManualClock,
+    roles: string[],
+    skills: string[] = [],
+    capabilities: string[] = [],
+  ) {
+    return createProcesses({ database, clock, roles, version: '1.0.0', skills, capabilities });
   }
 
   test('each knows how many there are of each role, itself among them', async () => {
@@ -58,6 +65,28 @@ describe.each(await engines())('on $name', (engine) => {
 
     expect([api.live('api'), api.live('worker'), api.live('scheduler')]).toEqual([1, 1, 0]);
     expect(api.skills()).toEqual(new Set(['util/v1.0/echo']));
+  });
+
+  test('a process counts on a capability while every live process announces it', async () => {
+    const [database, clock] = [await engine.fresh(), manualClock()];
+    const able = process(database, clock, ['api'], [], ['to-dance']);
+    expect(able.canAll('to-dance')).toBe(false);
+    await able.beat();
+    expect([able.canAll('to-dance'), able.canAll('to-sing')]).toEqual([true, false]);
+
+    // A process of an older version does not know the column, and has the same version number here.
+    const id = '01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11';
+    const seenAt = clock.now();
+    await database.write((tx) =>
+      sql`insert into processes (id, roles, version, skills, started_at, seen_at, last_claim_at)
+        values (${id}, '["api"]', '1.0.0', '[]', ${seenAt}, ${seenAt}, 0)`.execute(tx.kysely),
+    );
+    await able.beat();
+    expect(able.canAll('to-dance')).toBe(false);
+    clock.advance(15_000);
+    expect(able.canAll('to-dance')).toBe(false);
+    await able.beat();
+    expect(able.canAll('to-dance')).toBe(true);
   });
 
   test('one that says nothing for 15 seconds counts as gone, and is back with its next word', async () => {

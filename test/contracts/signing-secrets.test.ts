@@ -41,7 +41,11 @@ describe.each(await engines())('on $name', (engine) => {
     await world.webhook({ secret });
     await world.webhook({ secret });
     const before = await storedIn(world);
-    const secrets = createSigningSecrets(world.database, createCipher(Buffer.alloc(32, 1)));
+    const secrets = createSigningSecrets(
+      world.database,
+      createCipher(Buffer.alloc(32, 1)),
+      () => true,
+    );
 
     const sealed = [await secrets.sealStored(), await secrets.sealStored()];
 
@@ -53,6 +57,55 @@ describe.each(await engines())('on $name', (engine) => {
     await untilReadable(world.database);
     await keyed.dispatcher.dispatch();
     await world.quiet();
+    expect(areSigned(world)).toEqual([true, true]);
+  });
+
+  test('while an older process cannot decrypt, secrets are stored as they are; they are encrypted after it has ended', async () => {
+    let isOlderThere = true;
+    const canAllOpen = () => !isOlderThere;
+    const world = await webhooksWorld(engine, { canAllOpen });
+    const secrets = createSigningSecrets(
+      world.database,
+      createCipher(Buffer.alloc(32, 1)),
+      canAllOpen,
+    );
+    const id = await world.webhook({ secret });
+    await world.webhooks.update('default', id, { secret: `${secret}-2` });
+
+    const meanwhile = [await secrets.sealStored(), ...(await storedIn(world))];
+    isOlderThere = false;
+    const after = [await secrets.sealStored(), ...(await storedIn(world))];
+
+    expect(meanwhile).toEqual([0, { id, secret: `${secret}-2`, secret_sealed: 0 }]);
+    expect(after).toEqual([1, { id, secret: expect.stringMatching(/^v1\./), secret_sealed: 1 }]);
+  });
+
+  test('a secret that an older process has changed signs, and is encrypted after that process has ended', async () => {
+    let isOlderThere = false;
+    const canAllOpen = () => !isOlderThere;
+    const world = await webhooksWorld(engine, { canAllOpen });
+    const secrets = createSigningSecrets(
+      world.database,
+      createCipher(Buffer.alloc(32, 1)),
+      canAllOpen,
+    );
+    await world.webhook({ secret: 'the-secret-before' });
+    await secrets.sealStored();
+    isOlderThere = true;
+    await secrets.sealStored();
+    // It does not know the column `secret_sealed`.
+    await world.database.write((tx) => tx.kysely.updateTable('webhooks').set({ secret }).execute());
+
+    await world.happen();
+    await world.deliver();
+    isOlderThere = false;
+    const sealed = await secrets.sealStored();
+    const [stored] = await storedIn(world);
+    await world.happen();
+    await world.deliver();
+
+    expect(sealed).toBe(1);
+    expect(stored?.secret).toMatch(/^v1\./);
     expect(areSigned(world)).toEqual([true, true]);
   });
 

@@ -64,7 +64,7 @@ async function processOn(database: Database, clock: ManualClock) {
     await mappings.stop();
     await queue.close();
   });
-  const secrets = createSigningSecrets(database, createCipher(Buffer.alloc(32, 1)));
+  const secrets = createSigningSecrets(database, createCipher(Buffer.alloc(32, 1)), () => true);
   const triggers = createTriggers({ database, clock, agents, apiKeys, skills, mappings, secrets });
   const receive = createReceive({ database, clock, apiKeys, execute, mappings, secrets });
   return {

@@ -1,18 +1,28 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createCredentials } from '../../src/credentials/credentials.ts';
+import { openPostgres } from '../../src/database/postgres.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { createCipher } from '../../src/kernel/encryption.ts';
+import { newId } from '../../src/kernel/ids.ts';
+import { createLogger } from '../../src/kernel/log.ts';
 import { aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { hostileLimits, hostileOffsets } from '../support/hostile-pages.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { adminSecret, type Platform, startPlatform } from '../support/platform.ts';
 import { spawnPlatform, startProcess } from '../support/process.ts';
-import { freshDatabase, isInstalled } from '../support/shared-servers.ts';
+import {
+  freshDatabase,
+  freshRedis,
+  isInstalled,
+  migratedDatabase,
+} from '../support/shared-servers.ts';
 import { startStaged } from '../support/staged.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const clock = manualClock();
 let platform: Platform;
@@ -370,6 +380,41 @@ describe.skipIf(!(await isInstalled('PostgreSQL')))('the encryption key with DAT
     expect(status).toBe(200);
     expect(await keyIn(clustered, key, 'default')).toBe(apiKey);
     expect(existsSync(join(clustered.dataDir, 'encryption-key'))).toBe(false);
+  });
+
+  test('encrypts signing secrets only once no process of an older version is left', async () => {
+    const environment = { DATABASE_URL: await migratedDatabase(), REDIS_URL: await freshRedis() };
+    const database = await openPostgres(environment.DATABASE_URL, createLogger('silent'));
+    onTestFinished(() => database.close());
+    // It announces no capabilities, and its version number is the same.
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+    await database.write((tx) =>
+      sql`insert into processes (id, roles, version, skills, started_at, seen_at, last_claim_at)
+        values (${newId()}, '["api"]', ${version}, '[]', 0, ${Date.now() + 3_600_000}, 0)`.execute(
+        tx.kysely,
+      ),
+    );
+    const clustered = await startClustered({ ...environment, ENCRYPTION_KEY: 'ab'.repeat(32) });
+    const key = await clustered.key();
+    const ask = (method: string, path: string, body: unknown) =>
+      clustered.request(method, `/api/agent-webhooks${path}`, { key, body });
+    const sealed = async () => {
+      const { rows } = await sql<{ secret_sealed: number }>`
+        select secret_sealed from webhooks`.execute(database.read.kysely);
+      return rows.map((row) => row.secret_sealed);
+    };
+    const url = 'https://hooks.example.com';
+
+    const { body } = await ask('POST', '', { agent_id: 'default', url, events: ['agent.error'] });
+    expect(await sealed()).toEqual([0]);
+    await database.write((tx) =>
+      tx.kysely.deleteFrom('processes').where('started_at', '=', 0).execute(),
+    );
+    const isEncrypted = async () => {
+      await ask('PUT', `/${body.id}`, { secret: 'another-secret-of-the-receiver' });
+      return (await sealed())[0] === 1;
+    };
+    await waitFor(isEncrypted, { describe: 'a new secret is encrypted' });
   });
 
   test('is none where none is set: API keys are refused with 409, and all else works', async () => {

@@ -74,11 +74,15 @@ export interface WebhooksWorld extends Omit<WebhookProcess, 'deliveries'> {
 
 /**
  * `caps`: see `createWebhooks`; none when they are left out. `key` tells one encryption key from another;
- * null is no key.
+ * null is no key. `canAllOpen`: see `createSigningSecrets`.
  */
 export async function webhooksWorld(
   engine: Engine,
-  { caps, key = 1 }: { caps?: WebhookCaps; key?: number | null } = {},
+  {
+    caps,
+    key = 1,
+    canAllOpen = () => true,
+  }: { caps?: WebhookCaps; key?: number | null; canAllOpen?: () => boolean } = {},
 ): Promise<WebhooksWorld> {
   const clock = manualClock();
   const log = createLogger('silent');
@@ -106,6 +110,7 @@ export async function webhooksWorld(
       secrets: createSigningSecrets(
         on,
         encryptedBy === null ? null : createCipher(Buffer.alloc(32, encryptedBy)),
+        canAllOpen,
       ),
       delaysMs: retryDelaysMs,
       timeoutMs: 10_000,
