@@ -53,7 +53,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('a page of the console', () =>
   /** Texts that were run in the organization of a key. */
   async function texts(key: string): Promise<string[]> {
     const { platform } = world;
-    const { body } = await platform.request('GET', '/api/jobs?skill=util/v1.0/echo', { key });
+    const path = '/api/jobs?skill_category=util&skill_name=echo&skill_version=v1.0';
+    const { body } = await platform.request('GET', path, { key });
     const jobs = await Promise.all(
       body.data.map(({ job_id }: { job_id: string }) =>
         platform.request('GET', `/api/jobs/${job_id}`, { key }),
