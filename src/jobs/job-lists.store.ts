@@ -107,7 +107,8 @@ async function list<Column extends (typeof timedColumns)[number]>(
     const spoken = sql<string>`select distinct job_id from messages where conversation_id = ${conversation_id}`;
     query = query.where(isAmong(db, spoken));
   }
-  if (api_key_id !== undefined) query = query.where(isAmong(db, ofKey(organizationId, api_key_id)));
+  if (api_key_id !== undefined)
+    query = query.where(isAmong(db, ofKey(organizationId, api_key_id, counted.status)));
   // What is looked up by its ids; no count is kept of it.
   const isLookedUp = conversation_id !== undefined || api_key_id !== undefined;
   const window = await windowBetween(db, organizationId, { created_after, created_before });
@@ -174,8 +175,24 @@ async function list<Column extends (typeof timedColumns)[number]>(
   return { jobs: soon.length === rows ? soon : await byKind(), total };
 }
 
-/** The ids of an API key's jobs, among the newest of its organization: there is no index of keys. */
-function ofKey(organizationId: string, apiKeyId: string): RawBuilder<string> {
+/**
+ * The ids of an API key's jobs. There is no index of keys. All that wait or run are found, because those
+ * are few and have indexes; of the others, those among the organization's newest jobs.
+ */
+function ofKey(
+  organizationId: string,
+  apiKeyId: string,
+  status: JobStatus | undefined,
+): RawBuilder<string> {
+  if (status === 'queued' || status === 'active') {
+    // The terms of the indexes of jobs that wait, and of jobs that are due.
+    const isUnended =
+      status === 'queued'
+        ? sql`status || '' = 'queued'`
+        : sql`status = 'active' and due_at is not null`;
+    return sql<string>`select id from jobs
+      where ${isUnended} and organization_id = ${organizationId} and api_key_id = ${apiKeyId}`;
+  }
   return sql<string>`select id from (
       select id, api_key_id from jobs where organization_id = ${organizationId}
       order by id desc limit ${sql.lit(walkedMaxOfKey)}

@@ -102,7 +102,7 @@ export function jobRoutes(
           conversation_id: Type.Optional(Id),
           api_key_id: Type.Optional({
             ...Id,
-            description: `Jobs that were accepted with this API key, among the organization's newest ${walkedMaxOfKey}.`,
+            description: `Jobs that were accepted with this API key, among the organization's newest ${walkedMaxOfKey}; with \`status\` queued or active, all of them.`,
           }),
           created_after: Type.Optional({
             ...Timestamp,

@@ -1,6 +1,7 @@
 /** What becomes of the jobs of an API key that is revoked, on every database (docs/decisions/api-keys.md). */
 import { describe, expect, test } from 'vitest';
 import { endJobsOfRevokedKey } from '../../src/jobs/revoked-key.ts';
+import { newId } from '../../src/kernel/ids.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 
@@ -69,5 +70,25 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await world.jobs.list('another', { api_key_id: keyId }, page)).toMatchObject({
       total: 0,
     });
+  });
+
+  test('jobs of a key that wait or run are listed, however many jobs of other keys are newer', async () => {
+    const world = await jobsWorld(engine);
+    const { keyId } = await world.callerOf('default');
+    const waiting = await world.submit({ apiKeyId: keyId });
+    const running = await world.submit({ apiKeyId: keyId });
+    const { run, ended } = await world.begin(running.id);
+    const newer = await world.row((await world.submit()).id);
+    const copies = Array.from({ length: 10_000 }, () => ({ ...newer, id: newId() }));
+    await world.database.write((tx) => tx.insert('jobs', copies));
+    const list = async (status: 'queued' | 'active') => {
+      const { jobs, total } = await world.jobs.list('default', { api_key_id: keyId, status }, page);
+      return [total, ...jobs.map(({ job_id }) => job_id)];
+    };
+
+    expect(await list('queued')).toEqual([1, waiting.id]);
+    expect(await list('active')).toEqual([1, running.id]);
+    run.end(completed());
+    await ended;
   });
 });

@@ -8470,7 +8470,7 @@ export interface operations {
                 skill_version?: string;
                 trigger_type?: "api" | "scheduled" | "webhook";
                 conversation_id?: string;
-                /** @description Jobs that were accepted with this API key, among the organization's newest 10000. */
+                /** @description Jobs that were accepted with this API key, among the organization's newest 10000; with `status` queued or active, all of them. */
                 api_key_id?: string;
                 /** @description Jobs accepted later than that; not those of that very moment. */
                 created_after?: string;
