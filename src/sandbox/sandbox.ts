@@ -48,6 +48,8 @@ export interface Sandbox {
    * processor time on Linux, and elapsed time elsewhere. After `NoAnswer` the process has ended.
    */
   ask(request: SandboxRequest, deadlineMs: number): Promise<SandboxAnswer | NoAnswer>;
+  /** Whether the process has ended, as far as this process has been told. */
+  hasEnded(): boolean;
   /** Kills the process; resolves when it is gone. */
   stop(): Promise<void>;
 }
@@ -97,6 +99,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
         memory.clear();
       }
     },
+    hasEnded: () => child.exitCode !== null || child.signalCode !== null,
     stop,
   };
 }

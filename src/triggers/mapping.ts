@@ -118,8 +118,11 @@ export function createMappings(limits: Partial<MappingLimits> = {}): Mappings {
 
   async function answer({ expression, context }: Task): Promise<string | null> {
     const order: EvaluationRequest = { expression, context, levels: levelsMax, valueBytesMax };
-    for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-      const sandbox = idle.pop() ?? (await start());
+    let kept = takeIdle();
+    // An idle process may have ended unnoticed, which is no attempt.
+    for (let attempt = kept === undefined ? 1 : 0; attempt <= attemptsMax; attempt++) {
+      const sandbox = kept ?? (await start());
+      kept = undefined;
       const outcome = await sandbox.ask({ function: 'evaluate', input: order }, evaluationMs);
       if (typeof outcome === 'object') {
         idle.push(sandbox);
@@ -134,6 +137,15 @@ export function createMappings(limits: Partial<MappingLimits> = {}): Mappings {
       if (outcome === 'held up') break;
     }
     throw heldUp();
+  }
+
+  /** An idle process that has not ended, as far as is known. */
+  function takeIdle(): Sandbox | undefined {
+    for (let sandbox = idle.pop(); sandbox !== undefined; sandbox = idle.pop()) {
+      if (!sandbox.hasEnded()) return sandbox;
+      started.delete(sandbox);
+    }
+    return undefined;
   }
 
   async function start(): Promise<Sandbox> {

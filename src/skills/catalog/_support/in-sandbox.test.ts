@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { waitFor } from '../../../../test/support/wait-for.ts';
 import { inSandbox, type SandboxTask, sandboxesMax } from './in-sandbox.ts';
 
 /** The module with the functions for the process, as a `data:` url. */
@@ -12,6 +13,7 @@ const functions = `
   export const recurse = (n) => recurse(n + 1) + 1;
   export const hoard = () => { const all = []; for (;;) all.push({ n: all.length }); };
   export const leave = () => process.exit(3);
+  export const pid = () => process.pid;
   export const count = () => { globalThis.n = (globalThis.n ?? 0) + 1; return globalThis.n; };
 `;
 
@@ -24,6 +26,15 @@ function task(name: string, input?: unknown, more: Partial<SandboxTask> = {}): S
     timeoutMs: 8_000,
     ...more,
   };
+}
+
+function hasEnded(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 describe('a computation in a sandboxed process', () => {
@@ -69,6 +80,20 @@ describe('a computation in a sandboxed process', () => {
     expect(await inSandbox(task('count', null, { reusable: true }))).toBe(1);
     expect(await inSandbox(task('count', null, { reusable: true }))).toBe(2);
   });
+
+  test.each([
+    ['just now', 'SIGKILL', () => true],
+    ['a while ago', 'SIGABRT', hasEnded],
+  ] as const)(
+    'succeeds although the process kept for it has ended %s',
+    async (_, signal, isReady) => {
+      const kept = await inSandbox<number>(task('pid', null, { reusable: true }));
+      process.kill(kept, signal);
+      await waitFor(() => isReady(kept), { describe: 'the process has ended' });
+
+      expect(await inSandbox(task('double', 2, { reusable: true }))).toBe(4);
+    },
+  );
 
   test('whose input cannot be written is refused', async () => {
     const circle: { itself?: unknown } = {};

@@ -5,7 +5,7 @@
  * environment; meanwhile the executor stays free for its other runs.
  */
 
-import { type Sandbox, startSandbox } from '../../../sandbox/sandbox.ts';
+import { type NoAnswer, type Sandbox, startSandbox } from '../../../sandbox/sandbox.ts';
 import type { SandboxAnswer } from '../../../sandbox/sandbox-process.ts';
 import { SkillError } from '../../definition.ts';
 
@@ -45,12 +45,11 @@ const idle = new Map<string, { sandbox: Sandbox; expiry: NodeJS.Timeout }>();
 export async function inSandbox<Result>(task: SandboxTask): Promise<Result> {
   await takePlace(task.signal);
   try {
-    const sandbox = await started(task);
-    const answer = await answerOf(sandbox, task).catch((error: unknown) => {
-      void sandbox.stop();
-      throw error;
-    });
-    release(sandbox, task);
+    const kept = takeKept(task.module);
+    let outcome = kept === undefined ? 'gone' : await outcomeOf(kept, task);
+    // A kept process may have ended unnoticed before it was asked, which is not the task's fault.
+    if (outcome === 'gone') outcome = await outcomeOf(await start(task), task);
+    const answer = answerIn(outcome, task);
     if ('error' in answer) throw refused(answer.error);
     return answer.value as Result;
   } finally {
@@ -81,13 +80,16 @@ function givePlace(): void {
   else next();
 }
 
-async function started({ module, memoryMb = memoryMbDefault }: SandboxTask): Promise<Sandbox> {
+/** The process that was kept for tasks of this module, unless it has ended. */
+function takeKept(module: string): Sandbox | undefined {
   const kept = idle.get(module);
-  if (kept !== undefined) {
-    clearTimeout(kept.expiry);
-    idle.delete(module);
-    return kept.sandbox;
-  }
+  if (kept === undefined) return undefined;
+  clearTimeout(kept.expiry);
+  idle.delete(module);
+  return kept.sandbox.hasEnded() ? undefined : kept.sandbox;
+}
+
+async function start({ module, memoryMb = memoryMbDefault }: SandboxTask): Promise<Sandbox> {
   try {
     return await startSandbox({ module, memoryMb });
   } catch (cause) {
@@ -109,9 +111,9 @@ function release(sandbox: Sandbox, { module, reusable = false }: SandboxTask): v
   idle.set(module, { sandbox, expiry });
 }
 
-/** The answer, or the first reason not to wait for it any longer. */
-async function answerOf(sandbox: Sandbox, task: SandboxTask): Promise<SandboxAnswer> {
-  const { signal, timeoutMs, memoryMb = memoryMbDefault } = task;
+/** What comes of the task in this process, or the first reason not to wait any longer. */
+async function outcomeOf(sandbox: Sandbox, task: SandboxTask): Promise<SandboxAnswer | NoAnswer> {
+  const { signal, timeoutMs } = task;
   const aborted = Promise.withResolvers<never>();
   const abort = () => aborted.reject(signal.reason);
   signal.addEventListener('abort', abort, { once: true });
@@ -122,20 +124,29 @@ async function answerOf(sandbox: Sandbox, task: SandboxTask): Promise<SandboxAns
       const message = 'The input is too large or nested too deeply';
       throw new SkillError(message, { retryable: false, cause });
     });
-    const answer = await Promise.race([asked, aborted.promise]);
-    if (typeof answer === 'object') return answer;
-    switch (answer) {
-      case 'late':
-        throw refused(`This takes longer than ${timeoutMs / 1000} s`);
-      case 'exhausted':
-        throw refused(`This needs more than ${memoryMb} MB of memory`);
-      case 'held up':
-        throw new SkillError('The machine was too busy to do this in time');
-      case 'gone':
-        throw new SkillError('The process that did this ended without a result');
-    }
+    const outcome = await Promise.race([asked, aborted.promise]);
+    if (typeof outcome === 'object') release(sandbox, task);
+    return outcome;
+  } catch (error) {
+    void sandbox.stop();
+    throw error;
   } finally {
     signal.removeEventListener('abort', abort);
+  }
+}
+
+function answerIn(outcome: SandboxAnswer | NoAnswer, task: SandboxTask): SandboxAnswer {
+  if (typeof outcome === 'object') return outcome;
+  const { timeoutMs, memoryMb = memoryMbDefault } = task;
+  switch (outcome) {
+    case 'late':
+      throw refused(`This takes longer than ${timeoutMs / 1000} s`);
+    case 'exhausted':
+      throw refused(`This needs more than ${memoryMb} MB of memory`);
+    case 'held up':
+      throw new SkillError('The machine was too busy to do this in time');
+    case 'gone':
+      throw new SkillError('The process that did this ended without a result');
   }
 }
 
