@@ -335,7 +335,8 @@ export const variables = {
   },
   responseStallMs: {
     name: 'RESPONSE_STALL_MS',
-    about: 'A client that takes no byte of its answer for this long is cut.',
+    about:
+      'A client that sends no byte of a request, or takes none of its answer, for this long is cut.',
     default: '30000',
     read: integer(100, 3_600_000),
   },

@@ -114,8 +114,9 @@ export function createConnections(
       // Node restarts this time with every byte that is sent or received.
       server.setTimeout(limits.stallMs, (socket) => {
         const connection = connections.get(socket);
-        // Node itself times the arrival of requests and idle connections.
-        if (connection !== undefined && unreadBytesOf(connection) > 0) {
+        // Node never ends a connection that has sent no byte, so this does.
+        if (connection === undefined || connection.open.length === 0) socket.destroy();
+        else if (unreadBytesOf(connection) > 0) {
           cut(connection, `its client took nothing for ${limits.stallMs} ms (RESPONSE_STALL_MS)`);
         }
       });

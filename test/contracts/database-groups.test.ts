@@ -11,6 +11,7 @@ const idOf = (n: number) => `org-${String(n).padStart(3, '0')}`;
 /** Commits that the write-ahead log holds: each ends with a frame that tells the database's size. */
 function commitsIn(directory: string): number {
   const wal = readFileSync(join(directory, 'skillwright.db-wal'));
+  if (wal.length === 0) return 0;
   const pageSize = wal.readUInt32BE(8);
   const salt = wal.subarray(16, 24);
   let commits = 0;

@@ -375,7 +375,12 @@ describe('GET /api/agent-webhooks', () => {
 
   test('is complete', async () => {
     const tenant = await newTenant(platform);
-    await Promise.all(Array.from({ length: 120 }, () => created(tenant)));
+    const agents = ['first', 'second', 'third'];
+    for (const id of agents) await tenant.post('/api/agents', { id });
+    // An agent may have 50.
+    await Promise.all(
+      Array.from({ length: 120 }, (_, n) => created(tenant, { agent_id: agents[n % 3] })),
+    );
 
     const { body, headers } = await tenant.get('/api/agent-webhooks');
 
