@@ -153,6 +153,9 @@ const everyChange = [
       ...shared,
       testTimeout: 60 * seconds,
       hookTimeout: 60 * seconds,
+      // A browser beside two other tests takes seconds to show a page, and what it waits for is bounded.
+      fileParallelism: false,
+      sequence: { groupOrder: 1 },
     },
   },
   {
@@ -164,7 +167,7 @@ const everyChange = [
       testTimeout: 300 * seconds,
       hookTimeout: 60 * seconds,
       maxWorkers: 2,
-      sequence: { groupOrder: 1 },
+      sequence: { groupOrder: 2 },
     },
   },
   {
@@ -175,7 +178,7 @@ const everyChange = [
       testTimeout: 300 * seconds,
       hookTimeout: 60 * seconds,
       fileParallelism: false,
-      sequence: { groupOrder: 2 },
+      sequence: { groupOrder: 3 },
     },
   },
 ] satisfies TestProjectConfiguration[];

@@ -257,6 +257,10 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
       const call = { name: toolNamed('util/v1.0/echo'), input: { text: name } };
       return { text: `I look for ${name}.`, toolCalls: [call, call] };
     });
+    await world.platform.request('POST', '/api/agents', {
+      key: world.key,
+      body: { id: 'lookout', skills: ['util/*'] },
+    });
     const requests = ['Bergen', 'Narvik'].map((name) => ({
       prompt: `Look for ${name}`,
       tools: true,
@@ -264,7 +268,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     const { conversation_id, job_id } = await ended(
       asks,
       { requests: [requests] },
-      { 'x-agent-id': 'harbour' },
+      { 'x-agent-id': 'lookout' },
     );
 
     await world.open(`/conversations/${conversation_id}`);

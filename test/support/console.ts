@@ -44,7 +44,7 @@ export async function startConsole(options: PlatformOptions = {}): Promise<Conso
   const key = await platform.key();
   const browser = await openBrowser(platform.url);
   const { page } = browser;
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(30_000);
   await page.setViewportSize(desktop);
   const errors: string[] = [];
   page.on('pageerror', (error) => errors.push(error.message));
