@@ -1,39 +1,114 @@
-/** The seven event types that webhooks deliver (specification: Events). */
-import type { RunErrorCode } from '../kernel/errors.ts';
+/**
+ * The events that webhooks deliver (specification: Events; docs/decisions/webhooks.md). From this table
+ * follow the types of their data, the values that a webhook takes in `events`, the samples of `/test`, and
+ * the table in docs/webhooks.md.
+ */
+import { type Static, type TObject, Type } from 'typebox';
+import { type RunErrorCode, runErrorCodes } from '../kernel/errors.ts';
 
-interface SkillRun {
-  job_id: string;
-  skill_category: string;
-  skill_name: string;
-  skill_version: string;
-  conversation_id: string;
+interface EventDefinition<Data extends TObject> {
+  /** The change that the event reports, for the documentation. */
+  readonly when: string;
+  readonly data: Data;
+  readonly sample: Static<Data>;
 }
 
-interface Failure {
-  code: RunErrorCode;
-  message: string;
-}
+/** Lets the compiler hold the sample to the schema. */
+const event = <Data extends TObject>(definition: EventDefinition<Data>) => definition;
 
-/** The data of each event, in the specification's words (docs/decisions/webhooks.md). */
-export interface EventData {
-  'skill.completed': SkillRun & { duration_ms: number; result_summary: string };
-  'skill.failed': SkillRun & { attempts: number; error: Failure };
-  'agent.error': { code: string; message: string; job_id: string | null };
-  'agent.status_changed': { previous_status: string; status: string };
-  'conversation.created': { conversation_id: string; trigger_type: string; user_id: string };
-  'scheduled_job.completed': SkillRun & {
-    scheduled_job_id: string;
-    scheduled_for: string;
-    duration_ms: number;
-  };
-  'scheduled_job.failed': SkillRun & {
-    scheduled_job_id: string;
-    scheduled_for: string;
-    error: Failure;
-  };
-}
+const run = {
+  job_id: Type.String(),
+  skill_category: Type.String(),
+  skill_name: Type.String(),
+  skill_version: Type.String(),
+  conversation_id: Type.String(),
+};
+const sampleRun = {
+  job_id: '01990a5e-7c1b-7000-8f1e-0c5a7e9b2d10',
+  skill_category: 'web',
+  skill_name: 'fetch-page',
+  skill_version: 'v1.0',
+  conversation_id: '01990a5e-7c1b-7001-8f1e-0c5a7e9b2d11',
+};
+const scheduledRun = {
+  scheduled_job_id: Type.String(),
+  ...run,
+  scheduled_for: Type.String(),
+};
+const sampleScheduledRun = {
+  scheduled_job_id: '01990a5e-7c1b-7002-8f1e-0c5a7e9b2d12',
+  ...sampleRun,
+  scheduled_for: '2026-01-01T06:00:00.000Z',
+};
+const error = Type.Object({
+  code: Type.Unsafe<RunErrorCode>({ type: 'string', enum: [...runErrorCodes] }),
+  message: Type.String(),
+});
+const sampleError = {
+  code: 'upstream_unavailable',
+  message: 'The page could not be fetched: example.com did not answer',
+} as const;
 
-export type EventType = keyof EventData;
+export const events = {
+  'skill.completed': event({
+    when: 'a run finished',
+    data: Type.Object({ ...run, duration_ms: Type.Integer(), result_summary: Type.String() }),
+    sample: {
+      ...sampleRun,
+      duration_ms: 1_240,
+      result_summary: '{"title":"Example Domain","text":"This domain is for use in examples."}',
+    },
+  }),
+  'skill.failed': event({
+    when: 'a run failed for good, after its retries',
+    data: Type.Object({ ...run, attempts: Type.Integer(), error }),
+    sample: { ...sampleRun, attempts: 3, error: sampleError },
+  }),
+  'agent.error': event({
+    when: 'something is wrong with an agent or its set-up',
+    data: Type.Object({
+      code: Type.String(),
+      message: Type.String(),
+      job_id: Type.Union([Type.String(), Type.Null()]),
+    }),
+    sample: {
+      code: 'missing_credentials',
+      message: 'The skill web/v1.0/fetch-page needs a credential that is not configured',
+      job_id: sampleRun.job_id,
+    },
+  }),
+  'agent.status_changed': event({
+    when: 'an agent was paused or resumed',
+    data: Type.Object({ previous_status: Type.String(), status: Type.String() }),
+    sample: { previous_status: 'active', status: 'paused' },
+  }),
+  'conversation.created': event({
+    when: 'a job was accepted, whatever it came from, that continues no earlier conversation',
+    data: Type.Object({
+      conversation_id: Type.String(),
+      trigger_type: Type.String(),
+      user_id: Type.String(),
+    }),
+    sample: {
+      conversation_id: sampleRun.conversation_id,
+      trigger_type: 'api',
+      user_id: 'nightly reports',
+    },
+  }),
+  'scheduled_job.completed': event({
+    when: 'a scheduled run finished',
+    data: Type.Object({ ...scheduledRun, duration_ms: Type.Integer() }),
+    sample: { ...sampleScheduledRun, duration_ms: 1_240 },
+  }),
+  'scheduled_job.failed': event({
+    when: 'a scheduled run failed for good',
+    data: Type.Object({ ...scheduledRun, error }),
+    sample: { ...sampleScheduledRun, error: sampleError },
+  }),
+};
+
+export type EventType = keyof typeof events;
+export const eventTypes = Object.keys(events) as EventType[];
 
 /** An event about to be recorded. */
 export type NewEvent = {
@@ -41,6 +116,6 @@ export type NewEvent = {
     type: Type;
     organizationId: string;
     agentId: string;
-    data: EventData[Type];
+    data: Static<(typeof events)[Type]['data']>;
   };
 }[EventType];

@@ -1,7 +1,7 @@
 /** The delivery log of a webhook, and sending on demand: redeliveries and tests. */
 import type { Writer } from '../database/counts.ts';
 import type { Database, Transaction } from '../database/database.ts';
-import type { EventType } from '../events/events.ts';
+import { type EventType, events } from '../events/events.ts';
 import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
 import { isId, newId } from '../kernel/ids.ts';
@@ -21,7 +21,6 @@ import {
 } from './delivery-log.store.ts';
 import { newDelivery } from './dispatch.ts';
 import { messageBody } from './message.ts';
-import { samples } from './samples.ts';
 import { findWebhook, lockWebhook, type WebhookRow } from './webhooks.store.ts';
 
 export type Deliveries = ReturnType<typeof createDeliveries>;
@@ -139,7 +138,7 @@ export function createDeliveries(parts: {
           type,
           createdAt: now,
           agentId: webhook.agent_id,
-          data: JSON.stringify({ ...samples[type], test: true }),
+          data: JSON.stringify({ ...events[type].sample, test: true }),
         });
         return newDelivery(
           { webhook_id: webhookId, event_id: id, event: type, body, is_test: 1 },

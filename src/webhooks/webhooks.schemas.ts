@@ -1,7 +1,7 @@
 /** What the webhook endpoints take and show (specification: Webhook; docs/decisions/webhooks.md). */
 import { Type } from 'typebox';
+import { eventTypes } from '../events/events.ts';
 import { Id, Name, Nullable, Timestamp, Words } from '../http/schemas.ts';
-import { eventTypes } from './samples.ts';
 
 const given = {
   agent_id: Name(),

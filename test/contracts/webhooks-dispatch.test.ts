@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
 import { furthestBehind } from '../../src/events/backlogs.ts';
+import { eventTypes } from '../../src/events/events.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
 import { createDispatcher } from '../../src/webhooks/dispatch.ts';
-import { eventTypes } from '../../src/webhooks/samples.ts';
 import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';
 import { waitFor } from '../support/wait-for.ts';

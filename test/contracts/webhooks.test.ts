@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { createAgents } from '../../src/agents/agents.ts';
+import { events, eventTypes } from '../../src/events/events.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import {
   changeDeliveryCounts,
@@ -10,7 +11,6 @@ import {
   insertDeliveries,
 } from '../../src/webhooks/deliveries.store.ts';
 import { newDelivery } from '../../src/webhooks/dispatch.ts';
-import { samples } from '../../src/webhooks/samples.ts';
 import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -212,12 +212,11 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('deliveries are found by the job or the conversation that their event tells of', async () => {
     const world = await webhooksWorld(engine);
-    const types = Object.keys(samples) as (keyof typeof samples)[];
-    const id = await world.webhook({ events: types });
+    const id = await world.webhook({ events: eventTypes });
     const other = await world.webhook({ events: ['skill.failed'] });
-    for (const type of types) await world.happen(type);
+    for (const type of eventTypes) await world.happen(type);
     await world.deliver();
-    const { job_id, conversation_id } = samples['skill.completed'];
+    const { job_id, conversation_id } = events['skill.completed'].sample;
     const inOrder = async (jobId: string, conversationId: string, organizationId = 'default') => {
       const job = { id: jobId, conversation_id: conversationId };
       const found = await world.log.ofJob(organizationId, job, page);
@@ -228,13 +227,14 @@ describe.each(await engines())('on $name', (engine) => {
       return found.deliveries.map((one) => `${one.event} to ${one.webhook_id}`).toSorted();
     };
 
-    const ofJob = types.filter(
-      (type) => 'job_id' in samples[type] && samples[type].job_id === job_id,
-    );
+    const ofJob = eventTypes.filter((type) => {
+      const { sample } = events[type];
+      return 'job_id' in sample && sample.job_id === job_id;
+    });
     const expected = [...ofJob.map((type) => `${type} to ${id}`), `skill.failed to ${other}`];
     expect(ofJob).toContain('scheduled_job.failed');
     expect(await inOrder(job_id, newId())).toEqual(expected.toSorted());
-    expect(await inOrder(newId(), samples['conversation.created'].conversation_id)).toEqual([
+    expect(await inOrder(newId(), events['conversation.created'].sample.conversation_id)).toEqual([
       `conversation.created to ${id}`,
     ]);
     expect(await inOrder(newId(), newId())).toEqual([]);

@@ -6,14 +6,13 @@ import { type Agents, createAgents, insertDefaultAgent } from '../../src/agents/
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createSigningSecrets } from '../../src/database/signing-secrets.ts';
-import type { EventData, EventType, NewEvent } from '../../src/events/events.ts';
+import { type EventType, events, type NewEvent } from '../../src/events/events.ts';
 import { appendEvents } from '../../src/events/outbox.ts';
 import { createCipher } from '../../src/kernel/encryption.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
 import type { DeliveryRow } from '../../src/webhooks/deliveries.store.ts';
 import { createOutgoingWebhooks, type OutgoingWebhooks } from '../../src/webhooks/outgoing.ts';
-import { samples } from '../../src/webhooks/samples.ts';
 import type { Answer, SendRequest } from '../../src/webhooks/send.ts';
 import type { Observation } from '../../src/webhooks/settle.ts';
 import type { NewWebhook, WebhookCaps } from '../../src/webhooks/webhooks.ts';
@@ -182,8 +181,7 @@ export async function webhooksWorld(
 
     async happen(type = 'skill.completed', where = {}) {
       const { organizationId = 'default', agentId = 'default' } = where;
-      const data: EventData[EventType] = samples[type];
-      const event = { type, organizationId, agentId, data } as NewEvent;
+      const event = { type, organizationId, agentId, data: events[type].sample } as NewEvent;
       await database.write((tx) => appendEvents(tx, [event], clock.now()));
     },
 
