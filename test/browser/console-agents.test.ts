@@ -1,6 +1,6 @@
 /** Agents, what they know and what they use; keys, and the platform itself: in the console. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type ConsoleWorld, startConsole } from '../support/console.ts';
+import { type ConsoleWorld, dialogOf, startConsole } from '../support/console.ts';
 import {
   answering,
   type ScriptedProvider,
@@ -38,9 +38,9 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
       })
     ).body;
   const titled = (name: string) => world.page.getByRole('heading', { level: 1, name }).waitFor();
-  const dialog = () => world.page.getByRole('dialog');
+  const dialog = () => dialogOf(world.page);
   const asked = (verb: string) =>
-    world.page.getByRole('alertdialog').getByRole('button', { name: verb }).click();
+    dialogOf(world.page, 'alertdialog').getByRole('button', { name: verb }).click();
   const told = (text: string | RegExp) => world.page.getByText(text).first().waitFor();
 
   /** Nothing serious is wrong with what is shown, light or dark. */

@@ -1,6 +1,6 @@
 /** What starts by itself and what is told to others: schedules, webhooks and triggers in the console. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type ConsoleWorld, desktop, startConsole } from '../support/console.ts';
+import { type ConsoleWorld, desktop, dialogOf, startConsole } from '../support/console.ts';
 import { isInstalled } from '../support/shared-servers.ts';
 import { receiverAuthority, startTlsReceiver, type TlsReceiver } from '../support/tls-receiver.ts';
 
@@ -41,11 +41,11 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
   const heading = (name: string | RegExp) =>
     world.page.getByRole('heading', { level: 1, name }).waitFor();
   const button = (name: string | RegExp) => world.page.getByRole('button', { name });
-  const dialog = () => world.page.getByRole('dialog');
+  const dialog = () => dialogOf(world.page);
   const row = (text: string | RegExp) => world.page.getByRole('row').filter({ hasText: text });
   /** Closing what is shown once asks first; it stays as long as nobody says that they have it. */
   async function keepsWhatIsShownOnce() {
-    const question = world.page.getByRole('alertdialog');
+    const question = dialogOf(world.page, 'alertdialog');
     await world.page.keyboard.press('Escape');
     await question.getByRole('button', { name: 'Go back' }).click();
     await question.waitFor({ state: 'detached' });
@@ -258,7 +258,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await heading(/At 06:00/);
       await button('More').click();
       await page.getByRole('menuitem', { name: 'Delete' }).click();
-      await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).click();
+      await dialogOf(page, 'alertdialog').getByRole('button', { name: 'Delete' }).click();
 
       await heading('Schedules');
       const all: { id: string }[] = await asked('GET', '/api/scheduled-jobs');
@@ -335,7 +335,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await world.open(`/webhooks/${id}`);
 
       await button('Disable').click();
-      await page.getByRole('alertdialog').getByRole('button', { name: 'Disable' }).click();
+      await dialogOf(page, 'alertdialog').getByRole('button', { name: 'Disable' }).click();
       await page.getByText('It is disabled.').waitFor();
       await page.getByRole('link', { name: 'skill.failed' }).click();
       await dialog().getByText('What is sent').waitFor();
@@ -347,7 +347,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await button('Send test').waitFor();
       await button('More').click();
       await page.getByRole('menuitem', { name: 'Delete' }).click();
-      await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).click();
+      await dialogOf(page, 'alertdialog').getByRole('button', { name: 'Delete' }).click();
 
       await heading('Webhooks');
       await page.getByText('/switched').waitFor({ state: 'detached' });
@@ -438,7 +438,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await page.getByText('Not asked for').waitFor();
       await button('More').click();
       await page.getByRole('menuitem', { name: 'Delete' }).click();
-      await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).click();
+      await dialogOf(page, 'alertdialog').getByRole('button', { name: 'Delete' }).click();
 
       await heading('Triggers');
       await page.getByText('Tides').waitFor({ state: 'detached' });

@@ -6,7 +6,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { desktop, phone } from '../support/console.ts';
+import { desktop, dialogOf, phone } from '../support/console.ts';
 import { type BusyConsole, startBusyConsole } from '../support/console-world.ts';
 import { isInstalled } from '../support/shared-servers.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -100,7 +100,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the screen', () => {
     const background = 'getComputedStyle(document.documentElement).backgroundColor';
     const open = await page.evaluate(background);
     await page.getByRole('button', { name: 'Disable' }).click();
-    await page.getByRole('alertdialog').waitFor();
+    await dialogOf(page, 'alertdialog').waitFor();
     expect(await page.evaluate(background)).not.toBe(open);
     await platform.request('DELETE', `/api/agent-webhooks/${webhook.id}`, { key });
 

@@ -1,6 +1,6 @@
 /** The console's frame as people meet it: signing in, the menu, the palette, light, dark, on a phone. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type ConsoleWorld, phone, startConsole } from '../support/console.ts';
+import { type ConsoleWorld, dialogOf, phone, startConsole } from '../support/console.ts';
 import { adminSecret } from '../support/platform.ts';
 import { isInstalled } from '../support/shared-servers.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -257,7 +257,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await page.getByRole('link', { name: 'Jobs' }).click();
       await titled('Jobs');
 
-      await waitFor(async () => (await page.getByRole('dialog').count()) === 0, {
+      await waitFor(async () => (await dialogOf(page).count()) === 0, {
         describe: 'the menu is closed',
       });
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(

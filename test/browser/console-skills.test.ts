@@ -1,6 +1,6 @@
 /** The overview and the skills in the console, as a person uses them. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type ConsoleWorld, phone, startConsole } from '../support/console.ts';
+import { type ConsoleWorld, dialogOf, phone, startConsole } from '../support/console.ts';
 import { isInstalled } from '../support/shared-servers.ts';
 
 describe.skipIf(!(await isInstalled('Chromium')))('skills in the console', () => {
@@ -198,7 +198,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('skills in the console', () =>
     await expectNoFaults();
 
     await page.getByRole('button', { name: 'Disable…' }).click();
-    await page.getByRole('alertdialog').getByRole('button', { name: 'Disable' }).click();
+    await dialogOf(page, 'alertdialog').getByRole('button', { name: 'Disable' }).click();
     await page.getByRole('button', { name: 'Enable' }).waitFor();
     await page.getByRole('tab', { name: 'Run' }).click();
     await page.getByText('This version is disabled').waitFor();

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { prepareConsole } from '../../src/console/files.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { openBrowser } from './chromium.ts';
@@ -19,6 +19,14 @@ export const phone = { width: 390, height: 844 };
 /** Nothing moves but what moves for ever. */
 const isStill =
   'document.getAnimations().every((one) => one.playState !== "running" || one.effect.getTiming().iterations === Infinity)';
+
+/**
+ * The dialog that is open, or the question that is asked. A message at the top of the page has the same
+ * role and is shown for some seconds, whatever happens beside it.
+ */
+export function dialogOf(page: Page, role: 'dialog' | 'alertdialog' = 'dialog'): Locator {
+  return page.getByRole(role).and(page.locator(':not([aria-modal="false"])'));
+}
 
 export interface ConsoleWorld {
   readonly platform: Platform;
