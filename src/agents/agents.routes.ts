@@ -65,24 +65,26 @@ const Agent = Type.Object(
     ],
   },
 );
-const optionalFields = {
-  name: Type.Optional(fields.name),
-  description: Type.Optional(fields.description),
-  status: Type.Optional(fields.status),
-  instructions: Type.Optional(fields.instructions),
-  model: Type.Optional(fields.model),
-  skills: Type.Optional(fields.skills),
-  metadata: Type.Optional(fields.metadata),
-};
+const optionalFields = Type.Partial(Type.Object(fields)).properties;
 const Params = Type.Object({ agentId: Type.String() });
 
-export function agentRoutes(server: Server, { agents }: { agents: Agents }) {
-  /** An unknown agent is 404 before the body is validated (docs/decisions/order-of-checks.md). */
-  const lookUp = async (request: FastifyRequest) => {
+export function agentRoutes(server: Server, { agents }: { agents: Agents }): void {
+  createAgentRoute(server, agents);
+  listAgentsRoute(server, agents);
+  getAgentRoute(server, agents);
+  updateAgentRoute(server, agents);
+  deleteAgentRoute(server, agents);
+}
+
+/** An unknown agent is 404 before the body is validated (docs/decisions/order-of-checks.md). */
+function lookUp(agents: Agents) {
+  return async (request: FastifyRequest) => {
     const { agentId } = request.params as { agentId: string };
     await agents.find(callerOf(request).organizationId, agentId);
   };
+}
 
+function createAgentRoute(server: Server, agents: Agents): void {
   server.post(
     '/api/agents',
     {
@@ -110,7 +112,9 @@ export function agentRoutes(server: Server, { agents }: { agents: Agents }) {
       return reply.status(201).header('location', `/api/agents/${created.id}`).send(created);
     },
   );
+}
 
+function listAgentsRoute(server: Server, agents: Agents): void {
   server.get(
     '/api/agents',
     {
@@ -134,7 +138,9 @@ export function agentRoutes(server: Server, { agents }: { agents: Agents }) {
       return { data, total, ...page };
     },
   );
+}
 
+function getAgentRoute(server: Server, agents: Agents): void {
   server.get(
     '/api/agents/:agentId',
     {
@@ -149,11 +155,13 @@ export function agentRoutes(server: Server, { agents }: { agents: Agents }) {
     },
     (request) => agents.get(callerOf(request).organizationId, request.params.agentId),
   );
+}
 
+function updateAgentRoute(server: Server, agents: Agents): void {
   server.put(
     '/api/agents/:agentId',
     {
-      onRequest: lookUp,
+      onRequest: lookUp(agents),
       schema: {
         tags,
         security,
@@ -176,11 +184,13 @@ export function agentRoutes(server: Server, { agents }: { agents: Agents }) {
         checked(request.body),
       ),
   );
+}
 
+function deleteAgentRoute(server: Server, agents: Agents): void {
   server.delete(
     '/api/agents/:agentId',
     {
-      onRequest: lookUp,
+      onRequest: lookUp(agents),
       schema: {
         tags,
         security,

@@ -77,13 +77,22 @@ const Params = Type.Object({ id: Id });
 export function conversationRoutes(
   server: Server,
   { conversations }: { conversations: Conversations },
-) {
-  /** Unknown conversations are 404 before the query is judged (docs/decisions/order-of-checks.md). */
-  const lookUp = async (request: FastifyRequest) => {
+): void {
+  listConversationsRoute(server, conversations);
+  getConversationRoute(server, conversations);
+  listMessagesRoute(server, conversations);
+  tokenUsageRoute(server, conversations);
+}
+
+/** Unknown conversations are 404 before the query is validated (docs/decisions/order-of-checks.md). */
+function lookUp(conversations: Conversations) {
+  return async (request: FastifyRequest) => {
     const { id } = request.params as { id: string };
     await conversations.find(callerOf(request).organizationId, id);
   };
+}
 
+function listConversationsRoute(server: Server, conversations: Conversations): void {
   server.get(
     '/api/conversations',
     {
@@ -131,7 +140,9 @@ export function conversationRoutes(
       return reply.header('x-total-count', total).send(page);
     },
   );
+}
 
+function getConversationRoute(server: Server, conversations: Conversations): void {
   server.get(
     '/api/conversations/:id',
     {
@@ -156,11 +167,13 @@ export function conversationRoutes(
     },
     (request) => conversations.get(callerOf(request).organizationId, request.params.id),
   );
+}
 
+function listMessagesRoute(server: Server, conversations: Conversations): void {
   server.get(
     '/api/conversations/:id/messages',
     {
-      onRequest: lookUp,
+      onRequest: lookUp(conversations),
       schema: {
         tags,
         security,
@@ -193,11 +206,13 @@ export function conversationRoutes(
       return reply.header('x-total-count', total).send(messages);
     },
   );
+}
 
+function tokenUsageRoute(server: Server, conversations: Conversations): void {
   server.get(
     '/api/conversations/:id/token-usage',
     {
-      onRequest: lookUp,
+      onRequest: lookUp(conversations),
       schema: {
         tags,
         security,

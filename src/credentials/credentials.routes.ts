@@ -68,21 +68,35 @@ const NewCredential = Type.Object(
 const OrganizationParams = Type.Object({ organizationId: Type.String() });
 const Params = Type.Object({ organizationId: Type.String(), provider: Type.String() });
 
-export function credentialRoutes(server: Server, { credentials }: { credentials: Credentials }) {
-  /** An unknown organization is 404 before anything else is validated (docs/decisions/order-of-checks.md). */
-  const lookUpOrganization = async (request: FastifyRequest) => {
+export function credentialRoutes(
+  server: Server,
+  { credentials }: { credentials: Credentials },
+): void {
+  listCredentialsRoute(server, credentials);
+  replaceCredentialRoute(server, credentials);
+  deleteCredentialRoute(server, credentials);
+}
+
+/** An unknown organization is 404 before anything else is validated (docs/decisions/order-of-checks.md). */
+function lookUpOrganization(credentials: Credentials) {
+  return async (request: FastifyRequest) => {
     const { organizationId } = request.params as { organizationId: string };
     await credentials.requireOrganization(organizationId);
   };
-  const lookUp = async (request: FastifyRequest) => {
+}
+
+function lookUp(credentials: Credentials) {
+  return async (request: FastifyRequest) => {
     const named = request.params as { organizationId: string; provider: string };
     await credentials.find(named.organizationId, named.provider);
   };
+}
 
+function listCredentialsRoute(server: Server, credentials: Credentials): void {
   server.get(
     '/admin/organizations/:organizationId/credentials',
     {
-      onRequest: lookUpOrganization,
+      onRequest: lookUpOrganization(credentials),
       schema: {
         tags,
         security,
@@ -103,11 +117,13 @@ export function credentialRoutes(server: Server, { credentials }: { credentials:
       return { data, total, ...page };
     },
   );
+}
 
+function replaceCredentialRoute(server: Server, credentials: Credentials): void {
   server.put(
     '/admin/organizations/:organizationId/credentials/:provider',
     {
-      onRequest: lookUpOrganization,
+      onRequest: lookUpOrganization(credentials),
       schema: {
         tags,
         security,
@@ -123,11 +139,13 @@ export function credentialRoutes(server: Server, { credentials }: { credentials:
     },
     ({ params, body }) => credentials.replace(params.organizationId, params.provider, body),
   );
+}
 
+function deleteCredentialRoute(server: Server, credentials: Credentials): void {
   server.delete(
     '/admin/organizations/:organizationId/credentials/:provider',
     {
-      onRequest: lookUp,
+      onRequest: lookUp(credentials),
       schema: {
         tags,
         security,

@@ -55,20 +55,32 @@ const Memory = Type.Object(
 const Params = Type.Object({ agentId: Type.String() });
 const MemoryParams = Type.Object({ agentId: Type.String(), memoryId: Id });
 
-export function memoryRoutes(server: Server, { memories }: { memories: Memories }) {
-  /** Unknown agents are 404 before the request is judged further (docs/decisions/order-of-checks.md). */
-  const lookUpAgent = (request: FastifyRequest) => memories.findAgent(owningOf(request));
+export function memoryRoutes(server: Server, { memories }: { memories: Memories }): void {
+  listMemoriesRoute(server, memories);
+  createMemoryRoute(server, memories);
+  getMemoryRoute(server, memories);
+  updateMemoryRoute(server, memories);
+  deleteMemoryRoute(server, memories);
+}
 
-  /** And so are unknown memories. */
-  const lookUp = (request: FastifyRequest) => {
+/** Unknown agents are 404 before the request is validated further (docs/decisions/order-of-checks.md). */
+function lookUpAgent(memories: Memories) {
+  return (request: FastifyRequest) => memories.findAgent(owningOf(request));
+}
+
+/** So are unknown memories. */
+function lookUp(memories: Memories) {
+  return (request: FastifyRequest) => {
     const { memoryId } = request.params as { memoryId: string };
     return memories.find(owningOf(request), memoryId);
   };
+}
 
+function listMemoriesRoute(server: Server, memories: Memories): void {
   server.get(
     '/api/agents/:agentId/memories',
     {
-      onRequest: lookUpAgent,
+      onRequest: lookUpAgent(memories),
       schema: {
         tags,
         security,
@@ -99,11 +111,13 @@ export function memoryRoutes(server: Server, { memories }: { memories: Memories 
       return { data, total, ...page };
     },
   );
+}
 
+function createMemoryRoute(server: Server, memories: Memories): void {
   server.post(
     '/api/agents/:agentId/memories',
     {
-      onRequest: lookUpAgent,
+      onRequest: lookUpAgent(memories),
       schema: {
         tags,
         security,
@@ -134,11 +148,13 @@ export function memoryRoutes(server: Server, { memories }: { memories: Memories 
       return reply.status(201).header('location', location).send(created);
     },
   );
+}
 
+function getMemoryRoute(server: Server, memories: Memories): void {
   server.get(
     '/api/agents/:agentId/memories/:memoryId',
     {
-      onRequest: lookUp,
+      onRequest: lookUp(memories),
       schema: {
         tags,
         security,
@@ -150,11 +166,13 @@ export function memoryRoutes(server: Server, { memories }: { memories: Memories 
     },
     (request) => memories.get(owningOf(request), request.params.memoryId),
   );
+}
 
+function updateMemoryRoute(server: Server, memories: Memories): void {
   server.put(
     '/api/agents/:agentId/memories/:memoryId',
     {
-      onRequest: lookUp,
+      onRequest: lookUp(memories),
       schema: {
         tags,
         security,
@@ -162,28 +180,23 @@ export function memoryRoutes(server: Server, { memories }: { memories: Memories 
         summary: 'Change a memory',
         description: 'Only what the body names changes; metadata is replaced as a whole.',
         params: MemoryParams,
-        body: Type.Object(
-          {
-            content: Type.Optional(content),
-            tag: Type.Optional(tag),
-            metadata: Type.Optional(metadata),
-          },
-          {
-            title: 'MemoryChanges',
-            additionalProperties: false,
-            examples: [{ content: 'Ada prefers very short answers.' }],
-          },
-        ),
+        body: Type.Partial(Type.Object({ content, tag, metadata }), {
+          title: 'MemoryChanges',
+          additionalProperties: false,
+          examples: [{ content: 'Ada prefers very short answers.' }],
+        }),
         response: { 200: Memory, ...apiRefusals('not_found', ...bodyRefusals) },
       },
     },
     (request) => memories.update(owningOf(request), request.params.memoryId, request.body),
   );
+}
 
+function deleteMemoryRoute(server: Server, memories: Memories): void {
   server.delete(
     '/api/agents/:agentId/memories/:memoryId',
     {
-      onRequest: lookUp,
+      onRequest: lookUp(memories),
       schema: {
         tags,
         security,
