@@ -2,14 +2,14 @@
  * Asks the process in this container how it is, for Docker's HEALTHCHECK and Kubernetes' probes.
  * Exit code 0 is yes.
  *
- *     node deploy/probe.ts            is it of use? /health says ok or degraded
- *     node deploy/probe.ts --answers  does it live? /health answers, whatever it says
+ *     node deploy/probe.ts            ready: /health says ok or degraded
+ *     node deploy/probe.ts --answers  alive: /health answers with any status
  *
- * Whoever restarts processes has to ask the second: while PostgreSQL or Redis is away /health is 503,
- * and a restart would bring neither back, only break off what runs.
+ * Restart processes by the second only: while PostgreSQL or Redis is away /health is 503, and a restart
+ * would only interrupt the runs.
  */
 
-/** Well above the 100 ms in which /health answers, and below the timeouts of those who ask. */
+/** Well above the 100 ms in which /health answers, and below the timeouts of Docker and Kubernetes. */
 const deadlineMs = 4_000;
 
 const url = `http://127.0.0.1:${process.env['PORT'] ?? '3000'}/health`;

@@ -160,7 +160,7 @@ describe('the image', () => {
     ]);
   });
 
-  test('runs as somebody who is not root', () => {
+  test('runs as a user other than root', () => {
     expect(instruction('USER')).toEqual(['10001:10001']);
     expect(dockerfile).toContain('useradd --uid 10001');
   });
@@ -388,11 +388,11 @@ describe('the probe', () => {
   test.each([
     ['of use when /health is 200', answering(200), [], 0],
     ['of no use when /health is 503', answering(503), [], 1],
-    ['of no use when nobody listens', null, [], 1],
+    ['not ready when no process listens', null, [], 1],
     ['alive when /health is 200', answering(200), ['--answers'], 0],
     ['alive when /health is 503', answering(503), ['--answers'], 0],
-    ['dead when nobody listens', null, ['--answers'], 1],
-    ['dead when nobody answers', () => {}, ['--answers'], 1],
+    ['dead when no process listens', null, ['--answers'], 1],
+    ['dead when no answer comes', () => {}, ['--answers'], 1],
   ] as const)('says that a process is %s', async (_is, listener, flags, code) => {
     expect(await ask(listener, ...flags)).toBe(code);
   });

@@ -28,6 +28,7 @@ const checks: readonly Step[] = [
   { name: 'Dead code', command: ['knip', '--no-progress'] },
   { name: 'Console', command: ['node', 'scripts/console-build.ts'] },
   { name: 'Paths in documents', command: ['node', 'scripts/check-doc-paths.ts'] },
+  { name: 'Words', command: ['node', 'scripts/check-words.ts'] },
 ];
 const unitTests: Step = {
   name: 'Unit tests',

@@ -1,6 +1,6 @@
 /**
- * Every place of the console, below `/console/o/<organization>`. What a page shows (filters, page, tab) is in its url, so that it can be
- * sent to somebody; a page's code is loaded when it is first opened.
+ * The routes of the console, below `/console/o/<organization>`. Filters, page and tab are in the url, so that users
+ * can share it. A page's code is loaded when it is first opened.
  */
 import {
   createRootRoute,

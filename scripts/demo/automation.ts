@@ -1,4 +1,4 @@
-/** The part of the demo in which nobody asks: a schedule, a push of somebody's code, webhooks. */
+/** The automated part of the demo: a schedule, a push to a code host, webhooks. */
 import { createHmac } from 'node:crypto';
 import type { Client } from './client.ts';
 import { say, sayValue } from './paper.ts';

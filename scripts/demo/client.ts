@@ -1,4 +1,4 @@
-/** A client of the demo's platform: plain HTTP, as anybody's program would speak it. */
+/** A client of the demo's platform: plain HTTP, as in any program. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { say, sayValue, shortened } from './paper.ts';
 

@@ -17,7 +17,7 @@ export interface Delivery {
 
 export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
 
-/** Listens on this machine; whoever sends has to trust `authorityFile`. */
+/** Listens on this machine; senders have to trust `authorityFile`. */
 export async function startReceiver() {
   const deliveries: Delivery[] = [];
   let secret = '';

@@ -167,7 +167,7 @@ describe('a kept connection that the receiver has left', () => {
     const opened = keeping();
     await opened.request(receiver.origin, limits);
 
-    // In one turn of the event loop, so that nobody here can have noticed.
+    // In one turn of the event loop, so that this side cannot have noticed.
     for (const socket of receiver.open()) farewell.leave(socket);
     const answer = await opened.request(receiver.origin, limits);
 

@@ -149,7 +149,7 @@ export function startExecutor(
       case 'pong':
         reportedBytes = message[2];
         if (heartbeat.answer(message[1])) activeRuns.onPong();
-        else garbled('an answer that nobody asked for');
+        else garbled('an answer without a request');
         break;
       case 'stray':
       case 'dropped':

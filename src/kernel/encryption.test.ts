@@ -80,7 +80,7 @@ describe('a sealed text', () => {
   });
 
   test('cannot be opened when one character of it is another, whichever', () => {
-    // Of every length modulo 3: the last character of base64url may have bits that nobody reads.
+    // Of every length modulo 3: the last character of base64url may have unused bits.
     for (const text of ['sk-tes', 'sk-test', 'sk-test1']) {
       const sealed = cipher.encrypt(text, context);
       for (let at = 0; at < sealed.length; at++) {

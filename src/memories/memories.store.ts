@@ -267,7 +267,7 @@ export async function insertMemories(
 /** A memory, and what it is found by. */
 export type LockedRow = VisibleMemoryRow & Pick<MemoryRow, 'seq' | 'words'>;
 
-/** Up to `max` memories of whomever that were recorded after `seq`, in that order. */
+/** Up to `max` memories of all owners that were recorded after `seq`, in that order. */
 export async function memoriesAfter(
   tx: Transaction,
   seq: number,

@@ -43,7 +43,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
   const button = (name: string | RegExp) => world.page.getByRole('button', { name });
   const dialog = () => dialogOf(world.page);
   const row = (text: string | RegExp) => world.page.getByRole('row').filter({ hasText: text });
-  /** Closing what is shown once asks first; it stays as long as nobody says that they have it. */
+  /** Closing a secret that is shown once asks first; it stays until the user confirms that it is saved. */
   async function keepsWhatIsShownOnce() {
     const question = dialogOf(world.page, 'alertdialog');
     await world.page.keyboard.press('Escape');
@@ -270,7 +270,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     test('makes one, shows its secret once, and a test that arrives with every attempt', async () => {
       const { page } = world;
       await world.open('/webhooks');
-      await page.getByText('Nobody is told of anything yet').waitFor();
+      await page.getByText('No webhooks yet').waitFor();
 
       await button('New webhook').first().click();
       await page.getByLabel('URL').fill(`${receiver.origin}/made`);

@@ -77,7 +77,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('without a mouse', () => {
     expect(focused).toContain('Account');
   });
 
-  test('whoever does not want the menu skips it', async () => {
+  test('a keyboard user can skip the menu', async () => {
     const { page } = world;
     await world.open('/jobs');
 

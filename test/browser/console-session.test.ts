@@ -249,7 +249,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     beforeEach(() => world.page.setViewportSize(phone));
     afterEach(() => world.page.setViewportSize({ width: 1280, height: 800 }));
 
-    test('has its menu behind a button, and closes it behind whoever has gone somewhere', async () => {
+    test('has its menu behind a button, and closes it after navigation', async () => {
       const { page } = world;
       await world.open('/');
 

@@ -33,7 +33,7 @@ describe.skipIf(findRedis() === undefined)('between processes', () => {
     }
 
     sender.send('cancellations', 'job-1');
-    sender.send('jobs', 'nobody listens to this');
+    sender.send('jobs', 'no listener for this');
     one.send('cancellations', 'job-2');
     await waitFor(() => heard.length === 4, { describe: 'all have heard' });
 
@@ -96,7 +96,7 @@ describe.skipIf(findRedis() === undefined)('between processes', () => {
     subscription.stop();
   });
 
-  test('whoever begins to listen without Redis does not wait for it', async () => {
+  test('a listener that starts without Redis does not wait for it', async () => {
     const api = createSharedJobFeed(await bus());
     await server.kill();
     onTestFinished(() => server.start());
@@ -109,7 +109,7 @@ describe.skipIf(findRedis() === undefined)('between processes', () => {
     subscription.stop();
   });
 
-  test('a process that nobody hears sends without an error and goes on', async () => {
+  test('a process without listeners sends without an error and goes on', async () => {
     const lonely = await bus();
     await server.kill();
     onTestFinished(() => server.start());

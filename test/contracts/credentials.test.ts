@@ -28,7 +28,7 @@ function sealedIn(database: Database, organizationId: string) {
     .executeTakeFirstOrThrow();
 }
 
-/** Changes rows of an organization as somebody would who can write to the database. */
+/** Changes rows of an organization as an attacker with write access to the database would. */
 async function tamper(
   database: Database,
   organizationId: string,

@@ -1,4 +1,4 @@
-/** The outbox is read by cursor: nothing is lost, nothing doubled, whoever commits when. */
+/** The outbox is read by cursor: no event is lost or doubled, in any order of commits. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database, Transaction } from '../../src/database/database.ts';
@@ -120,7 +120,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await furthestBehind(database.read, reader)).toEqual(last);
   });
 
-  test('whoever joins when somebody is there already moves nothing', async () => {
+  test('a reader that joins an existing cursor does not move it', async () => {
     const database = await engine.fresh();
     await join(database);
     await database.write((tx) => append(tx, 'a'));
@@ -212,7 +212,7 @@ describe.each(postgres)('on $name, where transactions overlap', (engine) => {
     const commit = Promise.withResolvers<void>();
     const committed = database.write(async (tx) => {
       await append(tx, name);
-      // What nobody waits for is sent with what somebody asks.
+      // A statement without an awaited result is sent with the next awaited one.
       await sql`select`.execute(tx.kysely);
       appended.resolve();
       await commit.promise;

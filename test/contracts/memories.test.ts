@@ -355,9 +355,9 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('an agent that is not there gets none', async () => {
     const { memories, database } = await world(engine);
-    const nobody = { organizationId: 'default', agentId: 'nobody' };
+    const unknownAgent = { organizationId: 'default', agentId: 'nobody' };
 
-    await expect(memories.create(nobody, { content: 'x' })).rejects.toMatchObject({
+    await expect(memories.create(unknownAgent, { content: 'x' })).rejects.toMatchObject({
       code: 'not_found',
       message: 'Agent not found',
     });

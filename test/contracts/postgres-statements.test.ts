@@ -44,7 +44,7 @@ describe.each(postgres)('on $name', (engine) => {
       ]);
     });
 
-    // Nobody inside told of the failure; the write is refused all the same.
+    // The unit did not report the failure; the write is refused all the same.
     await expect(write).rejects.toMatchObject({ code: '23505' });
     expect(outcomes).toMatchObject([
       { status: 'fulfilled', value: { id: 'a' } },

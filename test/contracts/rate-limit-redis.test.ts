@@ -49,7 +49,7 @@ describe.skipIf(findRedis() === undefined)('the limit over processes', () => {
     await waitFor(() => !redis.isConnected(), { describe: 'it is noticed' });
   }
 
-  test('lets exactly as many hits through as it says, whoever asks at once', async () => {
+  test('lets exactly as many hits through as it says, from several processes at once', async () => {
     const three = await Promise.all([limiter(), limiter(), limiter()]);
 
     const decisions = await Promise.all(

@@ -379,7 +379,7 @@ describe.each(await engines())('on $name', (engine) => {
       }
     }
 
-    /** Has a delivery that nobody has tried to send yet. */
+    /** Has a delivery without an attempt yet. */
     async function undelivered(world: WebhooksWorld): Promise<void> {
       await world.deliverer.stop();
       await world.happen();
@@ -468,7 +468,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(sent).toHaveLength(13);
   });
 
-  test('an attempt that the stop breaks off is repeated at once by whoever comes next', async () => {
+  test('an attempt that the stop breaks off is repeated at once by the next process', async () => {
     const world = await webhooksWorld(engine);
     const { webhook, happen, answer, deliveries, dispatcher, deliverer } = world;
     await webhook();

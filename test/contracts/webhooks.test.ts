@@ -44,7 +44,7 @@ async function expectNothingLeft({ database }: WebhooksWorld): Promise<void> {
   }
 }
 
-/** Waits until somebody waits for a row that a transaction holds; SQLite writes one after the other. */
+/** Waits until a connection waits for a row that a transaction holds; SQLite writes one after the other. */
 async function untilBlocked({ database }: WebhooksWorld): Promise<void> {
   if (database.read.dialect === 'sqlite') return;
   await waitFor(

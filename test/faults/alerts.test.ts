@@ -153,7 +153,7 @@ describe.skipIf(!canRun)('Prometheus on a cluster', () => {
       { describe: () => `only one panel is empty; there were: ${left.join(', ')}`, deadlineMs },
     );
 
-    // Nothing has gone wrong, and nobody has called a model.
+    // Nothing has gone wrong, and no run has called a model.
     expect(left).toEqual(['Answers of 500 and above']);
   });
 
@@ -218,7 +218,7 @@ describe.skipIf(!canRun)('Prometheus on a cluster', () => {
     await untilQuiet();
   });
 
-  test('tells that nobody answers when all have ended', async () => {
+  test('reports that no process answers when all have ended', async () => {
     for (const role of roles) await of(role).stop();
 
     await untilFiring('SkillwrightDown');

@@ -54,7 +54,7 @@ describe.skipIf(!(await canRunClusters()))('a rolling deploy', () => {
     expect(await versionsOf(cluster)).toEqual(Array(5).fill('99.0.0'));
     expect([...seen].sort()).toEqual([oldVersion, '99.0.0']);
     const account = await load.settle();
-    // A load balancer goes on to the next where nobody listens any more; nothing else may happen.
+    // A load balancer tries the next process where one no longer listens; nothing else may happen.
     const failed = load.attempts.filter(
       ({ outcome }) => ![200, 202, 'refused'].includes(outcome as never),
     );

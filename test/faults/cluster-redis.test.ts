@@ -38,7 +38,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
     expect(running.attempts.filter((attempt) => !isAcceptedSoon(attempt))).toEqual([]);
   }
 
-  test('is stopped and killed, and comes back empty, is missed by nobody who has work accepted', async () => {
+  test('is stopped or killed, and comes back empty refuses and delays no execution', async () => {
     const running = await load();
     for (const [end, downMs] of [
       [cluster.redis.kill, randomInteger(0, 500)],
@@ -61,7 +61,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
     await expectNothingFelt(running);
   });
 
-  test('loses everything that is in it, again and again, is missed by nobody', async () => {
+  test('is flushed again and again refuses and delays no execution', async () => {
     const running = await load();
     for (let round = 0; round < 10; round++) {
       await running.acceptedMore(randomInteger(1, 20));
@@ -72,7 +72,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
     await expectNothingFelt(running);
   });
 
-  test('drops its clients again and again is missed by nobody', async () => {
+  test('drops its clients again and again refuses and delays no execution', async () => {
     const running = await load();
     for (let round = 0; round < 10; round++) {
       await running.acceptedMore(randomInteger(1, 20));
@@ -84,7 +84,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
     await expectNothingFelt(running);
   });
 
-  test('stands still for 15 s is missed by nobody who has work accepted', async () => {
+  test('stands still for 15 s refuses and delays no execution', async () => {
     const running = await load();
     await running.acceptedMore(30);
     cluster.redis.freeze();
@@ -98,7 +98,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
   });
 
   test.each(['noeviction', 'allkeys-lru'])(
-    'has no memory left (%s) is missed by nobody who has work accepted',
+    'has no memory left (%s) refuses and delays no execution',
     async (policy) => {
       const running = await load();
       await running.acceptedMore(30);

@@ -137,7 +137,7 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
     );
   });
 
-  test('what happens while Redis is gone is told to whoever follows or waits, once and in order', async () => {
+  test('clients that follow or wait get every event while Redis is gone, once and in order', async () => {
     const { jobId, first, second } = await threeLines();
     const streams = [await followAt(0, jobId), await followAt(1, jobId)];
     const wait = ask(1, 'GET', `/api/jobs/${jobId}`, { prefer: 'wait=60' });

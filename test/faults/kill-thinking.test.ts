@@ -33,7 +33,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 const kills = rounds(3, 20);
 
-/** A promise that nobody keeps: what waits for it ends with its connection. */
+/** A promise that never resolves: a request that waits for it ends with its connection. */
 const never = new Promise<never>(() => {});
 
 const random = (n: number) => randomInteger(0, n - 1);
@@ -401,7 +401,7 @@ describe.each(all)('on $name', (engine) => {
       'by itself',
       'in passing',
     ]);
-    // Whoever goes on from here restores all of it.
+    // An attempt that resumes here restores all of it.
     const steps = await world.database.read.kysely.selectFrom('job_steps').selectAll().execute();
     const step = steps.find(({ name }) => name === 'test/v1.0/other');
     expect(JSON.parse(step?.memory ?? '[]')).toHaveLength(3);

@@ -129,7 +129,7 @@ describe('SIGTERM', () => {
     expect(body).toMatchObject({ status: 'completed', attempt: 1 });
   });
 
-  test('whoever waits for the end of a run is answered', async () => {
+  test('a client that waits for the end of a run is answered', async () => {
     const platform = await start();
     const tenant = await newTenant(platform);
     const end = gate();

@@ -1,4 +1,4 @@
-/** Budgets when many run at once: exact, and nobody waits for what nobody gives back. */
+/** Budgets with many runs at once: exact, and no call waits for tokens that no other call holds. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -80,7 +80,7 @@ function allSorts(request: ScriptedRequest): Reply {
     case 3:
       return { text: 'An answer that breaks off before it is whole', fault: 'cut' };
     case 4:
-      return { text: 'Nobody knows what this costs', usage: null };
+      return { text: 'The cost of this is unknown', usage: null };
     case 5:
       return { text: 'This makes no sense after a while', fault: 'malformed' };
     case 6:

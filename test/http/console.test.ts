@@ -1,4 +1,4 @@
-/** What the platform serves the console with: files, and sessions that nobody else can use. */
+/** What the platform serves the console with: files, and sessions that no other client can use. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -83,7 +83,7 @@ describe('the files', () => {
     expect(headers.get('cache-control')).toMatch(/max-age=31536000.*immutable/);
   });
 
-  test('are sent compressed to whoever takes that', async () => {
+  test('are sent compressed to clients that accept that', async () => {
     const { headers } = await platform
       .request('GET', '/console/assets/index-abc.js', {
         headers: { 'accept-encoding': 'gzip' },
@@ -255,7 +255,7 @@ describe('a session', () => {
     expect((await platform.request('GET', '/console/session', { headers })).status).toBe(204);
   });
 
-  test('lasts twelve hours, and is given anew to whoever is still there after six', async () => {
+  test('lasts twelve hours, and is renewed by a request after six', async () => {
     const clock = manualClock();
     const own = await start({ clock });
     onTestFinished(() => own.stop());
@@ -292,7 +292,7 @@ describe('a session', () => {
     expect(clock.now() - begun).toBeLessThan(8 * 24 * hour);
   });
 
-  test('is known after a restart, and to nobody who has another admin secret', async () => {
+  test('is valid after a restart, but not with another admin secret', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'skillwright-console-'));
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
     const at = (adminSecretThere: string) =>

@@ -133,7 +133,7 @@ describe('x-conversation-id', () => {
 
   test('is refused when it is given twice beside an unknown agent, and the platform goes on', async () => {
     const { key } = await newThinker(world.platform);
-    const headers = ['x-agent-id: nobody', 'x-conversation-id: a', 'x-conversation-id: b'];
+    const headers = ['x-agent-id: no-agent', 'x-conversation-id: a', 'x-conversation-id: b'];
     const request = [`POST /api/${runTask} HTTP/1.1`, 'host: localhost', `x-api-key: ${key}`];
     const body = 'content-type: application/json\r\ncontent-length: 2\r\n\r\n{}';
 

@@ -253,7 +253,7 @@ describe('a provider', () => {
     expect((await failureOf(other)).message).toContain('No provider gateway is known');
   });
 
-  test('that nobody names fails the job, and says what to set', async () => {
+  test('that is not configured fails the job, and says what to set', async () => {
     const thinker = await newThinker(world.platform, { model: 'nowhere/model' });
 
     const failed = await failureOf(thinker);

@@ -431,7 +431,7 @@ describe.skipIf(!(await isInstalled('PostgreSQL')))('the encryption key with DAT
   });
 });
 
-/** The API key that a platform has stored for openai, as whoever has the encryption key reads it. */
+/** The API key that a platform has stored for openai, decrypted with the encryption key. */
 async function keyIn(on: Platform, key: Buffer, organization: string) {
   const credentials = createCredentials({
     database: on.database,

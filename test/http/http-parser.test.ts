@@ -61,7 +61,7 @@ describe('what is not HTTP gets a 400 in the documented shape, and the connectio
       'a chunk that is longer than it says',
       () => `${post('transfer-encoding: chunked')}1\r\n{}\r\n0\r\n\r\n`,
     ],
-    ['a transfer encoding that nobody knows', () => `${post('transfer-encoding: identity')}{}`],
+    ['an unknown transfer encoding', () => `${post('transfer-encoding: identity')}{}`],
     ['a raw NUL in the path', () => head('GET /api/ag\0ents')],
     ['raw UTF-8 in the path', () => head('GET /api/agents/é')],
     ['a space in the path', () => head('GET /api/jo bs')],
@@ -111,7 +111,7 @@ describe('what is not HTTP gets a 400 in the documented shape, and the connectio
   });
 });
 
-describe('a method that nobody asked for', () => {
+describe('a method that no route has', () => {
   test.each(['TRACE', 'PATCH', 'PROPFIND', 'QUERY', 'LOCK', 'PURGE'])(
     '%s is 405 on a known path and 404 on an unknown one',
     async (method) => {
@@ -135,7 +135,7 @@ describe('a method that nobody asked for', () => {
     expectRefusal(answer, 405, 'method_not_allowed');
   });
 
-  test('an upgrade that nobody offers is answered as if it had not been asked for', async () => {
+  test('an upgrade to an unsupported protocol is ignored', async () => {
     const request = head('GET /health', 'connection: upgrade', 'upgrade: websocket');
 
     expect((await sendRaw(platform.url, request)).status).toBe(200);

@@ -93,7 +93,7 @@ describe('GET /api/jobs/:jobId/deliveries', () => {
     ]);
   });
 
-  test('says that there is none where nobody listens, and none of a webhook that was deleted', async () => {
+  test('is empty without a webhook, and has none of a deleted webhook', async () => {
     const { body: unheard } = await tenant.run(echo, { text: 'x' });
     const webhook = await newWebhook(tenant, receiver.origin, { events: ['skill.completed'] });
     const { body: heard } = await tenant.run(echo, { text: 'x' });

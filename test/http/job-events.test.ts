@@ -249,8 +249,8 @@ describe('Last-Event-ID', () => {
   });
 });
 
-describe('whoever follows', () => {
-  test('hears the same as everybody else', async () => {
+describe('a client that follows', () => {
+  test('hears the same as all others', async () => {
     const tenant = await newTenant(platform);
     const end = gate();
     const jobId = await tenant.start(play, acting({ until: end.path }, ...steps));

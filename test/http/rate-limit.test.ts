@@ -61,7 +61,7 @@ describe('each key has its own rate limit', () => {
     expect(served(await hits(second, 1))).toBe(1);
   });
 
-  test('requests without a valid key count for nobody', async () => {
+  test('requests without a valid key count for no key', async () => {
     const tenant = await newTenant(platform, { rate_limit: 2 });
     for (let i = 0; i < 5; i++) await platform.request('GET', '/api/agents', { key: 'x' });
 

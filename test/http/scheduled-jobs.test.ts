@@ -171,10 +171,14 @@ describe('POST /api/scheduled-jobs', () => {
 
   test('an unknown agent is 404 not_found, before an unknown skill is 404 skill_not_found', async () => {
     const tenant = await newTenant(platform);
-    const nobody = { agent_id: 'nobody' };
+    const unknownAgent = { agent_id: 'nobody' };
     const unknown = { skill_name: 'no-such-skill' };
 
-    for (const fields of [nobody, { ...nobody, ...unknown }, { agent_id: 'Not A Slug' }]) {
+    for (const fields of [
+      unknownAgent,
+      { ...unknownAgent, ...unknown },
+      { agent_id: 'Not A Slug' },
+    ]) {
       expectRefusal(await tenant.post(path, { ...echo, ...fields }), 404, 'not_found');
     }
     for (const fields of [unknown, { skill_version: 'v9.9' }, { skill_category: 'no-such' }]) {

@@ -124,7 +124,7 @@ describe('GET /api/skills/:category/:version/:skillName', () => {
     });
   });
 
-  test('has the examples too for whoever asks for them', async () => {
+  test('has the examples too when the request includes them', async () => {
     const tenant = await newTenant(platform);
     const path = '/api/skills/util/v1.0/echo';
 

@@ -343,7 +343,7 @@ describe('GET /api/skills/:category/:version/:skillName/usages', () => {
   const addTrigger = (tenant: Tenant, skill: string, fields: object = {}) =>
     make(tenant, '/api/agent-triggers', { ...naming(skill), name: 'calls', ...fields });
 
-  test('of a version that nobody uses is empty', async () => {
+  test('of an unused version is empty', async () => {
     const { status, body } = await (await newTenant(platform)).get(`/api/skills/${echo}/usages`);
 
     expect(status).toBe(200);

@@ -48,7 +48,7 @@ async function toldOf(jobId: string, count: number) {
 describe('without credentials that a provider accepts', () => {
   test.each([
     ['the agent has no model, and there is none for all', null, /no model/],
-    ['its provider is not known', 'nobody/any', /provider nobody/],
+    ['its provider is not known', 'unknown/any', /provider unknown/],
   ])('a job fails with missing_credentials: %s', async (_, model, said) => {
     const platform = await startPlatform({ environment: { RETRY_BACKOFF_MS: '10' } });
     onTestFinished(() => platform.stop());
@@ -201,7 +201,7 @@ describe('a provider that stays out of order', () => {
   });
 });
 
-test('an answer that drips holds up nobody else', async () => {
+test('an answer that drips holds up no other run', async () => {
   const { begin, task, jobIn } = await newThinker(world.platform);
   world.provider.script(({ messages }) =>
     messages.at(-1).content === 'Slowly'

@@ -34,7 +34,7 @@ async function useTokens(tenant: Tenant, owners: UsageOwner[], daysAgo = 0): Pro
   });
 }
 
-/** Something that has usage and a budget, and whoever may ask for them. */
+/** An owner of usage and a budget, with the credentials to read them. */
 interface Subject {
   readonly tenant: Tenant;
   readonly owner: UsageOwner;
@@ -299,7 +299,7 @@ test('a revoked key keeps its usage and its budget', async () => {
 describe('GET /admin/usage', () => {
   const path = '/admin/usage';
 
-  test('shows what everybody used, by day, newest first, a page at a time', async () => {
+  test('shows the usage of all owners, by day, newest first, a page at a time', async () => {
     const { tenant, owner } = await anAgent();
     const key: UsageOwner = { kind: 'api_key', id: tenant.keyId };
     await useTokens(tenant, [owner, key]);

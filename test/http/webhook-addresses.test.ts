@@ -73,7 +73,7 @@ describe('a name that leads to an address that is not public', () => {
     ['a public and a private one', ['93.184.216.34', '127.0.0.1']],
     ['a private and a public one', ['127.0.0.1', '93.184.216.34']],
     ['something that is no address', ['127.1']],
-  ])('fails, and nobody sees a packet: %s', async (what, addresses) => {
+  ])('fails without a packet sent: %s', async (what, addresses) => {
     const name = `${what.replaceAll(/[^a-z0-9]+/gi, '-').toLowerCase()}.receiver.test`;
     names.set(name, addresses);
 
@@ -81,7 +81,7 @@ describe('a name that leads to an address that is not public', () => {
 
     expect(attempt).toMatchObject({ status: null, response: null, delivery: 'pending' });
     expect(attempt.error).toMatch(/not allowed/);
-    // The answer of the resolver is nobody's business.
+    // The resolver's answer must not leak.
     for (const address of addresses) expect(attempt.error).not.toContain(address);
     expect(receiver.connections()).toBe(0);
   });

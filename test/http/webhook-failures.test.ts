@@ -245,7 +245,7 @@ describe('an answer', () => {
     expect(delivery.attempts).toMatchObject([{ attempt: 1, status: 200 }]);
   });
 
-  test('from nobody, because nobody listens, is a failure', async () => {
+  test('that never comes, because no server listens, is a failure', async () => {
     const { origin } = receiver;
     await receiver.close();
     const webhook = await newWebhook(tenant, origin);
@@ -384,7 +384,7 @@ describe('receivers that do not answer for long', () => {
     expect(receiver.mostAtATime()).toBeLessThanOrEqual(20);
   });
 
-  test('hold up nobody who is quick, though there are more calls to them than places', async () => {
+  test('do not hold up quick receivers, though there are more calls to them than slots', async () => {
     const patient = await startStaged({
       environment: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', WEBHOOK_TIMEOUT_MS: '60000' },
       parts: { webhookEgress: { ca: receiverAuthority, resolve: async () => ['127.0.0.1'] } },

@@ -173,7 +173,7 @@ describe('GET /api/agent-triggers/:triggerId/calls', () => {
     expectInvalid(await tenant.get(`${trigger.at}/calls?limit=0`), 'limit');
   });
 
-  test('a trigger that nobody has called has none, and calls of no trigger are nowhere', async () => {
+  test('a trigger without calls has none, and calls with an unknown token are not kept', async () => {
     const tenant = await newTenant(platform);
     const [silent, heard] = [await newTrigger(tenant), await newTrigger(tenant)];
     await call('/api/webhooks/agent/trg_nobody');

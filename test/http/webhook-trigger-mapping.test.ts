@@ -51,7 +51,7 @@ describe('a mapping makes the input', () => {
     expect(input).toEqual({ ref: 'main', event: 'push', team: 'care 🏔', tags: ['a', 'b'] });
   });
 
-  test('and sees no header that proves who somebody is', async () => {
+  test('and sees no header that holds credentials', async () => {
     const headers = {
       authorization: 'Bearer hidden',
       cookie: 'a=hidden',

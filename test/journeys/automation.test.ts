@@ -1,5 +1,5 @@
 /**
- * One journey through everything that happens without anybody asking: a schedule fires, its skill
+ * One journey through everything that happens without a client's request: a schedule fires, its skill
  * runs and remembers, the conversation is there, the signed webhooks arrive and verify; and a push,
  * as a code host sends it, starts a run through a trigger.
  */

@@ -139,7 +139,7 @@ describe('the receiver', () => {
   });
 });
 
-describe('to whoever else sends it something, the receiver', () => {
+describe('to other senders, the receiver', () => {
   test('acts on a delivery once, however often it comes', async () => {
     const body = eventOf('once');
     const headers = signed(body, 'delivery-once');

@@ -56,7 +56,7 @@ describe('an account', () => {
     expect(made).toMatchObject({ recorded: 1, ...found });
   });
 
-  test('finds what was lost, and what nobody was told of', () => {
+  test('finds lost jobs, and ends without an event', () => {
     const made = account({ accepted: ['a', 'b'], jobs: [job('b'), job('c')] });
 
     expect(made).toMatchObject({ accepted: 2, recorded: 1, lost: ['a'], unknown: ['c'] });
@@ -77,7 +77,7 @@ describe('an account', () => {
     });
   });
 
-  test('tells a run that was claimed again from one that nobody had claimed', () => {
+  test('tells a run that was claimed again from a run without a claim', () => {
     const twice = ['begin', 'end', 'begin', 'end'].map((word) => ({ word, jobId: 'a' }));
 
     const claimed = account({ accepted: ['a'], jobs: [job('a', { epoch: 2 })], effects: twice });

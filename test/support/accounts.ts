@@ -30,7 +30,7 @@ export interface Effect {
   readonly pid?: number;
 }
 
-/** What became of everything that was accepted. Whatever is a list names jobs, and should be empty. */
+/** The outcome of every accepted job. Each list names jobs and should be empty. */
 export interface Account {
   readonly accepted: number;
   /** Of these, ended and on record exactly once. */
@@ -45,7 +45,7 @@ export interface Account {
   readonly untold: readonly string[];
   /** In the database, and no client was told. */
   readonly unknown: readonly string[];
-  /** Run more often than it was claimed: somebody ran what was not his. */
+  /** Run more often than it was claimed: a worker ran it without a claim. */
   readonly runUnclaimed: readonly string[];
   /** Failed, with the error. */
   readonly failed: readonly string[];

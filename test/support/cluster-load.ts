@@ -128,7 +128,7 @@ export async function loadCluster(
   };
 }
 
-/** Whether it was accepted, and soon enough that nobody would call it held up. */
+/** Whether it was accepted without being held up. */
 export function isAcceptedSoon({ outcome, ms }: Attempt): boolean {
   return outcome === 202 && ms < 3_000;
 }

@@ -99,7 +99,7 @@ export interface Cluster {
   close(): Promise<void>;
 }
 
-/** Starts the stores, then all processes at once; whoever started it closes it. */
+/** Starts the stores, then all processes at once; the caller closes it. */
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const closers: (() => unknown)[] = [];
   const close = async () => {

@@ -68,7 +68,7 @@ export async function expectConsistent(database: Database, eventsSince = 0): Pro
     const spoken = own.map(({ role, content }) => ({ role, content }));
     expect(spoken[0], about).toEqual({ role: 'user', content: messageText(job.input) });
     if (!isFinal) expect(spoken, about).toHaveLength(1);
-    // Whoever thinks has other messages too, and need not end with its output.
+    // A run that thinks has other messages too, and its last message may differ from its output.
     if (job.status === 'completed' && !thought.has(job.id)) {
       expect(spoken.at(-1), about).toEqual({
         role: 'assistant',

@@ -72,7 +72,7 @@ export async function startBusyConsole(): Promise<BusyConsole> {
     await post('/api/agents/support/memories', { content, tag, metadata: { source: 'handbook' } });
   }
 
-  // Webhooks: one that hears, one that nobody answers.
+  // Webhooks: one whose receiver answers, one without a receiver.
   const webhook = await post('/api/agent-webhooks', {
     agent_id: 'support',
     url: `${receiver.origin}/hooks/skillwright`,

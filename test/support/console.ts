@@ -1,6 +1,6 @@
 /**
- * The console of a whole platform in a real browser, with somebody signed in, and what axe finds
- * wrong with a page.
+ * The console of a whole platform in a real browser with a session, and the accessibility faults that
+ * axe finds in a page.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -35,7 +35,7 @@ export interface ConsoleWorld {
   readonly page: Page;
   /** Errors of the page, and addresses elsewhere that it asked for; there are to be none. */
   readonly errors: string[];
-  /** Goes to a place of the console, such as `/jobs`, as whoever is signed in, or else the administrator. */
+  /** Goes to a place of the console, such as `/jobs`, in the current session, or else as the administrator. */
   open(path: string): Promise<void>;
   /** Signs in with a secret, from the page where one does. */
   signInAs(secret: string): Promise<void>;
@@ -95,7 +95,7 @@ export async function startConsole(options: PlatformOptions = {}): Promise<Conso
         .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html).join(' ')}`);
     },
     async shown(colorScheme) {
-      // Colours that are on their way are no colours that anybody reads.
+      // Colours of a running transition are not judged.
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
       const whenDone = colorScheme === 'dark' ? 'html.dark' : 'html:not(.dark)';
       await page.locator(whenDone).waitFor({ state: 'attached' });

@@ -26,7 +26,7 @@ export async function follow(url: string, headers: Record<string, string>): Prom
   const response = await fetch(url, { headers, signal: leaving.signal });
   const events: ReceivedEvent[] = [];
   const ended = read(response, events);
-  // Whoever leaves does not ask how it ended.
+  // A client that disconnects does not read the end.
   ended.catch(() => {});
   return {
     status: response.status,

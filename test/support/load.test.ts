@@ -54,7 +54,7 @@ test('an execution is asked for with one key until it is accepted, whatever stan
   expect(outcomesOf(load.attempts)).toBe(`202: ${n}, 503: ${n}, broken: ${n}, timeout: ${n}`);
 });
 
-test('it goes on to the next where nobody listens', async () => {
+test('it tries the next process where one does not listen', async () => {
   const url = await answering((_request, response) => {
     response.writeHead(202).end(JSON.stringify({ job_id: String(Math.random()) }));
   });

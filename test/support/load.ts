@@ -25,7 +25,7 @@ export interface LoadOptions {
   input(n: number): unknown;
   /** Further headers of the n-th. */
   headers?(n: number): Record<string, string>;
-  /** Whoever waits longer for an answer gives up and asks again. */
+  /** A client that waits longer for an answer gives up and asks again. */
   readonly requestTimeoutMs?: number;
   /** How long one execution is tried before it counts as refused. */
   readonly giveUpMs?: number;
@@ -74,7 +74,7 @@ export function startLoad(options: LoadOptions): Load {
     while (performance.now() < giveUpAt && !isAbandoned) {
       const targets = urls();
       const target = targets[turn++ % targets.length];
-      // Nobody is there to ask: as a load balancer without a backend.
+      // No process listens, as behind a load balancer without a backend.
       const { attempt, text, retryAfterMs } =
         target === undefined
           ? { attempt: lost('refused', performance.now()), text: '', retryAfterMs: retryMs }

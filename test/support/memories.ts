@@ -8,7 +8,7 @@ export async function expectMemoriesConsistent(database: Database): Promise<void
   const owners = await db
     .selectFrom('memory_owners')
     .select(['id', 'count'])
-    // The others are being deleted bit by bit, and nobody looks at their counts.
+    // The others are being deleted in steps, and no query reads their counts.
     .where('removed', '=', 0)
     .execute();
   const there = new Set(owners.map(({ id }) => id));

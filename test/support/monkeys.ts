@@ -46,7 +46,7 @@ export function processMonkey(cluster: Cluster, journal: FaultJournal, crashed: 
   const victim = (role: Role = oneOf(roles)): ClusterProcess => oneOf(cluster.of(role));
 
   async function revive(process: ClusterProcess): Promise<void> {
-    // Whatever it stands on may be away just then: whoever runs it starts it again.
+    // Its stores may be away just then, so the start is repeated, as a supervisor would.
     for (;;) {
       try {
         return await process.start();

@@ -3,8 +3,8 @@ import type { Database } from '../../src/database/database.ts';
 import { waitFor } from './wait-for.ts';
 
 /**
- * Waits until every event recorded so far can be read: on PostgreSQL a transaction of anybody on the
- * same server, in a neighbouring test perhaps, holds back those that began after it.
+ * Waits until every event recorded so far can be read: on PostgreSQL an open transaction on the same
+ * server, in a neighbouring test perhaps, holds back those that began after it.
  */
 export async function untilReadable(database: Database): Promise<void> {
   if (database.read.dialect === 'sqlite') return;

@@ -31,11 +31,11 @@ export interface PostgresServer {
   url(database?: string): string;
   /**
    * Makes a database of a name not used before and returns its URL. It is empty, or a copy of the
-   * database `template`, to which nobody may be connected; its data is in the directory
+   * database `template`, which must have no connections; its data is in the directory
    * `tablespace`, where that is given.
    */
   createDatabase(tablespace?: string, template?: string): Promise<string>;
-  /** Removes a database that `createDatabase` made, whoever is connected to it. */
+  /** Removes a database that `createDatabase` made, and its connections. */
   dropDatabase(url: string): Promise<void>;
   start(): Promise<void>;
   /** `fast` ends sessions and checkpoints, `immediate` stops as a crash would. */

@@ -6,7 +6,7 @@ export interface FaultJournal {
   did(fault: string): void;
   /** How many there were of each. */
   counts(): Map<string, number>;
-  /** In the order in which they were over, each with its second, for whoever looks for a cause. */
+  /** In the order of their ends, each with its second, to find the cause of a failure. */
   timeline(): string;
 }
 

@@ -15,7 +15,7 @@ export interface ScriptedRun {
 export interface ScriptedPool extends ExecutorPool {
   /** Every run that was begun, in order. */
   readonly runs: readonly ScriptedRun[];
-  /** The next run of a job that nobody has waited for yet; null when `unless` comes first. */
+  /** The next run of a job that no call has returned yet; null when `unless` resolves first. */
   begun(jobId: string): Promise<ScriptedRun>;
   begun(jobId: string, unless: Promise<unknown>): Promise<ScriptedRun | null>;
 }

@@ -111,7 +111,7 @@ describe('chat completions', () => {
     expect(events.at(-1)).toBe('[DONE]');
   });
 
-  test('usage is streamed to whoever asks for it, and never by a provider that does not say', async () => {
+  test('usage is streamed to clients that ask for it, and never by a provider that does not report it', async () => {
     const usages = async (usage: Reply['usage'], options: object) => {
       provider.script(answering('Hi.', usage === undefined ? {} : { usage }));
       const { events } = await eventsOf(await post(path, { stream: true, ...options }));

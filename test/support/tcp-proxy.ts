@@ -8,7 +8,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { setTimeout as pause } from 'node:timers/promises';
 import { waitFor } from './wait-for.ts';
 
-/** Bytes of one direction that may be under way; whoever sends more has to wait. */
+/** Bytes in flight in one direction; a sender of more has to wait. */
 const underWayMax = 1024 * 1024;
 const lookEveryMs = 5;
 
@@ -26,7 +26,7 @@ export interface TcpProxy {
   hold(): void;
   /**
    * What is sent is lost, while the connections stay open: half-open ones, as a firewall leaves that
-   * has forgotten them. Whoever sent anything gets no answer any more, after `heal` neither; only a
+   * has forgotten them. A connection that sent anything gets no answer any more, after `heal` neither; only a
    * new connection helps.
    */
   swallow(): void;

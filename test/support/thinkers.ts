@@ -17,7 +17,7 @@ export const thinkersSkills: readonly string[] = [
   join(root, 'test/fixtures/skills/thinking'),
 ];
 
-/** The keys that the platform has for its providers; nobody else may see them. */
+/** The keys that the platform has for its providers; they must not leak. */
 export const providerKeys = { openai: 'sk-test-openai-0123', anthropic: 'sk-test-anthropic-4567' };
 
 export const runTask = 'agent/v1.0/run-task';

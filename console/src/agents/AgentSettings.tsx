@@ -93,7 +93,7 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
         <TextAreaField
           label="Instructions"
           optional
-          hint="What the model is told first, whatever it is asked."
+          hint="The model gets them before every task."
           error={issueOf(error, 'instructions')}
           {...text('instructions', agent.instructions)}
           rows={10}

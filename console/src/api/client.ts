@@ -1,6 +1,6 @@
 /**
  * The client of the API: its paths, parameters and answers are the types of `schema.ts`, which
- * `npm run console:types` writes from /openapi.json. Whoever is signed in is known by a cookie.
+ * `npm run console:types` writes from /openapi.json. A cookie identifies the session.
  */
 import createClient from 'openapi-fetch';
 import { pageOrganization } from './organization.ts';

@@ -29,7 +29,7 @@ async function request(method: string, content?: object): Promise<Session | null
   return session;
 }
 
-/** Null when nobody is signed in. */
+/** Null without a session. */
 export const readSession = () => request('GET');
 export const signIn = (secret: string) => request('POST', { secret });
 export const signOut = () => request('DELETE');

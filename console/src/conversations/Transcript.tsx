@@ -148,7 +148,7 @@ export function Said({
   );
 }
 
-/** What cost nothing says nothing; what nobody knows is a dash. */
+/** Nothing for a cost of zero; a dash for an unknown cost. */
 function Cost({ prompt_tokens, completion_tokens }: Tokens) {
   if (prompt_tokens === 0 && completion_tokens === 0) return null;
   return (

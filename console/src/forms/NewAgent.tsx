@@ -82,7 +82,7 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
         <TextAreaField
           label="Instructions"
           optional
-          hint="What the model is told first, whatever it is asked."
+          hint="The model gets them before every task."
           error={issueOf(error, 'instructions')}
           value={texts.instructions}
           onValue={set('instructions')}

@@ -51,7 +51,7 @@ export function NewApiKey({ onClose }: { onClose: () => void }) {
       isForm
       onClose={onClose}
       title="New API key"
-      description="For a program, or somebody, that is to use the platform."
+      description="For a program or a person that uses the platform."
     >
       <FormFrame
         error={error}

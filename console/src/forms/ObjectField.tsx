@@ -1,7 +1,7 @@
 import type { ComponentProps } from 'react';
 import { TextAreaField } from '../ui/Field.tsx';
 
-/** An object as somebody writes it, or why it is none. */
+/** An object from the text that the user typed, or what is wrong with it. */
 export function parseObject(
   text: string,
 ): { value: Record<string, unknown>; issue?: never } | { issue: string; value?: never } {

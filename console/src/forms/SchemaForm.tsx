@@ -1,4 +1,4 @@
-/** A form for whatever a JSON Schema describes. Large, so it is loaded where it is needed. */
+/** A form for any JSON Schema. It is large, so pages load it when they show it. */
 // Not from its index, which also leads to what tests need, and there to a compiler of schemas.
 import Form from '@rjsf/core/lib/components/Form.js';
 import { type ErrorSchema, englishStringTranslator, TranslatableString } from '@rjsf/utils';
@@ -14,7 +14,7 @@ import { widgets } from './widgets.tsx';
 export type Issues = readonly { readonly field: string; readonly issue: string }[];
 
 const fields = { json: JsonField };
-/** Nothing is filled in that nobody has said, but for what a choice makes certain. */
+/** Fills in no value that the user did not enter, except values that a choice determines. */
 const behaviour = {
   emptyObjectFields: 'populateRequiredDefaults',
   arrayMinItems: { populate: 'requiredOnly' },

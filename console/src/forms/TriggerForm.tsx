@@ -192,8 +192,8 @@ function Made({ trigger, onClose }: { trigger: CreatedTrigger; onClose: () => vo
       onClose={onClose}
     >
       <p className="text-[13px] leading-relaxed text-muted">
-        Whoever knows it may call the trigger, so keep it as you keep a key. Once it is lost, make a
-        new trigger.
+        Every client that knows it can call the trigger, so keep it secret like a key. Once it is
+        lost, make a new trigger.
       </p>
       <div>
         <p className="mb-1.5 text-[13px] font-medium">Try it</p>

@@ -14,7 +14,7 @@ import {
   typeText,
 } from '../skills/schema.ts';
 
-/** Deeper than this a schema may contain itself, and nobody fills in a form. */
+/** Deeper schemas, such as recursive ones, are edited as JSON. */
 const depthMax = 6;
 /** Texts that may be longer have room for it. */
 const longText = 10_000;

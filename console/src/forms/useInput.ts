@@ -4,7 +4,7 @@ import { jsonText } from './ObjectField.tsx';
 
 interface Draft {
   readonly value: unknown;
-  /** As somebody writes it; null where that is just the value as JSON. */
+  /** The text that the user typed; null where it equals the value as JSON. */
   readonly text: string | null;
   /** What is wrong with the text; the value is what it was before. */
   readonly fault?: string;
@@ -16,8 +16,8 @@ export type Way = 'form' | 'json';
 export type Input = ReturnType<typeof useInput>;
 
 /**
- * The input of a skill while it is filled in, as a form or as JSON. Until somebody changes something it
- * is `begin`, which may still come; `stored` is one that was saved before.
+ * The input of a skill while it is filled in, as a form or as JSON. Until the user changes it, it
+ * is `begin`, which may arrive later; `stored` is an input that was saved before.
  */
 export function useInput(begin: unknown, stored?: unknown) {
   const [own, setOwn] = useState<Draft | undefined>(
@@ -39,7 +39,7 @@ export function useInput(begin: unknown, stored?: unknown) {
     filled,
     /** Whether it is what was saved before. */
     isStored: own?.by === 'storage',
-    /** `isByForm`: nobody has asked for that. */
+    /** `isByForm`: the form made the change, not the user. */
     change(next: unknown, isByForm = false) {
       setOwn((before) => ({
         value: next,

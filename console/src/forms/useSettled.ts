@@ -2,7 +2,7 @@ import { useEffect, useState } from 'react';
 
 const pauseMs = 250;
 
-/** A value that somebody is typing, once they pause: what asks the platform follows this one. */
+/** A typed value, updated once the user pauses, so that not every keystroke is a request. */
 export function useSettled<T>(value: T): T {
   const [settled, setSettled] = useState(value);
   useEffect(() => {

@@ -11,7 +11,7 @@ import {
   withIdRefPrefix,
 } from '@rjsf/utils';
 
-/** Nobody is told of its base. */
+/** Base of relative `$ref`s; never shown. */
 const base = 'https://form.invalid/';
 
 export const validator: ValidatorType = {

@@ -45,7 +45,7 @@ function TextareaWidget(props: WidgetProps) {
   );
 }
 
-/** For numbers, dates and whatever else is one line. */
+/** For numbers, dates and other single-line values. */
 export function BaseInput(props: BaseInputTemplateProps) {
   const { value, onChange, onChangeOverride, schema, type } = props;
   const isNumber = schema.type === 'number' || schema.type === 'integer';
@@ -109,7 +109,7 @@ function ChoiceWidget({ options, ...props }: WidgetProps) {
   return <SelectWidget {...props} options={{ ...options, enumOptions }} />;
 }
 
-/** Stands at the default until somebody says otherwise. */
+/** Shows the default until the user changes it. */
 function SwitchWidget(props: WidgetProps) {
   const { value, onChange, options, label } = props;
   const standard = options['standard'] === true;

@@ -115,7 +115,7 @@ const outcomes: Record<string, { tone: Tone }> = {
   cancelled: { tone: 'neutral' },
 };
 
-/** That somebody cancelled it is nothing that went wrong. */
+/** A cancellation is not an error. */
 const faultOf = (status: string, error: Failure | null | undefined): Failure | null =>
   status === 'cancelled' ? null : (error ?? null);
 

@@ -1,6 +1,6 @@
 import type { Job } from '../api/jobs.ts';
 
-/** What the codes of errors mean to whoever has to mend it. */
+/** What an error code means, for the user who has to fix the cause. */
 const meanings: Readonly<Record<string, string>> = {
   skill_execution_failed: 'The skill’s code gave up or broke.',
   skill_timeout: 'The attempt took longer than the skill may, and was stopped.',
@@ -9,7 +9,7 @@ const meanings: Readonly<Record<string, string>> = {
   upstream_unavailable: 'Something outside the platform could not be reached or did not work.',
   budget_exceeded: 'A budget of tokens is used up.',
   worker_lost: 'The process that ran the attempt died before it had ended.',
-  cancelled: 'Somebody cancelled it.',
+  cancelled: 'A user or client cancelled it.',
   invalid_input: 'The arguments do not fit what the tool takes.',
   insufficient_scope: 'The API key that started the job may not run this skill.',
   skill_not_found: 'There is no active skill of that name.',

@@ -55,7 +55,7 @@ export function WebhooksPage() {
                 },
               ]}
               empty={
-                <Empty icon={<Send />} title="Nobody is told of anything yet" action={create}>
+                <Empty icon={<Send />} title="No webhooks yet" action={create}>
                   A webhook is an https endpoint of yours to which the platform sends what happens,
                   such as that a run has failed: signed, again until it arrives, with a log of every
                   attempt.

@@ -5,12 +5,12 @@ import { healthQuery } from '../api/health.ts';
 import { goOn } from '../api/queries.ts';
 import { exactTime } from '../ui/Time.tsx';
 
-/** Says so, on every page, while the platform cannot be reached; what was read is shown meanwhile. */
+/** A note on every page while the platform cannot be reached; the page keeps the data that it has. */
 export function Connection() {
   const { isError, dataUpdatedAt } = useQuery(healthQuery);
   const wasLost = useRef(false);
   useEffect(() => {
-    // What failed meanwhile is read again as soon as there is somebody to ask.
+    // Queries that failed meanwhile run again once the platform answers.
     if (wasLost.current && !isError) goOn();
     wasLost.current = isError;
   }, [isError]);

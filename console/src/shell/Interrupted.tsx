@@ -12,7 +12,7 @@ interface Foreign {
   readonly organization: string;
 }
 
-/** An address of an organization that the session does not open, such as one that somebody has sent. */
+/** An address of an organization that the session does not open, such as a shared link. */
 export function OtherOrganization({ session, organization }: Foreign) {
   return (
     <SignInFrame

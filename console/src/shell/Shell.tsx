@@ -22,7 +22,7 @@ export function Shell() {
   const [isMenuOpen, setMenuOpen] = useState(false);
   const path = useRouterState({ select: ({ location }) => location.pathname });
   useEffect(() => {
-    // Before it is asked for: whoever opens it types at once.
+    // Preloaded, because users type as soon as it opens.
     void Palette.preload();
     function onKey(event: KeyboardEvent) {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
@@ -33,7 +33,7 @@ export function Shell() {
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
   }, []);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: whoever has gone somewhere needs the menu no more
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the menu closes when the path changes
   useEffect(() => setMenuOpen(false), [path]);
   const search = (
     <button

@@ -12,7 +12,7 @@ export const SessionContext = createContext<PageSession | null>(null);
 /** Who is signed in; every page but the one where one signs in may ask. */
 export function useSession(): PageSession {
   const session = useContext(SessionContext);
-  if (session === null) throw new Error('Nobody is signed in');
+  if (session === null) throw new Error('No session');
   return session;
 }
 

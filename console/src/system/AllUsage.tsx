@@ -1,4 +1,4 @@
-/** What everybody has used of models in the last 30 days. */
+/** The model usage of all organizations in the last 30 days. */
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { ChartColumn } from 'lucide-react';

@@ -6,16 +6,16 @@ import { quoted } from '../ui/quoted.ts';
 export const callUrl = (path: string): string =>
   `${location.origin}${new URL(path, location.origin).pathname}`;
 
-/** What stands for a token that nobody can show again. */
+/** Placeholder for a token, which the platform shows only once. */
 export const unknownToken = 'TOKEN';
-/** Where a call lies that goes through a mapping. */
+/** The file with the body of a call that a mapping reads. */
 export const eventFile = 'event.json';
 
 export const urlShape = (): string => callUrl(`/api/webhooks/agent/${unknownToken}`);
 
 /**
- * Without a mapping the body of a call is the input, so the skill's example is sent. What a mapping
- * reads nobody can tell: that lies in a file.
+ * Without a mapping the body of a call is the input, so the skill's example is sent. The body that a
+ * mapping expects is unknown, so the command reads it from a file.
  */
 export function curlOf(
   { has_signing_secret, mapping }: Pick<Trigger, 'has_signing_secret' | 'mapping'>,

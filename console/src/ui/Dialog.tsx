@@ -13,8 +13,8 @@ const popup =
   'fixed top-[8vh] left-1/2 z-50 flex max-h-[84vh] w-[calc(100vw-2rem)] -translate-x-1/2 flex-col rounded-xl border bg-surface shadow-high transition data-ending-style:scale-98 data-ending-style:opacity-0 data-starting-style:scale-98 data-starting-style:opacity-0';
 
 /**
- * A window over the page, for one thing to do. Escape closes it, and a click beside it unless it holds a
- * form; whoever has a keyboard begins in the first field of one.
+ * A modal window for one task. Escape closes it, and so does a click outside unless it holds a form. The
+ * first field of a form gets the focus, unless the device has no keyboard.
  */
 export function Dialog({
   open,
@@ -30,7 +30,7 @@ export function Dialog({
   title: string;
   description?: ReactNode;
   wide?: boolean;
-  /** What somebody has filled in is not lost by a click beside it. */
+  /** A click outside does not close it, so that no input is lost. */
   isForm?: boolean;
   children: ReactNode;
 }) {

@@ -26,7 +26,7 @@ export function Page({
     document.title = `${title} · Skillwright`;
   }, [title]);
   useEffect(() => {
-    // Whoever came by what is gone now, such as the palette, goes on from here.
+    // Moves the focus here where its element is gone, such as the palette.
     const hasNoPlace = document.activeElement === null || document.activeElement === document.body;
     if (hasNoPlace && !isFirst) heading.current?.focus({ preventScroll: true });
     isFirst = false;

@@ -5,8 +5,8 @@ import { CopyButton } from './Code.tsx';
 import { Confirm, Dialog } from './Dialog.tsx';
 
 /**
- * A secret in the dialog of its making: nowhere else, and never again. Whoever closes it in another
- * way than by saying that they have it is asked whether they do.
+ * Shows a new secret in the dialog that made it, once. Closing the dialog without confirming that the
+ * secret is saved asks first.
  */
 export function SecretOnce({
   title,
@@ -43,7 +43,7 @@ export function SecretOnce({
         <div className="flex flex-col gap-3">
           <p className="flex items-start gap-2.5 rounded-md bg-warn-soft px-3.5 py-2.5 text-[13px] text-warn-text">
             <TriangleAlert className="mt-0.5 size-4 shrink-0" aria-hidden />
-            <span>This is shown once. Copy it now: nobody can show it again.</span>
+            <span>This is shown only once. Copy it now.</span>
           </p>
           <div>
             <p className="mb-1.5 text-[13px] font-medium">{label}</p>

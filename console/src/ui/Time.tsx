@@ -77,7 +77,7 @@ export function Duration({ ms }: { ms: number | null }) {
 
 const plain = new Intl.NumberFormat('en');
 
-/** A number with its thousands apart; a dash for one that nobody knows. */
+/** A number with separated thousands; a dash for an unknown one. */
 export const countText = (n: number | null): string => (n === null ? '–' : plain.format(n));
 
 const kib = 1024;

@@ -1,6 +1,6 @@
 import { Fragment } from 'react';
 
-/** A sentence that somebody wrote, in which `this` is a name of something. */
+/** A sentence in which text between backticks is shown as code. */
 export function Words({ text }: { text: string }) {
   return text.split(/`([^`\n]+)`/).map((part, i) =>
     i % 2 === 0 ? (

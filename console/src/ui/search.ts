@@ -1,6 +1,6 @@
 /**
- * The words of a url with some of them changed: undefined takes one away. Whoever looks at other
- * things begins with their first page.
+ * Search parameters of a url with some changed; undefined removes one. A changed filter starts at the
+ * first page.
  */
 export function changed<Search extends { page?: number }>(
   search: Search,

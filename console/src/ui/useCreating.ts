@@ -11,7 +11,7 @@ export function useCreating(): readonly [boolean, (isCreating: boolean) => void]
     void navigate({
       to: '.',
       search: ({ dialog: _, ...search }) => (isCreating ? { ...search, ...creating } : search),
-      // Whoever goes back does not open again what was closed.
+      // The back button does not reopen a closed dialog.
       replace: !isCreating,
       resetScroll: false,
     });

@@ -1,4 +1,4 @@
-/** Tokens by day, as columns. The table beside it has the same numbers, for whoever does not see it. */
+/** Tokens by day, as columns. The table beside it has the same numbers for screen readers. */
 import { useState } from 'react';
 import type { OwnUsage } from '../api/usage.ts';
 import { classes } from '../ui/classes.ts';

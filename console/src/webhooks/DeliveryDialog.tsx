@@ -62,7 +62,10 @@ export function DeliveryDialog({
                   ],
                   ['Delivery', <Id key="id">{delivery.id}</Id>],
                   ['Event', <Id key="event">{delivery.event_id}</Id>],
-                  delivery.test && ['Sample', 'Somebody asked for it; it tells of nothing real.'],
+                  delivery.test && [
+                    'Sample',
+                    'A test that a user requested; no such event happened.',
+                  ],
                   delivery.redelivery_of !== null && [
                     'Again',
                     <Link

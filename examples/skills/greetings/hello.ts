@@ -30,7 +30,7 @@ export default {
   name: 'hello',
   version: 'v1.0',
   displayName: 'Hello',
-  description: 'Greets somebody in one or more languages.',
+  description: 'Greets a person in one or more languages.',
 
   // JSON Schema of the input. Input that breaks it is refused and never reaches the skill.
   parameters: {
@@ -78,13 +78,13 @@ export default {
   async run({ name, languages = ['en'] }: Input, ctx: Context) {
     const said: string[] = [];
     for (const [i, language] of languages.entries()) {
-      // Between two steps, stop when nobody waits for the result any more. Pass the signal on to
-      // whatever takes one: fetch(url, { signal: ctx.signal }).
+      // Between two steps, stop when the run was cancelled or timed out. Pass the signal on to
+      // functions that take one: fetch(url, { signal: ctx.signal }).
       ctx.signal.throwIfAborted();
       said.push(`${greetings[language]}, ${name}!`);
       ctx.progress((i + 1) / languages.length, `greeted in ${language}`);
     }
-    ctx.log('Everybody is greeted', { languages: languages.length });
+    ctx.log('All greetings are ready', { languages: languages.length });
     return { greetings: said };
   },
 };

@@ -46,7 +46,7 @@ describe('the skills to copy', async () => {
     const cancelled = hello.run(input, contextOf({ signal: AbortSignal.abort(new Error('gone')) }));
 
     expect(progress).toHaveBeenLastCalledWith(1, 'greeted in ja');
-    expect(log).toHaveBeenCalledWith('Everybody is greeted', { languages: 2 });
+    expect(log).toHaveBeenCalledWith('All greetings are ready', { languages: 2 });
     await expect(cancelled).rejects.toThrow('gone');
   });
 
