@@ -91,7 +91,7 @@ async function product(database: Database): Promise<void> {
       const ended = await lap('settle', () =>
         Promise.all(
           claimed.map((job) =>
-            world.settle({ job, ending: { kind: 'completed', output: input }, messages: [] }),
+            world.settle({ job, outcome: { kind: 'completed', output: input }, messages: [] }),
           ),
         ),
       );

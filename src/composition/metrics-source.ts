@@ -2,9 +2,9 @@
 
 import { type Role, roles } from '../config.ts';
 import type { MetricsSource } from '../http/metrics.ts';
-import { queueOf } from '../jobs/accept.ts';
 import { countUnended } from '../jobs/job-lists.store.ts';
 import { findOldestDue } from '../jobs/jobs.store.ts';
+import { queueOf } from '../jobs/queues.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { type QueueName, queueNames } from '../kernel/queues.ts';
 import { createSharedRead } from '../kernel/shared-read.ts';

@@ -1,7 +1,7 @@
 /** What /health watches (specification: Health and metrics). */
 import type { Probe } from '../http/health.ts';
 import { findOldestDue } from '../jobs/jobs.store.ts';
-import { jobQueues } from '../jobs/recover.ts';
+import { jobQueues } from '../jobs/queues.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';

@@ -14,19 +14,20 @@ import {
 } from '../database/signing-secrets.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import { createMetrics } from '../http/metrics.ts';
-import { createAccept, type LocalWorker, queueOf } from '../jobs/accept.ts';
+import { createAccept, type LocalWorker } from '../jobs/accept.ts';
+import { createAdmission } from '../jobs/admission.ts';
 import { createExecute } from '../jobs/execute.ts';
 import { createJobFeed, createSharedJobFeed } from '../jobs/feed.ts';
 import { countUnendedOf } from '../jobs/job-lists.store.ts';
 import { findOldestDueOf } from '../jobs/jobs.store.ts';
 import { createJobs } from '../jobs/jobs.ts';
 import { createPerformer } from '../jobs/perform.ts';
+import { queueOf } from '../jobs/queues.ts';
 import { createRecovery } from '../jobs/recover.ts';
 import { createReports } from '../jobs/reports.ts';
 import { type EndJobsOfKey, endJobsOfRevokedKey } from '../jobs/revoked-key.ts';
 import { createRuns } from '../jobs/run.ts';
 import { createSettle } from '../jobs/settle.ts';
-import { hasScopes } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { type Cipher, createCipher } from '../kernel/encryption.ts';
 import type { QueueName } from '../kernel/queues.ts';
@@ -40,7 +41,7 @@ import { scheduledRuns } from '../schedules/run-ends.ts';
 import { isAgentScheduled, listScheduledJobsOfSkill } from '../schedules/schedules.store.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { createTick } from '../schedules/tick.ts';
-import { createSkillRegistry, skillKey, skillKeyParts } from '../skills/registry.ts';
+import { createSkillRegistry, skillKey } from '../skills/registry.ts';
 import { createRecorder } from '../statistics/recorder.ts';
 import { createStatistics } from '../statistics/statistics.ts';
 import { createTriggerCalls } from '../triggers/calls.ts';
@@ -186,6 +187,17 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     clock,
     onError: (err) => log.error({ err }, 'what a run said could not be recorded'),
   });
+  const admission = createAdmission({
+    skills,
+    apiKeys,
+    clock,
+    isLoaded: (skill) => loaded.has(skill),
+    // Claims and settlements would wait for each other at every count that both of them change.
+    writer: config.isEmbedded ? writer : `${writer}-claims`,
+    leaseMs: config.jobLeaseMs,
+    ...clockSkew,
+    ...(cluster === null ? {} : { absentMs: sharedAbsentMs }),
+  });
   const startRun = createRuns({
     executors: executors ?? noExecutors,
     skills,
@@ -196,30 +208,17 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     yieldSlot: createYieldSlot(workers, config.modelWaitsMax),
     clock,
     log,
-    async mayCall(job, name) {
-      const skill = skills.findActive(...skillKeyParts(name));
-      const caller = await apiKeys.callerById(job.api_key_id);
-      return (
-        skill !== undefined &&
-        caller !== undefined &&
-        hasScopes(caller.scopes, skill.requiredScopes)
-      );
-    },
+    mayCall: admission.mayCall,
   });
   const performer = createPerformer({
     database,
-    skills,
+    admission,
     startRun,
     settle,
     feed,
     clock,
     log,
     leaseMs: config.jobLeaseMs,
-    // Claims and settlements would wait for each other at every count that both of them change.
-    writer: config.isEmbedded ? writer : `${writer}-claims`,
-    isLoaded: (skill) => loaded.has(skill),
-    ...clockSkew,
-    ...(cluster === null ? {} : { absentMs: sharedAbsentMs }),
     // SQLite has recorded the outcome of a run before another could begin.
     ...(config.isEmbedded ? {} : { yieldSlot: createYieldSlot(workers, config.workerConcurrency) }),
     onClaim: () => living.claimed(),

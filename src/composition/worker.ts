@@ -1,5 +1,5 @@
 /** A worker handles the hints of jobs and deliveries, and cancels runs. */
-import { jobQueues } from '../jobs/recover.ts';
+import { jobQueues } from '../jobs/queues.ts';
 import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
 

@@ -27,6 +27,7 @@ import {
   type JobRow,
   type NewJob,
 } from './jobs.store.ts';
+import { queueOf } from './queues.ts';
 
 /** Work to be accepted; its caller has checked it. */
 export interface WorkRequest {
@@ -79,11 +80,6 @@ export interface LocalWorker {
   /** Runs a job that was claimed for it. */
   begin(job: ClaimedJob): void;
   readonly leaseMs: number;
-}
-
-/** Jobs that run by a schedule have a queue of their own (specification: Health and metrics). */
-export function queueOf(triggerType: TriggerType): QueueName {
-  return triggerType === 'scheduled' ? 'scheduled-jobs' : 'skill-execution';
 }
 
 export function createAccept(parts: {

@@ -9,7 +9,7 @@ import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
 import { isId } from '../kernel/ids.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
-import { type Accept, type AcceptedJob, queueOf } from './accept.ts';
+import type { Accept, AcceptedJob } from './accept.ts';
 import { agentPaused, conversationActive, refuseInvalid } from './execute.ts';
 import type { JobFeed } from './feed.ts';
 import {
@@ -27,6 +27,7 @@ import {
   type JobRow,
   requestCancellation,
 } from './jobs.store.ts';
+import { queueOf } from './queues.ts';
 import type { ScheduledRuns } from './scheduled-runs.ts';
 import { cancelledError, isFinal, type JobError } from './states.ts';
 import { endingEvent } from './status-events.ts';

@@ -1,47 +1,43 @@
 /**
  * Perform: turns a hint into a claim (attempt charged, lease taken), the claim into a run in an
- * executor, and the run's outcome into an ending to settle. It holds a lease for each run and stops
+ * executor, and the run's outcome into a settlement. It holds a lease for each run and stops
  * a run whose lease it has lost. It never trusts a hint, and never runs skill code in this process.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
 import { createBatch } from '../database/batch.ts';
 import type { Database } from '../database/database.ts';
-import type { JobStatus } from '../database/tables.ts';
 import type { RunHandle, RunOutcome } from '../executors/run.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { isUnavailable } from '../kernel/errors.ts';
-import { continueAfter } from '../kernel/ids.ts';
 import type { Logger } from '../kernel/log.ts';
 import type { YieldSlot } from '../queue/queue.ts';
-import { type SkillRegistry, skillKey } from '../skills/registry.ts';
-import { queueOf } from './accept.ts';
+import { type Admission, skillOf } from './admission.ts';
 import type { JobFeed } from './feed.ts';
-import {
-  type ClaimedJob,
-  changeJobCounts,
-  claimJobs,
-  findCancelling,
-  renewLeases,
-} from './jobs.store.ts';
+import { type ClaimedJob, findCancelling, renewLeases } from './jobs.store.ts';
+import { queueOf } from './queues.ts';
 import type { StartRun } from './run.ts';
 import type { Settle, Settlement } from './settle.ts';
-import type { Ending } from './states.ts';
+import { type AttemptOutcome, failureOf } from './states.ts';
 import { activeEvent } from './status-events.ts';
 
-/** Unattributed executor deaths after which a job runs with no neighbour. */
-const deathsBeforeAlone = 2;
-/** Delay of a job that goes back to the queue because only other processes have loaded its skill. */
-const elsewhereMs = 2_000;
-/** The same when no live process has loaded the skill. */
-const absentAgainMs = 5_000;
 /** Wait before a settlement is tried again. */
-const settleAgainMs = 500;
+const settleRetryMs = 500;
 
-interface Running {
-  readonly job: ClaimedJob;
-  readonly handle: RunHandle;
-  /** Why it was aborted; decides how it ends. */
-  stopped: 'cancelled' | 'handed back' | 'lease lost' | null;
+export interface PerformDeps {
+  readonly database: Database;
+  readonly admission: Pick<Admission, 'claimDue' | 'admit' | 'refuse'>;
+  readonly startRun: StartRun;
+  readonly settle: Settle;
+  readonly feed: JobFeed;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly leaseMs: number;
+  /** Yields the slot of a job to another while its outcome is being recorded. */
+  readonly yieldSlot?: YieldSlot;
+  /** Called at each claim of a job from a queue. */
+  onClaim?(): void;
+  /** Called for each job that begins here, from a queue or when it was accepted. */
+  onBegin?(): void;
 }
 
 export interface Performer {
@@ -60,240 +56,11 @@ export interface Performer {
   handBack(): void;
 }
 
-export function createPerformer(parts: {
-  database: Database;
-  skills: Pick<SkillRegistry, 'definition' | 'goneSince' | 'refresh'>;
-  /** Whether this process can run a skill, named `category/version/name`. */
-  isLoaded?: (skill: string) => boolean;
-  startRun: StartRun;
-  settle: Settle;
-  feed: JobFeed;
-  clock: Clock;
-  log: Logger;
-  leaseMs: number;
-  writer: string;
-  /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
-  clockSkewMs?: number;
-  /** How long a job waits for a skill that no live process has: its processes may be restarting. */
-  absentMs?: number;
-  /** Yields the slot of a job to another while its outcome is being recorded. */
-  yieldSlot?: YieldSlot;
-  /** Called at each claim of a job from a queue. */
-  onClaim?: () => void;
-  /** Called for each job that begins here, from a queue or when it was accepted. */
-  onBegin?: () => void;
-}): Performer {
-  const {
-    database,
-    skills,
-    isLoaded = () => true,
-    startRun,
-    settle,
-    feed,
-    clock,
-    log,
-    leaseMs,
-    writer,
-  } = parts;
-  const { clockSkewMs = 0, absentMs = 0, yieldSlot, onClaim, onBegin } = parts;
-  const running = new Map<string, Running>();
-  /** Jobs being claimed, and whether they are to be cancelled as soon as they run. */
-  const starting = new Map<string, { isCancelled: boolean }>();
-  let isClosed = false;
-
-  const claim = createBatch<string, ClaimedJob | null>(database, async (tx, ids) => {
-    const now = clock.now();
-    const claimed = await claimJobs(tx, ids, now, now + leaseMs, now + clockSkewMs);
-    await changeJobCounts(
-      tx,
-      writer,
-      claimed.map((kind) => ({ kind, from: 'queued', to: 'active' })),
-    );
-    for (const { last_message_id } of claimed) {
-      if (last_message_id !== null) continueAfter(last_message_id);
-    }
-    const byId = new Map(claimed.map((job) => [job.id, job]));
-    // Of two hints for one job in one batch, the first gets the claim and the second null.
-    return ids.map((id) => {
-      const job = byId.get(id) ?? null;
-      byId.delete(id);
-      return job;
-    });
-  });
-
-  function begin(job: ClaimedJob): Promise<void> {
-    onBegin?.();
-    if (feed.hasListeners(job.id)) feed.publish(job.id, activeEvent(job));
-    return run(job);
-  }
-
-  async function run(job: ClaimedJob): Promise<void> {
-    const skill = definitionOf(job);
-    if (skill === undefined || !isLoaded(nameOf(job))) {
-      await finish({ job, stopped: null }, await withoutSkill(job), { messages: [] });
-      return;
-    }
-    const attempt = startRun(job, {
-      timeoutMs: skill.timeoutMs,
-      alone: job.deaths >= deathsBeforeAlone,
-    });
-    const entry: Running = { job, handle: attempt.handle, stopped: null };
-    // A run of an earlier claim is here only if its lease has expired without its notice.
-    const earlier = running.get(job.id);
-    if (earlier !== undefined) stop(earlier, 'lease lost');
-    running.set(job.id, entry);
-    if (starting.get(job.id)?.isCancelled) stop(entry, 'cancelled');
-    starting.delete(job.id);
-    let resume: (() => void) | undefined;
-    const beganAt = clock.monotonic();
-    try {
-      const outcome = await attempt.handle.outcome;
-      const ending = endingOf(outcome, entry, attempt.thinking?.retryAfterMs ?? null);
-      await attempt.ended();
-      // From here on the run only waits for the database, so another job may use its slot.
-      resume = yieldSlot?.(queueOf(job.trigger_type));
-      // The entry stays in `running` until it is settled, so that its lease is renewed.
-      if (ending !== null) {
-        const left = {
-          messages: attempt.messages,
-          tookMs: clock.monotonic() - beganAt,
-          memory: await attempt.memoryChanges(),
-          hasSteps: attempt.hasSteps,
-          answer: attempt.thinking?.answer ?? null,
-        };
-        // While the database is away the slot is taken back, so that no further job is claimed.
-        const stack = outcome.kind === 'failed' ? outcome.stack : undefined;
-        await finish(entry, ending, left, { onUnavailable: resume, stack });
-      }
-    } finally {
-      resume?.();
-      // In every case: a lease that is renewed without a run would block the job for ever.
-      if (running.get(job.id) === entry) running.delete(job.id);
-    }
-  }
-
-  function definitionOf(job: ClaimedJob) {
-    return skills.definition(job.skill_category, job.skill_version, job.skill_name);
-  }
-
-  /** The ending of an attempt whose skill is not loaded here. */
-  async function withoutSkill(job: ClaimedJob): Promise<Ending> {
-    const returned = { kind: 'returned', unattributedDeath: false } as const;
-    if (absentMs > 0 && definitionOf(job) === undefined) {
-      try {
-        // Another process may have loaded it meanwhile.
-        await skills.refresh();
-      } catch {
-        return { ...returned, afterMs: elsewhereMs };
-      }
-    }
-    // During a rolling update some workers have skills that others do not.
-    if (definitionOf(job) !== undefined) return { ...returned, afterMs: elsewhereMs };
-    const since = skills.goneSince(job.skill_category, job.skill_version, job.skill_name);
-    if (since !== undefined && clock.now() - since < absentMs) {
-      return { ...returned, afterMs: absentAgainMs };
-    }
-    return failure(`No definition of the skill ${nameOf(job)} is loaded here`);
-  }
-
-  async function finish(
-    { job, stopped }: Pick<Running, 'job' | 'stopped'>,
-    ending: Ending,
-    left: Omit<Settlement, 'job' | 'ending'>,
-    more: { onUnavailable?: (() => void) | undefined; stack?: string | undefined } = {},
-  ): Promise<void> {
-    const status = await settlePatiently({ job, ending, ...left }, more.onUnavailable);
-    if (status === undefined) {
-      log.error({ job_id: job.id, stopped }, 'a result could not be recorded before the stop');
-      return;
-    }
-    if (status === null)
-      log.warn({ job_id: job.id }, 'a late result was dropped: its lease had ended');
-    else if (ending.kind === 'failed') {
-      log.info(
-        {
-          job_id: job.id,
-          skill: nameOf(job),
-          attempt: job.attempt,
-          status,
-          error: ending.error,
-          ...(more.stack === undefined ? {} : { stack: more.stack }),
-        },
-        'a run failed',
-      );
-    }
-  }
-
-  /** Settles, and tries again while the database is away; undefined when the platform stops before that. */
-  async function settlePatiently(
-    settlement: Settlement,
-    onUnavailable?: () => void,
-  ): Promise<JobStatus | null | undefined> {
-    for (;;) {
-      try {
-        return await settle(settlement);
-      } catch (error) {
-        if (!isUnavailable(error)) throw error;
-        onUnavailable?.();
-        if (isClosed) return undefined;
-        log.warn({ job_id: settlement.job.id }, 'a result waits: the database cannot be used');
-        await elapsed(settleAgainMs);
-      }
-    }
-  }
-
-  return {
-    async perform(jobId) {
-      starting.set(jobId, { isCancelled: false });
-      try {
-        const job = await claim(jobId);
-        if (job === null) return;
-        onClaim?.();
-        await begin(job);
-      } finally {
-        starting.delete(jobId);
-      }
-    },
-
-    begin,
-
-    cancel(jobId) {
-      const entry = running.get(jobId);
-      if (entry !== undefined) stop(entry, 'cancelled');
-      const claimed = starting.get(jobId);
-      if (claimed !== undefined) claimed.isCancelled = true;
-    },
-
-    async renew() {
-      const entries = [...running.values()];
-      if (entries.length === 0) return;
-      const claims = entries.map(({ job }) => job);
-      const rows = await database.write((tx) => renewLeases(tx, claims, clock.now() + leaseMs));
-      const held = new Map(rows.map((row) => [row.id, row]));
-      for (const entry of entries) {
-        // A run that has ended meanwhile has no lease to lose.
-        if (running.get(entry.job.id) !== entry) continue;
-        const row = held.get(entry.job.id);
-        if (row === undefined) stop(entry, 'lease lost');
-        else if (row.cancel_requested_at !== null) stop(entry, 'cancelled');
-      }
-    },
-
-    async findCancelled() {
-      if (running.size === 0) return;
-      for (const { id } of await findCancelling(database.read, [...running.keys()])) {
-        const entry = running.get(id);
-        if (entry !== undefined) stop(entry, 'cancelled');
-      }
-    },
-
-    running: () => running.size,
-
-    handBack() {
-      isClosed = true;
-      for (const entry of running.values()) stop(entry, 'handed back');
-    },
-  };
+interface Running {
+  readonly job: ClaimedJob;
+  readonly handle: RunHandle;
+  /** Why it was aborted; decides how it ends. */
+  stopped: keyof typeof abortReasons | null;
 }
 
 const abortReasons = {
@@ -302,56 +69,197 @@ const abortReasons = {
   'lease lost': 'the job was given to another worker',
 } as const;
 
-function stop(entry: Running, reason: NonNullable<Running['stopped']>): void {
+interface Performing extends PerformDeps {
+  readonly claim: (jobId: string) => Promise<ClaimedJob | null>;
+  /** By job, until they are settled. */
+  readonly running: Map<string, Running>;
+  /** Jobs being claimed, and whether they are to be cancelled as soon as they run. */
+  readonly starting: Map<string, { isCancelled: boolean }>;
+  isClosed: boolean;
+}
+
+export function createPerformer(deps: PerformDeps): Performer {
+  const { database, admission } = deps;
+  const performing: Performing = {
+    ...deps,
+    claim: createBatch(database, (tx, ids) => admission.claimDue(tx, ids)),
+    running: new Map(),
+    starting: new Map(),
+    isClosed: false,
+  };
+  return {
+    perform: (jobId) => perform(performing, jobId),
+    begin: (job) => begin(performing, job),
+    cancel: (jobId) => cancel(performing, jobId),
+    renew: () => renew(performing),
+    findCancelled: () => findCancelled(performing),
+    running: () => performing.running.size,
+    handBack: () => handBack(performing),
+  };
+}
+
+async function perform(performing: Performing, jobId: string): Promise<void> {
+  const { starting, claim, onClaim } = performing;
+  starting.set(jobId, { isCancelled: false });
+  try {
+    const job = await claim(jobId);
+    if (job === null) return;
+    onClaim?.();
+    await begin(performing, job);
+  } finally {
+    starting.delete(jobId);
+  }
+}
+
+function begin(performing: Performing, job: ClaimedJob): Promise<void> {
+  const { feed, onBegin } = performing;
+  onBegin?.();
+  if (feed.hasListeners(job.id)) feed.publish(job.id, activeEvent(job));
+  return run(performing, job);
+}
+
+async function run(performing: Performing, job: ClaimedJob): Promise<void> {
+  const { admission, startRun, running, clock } = performing;
+  const options = admission.admit(job);
+  if (options === null) {
+    return finish(performing, { job, outcome: await admission.refuse(job), messages: [] });
+  }
+  const attempt = startRun(job, options);
+  const entry: Running = { job, handle: attempt.handle, stopped: null };
+  track(performing, entry);
+  let resume: (() => void) | undefined;
+  const beganAt = clock.monotonic();
+  try {
+    const reported = await attempt.handle.outcome;
+    const outcome = outcomeOf(reported, entry.stopped, attempt.thinking?.retryAfterMs ?? null);
+    await attempt.ended();
+    // From here on the run only waits for the database, so another job may use its slot.
+    resume = performing.yieldSlot?.(queueOf(job.trigger_type));
+    // The entry stays in `running` until it is settled, so that its lease is renewed.
+    if (outcome === null) return;
+    const settlement = {
+      job,
+      outcome,
+      messages: attempt.messages,
+      tookMs: clock.monotonic() - beganAt,
+      memory: await attempt.memoryChanges(),
+      hasSteps: attempt.hasSteps,
+      answer: attempt.thinking?.answer ?? null,
+    };
+    // While the database is away the slot is taken back, so that no further job is claimed.
+    await finish(performing, settlement, resume);
+  } finally {
+    resume?.();
+    // In every case: a lease that is renewed without a run would block the job for ever.
+    if (running.get(job.id) === entry) running.delete(job.id);
+  }
+}
+
+/** Adds a run to those whose leases are renewed and which can be cancelled. */
+function track({ running, starting }: Performing, entry: Running): void {
+  const { id } = entry.job;
+  // A run of an earlier claim is here only if its lease has expired without its notice.
+  const earlier = running.get(id);
+  if (earlier !== undefined) stop(earlier, 'lease lost');
+  running.set(id, entry);
+  if (starting.get(id)?.isCancelled) stop(entry, 'cancelled');
+  starting.delete(id);
+}
+
+/** Settles the attempt and logs what is unusual about it. */
+async function finish(
+  performing: Performing,
+  settlement: Settlement,
+  onUnavailable?: () => void,
+): Promise<void> {
+  const { log } = performing;
+  const { job, outcome } = settlement;
+  const status = await settlePatiently(performing, settlement, onUnavailable);
+  if (status === undefined) {
+    const ended = { job_id: job.id, outcome: outcome.kind };
+    log.error(ended, 'a result could not be recorded before the stop');
+    return;
+  }
+  if (status === null) {
+    log.warn({ job_id: job.id }, 'a late result was dropped: its lease had ended');
+    return;
+  }
+  const error = failureOf(outcome);
+  if (error === null) return;
+  const stack = 'stack' in outcome ? { stack: outcome.stack } : {};
+  const { id, attempt } = job;
+  log.info({ job_id: id, skill: skillOf(job), attempt, status, error, ...stack }, 'a run failed');
+}
+
+/** Settles, and tries again while the database is away; undefined when the platform stops before that. */
+async function settlePatiently(
+  performing: Performing,
+  settlement: Settlement,
+  onUnavailable?: () => void,
+): Promise<Awaited<ReturnType<Settle>> | undefined> {
+  const { settle, log } = performing;
+  for (;;) {
+    try {
+      return await settle(settlement);
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      onUnavailable?.();
+      if (performing.isClosed) return undefined;
+      log.warn({ job_id: settlement.job.id }, 'a result waits: the database cannot be used');
+      await elapsed(settleRetryMs);
+    }
+  }
+}
+
+function cancel({ running, starting }: Performing, jobId: string): void {
+  const entry = running.get(jobId);
+  if (entry !== undefined) stop(entry, 'cancelled');
+  const claimed = starting.get(jobId);
+  if (claimed !== undefined) claimed.isCancelled = true;
+}
+
+async function renew({ database, clock, leaseMs, running }: Performing): Promise<void> {
+  const entries = [...running.values()];
+  if (entries.length === 0) return;
+  const claims = entries.map(({ job }) => job);
+  const rows = await database.write((tx) => renewLeases(tx, claims, clock.now() + leaseMs));
+  const held = new Map(rows.map((row) => [row.id, row]));
+  for (const entry of entries) {
+    // A run that has ended meanwhile has no lease to lose.
+    if (running.get(entry.job.id) !== entry) continue;
+    const row = held.get(entry.job.id);
+    if (row === undefined) stop(entry, 'lease lost');
+    else if (row.cancel_requested_at !== null) stop(entry, 'cancelled');
+  }
+}
+
+async function findCancelled({ database, running }: Performing): Promise<void> {
+  if (running.size === 0) return;
+  for (const { id } of await findCancelling(database.read, [...running.keys()])) {
+    const entry = running.get(id);
+    if (entry !== undefined) stop(entry, 'cancelled');
+  }
+}
+
+function handBack(performing: Performing): void {
+  performing.isClosed = true;
+  for (const entry of performing.running.values()) stop(entry, 'handed back');
+}
+
+function stop(entry: Running, reason: keyof typeof abortReasons): void {
   if (entry.stopped !== null) return;
   entry.stopped = reason;
   entry.handle.abort(abortReasons[reason]);
 }
 
-/** The ending that follows from a run's outcome; null when the run has lost its lease. */
-function endingOf(
+/** What a run's outcome means for its job; null when the run has lost its lease. */
+function outcomeOf(
   outcome: RunOutcome,
-  { job, stopped }: Running,
+  stopped: Running['stopped'],
   retryAfterMs: number | null,
-): Ending | null {
+): AttemptOutcome | null {
   if (stopped === 'lease lost') return null;
   if (stopped === 'cancelled') return { kind: 'cancelled' };
-  switch (outcome.kind) {
-    case 'completed':
-      return outcome;
-    case 'failed':
-      return {
-        kind: 'failed',
-        error: { code: outcome.code, message: outcome.message },
-        retryable: outcome.retryable,
-        ...(retryAfterMs === null || outcome.code !== 'upstream_unavailable'
-          ? {}
-          : { retryAfterMs }),
-      };
-    case 'timeout':
-      return {
-        kind: 'failed',
-        error: { code: 'skill_timeout', message: outcome.message },
-        retryable: true,
-      };
-    case 'lost':
-      return {
-        kind: 'failed',
-        error: { code: 'worker_lost', message: outcome.message },
-        // It has already run alone: it would kill every executor.
-        retryable: job.deaths < deathsBeforeAlone,
-      };
-    case 'displaced':
-      return { kind: 'returned', unattributedDeath: outcome.suspect };
-    case 'aborted':
-      return { kind: 'returned', unattributedDeath: false };
-  }
-}
-
-function nameOf(job: ClaimedJob): string {
-  return skillKey(job.skill_category, job.skill_version, job.skill_name);
-}
-
-function failure(message: string): Ending {
-  return { kind: 'failed', error: { code: 'skill_execution_failed', message }, retryable: false };
+  const wasRefused = outcome.kind === 'failed' && outcome.code === 'upstream_unavailable';
+  return wasRefused && retryAfterMs !== null ? { ...outcome, retryAfterMs } : outcome;
 }

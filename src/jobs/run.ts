@@ -21,10 +21,12 @@ import {
 } from '../memories/run-memory.ts';
 import type { YieldSlot } from '../queue/queue.ts';
 import { type SkillRegistry, skillKey, skillKeyParts } from '../skills/registry.ts';
-import { queueOf } from './accept.ts';
+import type { RunOptions } from './admission.ts';
 import type { ClaimedJob } from './jobs.store.ts';
+import { queueOf } from './queues.ts';
 import type { createReports, ReportStream } from './reports.ts';
 import type { RunMessage } from './settle.ts';
+import { failureOf, type JobError } from './states.ts';
 
 /** Runs of a tool that end with an unattributed executor death, before the tool call fails. */
 const displacedMax = 3;
@@ -45,7 +47,7 @@ export interface Run {
   ended(): Promise<void>;
 }
 
-export type StartRun = (job: ClaimedJob, options: { timeoutMs: number; alone: boolean }) => Run;
+export type StartRun = (job: ClaimedJob, options: RunOptions) => Run;
 
 export function createRuns(parts: {
   executors: Pick<ExecutorPool, 'run'>;
@@ -266,16 +268,12 @@ function resultOf(outcome: RunOutcome): SkillResult {
   switch (outcome.kind) {
     case 'completed':
       return outcome;
-    case 'failed':
-      return { kind: 'failed', code: outcome.code, message: outcome.message };
-    case 'timeout':
-      return { kind: 'failed', code: 'skill_timeout', message: outcome.message };
-    case 'lost':
-      return { kind: 'failed', code: 'worker_lost', message: outcome.message };
-    case 'displaced':
-      return { kind: 'failed', code: 'worker_lost', message: 'Its executor died again and again' };
     case 'aborted':
       return { kind: 'stopped' };
+    case 'displaced':
+      return { kind: 'failed', code: 'worker_lost', message: 'Its executor died again and again' };
+    default:
+      return { kind: 'failed', ...(failureOf(outcome) as JobError) };
   }
 }
 

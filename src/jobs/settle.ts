@@ -19,12 +19,20 @@ import { endOf } from '../kernel/set-back.ts';
 import type { Memories } from '../memories/memories.ts';
 import type { MemoryChanges } from '../memories/record.ts';
 import type { Queue } from '../queue/queue.ts';
-import { messageText, queueOf } from './accept.ts';
+import { messageText } from './accept.ts';
 import type { JobFeed } from './feed.ts';
 import { insertJobEvents } from './job-events.store.ts';
 import { type ClaimedJob, changeJobCounts, holdJobs, settleJobs } from './jobs.store.ts';
+import { queueOf } from './queues.ts';
 import type { EndedRun, ScheduledRuns } from './scheduled-runs.ts';
-import { type Ending, isFinal, nextState, type Transition } from './states.ts';
+import {
+  type AttemptOutcome,
+  cancelledError,
+  isFinal,
+  nextState,
+  type Transition,
+  withoutRetry,
+} from './states.ts';
 import { endingEvent } from './status-events.ts';
 
 /** Characters of the output that an event carries. */
@@ -40,7 +48,7 @@ export interface RunMessage {
 /** The end of an attempt. */
 export interface Settlement {
   readonly job: ClaimedJob;
-  readonly ending: Ending;
+  readonly outcome: AttemptOutcome;
   readonly messages: readonly RunMessage[];
   /** The run's changes to its agent's memories; recorded if this completes the job. */
   readonly memory?: MemoryChanges | undefined;
@@ -84,10 +92,13 @@ export function createSettle(parts: {
   ): Promise<(JobStatus | null)[]> {
     const now = clock.now();
     await holdAgents(tx, settlements);
-    const decided = (await withLastAttempts(tx, settlements)).map((one) => ({
-      ...one,
-      transition: nextState(one.ending, one.job, backoff, now),
-    }));
+    const decided = await withoutUnwanted(
+      tx,
+      settlements.map((one) => ({
+        ...one,
+        transition: nextState(one.outcome, one.job, backoff, now),
+      })),
+    );
     const settled = await settleAll(tx, decided, now);
     const counted = settled.filter((one) => one !== null);
     // `holdAgents` has locked their agents before the jobs.
@@ -112,7 +123,7 @@ export function createSettle(parts: {
    * jobs: every transaction locks agents first, then jobs, then counts.
    */
   async function holdAgents(tx: Transaction, settlements: readonly Settlement[]): Promise<void> {
-    const keeping = settlements.filter((one) => hasMemory(one) && one.ending.kind === 'completed');
+    const keeping = settlements.filter((one) => hasMemory(one) && one.outcome.kind === 'completed');
     const byKey = new Map(
       keeping.map(({ job }) => [`${job.organization_id}/${job.agent_id}`, job]),
     );
@@ -126,18 +137,15 @@ export function createSettle(parts: {
     }
   }
 
-  /** A run of a deleted or disabled schedule is not run again: an ending that would queue it ends it. */
-  async function withLastAttempts(
-    tx: Transaction,
-    settlements: readonly Settlement[],
-  ): Promise<readonly Settlement[]> {
-    const ids = settlements.filter(isOfSchedule).filter(mayRunAgain).map(idOf);
-    if (ids.length === 0) return settlements;
+  /** A run of a deleted or disabled schedule is not tried again. */
+  async function withoutUnwanted(tx: Transaction, decided: Decided[]): Promise<Decided[]> {
+    const ids = decided.filter(isOfSchedule).filter(isQueued).map(idOf);
+    if (ids.length === 0) return decided;
     // All of them, so that jobs are locked in one order.
-    await holdJobs(tx, settlements.map(idOf));
+    await holdJobs(tx, decided.map(idOf));
     const unwanted = await scheduled.unwanted(tx, ids);
-    return settlements.map((one) =>
-      unwanted.has(one.job.id) ? { ...one, ending: lastEnding(one.ending) } : one,
+    return decided.map((one) =>
+      unwanted.has(one.job.id) ? { ...one, transition: withoutRetry(one.transition) } : one,
     );
   }
 
@@ -175,19 +183,11 @@ const endedClaim = ({ job, transition }: Decided) => ({
 });
 const idOf = ({ job }: Settlement) => job.id;
 
+const isQueued = ({ transition }: Decided) => transition.status === 'queued';
+
 const hasSteps = (settlement: Settlement) => settlement.hasSteps === true;
 
 const byJobId = (a: Settlement, b: Settlement) => (a.job.id < b.job.id ? -1 : 1);
-
-function mayRunAgain({ ending }: Settlement): boolean {
-  return ending.kind === 'returned' || (ending.kind === 'failed' && ending.retryable);
-}
-
-/** The same ending without a further attempt. */
-function lastEnding(ending: Ending): Ending {
-  if (ending.kind === 'returned') return { kind: 'cancelled' };
-  return ending.kind === 'failed' ? { ...ending, retryable: false } : ending;
-}
 
 /** How long the attempt took in milliseconds; never negative, even if the clock was set back. */
 function durationOf({ job, tookMs }: Decided, now: number): number {
@@ -227,7 +227,7 @@ async function settleCancelled(
   now: number,
 ): Promise<Decided | null> {
   if (one.transition.status === 'cancelled') return null;
-  const transition = nextState({ kind: 'cancelled' }, one.job, { baseMs: 0, maxMs: 0 }, now);
+  const transition = { status: 'cancelled', error: cancelledError } as const;
   const cancelled = { ...one, transition };
   const [isSettled] = await settleJobs(tx, [settledRow(cancelled, now, 1)]);
   return isSettled ? cancelled : null;

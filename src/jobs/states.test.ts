@@ -2,14 +2,27 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { JobStatus } from '../database/tables.ts';
 import { runErrorCodes } from '../kernel/errors.ts';
-import { cancelledError, type Ending, isFinal, jobTransitions, nextState } from './states.ts';
+import {
+  type AttemptOutcome,
+  cancelledError,
+  failureOf,
+  isFinal,
+  jobTransitions,
+  nextState,
+  runsAlone,
+  withoutRetry,
+} from './states.ts';
 
 const backoff = { baseMs: 1_000, maxMs: 3_600_000 };
 const now = Date.parse('2026-11-20T12:00:00.000Z');
 const error = { code: 'skill_execution_failed', message: 'it broke' } as const;
 
-const failed = (retryable: boolean): Ending => ({ kind: 'failed', error, retryable });
-const job = (attempt: number, max_attempts: number) => ({ attempt, max_attempts });
+const failed = (retryable: boolean): AttemptOutcome => ({ kind: 'failed', ...error, retryable });
+const job = (attempt: number, max_attempts: number, deaths = 0) => ({
+  attempt,
+  max_attempts,
+  deaths,
+});
 
 describe('the life of a job', () => {
   test('completed, failed and cancelled are final, and nothing follows them', () => {
@@ -72,18 +85,64 @@ describe('what an attempt makes of its job', () => {
     expect(nextState(failed(false), job(1, 3), backoff, now).status).toBe('failed');
   });
 
-  test('returned: at once again and the attempt is not charged, at the last one too', () => {
-    const returned = (unattributedDeath: boolean) =>
-      nextState({ kind: 'returned', unattributedDeath }, job(3, 3), backoff, now);
-
-    expect(returned(false)).toEqual({
+  test.each<[AttemptOutcome, { wait: number; deaths: 0 | 1 }]>([
+    [{ kind: 'aborted' }, { wait: 0, deaths: 0 }],
+    [
+      { kind: 'displaced', suspect: false },
+      { wait: 0, deaths: 0 },
+    ],
+    [
+      { kind: 'displaced', suspect: true },
+      { wait: 0, deaths: 1 },
+    ],
+    [
+      { kind: 'deferred', afterMs: 2_000 },
+      { wait: 2_000, deaths: 0 },
+    ],
+  ])('%j: queued again and not charged, at the last attempt too', (outcome, { wait, deaths }) => {
+    expect(nextState(outcome, job(3, 3), backoff, now)).toEqual({
       status: 'queued',
-      runAt: now,
+      runAt: now + wait,
       error: null,
       refund: 1,
-      unattributedDeaths: 0,
+      unattributedDeaths: deaths,
     });
-    expect(returned(true)).toMatchObject({ status: 'queued', refund: 1, unattributedDeaths: 1 });
+  });
+
+  test('timed out: tried again, with skill_timeout', () => {
+    const outcome = { kind: 'timeout', message: 'too long' } as const;
+    const error = { code: 'skill_timeout', message: 'too long' };
+
+    expect(nextState(outcome, job(1, 3, 5), backoff, now)).toMatchObject({
+      status: 'queued',
+      error,
+    });
+    expect(nextState(outcome, job(3, 3), backoff, now)).toEqual({ status: 'failed', error });
+  });
+
+  test('lost with its executor: tried again with worker_lost, unless it ran alone already', () => {
+    const outcome = { kind: 'lost', message: 'gone' } as const;
+    const error = { code: 'worker_lost', message: 'gone' };
+    const neighboured = job(1, 3, 1);
+    const alone = job(1, 3, 2);
+
+    expect([runsAlone(neighboured), runsAlone(alone)]).toEqual([false, true]);
+    expect(nextState(outcome, neighboured, backoff, now)).toMatchObject({
+      status: 'queued',
+      refund: 0,
+      error,
+    });
+    expect(nextState(outcome, alone, backoff, now)).toEqual({ status: 'failed', error });
+  });
+
+  test('without a retry, a failure is final, and an attempt that was not charged is cancelled', () => {
+    const retried = nextState(failed(true), job(1, 3), backoff, now);
+    const returned = nextState({ kind: 'aborted' }, job(1, 3), backoff, now);
+    const done = nextState({ kind: 'completed', output: '1' }, job(1, 3), backoff, now);
+
+    expect(withoutRetry(retried)).toEqual({ status: 'failed', error });
+    expect(withoutRetry(returned)).toEqual({ status: 'cancelled', error: cancelledError });
+    expect(withoutRetry(done)).toBe(done);
   });
 
   test.each([
@@ -94,43 +153,46 @@ describe('what an attempt makes of its job', () => {
   ])(
     'failed by a server that asks for a pause until %s: not tried again sooner',
     (_, retryAfterMs, ms) => {
-      const ending: Ending = { kind: 'failed', error, retryable: true, retryAfterMs };
+      const outcome: AttemptOutcome = { kind: 'failed', ...error, retryable: true, retryAfterMs };
 
-      expect(nextState(ending, job(1, 4), backoff, now, 0)).toEqual({
+      expect(nextState(outcome, job(1, 4), backoff, now, 0)).toEqual({
         status: 'queued',
         runAt: now + ms,
         error,
         refund: 0,
         unattributedDeaths: 0,
       });
-      expect(nextState(ending, job(4, 4), backoff, now)).toEqual({ status: 'failed', error });
-      expect(nextState({ ...ending, retryable: false }, job(1, 4), backoff, now).status).toBe(
+      expect(nextState(outcome, job(4, 4), backoff, now)).toEqual({ status: 'failed', error });
+      expect(nextState({ ...outcome, retryable: false }, job(1, 4), backoff, now).status).toBe(
         'failed',
       );
     },
   );
 
   test('is always a transition that the table allows, within the backoff', () => {
-    const errors = fc.record({ code: fc.constantFrom(...runErrorCodes), message: fc.string() });
-    const endings: fc.Arbitrary<Ending> = fc.oneof(
+    const message = fc.string();
+    const outcomes: fc.Arbitrary<AttemptOutcome> = fc.oneof(
       fc.record({ kind: fc.constant('completed' as const), output: fc.json() }),
       fc.record(
         {
           kind: fc.constant('failed' as const),
-          error: errors,
+          code: fc.constantFrom(...runErrorCodes),
+          message,
           retryable: fc.boolean(),
           retryAfterMs: fc.nat(),
         },
-        { requiredKeys: ['kind', 'error', 'retryable'] },
+        { requiredKeys: ['kind', 'code', 'message', 'retryable'] },
       ),
-      fc.constant({ kind: 'cancelled' as const }),
-      fc.record({ kind: fc.constant('returned' as const), unattributedDeath: fc.boolean() }),
+      fc.record({ kind: fc.constantFrom('timeout' as const, 'lost' as const), message }),
+      fc.constantFrom({ kind: 'cancelled' as const }, { kind: 'aborted' as const }),
+      fc.record({ kind: fc.constant('displaced' as const), suspect: fc.boolean() }),
+      fc.record({ kind: fc.constant('deferred' as const), afterMs: fc.nat({ max: 60_000 }) }),
     );
     const attempts = fc.integer({ min: 1, max: 25 });
     const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
     fc.assert(
-      fc.property(endings, attempts, attempts, chance, (ending, attempt, max, random) => {
-        const transition = nextState(ending, job(attempt, max), backoff, now, random);
+      fc.property(outcomes, attempts, attempts, chance, (outcome, attempt, max, random) => {
+        const transition = nextState(outcome, job(attempt, max), backoff, now, random);
 
         expect(jobTransitions.active).toContain(transition.status);
         if (transition.status === 'queued') {
@@ -140,8 +202,10 @@ describe('what an attempt makes of its job', () => {
           // Only what is charged may be repeated, and only while attempts are left.
           expect(transition.refund === 1 || attempt < max).toBe(true);
         }
-        const isRetried = ending.kind === 'failed' && ending.retryable && attempt < max;
-        expect(transition.status === 'queued').toBe(isRetried || ending.kind === 'returned');
+        const mayRetry =
+          outcome.kind === 'failed' ? outcome.retryable : failureOf(outcome) !== null;
+        const isReturned = ['aborted', 'displaced', 'deferred'].includes(outcome.kind);
+        expect(transition.status === 'queued').toBe((mayRetry && attempt < max) || isReturned);
       }),
     );
   });

@@ -3,6 +3,7 @@
  * an attempt. Time and randomness are passed in.
  */
 import type { JobStatus } from '../database/tables.ts';
+import type { RunOutcome } from '../executors/run.ts';
 import { type Backoff, delayAfter } from '../kernel/backoff.ts';
 import type { RunErrorCode } from '../kernel/errors.ts';
 
@@ -25,22 +26,20 @@ export interface JobError {
   readonly message: string;
 }
 
-/** How an attempt ended, seen from the job. */
-export type Ending =
-  | { readonly kind: 'completed'; readonly output: string }
+/** How an attempt ended: as its executor reports it, or as the platform decided. */
+export type AttemptOutcome =
+  | RunOutcome
   | {
       readonly kind: 'failed';
-      readonly error: JobError;
+      readonly code: RunErrorCode;
+      readonly message: string;
       readonly retryable: boolean;
       /** Milliseconds for which the server that refused asks for no further request. */
       readonly retryAfterMs?: number;
     }
   | { readonly kind: 'cancelled' }
-  /**
-   * Returned to the queue: the attempt is not charged. `unattributedDeath` when its executor died and
-   * another run may have caused it; `afterMs` when the job must not be claimed at once.
-   */
-  | { readonly kind: 'returned'; readonly unattributedDeath: boolean; readonly afterMs?: number };
+  /** It could not start: the job goes back to the queue for so long, and no attempt is charged. */
+  | { readonly kind: 'deferred'; readonly afterMs: number };
 
 /** What the end of an attempt makes of the job. */
 export type Transition =
@@ -57,48 +56,88 @@ export type Transition =
 
 export const cancelledError: JobError = { code: 'cancelled', message: 'The job was cancelled' };
 
+/** Deaths of its executor that it may have caused, after which a job runs with no neighbour. */
+const deathsBeforeAlone = 2;
+
+/** Whether a job must run with no neighbour, because it may have killed executors before. */
+export function runsAlone(job: { readonly deaths: number }): boolean {
+  return job.deaths >= deathsBeforeAlone;
+}
+
+/** Why an attempt failed; null when it did not. */
+export function failureOf(outcome: AttemptOutcome): JobError | null {
+  switch (outcome.kind) {
+    case 'failed':
+      return { code: outcome.code, message: outcome.message };
+    case 'timeout':
+      return { code: 'skill_timeout', message: outcome.message };
+    case 'lost':
+      return { code: 'worker_lost', message: outcome.message };
+    default:
+      return null;
+  }
+}
+
 /** A retryable failure is tried again while attempts are left. */
 export function nextState(
-  ending: Ending,
-  job: { attempt: number; max_attempts: number },
+  outcome: AttemptOutcome,
+  job: { attempt: number; max_attempts: number; deaths: number },
   backoff: Backoff,
   now: number,
   random = Math.random(),
 ): Transition {
-  switch (ending.kind) {
+  switch (outcome.kind) {
     case 'completed':
-      return { status: 'completed', output: ending.output };
+      return { status: 'completed', output: outcome.output };
     case 'cancelled':
       return { status: 'cancelled', error: cancelledError };
-    case 'returned':
-      return {
-        status: 'queued',
-        runAt: now + (ending.afterMs ?? 0),
-        error: null,
-        refund: 1,
-        unattributedDeaths: ending.unattributedDeath ? 1 : 0,
-      };
-    case 'failed':
-      if (!ending.retryable || job.attempt >= job.max_attempts) {
-        return { status: 'failed', error: ending.error };
+    case 'aborted':
+      return returned(now, 0);
+    case 'displaced':
+      return returned(now, outcome.suspect ? 1 : 0);
+    case 'deferred':
+      return returned(now + outcome.afterMs, 0);
+    default: {
+      const error = failureOf(outcome) as JobError;
+      if (!isRetryable(outcome, job) || job.attempt >= job.max_attempts) {
+        return { status: 'failed', error };
       }
+      const retryAfterMs = 'retryAfterMs' in outcome ? outcome.retryAfterMs : 0;
       return {
         status: 'queued',
-        runAt: now + delayBefore(ending.retryAfterMs, backoff, job.attempt, random),
-        error: ending.error,
+        runAt: now + delayBefore(retryAfterMs, backoff, job.attempt, random),
+        error,
         refund: 0,
         unattributedDeaths: 0,
       };
+    }
   }
 }
 
+/** A failure is final instead of tried again; an attempt that was not charged becomes a cancellation. */
+export function withoutRetry(transition: Transition): Transition {
+  if (transition.status !== 'queued') return transition;
+  const { error } = transition;
+  return error === null
+    ? { status: 'cancelled', error: cancelledError }
+    : { status: 'failed', error };
+}
+
+/** Back to the queue, with an attempt that is not charged. */
+function returned(runAt: number, unattributedDeaths: 0 | 1): Transition {
+  return { status: 'queued', runAt, error: null, refund: 1, unattributedDeaths };
+}
+
+function isRetryable(
+  outcome: Extract<AttemptOutcome, { kind: 'failed' | 'timeout' | 'lost' }>,
+  job: { deaths: number },
+): boolean {
+  if (outcome.kind === 'failed') return outcome.retryable;
+  // One that was lost although it ran alone would kill every executor.
+  return outcome.kind === 'timeout' || !runsAlone(job);
+}
+
 /** Waits as long as the server asked, at most the longest backoff. */
-function delayBefore(
-  retryAfterMs: number | undefined,
-  backoff: Backoff,
-  attempt: number,
-  random: number,
-): number {
-  const asked = Math.min(retryAfterMs ?? 0, backoff.maxMs);
-  return Math.max(asked, delayAfter(backoff, attempt, random));
+function delayBefore(retryAfterMs = 0, backoff: Backoff, attempt: number, random: number): number {
+  return Math.max(Math.min(retryAfterMs, backoff.maxMs), delayAfter(backoff, attempt, random));
 }

@@ -228,10 +228,10 @@ describe.each(await engines())('on $name', (engine) => {
         estimated: 0,
         tools: [],
       });
-      const ending = { kind: 'completed' as const, output: JSON.stringify(text) };
+      const outcome = { kind: 'completed' as const, output: JSON.stringify(text) };
       await world.settle({
         job,
-        ending,
+        outcome,
         messages: [],
         hasSteps: true,
         answer: isDialogue ? text : null,

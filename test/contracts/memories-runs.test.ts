@@ -381,7 +381,7 @@ describe.each(await engines())('on $name', (engine) => {
         complete: async (memory: RunMemory) =>
           world.settle({
             job,
-            ending: { kind: 'completed', output: '1' },
+            outcome: { kind: 'completed', output: '1' },
             messages: [],
             memory: await memory.changes(),
           }),

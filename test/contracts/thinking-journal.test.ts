@@ -647,7 +647,7 @@ describe.each(await engines())('on $name', (engine) => {
       const late = world.journalOf(job);
       const call = await begun(late);
 
-      await world.settle({ job, ending: { kind: 'cancelled' }, messages: [], hasSteps: true });
+      await world.settle({ job, outcome: { kind: 'cancelled' }, messages: [], hasSteps: true });
 
       await expect(late.endCall(call, said(saying('late')))).rejects.toBeInstanceOf(LeaseLostError);
       expect(await stepsOf(world)).toMatchObject([{ status: 'interrupted' }]);
@@ -876,7 +876,7 @@ describe.each(await engines())('on $name', (engine) => {
           ? journal.endCall(beside, said(saying('beside'), { generation: 'beside' }))
           : world.settle({
               job,
-              ending: { kind: 'failed', error: interruption, retryable: false },
+              outcome: { kind: 'failed', ...interruption, retryable: false },
               messages: [],
               hasSteps: true,
             }),

@@ -6,7 +6,7 @@
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type ClaimedJob, claimJobs } from '../../src/jobs/jobs.store.ts';
-import type { Ending } from '../../src/jobs/states.ts';
+import type { AttemptOutcome } from '../../src/jobs/states.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
 import type { ReceivedEvent } from '../support/event-stream.ts';
@@ -474,7 +474,8 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
       async function endCalls(isLost: boolean): Promise<void> {
         for (let next = calls.pop(); next !== undefined; next = calls.pop()) {
           const { job, end } = next;
-          if (isLost) await world.settle({ job, ending: workerLost, messages: [], hasSteps: true });
+          if (isLost)
+            await world.settle({ job, outcome: workerLost, messages: [], hasSteps: true });
           else await end();
         }
       }
@@ -487,9 +488,10 @@ describe.each(all.filter(({ name }) => name === 'PostgreSQL'))('on $name', (engi
   );
 });
 
-const workerLost: Ending = {
+const workerLost: AttemptOutcome = {
   kind: 'failed',
-  error: { code: 'worker_lost', message: 'It is gone' },
+  code: 'worker_lost',
+  message: 'It is gone',
   retryable: false,
 };
 

@@ -22,10 +22,11 @@ import {
   createAccept,
   type WorkRequest,
 } from '../../src/jobs/accept.ts';
+import { type AdmissionDeps, createAdmission } from '../../src/jobs/admission.ts';
 import { createJobFeed, type JobEvent, type JobFeed, type Position } from '../../src/jobs/feed.ts';
 import { type ClaimedJob, isHeld, type JobRow } from '../../src/jobs/jobs.store.ts';
 import { createJobs, type Jobs } from '../../src/jobs/jobs.ts';
-import { createPerformer, type Performer } from '../../src/jobs/perform.ts';
+import { createPerformer, type PerformDeps, type Performer } from '../../src/jobs/perform.ts';
 import { createRecovery, type Recovery } from '../../src/jobs/recover.ts';
 import { createReports } from '../../src/jobs/reports.ts';
 import { createRuns } from '../../src/jobs/run.ts';
@@ -78,8 +79,9 @@ export interface Worker {
   begin(jobId: string): Promise<{ run: ScriptedRun; ended: Promise<void> }>;
 }
 
-/** What the performer of a worker may be given beside what it needs. */
-type PerformerOption = 'isLoaded' | 'absentMs' | 'yieldSlot';
+/** What a worker may be given beside what it needs. */
+type WorkerOptions = Partial<Pick<AdmissionDeps, 'isLoaded' | 'absentMs'>> &
+  Pick<PerformDeps, 'yieldSlot'>;
 
 export interface JobsWorld extends Worker {
   readonly clock: ManualClock;
@@ -113,7 +115,7 @@ export interface JobsWorld extends Worker {
   /** What `submit` asks for. */
   request(fields?: Partial<WorkRequest>): WorkRequest;
   /** Another process on the same database. */
-  worker(name: string, more?: Pick<Parameters<typeof createPerformer>[0], PerformerOption>): Worker;
+  worker(name: string, more?: WorkerOptions): Worker;
   /** The events after a position; to the end of the job. */
   stream(jobId: string, after?: Position, signal?: AbortSignal): AsyncGenerator<JobEvent>;
   /** What is recorded of a job. */
@@ -182,7 +184,7 @@ export async function jobsWorld(
   };
   const accept = createAccept({ ...common, writer: 'first', worker });
 
-  const workerOf: JobsWorld['worker'] = (writer, more = {}) => {
+  const workerOf: JobsWorld['worker'] = (writer, { yieldSlot, ...more } = {}) => {
     const warnings: string[] = [];
     const log = createLogger('warn', {
       write: (line) => void warnings.push((JSON.parse(line) as { msg: string }).msg),
@@ -210,15 +212,23 @@ export async function jobsWorld(
       clock,
       log,
     });
+    const admission = createAdmission({
+      skills,
+      apiKeys,
+      clock,
+      isLoaded: () => true,
+      writer,
+      leaseMs,
+      ...more,
+    });
     const performer = createPerformer({
       ...common,
-      skills,
+      admission,
       startRun,
       settle,
       log,
       leaseMs,
-      writer,
-      ...more,
+      ...(yieldSlot === undefined ? {} : { yieldSlot }),
     });
     const begin = async (jobId: string) => {
       const ended = performer.perform(jobId);

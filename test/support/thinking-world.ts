@@ -4,6 +4,7 @@
  */
 import { createJournals, type Journals } from '../../src/agents/journal.ts';
 import { createThinking } from '../../src/agents/thinking.ts';
+import { createAdmission } from '../../src/jobs/admission.ts';
 import { isHeld } from '../../src/jobs/jobs.store.ts';
 import { createPerformer, type Performer } from '../../src/jobs/perform.ts';
 import { createReports } from '../../src/jobs/reports.ts';
@@ -35,7 +36,7 @@ export async function thinkingWorld(
   provider: Pick<ScriptedProvider, 'openaiBaseUrl'>,
 ): Promise<ThinkingWorld> {
   const world = await jobsWorld(engine);
-  const { database, clock, conversations, agents, skills, settle, feed } = world;
+  const { database, clock, conversations, agents, apiKeys, skills, settle, feed } = world;
   await agents.update('default', 'default', { model: 'openai/test-model', skills: ['test/*'] });
   const log = createLogger('silent');
   const journals = createJournals({
@@ -78,8 +79,16 @@ export async function thinkingWorld(
         clock,
         log,
       });
-      const common = { database, feed, clock, log, leaseMs, writer };
-      return { pool, performer: createPerformer({ ...common, skills, startRun, settle }) };
+      const admission = createAdmission({
+        skills,
+        apiKeys,
+        clock,
+        isLoaded: () => true,
+        writer,
+        leaseMs,
+      });
+      const common = { database, feed, clock, log, leaseMs };
+      return { pool, performer: createPerformer({ ...common, admission, startRun, settle }) };
     },
   };
 }

@@ -1,0 +1,132 @@
+/**
+ * Admission: decides whether a run may start now. Each way in which a run begins asks here: a job that a
+ * hint names (`claimDue`, then `admit`), a job that a worker starts as it is accepted (`admit`), and a
+ * skill that a run calls (`mayCall`). It starts nothing itself.
+ */
+import type { Transaction } from '../database/database.ts';
+import { type Caller, hasScopes } from '../kernel/caller.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { continueAfter } from '../kernel/ids.ts';
+import { type SkillRegistry, skillKey, skillKeyParts } from '../skills/registry.ts';
+import { type ClaimedJob, changeJobCounts, claimJobs } from './jobs.store.ts';
+import { type AttemptOutcome, runsAlone } from './states.ts';
+
+/** Delay of a job that goes back to the queue because only other processes have loaded its skill. */
+const elsewhereMs = 2_000;
+/** The same when no live process has loaded the skill. */
+const absentAgainMs = 5_000;
+
+export interface AdmissionDeps {
+  readonly skills: Pick<SkillRegistry, 'definition' | 'findActive' | 'goneSince' | 'refresh'>;
+  readonly apiKeys: { callerById(id: string): Promise<Caller | undefined> };
+  readonly clock: Clock;
+  /** Whether this process can run a skill, named `category/version/name`. */
+  isLoaded(skill: string): boolean;
+  readonly writer: string;
+  readonly leaseMs: number;
+  /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
+  readonly clockSkewMs?: number;
+  /** How long a job waits for a skill that no live process has: its processes may be restarting. */
+  readonly absentMs?: number;
+}
+
+/** How a run starts. */
+export interface RunOptions {
+  readonly timeoutMs: number;
+  /** With no neighbour, in a fresh executor. */
+  readonly alone: boolean;
+}
+
+export interface Admission {
+  /** Claims those of the jobs that may start; null for the others, in the order of `ids`. */
+  claimDue(tx: Transaction, ids: readonly string[]): Promise<(ClaimedJob | null)[]>;
+  /** How a claimed job starts in this process; null when it may not. */
+  admit(job: ClaimedJob): RunOptions | null;
+  /** What becomes of the attempt of a job that was not admitted. */
+  refuse(job: ClaimedJob): Promise<AttemptOutcome>;
+  /** Whether the run of a job may call a skill, named `category/version/name`. */
+  mayCall(job: ClaimedJob, skill: string): Promise<boolean>;
+}
+
+export function createAdmission(deps: AdmissionDeps): Admission {
+  return {
+    claimDue: (tx, ids) => claimDue(deps, tx, ids),
+    admit: (job) => admit(deps, job),
+    refuse: (job) => refuse(deps, job),
+    mayCall: (job, skill) => mayCall(deps, job, skill),
+  };
+}
+
+async function claimDue(
+  { clock, writer, leaseMs, clockSkewMs = 0 }: AdmissionDeps,
+  tx: Transaction,
+  ids: readonly string[],
+): Promise<(ClaimedJob | null)[]> {
+  const now = clock.now();
+  const claimed = await claimJobs(tx, ids, now, now + leaseMs, now + clockSkewMs);
+  await changeJobCounts(
+    tx,
+    writer,
+    claimed.map((kind) => ({ kind, from: 'queued', to: 'active' })),
+  );
+  for (const { last_message_id } of claimed) {
+    if (last_message_id !== null) continueAfter(last_message_id);
+  }
+  const byId = new Map(claimed.map((job) => [job.id, job]));
+  return ids.map((id) => {
+    const job = byId.get(id) ?? null;
+    // Of two hints for one job, the first gets the claim.
+    byId.delete(id);
+    return job;
+  });
+}
+
+function admit({ skills, isLoaded }: AdmissionDeps, job: ClaimedJob): RunOptions | null {
+  const skill = skills.definition(job.skill_category, job.skill_version, job.skill_name);
+  if (skill === undefined || !isLoaded(skillOf(job))) return null;
+  return { timeoutMs: skill.timeoutMs, alone: runsAlone(job) };
+}
+
+async function refuse(
+  { skills, clock, absentMs = 0 }: AdmissionDeps,
+  job: ClaimedJob,
+): Promise<AttemptOutcome> {
+  const skill = [job.skill_category, job.skill_version, job.skill_name] as const;
+  if (absentMs > 0 && skills.definition(...skill) === undefined) {
+    try {
+      // Another process may have loaded it meanwhile.
+      await skills.refresh();
+    } catch {
+      return { kind: 'deferred', afterMs: elsewhereMs };
+    }
+  }
+  // During a rolling update some workers have skills that others do not.
+  if (skills.definition(...skill) !== undefined) return { kind: 'deferred', afterMs: elsewhereMs };
+  const since = skills.goneSince(...skill);
+  if (since !== undefined && clock.now() - since < absentMs) {
+    return { kind: 'deferred', afterMs: absentAgainMs };
+  }
+  return {
+    kind: 'failed',
+    code: 'skill_execution_failed',
+    message: `No definition of the skill ${skillOf(job)} is loaded here`,
+    retryable: false,
+  };
+}
+
+/** The key that the job was accepted with may have been revoked, and the skill withdrawn, since. */
+async function mayCall(
+  { skills, apiKeys }: AdmissionDeps,
+  job: ClaimedJob,
+  name: string,
+): Promise<boolean> {
+  const skill = skills.findActive(...skillKeyParts(name));
+  const caller = await apiKeys.callerById(job.api_key_id);
+  if (skill === undefined || caller === undefined) return false;
+  return hasScopes(caller.scopes, skill.requiredScopes);
+}
+
+/** `category/version/name`. */
+export function skillOf(job: ClaimedJob): string {
+  return skillKey(job.skill_category, job.skill_version, job.skill_name);
+}
