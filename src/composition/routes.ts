@@ -31,6 +31,7 @@ import { statisticsRoutes } from '../statistics/statistics.routes.ts';
 import { triggerRoutes } from '../triggers/triggers.routes.ts';
 import { webhookTriggerRoutes } from '../triggers/webhook-trigger.routes.ts';
 import { usageAdminRoutes, usageRoutes } from '../usage/usage.routes.ts';
+import { deliveryRoutes } from '../webhooks/deliveries.routes.ts';
 import { webhookRoutes } from '../webhooks/webhooks.routes.ts';
 import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
@@ -96,7 +97,8 @@ export function registerRoutes(target: Server, surroundings: Surroundings): void
     memoryRoutes(scope, { memories });
     conversationRoutes(scope, { conversations });
     triggerRoutes(scope, { triggers, calls, publicUrl: parts.config.publicUrl });
-    webhookRoutes(scope, { ...outgoing, findJob: jobs.find });
+    webhookRoutes(scope, outgoing);
+    deliveryRoutes(scope, { ...outgoing, findJob: jobs.find });
     jobRoutes(scope, {
       jobs,
       stopping,

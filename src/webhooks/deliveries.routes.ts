@@ -1,0 +1,153 @@
+/** Deliveries of a webhook and of a job (docs/decisions/webhooks.md). */
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { callerOf } from '../http/authenticate.ts';
+import { pageParameters, type Query } from '../http/query.ts';
+import { apiRefusals } from '../http/refusals.ts';
+import { Id, Page, Paged } from '../http/schemas.ts';
+import type { Server } from '../http/server.ts';
+import type { Deliveries } from './deliveries.ts';
+import { requireWebhook } from './webhooks.routes.ts';
+import { Delivery, DeliveryWithBody, JobDelivery } from './webhooks.schemas.ts';
+import type { Webhooks } from './webhooks.ts';
+
+const webhookPath = '/api/agent-webhooks/:webhookId';
+const operation = { tags: ['Webhooks'], security: [{ apiKey: [] }] };
+const webhookParams = Type.Object({ webhookId: Type.String() });
+const deliveryParams = Type.Object({ webhookId: Type.String(), deliveryId: Type.String() });
+
+const listSchema = {
+  ...operation,
+  operationId: 'listAgentWebhookDeliveries',
+  summary: 'List the deliveries of a webhook, newest first',
+  params: webhookParams,
+  querystring: Page,
+  response: {
+    200: Paged(Delivery, 'A page of deliveries, each with its attempts.'),
+    ...apiRefusals('not_found'),
+  },
+};
+const getSchema = {
+  ...operation,
+  operationId: 'getAgentWebhookDelivery',
+  summary: 'Get a delivery of a webhook, with what is sent',
+  params: deliveryParams,
+  response: { 200: DeliveryWithBody, ...apiRefusals('not_found') },
+};
+const listOfJobSchema = {
+  ...operation,
+  operationId: 'listJobDeliveries',
+  summary: 'List the deliveries that came of a job, newest first',
+  description:
+    'Of events that name the job, and of the one that its conversation was created with, to ' +
+    'whichever webhook.',
+  params: Type.Object({ jobId: Id }),
+  querystring: Page,
+  response: {
+    200: Paged(JobDelivery, 'A page of deliveries, each with its attempts.'),
+    ...apiRefusals('not_found'),
+  },
+};
+const redeliverSchema = {
+  ...operation,
+  operationId: 'redeliverAgentWebhookDelivery',
+  summary: 'Deliver an event again',
+  description: 'The same body once more, as a new delivery with retries of its own.',
+  params: deliveryParams,
+  response: { 202: Delivery, ...apiRefusals('not_found', 'conflict') },
+};
+const testSchema = {
+  ...operation,
+  operationId: 'testAgentWebhook',
+  summary: 'Deliver a sample event',
+  description:
+    'A sample of the first event type that the webhook is subscribed to, with `data.test` ' +
+    'true. It never counts as a failed delivery.',
+  params: webhookParams,
+  response: { 202: Delivery, ...apiRefusals('not_found', 'conflict') },
+};
+
+interface DeliveryRouteDeps {
+  readonly webhooks: Pick<Webhooks, 'find'>;
+  readonly deliveries: Deliveries;
+  /** The organization's job, or `404`. */
+  findJob(
+    organizationId: string,
+    id: string,
+  ): Promise<{ readonly id: string; readonly conversation_id: string }>;
+}
+
+export function deliveryRoutes(server: Server, deps: DeliveryRouteDeps) {
+  listRoute(server, deps);
+  getRoute(server, deps);
+  listOfJobRoute(server, deps);
+  redeliverRoute(server, deps);
+  testRoute(server, deps);
+}
+
+function listRoute(server: Server, { webhooks, deliveries }: DeliveryRouteDeps) {
+  const options = { onRequest: requireWebhook(webhooks), schema: listSchema };
+  server.get(`${webhookPath}/deliveries`, options, async (request) => {
+    const page = pageParameters(request.query as Query);
+    const { organizationId } = callerOf(request);
+    const found = await deliveries.list(organizationId, request.params.webhookId, page);
+    return { data: found.deliveries, total: found.total, ...page };
+  });
+}
+
+function getRoute(server: Server, deps: DeliveryRouteDeps) {
+  const options = { onRequest: requireDelivery(deps), schema: getSchema };
+  server.get(`${webhookPath}/deliveries/:deliveryId`, options, (request) =>
+    deps.deliveries.get(request.params.webhookId, request.params.deliveryId),
+  );
+}
+
+function listOfJobRoute(server: Server, { deliveries, findJob }: DeliveryRouteDeps) {
+  const jobOf = (request: FastifyRequest) => {
+    const { jobId } = request.params as { jobId: string };
+    return findJob(callerOf(request).organizationId, jobId);
+  };
+  const requireJob = async (request: FastifyRequest) => {
+    await jobOf(request);
+  };
+  const options = { onRequest: requireJob, schema: listOfJobSchema };
+  server.get('/api/jobs/:jobId/deliveries', options, async (request) => {
+    const page = pageParameters(request.query as Query);
+    const { organizationId } = callerOf(request);
+    const found = await deliveries.ofJob(organizationId, await jobOf(request), page);
+    return { data: found.deliveries, total: found.total, ...page };
+  });
+}
+
+function redeliverRoute(server: Server, deps: DeliveryRouteDeps) {
+  const options = { onRequest: requireDelivery(deps), schema: redeliverSchema };
+  server.post(
+    `${webhookPath}/deliveries/:deliveryId/redeliver`,
+    options,
+    async (request, reply) => {
+      const { webhookId, deliveryId } = request.params;
+      const { organizationId } = callerOf(request);
+      const delivery = await deps.deliveries.redeliver(organizationId, webhookId, deliveryId);
+      return reply.status(202).send(delivery);
+    },
+  );
+}
+
+function testRoute(server: Server, { webhooks, deliveries }: DeliveryRouteDeps) {
+  const options = { onRequest: requireWebhook(webhooks), schema: testSchema };
+  server.post(`${webhookPath}/test`, options, async (request, reply) => {
+    const { organizationId } = callerOf(request);
+    const delivery = await deliveries.test(organizationId, request.params.webhookId);
+    return reply.status(202).send(delivery);
+  });
+}
+
+/** A hook: an unknown webhook or delivery is 404 before any other check. */
+function requireDelivery({ webhooks, deliveries }: DeliveryRouteDeps) {
+  const findWebhook = requireWebhook(webhooks);
+  return async (request: FastifyRequest) => {
+    await findWebhook(request);
+    const { webhookId, deliveryId } = request.params as { webhookId: string; deliveryId: string };
+    await deliveries.find(webhookId, deliveryId);
+  };
+}
