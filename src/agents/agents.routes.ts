@@ -2,7 +2,6 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
-import { pageParameters, type Query } from '../http/query.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries, tellNext } from '../http/response-headers.ts';
 import {
@@ -131,7 +130,7 @@ function listAgentsRoute(server: Server, agents: Agents): void {
       },
     },
     async (request, reply) => {
-      const page = pageParameters(request.query as Query);
+      const { query: page } = request;
       const { organizationId } = callerOf(request);
       const { agents: data, total, next } = await agents.list(organizationId, page);
       tellNext(reply, next);

@@ -1,6 +1,5 @@
 /** `/admin/api-keys` (specification: Admin API keys). */
 import { Type } from 'typebox';
-import { type Query, wordParameter } from '../http/query.ts';
 import { adminRefusals, bodyRefusals } from '../http/refusals.ts';
 import { Id, Name, Nullable, Slug, Timestamp, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
@@ -157,9 +156,8 @@ export function apiKeyRoutes(
       },
     },
     async (request) => {
-      const cancel = wordParameter(request.query as Query, 'cancel_jobs', ['true', 'false']);
       const revoked = await apiKeys.revoke(request.params.id);
-      await endJobsOfKey(revoked.id, { cancelActive: cancel === 'true' });
+      await endJobsOfKey(revoked.id, { cancelActive: request.query.cancel_jobs === 'true' });
       return revoked;
     },
   );

@@ -2,18 +2,14 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
-import {
-  offsetParameter,
-  pageParameters,
-  type Query,
-  textParameter,
-  wordParameter,
-} from '../http/query.ts';
 import { apiRefusals } from '../http/refusals.ts';
 import { carries, tellNext } from '../http/response-headers.ts';
 import {
+  FilterText,
   Id,
+  Limit,
   Nullable,
+  Offset,
   Page,
   Timestamp,
   TokenStats,
@@ -29,7 +25,6 @@ const security = [{ apiKey: [] }];
 
 const statuses = ['active', 'completed', 'failed'] as const;
 const triggerTypes = ['api', 'scheduled', 'webhook'] as const;
-const inclusions = ['opening'] as const;
 const roles = ['user', 'assistant', 'system', 'tool'] as const;
 
 const listed = {
@@ -102,12 +97,12 @@ function listConversationsRoute(server: Server, conversations: Conversations): v
         operationId: 'listConversations',
         summary: 'List conversations, newest first',
         querystring: Type.Object({
-          agent_id: Type.Optional(Type.String()),
-          user_id: Type.Optional(Type.String()),
+          agent_id: Type.Optional(FilterText),
+          user_id: Type.Optional(FilterText),
           status: Type.Optional(Words(statuses)),
           trigger_type: Type.Optional(Words(triggerTypes)),
           include: Type.Optional({
-            ...Words(inclusions),
+            ...Words(['opening']),
             description: `opening: also the first ${openingLength} characters of the first message.`,
           }),
           ...Page.properties,
@@ -122,21 +117,10 @@ function listConversationsRoute(server: Server, conversations: Conversations): v
       },
     },
     async (request, reply) => {
-      const query = request.query as Query;
-      const filters = {
-        agent_id: textParameter(query, 'agent_id'),
-        user_id: textParameter(query, 'user_id'),
-        status: wordParameter(query, 'status', statuses),
-        trigger_type: wordParameter(query, 'trigger_type', triggerTypes),
-      };
-      const list = wordParameter(query, 'include', inclusions)
-        ? conversations.listOpened
-        : conversations.list;
-      const { conversations: page, total } = await list(
-        callerOf(request).organizationId,
-        filters,
-        pageParameters(query),
-      );
+      const { limit, offset, include, ...filters } = request.query;
+      const { organizationId } = callerOf(request);
+      const list = include ? conversations.listOpened : conversations.list;
+      const { conversations: page, total } = await list(organizationId, filters, { limit, offset });
       return reply.header('x-total-count', total).send(page);
     },
   );
@@ -182,8 +166,8 @@ function listMessagesRoute(server: Server, conversations: Conversations): void {
         params: Params,
         querystring: Type.Object({
           role: Type.Optional(Words(roles)),
-          limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 100 })),
-          offset: Type.Optional(Type.Integer({ minimum: 0, default: 0 })),
+          limit: Limit({ default: 100, maximum: 500 }),
+          offset: Offset,
         }),
         response: {
           200: Type.Array(Message, {
@@ -196,12 +180,8 @@ function listMessagesRoute(server: Server, conversations: Conversations): void {
       },
     },
     async (request, reply) => {
-      const query = request.query as Query;
-      const { messages, total, next } = await conversations.messages(
-        request.params.id,
-        wordParameter(query, 'role', roles),
-        pageParameters(query, { default: 100, max: 500 }),
-      );
+      const { role, ...page } = request.query;
+      const { messages, total, next } = await conversations.messages(request.params.id, role, page);
       tellNext(reply, next);
       return reply.header('x-total-count', total).send(messages);
     },
@@ -220,7 +200,7 @@ function tokenUsageRoute(server: Server, conversations: Conversations): void {
         summary: 'Get the tokens of a conversation, message by message',
         description: 'Of a very long conversation, offset says from which message on.',
         params: Params,
-        querystring: Type.Object({ offset: Page.properties.offset }),
+        querystring: Type.Object({ offset: Offset }),
         response: {
           200: Type.Object(
             {
@@ -247,8 +227,8 @@ function tokenUsageRoute(server: Server, conversations: Conversations): void {
       },
     },
     async (request, reply) => {
-      const offset = offsetParameter(request.query as Query);
-      const { usage, next } = await conversations.tokenUsage(request.params.id, offset);
+      const { params, query } = request;
+      const { usage, next } = await conversations.tokenUsage(params.id, query.offset);
       tellNext(reply, next);
       return usage;
     },

@@ -1,7 +1,6 @@
 /** `/admin/organizations/:organizationId/credentials`: organizations' own credentials of providers. */
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { pageParameters, type Query } from '../http/query.ts';
 import { adminRefusals, bodyRefusals } from '../http/refusals.ts';
 import { Nothing, Nullable, Page, Paged, Slug, Timestamp } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
@@ -111,9 +110,8 @@ function listCredentialsRoute(server: Server, credentials: Credentials): void {
       },
     },
     async (request) => {
-      const page = pageParameters(request.query as Query);
-      const { organizationId } = request.params;
-      const { credentials: data, total } = await credentials.list(organizationId, page);
+      const { params, query: page } = request;
+      const { credentials: data, total } = await credentials.list(params.organizationId, page);
       return { data, total, ...page };
     },
   );

@@ -1,31 +1,57 @@
 import fc from 'fast-check';
+import { type TObject, Type } from 'typebox';
 import { describe, expect, test } from 'vitest';
 import type { PlatformError } from '../kernel/errors.ts';
-import { pageParameters, textParameter, wordParameter } from './query.ts';
+import { type Query, queryReader } from './query.ts';
+import { FilterText, Limit, Moment, Offset, Page, Slug, Words } from './schemas.ts';
 
-/** The field that a refusal names; undefined when there was none. */
-function refusedField(read: () => unknown): string | undefined {
-  try {
-    read();
-    return undefined;
-  } catch (error) {
-    const { code, extras } = error as PlatformError;
-    expect(code).toBe('validation_error');
-    return extras.details?.[0]?.field;
-  }
+/** What a route with this schema reads. */
+function read(schema: TObject, query: Query): Record<string, unknown> {
+  const result = queryReader(schema)(query);
+  if ('error' in result) throw result.error;
+  return result.value;
 }
 
-test.each(['tag', 'status', 'limit'])('%s[] is not %s left out', (name) => {
-  const query = { [`${name}[]`]: 'x' };
+/** The field that the refusal of a query names; undefined when there was none. */
+function refusedField(schema: TObject, query: Query): string | undefined {
+  const result = queryReader(schema)(query);
+  if (!('error' in result)) return undefined;
+  const { code, extras } = result.error as PlatformError;
+  expect(code).toBe('validation_error');
+  return extras.details?.[0]?.field;
+}
 
-  expect(refusedField(() => textParameter(query, name))).toBe(name);
-  expect(refusedField(() => wordParameter(query, name, ['x']))).toBe(name);
+const Messages = Type.Object({ limit: Limit({ default: 100, maximum: 500 }), offset: Offset });
+const Tag = Type.Object({ tag: Type.Optional(FilterText) });
+const Status = Type.Object({ status: Type.Optional(Words(['active', 'completed'])) });
+
+test.each([
+  ['tag', Tag],
+  ['status', Status],
+  ['limit', Page],
+] as const)('%s[] is not %s left out', (name, schema) => {
+  expect(refusedField(schema, { [`${name}[]`]: 'x' })).toBe(name);
+});
+
+test('a schema that no query can be read by is refused', () => {
+  expect(() => queryReader(Type.Object({ tags: Type.Array(Type.String()) }))).toThrow('tags');
+});
+
+test('a required parameter is refused and named where it is absent', () => {
+  const schema = Type.Object({ cron_expression: Type.String() });
+
+  expect(refusedField(schema, {})).toBe('cron_expression');
+  expect(read(schema, { cron_expression: '' })).toEqual({ cron_expression: '' });
+});
+
+test('parameters that the schema does not have are left out', () => {
+  expect(read(Tag, { tag: 'a', other: 'b' })).toEqual({ tag: 'a' });
 });
 
 describe('a page', () => {
   test('has its default limit and begins at the start', () => {
-    expect(pageParameters({})).toEqual({ limit: 50, offset: 0 });
-    expect(pageParameters({}, { default: 100, max: 500 })).toEqual({ limit: 100, offset: 0 });
+    expect(read(Page, {})).toEqual({ limit: 50, offset: 0 });
+    expect(read(Messages, {})).toEqual({ limit: 100, offset: 0 });
   });
 
   test.each([
@@ -37,7 +63,7 @@ describe('a page', () => {
       { limit: 7, offset: 2_147_483_647 },
     ],
   ])('%j is taken as it is', (query, page) => {
-    expect(pageParameters(query)).toEqual(page);
+    expect(read(Page, query)).toEqual(page);
   });
 
   const malformed = [
@@ -61,22 +87,20 @@ describe('a page', () => {
   test.each([...malformed, '0', '201', '501', ['1', '2'], ['5'], {}])(
     'a limit of %j is refused and named',
     (limit) => {
-      expect(refusedField(() => pageParameters({ limit }))).toBe('limit');
+      expect(refusedField(Page, { limit })).toBe('limit');
     },
   );
 
   test.each([...malformed, '2147483648', '9007199254740992', ['0', '0']])(
     'an offset of %j is refused and named',
     (offset) => {
-      expect(refusedField(() => pageParameters({ offset }))).toBe('offset');
+      expect(refusedField(Page, { offset })).toBe('offset');
     },
   );
 
   test('of messages goes up to 500', () => {
-    const limits = { default: 100, max: 500 };
-
-    expect(pageParameters({ limit: '500' }, limits).limit).toBe(500);
-    expect(refusedField(() => pageParameters({ limit: '501' }, limits))).toBe('limit');
+    expect(read(Messages, { limit: '500' })['limit']).toBe(500);
+    expect(refusedField(Messages, { limit: '501' })).toBe('limit');
   });
 
   test('is taken exactly when its limit is a plain decimal within the bounds', () => {
@@ -90,7 +114,7 @@ describe('a page', () => {
         const fits = String(Number(limit)) === limit && Number(limit) >= 1 && Number(limit) <= 200;
         const isPlain = fits && Number.isInteger(Number(limit));
 
-        expect(refusedField(() => pageParameters({ limit })) === undefined).toBe(isPlain);
+        expect(refusedField(Page, { limit }) === undefined).toBe(isPlain);
       }),
     );
   });
@@ -98,31 +122,33 @@ describe('a page', () => {
 
 describe('a text parameter', () => {
   test('is its text, or undefined when it is absent', () => {
-    expect(textParameter({}, 'tag')).toBeUndefined();
-    expect(textParameter({ tag: '' }, 'tag')).toBe('');
-    expect(textParameter({ tag: 'a b\r\n👩‍👩‍👧 مرحبا' }, 'tag')).toBe('a b\r\n👩‍👩‍👧 مرحبا');
+    expect(read(Tag, {})['tag']).toBeUndefined();
+    for (const tag of ['', 'a b\r\n👩‍👩‍👧 مرحبا']) expect(read(Tag, { tag })).toEqual({ tag });
   });
 
   test.each([['a\0b'], ['\ud83d'], [['a', 'b']], [['a']], [{ $ne: '' }], [5], [null]])(
     '%j is refused and named',
     (tag) => {
-      expect(refusedField(() => textParameter({ tag }, 'tag'))).toBe('tag');
+      expect(refusedField(Tag, { tag })).toBe('tag');
     },
   );
 
   test('is at most as long as it may be', () => {
-    expect(textParameter({ tag: 'x'.repeat(200) }, 'tag')).toHaveLength(200);
-    expect(refusedField(() => textParameter({ tag: 'x'.repeat(201) }, 'tag'))).toBe('tag');
-    expect(refusedField(() => textParameter({ tag: 'xx' }, 'tag', 1))).toBe('tag');
+    const schemas = [Tag, Type.Object({ tag: Type.String() })];
+    for (const schema of schemas) {
+      expect(read(schema, { tag: '😀'.repeat(200) })['tag']).toHaveLength(400);
+      expect(refusedField(schema, { tag: 'x'.repeat(201) })).toBe('tag');
+    }
+    expect(refusedField(Type.Object({ tag: Type.String({ maxLength: 1 }) }), { tag: 'xx' })).toBe(
+      'tag',
+    );
   });
 });
 
 describe('a word parameter', () => {
-  const words = ['active', 'completed'] as const;
-
   test('is one of its words, or undefined when it is absent', () => {
-    expect(wordParameter({}, 'status', words)).toBeUndefined();
-    expect(wordParameter({ status: 'active' }, 'status', words)).toBe('active');
+    expect(read(Status, {})['status']).toBeUndefined();
+    expect(read(Status, { status: 'active' })).toEqual({ status: 'active' });
   });
 
   test.each([
@@ -133,6 +159,48 @@ describe('a word parameter', () => {
     ['active,completed'],
     [['active', 'active']],
   ])('%j is refused and named', (status) => {
-    expect(refusedField(() => wordParameter({ status }, 'status', words))).toBe('status');
+    expect(refusedField(Status, { status })).toBe('status');
+  });
+});
+
+test('a timestamp is read as milliseconds', () => {
+  const schema = Type.Object({ after: Type.Optional(Moment('After that.')) });
+
+  expect(read(schema, { after: '2026-11-21T10:00:00+01:00' })['after']).toBe(
+    Date.UTC(2026, 10, 21, 9),
+  );
+  expect(refusedField(schema, { after: '2026-11-21' })).toBe('after');
+});
+
+test('an organization is a slug', () => {
+  const schema = Type.Object({ organization_id: Type.Optional(Slug) });
+
+  expect(read(schema, { organization_id: 'acme' })).toEqual({ organization_id: 'acme' });
+  expect(refusedField(schema, { organization_id: 'Acme!' })).toBe('organization_id');
+});
+
+describe('a day', () => {
+  const schema = Type.Object({ from: Type.Optional(Type.String({ format: 'date' })) });
+
+  test.each(['2026-11-21', '2024-02-29', '1000-01-01', '9999-12-31'])('is read: %s', (from) => {
+    expect(read(schema, { from })).toEqual({ from });
+  });
+
+  test.each([
+    '',
+    '2026-11-31',
+    '2025-02-29',
+    '2026-13-01',
+    '2026-00-10',
+    '2026-1-1',
+    '0026-01-01',
+    '+002026-01-01',
+    '2026-11-21T00:00:00Z',
+    '20261121',
+    ' 2026-11-21',
+    'today',
+    '2026-11-2١',
+  ])('%j is not a day, and is refused', (from) => {
+    expect(refusedField(schema, { from })).toBe('from');
   });
 });

@@ -1,8 +1,13 @@
-/** Strict parsers of query parameters: one value each, clean text, numbers in plain decimal. */
+/**
+ * Reads the parameters of a query by the schema of their route: one value each, clean text, integers in
+ * plain decimal. The schema alone says which parameters there are, what they may be, and their defaults.
+ */
 import type { FastifyRequest } from 'fastify';
-import { invalid, invalidIn, type PlatformError } from '../kernel/errors.ts';
-import { momentIssue, momentOf } from '../kernel/moment.ts';
+import type { TObject, TSchema } from 'typebox';
+import { invalid, invalidIn, PlatformError } from '../kernel/errors.ts';
+import { dayIssue, isDay, momentIssue, momentOf } from '../kernel/moment.ts';
 import { isCleanText } from '../kernel/text.ts';
+import { slugPattern } from './schemas.ts';
 import { unreadableParameter } from './url.ts';
 
 declare module 'fastify' {
@@ -17,6 +22,10 @@ export const takingAnyQuery = { anyQuery: true };
 /** Unknown parameters that a refusal names, and characters of their names. */
 const issuesMax = 50;
 const nameMax = 200;
+/** Characters of a text whose schema has no `maxLength`. */
+const textMax = 200;
+/** The largest integer where the schema has no `maximum`: that of a column of 32 bits. */
+const integerMax = 2_147_483_647;
 
 export type Query = Readonly<Record<string, unknown>>;
 
@@ -35,7 +44,7 @@ export function refuseQuery({
   const unreadable = unreadableParameter(originalUrl);
   if (unreadable !== null) return invalid(unreadable, 'must be percent-encoded UTF-8 without NUL');
   const { properties = {} } = (schema?.querystring ?? {}) as { properties?: object };
-  // The parser of a parameter refuses a list `name[]` of it.
+  // The reader of a parameter refuses a list `name[]` of it.
   const isKnown = (name: string) => Object.hasOwn(properties, name.replace(/\[\]$/, ''));
   const unknown = Object.keys(query as Query).filter((name) => !isKnown(name));
   if (unknown.length === 0) return undefined;
@@ -43,71 +52,102 @@ export function refuseQuery({
   return invalidIn(names.map((field) => ({ field, issue: 'is no query parameter of this path' })));
 }
 
-/** The text of a parameter, undefined when it is absent. */
-export function textParameter(query: Query, name: string, max = 200): string | undefined {
-  const value = given(query, name);
-  if (value === undefined) return undefined;
-  if (typeof value !== 'string') throw invalid(name, 'must be given once');
-  if (!isCleanText(value)) throw invalid(name, 'must be well-formed text without NUL');
-  // As in bodies, characters are code points.
-  if (value.length > max && [...value].length > max) {
-    throw invalid(name, `must be at most ${max} characters`);
-  }
-  return value;
-}
-
-/** Like `textParameter`, for one of a few words. */
-export function wordParameter<W extends string>(
-  query: Query,
-  name: string,
-  words: readonly W[],
-): W | undefined {
-  const value = textParameter(query, name);
-  if (value === undefined || words.includes(value as W)) return value as W | undefined;
-  throw invalid(name, `must be one of ${words.join(', ')}`);
-}
-
-/** Like `textParameter`, for a timestamp, in milliseconds. */
-export function momentParameter(query: Query, name: string): number | undefined {
-  const value = textParameter(query, name);
-  if (value === undefined) return undefined;
-  const ms = momentOf(value);
-  if (ms === null) throw invalid(name, momentIssue);
-  return ms;
-}
-
-/** The requested page. */
-export function pageParameters(
-  query: Query,
-  limits: { default: number; max: number } = { default: 50, max: 200 },
-): { limit: number; offset: number } {
-  return {
-    limit: integerParameter(query, 'limit', limits.default, 1, limits.max),
-    offset: offsetParameter(query),
+/**
+ * A function that reads a query: the values of the parameters in `schema`, with their defaults, or the
+ * refusal of the first invalid one. Other parameters are left out.
+ */
+export function queryReader({ properties, ...schema }: TObject) {
+  const required: readonly string[] = schema.required ?? [];
+  const parameters = Object.entries(properties).map(([name, schema]) => ({
+    name,
+    list: `${name}[]`,
+    read: readerOf(name, schema),
+    absent: (schema as { default?: unknown }).default,
+    isRequired: required.includes(name),
+  }));
+  return (query: Query): { value: Record<string, unknown> } | { error: Error } => {
+    const value: Record<string, unknown> = {};
+    try {
+      for (const { name, list, read, absent, isRequired } of parameters) {
+        // Some clients send `name[]` for a list.
+        const given: unknown = query[name] === undefined && list in query ? [] : query[name];
+        if (given !== undefined) value[name] = read(given);
+        else if (absent !== undefined) value[name] = absent;
+        else if (isRequired) throw invalid(name, 'is required');
+      }
+      return { value };
+    } catch (error) {
+      if (error instanceof PlatformError) return { error };
+      throw error;
+    }
   };
 }
 
-/** How many entries of a list are skipped. */
-export function offsetParameter(query: Query): number {
-  return integerParameter(query, 'offset', 0, 0, 2_147_483_647);
+interface Rules {
+  readonly type?: string;
+  readonly format?: string;
+  readonly pattern?: string;
+  readonly enum?: readonly string[];
+  readonly maxLength?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
 }
 
-/** An integer from `min` to `max`, `absent` when it is not there. Plain decimal digits only. */
-export function integerParameter(
-  query: Query,
+/** Reads one parameter; throws `400 validation_error`. */
+type Read = (given: unknown) => string | number;
+
+function readerOf(name: string, schema: TSchema): Read {
+  const { type, format, pattern, enum: words, maxLength = textMax, ...bounds } = schema as Rules;
+  if (type === 'integer') return integerReader(name, bounds);
+  if (type !== 'string') throw new TypeError(`No query can be read for the schema of ${name}`);
+  const text = (given: unknown) => textOf(name, given, maxLength);
+  if (words !== undefined) {
+    return ruled(name, text, (word) => words.includes(word), `must be one of ${words.join(', ')}`);
+  }
+  if (format === 'date-time') {
+    return (given) => {
+      const ms = momentOf(text(given));
+      if (ms === null) throw invalid(name, momentIssue);
+      return ms;
+    };
+  }
+  if (format === 'date') return ruled(name, text, isDay, dayIssue);
+  if (pattern === slugPattern) {
+    const slug = new RegExp(pattern);
+    return ruled(name, text, (id) => slug.test(id), 'must be a slug such as acme-labs');
+  }
+  // The format of an id is for documentation: a text that is no id finds nothing.
+  return text;
+}
+
+function ruled(
   name: string,
-  absent: number,
-  min: number,
-  max: number,
-): number {
-  const text = given(query, name);
-  if (text === undefined) return absent;
-  const value = typeof text === 'string' && /^(0|[1-9]\d{0,9})$/.test(text) ? Number(text) : NaN;
-  if (value >= min && value <= max) return value;
-  throw invalid(name, `must be an integer from ${min} to ${max}`);
+  text: (given: unknown) => string,
+  passes: (text: string) => boolean,
+  issue: string,
+): Read {
+  return (given) => {
+    const value = text(given);
+    if (passes(value)) return value;
+    throw invalid(name, issue);
+  };
 }
 
-/** The raw value; a list for `name[]`, which some clients send for a list. */
-function given(query: Query, name: string): unknown {
-  return query[name] === undefined && `${name}[]` in query ? [] : query[name];
+function textOf(name: string, given: unknown, max: number): string {
+  if (typeof given !== 'string') throw invalid(name, 'must be given once');
+  if (!isCleanText(given)) throw invalid(name, 'must be well-formed text without NUL');
+  // As in bodies, characters are code points.
+  if (given.length > max && [...given].length > max) {
+    throw invalid(name, `must be at most ${max} characters`);
+  }
+  return given;
+}
+
+function integerReader(name: string, { minimum: min = 0, maximum: max = integerMax }: Rules): Read {
+  return (given) => {
+    const isPlain = typeof given === 'string' && /^(0|[1-9]\d{0,9})$/.test(given);
+    const value = isPlain ? Number(given) : NaN;
+    if (value >= min && value <= max) return value;
+    throw invalid(name, `must be an integer from ${min} to ${max}`);
+  };
 }

@@ -12,10 +12,21 @@ export const Words = <W extends string>(words: readonly W[]) =>
   Type.Unsafe<W>({ type: 'string', enum: [...words] });
 export const FreeObject = Type.Record(Type.String(), Type.Unknown());
 
-export const Page = Type.Object({
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 50 })),
-  offset: Type.Optional(Type.Integer({ minimum: 0, default: 0 })),
-});
+/**
+ * A parameter of a query with a default: clients may leave it out, and the route reads the default then
+ * (query.ts). So it is documented as optional and typed as present.
+ */
+export const Defaulted = <T extends TSchema>(schema: T) => Type.Optional(schema) as unknown as T;
+/** A text that narrows a list. */
+export const FilterText = Type.String({ maxLength: 200 });
+/** A timestamp in a query; the route reads milliseconds. */
+export const Moment = (description: string) =>
+  Type.Unsafe<number>({ type: 'string', format: 'date-time', description });
+
+export const Limit = (bounds: { default: number; maximum: number }) =>
+  Defaulted(Type.Integer({ minimum: 1, ...bounds }));
+export const Offset = Defaulted(Type.Integer({ minimum: 0, maximum: 2_147_483_647, default: 0 }));
+export const Page = Type.Object({ limit: Limit({ default: 50, maximum: 200 }), offset: Offset });
 
 /** A list of ours (docs/decisions/json-and-lists.md). */
 export const Paged = <T extends TSchema>(item: T, description: string) =>
@@ -55,10 +66,9 @@ export const SkillPath = Type.Object({
 /** A body that has none: `204`. */
 export const Nothing = Type.Null({ description: 'Done; there is nothing to say.' });
 
-/** What `include` may say where things are shown that start jobs by themselves. */
-export const refusalInclusions = ['refusal'] as const;
+/** The parameter `include` where things are shown that start jobs by themselves. */
 export const IncludedRefusal = Type.Optional({
-  ...Words(refusalInclusions),
+  ...Words(['refusal']),
   description: 'refusal: also why it could start no job now; null where it could.',
 });
 /** Beside the fields of what starts jobs by itself, where `include=refusal` asks for it. */

@@ -11,6 +11,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
+import type { TObject } from 'typebox';
 import { invalidIn, PlatformError } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import { compileSchema } from '../kernel/json-schema.ts';
@@ -24,7 +25,7 @@ import {
   errorHeaders,
   refuseTunnel,
 } from './errors.ts';
-import { refuseQuery } from './query.ts';
+import { queryReader, refuseQuery } from './query.ts';
 import { routedUrl } from './url.ts';
 
 /** A whole request must arrive within this time. */
@@ -107,6 +108,7 @@ export function createServer(
   });
   // A validator compiles its schema at its first use, so that the start does not wait for all schemas.
   server.setValidatorCompiler(({ schema, httpPart }) => {
+    if (httpPart === 'querystring') return queryReader(schema as TObject);
     if (httpPart !== 'body') return () => true;
     const check = compileSchema(schema as Record<string, unknown>);
     return (value) => {

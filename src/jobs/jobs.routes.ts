@@ -4,16 +4,9 @@ import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
 import { sendEvents } from '../http/event-stream.ts';
 import { goneSignal, waitSeconds } from '../http/prefer.ts';
-import {
-  momentParameter,
-  pageParameters,
-  type Query,
-  textParameter,
-  wordParameter,
-} from '../http/query.ts';
 import { apiRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
-import { Id, Page, Paged, Timestamp, Words } from '../http/schemas.ts';
+import { FilterText, Id, Moment, Page, Paged, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import type { BeginStream } from '../http/streams.ts';
 import { invalid } from '../kernel/errors.ts';
@@ -34,9 +27,6 @@ import { type Jobs, jobSummary } from './jobs.ts';
 const tags = ['Jobs'];
 const security = [{ apiKey: [] }];
 const Params = Type.Object({ jobId: Id });
-const inListed = ['timing'] as const;
-const inOne = ['origin'] as const;
-const textFilters = ['agent_id', 'skill_category', 'skill_name', 'skill_version'] as const;
 
 /** The events of a job after a position, until it ends or the signal aborts. */
 export type OpenStream = (
@@ -76,9 +66,6 @@ export function jobRoutes(
     await jobs.find(callerOf(request).organizationId, jobId);
   };
 
-  const includesOrigin = ({ query }: Pick<FastifyRequest, 'query'>) =>
-    wordParameter(query as Query, 'include', inOne) === 'origin';
-
   server.get(
     '/api/jobs',
     {
@@ -94,26 +81,24 @@ export function jobRoutes(
           'the statuses active, failed and cancelled, which are found wherever they are.',
         querystring: Type.Object({
           status: Type.Optional(Words(jobStatuses)),
-          agent_id: Type.Optional(Type.String()),
-          skill_category: Type.Optional(Type.String()),
-          skill_name: Type.Optional(Type.String()),
-          skill_version: Type.Optional(Type.String()),
+          agent_id: Type.Optional(FilterText),
+          skill_category: Type.Optional(FilterText),
+          skill_name: Type.Optional(FilterText),
+          skill_version: Type.Optional(FilterText),
           trigger_type: Type.Optional(Words(triggerTypes)),
           conversation_id: Type.Optional(Id),
           api_key_id: Type.Optional({
             ...Id,
             description: `Jobs that were accepted with this API key, among the organization's newest ${walkedMaxOfKey}; with \`status\` queued or active, all of them.`,
           }),
-          created_after: Type.Optional({
-            ...Timestamp,
-            description: 'Jobs accepted later than that; not those of that very moment.',
-          }),
-          created_before: Type.Optional({
-            ...Timestamp,
-            description: 'Jobs accepted earlier than that; not those of that very moment.',
-          }),
+          created_after: Type.Optional(
+            Moment('Jobs accepted later than that; not those of that very moment.'),
+          ),
+          created_before: Type.Optional(
+            Moment('Jobs accepted earlier than that; not those of that very moment.'),
+          ),
           include: Type.Optional({
-            ...Words(inListed),
+            ...Words(['timing']),
             description: 'timing: also when each job ran, for how long, and what went wrong.',
           }),
           ...Page.properties,
@@ -125,18 +110,9 @@ export function jobRoutes(
       },
     },
     async (request) => {
-      const query = request.query as Query;
-      const page = pageParameters(query);
-      const filters = {
-        status: wordParameter(query, 'status', jobStatuses),
-        trigger_type: wordParameter(query, 'trigger_type', triggerTypes),
-        conversation_id: textParameter(query, 'conversation_id'),
-        api_key_id: textParameter(query, 'api_key_id'),
-        created_after: momentParameter(query, 'created_after'),
-        created_before: momentParameter(query, 'created_before'),
-        ...Object.fromEntries(textFilters.map((name) => [name, textParameter(query, name)])),
-      };
-      const list = wordParameter(query, 'include', inListed) ? jobs.listTimed : jobs.list;
+      const { limit, offset, include, ...filters } = request.query;
+      const page = { limit, offset };
+      const list = include ? jobs.listTimed : jobs.list;
       const { organizationId } = callerOf(request);
       const { jobs: data, total } = await list(organizationId, filters, page);
       return { data, total, ...page };
@@ -146,14 +122,7 @@ export function jobRoutes(
   server.get(
     '/api/jobs/:jobId',
     {
-      onRequest: async (request) => {
-        try {
-          includesOrigin(request);
-        } catch (refusal) {
-          await lookUp(request);
-          throw refusal;
-        }
-      },
+      attachValidation: true,
       schema: {
         tags,
         security,
@@ -163,7 +132,7 @@ export function jobRoutes(
         params: Params,
         querystring: Type.Object({
           include: Type.Optional({
-            ...Words(inOne),
+            ...Words(['origin']),
             description: 'origin: also which schedule or trigger it came of.',
           }),
         }),
@@ -175,10 +144,14 @@ export function jobRoutes(
       },
     },
     async (request, reply) => {
+      if (request.validationError !== undefined) {
+        await lookUp(request);
+        throw request.validationError;
+      }
       const { organizationId } = callerOf(request);
       const { jobId } = request.params;
       const seconds = waitSeconds(request.headers.prefer);
-      const isIncluded = includesOrigin(request);
+      const isIncluded = request.query.include;
       const origin = async (job: FoundJob) =>
         isIncluded ? { ...job, ...(await originOf(organizationId, job)) } : job;
       if (seconds === 0) return origin(await jobs.get(organizationId, jobId));
@@ -273,8 +246,8 @@ export function jobRoutes(
       },
     },
     async (request) => {
-      const page = pageParameters(request.query as Query);
-      const { steps, total } = await jobs.steps(request.params.jobId, page);
+      const { params, query: page } = request;
+      const { steps, total } = await jobs.steps(params.jobId, page);
       return { data: steps, total, ...page };
     },
   );

@@ -1,4 +1,4 @@
-/** Parses the timestamps of clients. */
+/** Parses the timestamps and days of clients. */
 
 const momentPattern =
   /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})(:(\d{2})(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
@@ -13,4 +13,12 @@ export function momentOf(text: string): number | null {
   const [year, month, day] = text.slice(0, 10).split('-').map(Number) as [number, number, number];
   const rolled = new Date(Date.UTC(year, month - 1, day)).getUTCDate() !== day;
   return Number.isNaN(ms) || rolled ? null : ms;
+}
+
+/** The issue that an invalid day is reported with. */
+export const dayIssue = 'must be a day, as 2026-11-21';
+
+/** Whether a text is an existing day, as `2026-11-21`. */
+export function isDay(text: string): boolean {
+  return /^[1-9]\d{3}-/.test(text) && momentOf(`${text}T00:00Z`) !== null;
 }

@@ -2,7 +2,6 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
-import { pageParameters, type Query, textParameter } from '../http/query.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries, tellNext } from '../http/response-headers.ts';
 import { FreeObject, Id, Name, Nothing, Page, Paged, Slug, Timestamp } from '../http/schemas.ts';
@@ -90,7 +89,7 @@ function listMemoriesRoute(server: Server, memories: Memories): void {
           'Newest first; with q those that have all its words, best first. Letter case, accents and punctuation make no difference.',
         params: Params,
         querystring: Type.Object({
-          tag: Type.Optional(Type.String({ description: 'Has to be equal.' })),
+          tag: Type.Optional(Type.String({ maxLength: 200, description: 'Has to be equal.' })),
           q: Type.Optional(
             Type.String({ maxLength: queryMax, description: 'Words, in any order.' }),
           ),
@@ -103,9 +102,8 @@ function listMemoriesRoute(server: Server, memories: Memories): void {
       },
     },
     async (request, reply) => {
-      const query = request.query as Query;
-      const page = pageParameters(query);
-      const filter = { tag: textParameter(query, 'tag'), q: textParameter(query, 'q', queryMax) };
+      const { limit, offset, ...filter } = request.query;
+      const page = { limit, offset };
       const { memories: data, total, next } = await memories.list(owningOf(request), filter, page);
       tellNext(reply, next);
       return { data, total, ...page };

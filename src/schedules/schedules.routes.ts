@@ -2,18 +2,11 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { acceptingWork, callerOf } from '../http/authenticate.ts';
-import {
-  integerParameter,
-  pageParameters,
-  type Query,
-  textParameter,
-  wordParameter,
-} from '../http/query.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
-import { Id, IncludedRefusal, Nothing, Page, Paged, refusalInclusions } from '../http/schemas.ts';
+import { Defaulted, Id, IncludedRefusal, Nothing, Page, Paged } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
-import { invalid, type PlatformError } from '../kernel/errors.ts';
+import type { PlatformError } from '../kernel/errors.ts';
 import { cronCharactersMax } from './cron.ts';
 import {
   CreatedScheduledJob,
@@ -55,9 +48,6 @@ export function scheduledJobRoutes(
   const admitChange = async (request: FastifyRequest) => {
     await schedules.admitChange(callerOf(request), idOf(request));
   };
-
-  const includesRefusal = ({ query }: Pick<FastifyRequest, 'query'>) =>
-    wordParameter(query as Query, 'include', refusalInclusions) === 'refusal';
 
   server.post(
     '/api/scheduled-jobs',
@@ -108,7 +98,7 @@ export function scheduledJobRoutes(
       },
     },
     async (request, reply) => {
-      const list = includesRefusal(request) ? schedules.listWithRefusals : schedules.list;
+      const list = request.query.include ? schedules.listWithRefusals : schedules.list;
       const found = await list(callerOf(request).organizationId);
       return reply.header('x-total-count', found.length).send(found);
     },
@@ -128,7 +118,7 @@ export function scheduledJobRoutes(
             maxLength: cronCharactersMax,
             description: 'Minute, hour, day of month, month, day of week; in UTC.',
           }),
-          count: Type.Optional(
+          count: Defaulted(
             Type.Integer({ minimum: 1, maximum: previewMax, default: previewDefault }),
           ),
         }),
@@ -136,11 +126,8 @@ export function scheduledJobRoutes(
       },
     },
     async (request) => {
-      const query = request.query as Query;
-      const expression = textParameter(query, 'cron_expression', cronCharactersMax);
-      if (expression === undefined) throw invalid('cron_expression', 'is required');
-      const count = integerParameter(query, 'count', previewDefault, 1, previewMax);
-      return schedules.preview(expression, count);
+      const { cron_expression, count } = request.query;
+      return schedules.preview(cron_expression, count);
     },
   );
 
@@ -158,7 +145,7 @@ export function scheduledJobRoutes(
       },
     },
     (request) => {
-      const get = includesRefusal(request) ? schedules.getWithRefusal : schedules.get;
+      const get = request.query.include ? schedules.getWithRefusal : schedules.get;
       return get(callerOf(request).organizationId, request.params.jobId);
     },
   );
@@ -255,12 +242,8 @@ export function scheduledJobRoutes(
     },
     async (request) => {
       const { organizationId } = callerOf(request);
-      const page = pageParameters(request.query as Query);
-      const { runs: data, total } = await schedules.runs(
-        organizationId,
-        request.params.jobId,
-        page,
-      );
+      const { params, query: page } = request;
+      const { runs: data, total } = await schedules.runs(organizationId, params.jobId, page);
       return { data, total, ...page };
     },
   );

@@ -1,8 +1,7 @@
 /** The skill registry, and the deprecation of versions (specification: Skill registry; docs/decisions/skills.md). */
 import { Type } from 'typebox';
-import { textParameter, wordParameter } from '../http/query.ts';
 import { adminRefusals, apiRefusals } from '../http/refusals.ts';
-import { FreeObject, Id, SkillPath, Timestamp, Words } from '../http/schemas.ts';
+import { FilterText, FreeObject, Id, SkillPath, Timestamp, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { type Skill, type SkillRegistry, skillDetail, skillSummary } from './registry.ts';
 import type { LeftOutSkill } from './sources/load-error.ts';
@@ -64,18 +63,16 @@ const FullSkill = Type.Object(
   },
 );
 
-const inclusions = ['examples'] as const;
 const including = Type.Object({
   include: Type.Optional({
-    ...Words(inclusions),
+    ...Words(['examples']),
     description: 'examples: also inputs to try it with.',
   }),
 });
 
 /** The detail of a skill, with its examples if the query asks for them. */
-function shownAsAsked(skill: Skill, query: unknown) {
-  const asked = wordParameter(query as Record<string, unknown>, 'include', inclusions);
-  return asked === undefined
+function shownAsAsked(skill: Skill, { include }: { include?: string }) {
+  return include === undefined
     ? skillDetail(skill)
     : { ...skillDetail(skill), examples: [...skill.examples] };
 }
@@ -89,7 +86,7 @@ export function skillRoutes(server: Server, { skills }: { skills: SkillRegistry 
         security,
         operationId: 'listSkills',
         summary: 'List the active skills',
-        querystring: Type.Object({ category: Type.Optional(Type.String()) }),
+        querystring: Type.Object({ category: Type.Optional(FilterText) }),
         response: {
           200: Type.Array(ListedSkill, {
             description: 'Active skills by category, name and version, without their schemas.',
@@ -100,8 +97,7 @@ export function skillRoutes(server: Server, { skills }: { skills: SkillRegistry 
       },
     },
     async (request, reply) => {
-      const category = textParameter(request.query as Record<string, unknown>, 'category');
-      const found = skills.list(category).map(skillSummary);
+      const found = skills.list(request.query.category).map(skillSummary);
       return reply.header('x-total-count', found.length).send(found);
     },
   );

@@ -1,12 +1,10 @@
 /** `/api/statistics`, and the users of a skill version. */
 import { callerOf } from '../http/authenticate.ts';
-import { type Query, wordParameter } from '../http/query.ts';
 import { apiRefusals } from '../http/refusals.ts';
 import { SkillPath } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { StatisticsOfWindow, UsesOfSkill, WindowQuery } from './statistics.schemas.ts';
 import type { Statistics } from './statistics.ts';
-import { windowNames } from './windows.ts';
 
 const security = [{ apiKey: [] }];
 
@@ -25,10 +23,7 @@ export function statisticsRoutes(server: Server, { statistics }: { statistics: S
         response: { 200: StatisticsOfWindow, ...apiRefusals() },
       },
     },
-    (request) => {
-      const window = wordParameter(request.query as Query, 'window', windowNames) ?? 'hour';
-      return statistics.ofWindow(callerOf(request).organizationId, window);
-    },
+    (request) => statistics.ofWindow(callerOf(request).organizationId, request.query.window),
   );
 
   server.get(

@@ -1,6 +1,6 @@
 /** The schemas of the statistics routes. */
 import { Type } from 'typebox';
-import { Id, Nullable, Timestamp, Words } from '../http/schemas.ts';
+import { Defaulted, Id, Nullable, Timestamp, Words } from '../http/schemas.ts';
 import { windowNames } from './windows.ts';
 
 const count = Type.Integer({ minimum: 0 });
@@ -9,7 +9,7 @@ const averaged =
   'Of the last attempts of those that completed or failed, in milliseconds; null where none did.';
 
 export const WindowQuery = Type.Object({
-  window: Type.Optional({
+  window: Defaulted({
     ...Words(windowNames),
     default: 'hour',
     description: 'hour: 60 buckets of a minute. day: 96 buckets of a quarter of an hour.',

@@ -2,7 +2,6 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
-import { pageParameters, type Query, wordParameter } from '../http/query.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries, tellNext } from '../http/response-headers.ts';
 import {
@@ -15,7 +14,6 @@ import {
   optionalRefusal,
   Page,
   Paged,
-  refusalInclusions,
   Timestamp,
   Words,
 } from '../http/schemas.ts';
@@ -181,9 +179,6 @@ export function triggerRoutes(
   const mayChange = (request: FastifyRequest) =>
     triggers.requireChangeable(callerOf(request), triggerIdOf(request));
 
-  const includesRefusal = ({ query }: Pick<FastifyRequest, 'query'>) =>
-    wordParameter(query as Query, 'include', refusalInclusions) === 'refusal';
-
   server.post(
     '/api/agent-triggers',
     {
@@ -255,9 +250,9 @@ export function triggerRoutes(
       },
     },
     async (request, reply) => {
-      const page = pageParameters(request.query as Query);
+      const { include, ...page } = request.query;
       const { organizationId } = callerOf(request);
-      const list = includesRefusal(request) ? triggers.listWithRefusals : triggers.list;
+      const list = include ? triggers.listWithRefusals : triggers.list;
       const { triggers: data, total, next } = await list(organizationId, page);
       tellNext(reply, next);
       return { data, total, ...page };
@@ -278,7 +273,7 @@ export function triggerRoutes(
       },
     },
     (request) => {
-      const get = includesRefusal(request) ? triggers.getWithRefusal : triggers.get;
+      const get = request.query.include ? triggers.getWithRefusal : triggers.get;
       return get(callerOf(request).organizationId, request.params.triggerId);
     },
   );
@@ -343,7 +338,7 @@ export function triggerRoutes(
       },
     },
     async (request) => {
-      const page = pageParameters(request.query as Query);
+      const { query: page } = request;
       const { calls: data, total } = await calls.list(request.params.triggerId, page);
       return { data, total, ...page };
     },

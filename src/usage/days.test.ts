@@ -30,25 +30,6 @@ describe('the requested days', () => {
     expect(rangeOf(asked, now)).toEqual({ from, to });
   });
 
-  test.each([
-    '',
-    '2026-11-31',
-    '2025-02-29',
-    '2026-13-01',
-    '2026-00-10',
-    '2026-1-1',
-    '0026-01-01',
-    '+002026-01-01',
-    '2026-11-21T00:00:00Z',
-    '20261121',
-    ' 2026-11-21',
-    'today',
-    '2026-11-2١',
-  ])('%j is not a day, and is refused', (text) => {
-    expect(refusedField(() => rangeOf({ from: text }, now))).toBe('from');
-    expect(refusedField(() => rangeOf({ to: text }, now))).toBe('to');
-  });
-
   test('are refused when they end before they begin', () => {
     expect(refusedField(() => rangeOf({ from: '2026-11-22' }, now))).toBe('from');
     expect(refusedField(() => rangeOf({ from: '2026-11-02', to: '2026-11-01' }, now))).toBe('from');

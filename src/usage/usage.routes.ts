@@ -5,11 +5,9 @@
 import type { FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
-import { pageParameters, type Query, textParameter, wordParameter } from '../http/query.ts';
 import { adminRefusals, apiRefusals, bodyRefusals } from '../http/refusals.ts';
-import { Id, Nothing, slugPattern } from '../http/schemas.ts';
+import { Id, Nothing } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
-import { invalid } from '../kernel/errors.ts';
 import type { Budgets } from './budgets.ts';
 import type { NamedOwner } from './owners.ts';
 import {
@@ -19,7 +17,6 @@ import {
   BudgetOf,
   DaysQuery,
   type OwnerField,
-  ownerKinds,
   scheduledJobField,
   UsageFilters,
   UsageOf,
@@ -115,13 +112,9 @@ export function usageAdminRoutes(server: Server, parts: Parts) {
       },
     },
     async (request) => {
-      const query = request.query as Query;
-      const filters = {
-        organization_id: requestedOrganization(query),
-        owner_kind: wordParameter(query, 'owner_kind', ownerKinds),
-      };
-      const page = pageParameters(query);
-      const { data, total } = await parts.usage.list(filters, requestedDays(query), page);
+      const { from, to, limit, offset, ...filters } = request.query;
+      const page = { limit, offset };
+      const { data, total } = await parts.usage.list(filters, { from, to }, page);
       return { data, total, ...page };
     },
   );
@@ -145,7 +138,7 @@ function usageOfRoute(server: Server, { usage }: Parts, subject: Subject) {
         response: { 200: UsageOf(owner), ...refusals('not_found') },
       },
     },
-    (request) => usage.ofOwner(named(request), requestedDays(request.query as Query)),
+    (request) => usage.ofOwner(named(request), request.query),
   );
 }
 
@@ -210,17 +203,4 @@ function budgetRoutes(server: Server, { usage, budgets }: Parts, subject: Subjec
       return reply.status(204).send(null);
     },
   );
-}
-
-const requestedDays = (query: Query) => ({
-  from: textParameter(query, 'from'),
-  to: textParameter(query, 'to'),
-});
-
-const slug = new RegExp(slugPattern);
-
-function requestedOrganization(query: Query): string | undefined {
-  const id = textParameter(query, 'organization_id');
-  if (id === undefined || slug.test(id)) return id;
-  throw invalid('organization_id', 'must be a slug such as acme-labs');
 }

@@ -5,7 +5,7 @@ import { Id, Nullable, Page, Paged, Slug, Timestamp, Words } from '../http/schem
 /** The largest limit of a budget, in tokens. */
 const tokensMax = 1e15;
 
-export const ownerKinds = ['agent', 'deleted_agent', 'api_key', 'scheduled_job'] as const;
+const ownerKinds = ['agent', 'deleted_agent', 'api_key', 'scheduled_job'] as const;
 
 const tokens = Type.Integer({ minimum: 0 });
 const Limit = Nullable(Type.Integer({ minimum: 1, maximum: tokensMax }));

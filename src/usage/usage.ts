@@ -16,7 +16,7 @@ import {
   type UsageFilters,
 } from './usage.store.ts';
 
-/** The days of a request, unparsed; see `rangeOf`. */
+/** The days of a request; see `rangeOf`. */
 export type RequestedDays = Partial<{ [K in keyof DayRange]: string | undefined }>;
 
 export type Usage = ReturnType<typeof createUsage>;

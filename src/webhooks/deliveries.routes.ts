@@ -2,7 +2,6 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
-import { pageParameters, type Query } from '../http/query.ts';
 import { apiRefusals } from '../http/refusals.ts';
 import { Id, Page, Paged } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
@@ -88,7 +87,7 @@ export function deliveryRoutes(server: Server, deps: DeliveryRouteDeps) {
 function listRoute(server: Server, { webhooks, deliveries }: DeliveryRouteDeps) {
   const options = { onRequest: requireWebhook(webhooks), schema: listSchema };
   server.get(`${webhookPath}/deliveries`, options, async (request) => {
-    const page = pageParameters(request.query as Query);
+    const { query: page } = request;
     const { organizationId } = callerOf(request);
     const found = await deliveries.list(organizationId, request.params.webhookId, page);
     return { data: found.deliveries, total: found.total, ...page };
@@ -112,7 +111,7 @@ function listOfJobRoute(server: Server, { deliveries, findJob }: DeliveryRouteDe
   };
   const options = { onRequest: requireJob, schema: listOfJobSchema };
   server.get('/api/jobs/:jobId/deliveries', options, async (request) => {
-    const page = pageParameters(request.query as Query);
+    const { query: page } = request;
     const { organizationId } = callerOf(request);
     const found = await deliveries.ofJob(organizationId, await jobOf(request), page);
     return { data: found.deliveries, total: found.total, ...page };
