@@ -56,7 +56,7 @@ interface LoadOptions {
   onFile?: (file: string) => void;
   /** Called for a SKILL.md that breaks a rule and is left out; when absent, it stops the load. */
   onLeftOut?: (fault: SkillLoadError) => void;
-  /** Also checks the schemas (about 70 ms): for the first load of a generation only. */
+  /** Also checks the schemas (about 70 ms): for the load that is recorded only. */
   checkSchemas?: boolean;
   /** Reads a SKILL.md; when absent, the loader reads it from the disk. */
   read?: ReadProse;
