@@ -103,7 +103,7 @@ export async function explain(size: Size, file: string | null): Promise<boolean>
       );
     }
     await platform.server.close();
-    await platform.slices.outgoing.close();
+    await platform.slices.webhooks.close();
     await database.close();
     const text = report(seen, size);
     console.log(text);
@@ -167,7 +167,7 @@ async function compose(database: Database, dataDir: string): Promise<Platform> {
     clock: systemClock,
     limiter: createMemoryRateLimiter(systemClock),
     health,
-    source: metricsSource(parts, systemClock, slices.outgoing.dispatcher, () => 1),
+    source: metricsSource(parts, systemClock, slices.webhooks.dispatcher, () => 1),
     document: async () => Buffer.alloc(0),
     unmatched: () => notFound('Route'),
     stopping: new AbortController().signal,
@@ -476,10 +476,10 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     get('/api/statistics', '', { of: 'small' }),
     get('/api/skills/text/v1.0/skill-1/usages'),
     get('/api/skills/text/v1.0/skill-1/usages', '', { of: 'small' }),
-    task('sweep of jobs', () => slices.recovery.sweep()),
-    task('sweep of deliveries', () => slices.outgoing.recovery.sweep()),
-    task('dispatch of events', () => slices.outgoing.dispatcher.dispatch()),
-    task('tick of schedules', () => slices.tick()),
+    task('sweep of jobs', () => slices.jobs.recovery.sweep()),
+    task('sweep of deliveries', () => slices.webhooks.recovery.sweep()),
+    task('dispatch of events', () => slices.webhooks.dispatcher.dispatch()),
+    task('tick of schedules', () => slices.schedules.tick()),
     task('memories of deleted agents', () => slices.memories.purge()),
     undone('claim of 50 jobs', (tx) => claimJobs(tx, queued, clock.now(), clock.now())),
     undone('renewal of 50 leases', (tx) =>
@@ -507,11 +507,11 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
       excused: 'takes over the counts of processes that are gone',
     }),
     task('retention of scheduled runs', () => deleteExpiredRuns(parts, 19.99), { once: true }),
-    task('retention of deliveries', () => slices.outgoing.recovery.deleteExpired(19.99), {
+    task('retention of deliveries', () => slices.webhooks.recovery.deleteExpired(19.99), {
       once: true,
     }),
     undone('writing the calls of 50 triggers', (tx) => addCalls(tx, calls, 200)),
-    task('retention of calls of triggers', () => slices.triggerCalls.deleteOld(), { once: true }),
+    task('retention of calls of triggers', () => slices.triggers.calls.deleteOld(), { once: true }),
     task('retention of usage', () => deleteOldUsage(parts), { once: true }),
     task('retention of statistics', () => deleteOldStatistics(parts), { once: true }),
   ];

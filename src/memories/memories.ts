@@ -20,7 +20,6 @@ import {
   type LockedRow,
   listMemoriesWithinBytes,
   lockMemory,
-  markRemoved,
   reindexMemory,
   someMemories,
   updateMemory,
@@ -186,11 +185,6 @@ export function createMemories(parts: {
         const since = await heldSince(tx, ofAgent[0] as RunChanges);
         for (const run of ofAgent) if (since <= run.acceptedAt) await keepOne(tx, run);
       }
-    },
-
-    /** Marks the memories of an agent that is deleted in this transaction: no query finds them any more. */
-    async removeAll(tx: Transaction, { organizationId, agentId }: Owning): Promise<void> {
-      await markRemoved(tx, organizationId, agentId);
     },
 
     /** Deletes some of the marked memories, in small transactions that delay no other writer for long. */

@@ -2,7 +2,7 @@
  * Budgets: the tokens that an owner may use in a day and in a month, in UTC. A change applies from the
  * next reservation on; calls under way are finished.
  */
-import type { Database, Transaction } from '../database/database.ts';
+import type { Database } from '../database/database.ts';
 import { type Clock, timestampOrNull } from '../kernel/clock.ts';
 import {
   findOwner,
@@ -13,13 +13,7 @@ import {
   type OwnerLookups,
   ownerField,
 } from './owners.ts';
-import {
-  type BudgetRow,
-  deleteBudget,
-  findBudget,
-  replaceBudget,
-  setAsideUsage,
-} from './usage.store.ts';
+import { type BudgetRow, deleteBudget, findBudget, replaceBudget } from './usage.store.ts';
 
 /** Tokens. A limit that is left out or null does not apply. */
 export interface BudgetFields {
@@ -60,15 +54,6 @@ export function createBudgets(parts: { database: Database; clock: Clock; owners:
     async remove(named: NamedOwner): Promise<void> {
       const owner = await findOwner(owners, named);
       await database.write((tx) => deleteBudget(tx, owner.organizationId, keyOf(owner)));
-    },
-
-    /** For an agent that is created in this transaction: it begins with nothing used. */
-    beginAgent: (tx: Transaction, organizationId: string, agentId: string): Promise<void> =>
-      setAsideUsage(tx, organizationId, agentId),
-
-    /** Deletes the budget of an owner that is deleted in this transaction. Its usage is kept. */
-    async removeOwner(tx: Transaction, owner: Owner): Promise<void> {
-      await deleteBudget(tx, owner.organizationId, keyOf(owner));
     },
   };
 }

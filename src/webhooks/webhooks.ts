@@ -184,15 +184,19 @@ export function createWebhooks(parts: {
         await removeWebhook(tx, writer, id);
       });
     },
-
-    /**
-     * Marks the webhooks of an agent that is being deleted. The sweep deletes their deliveries, because
-     * those may be more than one transaction should hold.
-     */
-    async removeOfAgent(tx: Transaction, organizationId: string, agentId: string): Promise<void> {
-      await markRemoved(tx, await lockWebhooksOfAgent(tx, organizationId, agentId));
-    },
   };
+}
+
+/**
+ * Marks the webhooks of an agent that is being deleted. The sweep deletes their deliveries, because
+ * those may be more than one transaction should hold.
+ */
+export async function removeWebhooksOfAgent(
+  tx: Transaction,
+  organizationId: string,
+  agentId: string,
+): Promise<void> {
+  await markRemoved(tx, await lockWebhooksOfAgent(tx, organizationId, agentId));
 }
 
 /** The secret if it can be used; throws `400` otherwise. */

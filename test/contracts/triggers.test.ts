@@ -2,8 +2,10 @@
 
 import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createAgents, insertDefaultAgent } from '../../src/agents/agents.ts';
+import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
+import { composeAgents } from '../../src/composition/agents.ts';
+import { composeTriggers } from '../../src/composition/triggers.ts';
 import { createConversations } from '../../src/conversations/conversations.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createSigningSecrets } from '../../src/database/signing-secrets.ts';
@@ -14,10 +16,8 @@ import { createCipher } from '../../src/kernel/encryption.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
 import { createSkillRegistry } from '../../src/skills/registry.ts';
-import { createMappings } from '../../src/triggers/mapping.ts';
-import { type Call, createReceive } from '../../src/triggers/receive.ts';
-import { isAgentTriggered } from '../../src/triggers/triggers.store.ts';
-import { createTriggers, type NewTrigger, requireActive } from '../../src/triggers/triggers.ts';
+import type { Call } from '../../src/triggers/receive.ts';
+import { type NewTrigger, requireActive } from '../../src/triggers/triggers.ts';
 import { engines } from '../support/databases.ts';
 import { type ManualClock, manualClock } from '../support/manual-clock.ts';
 
@@ -44,10 +44,7 @@ const skill = (name: string) => ({
 /** One process: its verbs on a database. */
 async function processOn(database: Database, clock: ManualClock) {
   const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
-  const agents = createAgents(database, clock, {
-    areThere: (tx, organizationId, agentId) => isAgentTriggered(tx, organizationId, agentId),
-    async remove() {},
-  });
+  const { agents } = composeAgents({ database, clock });
   const skills = createSkillRegistry(database, clock);
   await skills.register([
     skill('echo'),
@@ -59,14 +56,15 @@ async function processOn(database: Database, clock: ManualClock) {
   const accept = createAccept({ database, queue, clock, writer: 'one' });
   const conversations = createConversations(database);
   const execute = createExecute({ database, skills, agents, conversations, accept, clock });
-  const mappings = createMappings();
+  const secrets = createSigningSecrets(database, createCipher(Buffer.alloc(32, 1)), () => true);
+  const { triggers, receive, mappings } = composeTriggers(
+    { database, clock },
+    { agents, apiKeys, skills, execute, secrets },
+  );
   onTestFinished(async () => {
     await mappings.stop();
     await queue.close();
   });
-  const secrets = createSigningSecrets(database, createCipher(Buffer.alloc(32, 1)), () => true);
-  const triggers = createTriggers({ database, clock, agents, apiKeys, skills, mappings, secrets });
-  const receive = createReceive({ database, clock, apiKeys, execute, mappings, secrets });
   return {
     agents,
     apiKeys,
