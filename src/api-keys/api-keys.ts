@@ -5,6 +5,7 @@
 import { createHash, hash, randomBytes } from 'node:crypto';
 import { type Cap, requireRoom } from '../database/caps.ts';
 import type { Database, Transaction } from '../database/database.ts';
+import { isOrganization } from '../database/organizations.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
@@ -20,7 +21,6 @@ import {
   insertApiKey,
   insertConsoleKey,
   insertOrganization,
-  isOrganization,
   listApiKeys,
   listOrganizations,
 } from './api-keys.store.ts';

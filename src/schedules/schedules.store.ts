@@ -1,5 +1,7 @@
 /** Every query on scheduled jobs and on how their last runs went. */
+
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
+import type { AgentDependent } from '../agents/agents.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
@@ -134,7 +136,7 @@ export async function deleteScheduledJob(tx: Transaction, id: string): Promise<v
 }
 
 /** Whether a scheduled job names the agent. */
-export async function isAgentScheduled(
+async function isAgentScheduled(
   tx: Transaction,
   organizationId: string,
   agentId: string,
@@ -148,6 +150,11 @@ export async function isAgentScheduled(
     .executeTakeFirst();
   return row !== undefined;
 }
+
+/** An agent that a scheduled job names is not deleted. */
+export const schedulesOfAgent: AgentDependent = {
+  blocker: { noun: 'schedules', names: isAgentScheduled },
+};
 
 /** Scheduled jobs of an organization that run a skill version, newest first, and how many there are. */
 export async function listScheduledJobsOfSkill(

@@ -140,7 +140,7 @@ export function createSchedules(parts: {
     },
 
     /** The scheduled job is not deleted before the transaction ends. `404` when there is none. */
-    hold: lock,
+    lock,
 
     /** `404 not_found` and `403 insufficient_scope` for a change, before its body is judged. */
     async admitChange(caller: Caller, id: string): Promise<void> {
@@ -186,7 +186,7 @@ export function createSchedules(parts: {
       };
       await database.write(async (tx) => {
         await requireRoom(tx, organizationId, [cap]);
-        await agents.hold(tx, row.organization_id, row.agent_id);
+        await agents.lock(tx, row.organization_id, row.agent_id);
         if (!(await insertScheduledJob(tx, columnsOf(row)))) throw duplicate();
       });
       return createdScheduledJobView(row, now);
@@ -232,7 +232,7 @@ export function createSchedules(parts: {
         if (Object.keys(fields).length === 0) return scheduledJobView(before, now);
         const after = changed(before, fields, now);
         if (uniqueColumns.some((column) => after[column] !== before[column])) {
-          await agents.hold(tx, organizationId, after.agent_id);
+          await agents.lock(tx, organizationId, after.agent_id);
         }
         judgeChange(caller, before, after, fields);
         const next_run_at = planned(before, after, now);
@@ -260,7 +260,7 @@ export function createSchedules(parts: {
         const row = await lock(tx, organizationId, id);
         const skill = admitted(caller, row);
         refuseInvalidInput(skill, JSON.parse(row.input));
-        const status = await agents.hold(tx, organizationId, row.agent_id);
+        const { status } = await agents.lock(tx, organizationId, row.agent_id);
         if (status === 'paused') throw agentPaused(row.agent_id);
         const now = clock.now();
         const [acceptance] = await accept.within(tx, [runRequest(row, caller, skill)]);

@@ -1,5 +1,7 @@
 /** The queries on triggers. */
+
 import type { Selectable, Updateable } from 'kysely';
+import type { AgentDependent } from '../agents/agents.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { statement } from '../database/statement.ts';
@@ -138,8 +140,8 @@ export async function deleteTrigger(
   return row?.token_hash;
 }
 
-/** Whether a trigger names the agent, which may not be deleted then (docs/decisions/agents.md). */
-export async function isAgentTriggered(
+/** Whether a trigger names the agent, which is not deleted then (docs/decisions/agents.md). */
+async function isAgentTriggered(
   db: Handle,
   organizationId: string,
   agentId: string,
@@ -153,6 +155,11 @@ export async function isAgentTriggered(
     .executeTakeFirst();
   return row !== undefined;
 }
+
+/** An agent that a trigger names is not deleted. */
+export const triggersOfAgent: AgentDependent = {
+  blocker: { noun: 'triggers', names: isAgentTriggered },
+};
 
 /** Triggers of an organization that run a skill version, newest first, and their total. */
 export async function listTriggersOfSkill(

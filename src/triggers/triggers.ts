@@ -71,7 +71,7 @@ export type Triggers = ReturnType<typeof createTriggers>;
 export function createTriggers(parts: {
   database: Database;
   clock: Clock;
-  agents: Pick<Agents, 'statusOf' | 'hold'>;
+  agents: Pick<Agents, 'statusOf' | 'lock'>;
   apiKeys: ReadinessDeps['apiKeys'];
   skills: SkillRegistry;
   mappings: Pick<Mappings, 'check'>;
@@ -217,7 +217,7 @@ export function createTriggers(parts: {
       await check(caller, caller, row);
       await database.write(async (tx) => {
         await requireRoom(tx, row.organization_id, [cap]);
-        await agents.hold(tx, row.organization_id, row.agent_id);
+        await agents.lock(tx, row.organization_id, row.agent_id);
         await insertTrigger(tx, row);
       });
       return { ...triggerBody(row), token };
@@ -261,7 +261,7 @@ export function createTriggers(parts: {
         // Another request may have changed the trigger since the check.
         requireScopesOf(caller, before);
         checkSkill(caller, creator, { ...before, ...columns }, before);
-        if (columns.agent_id !== undefined) await agents.hold(tx, organizationId, columns.agent_id);
+        if (columns.agent_id !== undefined) await agents.lock(tx, organizationId, columns.agent_id);
         const changes = { ...columns, updated_at: clock.now() };
         const after = await updateTrigger(tx, organizationId, id, changes);
         if (after === undefined) throw triggerNotFound();

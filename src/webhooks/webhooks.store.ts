@@ -1,5 +1,7 @@
 /** Every query on webhooks. */
+
 import { type Selectable, sql, type Updateable } from 'kysely';
+import type { AgentDependent } from '../agents/agents.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
@@ -99,7 +101,7 @@ export async function deleteWebhook(tx: Transaction, id: string): Promise<void> 
 }
 
 /** Locks the webhooks of an agent; their ids. */
-export async function lockWebhooksOfAgent(
+async function lockWebhooksOfAgent(
   tx: Transaction,
   organizationId: string,
   agentId: string,
@@ -114,6 +116,16 @@ export async function lockWebhooksOfAgent(
   const rows = await (tx.dialect === 'sqlite' ? query : query.forUpdate()).execute();
   return rows.map(({ id }) => id);
 }
+
+/**
+ * The webhooks of a deleted agent are marked. The sweep deletes their deliveries, because those may be more
+ * than one transaction should hold.
+ */
+export const webhooksOfAgent: AgentDependent = {
+  async remove(tx, organizationId, agentId) {
+    await markRemoved(tx, await lockWebhooksOfAgent(tx, organizationId, agentId));
+  },
+};
 
 const anyActive = statement<{ except: string }>()((db, p) =>
   db

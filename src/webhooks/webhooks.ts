@@ -23,8 +23,6 @@ import {
   insertWebhook,
   listWebhooks,
   lockWebhook,
-  lockWebhooksOfAgent,
-  markRemoved,
   updateWebhook,
   type WebhookRow,
 } from './webhooks.store.ts';
@@ -54,7 +52,7 @@ export type Webhooks = ReturnType<typeof createWebhooks>;
 
 export function createWebhooks(parts: {
   database: Database;
-  agents: Pick<Agents, 'hold'>;
+  agents: Pick<Agents, 'lock'>;
   clock: Clock;
   writer: Writer;
   secrets: Pick<SigningSecrets, 'seal'>;
@@ -110,7 +108,7 @@ export function createWebhooks(parts: {
       const stored = secrets.seal('webhooks', { id, organization_id: organizationId }, secret);
       await database.write(async (tx) => {
         await requireRoom(tx, organizationId, capsFor(agent_id));
-        await agents.hold(tx, organizationId, agent_id);
+        await agents.lock(tx, organizationId, agent_id);
         const created: WebhookRow = {
           id,
           organization_id: organizationId,
@@ -185,18 +183,6 @@ export function createWebhooks(parts: {
       });
     },
   };
-}
-
-/**
- * Marks the webhooks of an agent that is being deleted. The sweep deletes their deliveries, because
- * those may be more than one transaction should hold.
- */
-export async function removeWebhooksOfAgent(
-  tx: Transaction,
-  organizationId: string,
-  agentId: string,
-): Promise<void> {
-  await markRemoved(tx, await lockWebhooksOfAgent(tx, organizationId, agentId));
 }
 
 /** The secret if it can be used; throws `400` otherwise. */

@@ -40,8 +40,8 @@ function worldOn(database: Database) {
     if (gone.has(id)) throw notFound('Owner');
   };
   const owners: OwnerLookups = {
-    agents: { find: answer, hold: (_tx, organization, id) => answer(organization, id) },
-    scheduledJobs: { find: answer, hold: (_tx, organization, id) => answer(organization, id) },
+    agents: { find: answer, lock: (_tx, organization, id) => answer(organization, id) },
+    scheduledJobs: { find: answer, lock: (_tx, organization, id) => answer(organization, id) },
     organizationOfKey: async () => organizationId,
   };
   const { budgets, usage } = composeUsage({ database, clock }, owners);
