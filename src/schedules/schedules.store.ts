@@ -1,7 +1,6 @@
 /** Every query on scheduled jobs and on how their last runs went. */
 
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
-import type { AgentDependent } from '../agents/agents.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
@@ -152,7 +151,7 @@ async function isAgentScheduled(
 }
 
 /** An agent that a scheduled job names is not deleted. */
-export const schedulesOfAgent: AgentDependent = {
+export const schedulesOfAgent = {
   blocker: { noun: 'schedules', names: isAgentScheduled },
 };
 

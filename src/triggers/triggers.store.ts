@@ -1,7 +1,6 @@
 /** The queries on triggers. */
 
 import type { Selectable, Updateable } from 'kysely';
-import type { AgentDependent } from '../agents/agents.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { statement } from '../database/statement.ts';
@@ -157,7 +156,7 @@ async function isAgentTriggered(
 }
 
 /** An agent that a trigger names is not deleted. */
-export const triggersOfAgent: AgentDependent = {
+export const triggersOfAgent = {
   blocker: { noun: 'triggers', names: isAgentTriggered },
 };
 

@@ -1,7 +1,6 @@
 /** Every query on webhooks. */
 
 import { type Selectable, sql, type Updateable } from 'kysely';
-import type { AgentDependent } from '../agents/agents.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
@@ -121,8 +120,8 @@ async function lockWebhooksOfAgent(
  * The webhooks of a deleted agent are marked. The sweep deletes their deliveries, because those may be more
  * than one transaction should hold.
  */
-export const webhooksOfAgent: AgentDependent = {
-  async remove(tx, organizationId, agentId) {
+export const webhooksOfAgent = {
+  async remove(tx: Transaction, organizationId: string, agentId: string) {
     await markRemoved(tx, await lockWebhooksOfAgent(tx, organizationId, agentId));
   },
 };

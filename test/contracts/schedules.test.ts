@@ -599,7 +599,7 @@ describe.each(await engines())('on $name', (engine) => {
     await world.agents.create('default', { id: 'helper' });
     const id = await world.schedule({ agent_id: 'helper' });
     const isNamed = (organization: string, agent: string) =>
-      world.database.write(async (tx) => schedulesOfAgent.blocker?.names(tx, organization, agent));
+      world.database.write((tx) => schedulesOfAgent.blocker.names(tx, organization, agent));
 
     expect(await isNamed('default', 'helper')).toBe(true);
     expect(await isNamed('default', 'default')).toBe(false);
