@@ -4,7 +4,6 @@
  * and within a second in every other one.
  */
 import type { Database } from '../database/database.ts';
-import { isOrganization } from '../database/organizations.ts';
 import { baseUrlFault } from '../kernel/base-url.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { type Cipher, DecryptionError } from '../kernel/encryption.ts';
@@ -15,6 +14,7 @@ import {
   type CredentialRow,
   deleteCredential,
   findCredential,
+  isOrganization,
   listCredentials,
   listKeys,
   replaceCredential,

@@ -14,11 +14,8 @@ const closeIdleEveryMs = 50;
 /** The time for requests that are under way when the server stops listening to arrive. */
 const arrivalMs = 250;
 
-/** Drains within `deadlineMs`. */
-export type Drain = (deadlineMs: number) => Promise<void>;
-
-/** Call it before `listen`. */
-export function prepareDrain(server: Server): Drain {
+/** Call it before `listen`; the returned function drains within `deadlineMs`. */
+export function prepareDrain(server: Server): (deadlineMs: number) => Promise<void> {
   let draining = false;
   server.addHook('onSend', (_request, reply, payload, done) => {
     if (draining) reply.header('connection', 'close');

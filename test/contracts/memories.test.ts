@@ -1,10 +1,9 @@
 /** Memories on every database (specification: Agent memory; docs/decisions/memories.md). */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { insertDefaultAgent } from '../../src/agents/agents.ts';
-import { composeAgents } from '../../src/composition/agents.ts';
+import { createAgents, insertDefaultAgent } from '../../src/agents/agents.ts';
 import type { Database } from '../../src/database/database.ts';
-import type { Memories } from '../../src/memories/memories.ts';
+import { createMemories, type Memories } from '../../src/memories/memories.ts';
 import { newMemory, readyMemory } from '../../src/memories/record.ts';
 import { joinWords, rank } from '../../src/memories/relevance.ts';
 import { queryWordsOf, wordsOf } from '../../src/memories/words.ts';
@@ -26,7 +25,11 @@ async function world(engine: Engine) {
 
 async function worldOn(database: Database, place?: { open(): Promise<Database> }) {
   const clock = manualClock();
-  const { agents, memories } = composeAgents({ database, clock });
+  const agents = createAgents(database, clock, {
+    areThere: async () => false,
+    remove: (tx, organizationId, agentId) => memories.removeAll(tx, { organizationId, agentId }),
+  });
+  const memories = createMemories({ database, clock, agents });
   const existing = await agents.list('default', page);
   if (existing.total === 0) {
     for (const { organizationId, agentId } of [ada, bob, elsewhere]) {

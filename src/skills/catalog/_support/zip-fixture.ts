@@ -1,4 +1,4 @@
-/** Valid and invalid ZIP archives. */
+/** For tests: valid and invalid archives. */
 
 import { crc32, deflateRawSync } from 'node:zlib';
 
