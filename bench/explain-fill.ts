@@ -4,12 +4,11 @@
  * were only used long ago, a webhook, a conversation and a user with very much.
  */
 import pg from 'pg';
-import { createAgents } from '../src/agents/agents.ts';
+import { composeAgents } from '../src/composition/agents.ts';
 import type { Database } from '../src/database/database.ts';
 import { openPostgres } from '../src/database/postgres.ts';
 import { systemClock } from '../src/kernel/clock.ts';
 import { createLogger } from '../src/kernel/log.ts';
-import { createMemories } from '../src/memories/memories.ts';
 import { rememberMany } from './memories.ts';
 
 /** How much there is; the rest is in proportion. */
@@ -230,8 +229,6 @@ const others: Fill = async (db, { jobs: count }) => {
 };
 
 async function memories(database: Database, count: number): Promise<void> {
-  const none = { areThere: async () => false, async remove() {} };
-  const agents = createAgents(database, systemClock, none);
-  const verbs = createMemories({ database, clock: systemClock, agents });
+  const { memories: verbs } = composeAgents({ database, clock: systemClock });
   await rememberMany(database, verbs, { organizationId: large, agentId: agentOfMemories }, count);
 }

@@ -103,7 +103,7 @@ export async function explain(size: Size, file: string | null): Promise<boolean>
       );
     }
     await platform.server.close();
-    await platform.slices.outgoing.close();
+    await platform.slices.webhooks.close();
     await database.close();
     const text = report(seen, size);
     console.log(text);
@@ -167,7 +167,7 @@ async function compose(database: Database, dataDir: string): Promise<Platform> {
     clock: systemClock,
     limiter: createMemoryRateLimiter(systemClock),
     health,
-    source: metricsSource(parts, systemClock, slices.outgoing.dispatcher, () => 1),
+    source: metricsSource(parts, systemClock, slices.webhooks.dispatcher, () => 1),
     document: async () => Buffer.alloc(0),
     unmatched: () => notFound('Route'),
     stopping: new AbortController().signal,
@@ -476,10 +476,10 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     get('/api/statistics', '', { of: 'small' }),
     get('/api/skills/text/v1.0/skill-1/usages'),
     get('/api/skills/text/v1.0/skill-1/usages', '', { of: 'small' }),
-    task('sweep of jobs', () => slices.recovery.sweep()),
-    task('sweep of deliveries', () => slices.outgoing.recovery.sweep()),
-    task('dispatch of events', () => slices.outgoing.dispatcher.dispatch()),
-    task('tick of schedules', () => slices.tick()),
+    task('sweep of jobs', () => slices.jobs.recovery.sweep()),
+    task('sweep of deliveries', () => slices.webhooks.recovery.sweep()),
+    task('dispatch of events', () => slices.webhooks.dispatcher.dispatch()),
+    task('tick of schedules', () => slices.schedules.tick()),
     task('memories of deleted agents', () => slices.memories.purge()),
     undone('claim of 50 jobs', (tx) => claimJobs(tx, queued, clock.now(), clock.now())),
     undone('renewal of 50 leases', (tx) =>
@@ -507,11 +507,11 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
       excused: 'takes over the counts of processes that are gone',
     }),
     task('retention of scheduled runs', () => deleteExpiredRuns(parts, 19.99), { once: true }),
-    task('retention of deliveries', () => slices.outgoing.recovery.deleteExpired(19.99), {
+    task('retention of deliveries', () => slices.webhooks.recovery.deleteExpired(19.99), {
       once: true,
     }),
     undone('writing the calls of 50 triggers', (tx) => addCalls(tx, calls, 200)),
-    task('retention of calls of triggers', () => slices.triggerCalls.deleteOld(), { once: true }),
+    task('retention of calls of triggers', () => slices.triggers.calls.deleteOld(), { once: true }),
     task('retention of usage', () => deleteOldUsage(parts), { once: true }),
     task('retention of statistics', () => deleteOldStatistics(parts), { once: true }),
   ];
@@ -529,29 +529,31 @@ function report(seen: readonly Seen[], size: Size): string {
     ].join(' | '),
   );
   const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
-  return `# What every question reads
+  return `# Query plans
 
-PostgreSQL with ${size.jobs} jobs, their conversations and messages, ${size.jobs / 2} deliveries,
-${size.jobs / 4} runs of schedules, ${size.memories} memories and what else a busy platform leaves. Seven in
-ten jobs are of the organization that is asked about; another has 25 of them. Some agents, skills and
-statuses are everywhere, some are rare, some were only used long ago.
+The plan, rows and time of every request and background task in a large PostgreSQL database, to find queries that read
+too much.
 
-Each line is a request or a background task that really ran: \`auto_explain\` told the plans of the
-statements that the program itself sent, from the same connections, prepared ones with the plan that
-the server keeps for them. **rows** are all that were looked at, also those that a filter refused;
-**ms** is the server's time for all statements of one answer, the median of ${times} (for a task that
-deletes, of its longest statement). What reads more than ${rowsMax} rows, takes more than ${owedMs} ms or
-scans a table of more than ${bigTable} rows ends the command with an error, except where the last
-column says why it may.
+The database has ${size.jobs} jobs with their conversations and messages, ${size.jobs / 2} deliveries,
+${size.jobs / 4} runs of schedules, ${size.memories} memories and the other rows of a busy platform. Seven in
+ten jobs belong to the organization of the requests; another organization has 25 jobs. Some agents, skills and
+statuses are frequent, some are rare, some are in old jobs only.
 
-What is slow, and stays so: a page far back costs what lies before it, about 0.15 µs a row where an
-index alone tells it and 0.6 µs where a filter has to look at the rows. How many conversations a user
-has is counted, 0.2 µs each. What was only used long ago and is spread over thousands of kinds of
-jobs (an agent, skill, version, trigger and status is one) is looked up kind by kind, 12 µs each.
+Each line is a real request or background task: \`auto_explain\` logged the plans of the platform's own
+statements, on its own connections, including the cached plans of prepared statements. **rows** are all
+examined rows, also those that a filter removed; **ms** is the server's time for all statements of one
+response, the median of ${times} (for a task that deletes, the time of its longest statement). The command fails if a
+line reads more than ${rowsMax} rows, takes more than ${owedMs} ms or scans a table of more than ${bigTable} rows,
+unless the last column gives a reason.
+
+Known costs: a page far back reads all rows before it, about 0.15 µs a row with an
+index-only scan and 0.6 µs if a filter examines the rows. The conversations of a user
+are counted at 0.2 µs each. Filters for old jobs look up each kind of
+job (an agent, skill, version, trigger and status) separately, at 12 µs each.
 
 Written by \`npm run bench -- --explain --record\`, ${new Date().toISOString().slice(0, 10)}, commit ${commit}.
 
-| what | read by | rows | pages | ms | |
+| request or task | plan | rows | pages | ms | |
 |---|---|--:|--:|--:|---|
 ${rows.map((row) => `| ${row} |`).join('\n')}
 `;

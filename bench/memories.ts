@@ -5,11 +5,11 @@
  */
 import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { createAgents } from '../src/agents/agents.ts';
+import { composeAgents } from '../src/composition/agents.ts';
 import type { Database } from '../src/database/database.ts';
 import { openSqlite } from '../src/database/sqlite.ts';
 import { systemClock } from '../src/kernel/clock.ts';
-import { createMemories, type Memories } from '../src/memories/memories.ts';
+import type { Memories } from '../src/memories/memories.ts';
 import { newMemory, readyMemory } from '../src/memories/record.ts';
 import { type Figure, round } from './figures.ts';
 import { pace, percentile } from './load.ts';
@@ -85,9 +85,7 @@ async function storeMemories(dataDir: string, count: number): Promise<void> {
 }
 
 async function fill(database: Database, count: number): Promise<void> {
-  const none = { areThere: async () => false, async remove() {} };
-  const agents = createAgents(database, systemClock, none);
-  const memories = createMemories({ database, clock: systemClock, agents });
+  const { memories } = composeAgents({ database, clock: systemClock });
   await rememberMany(database, memories, agent, count);
 }
 

@@ -9,14 +9,14 @@ import { metricsSource } from './composition/metrics-source.ts';
 import type { Parts } from './composition/parts.ts';
 import { probesOf } from './composition/probes.ts';
 import { registerRoutes } from './composition/routes.ts';
-import { composeSlices } from './composition/slices.ts';
-import { startWorker } from './composition/worker.ts';
+import { composeSlices, type Slices } from './composition/slices.ts';
+import { startWorker, type Worker } from './composition/worker.ts';
 import type { Config, Role } from './config.ts';
 import { logRequests } from './http/access-log.ts';
 import { compressAnswers } from './http/compress.ts';
-import { prepareDrain } from './http/drain.ts';
+import { type Drain, prepareDrain } from './http/drain.ts';
 import { refuseUnknown } from './http/guarded.ts';
-import { startHealth } from './http/health.ts';
+import { type Health, startHealth } from './http/health.ts';
 import { createOpenApi } from './http/openapi.ts';
 import { createMemoryRateLimiter, type RateLimiter } from './http/rate-limit.ts';
 import { createRedisRateLimiter } from './http/rate-limit-redis.ts';
@@ -24,6 +24,7 @@ import { rememberRoutes } from './http/routes-known.ts';
 import { createServer, type Server } from './http/server.ts';
 import { type Clock, systemClock } from './kernel/clock.ts';
 import { newId, setIdClock } from './kernel/ids.ts';
+import type { Repeated } from './kernel/repeat.ts';
 import { reservedCategories } from './skills/sources/skill-shape.ts';
 
 /** After the runs' grace: for those that were told to stop, before they are killed. */
@@ -43,20 +44,85 @@ export interface App {
 }
 
 export async function startApp(parts: Parts): Promise<App> {
-  const { config, version, database, queue, executors, cluster, log } = parts;
+  const { config, cluster, log } = parts;
   const clock = parts.clock ?? cluster?.clock ?? systemClock;
   if (cluster !== null) setIdClock(() => clock.now());
   // One process writes to an embedded database; in a shared one each has counts of its own.
   const writer = config.isEmbedded ? 'embedded' : newId();
 
   const slices = await composeSlices(parts, clock, writer);
-  const { metrics, processes, recovery, mappings, outgoing, recorder, triggerCalls } = slices;
-  const liveOf = (role: Role) => processes?.live(role) ?? 1;
-  const limiter = parts.limiter ?? limiterOf(parts, clock, () => liveOf('api'));
-  const health = startHealth(probesOf(parts, slices, clock), clock, log);
-
+  const health = startHealth(probesOf(parts, slices.processes.cluster, clock), clock, log);
   const stopping = new AbortController();
-  const server = createServer(log, metrics.http, {
+  const { server, drain } = buildServer(parts, slices, clock, health, stopping.signal);
+
+  // An embedded platform has one process: no active job of its database is still being run.
+  if (config.isEmbedded) {
+    await slices.jobs.recovery.endOrphans();
+    await slices.webhooks.recovery.endOrphans();
+  }
+  // Listening first: a port that is taken ends the start before any work was begun.
+  const address = await listen(server, config);
+  const worker = config.roles.has('worker') ? startWorker(parts, slices) : null;
+  const tasks = startBackground(parts, slices, clock, writer);
+  const started: Started = { parts, slices, clock, health, stopping, drain, worker, tasks };
+  return { server, address, stop: () => stop(started) };
+}
+
+/** What is to be stopped. */
+interface Started {
+  readonly parts: Parts;
+  readonly slices: Slices;
+  readonly clock: Clock;
+  readonly health: Health;
+  readonly stopping: AbortController;
+  readonly drain: Drain;
+  readonly worker: Worker | null;
+  readonly tasks: readonly Repeated[];
+}
+
+async function stop(started: Started): Promise<void> {
+  const { parts, slices, clock, health, stopping, drain, worker, tasks } = started;
+  const { config, database, queue, executors, cluster } = parts;
+  const graceEnds = clock.monotonic() + config.shutdownGraceMs;
+  const idle = worker?.stop();
+  stopping.abort();
+  await drain(config.shutdownGraceMs);
+  await slices.triggers.mappings.stop();
+  await Promise.race([idle, elapsed(Math.max(0, graceEnds - clock.monotonic()))]);
+  worker?.breakOff();
+  await executors?.stop(abortedRunsMs);
+  await Promise.race([idle, elapsed(lastWritesMs)]);
+  // A hanging store does not delay the stop: the sweep of the next process recovers what it missed.
+  const endsBy = graceEnds + closingMs;
+  const inTime = (done: Promise<unknown>) =>
+    Promise.race([
+      done,
+      elapsed(Math.max(leastMs, endsBy - clock.monotonic()), null, { ref: false }),
+    ]);
+  await inTime(Promise.all(tasks.map((task) => task.stop())));
+  // What was counted since the last time; if it cannot be written, it is lost.
+  await inTime(slices.statistics.recorder.flush().catch(() => {}));
+  // Where that fails, what was gathered since the last second is lost, as it may be.
+  await inTime(slices.triggers.calls.flush().catch(() => {}));
+  await slices.webhooks.close();
+  health.stop();
+  await queue.close();
+  // If it fails, the other processes count this one as live for a little longer.
+  await inTime(slices.processes.cluster?.leave().catch(() => {}) ?? Promise.resolve());
+  await inTime(database.close());
+  await cluster?.redis.close();
+}
+
+/** The server with all its routes; it does not listen yet. */
+function buildServer(
+  parts: Parts,
+  slices: Slices,
+  clock: Clock,
+  health: Health,
+  stopping: AbortSignal,
+): { server: Server; drain: Drain } {
+  const { config, log } = parts;
+  const server = createServer(log, slices.metrics.http, {
     perAddress: config.connectionsPerAddressMax,
     stallMs: config.responseStallMs,
     answerMs: config.responseTimeoutMs,
@@ -66,69 +132,18 @@ export async function startApp(parts: Parts): Promise<App> {
   compressAnswers(server);
   const drain = prepareDrain(server);
   const unmatched = rememberRoutes(server, reservedCategories);
-  const source = metricsSource(parts, clock, outgoing.dispatcher, liveOf);
+  const liveOf = (role: Role) => slices.processes.cluster?.live(role) ?? 1;
+  const limiter = parts.limiter ?? limiterOf(parts, clock, () => liveOf('api'));
+  const source = metricsSource(parts, clock, slices.webhooks.dispatcher, liveOf);
+  const deps = { parts, slices, clock, limiter, health, source, unmatched, stopping };
 
   /** Registered again on a server that never listens, to document them. */
   const routes = (target: Server): void =>
-    registerRoutes(target, {
-      parts,
-      slices,
-      clock,
-      limiter,
-      health,
-      source,
-      document: () => document(),
-      unmatched,
-      stopping: stopping.signal,
-    });
-  const document = createOpenApi(version, routes);
+    registerRoutes(target, { ...deps, document: () => document() });
+  const document = createOpenApi(parts.version, routes);
   routes(server);
   refuseUnknown(server, unmatched);
-
-  // An embedded platform has one process: no active job of its database is still being run.
-  if (config.isEmbedded) {
-    await recovery.endOrphans();
-    await outgoing.recovery.endOrphans();
-  }
-  // Listening first: a port that is taken ends the start before any work was begun.
-  const address = await listen(server, config);
-  const worker = config.roles.has('worker') ? startWorker(parts, slices) : null;
-  const tasks = startBackground(parts, slices, clock, writer);
-
-  return {
-    server,
-    address,
-    async stop() {
-      const graceEnds = clock.monotonic() + config.shutdownGraceMs;
-      const idle = worker?.stop();
-      stopping.abort();
-      await drain(config.shutdownGraceMs);
-      await mappings.stop();
-      await Promise.race([idle, elapsed(Math.max(0, graceEnds - clock.monotonic()))]);
-      worker?.breakOff();
-      await executors?.stop(abortedRunsMs);
-      await Promise.race([idle, elapsed(lastWritesMs)]);
-      // A hanging store does not delay the stop: the sweep of the next process recovers what it missed.
-      const endsBy = graceEnds + closingMs;
-      const inTime = (done: Promise<unknown>) =>
-        Promise.race([
-          done,
-          elapsed(Math.max(leastMs, endsBy - clock.monotonic()), null, { ref: false }),
-        ]);
-      await inTime(Promise.all(tasks.map((task) => task.stop())));
-      // What was counted since the last time; if it cannot be written, it is lost.
-      await inTime(recorder.flush().catch(() => {}));
-      // Where that fails, what was gathered since the last second is lost, as it may be.
-      await inTime(triggerCalls.flush().catch(() => {}));
-      await outgoing.close();
-      health.stop();
-      await queue.close();
-      // If it fails, the other processes count this one as live for a little longer.
-      await inTime(processes?.leave().catch(() => {}) ?? Promise.resolve());
-      await inTime(database.close());
-      await cluster?.redis.close();
-    },
-  };
+  return { server, drain };
 }
 
 function limiterOf({ cluster, log }: Parts, clock: Clock, processes: () => number): RateLimiter {

@@ -6,9 +6,10 @@ import { randomBytes } from 'node:crypto';
 import { type Cap, requireRoom } from '../database/caps.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import { appendEvents } from '../events/outbox.ts';
+import { bind } from '../kernel/bind.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
-import { createShortCache } from '../kernel/short-cache.ts';
+import { createShortCache, type ShortCache } from '../kernel/short-cache.ts';
 import {
   type AgentRow,
   deleteAgent,
@@ -41,141 +42,180 @@ export interface AgentFields {
   metadata?: Readonly<Record<string, unknown>>;
 }
 
-export type Agents = ReturnType<typeof createAgents>;
-
-/** What other slices store about an agent. */
-export interface AgentDependents {
-  /** Whether a resource refers to the agent and prevents its deletion (docs/decisions/agents.md). */
-  areThere(tx: Transaction, organizationId: string, agentId: string): Promise<boolean>;
-  /** Sets aside what is left of a deleted agent with the id of a new one. */
+/** What a slice does about an agent, in the transaction that creates or deletes it. */
+export interface AgentDependent {
+  /** Resources that prevent the deletion of an agent that they name (docs/decisions/agents.md). */
+  readonly blocker?: {
+    /** In the plural, such as `triggers`. */
+    readonly noun: string;
+    names(tx: Transaction, organizationId: string, agentId: string): Promise<boolean>;
+  };
+  /** Sets aside what is left of a deleted agent with the id of the new one. */
   begin?(tx: Transaction, organizationId: string, agentId: string): Promise<void>;
   /** Deletes the data that belongs to the agent. */
-  remove(tx: Transaction, organizationId: string, agentId: string): Promise<void>;
+  remove?(tx: Transaction, organizationId: string, agentId: string): Promise<void>;
 }
 
-/** `max` is how many agents an organization may have. */
-export function createAgents(
-  database: Database,
-  clock: Clock,
-  dependents: AgentDependents,
-  max?: number,
-) {
-  const cap: Cap = { table: 'agents', things: 'agents', max };
-  const statuses = createShortCache<AgentRow['status']>(clock, cacheMs, cachedMax);
-  const keyOf = (organizationId: string, id: string) => `${organizationId}/${id}`;
+interface AgentsDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  /** In the order in which they act. */
+  readonly dependents: readonly AgentDependent[];
+  /** The most agents of an organization. */
+  readonly max: number;
+}
 
-  async function find(organizationId: string, id: string): Promise<AgentRow> {
-    const row = await findAgent(database.read, organizationId, id);
-    if (row === undefined) throw notFound('Agent');
-    return row;
-  }
+interface AgentsState extends Omit<AgentsDeps, 'max'> {
+  readonly cap: Cap;
+  /** By `keyOf`. */
+  readonly statuses: ShortCache<AgentRow['status']>;
+}
 
-  async function locked(tx: Transaction, organizationId: string, id: string): Promise<AgentRow> {
-    const row = await lockAgent(tx, organizationId, id);
-    if (row === undefined) throw notFound('Agent');
-    return row;
-  }
+export type Agents = ReturnType<typeof createAgents>;
 
-  return {
-    find,
-
-    /**
-     * The agent, if it existed at `beganAt`, else `404 not_found`: a newer agent with the id of a deleted
-     * one must not see the data of the deleted one. A creation time in the future means that the clock
-     * was set back since; such an agent is accepted, because its age is unknown.
-     */
-    async findSince(organizationId: string, id: string, beganAt: number): Promise<AgentRow> {
-      const row = await find(organizationId, id);
-      const { created_at } = row;
-      if (created_at > beganAt + clockSkewMs && created_at <= clock.now()) throw notFound('Agent');
-      return row;
+export function createAgents({ max, ...deps }: AgentsDeps) {
+  const state: AgentsState = {
+    ...deps,
+    cap: {
+      table: 'agents',
+      owner: 'The organization',
+      things: 'agents',
+      remedy: 'delete one first',
+      max,
     },
-
-    /** The status of an agent, or `404 not_found`. A promise only when the cache has none. */
-    statusOf(organizationId: string, id: string): AgentRow['status'] | Promise<AgentRow['status']> {
-      const key = keyOf(organizationId, id);
-      const known = statuses.get(key);
-      if (known !== undefined) return known;
-      return statuses.read(key, async () => (await find(organizationId, id)).status);
-    },
-
-    async create(organizationId: string, fields: AgentFields & { id?: string }) {
-      const now = clock.now();
-      const id = fields.id ?? `agent-${randomBytes(8).toString('hex')}`;
-      const row: AgentRow = {
-        ...emptyAgent(organizationId, id, now),
-        ...columnsOf(fields),
-      };
-      const created = await database.write(async (tx) => {
-        await requireRoom(tx, organizationId, [cap]);
-        const isNew = await insertAgent(tx, row);
-        if (isNew) await dependents.begin?.(tx, organizationId, id);
-        return isNew;
-      });
-      if (!created) throw new PlatformError('conflict', `There is an agent ${id} already`);
-      return agentBody(row);
-    },
-
-    async list(organizationId: string, page: { limit: number; offset: number }) {
-      const { agents, total, next } = await listAgents(database.read, organizationId, page);
-      return { agents: agents.map(agentBody), total, next };
-    },
-
-    async get(organizationId: string, id: string) {
-      return agentBody(await find(organizationId, id));
-    },
-
-    /** Changes the given fields; a changed status appends an event. */
-    async update(organizationId: string, id: string, fields: AgentFields) {
-      const row = await database.write(async (tx) => {
-        const before = await lockAgent(tx, organizationId, id);
-        if (before === undefined) throw notFound('Agent');
-        const columns = columnsOf(fields);
-        if (Object.keys(columns).length === 0) return before;
-        const now = clock.now();
-        const after = await updateAgent(tx, organizationId, id, { ...columns, updated_at: now });
-        if (after === undefined) throw notFound('Agent');
-        if (after.status !== before.status) {
-          const data = { previous_status: before.status, status: after.status };
-          const event = {
-            type: 'agent.status_changed',
-            organizationId,
-            agentId: id,
-            data,
-          } as const;
-          await appendEvents(tx, [event], now);
-        }
-        return after;
-      });
-      statuses.forget(keyOf(organizationId, id));
-      return agentBody(row);
-    },
-
-    async remove(organizationId: string, id: string): Promise<void> {
-      await database.write(async (tx) => {
-        if ((await lockAgent(tx, organizationId, id)) === undefined) throw notFound('Agent');
-        if (await dependents.areThere(tx, organizationId, id)) {
-          throw new PlatformError(
-            'conflict',
-            `Schedules or triggers name the agent ${id}: delete or change those first`,
-          );
-        }
-        await dependents.remove(tx, organizationId, id);
-        await deleteAgent(tx, organizationId, id);
-      });
-      statuses.forget(keyOf(organizationId, id));
-    },
-
-    /** Locks the agent until the transaction ends, and returns its status; `404` when it does not exist. */
-    async hold(tx: Transaction, organizationId: string, id: string): Promise<AgentRow['status']> {
-      return (await locked(tx, organizationId, id)).status;
-    },
-
-    /** Like `hold`, but returns the creation time, which distinguishes agents of the same id. */
-    async holdSince(tx: Transaction, organizationId: string, id: string): Promise<number> {
-      return (await locked(tx, organizationId, id)).created_at;
-    },
+    statuses: createShortCache(deps.clock, cacheMs, cachedMax),
   };
+  return { ...bind(state, { find, findSince, statusOf, create, list, get, update, remove }), lock };
+}
+
+const keyOf = (organizationId: string, id: string) => `${organizationId}/${id}`;
+
+/** The agent, or `404 not_found`. */
+async function find(
+  { database }: AgentsState,
+  organizationId: string,
+  id: string,
+): Promise<AgentRow> {
+  return found(await findAgent(database.read, organizationId, id));
+}
+
+function found(row: AgentRow | undefined): AgentRow {
+  if (row === undefined) throw notFound('Agent');
+  return row;
+}
+
+/**
+ * The agent, if it existed at `beganAt`, else `404 not_found`: a newer agent with the id of a deleted one
+ * must not see the data of the deleted one. A creation time in the future means that the clock was set
+ * back since; such an agent is accepted, because its age is unknown.
+ */
+async function findSince(
+  state: AgentsState,
+  organizationId: string,
+  id: string,
+  beganAt: number,
+): Promise<AgentRow> {
+  const row = await find(state, organizationId, id);
+  const { created_at } = row;
+  const isNewer = created_at > beganAt + clockSkewMs && created_at <= state.clock.now();
+  return found(isNewer ? undefined : row);
+}
+
+/** The status of an agent, or `404 not_found`. A promise only when the cache has none. */
+function statusOf(
+  state: AgentsState,
+  organizationId: string,
+  id: string,
+): AgentRow['status'] | Promise<AgentRow['status']> {
+  const key = keyOf(organizationId, id);
+  const known = state.statuses.get(key);
+  if (known !== undefined) return known;
+  return state.statuses.read(key, async () => (await find(state, organizationId, id)).status);
+}
+
+async function create(
+  { database, clock, dependents, cap }: AgentsState,
+  organizationId: string,
+  fields: AgentFields & { id?: string },
+) {
+  const id = fields.id ?? `agent-${randomBytes(8).toString('hex')}`;
+  const row: AgentRow = { ...emptyAgent(organizationId, id, clock.now()), ...columnsOf(fields) };
+  const created = await database.write(async (tx) => {
+    await requireRoom(tx, organizationId, [cap]);
+    const isNew = await insertAgent(tx, row);
+    if (isNew) for (const { begin } of dependents) await begin?.(tx, organizationId, id);
+    return isNew;
+  });
+  if (!created) throw new PlatformError('conflict', `There is an agent ${id} already`);
+  return agentBody(row);
+}
+
+async function list(
+  { database }: AgentsState,
+  organizationId: string,
+  page: { limit: number; offset: number },
+) {
+  const { agents, total, next } = await listAgents(database.read, organizationId, page);
+  return { agents: agents.map(agentBody), total, next };
+}
+
+async function get(state: AgentsState, organizationId: string, id: string) {
+  return agentBody(await find(state, organizationId, id));
+}
+
+/** Changes the given fields; a changed status appends an event. */
+async function update(
+  { database, clock, statuses }: AgentsState,
+  organizationId: string,
+  id: string,
+  fields: AgentFields,
+) {
+  const row = await database.write(async (tx) => {
+    const before = await lock(tx, organizationId, id);
+    const columns = columnsOf(fields);
+    if (Object.keys(columns).length === 0) return before;
+    const now = clock.now();
+    const after = found(await updateAgent(tx, organizationId, id, { ...columns, updated_at: now }));
+    if (after.status !== before.status) {
+      const data = { previous_status: before.status, status: after.status };
+      const event = { type: 'agent.status_changed', organizationId, agentId: id, data } as const;
+      await appendEvents(tx, [event], now);
+    }
+    return after;
+  });
+  statuses.forget(keyOf(organizationId, id));
+  return agentBody(row);
+}
+
+/** Deletes an agent with all that belongs to it; `409 conflict` while a resource names it. */
+async function remove(
+  { database, dependents, statuses }: AgentsState,
+  organizationId: string,
+  id: string,
+): Promise<void> {
+  await database.write(async (tx) => {
+    await lock(tx, organizationId, id);
+    const blockers = dependents.flatMap(({ blocker }) => blocker ?? []);
+    for (const { names } of blockers) {
+      if (await names(tx, organizationId, id)) throw stillNamed(id, blockers);
+    }
+    for (const dependent of dependents) await dependent.remove?.(tx, organizationId, id);
+    await deleteAgent(tx, organizationId, id);
+  });
+  statuses.forget(keyOf(organizationId, id));
+}
+
+function stillNamed(id: string, blockers: readonly { noun: string }[]): PlatformError {
+  const nouns = blockers.map(({ noun }) => noun).join(' or ');
+  return new PlatformError(
+    'conflict',
+    `${nouns.charAt(0).toUpperCase()}${nouns.slice(1)} name the agent ${id}: delete or change those first`,
+  );
+}
+
+/** The agent, locked until the transaction ends, or `404 not_found`. */
+async function lock(tx: Transaction, organizationId: string, id: string): Promise<AgentRow> {
+  return found(await lockAgent(tx, organizationId, id));
 }
 
 /** Every organization starts with an agent (docs/decisions/agents.md). */

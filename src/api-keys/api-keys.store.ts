@@ -61,15 +61,6 @@ export async function insertConsoleKey(tx: Transaction, row: ApiKeyRow): Promise
     .execute();
 }
 
-export async function isOrganization(db: Handle, id: string): Promise<boolean> {
-  const row = await db.kysely
-    .selectFrom('organizations')
-    .select('id')
-    .where('id', '=', id)
-    .executeTakeFirst();
-  return row !== undefined;
-}
-
 export async function listOrganizations(db: Handle): Promise<string[]> {
   const rows = await db.kysely
     .selectFrom('organizations')

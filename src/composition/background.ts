@@ -37,77 +37,98 @@ const clocksApartMs = 2_000;
 /** Between two measurements of the time that processes share. */
 const measureEveryMs = 5_000;
 
-/** Begins everything that is done again and again in a process of these roles; each is to be stopped. */
+/** What is done again and again, and the time between two runs. */
+type Task = readonly [everyMs: number, run: () => Promise<unknown>];
+
+/** Begins all tasks of a process of these roles; each is to be stopped. */
 export function startBackground(
   parts: Parts,
   slices: Slices,
   clock: Clock,
   writer: string,
 ): Repeated[] {
-  const { config, database, cluster, log } = parts;
-  const { recovery, performer, memories, tick, outgoing, processes, skills } = slices;
-  const { recorder, triggerCalls, secrets } = slices;
+  const { roles } = parts.config;
+  const tasks: Task[] = [[recordEveryMs, () => slices.statistics.recorder.flush()]];
+  if (roles.has('api')) tasks.push([callsEveryMs, () => slices.triggers.calls.flush()]);
+  if (roles.has('worker')) tasks.push(...workerTasks(parts, slices, clock));
+  if (roles.has('scheduler')) {
+    tasks.push(...schedulerTasks(slices), ...retentionTasks(parts, slices, clock, writer));
+  }
+  tasks.push(...clusterTasks(parts, slices, clock));
   const onTaskError = (err: unknown) =>
     isUnavailable(err)
       ? // A probe has said so already, once.
-        log.debug({ err }, 'the database cannot be used; a background task waits for it')
-      : log.error({ err }, 'a background task failed; it will be tried again');
-  const background = (everyMs: number, task: () => Promise<unknown>) =>
-    repeat(everyMs, task, onTaskError);
+        parts.log.debug({ err }, 'the database cannot be used; a background task waits for it')
+      : parts.log.error({ err }, 'a background task failed; it will be tried again');
+  return tasks.map(([everyMs, run]) => repeat(everyMs, run, onTaskError));
+}
 
-  const tasks: Repeated[] = [background(recordEveryMs, () => recorder.flush())];
-  if (config.roles.has('api')) tasks.push(background(callsEveryMs, () => triggerCalls.flush()));
-  if (config.roles.has('worker')) {
-    const everyMs = config.jobLeaseMs / 3;
-    const lookEveryMs = Math.min(renewAgainMs, everyMs);
-    let renewedAt = Number.NEGATIVE_INFINITY;
-    tasks.push(
-      background(lookEveryMs, async () => {
-        const now = clock.monotonic();
-        if (now - renewedAt < everyMs - lookEveryMs / 2) return;
-        await performer.renew();
-        renewedAt = now;
-      }),
-    );
-  }
-  if (config.roles.has('scheduler')) {
-    tasks.push(
-      background(sweepEveryMs, () => recovery.sweep()),
-      background(purgeEveryMs, () => memories.purge()),
-      background(sealEveryMs, () => secrets.sealStored()),
-      background(tickEveryMs, tick),
-      background(dispatchEveryMs, () => outgoing.dispatcher.dispatch()),
-      background(sweepEveryMs, () => outgoing.recovery.sweep()),
-      background(retentionEveryMs, async () => {
-        const { readTo } = outgoing.dispatcher;
-        await deleteExpired({ database, clock, writer, readTo }, config.retentionDays);
-      }),
-      background(retentionEveryMs, () =>
-        deleteExpiredRuns({ database, clock }, config.retentionDays),
-      ),
-      background(retentionEveryMs, () => outgoing.recovery.deleteExpired(config.retentionDays)),
-      background(retentionEveryMs, () => deleteOldUsage({ database, clock })),
-      background(retentionEveryMs, () => deleteOldStatistics({ database, clock })),
-      background(retentionEveryMs, () => triggerCalls.deleteOld()),
-      background(retentionEveryMs, async () => processes?.forgetGone()),
-    );
-  }
-  if (cluster !== null && processes !== null) {
-    tasks.push(
-      background(measureEveryMs, () => cluster.clock.measure()),
-      background(refreshEveryMs, () => skills.refresh()),
-      background(beatEveryMs, async () => {
-        const asOf = clock.now() - clocksApartMs;
-        await processes.beat();
-        const { executors } = parts;
-        if (executors !== null) {
-          await skills.confirm(executors.definitions, processes.skills(), asOf);
-        }
-      }),
-    );
-    if (config.roles.has('worker')) {
-      tasks.push(background(cancelledEveryMs, () => performer.findCancelled()));
-    }
-  }
+function workerTasks({ config, cluster }: Parts, { jobs }: Slices, clock: Clock): Task[] {
+  const { performer } = jobs;
+  const everyMs = config.jobLeaseMs / 3;
+  const lookEveryMs = Math.min(renewAgainMs, everyMs);
+  let renewedAt = Number.NEGATIVE_INFINITY;
+  const renew = async () => {
+    const now = clock.monotonic();
+    if (now - renewedAt < everyMs - lookEveryMs / 2) return;
+    await performer.renew();
+    renewedAt = now;
+  };
+  const tasks: Task[] = [[lookEveryMs, renew]];
+  if (cluster !== null) tasks.push([cancelledEveryMs, () => performer.findCancelled()]);
   return tasks;
+}
+
+function schedulerTasks({ jobs, memories, signingSecrets, schedules, webhooks }: Slices): Task[] {
+  return [
+    [sweepEveryMs, () => jobs.recovery.sweep()],
+    [purgeEveryMs, () => memories.purge()],
+    [sealEveryMs, () => signingSecrets.sealStored()],
+    [tickEveryMs, schedules.tick],
+    [dispatchEveryMs, () => webhooks.dispatcher.dispatch()],
+    [sweepEveryMs, () => webhooks.recovery.sweep()],
+  ];
+}
+
+/** Deletes what is kept for a while only. */
+function retentionTasks(
+  { config, database }: Parts,
+  { processes, triggers, webhooks }: Slices,
+  clock: Clock,
+  writer: string,
+): Task[] {
+  const { retentionDays } = config;
+  const deletions = [
+    () => {
+      const { readTo } = webhooks.dispatcher;
+      return deleteExpired({ database, clock, writer, readTo }, retentionDays);
+    },
+    () => deleteExpiredRuns({ database, clock }, retentionDays),
+    () => webhooks.recovery.deleteExpired(retentionDays),
+    () => deleteOldUsage({ database, clock }),
+    () => deleteOldStatistics({ database, clock }),
+    () => triggers.calls.deleteOld(),
+    async () => processes.cluster?.forgetGone(),
+  ];
+  return deletions.map((run) => [retentionEveryMs, run]);
+}
+
+/** What keeps a process of a cluster in step with the others. */
+function clusterTasks(
+  { cluster, executors }: Parts,
+  { processes, skills }: Slices,
+  clock: Clock,
+): Task[] {
+  const members = processes.cluster;
+  if (cluster === null || members === null) return [];
+  const beat = async () => {
+    const asOf = clock.now() - clocksApartMs;
+    await members.beat();
+    if (executors !== null) await skills.confirm(executors.definitions, members.skills(), asOf);
+  };
+  return [
+    [measureEveryMs, () => cluster.clock.measure()],
+    [refreshEveryMs, () => skills.refresh()],
+    [beatEveryMs, beat],
+  ];
 }

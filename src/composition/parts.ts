@@ -39,3 +39,10 @@ export interface Parts {
   readonly limiter?: RateLimiter;
   readonly webhookEgress?: WebhookEgress;
 }
+
+/** What every slice is built on. */
+export interface Foundation extends Pick<Parts, 'database' | 'queue' | 'log'> {
+  readonly clock: Clock;
+  /** Tells the counts of this process from those of others. */
+  readonly writer: string;
+}

@@ -3,15 +3,15 @@ import type { Probe } from '../http/health.ts';
 import { findOldestDue } from '../jobs/jobs.store.ts';
 import { jobQueues } from '../jobs/queues.ts';
 import type { Clock } from '../kernel/clock.ts';
+import type { Processes } from '../processes/processes.ts';
 import type { Parts } from './parts.ts';
-import type { Slices } from './slices.ts';
 
 /** A worker is stuck when a job has been due for so long and no worker has claimed any in that time. */
 const stuckMs = 30_000;
 
 export function probesOf(
   { database, queue, executors }: Parts,
-  { processes }: Slices,
+  processes: Processes | null,
   clock: Clock,
 ): Probe[] {
   const probes: Probe[] = [

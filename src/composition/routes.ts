@@ -3,9 +3,10 @@
 import { agentRoutes } from '../agents/agents.routes.ts';
 import { apiKeyRoutes } from '../api-keys/api-keys.routes.ts';
 import { consoleRoutes } from '../console/console.routes.ts';
-import { createSessions } from '../console/sessions.ts';
+import { createSessions, type Sessions } from '../console/sessions.ts';
 import { conversationRoutes } from '../conversations/conversations.routes.ts';
 import { credentialRoutes } from '../credentials/credentials.routes.ts';
+import type { TriggerType } from '../database/tables.ts';
 import { adminHook, apiKeyHook, isStillAdmitted } from '../http/authenticate.ts';
 import { createConcurrencyLimit } from '../http/concurrency-limit.ts';
 import { docsRoutes } from '../http/docs.ts';
@@ -36,8 +37,8 @@ import { webhookRoutes } from '../webhooks/webhooks.routes.ts';
 import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
 
-/** What the routes of a server need beside the slices. */
-interface Surroundings {
+/** What the routes of a server need. */
+export interface RoutesDeps {
   readonly parts: Pick<
     Parts,
     'adminSecret' | 'config' | 'version' | 'database' | 'consoleFiles' | 'executors' | 'log'
@@ -54,80 +55,83 @@ interface Surroundings {
   readonly stopping: AbortSignal;
 }
 
-export function registerRoutes(target: Server, surroundings: Surroundings): void {
-  const { parts, slices, clock, limiter, health, source, document, unmatched, stopping } =
-    surroundings;
-  const { version, database } = parts;
-  const { feed, metrics, apiKeys, agents, memories, skills, conversations, credentials } = slices;
-  const { jobs, schedules, statistics, usage, budgets, execute, triggers, receive, outgoing } =
-    slices;
-  const { triggerCalls: calls } = slices;
+export function registerRoutes(target: Server, deps: RoutesDeps): void {
+  const { parts, slices, clock, limiter, health, source, document, unmatched } = deps;
+  const { config, version, database, adminSecret, consoleFiles, log } = parts;
+  const { metrics, apiKeys, triggers } = slices;
   healthRoutes(target, { health, version });
   metricsRoutes(target, { metrics, source });
-  if (!parts.config.roles.has('api')) return;
+  if (!config.roles.has('api')) return;
   openApiRoutes(target, { document });
   docsRoutes(target);
-  const sessions = createSessions({ database, apiKeys, adminSecret: parts.adminSecret, clock });
-  const wrongSecrets = createWrongSecrets({
-    perMinute: parts.config.wrongSecretsPerMinute,
-    limiter,
-    clock,
-    log: parts.log,
-  });
-  if (parts.consoleFiles) {
-    consoleRoutes(target, { files: parts.consoleFiles, sessions, wrongSecrets });
-  }
-  const secretHook = adminHook(parts.adminSecret, sessions, wrongSecrets);
-  guarded(target, '/admin', secretHook, unmatched, (scope) => {
-    apiKeyRoutes(scope, { apiKeys, clock, endJobsOfKey: slices.endJobsOfKey });
-    skillAdminRoutes(scope, { skills, leftOut: parts.executors?.leftOut ?? [] });
-    credentialRoutes(scope, { credentials });
-    usageAdminRoutes(scope, { usage, budgets });
-    processAdminRoutes(scope, { listProcesses: slices.living.list });
-  });
-  webhookTriggerRoutes(target, { triggers, receive, calls, clock, limiter, unmatched });
-  const requests = createConcurrencyLimit(
-    parts.config.requestsPerKeyMax,
-    'requests of one API key',
-  );
+  const sessions = createSessions({ database, apiKeys, adminSecret, clock });
+  const perMinute = config.wrongSecretsPerMinute;
+  const wrongSecrets = createWrongSecrets({ perMinute, limiter, clock, log });
+  if (consoleFiles) consoleRoutes(target, { files: consoleFiles, sessions, wrongSecrets });
+  const secretHook = adminHook(adminSecret, sessions, wrongSecrets);
+  guarded(target, '/admin', secretHook, unmatched, (scope) => adminRoutes(scope, deps));
+  webhookTriggerRoutes(target, { ...triggers, clock, limiter, unmatched });
+  const requests = createConcurrencyLimit(config.requestsPerKeyMax, 'requests of one API key');
   const keyHook = apiKeyHook(apiKeys.verify, limiter, sessions, requests);
-  guarded(target, '/api', keyHook, unmatched, (scope) => {
-    skillRoutes(scope, { skills });
-    agentRoutes(scope, { agents });
-    memoryRoutes(scope, { memories });
-    conversationRoutes(scope, { conversations });
-    triggerRoutes(scope, { triggers, calls, publicUrl: parts.config.publicUrl });
-    webhookRoutes(scope, outgoing);
-    deliveryRoutes(scope, { ...outgoing, findJob: jobs.find });
-    jobRoutes(scope, {
-      jobs,
+  guarded(target, '/api', keyHook, unmatched, (scope) => apiRoutes(scope, deps, sessions));
+}
+
+function adminRoutes(scope: Server, { parts, slices, clock }: RoutesDeps): void {
+  const { apiKeys, skills, credentials, usage, jobs, processes } = slices;
+  apiKeyRoutes(scope, { apiKeys, clock, endJobsOfKey: jobs.endJobsOfKey });
+  skillAdminRoutes(scope, { skills, leftOut: parts.executors?.leftOut ?? [] });
+  credentialRoutes(scope, { credentials });
+  usageAdminRoutes(scope, usage);
+  processAdminRoutes(scope, { listProcesses: processes.local.list });
+}
+
+/** The routes of `/api`. A stream goes on for as long as its caller is admitted. */
+function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
+  const { parts, slices, unmatched, stopping } = deps;
+  const { apiKeys, agents, memories, skills, conversations, statistics, usage, webhooks } = slices;
+  const { triggers, calls } = slices.triggers;
+  const { jobs, execute } = slices.jobs;
+  skillRoutes(scope, { skills });
+  agentRoutes(scope, { agents });
+  memoryRoutes(scope, { memories });
+  conversationRoutes(scope, { conversations });
+  triggerRoutes(scope, { triggers, calls, publicUrl: parts.config.publicUrl });
+  webhookRoutes(scope, webhooks);
+  deliveryRoutes(scope, { ...webhooks, findJob: jobs.find });
+  jobRoutes(scope, {
+    jobs,
+    stopping,
+    beginStream: createStreams({
+      perKey: parts.config.streamsPerKeyMax,
+      perAddress: parts.config.streamsPerAddressMax,
+      isAdmitted: (request) => isStillAdmitted(request, apiKeys.verify, sessions),
       stopping,
-      beginStream: createStreams({
-        perKey: parts.config.streamsPerKeyMax,
-        perAddress: parts.config.streamsPerAddressMax,
-        isAdmitted: (request) => isStillAdmitted(request, apiKeys.verify, sessions),
-        stopping,
-        log: parts.log,
-      }),
-      originOf: async (organizationId, { job_id, trigger_type }) => ({
-        scheduled_job_id:
-          trigger_type === 'scheduled'
-            ? ((await schedules.ofJob(organizationId, job_id)) ?? null)
-            : null,
-        trigger_id: trigger_type === 'webhook' ? ((await calls.triggerOf(job_id)) ?? null) : null,
-      }),
-      openStream: (organizationId, jobId, after, signal) =>
-        jobStream({ database, feed }, organizationId, jobId, after ?? beginning, signal),
-    });
-    scheduledJobRoutes(scope, { schedules, unmatched });
-    usageRoutes(scope, { usage, budgets });
-    statisticsRoutes(scope, { statistics });
-    executionRoutes(scope, {
-      execute,
-      jobs,
-      reserved: reservedCategories,
-      unmatched,
-      stopping,
-    });
+      log: parts.log,
+    }),
+    originOf: (organizationId, job) => originOf(slices, organizationId, job),
+    openStream: (organizationId, jobId, after, signal) => {
+      const source = { database: parts.database, feed: slices.jobs.feed };
+      return jobStream(source, organizationId, jobId, after ?? beginning, signal);
+    },
   });
+  scheduledJobRoutes(scope, { schedules: slices.schedules.schedules, unmatched });
+  usageRoutes(scope, usage);
+  statisticsRoutes(scope, statistics);
+  executionRoutes(scope, { execute, jobs, reserved: reservedCategories, unmatched, stopping });
+}
+
+/** The scheduled job or the trigger that started a job. */
+async function originOf(
+  { schedules: { schedules }, triggers: { calls } }: Slices,
+  organizationId: string,
+  { job_id, trigger_type }: { job_id: string; trigger_type: TriggerType },
+) {
+  const isScheduled = trigger_type === 'scheduled';
+  const isTriggered = trigger_type === 'webhook';
+  return {
+    scheduled_job_id: isScheduled
+      ? ((await schedules.ofJob(organizationId, job_id)) ?? null)
+      : null,
+    trigger_id: isTriggered ? ((await calls.triggerOf(job_id)) ?? null) : null,
+  };
 }

@@ -6,13 +6,11 @@ import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Config } from '../config.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import type { Credentials } from '../credentials/credentials.ts';
-import type { Database } from '../database/database.ts';
 import type { Metrics } from '../http/metrics.ts';
 import { isHeld } from '../jobs/jobs.store.ts';
-import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { meteredModels } from '../models/metered-models.ts';
-import { ModelError } from '../models/model.ts';
+import { ModelError, type Models } from '../models/model.ts';
 import { createModels } from '../models/models.ts';
 import { accessTo, partsOfModel } from '../models/providers.ts';
 import { scheduledRuns } from '../schedules/run-ends.ts';
@@ -21,32 +19,45 @@ import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { readSkillFile } from '../skills/sources/skill-folder.ts';
 import type { Recorder } from '../statistics/recorder.ts';
 import { createReservations } from '../usage/reservations.ts';
+import type { Foundation } from './parts.ts';
 
-export function composeThinking(parts: {
-  config: Config;
-  log: Logger;
-  database: Database;
-  clock: Clock;
-  metrics: Pick<Metrics, 'modelCalled' | 'tokensUsed'>;
-  agents: Agents;
-  apiKeys: ApiKeys;
-  conversations: Conversations;
-  credentials: Credentials;
-  skills: SkillRegistry;
-  definitions: readonly LoadedSkill[];
-  recorder: Pick<Recorder, 'used'>;
-}): { journals: Journals; thinking: Thinking } {
-  const {
-    config,
-    database,
-    clock,
-    metrics,
-    apiKeys,
-    conversations,
-    credentials,
-    skills,
-    recorder,
-  } = parts;
+export interface ComposedThinking {
+  readonly journals: Journals;
+  readonly thinking: Thinking;
+}
+
+export interface ThinkingDeps {
+  readonly base: Pick<Foundation, 'database' | 'clock' | 'log'>;
+  readonly config: ThinkingConfig;
+  /** Of other slices. */
+  readonly slices: {
+    readonly agents: Agents;
+    readonly apiKeys: ApiKeys;
+    readonly conversations: Conversations;
+    readonly credentials: Pick<Credentials, 'settingsOf'>;
+    readonly skills: SkillRegistry;
+  };
+  readonly definitions: readonly LoadedSkill[];
+  readonly metrics: Pick<Metrics, 'modelCalled' | 'tokensUsed'>;
+  readonly recorder: Pick<Recorder, 'used'>;
+}
+
+type ThinkingConfig = Pick<
+  Config,
+  | 'defaultModel'
+  | 'providers'
+  | 'modelFirstTokenTimeoutMs'
+  | 'modelSilenceTimeoutMs'
+  | 'agentTurnsMax'
+  | 'agentTokensMax'
+  | 'modelOutputTokens'
+  | 'modelContextTokens'
+>;
+
+export function composeThinking(deps: ThinkingDeps): ComposedThinking {
+  const { base, config, slices, metrics, recorder } = deps;
+  const { database, clock, log } = base;
+  const { agents, apiKeys, conversations, skills } = slices;
   const journals = createJournals({
     database,
     conversations,
@@ -59,40 +70,14 @@ export function composeThinking(parts: {
       metrics.tokensUsed(used);
     },
   });
-  const models = createModels({
-    clock,
-    silence: {
-      firstTokenMs: config.modelFirstTokenTimeoutMs,
-      betweenMs: config.modelSilenceTimeoutMs,
-    },
-    async settingsOf(organizationId, provider) {
-      const platform = config.providers.get(provider);
-      const own = await credentials.settingsOf(organizationId, provider);
-      if (own === undefined) return platform;
-      if ('fault' in own) throw new ModelError('credentials', own.fault);
-      // The platform's address serves an organization's key; its key serves no other address.
-      const baseUrl = own.baseUrl ?? platform?.baseUrl ?? null;
-      // A credential with an address and no key belongs to a provider that requires none.
-      return { ...own, baseUrl, isOpen: own.apiKey === null };
-    },
-  });
-  warnOfDefault(config, parts.log);
-  const folders = new Map(
-    parts.definitions.flatMap(({ category, version, name, folder }) =>
-      folder === null ? [] : [[skillKey(category, version, name), folder]],
-    ),
-  );
+  warnOfDefault(config, log);
   const thinking = createThinking({
-    agents: parts.agents,
+    agents,
     skills,
     conversations,
-    models: meteredModels(models, clock, (call) => metrics.modelCalled(call)),
+    models: meteredModels(modelsOf(deps), clock, (call) => metrics.modelCalled(call)),
     scopesOf: async (apiKeyId) => (await apiKeys.cachedCaller(apiKeyId))?.scopes,
-    async readFile(skill, path, offset) {
-      const folder = folders.get(skill);
-      if (folder === undefined) return { error: `There is no folder of ${skill}.` };
-      return readSkillFile(folder, path, { offset: offset ?? 0 });
-    },
+    readFile: skillFileReader(deps.definitions),
     defaultModel: config.defaultModel,
     limits: {
       turnsMax: config.agentTurnsMax,
@@ -104,8 +89,44 @@ export function composeThinking(parts: {
   return { journals, thinking };
 }
 
+function modelsOf({ base, config, slices }: ThinkingDeps): Models {
+  return createModels({
+    clock: base.clock,
+    silence: {
+      firstTokenMs: config.modelFirstTokenTimeoutMs,
+      betweenMs: config.modelSilenceTimeoutMs,
+    },
+    async settingsOf(organizationId, provider) {
+      const platform = config.providers.get(provider);
+      const own = await slices.credentials.settingsOf(organizationId, provider);
+      if (own === undefined) return platform;
+      if ('fault' in own) throw new ModelError('credentials', own.fault);
+      // The platform's address serves an organization's key; its key serves no other address.
+      const baseUrl = own.baseUrl ?? platform?.baseUrl ?? null;
+      // A credential with an address and no key belongs to a provider that requires none.
+      return { ...own, baseUrl, isOpen: own.apiKey === null };
+    },
+  });
+}
+
+/** Reads the files in the folders of skills. */
+function skillFileReader(
+  definitions: readonly LoadedSkill[],
+): Parameters<typeof createThinking>[0]['readFile'] {
+  const folders = new Map(
+    definitions.flatMap(({ category, version, name, folder }) =>
+      folder === null ? [] : [[skillKey(category, version, name), folder]],
+    ),
+  );
+  return async (skill, path, offset) => {
+    const folder = folders.get(skill);
+    if (folder === undefined) return { error: `There is no folder of ${skill}.` };
+    return readSkillFile(folder, path, { offset: offset ?? 0 });
+  };
+}
+
 /** Not the end of a start: organizations may have accounts of their own. */
-function warnOfDefault({ defaultModel, providers }: Config, log: Logger): void {
+function warnOfDefault({ defaultModel, providers }: ThinkingConfig, log: Logger): void {
   if (defaultModel === null) return;
   try {
     const { provider } = partsOfModel(defaultModel);

@@ -15,7 +15,7 @@ export interface Worker {
 
 export function startWorker(
   { config, queue, cluster }: Pick<Parts, 'config' | 'queue' | 'cluster'>,
-  { workers, performer, outgoing }: Slices,
+  { jobs: { workers, performer }, webhooks: { deliverer } }: Pick<Slices, 'jobs' | 'webhooks'>,
 ): Worker {
   for (const name of jobQueues) {
     workers.set(
@@ -25,8 +25,8 @@ export function startWorker(
   }
   const consumers = [
     ...workers.values(),
-    queue.consume('webhooks', deliveryHintsMax, (id) => outgoing.deliverer.handleHint(id)),
-    outgoing.deliverer,
+    queue.consume('webhooks', deliveryHintsMax, (id) => deliverer.handleHint(id)),
+    deliverer,
   ];
   const cancellations = cluster?.bus.listen('cancellations', (jobId) => performer.cancel(jobId));
   return {
@@ -36,7 +36,7 @@ export function startWorker(
     },
     breakOff() {
       performer.handBack();
-      outgoing.deliverer.abort();
+      deliverer.abort();
     },
   };
 }

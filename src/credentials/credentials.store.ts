@@ -6,15 +6,6 @@ import type { CredentialsTable } from '../database/tables.ts';
 
 export type CredentialRow = Selectable<CredentialsTable>;
 
-export async function isOrganization(db: Handle, organizationId: string): Promise<boolean> {
-  const row = await db.kysely
-    .selectFrom('organizations')
-    .select('id')
-    .where('id', '=', organizationId)
-    .executeTakeFirst();
-  return row !== undefined;
-}
-
 const ofProvider = statement<{ organization_id: string; provider: string }>()((db, p) =>
   db
     .selectFrom('credentials')

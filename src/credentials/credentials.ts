@@ -4,6 +4,7 @@
  * and within a second in every other one.
  */
 import type { Database } from '../database/database.ts';
+import { isOrganization } from '../database/organizations.ts';
 import { baseUrlFault } from '../kernel/base-url.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { type Cipher, DecryptionError } from '../kernel/encryption.ts';
@@ -14,7 +15,6 @@ import {
   type CredentialRow,
   deleteCredential,
   findCredential,
-  isOrganization,
   listCredentials,
   listKeys,
   replaceCredential,

@@ -14,14 +14,13 @@ export interface Cap {
   readonly table: CappedTable;
   /** Rows counted beside being the organization's; all of them when it is left out. */
   readonly where?: Readonly<Record<string, string | number>>;
-  /** The rows as the error names them: `webhooks`. */
+  /** The owner and the rows it may have at most, for the error: `The organization`, `webhooks`. */
+  readonly owner: string;
   readonly things: string;
-  /** Who has them, for the error; `The organization` when it is left out. */
-  readonly owner?: string;
-  /** What makes room, for the error; `delete one first` when it is left out. */
-  readonly remedy?: string;
-  /** The number of rows; undefined is no cap. */
-  readonly max: number | undefined;
+  /** What makes room: `delete one first`. */
+  readonly remedy: string;
+  /** The number of rows; infinity is no cap. */
+  readonly max: number;
 }
 
 /**
@@ -34,31 +33,31 @@ export async function requireRoom(
   organizationId: string,
   caps: readonly Cap[],
 ): Promise<void> {
-  if (caps.every(({ max }) => max === undefined)) return;
+  const finite = caps.filter(({ max }) => Number.isFinite(max));
+  if (finite.length === 0) return;
   if (tx.dialect === 'postgres') {
     // SQLite has one writer at a time. Keys that refer to the organization are not held up.
     await sql`select id from organizations where id = ${organizationId} for no key update`.execute(
       tx.kysely,
     );
   }
-  for (const cap of caps) {
-    const { max, owner = 'The organization', things, remedy = 'delete one first' } = cap;
-    if (max === undefined || (await countUpTo(tx, organizationId, cap, max)) < max) continue;
-    const count = max.toLocaleString('en-US');
+  for (const cap of finite) {
+    if ((await countUpTo(tx, organizationId, cap)) < cap.max) continue;
+    const count = cap.max.toLocaleString('en-US');
     throw new PlatformError(
       'conflict',
-      `${owner} has ${count} ${things}, which is as many as it may have: ${remedy}`,
+      `${cap.owner} has ${count} ${cap.things}, which is as many as it may have: ${cap.remedy}`,
     );
   }
 }
 
-/** The rows that a cap counts, up to `max`. */
-async function countUpTo(tx: Transaction, organizationId: string, cap: Cap, max: number) {
+/** The rows that a cap counts, no further than its maximum. */
+async function countUpTo(tx: Transaction, organizationId: string, cap: Cap): Promise<number> {
   const conditions = Object.entries({ organization_id: organizationId, ...cap.where }).map(
     ([column, value]) => sql<SqlBool>`${sql.ref(column)} = ${value}`,
   );
   const { rows } = await sql<{ n: number }>`select count(*) as n from (
     select 1 from ${sql.table(cap.table)} where ${sql.join(conditions, sql` and `)}
-    limit ${max}) as counted`.execute(tx.kysely);
+    limit ${cap.max}) as counted`.execute(tx.kysely);
   return Number(rows[0]?.n ?? 0);
 }

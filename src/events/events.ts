@@ -65,7 +65,7 @@ export const events = {
     sample: { ...sampleRun, attempts: 3, error: sampleError },
   }),
   'agent.error': event({
-    when: 'something is wrong with an agent or its set-up',
+    when: 'an agent or its configuration has a fault',
     data: Type.Object({
       code: Type.String(),
       message: Type.String(),
@@ -83,7 +83,7 @@ export const events = {
     sample: { previous_status: 'active', status: 'paused' },
   }),
   'conversation.created': event({
-    when: 'a job was accepted, whatever it came from, that continues no earlier conversation',
+    when: 'a job from any source was accepted, and does not continue an earlier conversation',
     data: Type.Object({
       conversation_id: Type.String(),
       trigger_type: Type.String(),

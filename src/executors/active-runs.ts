@@ -43,6 +43,18 @@ export interface ActiveRuns {
   hasStopRequests(): boolean;
 }
 
+export interface ActiveRunsDeps {
+  readonly channel: Channel;
+  readonly heartbeat: Heartbeat;
+  readonly clock: Clock;
+  readonly graceMs: number;
+  /** False while a debugger may pause the runs: then no run reaches its deadline. */
+  readonly hasDeadlines: boolean;
+  /** Called when a run's grace period is over and the run itself is the cause. */
+  readonly onOverdue: (run: ActiveRun) => void;
+}
+
+/** A ping that was sent because a run is past its deadline. */
 interface Probe {
   readonly ping: number;
   /** When the child's silence began, in the clock's monotonic milliseconds. */
@@ -50,196 +62,56 @@ interface Probe {
   readonly hadBegun: boolean;
 }
 
-export function createActiveRuns(parts: {
-  channel: Channel;
-  heartbeat: Heartbeat;
-  clock: Clock;
-  graceMs: number;
-  /** False while a debugger may pause the runs: then no run reaches its deadline. */
-  hasDeadlines: boolean;
-  /** Called when a run's grace period is over and the run itself is the cause. */
-  onOverdue: (run: ActiveRun) => void;
-}): ActiveRuns {
-  const { channel, heartbeat, clock, graceMs, hasDeadlines, onOverdue } = parts;
-  const activeRuns = new Map<number, ActiveRun>();
+interface State extends ActiveRunsDeps {
+  readonly byId: Map<number, ActiveRun>;
   /** The runs that were asked to stop. */
-  const stopRequests = new Map<ActiveRun, StopRequest>();
+  readonly stopRequests: Map<ActiveRun, StopRequest>;
   /** The runs past their deadline that wait for the child to answer a ping. */
-  const probes = new Map<ActiveRun, Probe>();
-  let nextId = 1;
+  readonly probes: Map<ActiveRun, Probe>;
+  nextId: number;
+}
 
-  function expire(run: ActiveRun): void {
-    run.timer = undefined;
-    // Messages that the child has already sent are read before the timer counts.
-    setImmediate(() => {
-      if (!activeRuns.has(run.id) || run.stopRequest !== undefined) return;
-      if (isOnlyBegun(run) || run.extraMs >= run.accepted.request.timeoutMs) timeOut(run);
-      else probe(run);
-    });
-  }
-
-  /** Pings the child: another run may have blocked this run, or its start. */
-  function probe(run: ActiveRun): void {
-    probes.set(run, {
-      ping: heartbeat.upcoming,
-      since: clock.monotonic() - heartbeat.silentMs(),
-      hadBegun: heartbeat.hasAnswered(run.ping),
-    });
-    channel.flushAndPing();
-  }
-
-  /** The child has answered. If it was silent too long, the run's deadline is extended. */
-  function endProbe(run: ActiveRun, { since, hadBegun }: Probe): void {
-    probes.delete(run);
-    if (run.stopRequest !== undefined) return;
-    const silence = clock.monotonic() - since;
-    if (silence < BLOCKED_MS && hadBegun) {
-      timeOut(run);
-      return;
-    }
-    const { timeoutMs } = run.accepted.request;
-    const ms = hadBegun ? Math.min(silence, timeoutMs) : timeoutMs;
-    run.extraMs += ms;
-    run.timer = setTimeout(expire, ms, run);
-  }
-
-  function timeOut(run: ActiveRun): void {
-    requestStop(run, 'timeout', 'TimeoutError', timeoutMessage(run.accepted.request));
-  }
-
-  function requestStop(
-    run: ActiveRun,
-    cause: StopRequest['cause'],
-    name: string,
-    reason: string,
-  ): void {
-    clearTimeout(run.timer);
-    const stopRequest: StopRequest = {
-      cause,
-      ping: heartbeat.upcoming,
-      wasOnlyBegun: isOnlyBegun(run),
-      receivedAt: undefined,
-      isOverdue: false,
-    };
-    run.stopRequest = stopRequest;
-    stopRequests.set(run, stopRequest);
-    run.asking?.abort();
-    channel.push(JSON.stringify(['abort', run.id, name, reason]));
-    channel.flushAndPing();
-    startGrace(run, stopRequest, graceMs);
-  }
-
-  function startGrace(run: ActiveRun, stopRequest: StopRequest, ms: number): void {
-    run.timer = setTimeout(() => {
-      run.timer = undefined;
-      // Messages that the child has already sent are read first, as in `expire`.
-      setImmediate(endGrace, run, stopRequest);
-    }, ms);
-  }
-
-  function endGrace(run: ActiveRun, stopRequest: StopRequest): void {
-    if (!stopRequests.has(run) || run.timer !== undefined) return;
-    if (stopRequest.receivedAt === undefined) {
-      // The child has not read the stop request. Only a run that was and is the only one can be the
-      // cause. Otherwise the grace period begins when the child reads the request, and the watch kills
-      // a child that never answers.
-      if (!stopRequest.wasOnlyBegun || !isOnlyBegun(run)) return;
-    } else {
-      const left = stopRequest.receivedAt + graceMs - clock.monotonic();
-      if (left > 1) {
-        startGrace(run, stopRequest, left);
-        return;
-      }
-    }
-    stopRequest.isOverdue = true;
-    onOverdue(run);
-  }
-
-  /** The code of this run may have begun, and that of no other run. */
-  function isOnlyBegun(run: ActiveRun): boolean {
-    if (!heartbeat.hasAnswered(run.ping)) return false;
-    for (const other of activeRuns.values()) {
-      if (other !== run && heartbeat.hasAnswered(other.ping)) return false;
-    }
-    return true;
-  }
-
-  function remove(run: ActiveRun, outcome: RunOutcome): void {
-    if (!activeRuns.delete(run.id)) return;
-    clearTimeout(run.timer);
-    stopRequests.delete(run);
-    probes.delete(run);
-    run.asking?.abort();
-    run.accepted.settle(outcome);
-  }
-
+export function createActiveRuns(deps: ActiveRunsDeps): ActiveRuns {
+  const state: State = {
+    ...deps,
+    byId: new Map(),
+    stopRequests: new Map(),
+    probes: new Map(),
+    nextId: 1,
+  };
   return {
     get size() {
-      return activeRuns.size;
+      return state.byId.size;
     },
-
-    start(accepted) {
-      const { request } = accepted;
-      const run: ActiveRun = {
-        id: nextId++,
-        accepted,
-        ping: heartbeat.upcoming,
-        startedAt: clock.now(),
-        stopRequest: undefined,
-        timer: undefined,
-        extraMs: 0,
-        logLines: 0,
-        messages: 0,
-        asks: 0,
-        asking: undefined,
-      };
-      activeRuns.set(run.id, run);
-      if (hasDeadlines) run.timer = setTimeout(expire, request.timeoutMs, run);
-      channel.push(runMessage(run));
-      return run;
-    },
-
-    get: (id) => activeRuns.get(id),
-    all: () => [...activeRuns.values()],
-
-    abort(run, reason) {
-      if (!activeRuns.has(run.id) || run.stopRequest !== undefined) return;
-      requestStop(run, 'abort', 'AbortError', reason);
-    },
-
-    finish(run, outcome) {
-      const { stopRequest } = run;
-      if (stopRequest === undefined) {
-        remove(run, outcome);
-        return;
-      }
-      // If the child had not read the stop request, the run ended by itself and only its message was
-      // late. The exception is a run that was the only one: its own code kept the child from reading.
-      const hasReceived = heartbeat.hasAnswered(stopRequest.ping);
-      if (!hasReceived && !(stopRequest.wasOnlyBegun && stopRequest.cause === 'timeout'))
-        remove(run, outcome);
-      // A run that completed despite the abort keeps its result: its effects have happened.
-      else if (stopRequest.cause === 'abort' && outcome.kind === 'completed') remove(run, outcome);
-      else if (stopRequest.cause === 'abort') remove(run, { kind: 'aborted' });
-      else remove(run, { kind: 'timeout', message: timeoutMessage(run.accepted.request) });
-    },
-
-    remove,
-
-    onPong() {
-      for (const [run, pending] of probes) {
-        if (heartbeat.hasAnswered(pending.ping)) endProbe(run, pending);
-      }
-      for (const [run, stopRequest] of stopRequests) {
-        if (stopRequest.receivedAt !== undefined || !heartbeat.hasAnswered(stopRequest.ping + 1))
-          continue;
-        stopRequest.receivedAt = clock.monotonic();
-        if (run.timer === undefined) startGrace(run, stopRequest, graceMs);
-      }
-    },
-
-    hasStopRequests: () => stopRequests.size > 0,
+    start: (accepted) => start(state, accepted),
+    get: (id) => state.byId.get(id),
+    all: () => [...state.byId.values()],
+    abort: (run, reason) => abort(state, run, reason),
+    finish: (run, outcome) => remove(state, run, finalOutcome(state, run, outcome)),
+    remove: (run, outcome) => remove(state, run, outcome),
+    onPong: () => onPong(state),
+    hasStopRequests: () => state.stopRequests.size > 0,
   };
+}
+
+function start(state: State, accepted: AcceptedRun): ActiveRun {
+  const run: ActiveRun = {
+    id: state.nextId++,
+    accepted,
+    ping: state.heartbeat.upcoming,
+    startedAt: state.clock.now(),
+    stopRequest: undefined,
+    timer: undefined,
+    extraMs: 0,
+    logLines: 0,
+    messages: 0,
+    asks: 0,
+    asking: undefined,
+  };
+  state.byId.set(run.id, run);
+  if (state.hasDeadlines) run.timer = setTimeout(expire, accepted.request.timeoutMs, state, run);
+  state.channel.push(runMessage(run));
+  return run;
 }
 
 function runMessage({ id, accepted }: ActiveRun): string {
@@ -254,4 +126,146 @@ function runMessage({ id, accepted }: ActiveRun): string {
   // Between JSON tokens a line break is white space; within strings it is always escaped.
   const line = input.includes('\n') ? input.replaceAll('\n', ' ') : input;
   return `["run",${id},${JSON.stringify(skill)},${JSON.stringify(tuple)},${line}]`;
+}
+
+function expire(state: State, run: ActiveRun): void {
+  run.timer = undefined;
+  // Messages that the child has already sent are read before the timer counts.
+  setImmediate(() => {
+    if (!state.byId.has(run.id) || run.stopRequest !== undefined) return;
+    if (isOnlyBegun(state, run) || run.extraMs >= run.accepted.request.timeoutMs) {
+      timeOut(state, run);
+    } else probe(state, run);
+  });
+}
+
+/** Pings the child: another run may have blocked this run, or its start. */
+function probe({ probes, heartbeat, clock, channel }: State, run: ActiveRun): void {
+  probes.set(run, {
+    ping: heartbeat.upcoming,
+    since: clock.monotonic() - heartbeat.silentMs(),
+    hadBegun: heartbeat.hasAnswered(run.ping),
+  });
+  channel.flushAndPing();
+}
+
+/** The child has answered. If it was silent too long, the run's deadline is extended. */
+function endProbe(state: State, run: ActiveRun, { since, hadBegun }: Probe): void {
+  state.probes.delete(run);
+  if (run.stopRequest !== undefined) return;
+  const silence = state.clock.monotonic() - since;
+  if (silence < BLOCKED_MS && hadBegun) {
+    timeOut(state, run);
+    return;
+  }
+  const { timeoutMs } = run.accepted.request;
+  const ms = hadBegun ? Math.min(silence, timeoutMs) : timeoutMs;
+  run.extraMs += ms;
+  run.timer = setTimeout(expire, ms, state, run);
+}
+
+function timeOut(state: State, run: ActiveRun): void {
+  requestStop(state, run, 'timeout', timeoutMessage(run.accepted.request));
+}
+
+function abort(state: State, run: ActiveRun, reason: string): void {
+  if (!state.byId.has(run.id) || run.stopRequest !== undefined) return;
+  requestStop(state, run, 'abort', reason);
+}
+
+function requestStop(
+  state: State,
+  run: ActiveRun,
+  cause: StopRequest['cause'],
+  reason: string,
+): void {
+  clearTimeout(run.timer);
+  const stopRequest: StopRequest = {
+    cause,
+    ping: state.heartbeat.upcoming,
+    wasOnlyBegun: isOnlyBegun(state, run),
+    receivedAt: undefined,
+    isOverdue: false,
+  };
+  run.stopRequest = stopRequest;
+  state.stopRequests.set(run, stopRequest);
+  run.asking?.abort();
+  const name = cause === 'timeout' ? 'TimeoutError' : 'AbortError';
+  state.channel.push(JSON.stringify(['abort', run.id, name, reason]));
+  state.channel.flushAndPing();
+  startGrace(state, run, stopRequest, state.graceMs);
+}
+
+function startGrace(state: State, run: ActiveRun, stopRequest: StopRequest, ms: number): void {
+  run.timer = setTimeout(() => {
+    run.timer = undefined;
+    // Messages that the child has already sent are read first, as in `expire`.
+    setImmediate(endGrace, state, run, stopRequest);
+  }, ms);
+}
+
+function endGrace(state: State, run: ActiveRun, stopRequest: StopRequest): void {
+  if (!state.stopRequests.has(run) || run.timer !== undefined) return;
+  if (stopRequest.receivedAt === undefined) {
+    // The child has not read the stop request. Only a run that was and is the only one can be the
+    // cause. Otherwise the grace period begins when the child reads the request, and the watch kills
+    // a child that never answers.
+    if (!stopRequest.wasOnlyBegun || !isOnlyBegun(state, run)) return;
+  } else {
+    const left = stopRequest.receivedAt + state.graceMs - state.clock.monotonic();
+    if (left > 1) {
+      startGrace(state, run, stopRequest, left);
+      return;
+    }
+  }
+  stopRequest.isOverdue = true;
+  state.onOverdue(run);
+}
+
+/** The code of this run may have begun, and that of no other run. */
+function isOnlyBegun({ byId, heartbeat }: State, run: ActiveRun): boolean {
+  if (!heartbeat.hasAnswered(run.ping)) return false;
+  for (const other of byId.values()) {
+    if (other !== run && heartbeat.hasAnswered(other.ping)) return false;
+  }
+  return true;
+}
+
+/** What the outcome that the child reported means for a run that may have been asked to stop. */
+function finalOutcome(
+  { heartbeat }: State,
+  { stopRequest, accepted }: ActiveRun,
+  reported: RunOutcome,
+): RunOutcome {
+  if (stopRequest === undefined) return reported;
+  const { cause, ping, wasOnlyBegun } = stopRequest;
+  // If the child had not read the stop request, the run ended by itself and only its message was
+  // late. The exception is a run that was the only one: its own code kept the child from reading.
+  if (!heartbeat.hasAnswered(ping) && !(wasOnlyBegun && cause === 'timeout')) return reported;
+  if (cause === 'timeout') return { kind: 'timeout', message: timeoutMessage(accepted.request) };
+  // A run that completed despite the abort keeps its result: its effects have happened.
+  return reported.kind === 'completed' ? reported : { kind: 'aborted' };
+}
+
+function remove({ byId, stopRequests, probes }: State, run: ActiveRun, outcome: RunOutcome): void {
+  if (!byId.delete(run.id)) return;
+  clearTimeout(run.timer);
+  stopRequests.delete(run);
+  probes.delete(run);
+  run.asking?.abort();
+  run.accepted.settle(outcome);
+}
+
+function onPong(state: State): void {
+  const { probes, stopRequests, heartbeat, clock } = state;
+  for (const [run, pending] of probes) {
+    if (heartbeat.hasAnswered(pending.ping)) endProbe(state, run, pending);
+  }
+  for (const [run, stopRequest] of stopRequests) {
+    if (stopRequest.receivedAt !== undefined || !heartbeat.hasAnswered(stopRequest.ping + 1)) {
+      continue;
+    }
+    stopRequest.receivedAt = clock.monotonic();
+    if (run.timer === undefined) startGrace(state, run, stopRequest, state.graceMs);
+  }
 }

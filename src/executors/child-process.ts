@@ -31,7 +31,7 @@ export function spawnChild(options: {
   memoryMb: number;
   env: Readonly<Record<string, string>>;
   settings: ChildSettings;
-  /** File descriptor of the generation's snapshot. */
+  /** File descriptor of the skills snapshot. */
   snapshotFd: number;
   /** Port for a debugger, of this machine only; null for none. */
   inspectPort: number | null;
@@ -73,7 +73,8 @@ function childEnvironment(named: Readonly<Record<string, string>>): Record<strin
 }
 
 /** Sends SIGKILL to the child and to the processes of its group. */
-export function killGroup(pid: number): void {
+export function killGroup(pid: number | undefined): void {
+  if (pid === undefined) return;
   try {
     process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL');
   } catch {

@@ -12,7 +12,7 @@ import { compileSchema } from '../kernel/json-schema.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
 import { loadSkillModule, loadSkillModules, type SkillModule } from '../skills/sources/modules.ts';
 import { loadFromSnapshot, recordSnapshot } from '../skills/sources/snapshot.ts';
-import { createChildRuns, type Runnable } from './child-runs.ts';
+import { createChildRuns } from './child-runs.ts';
 import { limitConsole } from './console-budget.ts';
 import { describeFailure } from './failure.ts';
 import { LOG_CHARS_MAX } from './limits.ts';
@@ -20,20 +20,21 @@ import { createLineReader, createOutbox } from './lines.ts';
 import { createMark } from './now-running.ts';
 import { endProcess, installGuards } from './process-guards.ts';
 import type { ParentMessage } from './protocol.ts';
+import type { Runnable } from './skill-calls.ts';
 
 /** What the parent passes as the only argument. */
 export interface ChildSettings {
   readonly skillsDirs: readonly string[];
-  /** The first child records the generation and reports its skills; the others load that record. */
+  /** The first child records the snapshot and reports its skills; the others load the snapshot. */
   readonly isFirst: boolean;
-  /** Files that ended an earlier child of the generation: they are not loaded, their skills fail. */
+  /** Files that ended an earlier child: they are not loaded, their skills fail. */
   readonly setAside: readonly string[];
   /** Whether pongs carry the resident memory, where the parent cannot read it itself. */
   readonly reportsMemory: boolean;
 }
 
 const SOCKET_FD = 3;
-/** The generation's snapshot. */
+/** The skills snapshot. */
 const SNAPSHOT_FD = 4;
 const READ_BYTES = 65_536;
 

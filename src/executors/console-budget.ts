@@ -7,10 +7,12 @@ import { CONSOLE_BYTES_PER_SECOND } from './limits.ts';
 
 const WINDOW_MS = 1_000;
 
-/** Counts bytes; `spend` is false once the second's budget is used up. */
-export function createByteBudget(onDropped: (bytes: number) => void): {
-  spend: (bytes: number) => boolean;
-} {
+export interface ByteBudget {
+  /** Counts bytes; false once the second's budget is used up. */
+  spend(bytes: number): boolean;
+}
+
+export function createByteBudget(onDropped: (bytes: number) => void): ByteBudget {
   let windowStart = Number.NEGATIVE_INFINITY;
   let spent = 0;
   let dropped = 0;

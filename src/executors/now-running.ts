@@ -28,16 +28,13 @@ export function createMark(): { begin(run: number, skill: string): void; rest():
 }
 
 /** The parent's side: the run that the child is beginning; undefined when it is not known. */
-export function readMark(pid: number): number | undefined {
-  if (!IS_KNOWN) return undefined;
+export function readMark(pid: number | undefined): number | undefined {
+  if (!IS_KNOWN || pid === undefined) return undefined;
   try {
-    const [, run] = /^skill executor #(\d+) /.exec(read(pid)) ?? [];
+    const title = readFileSync(`/proc/${pid}/cmdline`, 'latin1');
+    const [, run] = /^skill executor #(\d+) /.exec(title) ?? [];
     return run === undefined ? undefined : Number(run);
   } catch {
     return undefined;
   }
-}
-
-function read(pid: number): string {
-  return readFileSync(`/proc/${pid}/cmdline`, 'latin1');
 }

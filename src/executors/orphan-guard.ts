@@ -6,8 +6,9 @@
 import { spawn } from 'node:child_process';
 
 export interface OrphanGuard {
-  add(pid: number): void;
-  remove(pid: number): void;
+  /** Kills this process and its group when the parent is gone. */
+  add(pid: number | undefined): void;
+  remove(pid: number | undefined): void;
   /** Resolves when the shell is gone. */
   stop(): Promise<void>;
 }
@@ -45,8 +46,8 @@ export function startOrphanGuard(onMissing: (reason: string) => void): OrphanGua
   shell.stdin.on('error', () => {});
   shell.unref();
   return {
-    add: (pid) => void shell.stdin.write(`+ ${pid}\n`),
-    remove: (pid) => void shell.stdin.write(`- ${pid}\n`),
+    add: (pid) => pid !== undefined && shell.stdin.write(`+ ${pid}\n`),
+    remove: (pid) => pid !== undefined && shell.stdin.write(`- ${pid}\n`),
     stop() {
       shell.ref();
       shell.stdin.end();

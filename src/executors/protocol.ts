@@ -7,7 +7,7 @@
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { OUTPUT_DEPTH_MAX } from './limits.ts';
 
-/** Failures that a skill may name itself, by an error of its own or of the platform's, and the two that the child finds. */
+/** The codes of failed runs: two that the child finds, and those that an error may name. */
 export const failureCodes = [
   'skill_execution_failed',
   'output_invalid',
@@ -26,8 +26,8 @@ export type ContextTuple = readonly [string, string, string, string, number];
 /** Why an answer could not be given; carried to the skill as an error with these fields. */
 export interface Refusal {
   readonly message: string;
-  readonly code?: string | undefined;
-  readonly retryable?: boolean | undefined;
+  readonly code?: string;
+  readonly retryable?: boolean;
 }
 
 /** Parent to child. A line begins with its ping; `run` numbers are the child's own. */
@@ -66,54 +66,26 @@ export type ChildMessage =
   | ['stray', skill: string | null, text: string]
   | ['dropped', bytes: number];
 
-type Shape = (message: readonly unknown[]) => boolean;
+type Check = (value: unknown) => boolean;
 
-const shapes: ReadonlyMap<unknown, Shape> = new Map<ChildMessage[0], Shape>([
-  ['loading', (m) => m.length === 2 && isString(m[1])],
-  ['skill', (m) => m.length === 2 && isObject(m[1])],
-  ['left-out', (m) => m.length === 3 && isString(m[1]) && isString(m[2])],
-  ['ready', (m) => m.length === 1],
-  ['refused', (m) => m.length === 3 && isString(m[1]) && isString(m[2])],
-  ['unloaded', (m) => m.length === 3 && isString(m[1]) && isString(m[2])],
-  ['pong', (m) => m.length === 3 && isCount(m[1]) && isCount(m[2])],
-  ['done', (m) => m.length === 3 && isCount(m[1])],
-  [
-    'fail',
-    (m) =>
-      m.length === 6 &&
-      isCount(m[1]) &&
-      failureCodes.includes(m[2] as FailureCode) &&
-      isString(m[3]) &&
-      typeof m[4] === 'boolean' &&
-      isStringOrNull(m[5]),
-  ],
-  [
-    'log',
-    (m) =>
-      m.length === 5 && isCount(m[1]) && isCount(m[2]) && isString(m[3]) && isStringOrNull(m[4]),
-  ],
-  ['progress', (m) => m.length === 4 && isCount(m[1]) && isFraction(m[2]) && isStringOrNull(m[3])],
-  [
-    'message',
-    (m) =>
-      m.length === 5 &&
-      isCount(m[1]) &&
-      messageRoles.includes(m[2] as MessageRole) &&
-      isString(m[3]) &&
-      isCountOrNull(m[4]),
-  ],
-  [
-    'ask',
-    (m) =>
-      m.length === 6 && isCount(m[1]) && isCount(m[2]) && isString(m[3]) && isCountOrNull(m[5]),
-  ],
-  [
-    'print',
-    (m) =>
-      m.length === 4 && isCount(m[1]) && (m[2] === 'stdout' || m[2] === 'stderr') && isString(m[3]),
-  ],
-  ['stray', (m) => m.length === 3 && isStringOrNull(m[1]) && isString(m[2])],
-  ['dropped', (m) => m.length === 2 && isCount(m[1])],
+/** The checks of a message's members after its kind. */
+const checks: ReadonlyMap<unknown, readonly Check[]> = new Map<ChildMessage[0], Check[]>([
+  ['loading', [isString]],
+  ['skill', [isObject]],
+  ['left-out', [isString, isString]],
+  ['ready', []],
+  ['refused', [isString, isString]],
+  ['unloaded', [isString, isString]],
+  ['pong', [isCount, isCount]],
+  ['done', [isCount, isAny]],
+  ['fail', [isCount, isOneOf(failureCodes), isString, isBoolean, orNull(isString)]],
+  ['log', [isCount, isCount, isString, orNull(isString)]],
+  ['progress', [isCount, isFraction, orNull(isString)]],
+  ['message', [isCount, isOneOf(messageRoles), isString, orNull(isCount)]],
+  ['ask', [isCount, isCount, isString, isAny, orNull(isCount)]],
+  ['print', [isCount, isOneOf(['stdout', 'stderr']), isString]],
+  ['stray', [orNull(isString), isString]],
+  ['dropped', [isCount]],
 ]);
 
 /** The levels of a value, and those around it: the line, the message, the skill with examples. */
@@ -131,7 +103,10 @@ export function readChildLine(line: string): ChildMessage[] | undefined {
 }
 
 function isChildMessage(value: unknown): value is ChildMessage {
-  return Array.isArray(value) && shapes.get(value[0])?.(value) === true;
+  if (!Array.isArray(value)) return false;
+  const members = checks.get(value[0]);
+  if (members === undefined || value.length !== members.length + 1) return false;
+  return members.every((isValid, i) => isValid(value[i + 1]));
 }
 
 /** A megabyte of `[` would take the parser fifty times its size, and the stack of what comes after. */
@@ -148,26 +123,34 @@ function isDeeperThan(json: string, max: number): boolean {
   return false;
 }
 
-function isString(value: unknown): value is string {
+function isAny(): boolean {
+  return true;
+}
+
+function isString(value: unknown): boolean {
   return typeof value === 'string';
 }
 
-function isStringOrNull(value: unknown): value is string | null {
-  return value === null || typeof value === 'string';
+function isBoolean(value: unknown): boolean {
+  return typeof value === 'boolean';
 }
 
-function isCount(value: unknown): value is number {
+function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-function isCountOrNull(value: unknown): value is number | null {
-  return value === null || isCount(value);
-}
-
-function isFraction(value: unknown): value is number {
+function isFraction(value: unknown): boolean {
   return typeof value === 'number' && value >= 0 && value <= 1;
 }
 
-function isObject(value: unknown): value is object {
+function isObject(value: unknown): boolean {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
+
+function isOneOf(words: readonly unknown[]): Check {
+  return (value) => words.includes(value);
+}
+
+function orNull(check: Check): Check {
+  return (value) => value === null || check(value);
 }

@@ -7,11 +7,16 @@ import type { ActiveRun } from './active-run.ts';
 import { ASK_BYTES_MAX, ENVELOPE_BYTES, ERROR_CHARS_MAX } from './limits.ts';
 import type { ParentMessage, Refusal } from './protocol.ts';
 
+export interface Question {
+  readonly id: number;
+  readonly kind: string;
+  readonly payload: unknown;
+  /** The step of the run in which it is asked, null for the run itself. */
+  readonly step: number | null;
+}
+
 /** The message for the child, as JSON text. Never rejects. */
-export async function answerQuestion(
-  run: ActiveRun,
-  question: { id: number; kind: string; payload: unknown; step: number | null },
-): Promise<string> {
+export async function answerQuestion(run: ActiveRun, question: Question): Promise<string> {
   run.asking ??= new AbortController();
   const { signal } = run.asking;
   if (run.stopRequest !== undefined) run.asking.abort();

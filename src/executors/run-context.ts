@@ -17,6 +17,8 @@ import {
   MESSAGES_MAX,
   NOTE_CHARS_MAX,
 } from './limits.ts';
+import type { Outbox } from './lines.ts';
+import type { Progress } from './progress.ts';
 import { type ContextTuple, type MessageRole, messageRoles } from './protocol.ts';
 
 /** A run as the child knows it. */
@@ -35,6 +37,8 @@ export interface Run {
 
 /** A part of a run: the run itself, or a skill that it calls. */
 export interface Part {
+  readonly run: Run;
+  readonly platform: Platform;
   /** 0 for the run itself; a called skill is one deeper than its caller. */
   readonly depth: number;
   /** The number of the step that the call is, null for the run itself. */
@@ -43,19 +47,17 @@ export interface Part {
   readonly calls: Map<string, number>;
 }
 
-/** What a context needs from the child. Every `say…` puts a message into the outbox. */
-export interface Bridge {
-  sayLog(run: Run, at: number, message: string, fieldsJson: string | null): void;
-  sayProgress(run: Run, fraction: number, note: string | null): void;
-  sayMessage(run: Run, role: MessageRole, content: string, step: number | null): void;
-  sayAsk(run: Run, ask: number, kind: string, payloadJson: string, step: number | null): void;
+/** The way from a run to the platform. */
+export interface Platform {
+  readonly outbox: Outbox;
+  readonly progress: Progress;
   /** Runs a skill inside the run, called by `caller`. */
-  call(run: Run, caller: Part, skill: string, input: unknown): Promise<unknown>;
+  callSkill(caller: Part, skill: string, input: unknown): Promise<unknown>;
 }
 
 /** The `ctx` of one part of a run. */
-export function createContext(run: Run, bridge: Bridge, part: Part): SkillContext {
-  const { depth, step } = part;
+export function createContext(part: Part): SkillContext {
+  const { run, platform, depth } = part;
   // Made at their first use.
   let memory: SkillMemory | undefined;
   let generate: SkillContext['generate'] | undefined;
@@ -70,76 +72,66 @@ export function createContext(run: Run, bridge: Bridge, part: Part): SkillContex
       return signalOf(run);
     },
     log(message, fields) {
-      addLog(run, bridge, message, fields);
+      addLog(part, message, fields);
     },
     progress(fraction, note) {
       // The progress of a part is not the progress of the whole.
       if (run.isOver || depth > 0) return;
       const clamped = Math.min(1, Math.max(0, Number(fraction) || 0));
-      bridge.sayProgress(run, clamped, note === undefined ? null : cut(`${note}`, NOTE_CHARS_MAX));
+      const text = note === undefined ? null : cut(`${note}`, NOTE_CHARS_MAX);
+      platform.progress.report(run, clamped, text);
     },
     message(role, content) {
-      addMessage(run, bridge, role, content, step);
+      addMessage(part, role, content);
     },
     callSkill(skill, input) {
       if (depth >= CALL_DEPTH_MAX) {
         return Promise.reject(new Error(`skills may call skills ${CALL_DEPTH_MAX} levels deep`));
       }
-      return bridge.call(run, part, `${skill}`, input);
+      return platform.callSkill(part, `${skill}`, input);
     },
     get memory() {
-      memory ??= createMemory(run, bridge, step);
+      memory ??= createMemory(part);
       return memory;
     },
     async generate(request) {
       // One for each part, because it counts equal requests, and a replayed call makes none.
-      generate ??= createGenerate((payload) => ask(run, bridge, 'generate', payload, step));
+      generate ??= createGenerate((payload) => ask(part, 'generate', payload));
       return generate(request);
     },
   };
 }
 
 /** The agent's memory, which the parent keeps: one for the run and all that it calls. */
-function createMemory(run: Run, bridge: Bridge, step: number | null): SkillMemory {
+function createMemory(part: Part): SkillMemory {
   return {
-    remember: (memory) => ask(run, bridge, 'remember', memory, step) as Promise<Memory>,
-    recall: (wanted = {}) => ask(run, bridge, 'recall', wanted, step) as Promise<Memory[]>,
-    forget: (id) => ask(run, bridge, 'forget', id, step) as Promise<boolean>,
+    remember: (memory) => ask(part, 'remember', memory) as Promise<Memory>,
+    recall: (wanted = {}) => ask(part, 'recall', wanted) as Promise<Memory[]>,
+    forget: (id) => ask(part, 'forget', id) as Promise<boolean>,
   };
 }
 
 /** Asks the parent; rejects with its refusal, never throws. No answer comes after the run's end. */
-export async function ask(
-  run: Run,
-  bridge: Bridge,
-  kind: string,
-  payload: unknown,
-  step: number | null,
-): Promise<unknown> {
+export async function ask(part: Part, kind: string, payload: unknown): Promise<unknown> {
   const json = JSON.stringify(payload) ?? 'null';
   const fault = jsonTextFault(json);
   if (fault !== null) throw refusal(`a request ${fault}`);
   if (Buffer.byteLength(json) > ASK_BYTES_MAX) {
     throw refusal(`a request may have ${ASK_BYTES_MAX / 1024} KiB of JSON`);
   }
-  return askJson(run, bridge, kind, json, step);
+  return askJson(part, kind, json);
 }
 
 /** Like `ask`, for JSON text that is known to be within the limits. */
-export async function askJson(
-  run: Run,
-  bridge: Bridge,
-  kind: string,
-  json: string,
-  step: number | null,
-): Promise<unknown> {
+export async function askJson(part: Part, kind: string, json: string): Promise<unknown> {
+  const { run, platform, step } = part;
   if (run.isOver) throw new Error('this run has ended');
   run.asks ??= new Map();
   if (run.asks.size >= ASKS_MAX) throw new Error(`at most ${ASKS_MAX} requests may wait at once`);
   const id = nextAsk++;
   const answer = Promise.withResolvers<unknown>();
   run.asks.set(id, answer);
-  bridge.sayAsk(run, id, kind, json, step);
+  platform.outbox.push(`["ask",${run.id},${id},${JSON.stringify(kind)},${json},${step}]`);
   return answer.promise;
 }
 
@@ -160,24 +152,19 @@ export function abortRun(run: Run, name: string, reason: string): void {
   run.controller?.abort(error);
 }
 
-function addLog(run: Run, bridge: Bridge, message: unknown, fields: unknown): void {
+function addLog({ run, platform }: Part, message: unknown, fields: unknown): void {
   if (run.isOver || run.logLines > LOG_LINES_MAX) return;
   run.logLines += 1;
-  if (run.logLines > LOG_LINES_MAX) {
-    bridge.sayLog(run, Date.now(), `more than ${LOG_LINES_MAX} lines; the rest is left out`, null);
-    return;
-  }
-  const text = cut(typeof message === 'string' ? message : textOf(message), LOG_CHARS_MAX);
-  bridge.sayLog(run, Date.now(), text, fields === undefined ? null : fieldsJson(fields));
+  const isLast = run.logLines > LOG_LINES_MAX;
+  const text = isLast
+    ? `more than ${LOG_LINES_MAX} lines; the rest is left out`
+    : cut(typeof message === 'string' ? message : textOf(message), LOG_CHARS_MAX);
+  const json = isLast || fields === undefined ? null : fieldsJson(fields);
+  platform.progress.flush(run);
+  platform.outbox.push(JSON.stringify(['log', run.id, Date.now(), text, json]));
 }
 
-function addMessage(
-  run: Run,
-  bridge: Bridge,
-  role: unknown,
-  content: unknown,
-  step: number | null,
-): void {
+function addMessage({ run, platform, step }: Part, role: unknown, content: unknown): void {
   if (run.isOver) return;
   if (!messageRoles.includes(role as MessageRole)) {
     throw new TypeError(`the role of a message is one of ${messageRoles.join(', ')}`);
@@ -190,7 +177,8 @@ function addMessage(
     throw new RangeError(`a run may add ${MESSAGES_MAX} messages`);
   }
   run.messages += 1;
-  bridge.sayMessage(run, role as MessageRole, content, step);
+  platform.progress.flush(run);
+  platform.outbox.push(JSON.stringify(['message', run.id, role, content, step]));
 }
 
 /** JSON text of the fields of a log line; values that JSON cannot carry become text. */

@@ -14,8 +14,11 @@ const closeIdleEveryMs = 50;
 /** The time for requests that are under way when the server stops listening to arrive. */
 const arrivalMs = 250;
 
-/** Call it before `listen`; the returned function drains within `deadlineMs`. */
-export function prepareDrain(server: Server): (deadlineMs: number) => Promise<void> {
+/** Drains within `deadlineMs`. */
+export type Drain = (deadlineMs: number) => Promise<void>;
+
+/** Call it before `listen`. */
+export function prepareDrain(server: Server): Drain {
   let draining = false;
   server.addHook('onSend', (_request, reply, payload, done) => {
     if (draining) reply.header('connection', 'close');

@@ -75,7 +75,7 @@ export function createSettle(parts: {
   backoff: Backoff;
   writer: string;
   scheduled: ScheduledRuns;
-  agents: Pick<Agents, 'hold'>;
+  agents: Pick<Agents, 'lock'>;
   memories: Pick<Memories, 'keep'>;
   journals: Pick<Journals, 'endAbandonedSteps'>;
   /** Called for each settled attempt, after the commit. */
@@ -129,7 +129,7 @@ export function createSettle(parts: {
     );
     for (const [, job] of [...byKey].sort(([a], [b]) => (a < b ? -1 : 1))) {
       try {
-        await agents.hold(tx, job.organization_id, job.agent_id);
+        await agents.lock(tx, job.organization_id, job.agent_id);
       } catch (error) {
         // A deleted agent has no memories.
         if (!(error instanceof PlatformError && error.code === 'not_found')) throw error;

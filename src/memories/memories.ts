@@ -49,9 +49,7 @@ const purgeStepsMax = 20;
 export interface AgentsOfMemories {
   find(organizationId: string, agentId: string): Promise<unknown>;
   /** Locks the agent: it is not deleted or locked by others before the transaction ends. */
-  hold(tx: Transaction, organizationId: string, agentId: string): Promise<unknown>;
-  /** Like `hold`; returns when the agent was created. */
-  holdSince(tx: Transaction, organizationId: string, agentId: string): Promise<number>;
+  lock(tx: Transaction, organizationId: string, agentId: string): Promise<{ created_at: number }>;
 }
 
 export type Memories = ReturnType<typeof createMemories>;
@@ -81,7 +79,7 @@ export function createMemories(parts: {
     change: (tx: Transaction, owner: number, row: LockedRow) => Promise<T>,
   ): Promise<T> {
     return database.write(async (tx) => {
-      await agents.hold(tx, organizationId, agentId);
+      await agents.lock(tx, organizationId, agentId);
       const owner = await findOwner(tx, organizationId, agentId);
       const row = owner && isId(id) && (await lockMemory(tx, owner.id, id));
       if (!row) throw notFound('Memory');
@@ -128,7 +126,7 @@ export function createMemories(parts: {
     async create(owning: Owning, fields: MemoryFields & { content: string }) {
       const memory = readyMemory(newMemory(fields, clock.now()));
       await database.write(async (tx) => {
-        await agents.hold(tx, owning.organizationId, owning.agentId);
+        await agents.lock(tx, owning.organizationId, owning.agentId);
         await insertAll(tx, owning, [memory]);
       });
       return memoryView(owning.agentId, { ...memory, updated_at: memory.created_at });
@@ -188,11 +186,6 @@ export function createMemories(parts: {
       }
     },
 
-    /** Marks the memories of an agent that is deleted in this transaction: no query finds them any more. */
-    async removeAll(tx: Transaction, { organizationId, agentId }: Owning): Promise<void> {
-      await markRemoved(tx, organizationId, agentId);
-    },
-
     /** Deletes some of the marked memories, in small transactions that delay no other writer for long. */
     async purge(): Promise<void> {
       for (let step = 0; step < purgeStepsMax; step++) {
@@ -210,7 +203,7 @@ export function createMemories(parts: {
   /** When the agent that is held now was created; infinity for one that is not there. */
   async function heldSince(tx: Transaction, { organizationId, agentId }: Owning): Promise<number> {
     try {
-      return await agents.holdSince(tx, organizationId, agentId);
+      return (await agents.lock(tx, organizationId, agentId)).created_at;
     } catch (error) {
       if (error instanceof PlatformError && error.code === 'not_found') return Infinity;
       throw error;
@@ -222,6 +215,9 @@ export function createMemories(parts: {
     if (run.remembered.length > 0) await insertAll(tx, run, run.remembered);
   }
 }
+
+/** The memories of a deleted agent are marked, and no query finds them any more; `purge` deletes them. */
+export const memoriesOfAgent = { remove: markRemoved };
 
 function columnsOf({ content, tag, metadata, updated_at }: VisibleMemoryRow) {
   return { content, tag, metadata, updated_at };

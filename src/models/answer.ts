@@ -7,7 +7,7 @@
 import type { ModelAnswer, ToolCall } from './model.ts';
 import type { Opaque, OpaquePart, ProviderOptions, SdkModel } from './prompt.ts';
 import type { Protocol } from './providers.ts';
-import { createThinkTagFilter } from './think-tag-filter.ts';
+import { createThinkTagFilter, type ThinkTagFilter } from './think-tag-filter.ts';
 
 export const answerBounds = {
   /** Bytes of the text as JSON: a longer text would exceed the 1 MiB of a job's output. */
@@ -22,6 +22,10 @@ export const answerBounds = {
   /** Characters of the arguments of all calls. */
   toolInputs: 16 * 1024 * 1024,
 };
+
+/** Characters that are measured at a time. */
+const pieceLength = 1_024;
+const nameOf = { written: 'text', reasoning: 'reasoning', toolInputs: 'arguments' };
 
 type SdkPart =
   Awaited<ReturnType<SdkModel['doStream']>>['stream'] extends ReadableStream<infer Part>
@@ -44,121 +48,143 @@ export interface AnswerSoFar {
   whole(model: string): Omit<ModelAnswer, 'usage'> | null;
 }
 
+interface State {
+  readonly thinkTags: ThinkTagFilter | null;
+  readonly onText: (delta: string) => void;
+  readonly texts: string[];
+  readonly calls: ToolCall[];
+  readonly order: OpaquePart[];
+  /** The blocks of reasoning that have not ended, by id. */
+  readonly reasoning: Map<string, { text: string; signed?: ProviderOptions }>;
+  readonly spent: { written: number; reasoning: number; toolInputs: number };
+  finish: SdkFinish | null;
+  textBytes: number;
+  isTooLong: boolean;
+}
+
 export function createAnswer(protocol: Protocol, onText: (delta: string) => void): AnswerSoFar {
-  const thinkTags = protocol === 'chat' ? createThinkTagFilter() : null;
-  const texts: string[] = [];
-  const calls: ToolCall[] = [];
-  const order: OpaquePart[] = [];
-  const reasoning = new Map<string, { text: string; signed?: ProviderOptions }>();
-  const spent = { written: 0, reasoning: 0, toolInputs: 0 };
-  let finish: SdkFinish | null = null;
-  let textBytes = 0;
-  let isTooLong = false;
-
-  function spend(what: keyof typeof spent, characters: number): void {
-    spent[what] += characters;
-    if (spent[what] > answerBounds[what]) {
-      throw new ExcessError(`${answerBounds[what]} characters of ${nameOf[what]}`);
-    }
-  }
-
-  function takeText(delta: string): void {
-    spend('written', delta.length);
-    addText(thinkTags?.push(delta) ?? delta);
-  }
-
-  /** The part of the text that fits into the answer's bound. */
-  function fitting(text: string): string {
-    if (isTooLong) return '';
-    for (let from = 0; from < text.length; from += pieceLength) {
-      const piece = text.slice(from, from + pieceLength);
-      textBytes += Buffer.byteLength(JSON.stringify(piece)) - 2;
-      if (textBytes > answerBounds.text) {
-        isTooLong = true;
-        return text.slice(0, from);
-      }
-    }
-    return text;
-  }
-
-  function addText(text: string): void {
-    const delta = fitting(text);
-    if (delta === '') return;
-    texts.push(delta);
-    const last = order.at(-1);
-    if (last?.type === 'text') order.pop();
-    const before = last?.type === 'text' ? last.length : 0;
-    order.push({ type: 'text', length: before + delta.length });
-    onText(delta);
-  }
-
-  /** A signature may arrive with any part of a block, or in a part of its own. */
-  function takeReasoning(part: ReasoningPart): void {
-    const block = reasoning.get(part.id) ?? { text: '' };
-    reasoning.set(part.id, block);
-    if (part.type === 'reasoning-delta') {
-      spend('reasoning', part.delta.length);
-      block.text += part.delta;
-    }
-    if (part.providerMetadata !== undefined) block.signed = part.providerMetadata;
-    if (part.type !== 'reasoning-end') return;
-    reasoning.delete(part.id);
-    const { text, signed } = block;
-    if (signed !== undefined) order.push({ type: 'reasoning', text, signed });
-  }
-
-  function takeCall(part: Extract<SdkPart, { type: 'tool-call' }>): void {
-    if (calls.length === answerBounds.toolCalls) {
-      throw new ExcessError(`${answerBounds.toolCalls} calls of tools`);
-    }
-    const id = unusedId(part.toolCallId, calls);
-    const input = part.input.slice(0, answerBounds.toolInput);
-    calls.push({ id, name: part.toolName, input });
-    const signed = part.providerMetadata;
-    order.push({ type: 'tool-call', id, ...(signed === undefined ? {} : { signed }) });
-  }
-
+  const state: State = {
+    thinkTags: protocol === 'chat' ? createThinkTagFilter() : null,
+    onText,
+    texts: [],
+    calls: [],
+    order: [],
+    reasoning: new Map(),
+    spent: { written: 0, reasoning: 0, toolInputs: 0 },
+    finish: null,
+    textBytes: 0,
+    isTooLong: false,
+  };
   return {
-    take(part) {
-      switch (part.type) {
-        case 'text-delta':
-          return takeText(part.delta);
-        case 'reasoning-start':
-        case 'reasoning-delta':
-        case 'reasoning-end':
-          return takeReasoning(part);
-        case 'tool-input-delta':
-          return spend('toolInputs', part.delta.length);
-        case 'tool-call':
-          return takeCall(part);
-        case 'finish':
-          finish = part.finishReason.unified;
-          // A think tag that never closed is text, unless the token limit cut the answer inside it.
-          if (finish !== 'length') addText(thinkTags?.end() ?? '');
-          return;
-        case 'error':
-          throw part.error;
-        default:
-          return;
-      }
-    },
-    text: () => texts.join('') + (finish === null ? (thinkTags?.end() ?? '') : ''),
-    whole(model) {
-      if (finish === null) return null;
-      const opaque = order.some((part) => 'signed' in part)
-        ? { opaque: { model, parts: order } satisfies Opaque }
-        : {};
-      return {
-        message: { role: 'assistant', text: texts.join(''), toolCalls: calls, ...opaque },
-        finish: isTooLong ? 'too-long' : finishOf(finish, calls.length > 0),
-      };
-    },
+    take: (part) => take(state, part),
+    text: () => state.texts.join('') + (state.finish === null ? endOfText(state) : ''),
+    whole: (model) => whole(state, model),
   };
 }
 
-/** Characters that are measured at a time. */
-const pieceLength = 1_024;
-const nameOf = { written: 'text', reasoning: 'reasoning', toolInputs: 'arguments' };
+function take(state: State, part: SdkPart): void {
+  switch (part.type) {
+    case 'text-delta':
+      spend(state, 'written', part.delta.length);
+      addText(state, state.thinkTags?.push(part.delta) ?? part.delta);
+      break;
+    case 'reasoning-start':
+    case 'reasoning-delta':
+    case 'reasoning-end':
+      takeReasoning(state, part);
+      break;
+    case 'tool-input-delta':
+      spend(state, 'toolInputs', part.delta.length);
+      break;
+    case 'tool-call':
+      takeCall(state, part);
+      break;
+    case 'finish':
+      state.finish = part.finishReason.unified;
+      // A think tag that never closed is text, unless the token limit cut the answer inside it.
+      if (state.finish !== 'length') addText(state, endOfText(state));
+      break;
+    case 'error':
+      throw part.error;
+  }
+}
+
+/** The text that the filter of think tags still holds. */
+function endOfText({ thinkTags }: State): string {
+  return thinkTags?.end() ?? '';
+}
+
+function whole(state: State, model: string): Omit<ModelAnswer, 'usage'> | null {
+  const { finish, order, calls } = state;
+  if (finish === null) return null;
+  const opaque = order.some((part) => 'signed' in part)
+    ? { opaque: { model, parts: order } satisfies Opaque }
+    : {};
+  return {
+    message: { role: 'assistant', text: state.texts.join(''), toolCalls: calls, ...opaque },
+    finish: state.isTooLong ? 'too-long' : finishOf(finish, calls.length > 0),
+  };
+}
+
+function spend({ spent }: State, what: keyof State['spent'], characters: number): void {
+  spent[what] += characters;
+  if (spent[what] > answerBounds[what]) {
+    throw new ExcessError(`${answerBounds[what]} characters of ${nameOf[what]}`);
+  }
+}
+
+function addText(state: State, text: string): void {
+  const delta = fitting(state, text);
+  if (delta === '') return;
+  const { order } = state;
+  state.texts.push(delta);
+  const last = order.at(-1);
+  if (last?.type === 'text') order.pop();
+  const before = last?.type === 'text' ? last.length : 0;
+  order.push({ type: 'text', length: before + delta.length });
+  state.onText(delta);
+}
+
+/** The part of the text that fits into the answer's bound. */
+function fitting(state: State, text: string): string {
+  if (state.isTooLong) return '';
+  for (let from = 0; from < text.length; from += pieceLength) {
+    const piece = text.slice(from, from + pieceLength);
+    state.textBytes += Buffer.byteLength(JSON.stringify(piece)) - 2;
+    if (state.textBytes > answerBounds.text) {
+      state.isTooLong = true;
+      return text.slice(0, from);
+    }
+  }
+  return text;
+}
+
+/** A signature may arrive with any part of a block, or in a part of its own. */
+function takeReasoning(state: State, part: ReasoningPart): void {
+  const { reasoning, order } = state;
+  const block = reasoning.get(part.id) ?? { text: '' };
+  reasoning.set(part.id, block);
+  if (part.type === 'reasoning-delta') {
+    spend(state, 'reasoning', part.delta.length);
+    block.text += part.delta;
+  }
+  if (part.providerMetadata !== undefined) block.signed = part.providerMetadata;
+  if (part.type !== 'reasoning-end') return;
+  reasoning.delete(part.id);
+  const { text, signed } = block;
+  if (signed !== undefined) order.push({ type: 'reasoning', text, signed });
+}
+
+function takeCall({ calls, order }: State, part: Extract<SdkPart, { type: 'tool-call' }>): void {
+  if (calls.length === answerBounds.toolCalls) {
+    throw new ExcessError(`${answerBounds.toolCalls} calls of tools`);
+  }
+  const id = unusedId(part.toolCallId, calls);
+  const input = part.input.slice(0, answerBounds.toolInput);
+  calls.push({ id, name: part.toolName, input });
+  const signed = part.providerMetadata;
+  order.push({ type: 'tool-call', id, ...(signed === undefined ? {} : { signed }) });
+}
 
 /** Ids are unique, because results refer to their call by id. */
 function unusedId(id: string, calls: readonly ToolCall[]): string {

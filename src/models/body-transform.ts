@@ -6,7 +6,7 @@
  */
 import { eventsOf } from './document.ts';
 import { statusIn } from './error-body.ts';
-import { createEventDataReader } from './event-data.ts';
+import { createEventDataReader, type EventDataReader } from './event-data.ts';
 import { type Json, objectOf, parsed } from './json.ts';
 import type { Protocol } from './providers.ts';
 import type { StreamParser } from './stream-parser.ts';
@@ -27,111 +27,130 @@ export interface BodyTransform {
   isOver(): boolean;
 }
 
-/** `headers` are the response's. A fault of the body is reported to `fail`. */
-export function createBodyTransform(parts: {
-  protocol: Protocol;
-  parser: StreamParser;
-  headers: Headers;
-  bounds: BodyBytesMax;
+export interface BodyTransformDeps {
+  readonly protocol: Protocol;
+  readonly parser: StreamParser;
+  /** The response's. */
+  readonly headers: Headers;
+  readonly bounds: BodyBytesMax;
+  /** Takes a fault of the body. */
   fail(fault: WireFault): void;
-}): BodyTransform {
-  const { protocol, parser, headers, bounds } = parts;
-  const decoder = new TextDecoder();
-  const encoder = new TextEncoder();
-  const events = createEventDataReader();
+}
+
+interface State extends BodyTransformDeps {
+  readonly decoder: TextDecoder;
+  readonly events: EventDataReader;
   /** The chunks of a document; null when the body is a stream of events. */
-  let document: string[] | null = null;
-  let isBegun = false;
+  document: string[] | null;
+  isBegun: boolean;
   /** Whether the SDK was given any event. */
-  let isForwarded = false;
-  let bytes = 0;
-  let isOver = false;
+  isForwarded: boolean;
+  bytes: number;
+  isOver: boolean;
+}
 
-  function fail(fault: WireFault): string {
-    isOver = true;
-    parts.fail(fault);
-    return '';
-  }
+const encoder = new TextEncoder();
 
-  /** An error event before any part of the answer is treated as the HTTP status that it names. */
-  function faultOf(message: string, event: unknown): WireFault {
-    const status = isForwarded ? null : statusIn(objectOf(event) ?? {});
-    if (status === null) return { kind: 'failed', message };
-    return { kind: 'status', status, headers, message };
-  }
-
-  function encodeEvents(events: readonly Json[]): string {
-    if (events.length > 0) isForwarded = true;
-    return events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('');
-  }
-
-  function forwardEvent(event: unknown): string {
-    const parsedEvent = parser.parse(event);
-    if ('error' in parsedEvent) return fail(faultOf(parsedEvent.error, event));
-    isOver = parser.isOver();
-    return encodeEvents(parsedEvent.events);
-  }
-
-  function forwardData(data: string): string {
-    if (isOver) return '';
-    if (data.trim() === '[DONE]') {
-      isOver = true;
-      return encodeEvents(parser.end());
-    }
-    const event = parsed(data);
-    if (event !== undefined) return forwardEvent(event);
-    return fail({ kind: 'malformed', detail: 'an event is not JSON' });
-  }
-
-  function forwardDocument(text: string): string {
-    const whole = objectOf(parsed(text));
-    if (whole === null) return fail({ kind: 'malformed', detail: 'it is not JSON' });
-    let forwarded = '';
-    for (const event of eventsOf(protocol, whole)) forwarded += isOver ? '' : forwardEvent(event);
-    return forwarded;
-  }
-
-  function take(text: string): string {
-    const begin = isBegun ? '' : text.trimStart();
-    if (begin !== '') {
-      isBegun = true;
-      if (begin.startsWith('{')) document = [];
-    }
-    if (document === null) return events.push(text).map(forwardData).join('');
-    document.push(text);
-    return '';
-  }
-
-  function end(): string {
-    const rest = document === null ? events.rest() : null;
-    const forwarded =
-      document !== null
-        ? forwardDocument(document.join(''))
-        : rest === null
-          ? ''
-          : forwardData(rest);
-    // Some servers close the connection after the stop reason, without the event that ends the stream.
-    return parser.isOver() || !parser.isFinished()
-      ? forwarded
-      : forwarded + encodeEvents(parser.end());
-  }
-
-  function forward(value: Uint8Array | null): string {
-    try {
-      return value === null ? end() : take(decoder.decode(value, { stream: true }));
-    } catch (error) {
-      return fail({ kind: 'malformed', detail: (error as Error).message });
-    }
-  }
-
-  return {
-    transform(value) {
-      const forwarded = forward(value);
-      bytes += value?.byteLength ?? 0;
-      const max = document === null ? bounds.stream : bounds.document;
-      if (bytes > max) fail({ kind: 'excessive', detail: `${max} bytes` });
-      return encoder.encode(forwarded);
-    },
-    isOver: () => isOver,
+export function createBodyTransform(deps: BodyTransformDeps): BodyTransform {
+  const state: State = {
+    ...deps,
+    decoder: new TextDecoder(),
+    events: createEventDataReader(),
+    document: null,
+    isBegun: false,
+    isForwarded: false,
+    bytes: 0,
+    isOver: false,
   };
+  return { transform: (value) => transform(state, value), isOver: () => state.isOver };
+}
+
+function transform(state: State, value: Uint8Array | null): Uint8Array {
+  const forwarded = forward(state, value);
+  state.bytes += value?.byteLength ?? 0;
+  const max = state.document === null ? state.bounds.stream : state.bounds.document;
+  if (state.bytes > max) fail(state, { kind: 'excessive', detail: `${max} bytes` });
+  return encoder.encode(forwarded);
+}
+
+function forward(state: State, value: Uint8Array | null): string {
+  try {
+    return value === null ? end(state) : take(state, state.decoder.decode(value, { stream: true }));
+  } catch (error) {
+    return fail(state, { kind: 'malformed', detail: (error as Error).message });
+  }
+}
+
+function take(state: State, text: string): string {
+  const begin = state.isBegun ? '' : text.trimStart();
+  if (begin !== '') {
+    state.isBegun = true;
+    if (begin.startsWith('{')) state.document = [];
+  }
+  if (state.document === null) {
+    return state.events
+      .push(text)
+      .map((data) => forwardData(state, data))
+      .join('');
+  }
+  state.document.push(text);
+  return '';
+}
+
+function end(state: State): string {
+  const { document, parser, events } = state;
+  const rest = document === null ? events.rest() : null;
+  const data = rest === null ? '' : forwardData(state, rest);
+  const forwarded = document === null ? data : forwardDocument(state, document.join(''));
+  // Some servers close the connection after the stop reason, without the event that ends the stream.
+  return parser.state.isOver || !parser.state.isFinished
+    ? forwarded
+    : forwarded + encodeEvents(state, parser.end());
+}
+
+function forwardData(state: State, data: string): string {
+  if (state.isOver) return '';
+  if (data.trim() === '[DONE]') {
+    state.isOver = true;
+    return encodeEvents(state, state.parser.end());
+  }
+  const event = parsed(data);
+  if (event !== undefined) return forwardEvent(state, event);
+  return fail(state, { kind: 'malformed', detail: 'an event is not JSON' });
+}
+
+function forwardDocument(state: State, text: string): string {
+  const whole = objectOf(parsed(text));
+  if (whole === null) return fail(state, { kind: 'malformed', detail: 'it is not JSON' });
+  let forwarded = '';
+  for (const event of eventsOf(state.protocol, whole)) {
+    forwarded += state.isOver ? '' : forwardEvent(state, event);
+  }
+  return forwarded;
+}
+
+function forwardEvent(state: State, event: unknown): string {
+  const { parser } = state;
+  const parsedEvent = parser.parse(event);
+  if ('error' in parsedEvent) return fail(state, faultOf(state, parsedEvent.error, event));
+  state.isOver = parser.state.isOver;
+  return encodeEvents(state, parsedEvent.events);
+}
+
+function encodeEvents(state: State, events: readonly Json[]): string {
+  if (events.length > 0) state.isForwarded = true;
+  return events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('');
+}
+
+/** An error event before any part of the answer is treated as the HTTP status that it names. */
+function faultOf({ isForwarded, headers }: State, message: string, event: unknown): WireFault {
+  const status = isForwarded ? null : statusIn(objectOf(event) ?? {});
+  if (status === null) return { kind: 'failed', message };
+  return { kind: 'status', status, headers, message };
+}
+
+function fail(state: State, fault: WireFault): string {
+  state.isOver = true;
+  state.fail(fault);
+  return '';
 }

@@ -3,85 +3,99 @@ import { countIn, largerOf } from './counts.ts';
 import { finishReasonIn, unknownFinish } from './document.ts';
 import { messageIn } from './error-body.ts';
 import { type Json, objectOf } from './json.ts';
-import { nothingReported, type Reasoning, reasoningFields } from './model.ts';
-import type { ParsedEvent, StreamParser } from './stream-parser.ts';
-import { createToolCallDeltas, type ToolCallDelta } from './tool-call-deltas.ts';
+import { reasoningFields } from './model.ts';
+import {
+  nothingStreamed,
+  type ParsedEvent,
+  type StreamParser,
+  type StreamState,
+} from './stream-parser.ts';
+import {
+  createToolCallDeltas,
+  type ToolCallDelta,
+  type ToolCallDeltas,
+} from './tool-call-deltas.ts';
 
 /** Characters of reasoning that are kept. Longer reasoning is cut, and the call goes on. */
 const reasoningMax = 1024 * 1024;
 
+interface ChatState extends StreamState {
+  readonly toolCalls: ToolCallDeltas;
+  /** Whether any part of the answer besides its reasoning has arrived. */
+  isAnswered: boolean;
+}
+
 export function createChatParser(): StreamParser {
-  let usage = nothingReported;
-  let reasoning: Omit<Reasoning, 'model'> | null = null;
-  let isFinished = false;
-  let isBegun = false;
-  const toolCalls = createToolCallDeltas();
-
-  function addUsage(reported: Json | null): void {
-    if (reported === null) return;
-    usage = {
-      prompt: largerOf(usage.prompt, countIn(reported, 'prompt_tokens')),
-      completion: largerOf(usage.completion, countIn(reported, 'completion_tokens')),
-    };
-  }
-
-  /** Some servers send the same reasoning in two fields: the first field with text is used. */
-  function addReasoning(delta: Json): void {
-    const hasText = (name: string) => typeof delta[name] === 'string' && delta[name] !== '';
-    const field = reasoning?.field ?? reasoningFields.find(hasText);
-    if (field === undefined || !hasText(field)) return;
-    const before = reasoning?.text ?? '';
-    const text = (delta[field] as string).slice(0, reasoningMax - before.length);
-    reasoning = { field, text: before + text };
-  }
-
-  function parseChoice(choice: Json, position: number): Json {
-    const { index, usage: reported, delta } = choice;
-    addUsage(objectOf(reported));
-    const finish = finishReasonIn(choice);
-    const { content, refusal, tool_calls } = objectOf(delta) ?? {};
-    addReasoning(objectOf(delta) ?? {});
-    const text = Array.isArray(content) ? content.map(textIn).join('') : content;
-    const refused = typeof refusal === 'string' ? refusal : '';
-    const deltas = Array.isArray(tool_calls) ? tool_calls : [];
-    if (finish !== null) isFinished = true;
-    if (text || refused || deltas.length > 0) isBegun = true;
-    const calls = deltas.flatMap((call) => toolCalls.take(objectOf(call)));
-    return choiceOf(typeof index === 'number' ? index : position, finish, {
-      ...(text == null ? {} : { content: text }),
-      ...(refused === '' ? {} : { refusal: refused }),
-      ...callsOf(finish === null ? calls : [...calls, ...toolCalls.rest()]),
-    });
-  }
-
-  return {
-    parse(event): ParsedEvent {
-      const chunk = objectOf(event);
-      if (chunk === null) return { error: 'an event that is no object' };
-      // Some servers send `error: null` in every chunk.
-      const error = chunk['error'] || (chunk['object'] === 'error' ? chunk : null);
-      if (error) return { error: messageIn(error) };
-      addUsage(objectOf(chunk['usage']));
-      addUsage(objectOf(objectOf(chunk['x_groq'])?.['usage']));
-      const { choices } = chunk;
-      if (!Array.isArray(choices)) return { events: [] };
-      const objects = choices.map(objectOf);
-      if (objects.includes(null)) return { error: 'a choice that is no object' };
-      return { events: [{ choices: objects.map((choice, n) => parseChoice(choice as Json, n)) }] };
-    },
-    end() {
-      const calls = toolCalls.rest();
-      const finish = isBegun && !isFinished ? unknownFinish : null;
-      if (isBegun) isFinished = true;
-      if (calls.length === 0 && finish === null) return [];
-      return [{ choices: [choiceOf(0, finish, callsOf(calls))] }];
-    },
-    usage: () => usage,
-    reasoning: () => reasoning,
-    isBegun: () => isBegun || reasoning !== null,
-    isFinished: () => isFinished,
-    isOver: () => false,
+  const state: ChatState = {
+    ...nothingStreamed,
+    toolCalls: createToolCallDeltas(),
+    isAnswered: false,
   };
+  return { state, parse: (event) => parse(state, event), end: () => end(state) };
+}
+
+function parse(state: ChatState, event: unknown): ParsedEvent {
+  const chunk = objectOf(event);
+  if (chunk === null) return { error: 'an event that is no object' };
+  // Some servers send `error: null` in every chunk.
+  const error = chunk['error'] || (chunk['object'] === 'error' ? chunk : null);
+  if (error) return { error: messageIn(error) };
+  addUsage(state, chunk['usage']);
+  addUsage(state, objectOf(chunk['x_groq'])?.['usage']);
+  const { choices } = chunk;
+  if (!Array.isArray(choices)) return { events: [] };
+  const objects = choices.map(objectOf);
+  if (objects.includes(null)) return { error: 'a choice that is no object' };
+  const parsed = objects.map((choice, n) => parseChoice(state, choice as Json, n));
+  return { events: [{ choices: parsed }] };
+}
+
+function parseChoice(state: ChatState, choice: Json, position: number): Json {
+  const { index, usage, delta } = choice;
+  addUsage(state, usage);
+  const finish = finishReasonIn(choice);
+  const { content, refusal, tool_calls } = objectOf(delta) ?? {};
+  addReasoning(state, objectOf(delta) ?? {});
+  const text = Array.isArray(content) ? content.map(textIn).join('') : content;
+  const refused = typeof refusal === 'string' ? refusal : '';
+  const deltas = Array.isArray(tool_calls) ? tool_calls : [];
+  if (finish !== null) state.isFinished = true;
+  if (text || refused || deltas.length > 0) state.isAnswered = true;
+  state.isBegun = state.isAnswered || state.reasoning !== null;
+  const calls = deltas.flatMap((call) => state.toolCalls.take(objectOf(call)));
+  return choiceOf(typeof index === 'number' ? index : position, finish, {
+    ...(text == null ? {} : { content: text }),
+    ...(refused === '' ? {} : { refusal: refused }),
+    ...callsOf(finish === null ? calls : [...calls, ...state.toolCalls.rest()]),
+  });
+}
+
+function end(state: ChatState): Json[] {
+  const calls = state.toolCalls.rest();
+  const finish = state.isAnswered && !state.isFinished ? unknownFinish : null;
+  if (state.isAnswered) state.isFinished = true;
+  if (calls.length === 0 && finish === null) return [];
+  return [{ choices: [choiceOf(0, finish, callsOf(calls))] }];
+}
+
+function addUsage(state: ChatState, usage: unknown): void {
+  const reported = objectOf(usage);
+  if (reported === null) return;
+  const { prompt, completion } = state.usage;
+  state.usage = {
+    prompt: largerOf(prompt, countIn(reported, 'prompt_tokens')),
+    completion: largerOf(completion, countIn(reported, 'completion_tokens')),
+  };
+}
+
+/** Some servers send the same reasoning in two fields: the first field with text is used. */
+function addReasoning(state: ChatState, delta: Json): void {
+  const hasText = (name: string) => typeof delta[name] === 'string' && delta[name] !== '';
+  const field = state.reasoning?.field ?? reasoningFields.find(hasText);
+  if (field === undefined || !hasText(field)) return;
+  const before = state.reasoning?.text ?? '';
+  const text = (delta[field] as string).slice(0, reasoningMax - before.length);
+  state.reasoning = { field, text: before + text };
 }
 
 function choiceOf(index: number, finish: string | null, delta: Json): Json {

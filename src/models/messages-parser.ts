@@ -2,7 +2,12 @@
 import { countIn, largerOf } from './counts.ts';
 import { messageIn } from './error-body.ts';
 import { type Json, objectOf } from './json.ts';
-import type { ParsedEvent, StreamParser } from './stream-parser.ts';
+import {
+  nothingStreamed,
+  type ParsedEvent,
+  type StreamParser,
+  type StreamState,
+} from './stream-parser.ts';
 
 const promptCounts = [
   'input_tokens',
@@ -16,98 +21,101 @@ const knownDeltas: ReadonlySet<unknown> = new Set([
   'input_json_delta',
 ]);
 
-export function createMessagesParser(): StreamParser {
-  const reported = new Map<string, number | null>();
-  /** From `message_delta` alone: the output count in `message_start` does not cover the answer. */
-  let completion: number | null = null;
-  /** Set by a stop reason: some servers send no `message_stop` after it. */
-  let isFinished = false;
-  let isBegun = false;
-  let isOver = false;
+interface MessagesState extends StreamState {
+  /** The counts of the prompt by name. */
+  readonly counts: Map<string, number | null>;
   /** Indexes of blocks of unknown kinds; their deltas are not forwarded either. */
-  const skippedBlocks = new Set<unknown>();
+  readonly skippedBlocks: Set<unknown>;
+}
 
-  function addUsage(event: Json): void {
-    const holder = event['type'] === 'message_start' ? objectOf(event['message']) : event;
-    const usage = objectOf(holder?.['usage']);
-    if (usage === null) return;
-    for (const name of promptCounts) {
-      reported.set(name, largerOf(reported.get(name) ?? null, countIn(usage, name)));
-    }
-    if (event['type'] === 'message_delta') {
-      completion = largerOf(completion, countIn(usage, 'output_tokens'));
-    }
-  }
-
-  function blockEventsOf(index: unknown, block: Json): Json[] {
-    const parts = splitBlock(block);
-    if (parts === null) {
-      skippedBlocks.add(index);
-      return [];
-    }
-    skippedBlocks.delete(index);
-    return [
-      { type: 'content_block_start', index, content_block: parts.start },
-      ...parts.deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
-    ];
-  }
-
-  /** The SDK requires counts in its events, so they are zeros here; `addUsage` reads the real ones. */
-  function sdkEventsOf(event: Json): Json[] {
-    const { type, index } = event;
-    const delta = objectOf(event['delta']) ?? {};
-    switch (type) {
-      case 'message_start':
-        return [{ type, message: { usage: { input_tokens: 0 } } }];
-      case 'content_block_start':
-        isBegun = true;
-        return blockEventsOf(index, objectOf(event['content_block']) ?? {});
-      case 'content_block_delta':
-        return skippedBlocks.has(index) || !knownDeltas.has(delta['type']) ? [] : [event];
-      case 'content_block_stop':
-        return skippedBlocks.has(index) ? [] : [event];
-      case 'message_delta': {
-        const reason = delta['stop_reason'];
-        const stop_reason = typeof reason === 'string' ? reason : null;
-        if (stop_reason !== null) isFinished = true;
-        return [{ type, delta: { stop_reason }, usage: { output_tokens: 0 } }];
-      }
-      case 'message_stop':
-        isFinished = true;
-        isOver = true;
-        return [event];
-      default:
-        return [];
-    }
-  }
-
+export function createMessagesParser(): StreamParser {
+  const state: MessagesState = {
+    ...nothingStreamed,
+    counts: new Map(),
+    skippedBlocks: new Set(),
+  };
   return {
-    parse(value): ParsedEvent {
-      const event = objectOf(value);
-      if (event === null) return { error: 'an event that is no object' };
-      if (event['type'] === 'error' || event['error']) return { error: messageIn(event['error']) };
-      if (event['type'] === 'content_block_start' && objectOf(event['content_block']) === null) {
-        return { error: 'a content block that is no object' };
-      }
-      addUsage(event);
-      return { events: sdkEventsOf(event) };
-    },
+    state,
+    parse: (event) => parse(state, event),
     end() {
-      isOver = true;
+      state.isOver = true;
       return [{ type: 'message_stop' }];
     },
-    reasoning: () => null,
-    usage: () => ({
-      prompt:
-        (reported.get('input_tokens') ?? null) === null
-          ? null
-          : promptCounts.reduce((sum, name) => sum + (reported.get(name) ?? 0), 0),
-      completion,
-    }),
-    isBegun: () => isBegun,
-    isFinished: () => isFinished,
-    isOver: () => isOver,
   };
+}
+
+function parse(state: MessagesState, value: unknown): ParsedEvent {
+  const event = objectOf(value);
+  if (event === null) return { error: 'an event that is no object' };
+  if (event['type'] === 'error' || event['error']) return { error: messageIn(event['error']) };
+  if (event['type'] === 'content_block_start' && objectOf(event['content_block']) === null) {
+    return { error: 'a content block that is no object' };
+  }
+  addUsage(state, event);
+  return { events: sdkEventsOf(state, event) };
+}
+
+/** Of the output only `message_delta` counts: the count in `message_start` does not cover the answer. */
+function addUsage(state: MessagesState, event: Json): void {
+  const holder = event['type'] === 'message_start' ? objectOf(event['message']) : event;
+  const usage = objectOf(holder?.['usage']);
+  if (usage === null) return;
+  const { counts } = state;
+  for (const name of promptCounts) {
+    counts.set(name, largerOf(counts.get(name) ?? null, countIn(usage, name)));
+  }
+  const completion = event['type'] === 'message_delta' ? countIn(usage, 'output_tokens') : null;
+  state.usage = {
+    prompt:
+      counts.get('input_tokens') === null
+        ? null
+        : promptCounts.reduce((sum, name) => sum + (counts.get(name) ?? 0), 0),
+    completion: largerOf(state.usage.completion, completion),
+  };
+}
+
+/** The SDK requires counts in its events, so they are zeros here; `addUsage` reads the real ones. */
+function sdkEventsOf(state: MessagesState, event: Json): Json[] {
+  const { type, index } = event;
+  const { skippedBlocks } = state;
+  const delta = objectOf(event['delta']) ?? {};
+  switch (type) {
+    case 'message_start':
+      return [{ type, message: { usage: { input_tokens: 0 } } }];
+    case 'content_block_start':
+      state.isBegun = true;
+      return blockEventsOf(state, index, objectOf(event['content_block']) ?? {});
+    case 'content_block_delta':
+      return skippedBlocks.has(index) || !knownDeltas.has(delta['type']) ? [] : [event];
+    case 'content_block_stop':
+      return skippedBlocks.has(index) ? [] : [event];
+    case 'message_delta': {
+      const reason = delta['stop_reason'];
+      const stop_reason = typeof reason === 'string' ? reason : null;
+      // Some servers send no `message_stop` after a stop reason.
+      if (stop_reason !== null) state.isFinished = true;
+      return [{ type, delta: { stop_reason }, usage: { output_tokens: 0 } }];
+    }
+    case 'message_stop':
+      state.isFinished = true;
+      state.isOver = true;
+      return [event];
+    default:
+      return [];
+  }
+}
+
+function blockEventsOf({ skippedBlocks }: MessagesState, index: unknown, block: Json): Json[] {
+  const parts = splitBlock(block);
+  if (parts === null) {
+    skippedBlocks.add(index);
+    return [];
+  }
+  skippedBlocks.delete(index);
+  return [
+    { type: 'content_block_start', index, content_block: parts.start },
+    ...parts.deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
+  ];
 }
 
 /**

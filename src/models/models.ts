@@ -52,10 +52,10 @@ export function createModels(parts: {
         wire.close();
       }
       const fault = wire.fault();
-      const usage = wire.isBegun() ? wire.parser.usage() : nothingSpent;
+      const usage = wire.isBegun() ? wire.parser.state.usage : nothingSpent;
       const whole = isWhole(wire) ? answer.whole(call.model) : null;
       if (whole !== null) {
-        const reasoning = wire.parser.reasoning();
+        const { reasoning } = wire.parser.state;
         const thought =
           reasoning === null ? {} : { reasoning: { ...reasoning, model: call.model } };
         return { ...whole, message: { ...whole.message, ...thought }, usage };
@@ -106,5 +106,5 @@ const lateFaults: ReadonlySet<WireFault['kind']> = new Set([
 /** A fault after the stop reason may lose the usage of an answer, but not the answer. */
 function isWhole(wire: Wire): boolean {
   const fault = wire.fault();
-  return (fault === null || lateFaults.has(fault.kind)) && wire.parser.isFinished();
+  return (fault === null || lateFaults.has(fault.kind)) && wire.parser.state.isFinished;
 }

@@ -4,11 +4,8 @@
  * the end only, so a call that was cut would have none. The parser also translates each event into the
  * strict form that the SDK expects; fields that servers add or leave out do not reach the SDK.
  */
-import { createChatParser } from './chat-parser.ts';
 import type { Json } from './json.ts';
-import { createMessagesParser } from './messages-parser.ts';
-import type { Reasoning, Usage } from './model.ts';
-import type { Protocol } from './providers.ts';
+import { nothingReported, type Reasoning, type Usage } from './model.ts';
 
 /** The result of parsing one event. */
 export type ParsedEvent =
@@ -17,22 +14,32 @@ export type ParsedEvent =
   /** The provider says that the call failed. */
   | { readonly error: string };
 
+/** What the events so far say about the call. */
+export interface StreamState {
+  /** As the provider reported it so far. */
+  usage: Usage;
+  /** The model's reasoning, where the protocol sends it beside the answer; else null. */
+  reasoning: Omit<Reasoning, 'model'> | null;
+  /** Whether any part of the answer has arrived. */
+  isBegun: boolean;
+  /** Whether the provider said that the answer is complete. */
+  isFinished: boolean;
+  /** Whether no further event can follow. */
+  isOver: boolean;
+}
+
 export interface StreamParser {
+  readonly state: Readonly<StreamState>;
   parse(event: unknown): ParsedEvent;
   /** Ends the stream of a finished answer. Returns the events that the SDK still needs. */
   end(): readonly Json[];
-  /** As the provider reported it so far. */
-  usage(): Usage;
-  /** The model's reasoning, where the protocol sends it beside the answer; else null. */
-  reasoning(): Omit<Reasoning, 'model'> | null;
-  /** Whether any part of the answer has arrived. */
-  isBegun(): boolean;
-  /** Whether the provider said that the answer is complete. */
-  isFinished(): boolean;
-  /** Whether no further event can follow. */
-  isOver(): boolean;
 }
 
-export function createStreamParser(protocol: Protocol): StreamParser {
-  return protocol === 'chat' ? createChatParser() : createMessagesParser();
-}
+/** The state before the first event. */
+export const nothingStreamed: Readonly<StreamState> = {
+  usage: nothingReported,
+  reasoning: null,
+  isBegun: false,
+  isFinished: false,
+  isOver: false,
+};

@@ -2,6 +2,9 @@
  * Removes the reasoning that some models write at the start of their text, as `<think>…</think>`, where
  * their server does not remove it. Only one block at the start is removed. The work is linear in the
  * text, and at most the pushed text is held.
+ *
+ * `extractReasoningMiddleware` of the package `ai` is not used: it also removes tags that the answer itself
+ * quotes, loses a block that never closes, and needs the whole package in memory.
  */
 export interface ThinkTagFilter {
   /** The text that is known by now to belong to the answer. */

@@ -5,11 +5,13 @@
  * rejects later.
  */
 import { lazily } from '../kernel/lazy.ts';
-import { type BodyBytesMax, type BodyTransform, createBodyTransform } from './body-transform.ts';
+import { type BodyBytesMax, createBodyTransform } from './body-transform.ts';
+import { createChatParser } from './chat-parser.ts';
 import { messageIn } from './error-body.ts';
 import { parsed } from './json.ts';
+import { createMessagesParser } from './messages-parser.ts';
 import type { Protocol } from './providers.ts';
-import { createStreamParser, type StreamParser } from './stream-parser.ts';
+import type { StreamParser } from './stream-parser.ts';
 
 /** Why an exchange ended before its answer did. */
 export type WireFault =
@@ -75,119 +77,152 @@ const dispatcher = lazily(async () => {
   return new Agent({ headersTimeout: 0, bodyTimeout: 0 });
 });
 
+interface State {
+  readonly protocol: Protocol;
+  readonly parser: StreamParser;
+  readonly bounds: BodyBytesMax;
+  readonly request: AbortController;
+  readonly silenceTimer: SilenceTimer;
+  /** The first fault. */
+  fault: WireFault | null;
+  isBegun: boolean;
+  isDraining: boolean;
+}
+
 /** Opens the exchange of one call; a longer silence than `silence` allows is a fault. */
-export function openWire(parts: {
+export function openWire(options: {
   protocol: Protocol;
   signal: AbortSignal;
   silence: SilenceLimits;
   bounds?: BodyBytesMax;
 }): Wire {
-  const { protocol, signal, silence, bounds = bodyBytesMax } = parts;
-  const parser = createStreamParser(protocol);
-  const request = new AbortController();
-  let first: WireFault | null = null;
-  let isBegun = false;
-  let isDraining = false;
-
-  function fail(fault: WireFault): void {
-    if (first !== null) return;
-    first = fault;
-    request.abort();
-  }
-
-  const onAbort = () => fail({ kind: 'aborted' });
+  const { protocol, signal, silence, bounds = bodyBytesMax } = options;
+  const parser = protocol === 'chat' ? createChatParser() : createMessagesParser();
+  const state: State = {
+    protocol,
+    parser,
+    bounds,
+    request: new AbortController(),
+    silenceTimer: startSilenceTimer(
+      () => silenceLimit(parser.state, silence),
+      (ms) => fail(state, { kind: 'silent', ms }),
+    ),
+    fault: null,
+    isBegun: false,
+    isDraining: false,
+  };
+  const onAbort = () => fail(state, { kind: 'aborted' });
   signal.addEventListener('abort', onAbort, { once: true });
   if (signal.aborted) onAbort();
-  const silenceTimer = startSilenceTimer(silenceLimit, (ms) => fail({ kind: 'silent', ms }));
-
-  function silenceLimit(): number {
-    if (parser.isFinished()) return Math.min(usageMs, silence.betweenMs);
-    return parser.isBegun() ? silence.betweenMs : silence.firstTokenMs;
-  }
-
-  async function send(url: string | URL | Request, init?: RequestInit): Promise<Response> {
-    isBegun = first === null;
-    let response: Response;
-    try {
-      response = await fetch(url, {
-        ...init,
-        redirect: 'manual',
-        signal: request.signal,
-        // The types of undici's release differ from those of the global fetch; the interface is the same.
-        dispatcher: (await dispatcher()) as unknown as NonNullable<RequestInit['dispatcher']>,
-      });
-    } catch (error) {
-      fail(connectionFault(error));
-      throw error;
-    }
-    silenceTimer.reset();
-    if (!response.ok) {
-      const message = await errorMessageOf(response, silenceTimer.reset);
-      fail({ kind: 'status', status: response.status, headers: response.headers, message });
-      request.abort();
-      throw new Error(`status ${response.status}`);
-    }
-    const { status, headers } = response;
-    const transform = createBodyTransform({ protocol, parser, headers, bounds, fail });
-    const body = response.body === null ? null : transformedBody(response.body, transform);
-    return new Response(body, { status, headers });
-  }
-
-  function transformedBody(
-    body: ReadableStream<Uint8Array>,
-    transform: BodyTransform,
-  ): ReadableStream<Uint8Array> {
-    const reader = body.getReader();
-    return new ReadableStream<Uint8Array>({
-      async pull(controller) {
-        while (first === null) {
-          const { done, value } = await readOrFail(reader);
-          const bytes = transform.transform(done ? null : value);
-          silenceTimer.reset();
-          if (bytes.length > 0) controller.enqueue(bytes);
-          if (done || transform.isOver()) break;
-          if (bytes.length > 0) return;
-        }
-        controller.close();
-        if (first === null) drainBody(reader);
-      },
-      cancel: () => request.abort(),
-    });
-  }
-
-  async function readOrFail(reader: Reader): ReturnType<Reader['read']> {
-    try {
-      return await reader.read();
-    } catch (error) {
-      fail(connectionFault(error));
-      return { done: true, value: undefined };
-    }
-  }
-
-  /** Reads the body to its end, because only then its connection can be reused. */
-  function drainBody(reader: Reader): void {
-    isDraining = true;
-    const deadline = setTimeout(() => request.abort(), drainMs).unref();
-    const drain = async () => {
-      while (!(await reader.read()).done);
-    };
-    drain()
-      .catch(() => {})
-      .finally(() => clearTimeout(deadline));
-  }
-
   return {
-    fetch: send,
+    fetch: (url, init) => send(state, url, init),
     parser,
-    fault: () => first,
-    isBegun: () => isBegun,
-    fail,
+    fault: () => state.fault,
+    isBegun: () => state.isBegun,
+    fail: (fault) => fail(state, fault),
     close() {
       signal.removeEventListener('abort', onAbort);
-      silenceTimer.stop();
-      if (!isDraining) request.abort();
+      state.silenceTimer.stop();
+      if (!state.isDraining) state.request.abort();
     },
   };
+}
+
+function silenceLimit(state: StreamParser['state'], silence: SilenceLimits): number {
+  if (state.isFinished) return Math.min(usageMs, silence.betweenMs);
+  return state.isBegun ? silence.betweenMs : silence.firstTokenMs;
+}
+
+function fail(state: State, fault: WireFault): void {
+  if (state.fault !== null) return;
+  state.fault = fault;
+  state.request.abort();
+}
+
+async function send(
+  state: State,
+  url: string | URL | Request,
+  init?: RequestInit,
+): Promise<Response> {
+  const { request, silenceTimer } = state;
+  state.isBegun = state.fault === null;
+  let response: Response;
+  try {
+    response = await fetch(url, {
+      ...init,
+      redirect: 'manual',
+      signal: request.signal,
+      // The types of undici's release differ from those of the global fetch; the interface is the same.
+      dispatcher: (await dispatcher()) as unknown as NonNullable<RequestInit['dispatcher']>,
+    });
+  } catch (error) {
+    fail(state, connectionFault(error));
+    throw error;
+  }
+  silenceTimer.reset();
+  const { ok, status, headers, body } = response;
+  if (!ok) {
+    const message = await errorMessageOf(response, silenceTimer.reset);
+    fail(state, { kind: 'status', status, headers, message });
+    request.abort();
+    throw new Error(`status ${status}`);
+  }
+  return new Response(body === null ? null : transformedBody(state, body, headers), {
+    status,
+    headers,
+  });
+}
+
+function transformedBody(
+  state: State,
+  body: ReadableStream<Uint8Array>,
+  headers: Headers,
+): ReadableStream<Uint8Array> {
+  const { protocol, parser, bounds } = state;
+  const transform = createBodyTransform({
+    protocol,
+    parser,
+    headers,
+    bounds,
+    fail: (fault) => fail(state, fault),
+  });
+  const reader = body.getReader();
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      while (state.fault === null) {
+        const { done, value } = await readOrFail(state, reader);
+        const bytes = transform.transform(done ? null : value);
+        state.silenceTimer.reset();
+        if (bytes.length > 0) controller.enqueue(bytes);
+        if (done || transform.isOver()) break;
+        if (bytes.length > 0) return;
+      }
+      controller.close();
+      if (state.fault === null) drainBody(state, reader);
+    },
+    cancel: () => state.request.abort(),
+  });
+}
+
+async function readOrFail(state: State, reader: Reader): ReturnType<Reader['read']> {
+  try {
+    return await reader.read();
+  } catch (error) {
+    fail(state, connectionFault(error));
+    return { done: true, value: undefined };
+  }
+}
+
+/** Reads the body to its end, because only then its connection can be reused. */
+function drainBody(state: State, reader: Reader): void {
+  state.isDraining = true;
+  const deadline = setTimeout(() => state.request.abort(), drainMs).unref();
+  const drain = async () => {
+    while (!(await reader.read()).done);
+  };
+  drain()
+    .catch(() => {})
+    .finally(() => clearTimeout(deadline));
 }
 
 function connectionFault(error: unknown): WireFault {
@@ -217,11 +252,16 @@ async function errorMessageOf(response: Response, onBytes: () => void): Promise<
   return typeof body === 'object' && body !== null ? messageIn(body) : text;
 }
 
+interface SilenceTimer {
+  reset(): void;
+  stop(): void;
+}
+
 /**
  * Calls `onSilence` when `reset` was not called for as long as `limit` says. Bytes that have arrived are
  * read first: this process may have been too busy to read them in time.
  */
-function startSilenceTimer(limit: () => number, onSilence: (ms: number) => void) {
+function startSilenceTimer(limit: () => number, onSilence: (ms: number) => void): SilenceTimer {
   let resets = 0;
   let ms = limit();
   const onTimeout = () => {

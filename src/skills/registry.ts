@@ -4,11 +4,19 @@
  * every change is written to the database first.
  */
 import type { Database } from '../database/database.ts';
-import { type Clock, timestamp } from '../kernel/clock.ts';
-import { type Issue, PlatformError } from '../kernel/errors.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { PlatformError } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
-import { compileSchema } from '../kernel/json-schema.ts';
-import type { JsonSchema, SkillExample } from './definition.ts';
+import type { Validate } from '../kernel/json-schema.ts';
+import type { SkillFacts } from './facts.ts';
+import {
+  bySortKey,
+  columnsOf,
+  compareVersions,
+  isSameRow,
+  isStored,
+  toSkill,
+} from './skill-rows.ts';
 import {
   insertSkill,
   listSkillRows,
@@ -17,48 +25,18 @@ import {
   updateSkill,
 } from './skills.store.ts';
 
-/** The part of a definition that can be sent to another process: all but its code. */
-export interface SkillFacts {
-  readonly category: string;
-  readonly name: string;
-  readonly version: string;
-  readonly displayName: string;
-  readonly description: string;
-  readonly parameters: JsonSchema;
-  readonly output: JsonSchema;
-  readonly requiredScopes?: readonly string[] | undefined;
-  readonly timeoutMs?: number | undefined;
-  readonly maxAttempts?: number | undefined;
-  readonly continuesConversations?: boolean | undefined;
-  readonly examples?: readonly SkillExample[] | undefined;
-}
-
 /** One version of a skill. */
-export interface Skill {
+export interface Skill extends Required<SkillFacts> {
   readonly id: string;
-  readonly category: string;
-  readonly name: string;
-  readonly version: string;
-  readonly displayName: string;
-  readonly description: string;
-  readonly parameters: JsonSchema;
-  readonly output: JsonSchema;
-  readonly requiredScopes: readonly string[];
-  readonly timeoutMs: number;
-  readonly maxAttempts: number;
-  /** Whether a request may continue an earlier conversation. */
-  readonly continuesConversations: boolean;
-  readonly examples: readonly SkillExample[];
   readonly isActive: boolean;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** The faults of an input, or null. The schema is compiled at the first call. */
-  inputIssues(input: unknown): readonly Issue[] | null;
+  readonly inputIssues: Validate;
 }
 
 /** Most versions that an error names. */
 const versionsNamedMax = 10;
-const defaults = { timeoutMs: 60_000, maxAttempts: 3 };
 
 export interface SkillRegistry {
   /**
@@ -103,142 +81,163 @@ export interface SkillRegistry {
   ): Promise<Skill>;
 }
 
-export function createSkillRegistry(database: Database, clock: Clock): SkillRegistry {
-  let rows = new Map<string, SkillRow>();
-  let skills = new Map<string, Skill>();
+interface State {
+  readonly database: Database;
+  readonly clock: Clock;
+  /** By key, as are `skills`. */
+  rows: ReadonlyMap<string, SkillRow>;
+  skills: ReadonlyMap<string, Skill>;
   /** The state that `refresh` read last. */
-  let known = '';
+  known: string;
+}
 
-  async function reload(): Promise<void> {
-    const stored = await listSkillRows(database.read);
-    const previousRows = rows;
-    const previous = skills;
-    rows = new Map(stored.map((row) => [skillKey(row.category, row.version, row.skill_name), row]));
-    skills = new Map();
-    for (const [key, row] of rows) {
-      const known = previous.get(key);
-      // An unchanged skill is kept, because it holds its compiled validator.
-      skills.set(
-        key,
-        known !== undefined && isSameRow(row, previousRows.get(key)) ? known : toSkill(row),
-      );
-    }
-  }
-
-  function findActive(category: string, version: string, name: string): Skill | undefined {
-    const skill = skills.get(skillKey(category, version, name));
-    return skill?.isActive ? skill : undefined;
-  }
-
-  function notFound(
-    category: string,
-    version: string,
-    name: string,
-    what: 'active' | 'registered' = 'active',
-  ): PlatformError {
-    const versions = [...skills.values()]
-      .filter((skill) => skill.category === category && skill.name === name)
-      .filter((skill) => what === 'registered' || skill.isActive)
-      .map((skill) => skill.version)
-      .sort(compareVersions);
-    return skillNotFound(skillKey(category, version, name), what, versions);
-  }
-
-  async function record(
-    facts: readonly SkillFacts[],
-    elsewhere: ReadonlySet<string>,
-    isUpToDate: (row: SkillRow | undefined, fact: SkillFacts) => boolean,
-    asOf = Number.POSITIVE_INFINITY,
-  ): Promise<void> {
-    const now = clock.now();
-    const defined = new Set(facts.map(factKey));
-    const changed = facts.filter((fact) => !isUpToDate(rows.get(factKey(fact)), fact));
-    const vanished = [...rows].filter(
-      ([key, row]) =>
-        row.defined === 1 && row.updated_at < asOf && !defined.has(key) && !elsewhere.has(key),
-    );
-    if (changed.length === 0 && vanished.length === 0) return;
-    await database.write(async (tx) => {
-      for (const fact of changed) {
-        const row = rows.get(factKey(fact));
-        const columns = { ...columnsOf(fact), defined: 1, updated_at: now };
-        if (row !== undefined) await updateSkill(tx, row.id, columns);
-        else await insertSkill(tx, { id: newId(), ...columns, deprecated: 0, created_at: now });
-      }
-      for (const [, row] of vanished) {
-        await updateSkill(tx, row.id, { defined: 0, updated_at: now });
-      }
-    });
-    await reload();
-  }
-
+export function createSkillRegistry(database: Database, clock: Clock): SkillRegistry {
+  const state: State = { database, clock, rows: new Map(), skills: new Map(), known: '' };
   return {
     async register(facts, elsewhere = new Set()) {
-      await reload();
-      await record(facts, elsewhere, isStored);
+      await reload(state);
+      await record(state, { facts, elsewhere, isUpToDate: isStored });
     },
-
     async confirm(facts, elsewhere, asOf) {
-      await reload();
-      await record(facts, elsewhere, (row) => row?.defined === 1, asOf);
+      await reload(state);
+      await record(state, { facts, elsewhere, isUpToDate: (row) => row?.defined === 1, asOf });
     },
-
-    async refresh() {
-      const state = await stateOfSkills(database.read);
-      if (state === known) return;
-      await reload();
-      known = state;
-    },
-
+    refresh: () => refresh(state),
     active(category, version, name) {
-      const skill = findActive(category, version, name);
-      if (skill === undefined) throw notFound(category, version, name);
+      const skill = findActive(state, skillKey(category, version, name));
+      if (skill === undefined) throw notFound(state, 'active', category, version, name);
       return skill;
     },
-
-    notFound: (category, version, name) => notFound(category, version, name),
-
-    findActive,
-
+    notFound: (category, version, name) => notFound(state, 'active', category, version, name),
+    findActive: (category, version, name) => findActive(state, skillKey(category, version, name)),
     registered(category, version, name) {
-      const skill = skills.get(skillKey(category, version, name));
-      if (skill === undefined) throw notFound(category, version, name, 'registered');
+      const skill = state.skills.get(skillKey(category, version, name));
+      if (skill === undefined) throw notFound(state, 'registered', category, version, name);
       return skill;
     },
-
     definition(category, version, name) {
       const key = skillKey(category, version, name);
-      return rows.get(key)?.defined === 1 ? skills.get(key) : undefined;
+      return state.rows.get(key)?.defined === 1 ? state.skills.get(key) : undefined;
     },
-
     goneSince(category, version, name) {
-      const row = rows.get(skillKey(category, version, name));
+      const row = state.rows.get(skillKey(category, version, name));
       return row?.defined === 0 ? row.updated_at : undefined;
     },
-
-    list(category) {
-      return [...skills.values()]
-        .filter(
-          (skill) => skill.isActive && (category === undefined || skill.category === category),
-        )
-        .sort(bySortKey);
-    },
-
-    listAll: () => [...skills.values()].sort(bySortKey),
-
-    async setDeprecated(category, version, name, deprecated) {
-      const key = skillKey(category, version, name);
-      const row = rows.get(key);
-      if (row === undefined) throw notFound(category, version, name, 'registered');
-      if (row.deprecated !== Number(deprecated)) {
-        await database.write((tx) =>
-          updateSkill(tx, row.id, { deprecated: Number(deprecated), updated_at: clock.now() }),
-        );
-        await reload();
-      }
-      return skills.get(key) as Skill;
-    },
+    list: (category) => list(state, category),
+    listAll: () => [...state.skills.values()].sort(bySortKey),
+    setDeprecated: (category, version, name, deprecated) =>
+      setDeprecated(state, [category, version, name], deprecated),
   };
+}
+
+async function reload(state: State): Promise<void> {
+  const stored = await listSkillRows(state.database.read);
+  const before = { rows: state.rows, skills: state.skills };
+  state.rows = new Map(
+    stored.map((row) => [skillKey(row.category, row.version, row.skill_name), row]),
+  );
+  state.skills = new Map(
+    Array.from(state.rows, ([key, row]) => {
+      // An unchanged skill is kept, because it holds its compiled validator.
+      const known = isSameRow(row, before.rows.get(key)) ? before.skills.get(key) : undefined;
+      return [key, known ?? toSkill(row)];
+    }),
+  );
+}
+
+async function refresh(state: State): Promise<void> {
+  const stored = await stateOfSkills(state.database.read);
+  if (stored === state.known) return;
+  await reload(state);
+  state.known = stored;
+}
+
+interface Found {
+  readonly facts: readonly SkillFacts[];
+  /** The keys of the skills that other processes have loaded. */
+  readonly elsewhere: ReadonlySet<string>;
+  readonly isUpToDate: (row: SkillRow | undefined, facts: SkillFacts) => boolean;
+  /** Rows that have changed since then are not marked as gone. */
+  readonly asOf?: number;
+}
+
+/** Stores the skills that this process has loaded, and marks those that no process has loaded. */
+async function record(
+  state: State,
+  { facts, elsewhere, isUpToDate, asOf = Number.POSITIVE_INFINITY }: Found,
+): Promise<void> {
+  const { rows, clock } = state;
+  const now = clock.now();
+  const defined = new Set(facts.map(keyOf));
+  const changed = facts.filter((one) => !isUpToDate(rows.get(keyOf(one)), one));
+  const vanished = [...rows].filter(
+    ([key, row]) =>
+      row.defined === 1 && row.updated_at < asOf && !defined.has(key) && !elsewhere.has(key),
+  );
+  if (changed.length === 0 && vanished.length === 0) return;
+  await state.database.write(async (tx) => {
+    for (const one of changed) {
+      const row = rows.get(keyOf(one));
+      const columns = { ...columnsOf(one), defined: 1, updated_at: now };
+      if (row !== undefined) await updateSkill(tx, row.id, columns);
+      else await insertSkill(tx, { id: newId(), ...columns, deprecated: 0, created_at: now });
+    }
+    for (const [, row] of vanished) {
+      await updateSkill(tx, row.id, { defined: 0, updated_at: now });
+    }
+  });
+  await reload(state);
+}
+
+function findActive({ skills }: State, key: string): Skill | undefined {
+  const skill = skills.get(key);
+  return skill?.isActive ? skill : undefined;
+}
+
+function list({ skills }: State, category: string | undefined): Skill[] {
+  return [...skills.values()]
+    .filter((skill) => skill.isActive && (category === undefined || skill.category === category))
+    .sort(bySortKey);
+}
+
+async function setDeprecated(
+  state: State,
+  [category, version, name]: [string, string, string],
+  deprecated: boolean,
+): Promise<Skill> {
+  const { database, clock } = state;
+  const key = skillKey(category, version, name);
+  const row = state.rows.get(key);
+  if (row === undefined) throw notFound(state, 'registered', category, version, name);
+  if (row.deprecated !== Number(deprecated)) {
+    const changes = { deprecated: Number(deprecated), updated_at: clock.now() };
+    await database.write((tx) => updateSkill(tx, row.id, changes));
+    await reload(state);
+  }
+  return state.skills.get(key) as Skill;
+}
+
+/** Names the existing versions, because the version is the most frequent mistake. */
+function notFound(
+  { skills }: State,
+  what: 'active' | 'registered',
+  category: string,
+  version: string,
+  name: string,
+): PlatformError {
+  const versions = [...skills.values()]
+    .filter((skill) => skill.category === category && skill.name === name)
+    .filter((skill) => what === 'registered' || skill.isActive)
+    .map((skill) => skill.version)
+    .sort(compareVersions);
+  const message = `No ${what} skill matches ${skillKey(category, version, name).slice(0, 300)}`;
+  const newest = versions.slice(-versionsNamedMax);
+  const omitted = versions.length - newest.length;
+  const others = omitted === 0 ? newest : [...newest, `${omitted} older ones`];
+  return new PlatformError(
+    'skill_not_found',
+    others.length === 0 ? message : `${message}; ${what} versions: ${others.join(', ')}`,
+  );
 }
 
 /** The name of a skill everywhere outside the API's paths: `category/version/name`. */
@@ -252,122 +251,6 @@ export function skillKeyParts(key: string): [category: string, version: string, 
   return [category, version, name];
 }
 
-function factKey(fact: SkillFacts): string {
-  return skillKey(fact.category, fact.version, fact.name);
-}
-
-/** Names the existing versions, because the version is the most frequent mistake. */
-function skillNotFound(
-  key: string,
-  what: 'active' | 'registered',
-  versions: readonly string[],
-): PlatformError {
-  const message = `No ${what} skill matches ${key.slice(0, 300)}`;
-  const newest = versions.slice(-versionsNamedMax);
-  const omitted = versions.length - newest.length;
-  const others = omitted === 0 ? newest : [...newest, `${omitted} older ones`];
-  return new PlatformError(
-    'skill_not_found',
-    others.length === 0 ? message : `${message}; ${what} versions: ${others.join(', ')}`,
-  );
-}
-
-function columnsOf(fact: SkillFacts) {
-  return {
-    category: fact.category,
-    skill_name: fact.name,
-    version: fact.version,
-    display_name: fact.displayName,
-    description: fact.description,
-    parameters_schema: JSON.stringify(fact.parameters),
-    output_schema: JSON.stringify(fact.output),
-    required_scopes: JSON.stringify(fact.requiredScopes ?? [fact.category]),
-    timeout_ms: fact.timeoutMs ?? defaults.timeoutMs,
-    max_attempts: fact.maxAttempts ?? defaults.maxAttempts,
-    continues_conversations: Number(fact.continuesConversations ?? false),
-    examples: JSON.stringify(fact.examples ?? []),
-  };
-}
-
-function isStored(row: SkillRow | undefined, fact: SkillFacts): boolean {
-  if (row === undefined || row.defined === 0) return false;
-  return Object.entries(columnsOf(fact)).every(
-    ([name, value]) => row[name as keyof SkillRow] === value,
-  );
-}
-
-function isSameRow(a: SkillRow, b: SkillRow | undefined): boolean {
-  if (b === undefined) return false;
-  return (Object.keys(a) as (keyof SkillRow)[]).every((column) => a[column] === b[column]);
-}
-
-function toSkill(row: SkillRow): Skill {
-  const parameters = JSON.parse(row.parameters_schema) as JsonSchema;
-  let validate: ((input: unknown) => readonly Issue[] | null) | undefined;
-  return {
-    id: row.id,
-    category: row.category,
-    name: row.skill_name,
-    version: row.version,
-    displayName: row.display_name,
-    description: row.description,
-    parameters,
-    output: JSON.parse(row.output_schema) as JsonSchema,
-    requiredScopes: JSON.parse(row.required_scopes) as string[],
-    timeoutMs: row.timeout_ms,
-    maxAttempts: row.max_attempts,
-    continuesConversations: row.continues_conversations === 1,
-    examples: JSON.parse(row.examples) as SkillExample[],
-    isActive: row.defined === 1 && row.deprecated === 0,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    inputIssues(input) {
-      validate ??= compileSchema(parameters);
-      return validate(input);
-    },
-  };
-}
-
-/** By category, name, then version as numbers: v1.10 comes after v1.9. */
-function bySortKey(a: Skill, b: Skill): number {
-  return (
-    compareText(a.category, b.category) ||
-    compareText(a.name, b.name) ||
-    compareVersions(a.version, b.version)
-  );
-}
-
-function compareText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
-function compareVersions(a: string, b: string): number {
-  const [majorA = 0, minorA = 0] = a.slice(1).split('.').map(Number);
-  const [majorB = 0, minorB = 0] = b.slice(1).split('.').map(Number);
-  return majorA - majorB || minorA - minorB;
-}
-
-/** A skill as a list returns it. */
-export function skillSummary(skill: Skill) {
-  return {
-    id: skill.id,
-    category: skill.category,
-    skill_name: skill.name,
-    version: skill.version,
-    display_name: skill.displayName,
-    description: skill.description,
-    required_scopes: [...skill.requiredScopes],
-    is_active: skill.isActive,
-    created_at: timestamp(skill.createdAt),
-    updated_at: timestamp(skill.updatedAt),
-  };
-}
-
-/** A skill as a single read returns it. */
-export function skillDetail(skill: Skill) {
-  return {
-    ...skillSummary(skill),
-    parameters_schema: skill.parameters as Record<string, unknown>,
-    output_schema: skill.output as Record<string, unknown>,
-  };
+function keyOf({ category, version, name }: SkillFacts): string {
+  return skillKey(category, version, name);
 }

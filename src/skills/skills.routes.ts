@@ -3,7 +3,8 @@ import { Type } from 'typebox';
 import { adminRefusals, apiRefusals } from '../http/refusals.ts';
 import { FilterText, FreeObject, Id, SkillPath, Timestamp, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
-import { type Skill, type SkillRegistry, skillDetail, skillSummary } from './registry.ts';
+import { timestamp } from '../kernel/clock.ts';
+import type { Skill, SkillRegistry } from './registry.ts';
 import type { LeftOutSkill } from './sources/load-error.ts';
 
 const tags = ['Skills'];
@@ -70,14 +71,34 @@ const including = Type.Object({
   }),
 });
 
-/** The detail of a skill, with its examples if the query asks for them. */
-function shownAsAsked(skill: Skill, { include }: { include?: string }) {
-  return include === undefined
-    ? skillDetail(skill)
-    : { ...skillDetail(skill), examples: [...skill.examples] };
+const LeftOut = Type.Object(
+  {
+    file: Type.String({ description: 'Path of the SKILL.md on the machine of the platform.' }),
+    reason: Type.String({ description: 'The rule that it breaks.' }),
+  },
+  { title: 'LeftOutSkill' },
+);
+
+export function skillRoutes(server: Server, { skills }: { skills: SkillRegistry }): void {
+  listSkillsRoute(server, skills);
+  getSkillRoute(server, skills);
 }
 
-export function skillRoutes(server: Server, { skills }: { skills: SkillRegistry }) {
+interface AdminParts {
+  readonly skills: SkillRegistry;
+  /** The skills that this process left out when it started. */
+  readonly leftOut: readonly LeftOutSkill[];
+}
+
+export function skillAdminRoutes(server: Server, { skills, leftOut }: AdminParts): void {
+  listLeftOutSkillsRoute(server, leftOut);
+  listAllSkillsRoute(server, skills);
+  getAnySkillRoute(server, skills);
+  setDeprecatedRoute(server, skills, 'deprecate');
+  setDeprecatedRoute(server, skills, 'activate');
+}
+
+function listSkillsRoute(server: Server, skills: SkillRegistry): void {
   server.get(
     '/api/skills',
     {
@@ -101,7 +122,9 @@ export function skillRoutes(server: Server, { skills }: { skills: SkillRegistry 
       return reply.header('x-total-count', found.length).send(found);
     },
   );
+}
 
+function getSkillRoute(server: Server, skills: SkillRegistry): void {
   server.get(
     '/api/skills/:category/:version/:skillName',
     {
@@ -116,25 +139,11 @@ export function skillRoutes(server: Server, { skills }: { skills: SkillRegistry 
       },
     },
     async ({ params, query }) =>
-      shownAsAsked(skills.active(params.category, params.version, params.skillName), query),
+      skillDetail(skills.active(params.category, params.version, params.skillName), query),
   );
 }
 
-const LeftOut = Type.Object(
-  {
-    file: Type.String({ description: 'Path of the SKILL.md on the machine of the platform.' }),
-    reason: Type.String({ description: 'The rule that it breaks.' }),
-  },
-  { title: 'LeftOutSkill' },
-);
-
-interface AdminParts {
-  readonly skills: SkillRegistry;
-  /** The skills that this process left out when it started. */
-  readonly leftOut: readonly LeftOutSkill[];
-}
-
-export function skillAdminRoutes(server: Server, { skills, leftOut }: AdminParts) {
+function listLeftOutSkillsRoute(server: Server, leftOut: AdminParts['leftOut']): void {
   server.get(
     '/admin/left-out-skills',
     {
@@ -164,7 +173,9 @@ export function skillAdminRoutes(server: Server, { skills, leftOut }: AdminParts
     },
     async (_request, reply) => reply.header('x-total-count', leftOut.length).send([...leftOut]),
   );
+}
 
+function listAllSkillsRoute(server: Server, skills: SkillRegistry): void {
   server.get(
     '/admin/skills',
     {
@@ -189,7 +200,9 @@ export function skillAdminRoutes(server: Server, { skills, leftOut }: AdminParts
       return reply.header('x-total-count', found.length).send(found);
     },
   );
+}
 
+function getAnySkillRoute(server: Server, skills: SkillRegistry): void {
   server.get(
     '/admin/skills/:category/:version/:skillName',
     {
@@ -204,28 +217,58 @@ export function skillAdminRoutes(server: Server, { skills, leftOut }: AdminParts
       },
     },
     async ({ params, query }) =>
-      shownAsAsked(skills.registered(params.category, params.version, params.skillName), query),
+      skillDetail(skills.registered(params.category, params.version, params.skillName), query),
   );
+}
 
-  for (const verb of ['deprecate', 'activate'] as const) {
-    server.post(
-      `/admin/skills/:category/:version/:skillName/${verb}`,
-      {
-        schema: {
-          tags,
-          security: adminSecurity,
-          operationId: `${verb}Skill`,
-          summary: verb === 'deprecate' ? 'Deprecate a version' : 'Activate a version again',
-          description:
-            'A deprecated version takes no new work; what was accepted before still finishes.',
-          params: SkillPath,
-          response: { 200: FullSkill, ...adminRefusals('skill_not_found') },
-        },
+function setDeprecatedRoute(
+  server: Server,
+  skills: SkillRegistry,
+  verb: 'deprecate' | 'activate',
+): void {
+  server.post(
+    `/admin/skills/:category/:version/:skillName/${verb}`,
+    {
+      schema: {
+        tags,
+        security: adminSecurity,
+        operationId: `${verb}Skill`,
+        summary: verb === 'deprecate' ? 'Deprecate a version' : 'Activate a version again',
+        description:
+          'A deprecated version takes no new work; what was accepted before still finishes.',
+        params: SkillPath,
+        response: { 200: FullSkill, ...adminRefusals('skill_not_found') },
       },
-      async ({ params: { category, version, skillName } }) => {
-        const deprecated = verb === 'deprecate';
-        return skillDetail(await skills.setDeprecated(category, version, skillName, deprecated));
-      },
-    );
-  }
+    },
+    async ({ params: { category, version, skillName } }) => {
+      const deprecated = verb === 'deprecate';
+      return skillDetail(await skills.setDeprecated(category, version, skillName, deprecated));
+    },
+  );
+}
+
+/** A skill as a list returns it. */
+function skillSummary(skill: Skill) {
+  return {
+    id: skill.id,
+    category: skill.category,
+    skill_name: skill.name,
+    version: skill.version,
+    display_name: skill.displayName,
+    description: skill.description,
+    required_scopes: [...skill.requiredScopes],
+    is_active: skill.isActive,
+    created_at: timestamp(skill.createdAt),
+    updated_at: timestamp(skill.updatedAt),
+  };
+}
+
+/** A skill as a single read returns it, with its examples if the query asks for them. */
+function skillDetail(skill: Skill, { include }: { include?: string } = {}) {
+  return {
+    ...skillSummary(skill),
+    parameters_schema: skill.parameters as Record<string, unknown>,
+    output_schema: skill.output as Record<string, unknown>,
+    ...(include === undefined ? {} : { examples: [...skill.examples] }),
+  };
 }

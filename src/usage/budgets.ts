@@ -3,6 +3,7 @@
  * next reservation on; calls under way are finished.
  */
 import type { Database, Transaction } from '../database/database.ts';
+import { bind } from '../kernel/bind.ts';
 import { type Clock, timestampOrNull } from '../kernel/clock.ts';
 import {
   findOwner,
@@ -27,51 +28,57 @@ export interface BudgetFields {
   tokens_per_month?: number | null;
 }
 
+interface BudgetsDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly owners: OwnerLookups;
+}
+
 export type Budgets = ReturnType<typeof createBudgets>;
 
-export function createBudgets(parts: { database: Database; clock: Clock; owners: OwnerLookups }) {
-  const { database, clock, owners } = parts;
-
-  return {
-    /** The budget, all null when there is none; `404` for an unknown owner. */
-    async get(named: NamedOwner) {
-      const owner = await findOwner(owners, named);
-      return budgetBody(owner, await findBudget(database.read, owner.organizationId, keyOf(owner)));
-    },
-
-    /** Replaces the budget. */
-    async put(named: NamedOwner, fields: BudgetFields) {
-      const owner = await findOwner(owners, named);
-      const row: BudgetRow = {
-        organization_id: owner.organizationId,
-        ...keyOf(owner),
-        tokens_per_day: fields.tokens_per_day ?? null,
-        tokens_per_month: fields.tokens_per_month ?? null,
-        updated_at: clock.now(),
-      };
-      await database.write(async (tx) => {
-        await lockOwner(owners, tx, owner);
-        await replaceBudget(tx, row);
-      });
-      return budgetBody(owner, row);
-    },
-
-    /** Deletes the budget; succeeds also when there is none. */
-    async remove(named: NamedOwner): Promise<void> {
-      const owner = await findOwner(owners, named);
-      await database.write((tx) => deleteBudget(tx, owner.organizationId, keyOf(owner)));
-    },
-
-    /** For an agent that is created in this transaction: it begins with nothing used. */
-    beginAgent: (tx: Transaction, organizationId: string, agentId: string): Promise<void> =>
-      setAsideUsage(tx, organizationId, agentId),
-
-    /** Deletes the budget of an owner that is deleted in this transaction. Its usage is kept. */
-    async removeOwner(tx: Transaction, owner: Owner): Promise<void> {
-      await deleteBudget(tx, owner.organizationId, keyOf(owner));
-    },
-  };
+export function createBudgets(deps: BudgetsDeps) {
+  return bind(deps, { get, put, remove });
 }
+
+/** The budget, all null when there is none; `404` for an unknown owner. */
+async function get({ database, owners }: BudgetsDeps, named: NamedOwner) {
+  const owner = await findOwner(owners, named);
+  return budgetBody(owner, await findBudget(database.read, owner.organizationId, keyOf(owner)));
+}
+
+/** Replaces the budget. */
+async function put(
+  { database, clock, owners }: BudgetsDeps,
+  named: NamedOwner,
+  fields: BudgetFields,
+) {
+  const owner = await findOwner(owners, named);
+  const row: BudgetRow = {
+    organization_id: owner.organizationId,
+    ...keyOf(owner),
+    tokens_per_day: fields.tokens_per_day ?? null,
+    tokens_per_month: fields.tokens_per_month ?? null,
+    updated_at: clock.now(),
+  };
+  await database.write(async (tx) => {
+    await lockOwner(owners, tx, owner);
+    await replaceBudget(tx, row);
+  });
+  return budgetBody(owner, row);
+}
+
+/** Deletes the budget; succeeds also when there is none. */
+async function remove({ database, owners }: BudgetsDeps, named: NamedOwner): Promise<void> {
+  const owner = await findOwner(owners, named);
+  await database.write((tx) => deleteBudget(tx, owner.organizationId, keyOf(owner)));
+}
+
+/** A new agent begins with nothing used. A deleted one loses its budget; its usage is kept. */
+export const budgetsOfAgent = {
+  begin: setAsideUsage,
+  remove: (tx: Transaction, organizationId: string, id: string) =>
+    deleteBudget(tx, organizationId, { owner_kind: 'agent', owner_id: id }),
+};
 
 function budgetBody(owner: Owner, row: BudgetRow | undefined) {
   return {

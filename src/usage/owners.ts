@@ -22,7 +22,7 @@ export type NamedOwner =
 interface Lookup {
   find(organizationId: string, id: string): Promise<unknown>;
   /** Locks the owner against deletion until the transaction ends. */
-  hold(tx: Transaction, organizationId: string, id: string): Promise<unknown>;
+  lock(tx: Transaction, organizationId: string, id: string): Promise<unknown>;
 }
 
 /** What the ledger needs from other slices. */
@@ -48,7 +48,7 @@ export async function lockOwner(
   tx: Transaction,
   { kind, organizationId, id }: Owner,
 ): Promise<void> {
-  if (kind !== 'api_key') await lookupOf(lookups, kind).hold(tx, organizationId, id);
+  if (kind !== 'api_key') await lookupOf(lookups, kind).lock(tx, organizationId, id);
 }
 
 const lookupOf = ({ agents, scheduledJobs }: OwnerLookups, kind: 'agent' | 'scheduled_job') =>

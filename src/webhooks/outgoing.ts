@@ -28,7 +28,7 @@ export interface WebhookEgress {
 export interface OutgoingOptions {
   readonly database: Database;
   readonly queue: Queue;
-  readonly agents: Pick<Agents, 'hold'>;
+  readonly agents: Pick<Agents, 'lock'>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly writer: Writer;

@@ -1,4 +1,5 @@
 /** Every query on webhooks. */
+
 import { type Selectable, sql, type Updateable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
@@ -99,7 +100,7 @@ export async function deleteWebhook(tx: Transaction, id: string): Promise<void> 
 }
 
 /** Locks the webhooks of an agent; their ids. */
-export async function lockWebhooksOfAgent(
+async function lockWebhooksOfAgent(
   tx: Transaction,
   organizationId: string,
   agentId: string,
@@ -114,6 +115,16 @@ export async function lockWebhooksOfAgent(
   const rows = await (tx.dialect === 'sqlite' ? query : query.forUpdate()).execute();
   return rows.map(({ id }) => id);
 }
+
+/**
+ * The webhooks of a deleted agent are marked. The sweep deletes their deliveries, because those may be more
+ * than one transaction should hold.
+ */
+export const webhooksOfAgent = {
+  async remove(tx: Transaction, organizationId: string, agentId: string) {
+    await markRemoved(tx, await lockWebhooksOfAgent(tx, organizationId, agentId));
+  },
+};
 
 const anyActive = statement<{ except: string }>()((db, p) =>
   db

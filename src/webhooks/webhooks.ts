@@ -23,8 +23,6 @@ import {
   insertWebhook,
   listWebhooks,
   lockWebhook,
-  lockWebhooksOfAgent,
-  markRemoved,
   updateWebhook,
   type WebhookRow,
 } from './webhooks.store.ts';
@@ -54,7 +52,7 @@ export type Webhooks = ReturnType<typeof createWebhooks>;
 
 export function createWebhooks(parts: {
   database: Database;
-  agents: Pick<Agents, 'hold'>;
+  agents: Pick<Agents, 'lock'>;
   clock: Clock;
   writer: Writer;
   secrets: Pick<SigningSecrets, 'seal'>;
@@ -65,14 +63,14 @@ export function createWebhooks(parts: {
   caps?: WebhookCaps | undefined;
 }) {
   const { database, agents, clock, writer, secrets, allowed, onActive } = parts;
-  const cap = { table: 'webhooks', things: 'webhooks' } as const;
+  const cap = { table: 'webhooks', things: 'webhooks', remedy: 'delete one first' } as const;
 
   function capsFor(agentId: string): readonly Cap[] {
     if (parts.caps === undefined) return [];
     const { ofOrganization, ofAgent } = parts.caps;
     const ofThisAgent = { agent_id: agentId, removed: 0 };
     return [
-      { ...cap, where: { removed: 0 }, max: ofOrganization },
+      { ...cap, owner: 'The organization', where: { removed: 0 }, max: ofOrganization },
       { ...cap, owner: 'The agent', where: ofThisAgent, max: ofAgent },
     ];
   }
@@ -110,7 +108,7 @@ export function createWebhooks(parts: {
       const stored = secrets.seal('webhooks', { id, organization_id: organizationId }, secret);
       await database.write(async (tx) => {
         await requireRoom(tx, organizationId, capsFor(agent_id));
-        await agents.hold(tx, organizationId, agent_id);
+        await agents.lock(tx, organizationId, agent_id);
         const created: WebhookRow = {
           id,
           organization_id: organizationId,
@@ -183,14 +181,6 @@ export function createWebhooks(parts: {
         if ((await lockWebhook(tx, organizationId, id)) === undefined) throw notFound('Webhook');
         await removeWebhook(tx, writer, id);
       });
-    },
-
-    /**
-     * Marks the webhooks of an agent that is being deleted. The sweep deletes their deliveries, because
-     * those may be more than one transaction should hold.
-     */
-    async removeOfAgent(tx: Transaction, organizationId: string, agentId: string): Promise<void> {
-      await markRemoved(tx, await lockWebhooksOfAgent(tx, organizationId, agentId));
     },
   };
 }

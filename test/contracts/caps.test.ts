@@ -1,9 +1,9 @@
 /** How much an organization may have: exact, however many requests ask for the last place at once. */
 import { describe, expect, test } from 'vitest';
-import { createAgents, insertDefaultAgent } from '../../src/agents/agents.ts';
+import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
+import { composeAgents } from '../../src/composition/agents.ts';
 import { engines } from '../support/databases.ts';
-import { noDependents } from '../support/jobs-world.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { webhooksWorld } from '../support/webhooks-world.ts';
 
@@ -22,7 +22,7 @@ describe.each(await engines())('on $name', (engine) => {
       client_name: 'a',
       scopes: ['*'],
     });
-    const agents = createAgents(database, clock, noDependents, 8);
+    const { agents } = composeAgents({ database, clock }, 8);
 
     const creating = Array.from({ length: 20 }, () => agents.create('default', {}));
     const { made, refusals } = await outcomesOf(creating);

@@ -144,7 +144,8 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('a call that the key does not allow, or that is no call, is refused', async () => {
     const world = await jobsWorld(engine);
-    const { run } = await world.begin((await world.submit()).id);
+    const { keyId: apiKeyId } = await world.callerOf('default', ['test']);
+    const { run } = await world.begin((await world.submit({ apiKeyId })).id);
 
     const guarded = { ...call, name: 'test/v1.0/guarded' };
     await expect(run.ask('begin-step', guarded)).rejects.toThrow('may not call test/v1.0/guarded');

@@ -1,12 +1,13 @@
 /** API keys, agents and the registry on every database (docs/decisions/organizations.md, docs/decisions/api-keys.md, docs/decisions/agents.md, docs/decisions/skills.md). */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { createAgents, insertDefaultAgent } from '../../src/agents/agents.ts';
+import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
+import { composeAgents } from '../../src/composition/agents.ts';
 import type { Database } from '../../src/database/database.ts';
-import { createSkillRegistry, type SkillFacts } from '../../src/skills/registry.ts';
+import type { SkillFacts } from '../../src/skills/facts.ts';
+import { createSkillRegistry } from '../../src/skills/registry.ts';
 import { engines } from '../support/databases.ts';
-import { noDependents } from '../support/jobs-world.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
 const unknownId = '0191f3b0-0000-7000-8000-000000000000';
@@ -125,7 +126,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('makes its organization with an agent default; fifty at once make it once', async () => {
       const { apiKeys, elsewhere, database, clock } = await keys();
-      const agents = createAgents(database, clock, noDependents);
+      const { agents } = composeAgents({ database, clock });
 
       await Promise.all(
         Array.from({ length: 50 }, (_, i) =>
@@ -146,7 +147,7 @@ describe.each(await engines())('on $name', (engine) => {
       const clock = manualClock();
       const database = await engine.fresh();
       await database.write((tx) => insertDefaultAgent(tx, organization, clock.now()));
-      return { clock, database, agents: createAgents(database, clock, noDependents) };
+      return { clock, database, ...composeAgents({ database, clock }) };
     }
 
     test('is made with what is said of it, and the rest by default', async () => {
@@ -222,7 +223,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     test('that is paused here is paused here at once, and within a second elsewhere', async () => {
       const { agents, database, clock } = await agentsOf();
-      const elsewhere = createAgents(database, clock, noDependents);
+      const { agents: elsewhere } = composeAgents({ database, clock });
       expect(await agents.statusOf('default', 'default')).toBe('active');
       expect(await elsewhere.statusOf('default', 'default')).toBe('active');
 

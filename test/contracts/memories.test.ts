@@ -1,9 +1,10 @@
 /** Memories on every database (specification: Agent memory; docs/decisions/memories.md). */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createAgents, insertDefaultAgent } from '../../src/agents/agents.ts';
+import { insertDefaultAgent } from '../../src/agents/agents.ts';
+import { composeAgents } from '../../src/composition/agents.ts';
 import type { Database } from '../../src/database/database.ts';
-import { createMemories, type Memories } from '../../src/memories/memories.ts';
+import type { Memories } from '../../src/memories/memories.ts';
 import { newMemory, readyMemory } from '../../src/memories/record.ts';
 import { joinWords, rank } from '../../src/memories/relevance.ts';
 import { queryWordsOf, wordsOf } from '../../src/memories/words.ts';
@@ -25,11 +26,7 @@ async function world(engine: Engine) {
 
 async function worldOn(database: Database, place?: { open(): Promise<Database> }) {
   const clock = manualClock();
-  const agents = createAgents(database, clock, {
-    areThere: async () => false,
-    remove: (tx, organizationId, agentId) => memories.removeAll(tx, { organizationId, agentId }),
-  });
-  const memories = createMemories({ database, clock, agents });
+  const { agents, memories } = composeAgents({ database, clock });
   const existing = await agents.list('default', page);
   if (existing.total === 0) {
     for (const { organizationId, agentId } of [ada, bob, elsewhere]) {

@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
 import type { RunOutcome } from '../../src/executors/run.ts';
-import { isAgentNamed } from '../../src/jobs/starters.store.ts';
 import { deleteExpiredRuns, deleteOldRuns } from '../../src/schedules/retention.ts';
 import { scheduledRuns } from '../../src/schedules/run-ends.ts';
+import { schedulesOfAgent } from '../../src/schedules/schedules.store.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
@@ -599,7 +599,7 @@ describe.each(await engines())('on $name', (engine) => {
     await world.agents.create('default', { id: 'helper' });
     const id = await world.schedule({ agent_id: 'helper' });
     const isNamed = (organization: string, agent: string) =>
-      world.database.write((tx) => isAgentNamed(tx, 'scheduled_jobs', organization, agent));
+      world.database.write((tx) => schedulesOfAgent.blocker.names(tx, organization, agent));
 
     expect(await isNamed('default', 'helper')).toBe(true);
     expect(await isNamed('default', 'default')).toBe(false);

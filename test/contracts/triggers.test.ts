@@ -2,23 +2,22 @@
 
 import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createAgents, insertDefaultAgent } from '../../src/agents/agents.ts';
+import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
+import { composeAgents } from '../../src/composition/agents.ts';
+import { composeTriggers } from '../../src/composition/triggers.ts';
 import { createConversations } from '../../src/conversations/conversations.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createSigningSecrets } from '../../src/database/signing-secrets.ts';
 import { createAccept } from '../../src/jobs/accept.ts';
 import { createExecute } from '../../src/jobs/execute.ts';
-import { isAgentNamed } from '../../src/jobs/starters.store.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
 import { createCipher } from '../../src/kernel/encryption.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
 import { createSkillRegistry } from '../../src/skills/registry.ts';
-import { createMappings } from '../../src/triggers/mapping.ts';
-import { type Call, createReceive } from '../../src/triggers/receive.ts';
-import type { NewTrigger } from '../../src/triggers/triggers.schemas.ts';
-import { createTriggers, requireActive } from '../../src/triggers/triggers.ts';
+import type { Call } from '../../src/triggers/receive.ts';
+import { type NewTrigger, requireActive } from '../../src/triggers/triggers.ts';
 import { engines } from '../support/databases.ts';
 import { type ManualClock, manualClock } from '../support/manual-clock.ts';
 
@@ -45,11 +44,7 @@ const skill = (name: string) => ({
 /** One process: its verbs on a database. */
 async function processOn(database: Database, clock: ManualClock) {
   const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
-  const agents = createAgents(database, clock, {
-    areThere: (tx, organizationId, agentId) =>
-      isAgentNamed(tx, 'agent_triggers', organizationId, agentId),
-    async remove() {},
-  });
+  const { agents } = composeAgents({ database, clock });
   const skills = createSkillRegistry(database, clock);
   await skills.register([
     skill('echo'),
@@ -61,14 +56,15 @@ async function processOn(database: Database, clock: ManualClock) {
   const accept = createAccept({ database, queue, clock, writer: 'one' });
   const conversations = createConversations(database);
   const execute = createExecute({ database, skills, agents, conversations, accept, clock });
-  const mappings = createMappings();
+  const secrets = createSigningSecrets(database, createCipher(Buffer.alloc(32, 1)), () => true);
+  const { triggers, receive, mappings } = composeTriggers(
+    { database, clock },
+    { agents, apiKeys, skills, execute, secrets },
+  );
   onTestFinished(async () => {
     await mappings.stop();
     await queue.close();
   });
-  const secrets = createSigningSecrets(database, createCipher(Buffer.alloc(32, 1)), () => true);
-  const triggers = createTriggers({ database, clock, agents, apiKeys, skills, mappings, secrets });
-  const receive = createReceive({ database, clock, apiKeys, execute, mappings, secrets });
   return {
     agents,
     apiKeys,
@@ -180,7 +176,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     for (const one of [id, unknownId, 'no id']) {
       await expect(triggers.get('acme', one)).rejects.toMatchObject(refused);
-      await expect(triggers.admitChange(acme, one)).rejects.toMatchObject(refused);
+      await expect(triggers.requireChangeable(acme, one)).rejects.toMatchObject(refused);
       await expect(triggers.update(acme, one, { name: 'x' })).rejects.toMatchObject(refused);
       await expect(triggers.remove('acme', one)).rejects.toMatchObject(refused);
     }

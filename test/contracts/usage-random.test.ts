@@ -134,7 +134,7 @@ async function play(
 ): Promise<void> {
   const { reserve, charge } = createReservations();
   const clock = manualClock(start);
-  const isThere = { find: async () => {}, hold: async () => {} };
+  const isThere = { find: async () => {}, lock: async () => {} };
   const { put } = createBudgets({
     database,
     clock,

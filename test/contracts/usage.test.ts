@@ -1,10 +1,10 @@
 /** The token ledger on every database: reservations, charges, budgets and what is shown of them. */
 import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { composeUsage } from '../../src/composition/usage.ts';
 import type { Database } from '../../src/database/database.ts';
 import { notFound } from '../../src/kernel/errors.ts';
-import { createBudgets } from '../../src/usage/budgets.ts';
-import type { OwnerLookups } from '../../src/usage/owners.ts';
+import { keyOf, type OwnerLookups } from '../../src/usage/owners.ts';
 import {
   type Charge,
   createReservations,
@@ -12,7 +12,7 @@ import {
   type UsageOwner,
 } from '../../src/usage/reservations.ts';
 import { deleteOldUsage } from '../../src/usage/retention.ts';
-import { createUsage } from '../../src/usage/usage.ts';
+import { deleteBudget, setAsideUsage } from '../../src/usage/usage.store.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -40,12 +40,11 @@ function worldOn(database: Database) {
     if (gone.has(id)) throw notFound('Owner');
   };
   const owners: OwnerLookups = {
-    agents: { find: answer, hold: (_tx, organization, id) => answer(organization, id) },
-    scheduledJobs: { find: answer, hold: (_tx, organization, id) => answer(organization, id) },
+    agents: { find: answer, lock: (_tx, organization, id) => answer(organization, id) },
+    scheduledJobs: { find: answer, lock: (_tx, organization, id) => answer(organization, id) },
     organizationOfKey: async () => organizationId,
   };
-  const budgets = createBudgets({ database, clock, owners });
-  const usage = createUsage({ database, clock, owners });
+  const { budgets, usage } = composeUsage({ database, clock }, owners);
   const wanted = (fields: Partial<ReservationRequest> = {}): ReservationRequest => ({
     organizationId,
     owners: [support],
@@ -90,12 +89,12 @@ function worldOn(database: Database) {
 
 describe.each(await engines())('on $name', (engine) => {
   test('a new agent begins with nothing used, and the days of the deleted one are kept', async () => {
-    const { database, budgets, usage, reserve, charge } = await world(engine);
+    const { database, usage, reserve, charge } = await world(engine);
     for (const used of [200, 400]) {
       await reserve();
       await charge({});
 
-      await database.write((tx) => budgets.beginAgent(tx, organizationId, support.id));
+      await database.write((tx) => setAsideUsage(tx, organizationId, support.id));
 
       const { today } = await usage.ofOwner(named, {});
       const { data } = await usage.list({}, {}, page);
@@ -325,7 +324,7 @@ describe.each(await engines())('on $name', (engine) => {
       await reserve({ owners: [key] });
       await charge({ owners: [key] });
 
-      await database.write((tx) => budgets.removeOwner(tx, named));
+      await database.write((tx) => deleteBudget(tx, organizationId, keyOf(support)));
 
       expect(await budgets.get(named)).toMatchObject({ tokens_per_day: null, updated_at: null });
       expect(await budgets.get(key)).toMatchObject({ tokens_per_day: 500 });

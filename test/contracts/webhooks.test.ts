@@ -1,7 +1,6 @@
 /** Webhooks and what is kept of them: changing, switching, deleting, sending on demand, retention. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { createAgents } from '../../src/agents/agents.ts';
 import { events, eventTypes } from '../../src/events/events.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import {
@@ -323,30 +322,26 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('it goes with its agent, and with no other', async () => {
     const world = await webhooksWorld(engine);
-    const { webhook, webhooks, database, clock, agents } = world;
-    const deleting = createAgents(database, clock, {
-      areThere: async () => false,
-      remove: (tx, organizationId, agentId) => webhooks.removeOfAgent(tx, organizationId, agentId),
-    });
+    const { webhook, webhooks, agents } = world;
     await agents.create('default', { id: 'going' });
     const kept = await webhook();
     await webhook({ agent_id: 'going' });
     await webhook({ agent_id: 'going' });
 
-    await deleting.remove('default', 'going');
+    await agents.remove('default', 'going');
 
     expect(await webhooks.list('default')).toMatchObject([{ id: kept }]);
   });
 
   test('its deliveries are no part of the transaction that deletes its agent', async () => {
     const world = await webhooksWorld(engine);
-    const { webhook, webhooks, happen, deliver, answer, deliveries, recovery, database } = world;
+    const { agents, webhook, webhooks, happen, deliver, answer, deliveries, recovery } = world;
     answer(down);
     for (let i = 0; i < 3; i++) await webhook();
     await happen();
     await deliver();
 
-    await database.write((tx) => webhooks.removeOfAgent(tx, 'default', 'default'));
+    await agents.remove('default', 'default');
     expect(await webhooks.list('default')).toEqual([]);
     expect(await deliveries()).toHaveLength(3);
     await recovery.sweep();

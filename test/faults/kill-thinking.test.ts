@@ -10,6 +10,7 @@ import type { AttemptOutcome } from '../../src/jobs/states.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
 import type { ReceivedEvent } from '../support/event-stream.ts';
+import type { JobsWorld } from '../support/jobs-world.ts';
 import { completed, leaseMs } from '../support/jobs-world.ts';
 import { randomInteger } from '../support/random.ts';
 import { type ScriptedProvider, startScriptedProvider } from '../support/scripted-provider.ts';
@@ -28,7 +29,7 @@ import {
   thinkingAgents,
   thinkingProcess,
 } from '../support/thinking-process.ts';
-import { type ThinkingWorld, thinkingWorld } from '../support/thinking-world.ts';
+import { thinkingWorld } from '../support/thinking-world.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const kills = rounds(3, 20);
@@ -333,7 +334,7 @@ describe.each(all)('on $name', (engine) => {
       provider.script(followingPlans((_, { index }) => (index === 1 ? { until: promise } : {})));
       const world = await thinkingWorld(engine, provider);
       const job = await world.submit();
-      const first = world.thinker('one');
+      const first = world.worker('one');
       const ended = first.performer.perform(job.id);
       const run = await first.pool.begun(job.id);
       const asked = run.ask('generate', generate(taskOf(plan)));
@@ -347,7 +348,7 @@ describe.each(all)('on $name', (engine) => {
         await refused;
       }
       world.clock.advance(60_000);
-      const second = world.thinker('two');
+      const second = world.worker('two');
       const endedAgain = second.performer.perform(job.id);
       const again = await second.pool.begun(job.id);
       const result = await again.ask('generate', generate(taskOf(plan)));
@@ -375,7 +376,7 @@ describe.each(all)('on $name', (engine) => {
     provider.script(followingPlans());
     const world = await thinkingWorld(engine, provider);
     const job = await world.submit();
-    const { performer, pool } = world.thinker('one');
+    const { performer, pool } = world.worker('one');
     const ended = performer.perform(job.id);
     const run = await pool.begun(job.id);
     const result = run.ask('generate', generate(taskOf(outer)));
@@ -418,7 +419,7 @@ describe.each(all)('on $name', (engine) => {
     );
     const world = await thinkingWorld(engine, provider);
     const job = await world.submit();
-    const one = world.thinker('one');
+    const one = world.worker('one');
     const firstEnded = one.performer.perform(job.id);
     const first = await one.pool.begun(job.id);
     first.ask('generate', generate(taskOf(plan))).catch(() => {});
@@ -430,7 +431,7 @@ describe.each(all)('on $name', (engine) => {
     world.clock.advance(leaseMs + 1);
     await world.recovery.sweep();
     world.clock.advance(60_000);
-    const two = world.thinker('two');
+    const two = world.worker('two');
     const secondEnded = two.performer.perform(job.id);
     const second = await two.pool.begun(job.id);
     await second.ask('generate', generate(taskOf(plan)));
@@ -496,7 +497,7 @@ const workerLost: AttemptOutcome = {
 };
 
 /** A call of a model that has begun on record, and nowhere else. */
-async function beginCall({ journals }: ThinkingWorld, job: ClaimedJob) {
+async function beginCall({ journals }: JobsWorld, job: ClaimedJob) {
   const journal = journals.open(job);
   const place = { generation: 'the only one', parent: null, turn: 1 };
   const begun = await journal.beginCall({ ...place, model: 'a/model', prompt: 10, output: 10 });

@@ -42,7 +42,7 @@ async function jobsOf(title: string) {
 
 describe('the commands', () => {
   test('of a call with curl start two runs', async () => {
-    const jobs = await jobsOf('A call with curl');
+    const jobs = await jobsOf('Quickstart');
 
     expect(jobs).toMatchObject([
       { status: 'completed', trigger_type: 'webhook', output: { words: 2 } },
@@ -51,7 +51,7 @@ describe('the commands', () => {
   });
 
   test('of a push on GitHub start a run of its messages', async () => {
-    const jobs = await jobsOf('A push on GitHub');
+    const jobs = await jobsOf('Example: GitHub');
 
     expect(jobs).toMatchObject([
       { status: 'completed', input: { text: 'Say hello\nSay goodbye' }, output: { words: 4 } },
@@ -61,7 +61,7 @@ describe('the commands', () => {
 
 describe('the mappings', () => {
   const code = (cell: string) => cell.trim().replace(/^`|`$/g, '');
-  const rows = (section("From a call to the skill's input") ?? '')
+  const rows = (section('Input and mapping') ?? '')
     .split('\n')
     .map((line) => line.split('|').slice(1, -1).map(code))
     .filter(([, sent, gives]) => sent !== undefined && gives !== undefined)

@@ -58,7 +58,7 @@ let tenant: Tenant;
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'skillwright-documents-'));
   mkdirSync(join(directory, 'skills'));
-  const [module = ''] = blocksOf(page('skills'), 'ts', 'Asking a model');
+  const [module = ''] = blocksOf(page('skills'), 'ts', 'Call a model');
   writeFileSync(join(directory, 'skills/triage.ts'), module);
   provider = await startScriptedProvider({ script: answer });
   platform = await startPlatform({
@@ -121,7 +121,7 @@ test('the commands of the page on agents make one, give it tasks, follow it and 
 
 describe('the stream that the page on agents shows', () => {
   test('has the events of a real one, in their order and with their fields', async () => {
-    const [shown = ''] = blocksOf(page('agents'), '', 'While it happens');
+    const [shown = ''] = blocksOf(page('agents'), '', 'Event stream');
     await tenant.post('/api/agents', { id: 'counter', skills: ['text/*'] });
     const named = { 'x-agent-id': 'counter' };
     const id = await tenant.start('agent/v1.0/run-task', { task: 'Count.' }, named);
@@ -139,7 +139,7 @@ function shapesIn(stream: string): string[] {
 }
 
 test('the trigger without a skill has its agent handle the event', async () => {
-  const printed = await printedBy(blocksOf(page('triggers'), 'sh', 'Events that an agent handles'));
+  const printed = await printedBy(blocksOf(page('triggers'), 'sh', 'Let an agent handle events'));
 
   const id = /"job_id":"([^"]+)"/.exec(printed.join())?.[1] ?? '';
   const { body: job } = await tenant.jobIn(id, 'completed', 'failed');
@@ -212,7 +212,7 @@ test('the commands of the page on memories add one and find it', async () => {
 });
 
 test('the commands of the page on skills run those of the catalog that think', async () => {
-  const commands = blocksOf(page('skills'), 'sh', 'Skills of the catalog that think');
+  const commands = blocksOf(page('skills'), 'sh', 'Catalog skills that call a model');
 
   const [task, choice] = await printedBy(commands);
 

@@ -3,58 +3,33 @@
  * executors, and a queue that remembers its hints and handles none.
  */
 import type { Selectable } from 'kysely';
-import {
-  type AgentDependents,
-  type Agents,
-  createAgents,
-  insertDefaultAgent,
-} from '../../src/agents/agents.ts';
-import { createJournals } from '../../src/agents/journal.ts';
-import type { Thinking } from '../../src/agents/thinking.ts';
+import { type Agents, insertDefaultAgent } from '../../src/agents/agents.ts';
 import { type ApiKeys, createApiKeys } from '../../src/api-keys/api-keys.ts';
+import { composeAgents } from '../../src/composition/agents.ts';
+import { composeJobRuns, composeJobVerbs, type JobObserver } from '../../src/composition/jobs.ts';
+import { type ComposedThinking, composeThinking } from '../../src/composition/thinking.ts';
+import type { Config } from '../../src/config.ts';
 import { type Conversations, createConversations } from '../../src/conversations/conversations.ts';
 import type { Database } from '../../src/database/database.ts';
 import type { EventsTable, MessagesTable } from '../../src/database/tables.ts';
 import type { RunOutcome } from '../../src/executors/run.ts';
-import {
-  type Accept,
-  type AcceptedJob,
-  createAccept,
-  type WorkRequest,
-} from '../../src/jobs/accept.ts';
-import { type AdmissionDeps, createAdmission } from '../../src/jobs/admission.ts';
+import type { Accept, AcceptedJob, WorkRequest } from '../../src/jobs/accept.ts';
 import { createJobFeed, type JobEvent, type JobFeed, type Position } from '../../src/jobs/feed.ts';
-import { type ClaimedJob, isHeld, type JobRow } from '../../src/jobs/jobs.store.ts';
-import { createJobs, type Jobs } from '../../src/jobs/jobs.ts';
-import { createPerformer, type PerformDeps, type Performer } from '../../src/jobs/perform.ts';
-import { createRecovery, type Recovery } from '../../src/jobs/recover.ts';
-import { createReports } from '../../src/jobs/reports.ts';
-import { createRuns } from '../../src/jobs/run.ts';
-import type { ScheduledRuns } from '../../src/jobs/scheduled-runs.ts';
-import { createSettle, type Settle } from '../../src/jobs/settle.ts';
+import type { ClaimedJob, JobRow } from '../../src/jobs/jobs.store.ts';
+import type { Jobs } from '../../src/jobs/jobs.ts';
+import type { Performer } from '../../src/jobs/perform.ts';
+import { jobQueues } from '../../src/jobs/queues.ts';
+import type { Recovery } from '../../src/jobs/recover.ts';
+import type { Settle } from '../../src/jobs/settle.ts';
 import { beginning, jobStream } from '../../src/jobs/stream.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { createMemories, type Memories } from '../../src/memories/memories.ts';
-import { createRunMemories } from '../../src/memories/run-memory.ts';
-import type { Hint, Queue } from '../../src/queue/queue.ts';
+import type { Memories } from '../../src/memories/memories.ts';
+import type { Hint, Queue, YieldSlot } from '../../src/queue/queue.ts';
 import { createSkillRegistry, type SkillRegistry } from '../../src/skills/registry.ts';
-import { createReservations } from '../../src/usage/reservations.ts';
 import type { Engine } from './databases.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 import { type ScriptedPool, type ScriptedRun, scriptedPool } from './scripted-pool.ts';
-
-/** No other slice keeps anything of an agent, or has started a run. */
-export const noDependents: AgentDependents = { areThere: async () => false, async remove() {} };
-const noSchedules: ScheduledRuns = {
-  scheduledJobOf: async () => undefined,
-  unwanted: async () => new Set(),
-  async ended() {},
-};
-/** No run here has a model to ask. */
-const noThinking: Thinking = () => {
-  throw new Error('There are no models.');
-};
 
 export const leaseMs = 30_000;
 const backoffMs = 1_000;
@@ -64,6 +39,7 @@ export interface Worker {
   readonly pool: ScriptedPool;
   readonly performer: Performer;
   readonly settle: Settle;
+  readonly recovery: Recovery;
   /** Lines of level warn and above. */
   readonly warnings: string[];
   /**
@@ -79,9 +55,14 @@ export interface Worker {
   begin(jobId: string): Promise<{ run: ScriptedRun; ended: Promise<void> }>;
 }
 
-/** What a worker may be given beside what it needs. */
-type WorkerOptions = Partial<Pick<AdmissionDeps, 'isLoaded' | 'absentMs'>> &
-  Pick<PerformDeps, 'yieldSlot'>;
+/** What differs from worker to worker. */
+interface WorkerOptions {
+  isLoaded?(skill: string): boolean;
+  /** How long a job waits for a skill that no live process has loaded. */
+  absentMs?: number;
+  /** Yields the slot of a run, as a worker in a cluster does. */
+  yieldSlot?: YieldSlot;
+}
 
 export interface JobsWorld extends Worker {
   readonly clock: ManualClock;
@@ -96,6 +77,7 @@ export interface JobsWorld extends Worker {
   readonly memories: Memories;
   readonly apiKeys: ApiKeys;
   readonly conversations: Conversations;
+  readonly journals: ComposedThinking['journals'];
   readonly accept: Accept;
   /** Of another process: it knows nothing of the runs here. */
   readonly recovery: Recovery;
@@ -115,7 +97,7 @@ export interface JobsWorld extends Worker {
   /** What `submit` asks for. */
   request(fields?: Partial<WorkRequest>): WorkRequest;
   /** Another process on the same database. */
-  worker(name: string, more?: WorkerOptions): Worker;
+  worker(name: string, options?: WorkerOptions): Worker;
   /** The events after a position; to the end of the job. */
   stream(jobId: string, after?: Position, signal?: AbortSignal): AsyncGenerator<JobEvent>;
   /** What is recorded of a job. */
@@ -124,6 +106,27 @@ export interface JobsWorld extends Worker {
   /** The outbox, oldest first; of one job when it is given. */
   events(job?: { id: string; conversation_id: string }): Promise<Selectable<EventsTable>[]>;
 }
+
+const noObserver: JobObserver = {
+  accepted() {},
+  claimed() {},
+  begun() {},
+  settled() {},
+  cancelled() {},
+  leasesLost() {},
+};
+
+const noCredentials = { settingsOf: async () => undefined };
+
+const thinkingLimits = {
+  defaultModel: null,
+  modelFirstTokenTimeoutMs: 60_000,
+  modelSilenceTimeoutMs: 60_000,
+  agentTurnsMax: 20,
+  agentTokensMax: 1e9,
+  modelOutputTokens: 1_000,
+  modelContextTokens: 100_000,
+};
 
 const skill = (name: string, more = {}) => ({
   category: 'test',
@@ -141,34 +144,35 @@ export async function jobsWorld(
   options: {
     clock?: ManualClock;
     database?: Database;
-    scheduled?: ScheduledRuns;
+    /** The accounts with providers of models; none when they are left out. */
+    providers?: Config['providers'];
     /** How many jobs of each queue are claimed as they are accepted; none when it is left out. */
     freeSlots?: () => number;
   } = {},
 ): Promise<JobsWorld> {
   const clock = options.clock ?? manualClock();
   const database = options.database ?? (await engine.fresh());
-  const { scheduled = noSchedules } = options;
   const feed = createJobFeed();
   const hints: JobsWorld['hints'] = [];
   const queue = rememberingQueue(hints);
   const observed: JobsWorld['observed'] = [];
+  const observer: JobObserver = {
+    ...noObserver,
+    settled: (job, { status }, tookMs) => void observed.push({ jobId: job.id, status, tookMs }),
+  };
   const begun: ClaimedJob[] = [];
+  const base = { database, queue, clock, log: createLogger('silent'), writer: 'first' };
   const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
-  const agents = createAgents(database, clock, {
-    ...noDependents,
-    remove: (tx, organizationId, agentId) => memories.removeAll(tx, { organizationId, agentId }),
-  });
-  const memories = createMemories({ database, clock, agents });
+  const { agents, memories } = composeAgents(base);
   const skills = createSkillRegistry(database, clock);
   const conversations = createConversations(database);
-  const journals = createJournals({
-    database,
-    conversations,
-    reservations: createReservations(),
-    clock,
-    isHeld,
-    scheduledJobOf: scheduled.scheduledJobOf,
+  const thinking = composeThinking({
+    base,
+    config: { ...thinkingLimits, providers: options.providers ?? new Map() },
+    slices: { agents, apiKeys, conversations, skills, credentials: noCredentials },
+    definitions: [],
+    metrics: { modelCalled() {}, tokensUsed() {} },
+    recorder: { used() {} },
   });
   await skills.register([
     skill('echo'),
@@ -176,59 +180,31 @@ export async function jobsWorld(
     skill('guarded', { requiredScopes: ['test', 'secret'] }),
     skill('single', { maxAttempts: 1 }),
   ]);
-  const common = { database, queue, feed, clock };
-  const worker = {
-    freeSlots: options.freeSlots ?? (() => 0),
-    begin: (job: ClaimedJob) => void begun.push(job),
-    leaseMs,
-  };
-  const accept = createAccept({ ...common, writer: 'first', worker });
 
-  const workerOf: JobsWorld['worker'] = (writer, { yieldSlot, ...more } = {}) => {
+  const workerOf: JobsWorld['worker'] = (writer, { isLoaded, absentMs, yieldSlot } = {}) => {
     const warnings: string[] = [];
     const log = createLogger('warn', {
       write: (line) => void warnings.push((JSON.parse(line) as { msg: string }).msg),
     });
     const pool = scriptedPool();
-    const settle = createSettle({
-      ...common,
-      writer,
-      backoff: { baseMs: backoffMs, maxMs: 3_600_000 },
-      scheduled,
-      agents,
-      memories,
-      journals,
-      observe: (job, { status }, tookMs) => void observed.push({ jobId: job.id, status, tookMs }),
-    });
-    const startRun = createRuns({
+    const { settle, performer, recovery } = composeJobRuns({
+      base: { ...base, log, writer },
+      config: {
+        isEmbedded: yieldSlot === undefined,
+        jobLeaseMs: leaseMs,
+        retryBackoffMs: backoffMs,
+        modelWaitsMax: 0,
+        workerConcurrency: 1,
+      },
+      slices: { agents, apiKeys, memories, skills, thinking },
+      feed,
       executors: pool,
-      skills,
-      reports: createReports({ ...common, onError: (err) => log.error({ err }, 'report lost') }),
-      mayCall: async (_job, name) => name === 'test/v1.0/echo',
-      startMemory: createRunMemories(database, clock),
-      journals,
-      thinking: noThinking,
-      yieldSlot: () => () => {},
-      clock,
-      log,
-    });
-    const admission = createAdmission({
-      skills,
-      apiKeys,
-      clock,
-      isLoaded: () => true,
-      writer,
-      leaseMs,
-      ...more,
-    });
-    const performer = createPerformer({
-      ...common,
-      admission,
-      startRun,
-      settle,
-      log,
-      leaseMs,
-      ...(yieldSlot === undefined ? {} : { yieldSlot }),
+      isLoaded: isLoaded ?? (() => true),
+      workers: new Map(
+        jobQueues.map((name) => [name, { yieldSlot: () => yieldSlot?.(name) ?? (() => {}) }]),
+      ),
+      times: absentMs === undefined ? {} : { absentMs },
+      observer,
     });
     const begin = async (jobId: string) => {
       const ended = performer.perform(jobId);
@@ -238,6 +214,7 @@ export async function jobsWorld(
       pool,
       performer,
       settle,
+      recovery,
       warnings,
       async attempt(jobId, outcome, act) {
         const { run, ended } = await begin(jobId);
@@ -261,26 +238,20 @@ export async function jobsWorld(
   }
 
   const first = workerOf('first');
-  const recoveryOf = (renewOwn: () => Promise<void>) =>
-    createRecovery({
-      ...common,
-      settle: first.settle,
-      renewOwn,
-      log: createLogger('silent'),
-      leaseMs,
-    });
-  const jobsOn = (on: Database) =>
-    createJobs({
-      ...common,
-      database: on,
-      conversations,
-      skills,
-      agents,
-      accept,
-      writer: 'first',
+  const verbsOn = (on: Database) =>
+    composeJobVerbs({
+      base: { ...base, database: on },
+      slices: { agents, conversations, skills },
+      feed,
+      worker: {
+        freeSlots: options.freeSlots ?? (() => 0),
+        begin: (job) => void begun.push(job),
+        leaseMs,
+      },
       stopRun: (jobId) => first.performer.cancel(jobId),
-      scheduled,
+      observer,
     });
+  const { accept, jobs } = verbsOn(database);
   const caller = await callerOf('default');
   const request = (fields: Partial<WorkRequest> = {}): WorkRequest => ({
     organizationId: caller.organizationId,
@@ -306,15 +277,16 @@ export async function jobsWorld(
     memories,
     apiKeys,
     conversations,
+    journals: thinking.journals,
     accept,
     observed,
     caller,
     callerOf,
     worker: workerOf,
-    recovery: recoveryOf(async () => {}),
-    ownRecovery: recoveryOf(() => first.performer.renew()),
-    jobs: jobsOn(database),
-    jobsOn,
+    recovery: workerOf('elsewhere').recovery,
+    ownRecovery: first.recovery,
+    jobs,
+    jobsOn: (on) => verbsOn(on).jobs,
 
     request,
 

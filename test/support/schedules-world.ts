@@ -1,12 +1,11 @@
 /** The verbs of `src/schedules` over the jobs of `jobs-world.ts`; the test says when a tick comes. */
 
+import { composeSchedules } from '../../src/composition/schedules.ts';
 import type { Database } from '../../src/database/database.ts';
 import type { ScheduledRunsTable } from '../../src/database/tables.ts';
 import { createLogger } from '../../src/kernel/log.ts';
-import { scheduledRuns } from '../../src/schedules/run-ends.ts';
-import type { NewScheduledJob } from '../../src/schedules/schedules.schemas.ts';
-import { createSchedules, type Schedules } from '../../src/schedules/schedules.ts';
-import { createTick, type Tick } from '../../src/schedules/tick.ts';
+import type { NewScheduledJob, Schedules } from '../../src/schedules/schedules.ts';
+import type { Tick } from '../../src/schedules/tick.ts';
 import type { Engine } from './databases.ts';
 import { type JobsWorld, jobsWorld } from './jobs-world.ts';
 import type { ManualClock } from './manual-clock.ts';
@@ -32,12 +31,12 @@ export async function schedulesWorld(
   engine: Engine,
   options: { clock?: ManualClock; database?: Database } = {},
 ): Promise<SchedulesWorld> {
-  const world = await jobsWorld(engine, { ...options, scheduled: scheduledRuns });
+  const world = await jobsWorld(engine, options);
   const { database, caller } = world;
   const logged: Record<string, unknown>[] = [];
   const log = createLogger('info', { write: (line) => void logged.push(JSON.parse(line)) });
-  const removeDependents = async () => {};
-  const schedules = createSchedules({ ...world, removeDependents });
+  const schedulesOn = (on: Database) => composeSchedules({ ...world, log, database: on }, world);
+  const { schedules, tick } = schedulesOn(database);
 
   const slots: SchedulesWorld['slots'] = (id) =>
     database.read.kysely
@@ -49,8 +48,8 @@ export async function schedulesWorld(
   return {
     ...world,
     schedules,
-    schedulesOn: (on) => createSchedules({ ...world, removeDependents, database: on }),
-    tick: createTick({ ...world, log }),
+    schedulesOn: (on) => schedulesOn(on).schedules,
+    tick,
     logged,
     slots,
     outcomes: async (id) => (await slots(id)).map(({ outcome }) => outcome),

@@ -2,8 +2,9 @@
  * The verbs of `src/webhooks` on a real database and a real queue, with time and the receivers in
  * the test's hand. Nothing happens by itself: a test dispatches and sweeps, and waits for quiet.
  */
-import { type Agents, createAgents, insertDefaultAgent } from '../../src/agents/agents.ts';
+import { type Agents, insertDefaultAgent } from '../../src/agents/agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
+import { composeAgents } from '../../src/composition/agents.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createSigningSecrets } from '../../src/database/signing-secrets.ts';
 import { type EventType, events, type NewEvent } from '../../src/events/events.ts';
@@ -17,7 +18,6 @@ import type { Answer, SendRequest } from '../../src/webhooks/send.ts';
 import type { Observation } from '../../src/webhooks/settle.ts';
 import type { NewWebhook, WebhookCaps } from '../../src/webhooks/webhooks.ts';
 import type { Engine } from './databases.ts';
-import { noDependents } from './jobs-world.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 import { untilReadable } from './outbox.ts';
 import { waitFor } from './wait-for.ts';
@@ -87,7 +87,7 @@ export async function webhooksWorld(
   const log = createLogger('silent');
   const place = await engine.place();
   const database = await place.open();
-  const agents = createAgents(database, clock, noDependents);
+  const { agents } = composeAgents({ database, clock });
   const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
   for (const organization_id of ['default', 'other']) {
     await apiKeys.issue({ client_name: 'a test', scopes: ['*'], organization_id });

@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, test, vi } from 'vitest';
+import { fakeModel } from '../../../test/support/fake-model.ts';
+import { allows, type JsonSchema, trySkill } from '../../../test/support/try-skill.ts';
 import type { Egress, EgressResponse } from '../../egress/guarded-fetch.ts';
 import type { SkillDefinition } from '../definition.ts';
-import { fakeModel } from './_support/fake-model.ts';
-import { allows, type JsonSchema, trySkill } from './_support/try-skill.ts';
 
 /** The examples ask for pages of example.com, which here is this one. */
 const examplePage: EgressResponse = {

@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test, vi } from 'vitest';
 import hello from '../../../examples/skills/greetings/hello.ts';
+import { contextOf, trySkill } from '../../../test/support/try-skill.ts';
 import type { SkillDefinition } from '../definition.ts';
 import { loadSkillModules, type SkillModule } from '../sources/modules.ts';
-import { contextOf, trySkill } from './_support/try-skill.ts';
 
 const examplesFolder = fileURLToPath(new URL('../../../examples/skills', import.meta.url));
 const catalogFolder = fileURLToPath(new URL('.', import.meta.url));

@@ -5,13 +5,13 @@
  * the tests of these skills say so.
  */
 import { describe, expect, test, vi } from 'vitest';
+import { fakeModel } from '../../../test/support/fake-model.ts';
+import { contextOf } from '../../../test/support/try-skill.ts';
+import { archiveOf } from '../../../test/support/zip-archive.ts';
 import type { Egress } from '../../egress/guarded-fetch.ts';
 import { evaluate } from '../../sandbox/jsonata.ts';
-import { fakeModel } from './_support/fake-model.ts';
 import { render } from './_support/rendering.ts';
 import { validateData } from './_support/schema-validation.ts';
-import { contextOf } from './_support/try-skill.ts';
-import { archiveOf } from './_support/zip-fixture.ts';
 import handleEvent from './agent/handle-event.ts';
 import runTask from './agent/run-task.ts';
 import { convert } from './data/convert.ts';

@@ -10,27 +10,16 @@ import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { checkSchema } from '../../kernel/json-schema.ts';
 import { SchemaError } from '../../kernel/schema-rules.ts';
-import type { JsonSchema, SkillDefinition, SkillExample } from '../definition.ts';
+import type { SkillDefinition } from '../definition.ts';
+import { completeFacts, type SkillFacts } from '../facts.ts';
 import { findSkillFiles, isSkillMd } from './find-modules.ts';
 import { SkillLoadError } from './load-error.ts';
 import { skillFault } from './skill-shape.ts';
 
 /** A skill without its code and with defaults filled in, as other processes get it. */
-export interface LoadedSkill {
+export interface LoadedSkill extends Required<SkillFacts> {
   /** `category/version/name`. */
   readonly key: string;
-  readonly category: string;
-  readonly name: string;
-  readonly version: string;
-  readonly displayName: string;
-  readonly description: string;
-  readonly parameters: JsonSchema;
-  readonly output: JsonSchema;
-  readonly requiredScopes: readonly string[];
-  readonly timeoutMs: number;
-  readonly maxAttempts: number;
-  readonly examples: readonly SkillExample[];
-  readonly continuesConversations: boolean;
   /** Absolute path of the module, or of the SKILL.md. */
   readonly file: string;
   /** Absolute path of the folder of a SKILL.md skill; null for a module. */
@@ -43,11 +32,6 @@ export interface SkillModule {
   readonly run: SkillDefinition['run'];
 }
 
-/** Milliseconds that one attempt may take when the skill does not say. */
-const TIMEOUT_MS_DEFAULT = 60_000;
-/** Attempts of a direct run when the skill does not say. */
-const MAX_ATTEMPTS_DEFAULT = 3;
-
 /** The bytes of a SKILL.md; undefined leaves it to the loader to read it from the disk. */
 export type ReadProse = (file: string) => Buffer | undefined;
 
@@ -56,7 +40,7 @@ interface LoadOptions {
   onFile?: (file: string) => void;
   /** Called for a SKILL.md that breaks a rule and is left out; when absent, it stops the load. */
   onLeftOut?: (fault: SkillLoadError) => void;
-  /** Also checks the schemas (about 70 ms): for the first load of a generation only. */
+  /** Also checks the schemas (about 70 ms): for the load that is recorded only. */
   checkSchemas?: boolean;
   /** Reads a SKILL.md; when absent, the loader reads it from the disk. */
   read?: ReadProse;
@@ -129,18 +113,7 @@ function describe(definition: SkillDefinition, file: string): LoadedSkill {
   const { category, name, version } = definition;
   return {
     key: `${category}/${version}/${name}`,
-    category,
-    name,
-    version,
-    displayName: definition.displayName,
-    description: definition.description,
-    parameters: definition.parameters,
-    output: definition.output,
-    requiredScopes: definition.requiredScopes ?? [category],
-    timeoutMs: definition.timeoutMs ?? TIMEOUT_MS_DEFAULT,
-    maxAttempts: definition.maxAttempts ?? MAX_ATTEMPTS_DEFAULT,
-    examples: definition.examples ?? [],
-    continuesConversations: definition.continuesConversations ?? false,
+    ...completeFacts(definition),
     file,
     folder: isSkillMd(file) ? dirname(file) : null,
   };

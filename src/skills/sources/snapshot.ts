@@ -1,8 +1,7 @@
 /**
- * The snapshot of a generation of skills, one file of modules. The first executor records it while it
- * loads; every later executor of the generation loads from it and not from the disk. Promises that all
- * executors of a generation run the same text of every module that was imported during the load, and of
- * every module below the skill directories. Does not cover the platform's own installation, packages
+ * The skills snapshot, one file of modules. The first executor records it while it loads; every later
+ * executor loads from it and not from the disk. Promises that all executors of a snapshot run the same
+ * text of every module that was imported during the load, and of every module below the skill directories. Does not cover the platform's own installation, packages
  * that are first imported during a run, and files that code reads itself.
  */
 import { fstatSync, readdirSync, readFileSync, readSync, realpathSync, writeSync } from 'node:fs';
@@ -11,7 +10,7 @@ import { extname, join, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { SkillLoadError } from './load-error.ts';
 
-/** A skill of the generation, and the file that defines it. */
+/** A skill of the snapshot, and the file that defines it. */
 export interface RecordedSkill {
   readonly key: string;
   readonly file: string;
@@ -47,7 +46,7 @@ const installation = resolve(import.meta.dirname, '../../..');
 const own = [join(installation, 'src') + sep, join(installation, 'node_modules') + sep];
 
 export interface SnapshotRecorder {
-  /** Reads a file that is not a module, and records its bytes for the generation. */
+  /** Reads a file that is not a module, and records its bytes. */
   read(file: string): Buffer;
   /** Writes the index; from now on this process loads from the snapshot too. */
   seal(skills: readonly RecordedSkill[]): void;

@@ -1,8 +1,13 @@
 import { describe, expect, test, vi } from 'vitest';
+import {
+  cutShort,
+  type FakeModel,
+  fakeModel,
+  textIn,
+} from '../../../../test/support/fake-model.ts';
+import { contextOf, type Trial } from '../../../../test/support/try-skill.ts';
 import { digestOf } from './digest.ts';
-import { cutShort, type FakeModel, fakeModel, textIn } from './fake-model.ts';
 import { pieceLengthMax } from './splitting.ts';
-import { contextOf, type Trial } from './try-skill.ts';
 
 const paragraphs = (count: number) =>
   Array.from({ length: count }, (_, i) => `Paragraph ${i + 1}. ${'It goes on. '.repeat(80)}`).join(

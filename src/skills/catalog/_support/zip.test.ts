@@ -1,7 +1,7 @@
 import { deflateRawSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import { archiveOf } from '../../../../test/support/zip-archive.ts';
 import { unzip } from './zip.ts';
-import { archiveOf } from './zip-fixture.ts';
 
 const text = 'hello '.repeat(100);
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { cutShort, fakeModel, textIn, tryThinking } from '../_support/fake-model.ts';
-import { allows } from '../_support/try-skill.ts';
+import { cutShort, fakeModel, textIn, tryThinking } from '../../../../test/support/fake-model.ts';
+import { allows } from '../../../../test/support/try-skill.ts';
 import handleEvent from './handle-event.ts';
 
 const hostile = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { cutShort, fakeModel, tryThinking } from '../_support/fake-model.ts';
-import { allows } from '../_support/try-skill.ts';
+import { cutShort, fakeModel, tryThinking } from '../../../../test/support/fake-model.ts';
+import { allows } from '../../../../test/support/try-skill.ts';
 import runTask from './run-task.ts';
 
 test('the task is all that the user says, with all tools of the agent and what was said before', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { allows, trySkill } from '../_support/try-skill.ts';
+import { allows, trySkill } from '../../../../test/support/try-skill.ts';
 import parseCsv from './parse-csv.ts';
 
 const parse = (text: string, more = {}) => trySkill(parseCsv, { text, ...more });

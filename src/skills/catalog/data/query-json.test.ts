@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { trySkill } from '../_support/try-skill.ts';
+import { trySkill } from '../../../../test/support/try-skill.ts';
 import queryJson from './query-json.ts';
 
 const query = (data: unknown, expression: string, variables = {}) =>

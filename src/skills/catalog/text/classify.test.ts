@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { fakeModel, textIn, tryThinking } from '../_support/fake-model.ts';
-import { allows } from '../_support/try-skill.ts';
+import { fakeModel, textIn, tryThinking } from '../../../../test/support/fake-model.ts';
+import { allows } from '../../../../test/support/try-skill.ts';
 import classify from './classify.ts';
 
 const labels = [{ label: 'refund', description: 'Wants "money" back.' }, 'delivery', 'other'];

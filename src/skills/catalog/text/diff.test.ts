@@ -1,6 +1,6 @@
 import { applyPatch } from 'diff';
 import { expect, test } from 'vitest';
-import { trySkill } from '../_support/try-skill.ts';
+import { trySkill } from '../../../../test/support/try-skill.ts';
 import diff, { compare } from './diff.ts';
 
 test('a patch turns the old text into the new one', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
-import { fakeModel, textIn, tryThinking } from '../_support/fake-model.ts';
-import { allows } from '../_support/try-skill.ts';
+import { fakeModel, textIn, tryThinking } from '../../../../test/support/fake-model.ts';
+import { allows } from '../../../../test/support/try-skill.ts';
 import extract from './extract.ts';
 
 const names = { type: 'array', items: { type: 'string' } };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { trySkill } from '../_support/try-skill.ts';
+import { trySkill } from '../../../../test/support/try-skill.ts';
 import renderTemplate from './render-template.ts';
 
 const runSkill = (template: string, data = {}, more = {}) =>

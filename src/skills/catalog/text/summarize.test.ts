@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { cutShort, fakeModel, textIn, tryThinking } from '../_support/fake-model.ts';
+import { cutShort, fakeModel, textIn, tryThinking } from '../../../../test/support/fake-model.ts';
+import { allows } from '../../../../test/support/try-skill.ts';
 import { pieceLengthMax } from '../_support/splitting.ts';
-import { allows } from '../_support/try-skill.ts';
 import summarize from './summarize.ts';
 
 const long = 'The river rose by two metres. '.repeat(2_000);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { cutShort, fakeModel, textIn, tryThinking } from '../_support/fake-model.ts';
-import { allows } from '../_support/try-skill.ts';
+import { cutShort, fakeModel, textIn, tryThinking } from '../../../../test/support/fake-model.ts';
+import { allows } from '../../../../test/support/try-skill.ts';
 import translate, { pieceLengthMax } from './translate.ts';
 
 /** A model that translates by capitalizing words. */

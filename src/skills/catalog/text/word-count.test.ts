@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { trySkill } from '../_support/try-skill.ts';
+import { trySkill } from '../../../../test/support/try-skill.ts';
 import wordCount from './word-count.ts';
 
 test.each([

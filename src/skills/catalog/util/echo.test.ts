@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { allows, trySkill } from '../_support/try-skill.ts';
+import { allows, trySkill } from '../../../../test/support/try-skill.ts';
 import echo from './echo.ts';
 
 test.each(['', 'hello', 'Zürich 東京 🏔️', ' spaces\n\t'])('%j comes back as it is', async (text) => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { allows, trySkill } from '../_support/try-skill.ts';
+import { allows, trySkill } from '../../../../test/support/try-skill.ts';
 import wait from './wait.ts';
 
 beforeEach(() => {

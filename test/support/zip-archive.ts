@@ -1,4 +1,4 @@
-/** For tests: valid and invalid archives. */
+/** Valid and invalid ZIP archives. */
 
 import { crc32, deflateRawSync } from 'node:zlib';
 

@@ -1,7 +1,12 @@
-/** For tests: runs a skill as the platform does, with its schemas. */
+/** Runs a skill as the platform does, with its schemas. */
 
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import type { Memory, SkillContext, SkillDefinition, SkillMemory } from '../../definition.ts';
+import type {
+  Memory,
+  SkillContext,
+  SkillDefinition,
+  SkillMemory,
+} from '../../src/skills/definition.ts';
 
 export type JsonSchema = SkillDefinition['parameters'];
 

@@ -1,7 +1,7 @@
 /**
- * A generation of skills: the skills that one load found, which every executor runs until the pool is
- * restarted. The first child records the modules in a file, and the others load from that file
- * (`skills/sources/snapshot.ts`). The file is unlinked at once, so it vanishes with its last user.
+ * The file of the skills snapshot: the first child records in it the modules that it loaded, and every
+ * later child loads from it until the pool is restarted (`skills/sources/snapshot.ts`). The file is
+ * unlinked at once, so it vanishes with its last user.
  */
 import { randomUUID } from 'node:crypto';
 import { closeSync, openSync, unlinkSync } from 'node:fs';
@@ -14,22 +14,23 @@ const SET_ASIDE_MS = 60_000;
 /** Files that are set aside at a time; their paths are an argument of the child. */
 const SET_ASIDE_MAX = 20;
 
-export interface Generation {
-  readonly snapshotFd: number;
+export interface SnapshotFile {
+  /** File descriptor. */
+  readonly fd: number;
   /** Makes children that start within the next minute skip a file that ended one of them. */
   setAside(file: string): void;
   /** The files that a new child skips. */
   filesSetAside(): string[];
-  /** Closes the file; called when no more children of the generation will start. */
+  /** Closes the file; called when no more children will start. */
   close(): void;
 }
 
 /** Throws when no file can be made. */
-export function openGeneration(clock: Clock): Generation {
-  const snapshotFd = openUnnamed();
+export function openSnapshotFile(clock: Clock): SnapshotFile {
+  const fd = openUnnamed();
   const aside = new Map<string, number>();
   return {
-    snapshotFd,
+    fd,
     setAside(file) {
       if (aside.size < SET_ASIDE_MAX) aside.set(file, clock.monotonic() + SET_ASIDE_MS);
     },
@@ -37,7 +38,7 @@ export function openGeneration(clock: Clock): Generation {
       for (const [file, until] of aside) if (until <= clock.monotonic()) aside.delete(file);
       return [...aside.keys()];
     },
-    close: () => closeSync(snapshotFd),
+    close: () => closeSync(fd),
   };
 }
 

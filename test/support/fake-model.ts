@@ -1,6 +1,10 @@
-/** For tests: runs a skill that calls a model, with a fake model that the test controls. */
+/** Runs a skill that calls a model, with a fake model that the test controls. */
 
-import type { GenerateRequest, SkillContext, SkillDefinition } from '../../definition.ts';
+import type {
+  GenerateRequest,
+  SkillContext,
+  SkillDefinition,
+} from '../../src/skills/definition.ts';
 import { type Trial, trySkill } from './try-skill.ts';
 
 /** A text, or what the request's schema asks for. */

@@ -1,0 +1,217 @@
+/** Jobs, put together: how work gets in, how it runs, how it ends. */
+import type { Agents } from '../agents/agents.ts';
+import type { ApiKeys } from '../api-keys/api-keys.ts';
+import type { Config } from '../config.ts';
+import type { Conversations } from '../conversations/conversations.ts';
+import type { ExecutorPool } from '../executors/pool.ts';
+import { createAccept, type LocalWorker } from '../jobs/accept.ts';
+import { createAdmission } from '../jobs/admission.ts';
+import { createExecute } from '../jobs/execute.ts';
+import { createJobFeed, createSharedJobFeed, type JobFeed } from '../jobs/feed.ts';
+import type { ClaimedJob, NewJob } from '../jobs/jobs.store.ts';
+import { type CancelledJob, createJobs, type Jobs } from '../jobs/jobs.ts';
+import { createPerformer, type Performer } from '../jobs/perform.ts';
+import { queueOf } from '../jobs/queues.ts';
+import { createRecovery } from '../jobs/recover.ts';
+import { createReports } from '../jobs/reports.ts';
+import { type EndJobsOfKey, endJobsOfRevokedKey } from '../jobs/revoked-key.ts';
+import { createRuns } from '../jobs/run.ts';
+import { createSettle } from '../jobs/settle.ts';
+import type { Transition } from '../jobs/states.ts';
+import type { Bus } from '../kernel/bus.ts';
+import type { QueueName } from '../kernel/queues.ts';
+import type { Memories } from '../memories/memories.ts';
+import { createRunMemories } from '../memories/run-memory.ts';
+import type { Consumer } from '../queue/queue.ts';
+import { createYieldSlot } from '../queue/yielding.ts';
+import { scheduledRuns } from '../schedules/run-ends.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
+import type { ClusterTimes } from './cluster-times.ts';
+import type { Foundation } from './parts.ts';
+import type { ComposedThinking } from './thinking.ts';
+
+/** After a key was revoked: until no process accepts jobs for it any more. */
+const lateJobsMs = 2_000;
+/** Longest wait between retries of one job. */
+const backoffMaxMs = 60 * 60 * 1000;
+
+/** Called as jobs pass through, after the commits. */
+export interface JobObserver {
+  accepted(jobs: readonly NewJob[]): void;
+  /** A worker here has claimed a job from a queue. */
+  claimed(): void;
+  /** A job begins here, from a queue or when it was accepted. */
+  begun(): void;
+  settled(job: ClaimedJob, transition: Transition, tookMs: number): void;
+  /** Jobs were cancelled while they waited. */
+  cancelled(jobs: readonly CancelledJob[]): void;
+  /** Attempts were lost with their processes. */
+  leasesLost(attempts: number): void;
+}
+
+/** What jobs need to run here. */
+export interface JobRunsDeps {
+  readonly base: Foundation;
+  readonly config: Pick<
+    Config,
+    'isEmbedded' | 'jobLeaseMs' | 'retryBackoffMs' | 'modelWaitsMax' | 'workerConcurrency'
+  >;
+  /** Of other slices. */
+  readonly slices: {
+    readonly agents: Agents;
+    readonly apiKeys: Pick<ApiKeys, 'callerById'>;
+    readonly memories: Memories;
+    readonly skills: SkillRegistry;
+    readonly thinking: ComposedThinking;
+  };
+  readonly feed: JobFeed;
+  readonly executors: Pick<ExecutorPool, 'run'>;
+  /** Whether they have loaded a skill, named `category/version/name`. */
+  isLoaded(skill: string): boolean;
+  /** The consumers of this process by queue, once the worker has started. */
+  readonly workers: ReadonlyMap<QueueName, Pick<Consumer, 'yieldSlot'>>;
+  readonly times: ClusterTimes;
+  readonly observer: JobObserver;
+}
+
+/** What runs jobs in this process: performs hints, settles attempts, recovers lost ones. */
+export function composeJobRuns(deps: JobRunsDeps) {
+  const { base, config, slices, feed, executors, workers, times, observer } = deps;
+  const { database, clock, log, writer } = base;
+  const { journals, thinking } = slices.thinking;
+  const settle = createSettle({
+    ...base,
+    feed,
+    backoff: { baseMs: config.retryBackoffMs, maxMs: backoffMaxMs },
+    scheduled: scheduledRuns,
+    agents: slices.agents,
+    memories: slices.memories,
+    journals,
+    observe: observer.settled,
+  });
+  const admission = createAdmission({
+    ...times,
+    skills: slices.skills,
+    apiKeys: slices.apiKeys,
+    clock,
+    isLoaded: deps.isLoaded,
+    // Claims and settlements would wait for each other at every count that both of them change.
+    writer: config.isEmbedded ? writer : `${writer}-claims`,
+    leaseMs: config.jobLeaseMs,
+  });
+  const startRun = createRuns({
+    executors,
+    skills: slices.skills,
+    reports: createReports({
+      database,
+      feed,
+      clock,
+      onError: (err) => log.error({ err }, 'what a run said could not be recorded'),
+    }),
+    startMemory: createRunMemories(database, clock),
+    journals,
+    thinking,
+    yieldSlot: createYieldSlot(workers, config.modelWaitsMax),
+    clock,
+    log,
+    mayCall: admission.mayCall,
+  });
+  const performer = createPerformer({
+    ...base,
+    admission,
+    startRun,
+    settle,
+    feed,
+    leaseMs: config.jobLeaseMs,
+    // SQLite has recorded the outcome of a run before another could begin.
+    ...(config.isEmbedded ? {} : { yieldSlot: createYieldSlot(workers, config.workerConcurrency) }),
+    onClaim: observer.claimed,
+    onBegin: observer.begun,
+  });
+  const recovery = createRecovery({
+    ...base,
+    ...times,
+    settle,
+    renewOwn: () => performer.renew(),
+    leaseMs: config.jobLeaseMs,
+    onLost: observer.leasesLost,
+  });
+  return { settle, performer, recovery };
+}
+
+/** What accepting and asking for jobs needs. */
+export interface JobVerbsDeps {
+  readonly base: Foundation;
+  readonly slices: {
+    readonly agents: Agents;
+    readonly conversations: Conversations;
+    readonly skills: SkillRegistry;
+  };
+  readonly feed: JobFeed;
+  readonly worker: LocalWorker;
+  /** Tells the process that runs a job to stop it. */
+  stopRun(jobId: string): void;
+  readonly observer: Pick<JobObserver, 'accepted' | 'cancelled'>;
+}
+
+export function composeJobVerbs({ base, slices, feed, worker, stopRun, observer }: JobVerbsDeps) {
+  const accept = createAccept({ ...base, worker, observe: observer.accepted });
+  const jobs = createJobs({
+    ...base,
+    ...slices,
+    accept,
+    feed,
+    stopRun,
+    scheduled: scheduledRuns,
+    observeCancelled: observer.cancelled,
+  });
+  return { accept, jobs, execute: createExecute({ ...base, ...slices, accept }) };
+}
+
+export function composeJobs(
+  deps: Omit<JobRunsDeps, 'feed' | 'workers'> & {
+    readonly slices: JobVerbsDeps['slices'];
+    /** Null where the platform is embedded. */
+    readonly bus: Bus | null;
+  },
+) {
+  const { base, config, slices, bus, observer } = deps;
+  const feed = bus === null ? createJobFeed() : createSharedJobFeed(bus);
+  const workers = new Map<QueueName, Consumer>();
+  const runs = composeJobRuns({ ...deps, feed, workers });
+  const stopRun = (jobId: string) => {
+    runs.performer.cancel(jobId);
+    bus?.send('cancellations', jobId);
+  };
+  const worker = localWorker(workers, runs.performer, config.jobLeaseMs);
+  const verbs = composeJobVerbs({ base, slices, feed, worker, stopRun, observer });
+  const endJobsOfKey = createEndJobsOfKey(base, verbs.jobs, stopRun);
+  return { ...runs, ...verbs, feed, workers, endJobsOfKey };
+}
+
+function localWorker(
+  workers: ReadonlyMap<QueueName, Consumer>,
+  performer: Performer,
+  leaseMs: number,
+): LocalWorker {
+  return {
+    freeSlots: (name) => workers.get(name)?.freeSlots() ?? 0,
+    begin: (job) => workers.get(queueOf(job.trigger_type))?.run(job.id, () => performer.begin(job)),
+    leaseMs,
+  };
+}
+
+function createEndJobsOfKey(
+  { database, clock, log }: Foundation,
+  jobs: Jobs,
+  stopRun: (jobId: string) => void,
+): EndJobsOfKey {
+  return async (keyId, options) => {
+    const end = () => endJobsOfRevokedKey({ database, clock, jobs, stopRun }, keyId, options);
+    await end();
+    // Another process may have accepted a job for the key that it believed for a moment longer.
+    setTimeout(() => {
+      end().catch((err) => log.warn({ err, api_key_id: keyId }, 'jobs of a revoked key may go on'));
+    }, lateJobsMs).unref();
+  };
+}

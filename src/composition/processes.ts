@@ -1,0 +1,29 @@
+/** The processes of a cluster; an embedded platform is one process. */
+import { opensSealedSecrets } from '../database/signing-secrets.ts';
+import type { Clock } from '../kernel/clock.ts';
+import { createProcesses, type Processes } from '../processes/processes.ts';
+import { createSingleProcess } from '../processes/single-process.ts';
+import { skillKey } from '../skills/registry.ts';
+import type { Parts } from './parts.ts';
+
+export interface ComposedProcesses {
+  /** Null where the platform is embedded. */
+  readonly cluster: Processes | null;
+  /** Told what this process does. */
+  readonly local: Pick<Processes, 'claimed' | 'begun' | 'list'>;
+}
+
+/** Records the first heartbeat. */
+export async function composeProcesses(
+  { config, version, database, executors, cluster }: Parts,
+  clock: Clock,
+): Promise<ComposedProcesses> {
+  const skills = (executors?.definitions ?? []).map(({ category, version, name }) =>
+    skillKey(category, version, name),
+  );
+  const local = { clock, roles: [...config.roles], version, skills };
+  if (cluster === null) return { cluster: null, local: createSingleProcess(local) };
+  const processes = createProcesses({ database, ...local, capabilities: [opensSealedSecrets] });
+  await processes.beat();
+  return { cluster: processes, local: processes };
+}

@@ -1,0 +1,67 @@
+/** Statistics, and everything that is counted while jobs and deliveries pass through. */
+import type { Metrics } from '../http/metrics.ts';
+import { countUnendedOf } from '../jobs/job-lists.store.ts';
+import { findOldestDueOf } from '../jobs/jobs.store.ts';
+import { queueOf } from '../jobs/queues.ts';
+import { listScheduledJobsOfSkill } from '../schedules/schedules.store.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
+import { createRecorder, type Recorder } from '../statistics/recorder.ts';
+import { createStatistics } from '../statistics/statistics.ts';
+import { listTriggersOfSkill } from '../triggers/triggers.store.ts';
+import type { OutgoingOptions } from '../webhooks/outgoing.ts';
+import type { JobObserver } from './jobs.ts';
+import type { Foundation } from './parts.ts';
+import type { ComposedProcesses } from './processes.ts';
+
+export function composeStatistics(
+  { database, clock, log }: Pick<Foundation, 'database' | 'clock' | 'log'>,
+  skills: SkillRegistry,
+) {
+  const statistics = createStatistics({
+    database,
+    clock,
+    skills,
+    sources: {
+      unended: (...asked) => countUnendedOf(database.read, ...asked),
+      oldestDue: (...asked) => findOldestDueOf(database.read, ...asked),
+      scheduledJobs: (...asked) => listScheduledJobsOfSkill(database.read, ...asked),
+      triggers: (...asked) => listTriggersOfSkill(database.read, ...asked),
+    },
+  });
+  return { statistics, recorder: createRecorder({ database, clock, log }) };
+}
+
+/** Counts jobs for `/metrics`, for the statistics and for the heartbeat of this process. */
+export function createJobObserver(
+  metrics: Metrics,
+  recorder: Recorder,
+  processes: ComposedProcesses['local'],
+): JobObserver {
+  return {
+    accepted: (jobs) => recorder.accepted(jobs),
+    claimed: () => processes.claimed(),
+    begun: () => processes.begun(),
+    leasesLost: (attempts) => metrics.leasesExpired(attempts),
+    settled(job, transition, tookMs) {
+      const error = 'error' in transition ? transition.error : null;
+      const name = queueOf(job.trigger_type);
+      metrics.attemptEnded(name, tookMs, error?.code ?? null);
+      if (transition.status !== 'queued') recorder.ended(job, transition.status, tookMs);
+      if (transition.status === 'completed' || transition.status === 'failed') {
+        metrics.jobEnded(name, transition.status);
+      }
+    },
+    cancelled(jobs) {
+      for (const job of jobs) recorder.ended(job, 'cancelled', 0);
+    },
+  };
+}
+
+/** Counts deliveries for `/metrics`. */
+export function createDeliveryObserver(metrics: Metrics): OutgoingOptions['observe'] {
+  return ({ status, isAccepted, tookMs }) => {
+    metrics.attemptEnded('webhooks', tookMs, isAccepted ? null : 'upstream_unavailable');
+    if (status === 'delivered') metrics.jobEnded('webhooks', 'completed');
+    if (status === 'failed') metrics.jobEnded('webhooks', 'failed');
+  };
+}

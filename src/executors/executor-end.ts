@@ -1,0 +1,162 @@
+/**
+ * How an executor ends: it drains, is killed or exits by itself, and is gone once its socket has closed.
+ * Promises that every run that was given to the child is settled exactly once, at the latest when the
+ * child is gone.
+ */
+import { type ActiveRun, runFacts } from './active-run.ts';
+import type { ActiveRuns, Channel } from './active-runs.ts';
+import { type Child, explainExit, killGroup } from './child-process.ts';
+import type { ByteBudget } from './console-budget.ts';
+import type { ConsoleTap } from './console-tap.ts';
+import { attributeDeath, type Death, isFault, type RunFacts } from './death-attribution.ts';
+import type { Heartbeat } from './heartbeat.ts';
+import type { FoundSkills, Loading } from './loading.ts';
+import type { PoolSettings } from './pool-options.ts';
+
+/** Milliseconds to wait for the messages of a child that has exited. */
+const SOCKET_DRAIN_MS = 500;
+
+export interface ExecutorEvents {
+  /** It can take runs; `skills` are those that the first child found, none of the others. */
+  onReady(found: FoundSkills): void;
+  /** It was ready, and now takes no more runs. */
+  onUnavailable(): void;
+  /** Its process is gone and all its runs are settled. `startFailure` says why it was never ready. */
+  onGone(death: Death, startFailure: Error | undefined): void;
+  /** Whether one more child may drain. */
+  mayDrain(): boolean;
+}
+
+/** How a child is started. */
+export interface ExecutorStart {
+  /** It checks the skills, records them and reports them. */
+  readonly isFirst: boolean;
+  /** The port on which it waits for a debugger, or null. */
+  readonly inspectPort: number | null;
+}
+
+/** The state of one executor. */
+export interface ExecutorState {
+  readonly settings: PoolSettings;
+  readonly start: ExecutorStart;
+  readonly events: ExecutorEvents;
+  readonly child: Child;
+  readonly tap: ConsoleTap;
+  readonly loading: Loading;
+  readonly heartbeat: Heartbeat;
+  readonly channel: Channel;
+  readonly activeRuns: ActiveRuns;
+  /** Bounds what its runs print. */
+  readonly printed: ByteBudget;
+  /** Bounds the logged messages that belong to no run. */
+  readonly mayLogStray: () => boolean;
+  /** The settled runs whose code may still execute. */
+  readonly abandoned: RunFacts[];
+  phase: 'starting' | 'ready' | 'draining' | 'dying' | 'gone';
+  death: Death | undefined;
+  /** Why it is ended when its last run has ended. */
+  exitCause: Death;
+  drainTimer: NodeJS.Timeout | undefined;
+  isFresh: boolean;
+  wasBusy: boolean;
+  /** The memory that the child reported last. */
+  reportedBytes: number;
+  /** The run that it was starting when it stopped answering. */
+  beginning: number | undefined;
+}
+
+/** A run's grace period is over: the executor drains if it answers, and is killed if not. */
+export function onOverdue(state: ExecutorState, run: ActiveRun): void {
+  const { settings, activeRuns, heartbeat, child } = state;
+  const mayStay =
+    run.stopRequest?.receivedAt !== undefined &&
+    activeRuns.size > 1 &&
+    settings.drainMs > 0 &&
+    (state.phase === 'draining' || state.events.mayDrain());
+  if (!mayStay) {
+    die(state, { kind: 'overdue' });
+    return;
+  }
+  // Its event loop answers, so the other runs may finish. The overdue run is settled now; its code
+  // goes on until the child is killed.
+  const { skill } = run.accepted.request;
+  settings.log.warn({ executor: child.pid, skill }, 'a run did not stop; its executor is replaced');
+  const facts = runFacts(run, heartbeat.hasAnswered);
+  const [outcome] = attributeDeath({ kind: 'overdue' }, [facts]);
+  if (outcome !== undefined) activeRuns.remove(run, outcome);
+  state.abandoned.push(facts);
+  drain(state, { kind: 'overdue' });
+  state.drainTimer ??= setTimeout(() => die(state, state.exitCause), settings.drainMs);
+}
+
+/** Takes no more runs, and ends when the last run has ended. */
+export function drain(state: ExecutorState, cause: Death): void {
+  state.exitCause = cause;
+  if (state.phase !== 'ready') return;
+  state.phase = 'draining';
+  state.events.onUnavailable();
+}
+
+/** Ends a draining executor whose last run has ended. */
+export function endIfDrained(state: ExecutorState): void {
+  if (state.phase === 'draining' && state.activeRuns.size === 0) die(state, state.exitCause);
+}
+
+/** Kills the child, unless it is dying already. */
+export function die(state: ExecutorState, cause: Death): void {
+  if (state.phase === 'dying' || state.phase === 'gone') return;
+  const wasReady = state.phase === 'ready';
+  state.phase = 'dying';
+  state.death = cause;
+  killGroup(state.child.pid);
+  if (wasReady) state.events.onUnavailable();
+}
+
+/** The child has exited, or could not be started; `how` describes it. */
+export function onExit(state: ExecutorState, how: string): void {
+  const { pid, socket } = state.child;
+  die(state, { kind: 'ended', how });
+  // Processes that it started itself may still run.
+  killGroup(pid);
+  if (socket.closed) {
+    finalize(state);
+    return;
+  }
+  // Results that it sent before it exited still count.
+  const timer = setTimeout(finalize, SOCKET_DRAIN_MS, state);
+  socket.once('close', () => {
+    clearTimeout(timer);
+    finalize(state);
+  });
+}
+
+function finalize(state: ExecutorState): void {
+  const { child, tap, loading, activeRuns, heartbeat } = state;
+  if (state.phase === 'gone' || state.death === undefined) return;
+  state.phase = 'gone';
+  loading.stop();
+  clearTimeout(state.drainTimer);
+  const death = explained(state.death, tap.tail());
+  child.socket.destroy();
+  tap.close();
+  const left = activeRuns.all();
+  const runs = left.map((run) => runFacts(run, heartbeat.hasAnswered, state.beginning));
+  // The code of abandoned runs still ran, so one of them may be the cause.
+  const outcomes = attributeDeath(death, [...runs, ...state.abandoned]);
+  // When the first child cannot start, the program ends and reports the reason.
+  const isFirstStart = state.start.isFirst && !loading.isReady;
+  if (isFault(death) && !isFirstStart) {
+    const facts = { executor: child.pid, death, runs: left.length };
+    state.settings.log.warn(facts, 'an executor died');
+  }
+  for (const [i, outcome] of outcomes.entries()) {
+    const run = left[i];
+    if (run !== undefined) activeRuns.remove(run, outcome);
+  }
+  const how = death.kind === 'ended' ? death.how : death.kind;
+  state.events.onGone(death, loading.isReady ? undefined : loading.failure(how, tap.tail()));
+}
+
+function explained(death: Death, stderrTail: string): Death {
+  return death.kind === 'ended' ? { ...death, how: explainExit(death.how, stderrTail) } : death;
+}
