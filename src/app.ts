@@ -3,7 +3,6 @@
  * put together in composition/. Tests start it through the same door.
  */
 
-import { setTimeout as elapsed } from 'node:timers/promises';
 import { startBackground } from './composition/background.ts';
 import { metricsSource } from './composition/metrics-source.ts';
 import type { Parts } from './composition/parts.ts';
@@ -25,6 +24,7 @@ import { createServer, type Server } from './http/server.ts';
 import { type Clock, systemClock } from './kernel/clock.ts';
 import { newId, setIdClock } from './kernel/ids.ts';
 import type { Repeated } from './kernel/repeat.ts';
+import { withDeadline } from './kernel/with-deadline.ts';
 import { reservedCategories } from './skills/sources/skill-shape.ts';
 
 /** After the runs' grace: for those that were told to stop, before they are killed. */
@@ -88,17 +88,14 @@ async function stop(started: Started): Promise<void> {
   stopping.abort();
   await drain(config.shutdownGraceMs);
   await slices.triggers.mappings.stop();
-  await Promise.race([idle, elapsed(Math.max(0, graceEnds - clock.monotonic()))]);
+  await withDeadline(idle, Math.max(0, graceEnds - clock.monotonic()));
   worker?.breakOff();
   await executors?.stop(abortedRunsMs);
-  await Promise.race([idle, elapsed(lastWritesMs)]);
+  await withDeadline(idle, lastWritesMs);
   // A hanging store does not delay the stop: the sweep of the next process recovers what it missed.
   const endsBy = graceEnds + closingMs;
-  const inTime = (done: Promise<unknown>) =>
-    Promise.race([
-      done,
-      elapsed(Math.max(leastMs, endsBy - clock.monotonic()), null, { ref: false }),
-    ]);
+  const inTime = (done: Promise<unknown> | undefined) =>
+    withDeadline(done, Math.max(leastMs, endsBy - clock.monotonic()));
   await inTime(Promise.all(tasks.map((task) => task.stop())));
   // What was counted since the last time; if it cannot be written, it is lost.
   await inTime(slices.statistics.recorder.flush().catch(() => {}));
@@ -108,7 +105,7 @@ async function stop(started: Started): Promise<void> {
   health.stop();
   await queue.close();
   // If it fails, the other processes count this one as live for a little longer.
-  await inTime(slices.processes.cluster?.leave().catch(() => {}) ?? Promise.resolve());
+  await inTime(slices.processes.cluster?.leave().catch(() => {}));
   await inTime(database.close());
   await cluster?.redis.close();
 }

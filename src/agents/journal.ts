@@ -4,15 +4,14 @@
  * change in one transaction, and only while the claim holds the job. A claim that lost its lease records
  * nothing. A repeated attempt continues from the journal.
  */
-import { setTimeout as elapsed } from 'node:timers/promises';
 import type { Conversations } from '../conversations/conversations.ts';
 import { addDialogue, addMessages } from '../conversations/record.ts';
 import type { Database, Handle, Transaction } from '../database/database.ts';
 import type { MessageRole } from '../database/tables.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { isUnavailable } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import { lazily } from '../kernel/lazy.ts';
+import { retryWhileUnavailable } from '../kernel/retry-while-unavailable.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import type { AssistantMessage, ToolCall, ToolMessage, Usage } from '../models/model.ts';
 import type { Reservations, UsageOwner } from '../usage/reservations.ts';
@@ -158,18 +157,16 @@ export function createJournals(parts: {
     job: ThinkingJob,
     unit: (tx: Transaction, isRepeat: boolean) => Promise<T>,
   ): Promise<T> {
-    for (let tries = 1; ; tries++) {
-      try {
-        const result = await database.write(async (tx) =>
+    const result = await retryWhileUnavailable(
+      (tries) =>
+        database.write(async (tx) =>
           (await isHeld(tx, job)) ? { value: await unit(tx, tries > 1) } : null,
-        );
-        if (result === null) throw new LeaseLostError();
-        return result.value;
-      } catch (error) {
-        if (!isUnavailable(error) || tries >= triesMax) throw error;
-        await elapsed(retryMs);
-      }
-    }
+        ),
+      retryMs,
+      (tries) => tries < triesMax,
+    );
+    if (result === null) throw new LeaseLostError();
+    return result.value;
   }
 
   function open(job: ThinkingJob): Journal {

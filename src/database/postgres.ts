@@ -149,7 +149,7 @@ export async function openPostgres(
     const client = await translated(pool.connect());
     const { answers, error } = await runTogether(client, steps);
     if (isOutdated(error)) forgetPrepared(client);
-    client.release(error !== undefined && isUnavailable(error) ? error : undefined);
+    client.release(error !== undefined && isOutage(error) ? error : undefined);
     if (error !== undefined) throw inOurTerms(error);
     return [...answers];
   }
@@ -251,7 +251,7 @@ function kyselyOver(connect: () => Promise<Connection>): Kysely<Tables> {
               try {
                 return await client.query(...(args as Parameters<pg.PoolClient['query']>));
               } catch (error) {
-                isDoubtful ||= isUnavailable(error);
+                isDoubtful ||= isOutage(error);
                 throw inOurTerms(error);
               }
             },
@@ -280,7 +280,7 @@ async function translated<T>(query: Promise<T>): Promise<T> {
 }
 
 function inOurTerms(error: unknown): unknown {
-  return isUnavailable(error) ? unavailable(error) : error;
+  return isOutage(error) ? unavailable(error) : error;
 }
 
 function unavailable(cause?: unknown): PlatformError {
@@ -292,9 +292,9 @@ function unavailable(cause?: unknown): PlatformError {
 
 /**
  * SQLSTATE classes 08 (connection), 53 (resources), 57 (operator intervention), 25006 (read only),
- * and what has no SQLSTATE at all: sockets that broke, a pool that timed out.
+ * and errors without a SQLSTATE: sockets that broke, a pool that timed out.
  */
-function isUnavailable(error: unknown): boolean {
+function isOutage(error: unknown): boolean {
   const code = (error as { code?: unknown }).code;
   if (typeof code !== 'string') return error instanceof Error && !(error instanceof TypeError);
   return /^(08|53|57)/.test(code) || code === '25006' || /^E[A-Z]+$/.test(code);

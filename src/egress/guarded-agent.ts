@@ -9,6 +9,7 @@
 import net from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
+import { withDeadline } from '../kernel/with-deadline.ts';
 import { isAllowedAddress, isListedAddress, refusedAddresses } from './address-guard.ts';
 import type { AllowList } from './allow-list.ts';
 import { EgressError } from './egress-error.ts';
@@ -90,7 +91,7 @@ function guardedConnector(options: GuardOptions): buildConnector.connector {
     ...(options.ca === undefined ? {} : { ca: options.ca }),
   });
   return (target, callback) => {
-    withDeadline(target.hostname, connectTimeoutMs, async (deadline) => {
+    openInTime(target.hostname, connectTimeoutMs, async (deadline) => {
       const socket = await openSocket(target, options, deadline);
       return target.protocol === 'https:' ? secureSocket(secure, target, socket) : socket;
     }).then(
@@ -206,23 +207,17 @@ function secureSocket(
   });
 }
 
-/** Runs `task` with a signal that aborts at the deadline, and rejects at the deadline. */
-async function withDeadline<Result>(
+/** Opens a connection with a signal that aborts at the deadline, and rejects at the deadline. */
+async function openInTime<Opened>(
   hostname: string,
   timeoutMs: number,
-  task: (deadline: AbortSignal) => Promise<Result>,
-): Promise<Result> {
+  open: (deadline: AbortSignal) => Promise<Opened>,
+): Promise<Opened> {
   const deadline = new AbortController();
-  const expired = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
-    deadline.abort();
-    expired.reject(connectTimeout(hostname, undefined));
-  }, timeoutMs);
-  try {
-    return await Promise.race([task(deadline.signal), expired.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+  const opened = await withDeadline(open(deadline.signal), timeoutMs);
+  if (opened !== undefined) return opened;
+  deadline.abort();
+  throw connectTimeout(hostname, undefined);
 }
 
 function destroyAt(deadline: AbortSignal, socket: net.Socket): void {

@@ -3,7 +3,7 @@
  * one outcome for every run, and that no child outlives the pool or the process that made it. While
  * nothing runs, its only timer is the one that shrinks it. Never runs skill code in this process.
  */
-import { setTimeout as delay } from 'node:timers/promises';
+import { withDeadline } from '../kernel/with-deadline.ts';
 import type { LeftOutSkill } from '../skills/sources/load-error.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import type { AcceptedRun } from './active-run.ts';
@@ -189,7 +189,7 @@ async function stop(state: State, graceMs: number): Promise<void> {
   if (state.inFlight > 0) {
     const allEnded = Promise.withResolvers<void>();
     state.onAllEnded = allEnded.resolve;
-    await Promise.race([allEnded.promise, delay(graceMs, undefined, { ref: false })]);
+    await withDeadline(allEnded.promise, graceMs);
   }
   state.watch.stop();
   state.idleTimer.stop();

@@ -3,7 +3,7 @@
  * children and one unused spare; shrunk, it keeps one child. A run that asks to be alone gets a child
  * that has never run anything. Knows nothing of runs.
  */
-import { setTimeout as delay } from 'node:timers/promises';
+import { withDeadline } from '../kernel/with-deadline.ts';
 import {
   countOf,
   findChild,
@@ -172,9 +172,7 @@ async function stop(processes: Processes): Promise<void> {
   processes.isStopped = true;
   clearTimeout(processes.retryTimer);
   for (const { executor } of children) executor.end('stopped');
-  if (children.size > 0) {
-    await Promise.race([emptied.promise, delay(EXIT_WAIT_MS, undefined, { ref: false })]);
-  }
+  if (children.size > 0) await withDeadline(emptied.promise, EXIT_WAIT_MS);
   await processes.guard?.stop();
   processes.snapshot?.close();
 }

@@ -3,12 +3,11 @@
  * recorded. Grouped across runs, so that skills with many reports cost few commits.
  */
 
-import { setTimeout as elapsed } from 'node:timers/promises';
 import type { ThinkingReport } from '../agents/model-calls.ts';
 import { createBatch } from '../database/batch.ts';
 import type { Database } from '../database/database.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
-import { isUnavailable } from '../kernel/errors.ts';
+import { retryWhileUnavailable } from '../kernel/retry-while-unavailable.ts';
 import type { JobEvent, JobFeed } from './feed.ts';
 import { insertJobEvents } from './job-events.store.ts';
 import { type ClaimedJob, setJobProgress } from './jobs.store.ts';
@@ -20,8 +19,9 @@ const eventsPerAttemptMax = 5_000;
 const piecesPerAttemptMax = 3_000;
 
 /** Between two tries to record while the database cannot be used, and how many. */
-const againMs = 500;
-const failuresMax = 60;
+const retryMs = 500;
+const triesMax = 60;
+const mayRetry = (tries: number) => tries < triesMax;
 
 /** One report of a run. */
 export type Report =
@@ -69,6 +69,8 @@ export function createReports(parts: {
     return all.map(() => undefined);
   });
 
+  const recordOne = (one: Recorded) => retryWhileUnavailable(() => record(one), retryMs, mayRetry);
+
   return (job) => {
     let n = 0;
     let pieces = 0;
@@ -79,22 +81,12 @@ export function createReports(parts: {
     async function recordAll(): Promise<void> {
       // Reports made in one synchronous piece of code are recorded together.
       await Promise.resolve();
-      for (let failures = 0; waiting.length > 0 && failures < failuresMax; ) {
+      while (waiting.length > 0) {
         const events = waiting;
         waiting = [];
-        const results = await Promise.allSettled(events.map((event) => record({ job, event })));
-        const failed = events.filter((_, i) => results[i]?.status === 'rejected');
-        if (failed.length === 0) continue;
-        failures += 1;
-        const { reason } = results.find(
-          ({ status }) => status === 'rejected',
-        ) as PromiseRejectedResult;
-        if (failures === failuresMax || !isUnavailable(reason)) {
-          onError(reason);
-          continue;
-        }
-        waiting = [...failed, ...waiting];
-        await elapsed(againMs);
+        const results = await Promise.allSettled(events.map((event) => recordOne({ job, event })));
+        const failed = results.find(({ status }) => status === 'rejected');
+        if (failed?.status === 'rejected') onError(failed.reason);
       }
       recording = null;
     }

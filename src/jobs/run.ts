@@ -12,6 +12,7 @@ import type { ExecutorPool } from '../executors/pool.ts';
 import type { RunHandle, RunHandlers, RunOutcome, RunReport } from '../executors/run.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
+import { withDeadline } from '../kernel/with-deadline.ts';
 import type { MemoryChanges } from '../memories/record.ts';
 import {
   isMemoryQuestion,
@@ -252,8 +253,8 @@ export function createRuns(parts: {
       },
       memoryChanges: async () => memory?.changes(),
       async ended() {
-        if (thinking !== undefined) await within(lastStepsMs, thinking.ended());
-        if (stepsAsked.size > 0) await within(lastStepsMs, Promise.all(stepsAsked));
+        if (thinking !== undefined) await withDeadline(thinking.ended(), lastStepsMs);
+        if (stepsAsked.size > 0) await withDeadline(Promise.all(stepsAsked), lastStepsMs);
         await stream?.flushed();
       },
     };
@@ -275,13 +276,6 @@ function resultOf(outcome: RunOutcome): SkillResult {
     default:
       return { kind: 'failed', ...(failureOf(outcome) as JobError) };
   }
-}
-
-async function within(ms: number, done: Promise<unknown>): Promise<void> {
-  const late = Promise.withResolvers<void>();
-  const timer = setTimeout(late.resolve, ms);
-  await Promise.race([done, late.promise]);
-  clearTimeout(timer);
 }
 
 function addReport(stream: ReportStream, report: RunReport): void {

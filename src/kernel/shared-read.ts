@@ -4,6 +4,7 @@
  * slow source is read once at a time.
  */
 import type { Clock } from './clock.ts';
+import { withDeadline } from './with-deadline.ts';
 
 /** The longest that a caller waits for a new value. */
 const answerWaitMs = 500;
@@ -45,15 +46,7 @@ export function createSharedRead<T>(
 
   return async () => {
     if (underWay === null || clock.monotonic() - underWay.startedAt > givenUpMs) underWay = begin();
-    await atMost(underWay.done, answerWaitMs);
+    await withDeadline(underWay.done, answerWaitMs);
     return last !== null && clock.monotonic() - last.readAt <= keptMs ? last.value : null;
   };
-}
-
-/** Waits for a promise that never rejects, no longer than `ms`. */
-async function atMost(done: Promise<void>, ms: number): Promise<void> {
-  const late = Promise.withResolvers<void>();
-  const timer = setTimeout(late.resolve, ms);
-  await Promise.race([done, late.promise]);
-  clearTimeout(timer);
 }

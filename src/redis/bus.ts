@@ -1,6 +1,7 @@
 /** The bus over publish and subscribe of Redis, with a separate connection for subscriptions. */
 import { randomUUID } from 'node:crypto';
 import type { Bus, Channel } from '../kernel/bus.ts';
+import { withDeadline } from '../kernel/with-deadline.ts';
 import type { Redis } from './redis.ts';
 
 /** How long `ready` waits for the confirmation of a subscription. */
@@ -57,10 +58,7 @@ export function createRedisBus(redis: Redis): Bus {
       subscriber.subscribe(prefix + channel).catch(() => {});
       return;
     }
-    const late = Promise.withResolvers<void>();
-    const timer = setTimeout(late.resolve, readyMs);
-    await Promise.race([subscriber.subscribe(prefix + channel), late.promise]).catch(() => {});
-    clearTimeout(timer);
+    await withDeadline(subscriber.subscribe(prefix + channel), readyMs).catch(() => {});
   }
 
   return {

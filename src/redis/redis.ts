@@ -5,6 +5,7 @@
 import { Redis as Client, type RedisOptions } from 'ioredis';
 
 import type { Logger } from '../kernel/log.ts';
+import { withDeadline } from '../kernel/with-deadline.ts';
 
 export type { Client };
 
@@ -146,13 +147,11 @@ export function openRedis(url: string, log: Logger): Redis {
 
 /** Closes a connection in order, or by force when the server does not answer. */
 async function end(client: Client): Promise<void> {
-  const ended = new Promise<void>((resolve) => {
-    if (client.status === 'end') resolve();
-    client.once('end', () => resolve());
-  });
-  const force = setTimeout(() => client.disconnect(), closeMs);
+  if (client.status === 'end') return;
+  const ended = new Promise<true>((resolve) => client.once('end', () => resolve(true)));
   if (client.status === 'ready') client.quit().catch(() => {});
   else client.disconnect();
-  await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 2 * closeMs).unref())]);
-  clearTimeout(force);
+  if (await withDeadline(ended, closeMs)) return;
+  client.disconnect();
+  await withDeadline(ended, closeMs);
 }
