@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { pino } from 'pino';
 import { openPostgres } from '../src/database/postgres.ts';
-import { claimJobs } from '../src/jobs/jobs.store.ts';
+import { claimJobs } from '../src/jobs/admission.store.ts';
 import { type Cluster, type Stores, withCluster, withStores } from './cluster-processes.ts';
 import { type Figure, lessIsBetter, round } from './figures.ts';
 import { flood, median, pace, percentile } from './load.ts';

@@ -8,16 +8,16 @@ import { createAccept, type LocalWorker } from '../jobs/accept.ts';
 import { createAdmission } from '../jobs/admission.ts';
 import { createExecute } from '../jobs/execute.ts';
 import { createJobFeed, createSharedJobFeed, type JobFeed } from '../jobs/feed.ts';
-import type { ClaimedJob, NewJob } from '../jobs/jobs.store.ts';
-import { type CancelledJob, createJobs, type Jobs } from '../jobs/jobs.ts';
+import type { NewJob } from '../jobs/jobs.store.ts';
+import { createJobs, type Jobs } from '../jobs/jobs.ts';
 import { createPerformer, type Performer } from '../jobs/perform.ts';
 import { queueOf } from '../jobs/queues.ts';
 import { createRecovery } from '../jobs/recover.ts';
 import { createReports } from '../jobs/reports.ts';
 import { type EndJobsOfKey, endJobsOfRevokedKey } from '../jobs/revoked-key.ts';
 import { createRuns } from '../jobs/run.ts';
-import { createSettle } from '../jobs/settle.ts';
-import type { Transition } from '../jobs/states.ts';
+import { createSettle, type Settle } from '../jobs/settle.ts';
+import type { Settled } from '../jobs/settle-effects.ts';
 import type { Bus } from '../kernel/bus.ts';
 import type { QueueName } from '../kernel/queues.ts';
 import type { Memories } from '../memories/memories.ts';
@@ -42,9 +42,8 @@ export interface JobObserver {
   claimed(): void;
   /** A job begins here, from a queue or when it was accepted. */
   begun(): void;
-  settled(job: ClaimedJob, transition: Transition, tookMs: number): void;
-  /** Jobs were cancelled while they waited. */
-  cancelled(jobs: readonly CancelledJob[]): void;
+  /** An attempt has ended, or a job was cancelled while it waited. */
+  settled(settled: Settled): void;
   /** Attempts were lost with their processes. */
   leasesLost(attempts: number): void;
 }
@@ -148,23 +147,17 @@ export interface JobVerbsDeps {
     readonly skills: SkillRegistry;
   };
   readonly feed: JobFeed;
+  readonly settle: Settle;
   readonly worker: LocalWorker;
   /** Tells the process that runs a job to stop it. */
   stopRun(jobId: string): void;
-  readonly observer: Pick<JobObserver, 'accepted' | 'cancelled'>;
+  readonly observer: Pick<JobObserver, 'accepted'>;
 }
 
-export function composeJobVerbs({ base, slices, feed, worker, stopRun, observer }: JobVerbsDeps) {
+export function composeJobVerbs(deps: JobVerbsDeps) {
+  const { base, slices, feed, settle, worker, stopRun, observer } = deps;
   const accept = createAccept({ ...base, worker, observe: observer.accepted });
-  const jobs = createJobs({
-    ...base,
-    ...slices,
-    accept,
-    feed,
-    stopRun,
-    scheduled: scheduledRuns,
-    observeCancelled: observer.cancelled,
-  });
+  const jobs = createJobs({ ...base, ...slices, accept, settle, feed, stopRun });
   return { accept, jobs, execute: createExecute({ ...base, ...slices, accept }) };
 }
 
@@ -184,7 +177,8 @@ export function composeJobs(
     bus?.send('cancellations', jobId);
   };
   const worker = localWorker(workers, runs.performer, config.jobLeaseMs);
-  const verbs = composeJobVerbs({ base, slices, feed, worker, stopRun, observer });
+  const { settle } = runs;
+  const verbs = composeJobVerbs({ base, slices, feed, settle, worker, stopRun, observer });
   const endJobsOfKey = createEndJobsOfKey(base, verbs.jobs, stopRun);
   return { ...runs, ...verbs, feed, workers, endJobsOfKey };
 }

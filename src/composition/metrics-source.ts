@@ -2,8 +2,8 @@
 
 import { type Role, roles } from '../config.ts';
 import type { MetricsSource } from '../http/metrics.ts';
+import { findOldestDue } from '../jobs/admission.store.ts';
 import { countUnended } from '../jobs/job-lists.store.ts';
-import { findOldestDue } from '../jobs/jobs.store.ts';
 import { queueOf } from '../jobs/queues.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { type QueueName, queueNames } from '../kernel/queues.ts';

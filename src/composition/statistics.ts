@@ -1,7 +1,7 @@
 /** Statistics, and everything that is counted while jobs and deliveries pass through. */
 import type { Metrics } from '../http/metrics.ts';
+import { findOldestDueOf } from '../jobs/admission.store.ts';
 import { countUnendedOf } from '../jobs/job-lists.store.ts';
-import { findOldestDueOf } from '../jobs/jobs.store.ts';
 import { queueOf } from '../jobs/queues.ts';
 import { listScheduledJobsOfSkill } from '../schedules/schedules.store.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
@@ -42,17 +42,14 @@ export function createJobObserver(
     claimed: () => processes.claimed(),
     begun: () => processes.begun(),
     leasesLost: (attempts) => metrics.leasesExpired(attempts),
-    settled(job, transition, tookMs) {
+    settled({ job, from, transition, durationMs }) {
       const error = 'error' in transition ? transition.error : null;
       const name = queueOf(job.trigger_type);
-      metrics.attemptEnded(name, tookMs, error?.code ?? null);
-      if (transition.status !== 'queued') recorder.ended(job, transition.status, tookMs);
+      if (from === 'active') metrics.attemptEnded(name, durationMs, error?.code ?? null);
+      if (transition.status !== 'queued') recorder.ended(job, transition.status, durationMs);
       if (transition.status === 'completed' || transition.status === 'failed') {
         metrics.jobEnded(name, transition.status);
       }
-    },
-    cancelled(jobs) {
-      for (const job of jobs) recorder.ended(job, 'cancelled', 0);
     },
   };
 }

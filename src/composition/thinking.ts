@@ -7,7 +7,7 @@ import type { Config } from '../config.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import type { Credentials } from '../credentials/credentials.ts';
 import type { Metrics } from '../http/metrics.ts';
-import { isHeld } from '../jobs/jobs.store.ts';
+import { isHeld } from '../jobs/leases.store.ts';
 import type { Logger } from '../kernel/log.ts';
 import { meteredModels } from '../models/metered-models.ts';
 import { ModelError, type Models } from '../models/model.ts';

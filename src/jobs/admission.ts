@@ -8,7 +8,8 @@ import { type Caller, hasScopes } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { continueAfter } from '../kernel/ids.ts';
 import { type SkillRegistry, skillKey, skillKeyParts } from '../skills/registry.ts';
-import { type ClaimedJob, changeJobCounts, claimJobs } from './jobs.store.ts';
+import { claimJobs } from './admission.store.ts';
+import { type ClaimedJob, changeJobCounts } from './jobs.store.ts';
 import { type AttemptOutcome, runsAlone } from './states.ts';
 
 /** Delay of a job that goes back to the queue because only other processes have loaded its skill. */

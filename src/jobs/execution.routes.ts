@@ -11,8 +11,9 @@ import type { Server } from '../http/server.ts';
 import { invalid, isUnavailable, type PlatformError } from '../kernel/errors.ts';
 import { isCleanText } from '../kernel/text.ts';
 import type { Execute, Target } from './execute.ts';
+import { jobSummary } from './job-views.ts';
 import { FullJob, ListedJob } from './jobs.schemas.ts';
-import { type Jobs, jobSummary } from './jobs.ts';
+import type { Jobs } from './jobs.ts';
 
 interface ExecutionPath {
   category: string;

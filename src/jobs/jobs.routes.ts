@@ -12,6 +12,7 @@ import type { BeginStream } from '../http/streams.ts';
 import { invalid } from '../kernel/errors.ts';
 import { endingN, type JobEvent, type Position } from './feed.ts';
 import { boundedTotalMax, walkedMaxOfKey, walkedMaxOfSqlite } from './job-lists.store.ts';
+import { jobSummary } from './job-views.ts';
 import {
   activeJob,
   cancelledJob,
@@ -22,7 +23,7 @@ import {
   ListedJob,
   triggerTypes,
 } from './jobs.schemas.ts';
-import { type Jobs, jobSummary } from './jobs.ts';
+import type { Jobs } from './jobs.ts';
 
 const tags = ['Jobs'];
 const security = [{ apiKey: [] }];

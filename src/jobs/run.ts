@@ -26,7 +26,7 @@ import type { RunOptions } from './admission.ts';
 import type { ClaimedJob } from './jobs.store.ts';
 import { queueOf } from './queues.ts';
 import type { createReports, ReportStream } from './reports.ts';
-import type { RunMessage } from './settle.ts';
+import type { RunMessage } from './settle-effects.ts';
 import { failureOf, type JobError } from './states.ts';
 
 /** Runs of a tool that end with an unattributed executor death, before the tool call fails. */

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { createJournals } from '../../src/agents/journal.ts';
 import type { AcceptedJob, WorkRequest } from '../../src/jobs/accept.ts';
-import { isHeld } from '../../src/jobs/jobs.store.ts';
+import { isHeld } from '../../src/jobs/leases.store.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import type { DialogueMessage } from '../../src/models/model.ts';
 import { createReservations } from '../../src/usage/reservations.ts';

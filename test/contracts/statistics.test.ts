@@ -2,7 +2,8 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
-import { claimJobs, insertJobs } from '../../src/jobs/jobs.store.ts';
+import { claimJobs } from '../../src/jobs/admission.store.ts';
+import { insertJobs } from '../../src/jobs/jobs.store.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createRecorder } from '../../src/statistics/recorder.ts';
 import { deleteOldStatistics } from '../../src/statistics/retention.ts';

@@ -11,7 +11,9 @@ import {
 } from '../../src/agents/journal.ts';
 import type { PlannedTool } from '../../src/agents/recorded-generation.ts';
 import type { Database } from '../../src/database/database.ts';
-import { type ClaimedJob, changeJobCounts, claimJobs, isHeld } from '../../src/jobs/jobs.store.ts';
+import { claimJobs } from '../../src/jobs/admission.store.ts';
+import { type ClaimedJob, changeJobCounts } from '../../src/jobs/jobs.store.ts';
+import { isHeld } from '../../src/jobs/leases.store.ts';
 import type { DialogueMessage, Usage } from '../../src/models/model.ts';
 import { nothingReported } from '../../src/models/model.ts';
 import { createReservations } from '../../src/usage/reservations.ts';

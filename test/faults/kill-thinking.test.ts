@@ -5,7 +5,8 @@
  */
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type ClaimedJob, claimJobs } from '../../src/jobs/jobs.store.ts';
+import { claimJobs } from '../../src/jobs/admission.store.ts';
+import type { ClaimedJob } from '../../src/jobs/jobs.store.ts';
 import type { AttemptOutcome } from '../../src/jobs/states.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';

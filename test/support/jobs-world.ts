@@ -112,7 +112,6 @@ const noObserver: JobObserver = {
   claimed() {},
   begun() {},
   settled() {},
-  cancelled() {},
   leasesLost() {},
 };
 
@@ -158,7 +157,9 @@ export async function jobsWorld(
   const observed: JobsWorld['observed'] = [];
   const observer: JobObserver = {
     ...noObserver,
-    settled: (job, { status }, tookMs) => void observed.push({ jobId: job.id, status, tookMs }),
+    settled({ job, from, transition: { status }, durationMs }) {
+      if (from === 'active') observed.push({ jobId: job.id, status, tookMs: durationMs });
+    },
   };
   const begun: ClaimedJob[] = [];
   const base = { database, queue, clock, log: createLogger('silent'), writer: 'first' };
@@ -243,6 +244,7 @@ export async function jobsWorld(
       base: { ...base, database: on },
       slices: { agents, conversations, skills },
       feed,
+      settle: first.settle,
       worker: {
         freeSlots: options.freeSlots ?? (() => 0),
         begin: (job) => void begun.push(job),

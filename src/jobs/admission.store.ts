@@ -1,0 +1,135 @@
+/** Which jobs may be claimed now, and the claim. What holds for the one must hold for the other. */
+import { type SqlBool, sql } from 'kysely';
+import type { Dialect, Handle, Transaction } from '../database/database.ts';
+import { idInLocked, idsParam } from '../database/ids-in.ts';
+import { statement } from '../database/statement.ts';
+import { type ClaimedJob, claimedColumns } from './jobs.store.ts';
+
+/** Where a run goes on: after the last thing that was said. Null where no other process can have said it. */
+interface LastSaid {
+  readonly last_message_id: string | null;
+}
+
+/** The clocks of processes differ, but a later message must have a later id. */
+const lastMessage = (dialect: Dialect) =>
+  dialect === 'sqlite'
+    ? sql<string | null>`null`
+    : sql<string | null>`(select id from messages where conversation_id = jobs.conversation_id
+        order by id desc limit 1)`;
+
+const claim = statement<{
+  ids: string;
+  now: number;
+  due_by: number;
+  lease_until: number;
+}>()((db, p, dialect) =>
+  db
+    .updateTable('jobs')
+    .set((eb) => ({
+      status: 'active',
+      attempt: eb('attempt', '+', 1),
+      epoch: eb('epoch', '+', 1),
+      started_at:
+        dialect === 'sqlite'
+          ? sql<number>`max(${p('now')}, run_at)`
+          : sql<number>`greatest(${p('now')}::bigint, run_at)`,
+      due_at: p('lease_until'),
+      error: null,
+      progress: null,
+    }))
+    .where(
+      idInLocked(
+        dialect,
+        p('ids'),
+        'jobs',
+        sql<SqlBool>`status = 'queued' and run_at <= ${p('due_by')}`,
+        true,
+      ),
+    )
+    .returning([...claimedColumns])
+    .returning(lastMessage(dialect).as('last_message_id')),
+);
+
+/**
+ * Claims those of `ids` that are queued, due by `dueBy` and not locked; the others are not among the
+ * rows.
+ */
+export function claimJobs(
+  tx: Transaction,
+  ids: readonly string[],
+  now: number,
+  leaseUntil: number,
+  dueBy = now,
+): Promise<(ClaimedJob & LastSaid)[]> {
+  return tx.all(claim, { ids: idsParam(ids), now, due_by: dueBy, lease_until: leaseUntil });
+}
+
+const dueQueued = (isScheduled: '=' | '<>') =>
+  statement<{ now: number; limit: number }>()((db, p) =>
+    db
+      .selectFrom('jobs')
+      .select(['id', 'epoch'])
+      .where('status', '=', sql.lit('queued'))
+      .where('trigger_type', isScheduled, sql.lit('scheduled'))
+      .where('due_at', '<=', p('now'))
+      .orderBy('due_at')
+      .limit(p('limit')),
+  );
+
+const oldestQueued = (isScheduled: '=' | '<>') =>
+  statement<{ now: number }>()((db, p) =>
+    db
+      .selectFrom('jobs')
+      .select('due_at')
+      .where('status', '=', sql.lit('queued'))
+      .where('trigger_type', isScheduled, sql.lit('scheduled'))
+      .where('due_at', '<=', p('now'))
+      .orderBy('due_at')
+      .limit(sql.lit(1)),
+  );
+
+const oldestInQueue = {
+  'scheduled-jobs': oldestQueued('='),
+  'skill-execution': oldestQueued('<>'),
+};
+const dueInQueue = { 'scheduled-jobs': dueQueued('='), 'skill-execution': dueQueued('<>') };
+
+/** Queued jobs of one queue that are due, the longest waiting first. */
+export function findDueJobs(
+  db: Handle,
+  queue: keyof typeof dueInQueue,
+  now: number,
+  limit: number,
+) {
+  return db.all(dueInQueue[queue], { now, limit });
+}
+
+/** When the longest waiting job of a queue fell due, undefined when none is due. */
+export async function findOldestDue(
+  db: Handle,
+  queue: keyof typeof dueInQueue,
+  now: number,
+): Promise<number | undefined> {
+  return (await db.first(oldestInQueue[queue], { now }))?.due_at ?? undefined;
+}
+
+const oldestOf = statement<{ organization_id: string; now: number }>()((db, p) =>
+  db
+    .selectFrom('jobs')
+    .select('run_at')
+    .where('organization_id', '=', p('organization_id'))
+    // As the index has it that is for this alone.
+    .where(sql<SqlBool>`status || '' = 'queued'`)
+    .where('run_at', '<=', p('now'))
+    .orderBy('run_at')
+    .limit(sql.lit(1)),
+);
+
+/** When the longest waiting job of an organization fell due, undefined when none is due. */
+export async function findOldestDueOf(
+  db: Handle,
+  organizationId: string,
+  now: number,
+): Promise<number | undefined> {
+  return (await db.first(oldestOf, { organization_id: organizationId, now }))?.run_at;
+}

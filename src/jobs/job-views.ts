@@ -1,0 +1,56 @@
+/** Jobs as clients see them. */
+import type { TokenStats } from '../conversations/conversations.ts';
+import { timestamp, timestampOrNull } from '../kernel/clock.ts';
+import type { AcceptedJob } from './accept.ts';
+import type { ListedJobRow, TimedJob } from './job-lists.store.ts';
+import type { JobRow } from './jobs.store.ts';
+import { queueOf } from './queues.ts';
+import type { JobError } from './states.ts';
+
+/** A job as lists and `202` responses contain it. */
+export function jobSummary(
+  row: Omit<AcceptedJob, 'organization_id'> & { status: JobRow['status'] },
+) {
+  return {
+    job_id: row.id,
+    status: row.status,
+    conversation_id: row.conversation_id,
+    agent_id: row.agent_id,
+    skill_category: row.skill_category,
+    skill_name: row.skill_name,
+    skill_version: row.skill_version,
+    created_at: timestamp(row.created_at),
+  };
+}
+
+/** How a job went, or has gone so far. */
+export function timing({ started_at, finished_at, ...row }: Omit<TimedJob, keyof ListedJobRow>) {
+  return {
+    trigger_type: row.trigger_type,
+    user_id: row.user_id,
+    attempt: row.attempt,
+    max_attempts: row.max_attempts,
+    run_at: timestamp(row.run_at),
+    started_at: timestampOrNull(started_at),
+    finished_at: timestampOrNull(finished_at),
+    duration_ms:
+      started_at === null || finished_at === null ? null : Math.max(0, finished_at - started_at),
+    error: row.error === null ? null : (JSON.parse(row.error) as JobError),
+  };
+}
+
+export function jobView(row: JobRow, tokens: TokenStats) {
+  return {
+    ...jobSummary(row),
+    input: JSON.parse(row.input) as unknown,
+    output: row.output === null ? null : (JSON.parse(row.output) as unknown),
+    ...timing(row),
+    queue: queueOf(row.trigger_type),
+    retry_of: row.retry_of,
+    progress:
+      row.progress === null
+        ? null
+        : (JSON.parse(row.progress) as { fraction: number; note: string | null }),
+    token_stats: tokens,
+  };
+}

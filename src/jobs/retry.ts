@@ -1,0 +1,53 @@
+/** Retry: accepts a failed or cancelled job's input again, as a new job. */
+import type { Agents } from '../agents/agents.ts';
+import type { Conversations } from '../conversations/conversations.ts';
+import { type Caller, requireScopes } from '../kernel/caller.ts';
+import { PlatformError } from '../kernel/errors.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
+import type { Accept, AcceptedJob } from './accept.ts';
+import { agentPaused, conversationActive, refuseInvalid } from './execute.ts';
+import type { JobRow } from './jobs.store.ts';
+
+export interface RetryDeps {
+  readonly skills: Pick<SkillRegistry, 'active'>;
+  readonly agents: Pick<Agents, 'statusOf' | 'findSince'>;
+  readonly conversations: Pick<Conversations, 'find'>;
+  readonly accept: Accept;
+}
+
+export async function retry(
+  { skills, agents, conversations, accept }: RetryDeps,
+  caller: Caller,
+  job: JobRow,
+): Promise<AcceptedJob> {
+  const skill = skills.active(job.skill_category, job.skill_version, job.skill_name);
+  const agent = await agents.statusOf(caller.organizationId, job.agent_id);
+  requireScopes(caller.scopes, skill.requiredScopes);
+  if (job.status !== 'failed' && job.status !== 'cancelled') {
+    throw new PlatformError('job_not_retryable', `The job is ${job.status}`);
+  }
+  // The version may have been changed in place since.
+  refuseInvalid(skill, JSON.parse(job.input));
+  if (agent === 'paused') throw agentPaused(job.agent_id);
+  const conversation = await conversations.find(caller.organizationId, job.conversation_id);
+  const isContinued = conversation.created_at < job.created_at;
+  // An agent does not continue a conversation that a deleted agent of the same id began.
+  if (isContinued) {
+    await agents.findSince(caller.organizationId, job.agent_id, conversation.created_at);
+  }
+  const acceptance = await accept({
+    organizationId: caller.organizationId,
+    apiKeyId: caller.keyId,
+    agentId: job.agent_id,
+    userId: job.user_id,
+    triggerType: 'api',
+    skill,
+    maxAttempts: skill.maxAttempts,
+    input: job.input,
+    retryOf: job.id,
+    // A continued conversation is continued again; a job that began its own begins a new one.
+    ...(isContinued ? { conversationId: conversation.id } : {}),
+  });
+  if (acceptance.kind === 'conversation_active') throw conversationActive(conversation.id);
+  return (acceptance as { job: AcceptedJob }).job;
+}

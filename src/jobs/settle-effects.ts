@@ -1,0 +1,192 @@
+/**
+ * What the end of an attempt, or of a wait in the queue, means outside the job's row: messages, the
+ * conversation, events, the job's stream, counts, its schedule, the metrics. All ends come through here,
+ * in the transaction that makes them true, so an effect that is added here is missed by none.
+ */
+import { addMessages, endConversations, type NewMessage } from '../conversations/record.ts';
+import type { Transaction } from '../database/database.ts';
+import type { MessageRole } from '../database/tables.ts';
+import type { NewEvent } from '../events/events.ts';
+import { appendEvents } from '../events/outbox.ts';
+import { timestamp } from '../kernel/clock.ts';
+import type { RunErrorCode } from '../kernel/errors.ts';
+import type { Queue } from '../queue/queue.ts';
+import { messageText } from './accept.ts';
+import type { JobFeed } from './feed.ts';
+import { insertJobEvents } from './job-events.store.ts';
+import { changeJobCounts } from './jobs.store.ts';
+import { queueOf } from './queues.ts';
+import type { EndedRun, ScheduledRuns } from './scheduled-runs.ts';
+import type { EndedJob } from './settle.store.ts';
+import { isFinal, type Transition } from './states.ts';
+import { endingEvent } from './status-events.ts';
+
+/** Characters of the output that an event carries. */
+const summaryMax = 200;
+
+/** A message that a run added to its conversation. */
+export interface RunMessage {
+  readonly role: MessageRole;
+  readonly content: string;
+  readonly at: number;
+}
+
+/** A job whose attempt has ended, or whose wait in the queue was cancelled. */
+export interface Settled {
+  readonly job: EndedJob;
+  readonly from: 'active' | 'queued';
+  readonly transition: Transition;
+  /** Milliseconds of the attempt; 0 for a job that waited. */
+  readonly durationMs: number;
+  readonly messages: readonly RunMessage[];
+  /** The model's answer, if it is in the conversation already. */
+  readonly answer?: string | null;
+}
+
+export interface EffectDeps {
+  readonly queue: Queue;
+  readonly feed: JobFeed;
+  readonly scheduled: ScheduledRuns;
+  readonly writer: string;
+  /** Called for each settled job, after the commit. */
+  observe(settled: Settled): void;
+}
+
+/** Records the effects of settled jobs; publishes them after the commit. */
+export async function recordEffects(
+  deps: EffectDeps,
+  tx: Transaction,
+  settled: readonly Settled[],
+  now: number,
+): Promise<void> {
+  const { scheduled, writer } = deps;
+  const ended = settled.filter(({ transition }) => isFinal(transition.status));
+  await addMessages(
+    tx,
+    ended.flatMap((one) => messagesOf(one, now)),
+  );
+  await endConversations(
+    tx,
+    ended.map(({ job, transition }) => ({
+      id: job.conversation_id,
+      status: transition.status === 'completed' ? 'completed' : 'failed',
+    })),
+    now,
+    writer,
+  );
+  await appendEvents(tx, ended.flatMap(eventsOf), now);
+  await insertJobEvents(
+    tx,
+    settled.filter(isQueuedAgain).map((one) => attemptEnd(one, now)),
+  );
+  await changeJobCounts(
+    tx,
+    writer,
+    settled.map(({ job, from, transition }) => ({ kind: job, from, to: transition.status })),
+  );
+  await scheduled.ended(tx, ended.filter(isOfSchedule).flatMap(endedRun), now);
+  tx.afterCommit(() => {
+    for (const one of settled) publish(deps, one, now);
+  });
+}
+
+function publish({ queue, feed, observe }: EffectDeps, settled: Settled, now: number): void {
+  const { job, transition } = settled;
+  observe(settled);
+  if (transition.status === 'queued') {
+    const delayMs = Math.max(0, transition.runAt - now);
+    queue.sendHints(queueOf(job.trigger_type), [{ id: job.id, generation: job.epoch, delayMs }]);
+  }
+  if (feed.hasListeners(job.id)) feed.publish(job.id, endingEvent(job, transition, now));
+}
+
+export function isOfSchedule({ job }: { readonly job: EndedJob }): boolean {
+  return job.trigger_type === 'scheduled';
+}
+
+export function isQueuedAgain({ transition }: { readonly transition: Transition }): boolean {
+  return transition.status === 'queued';
+}
+
+/** The end of a run, for its schedule; empty for a run that will be tried again. */
+function endedRun({ job, transition, durationMs }: Settled): EndedRun[] {
+  if (transition.status === 'queued') return [];
+  const error = transition.status === 'completed' ? null : transition.error;
+  return [{ job, status: transition.status, error, durationMs }];
+}
+
+/** The end of an attempt that is tried again. A final state is read from the job's row instead. */
+function attemptEnd({ job, transition }: Settled, now: number) {
+  const { epoch, n, type, data } = endingEvent(job, transition, now);
+  return {
+    job_id: job.id,
+    epoch,
+    n,
+    type,
+    data: JSON.stringify({ ...data, started_at: timestamp(job.started_at ?? now) }),
+    created_at: now,
+  };
+}
+
+/** The run's messages, and its output unless one of them is that output already. */
+function messagesOf(
+  { job, messages, transition, answer = null }: Settled,
+  now: number,
+): NewMessage[] {
+  const said = messages.map((message) => ({
+    ...message,
+    conversation_id: job.conversation_id,
+    job_id: job.id,
+  }));
+  if (transition.status !== 'completed' || tells(transition.output, answer)) return said;
+  const output = { role: 'assistant' as const, content: messageText(transition.output), at: now };
+  return [...said, { ...output, conversation_id: job.conversation_id, job_id: job.id }];
+}
+
+/** Whether an output is, or contains as a value, the model's answer that was recorded before. */
+function tells(output: string, answer: string | null): boolean {
+  if (answer === null) return false;
+  const value: unknown = JSON.parse(output);
+  if (value === null || typeof value !== 'object') return value === answer;
+  return Object.values(value).includes(answer);
+}
+
+/** Failures that are about the agent rather than the run (specification: Events). */
+const agentErrors: ReadonlySet<RunErrorCode> = new Set(['missing_credentials', 'budget_exceeded']);
+
+function eventsOf({ job, transition, durationMs }: Settled): NewEvent[] {
+  const envelope = { organizationId: job.organization_id, agentId: job.agent_id };
+  const run = {
+    job_id: job.id,
+    skill_category: job.skill_category,
+    skill_name: job.skill_name,
+    skill_version: job.skill_version,
+    conversation_id: job.conversation_id,
+  };
+  if (transition.status === 'completed') {
+    return [
+      {
+        ...envelope,
+        type: 'skill.completed',
+        data: {
+          ...run,
+          duration_ms: durationMs,
+          result_summary: messageText(transition.output).slice(0, summaryMax).toWellFormed(),
+        },
+      },
+    ];
+  }
+  if (transition.status !== 'failed') return [];
+  const events: NewEvent[] = [
+    {
+      ...envelope,
+      type: 'skill.failed',
+      data: { ...run, attempts: job.attempt, error: transition.error },
+    },
+  ];
+  if (agentErrors.has(transition.error.code)) {
+    const data = { ...transition.error, job_id: job.id };
+    events.push({ ...envelope, type: 'agent.error', data });
+  }
+  return events;
+}

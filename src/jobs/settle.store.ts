@@ -1,0 +1,155 @@
+/**
+ * The ends of jobs: attempts settled, waiting jobs cancelled. A settlement is guarded by the job's
+ * epoch, so a worker that has lost its lease changes nothing.
+ */
+import { type SqlBool, sql } from 'kysely';
+import type { Transaction } from '../database/database.ts';
+import { idInLocked, idsParam } from '../database/ids-in.ts';
+import { type Lists, listsOf, rowsIn, type Types } from '../database/rows-in.ts';
+import { statement } from '../database/statement.ts';
+import type { JobStatus } from '../database/tables.ts';
+import { claimOf, inIdOrder, type JobRow } from './jobs.store.ts';
+
+interface SettledRow extends Settled {
+  /** Always `active`. A condition on a column, so that the planner expects as many rows as it gets. */
+  was: JobStatus;
+}
+
+interface Settled {
+  id: string;
+  epoch: number;
+  status: JobStatus;
+  output: string | null;
+  error: string | null;
+  finished_at: number | null;
+  run_at: number | null;
+  due_at: number | null;
+  refund: number;
+  deaths: number;
+  /** 1 to settle a job whose cancellation was requested, 0 to leave such a job unchanged. */
+  cancelling: number;
+}
+
+const settle = statement<Settled>()((db, p) =>
+  db
+    .updateTable('jobs')
+    .set((eb) => ({
+      status: p('status'),
+      output: p('output'),
+      error: p('error'),
+      finished_at: p('finished_at'),
+      // Null for a job that has ended: it keeps the moment at which its last attempt was due.
+      run_at: sql<number>`coalesce(${p('run_at')}, run_at)`,
+      due_at: p('due_at'),
+      attempt: eb('attempt', '-', p('refund')),
+      deaths: eb('deaths', '+', p('deaths')),
+    }))
+    .where('id', '=', p('id'))
+    .where('epoch', '=', p('epoch'))
+    .where('status', '=', 'active')
+    .where((eb) =>
+      eb.or([eb('cancel_requested_at', 'is', null), eb(p('cancelling'), '=', sql.lit(1))]),
+    ),
+);
+
+const settledTypes: Types<SettledRow> = {
+  id: 'text',
+  epoch: 'integer',
+  was: 'text',
+  status: 'text',
+  output: 'text',
+  error: 'text',
+  finished_at: 'bigint',
+  run_at: 'bigint',
+  due_at: 'bigint',
+  refund: 'integer',
+  deaths: 'integer',
+  cancelling: 'integer',
+};
+
+/** The same for many at once, on PostgreSQL; which claims it settled. */
+const settleMany = statement<Lists<SettledRow>>()((db, p) =>
+  db
+    .updateTable('jobs')
+    .from(rowsIn<SettledRow>(p, settledTypes))
+    .set((eb) => ({
+      status: eb.ref('given.status'),
+      output: eb.ref('given.output'),
+      error: eb.ref('given.error'),
+      finished_at: eb.ref('given.finished_at'),
+      run_at: eb.fn.coalesce('given.run_at', 'jobs.run_at'),
+      due_at: eb.ref('given.due_at'),
+      attempt: eb('jobs.attempt', '-', eb.ref('given.refund')),
+      deaths: eb('jobs.deaths', '+', eb.ref('given.deaths')),
+    }))
+    // Held in one order first. Also what keeps the planner from scanning a table that it takes for small.
+    .where(
+      sql<SqlBool>`jobs.id = any (array(select id from jobs where id = any (${p('id')}::text[]) order by id for update))`,
+    )
+    .whereRef('jobs.id', '=', 'given.id')
+    .whereRef('jobs.epoch', '=', 'given.epoch')
+    .whereRef('jobs.status', '=', 'given.was')
+    .where((eb) =>
+      eb.or([eb('jobs.cancel_requested_at', 'is', null), eb('given.cancelling', '=', sql.lit(1))]),
+    )
+    .returning(['jobs.id', 'jobs.epoch']),
+);
+
+/** Settles attempts; the i-th result is false where the attempt no longer held the job. */
+export async function settleJobs(tx: Transaction, settled: readonly Settled[]): Promise<boolean[]> {
+  if (settled.length === 0) return [];
+  const inOrder = settled.toSorted(inIdOrder);
+  if (tx.dialect === 'postgres') {
+    // Of two settlements of one claim the first counts.
+    const firsts = new Map(settled.toReversed().map((one) => [claimOf(one), one]));
+    const unique = inOrder
+      .filter((one) => firsts.get(claimOf(one)) === one)
+      .map((one) => ({ ...one, was: 'active' as const }));
+    const rows = await tx.all(settleMany, listsOf(unique, settledTypes));
+    const claims = new Set(rows.map(claimOf));
+    return settled.map((one) => claims.has(claimOf(one)) && firsts.get(claimOf(one)) === one);
+  }
+  const changed = await tx.changes(settle, inOrder);
+  const settledOnes = new Set(inOrder.filter((_, i) => (changed[i] ?? 0) > 0));
+  return settled.map((one) => settledOnes.has(one));
+}
+
+/** The columns of a job that tell what its end means to others. */
+const endedColumns = [
+  'id',
+  'organization_id',
+  'agent_id',
+  'conversation_id',
+  'skill_category',
+  'skill_name',
+  'skill_version',
+  'trigger_type',
+  'epoch',
+  'attempt',
+  'started_at',
+] as const;
+export type EndedJob = Pick<JobRow, (typeof endedColumns)[number]>;
+
+const cancelQueued = statement<{ ids: string; error: string; now: number }>()((db, p, dialect) =>
+  db
+    .updateTable('jobs')
+    .set({
+      status: 'cancelled',
+      error: p('error'),
+      // Not before it began, where the clock was set back.
+      finished_at: sql<number>`${sql.raw(dialect === 'sqlite' ? 'max' : 'greatest')}(${p('now')}, coalesce(started_at, 0))`,
+      due_at: null,
+    })
+    .where(idInLocked(dialect, p('ids'), 'jobs', sql<SqlBool>`status = 'queued'`))
+    .returning([...endedColumns]),
+);
+
+/** Cancels the queued ones of the jobs and returns them. */
+export function cancelQueuedJobs(
+  tx: Transaction,
+  ids: readonly string[],
+  error: string,
+  now: number,
+): Promise<EndedJob[]> {
+  return tx.all(cancelQueued, { ids: idsParam(ids), error, now });
+}
