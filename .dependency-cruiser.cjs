@@ -95,10 +95,11 @@ module.exports = {
     },
     {
       name: 'stores-know-only-rows',
-      comment: 'A store knows the database and the kernel; policy belongs to the verb.',
+      comment:
+        'A store knows the database, the kernel and the stores of its slice; policy belongs to the verb.',
       severity: 'error',
-      from: { path: '^src/.+[.]store[.]ts$' },
-      to: { path: '^src/', pathNot: '^src/(database|kernel)/' },
+      from: { path: '^src/([^/]+)/.+[.]store[.]ts$' },
+      to: { path: '^src/', pathNot: '^src/((database|kernel)/|$1/.+[.]store[.]ts$)' },
     },
     {
       name: 'stores-are-private',
