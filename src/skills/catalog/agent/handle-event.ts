@@ -5,6 +5,7 @@
 
 import { defineSkill } from '../../definition.ts';
 import { quote } from '../_support/quoting.ts';
+import { isCutMark, objectWith } from '../_support/schemas.ts';
 
 interface Output {
   readonly answer: string;
@@ -29,19 +30,10 @@ export default defineSkill<Readonly<Record<string, unknown>>, Output>({
     'Has the agent handle an event from outside by its own instructions, with its skills and its ' +
     'memory. What a trigger runs that names no skill.',
   parameters: { type: 'object', description: 'The event, whatever it is.' },
-  output: {
-    type: 'object',
-    required: ['answer'],
-    additionalProperties: false,
-    properties: {
-      answer: { type: 'string', description: 'What the agent did, in its words.' },
-      is_cut: {
-        const: true,
-        description:
-          'There when the answer breaks off, because it had reached MODEL_OUTPUT_TOKENS.',
-      },
-    },
-  },
+  output: objectWith(['answer'], {
+    answer: { type: 'string', description: 'What the agent did, in its words.' },
+    is_cut: isCutMark,
+  }),
   timeoutMs: 600_000,
   examples: [{ input: { event: { type: 'invoice.paid', number: 'A-17', amount: 120 } } }],
 

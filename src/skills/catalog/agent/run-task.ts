@@ -1,4 +1,5 @@
 import { defineSkill, type JsonSchema } from '../../definition.ts';
+import { isCutMark, objectWith, textWith } from '../_support/schemas.ts';
 
 interface Input {
   readonly task: string;
@@ -21,43 +22,24 @@ export default defineSkill<Input, Output>({
   description:
     'Gives the agent a task in plain words. It follows its instructions, uses its skills and its ' +
     'memory, and answers; with a JSON Schema also as data.',
-  parameters: {
-    type: 'object',
-    required: ['task'],
-    additionalProperties: false,
-    properties: {
-      task: {
-        type: 'string',
-        maxLength: 65_536,
-        pattern: '\\S',
-        description: 'What the agent is to do, with all that it needs to know.',
-      },
-      schema: {
-        type: 'object',
-        description: 'JSON Schema (draft 2020-12) of the data that `output` is to be.',
-      },
-      max_turns: {
-        type: 'integer',
-        minimum: 1,
-        maximum: 100,
-        description: "Most calls of the model; the platform's setting when left out.",
-      },
+  parameters: objectWith(['task'], {
+    task: textWith(65_536, 'What the agent is to do, with all that it needs to know.'),
+    schema: {
+      type: 'object',
+      description: 'JSON Schema (draft 2020-12) of the data that `output` is to be.',
     },
-  },
-  output: {
-    type: 'object',
-    required: ['answer'],
-    additionalProperties: false,
-    properties: {
-      answer: { type: 'string', description: 'What the agent says in the end.' },
-      output: { description: 'The answer as the schema wants it; absent without a schema.' },
-      is_cut: {
-        const: true,
-        description:
-          'There when the answer breaks off, because it had reached MODEL_OUTPUT_TOKENS.',
-      },
+    max_turns: {
+      type: 'integer',
+      minimum: 1,
+      maximum: 100,
+      description: "Most calls of the model; the platform's setting when left out.",
     },
-  },
+  }),
+  output: objectWith(['answer'], {
+    answer: { type: 'string', description: 'What the agent says in the end.' },
+    output: { description: 'The answer as the schema wants it; absent without a schema.' },
+    is_cut: isCutMark,
+  }),
   timeoutMs: 600_000,
   continuesConversations: true,
   examples: [

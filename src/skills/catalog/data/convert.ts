@@ -6,6 +6,7 @@
 import { defineSkill } from '../../definition.ts';
 import { readCsv, rowValue, writeCsv } from '../_support/csv.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
+import { objectWith } from '../_support/schemas.ts';
 
 type Format = 'json' | 'yaml' | 'csv';
 
@@ -36,34 +37,24 @@ export default defineSkill<Input, Output>({
   description:
     'Converts between JSON, YAML and CSV. CSV has a header; its rows are objects on the other ' +
     'side. Nested values become JSON in a cell.',
-  parameters: {
-    type: 'object',
-    required: ['text', 'from', 'to'],
-    additionalProperties: false,
-    properties: {
-      text: { type: 'string', maxLength: 2_000_000, description: 'Text in the format `from`.' },
-      from: { type: 'string', enum: formats, description: 'Format of the text.' },
-      to: { type: 'string', enum: formats, description: 'Format to return.' },
-      indent: {
-        type: 'integer',
-        minimum: 0,
-        maximum: 8,
-        default: 2,
-        description: 'Spaces of a level; JSON with 0 has one line, YAML has at least 1.',
-      },
-      infer_types: {
-        type: 'boolean',
-        default: false,
-        description: 'Whether columns of numbers or of true and false in CSV are read as such.',
-      },
+  parameters: objectWith(['text', 'from', 'to'], {
+    text: { type: 'string', maxLength: 2_000_000, description: 'Text in the format `from`.' },
+    from: { type: 'string', enum: formats, description: 'Format of the text.' },
+    to: { type: 'string', enum: formats, description: 'Format to return.' },
+    indent: {
+      type: 'integer',
+      minimum: 0,
+      maximum: 8,
+      default: 2,
+      description: 'Spaces of a level; JSON with 0 has one line, YAML has at least 1.',
     },
-  },
-  output: {
-    type: 'object',
-    required: ['text'],
-    additionalProperties: false,
-    properties: { text: { type: 'string', description: 'Text in the format `to`.' } },
-  },
+    infer_types: {
+      type: 'boolean',
+      default: false,
+      description: 'Whether columns of numbers or of true and false in CSV are read as such.',
+    },
+  }),
+  output: objectWith('all', { text: { type: 'string', description: 'Text in the format `to`.' } }),
   examples: [
     {
       input: { from: 'json', to: 'yaml', text: '{"name":"Ada","born":1815,"tags":["maths"]}' },

@@ -3,6 +3,7 @@
 import { defineSkill } from '../../definition.ts';
 import { type Cell, readCsv, rowValue } from '../_support/csv.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
+import { objectWith } from '../_support/schemas.ts';
 
 interface Input {
   readonly text: string;
@@ -34,58 +35,48 @@ export default defineSkill<Input, Output>({
   description:
     'Turns CSV text into rows: objects by column name, or lists where there is no header. Finds ' +
     'the delimiter by itself, and numbers and booleans when asked to.',
-  parameters: {
-    type: 'object',
-    required: ['text'],
-    additionalProperties: false,
-    properties: {
-      text: { type: 'string', maxLength: 2_000_000, description: 'CSV text.' },
-      header: {
-        type: 'boolean',
-        default: true,
-        description: 'Whether the first row names the columns.',
-      },
-      delimiter: {
-        type: 'string',
-        minLength: 1,
-        maxLength: 1,
-        pattern: '^[^"\\r\\n]$',
-        description: 'Character between values; found out when left out (comma, ;, tab or |).',
-      },
-      infer_types: {
-        type: 'boolean',
-        default: false,
-        description: 'Whether columns of numbers or of true and false are read as such.',
-      },
-      max_rows: {
-        type: 'integer',
-        minimum: 1,
-        maximum: 100_000,
-        default: 10_000,
-        description: 'Rows to return at most.',
-      },
+  parameters: objectWith(['text'], {
+    text: { type: 'string', maxLength: 2_000_000, description: 'CSV text.' },
+    header: {
+      type: 'boolean',
+      default: true,
+      description: 'Whether the first row names the columns.',
     },
-  },
-  output: {
-    type: 'object',
-    required: ['columns', 'rows', 'row_count', 'delimiter', 'truncated'],
-    additionalProperties: false,
-    properties: {
-      columns: {
-        type: ['array', 'null'],
-        items: { type: 'string' },
-        description: 'Names of the columns, made distinct; null without a header.',
-      },
-      rows: {
-        type: 'array',
-        items: { type: ['object', 'array'] },
-        description: 'Objects by column name, or lists without a header.',
-      },
-      row_count: { type: 'integer', description: 'Rows returned.' },
-      delimiter: { type: 'string', description: 'Character between values.' },
-      truncated: { type: 'boolean', description: 'Whether there are more rows than returned.' },
+    delimiter: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 1,
+      pattern: '^[^"\\r\\n]$',
+      description: 'Character between values; found out when left out (comma, ;, tab or |).',
     },
-  },
+    infer_types: {
+      type: 'boolean',
+      default: false,
+      description: 'Whether columns of numbers or of true and false are read as such.',
+    },
+    max_rows: {
+      type: 'integer',
+      minimum: 1,
+      maximum: 100_000,
+      default: 10_000,
+      description: 'Rows to return at most.',
+    },
+  }),
+  output: objectWith('all', {
+    columns: {
+      type: ['array', 'null'],
+      items: { type: 'string' },
+      description: 'Names of the columns, made distinct; null without a header.',
+    },
+    rows: {
+      type: 'array',
+      items: { type: ['object', 'array'] },
+      description: 'Objects by column name, or lists without a header.',
+    },
+    row_count: { type: 'integer', description: 'Rows returned.' },
+    delimiter: { type: 'string', description: 'Character between values.' },
+    truncated: { type: 'boolean', description: 'Whether there are more rows than returned.' },
+  }),
   examples: [
     {
       input: { text: 'name;born\nAda;1815\n"Hopper; Grace";1906\n', infer_types: true },

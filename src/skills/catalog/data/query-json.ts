@@ -7,6 +7,7 @@
 import type { EvaluationRequest, JsonataAnswer } from '../../../sandbox/jsonata.ts';
 import { defineSkill, SkillError } from '../../definition.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
+import { objectWith } from '../_support/schemas.ts';
 
 interface Input {
   readonly data: unknown;
@@ -33,34 +34,24 @@ export default defineSkill<Input, Output>({
   description:
     'Evaluates a JSONata expression over JSON data: select, filter, group, compute and reshape. ' +
     'See https://docs.jsonata.org for the language.',
-  parameters: {
-    type: 'object',
-    required: ['data', 'expression'],
-    additionalProperties: false,
-    properties: {
-      data: { description: 'Any JSON value; the `$` of the expression.' },
-      expression: {
-        type: 'string',
-        minLength: 1,
-        maxLength: 20_000,
-        description: 'JSONata expression, such as items[price > 10].name.',
-      },
-      variables: {
-        type: 'object',
-        default: {},
-        description: 'Values by name, in the expression as $name.',
-      },
+  parameters: objectWith(['data', 'expression'], {
+    data: { description: 'Any JSON value; the `$` of the expression.' },
+    expression: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 20_000,
+      description: 'JSONata expression, such as items[price > 10].name.',
     },
-  },
-  output: {
-    type: 'object',
-    required: ['result', 'found'],
-    additionalProperties: false,
-    properties: {
-      result: { description: 'Value of the expression; null when it has none.' },
-      found: { type: 'boolean', description: 'Whether the expression has a value.' },
+    variables: {
+      type: 'object',
+      default: {},
+      description: 'Values by name, in the expression as $name.',
     },
-  },
+  }),
+  output: objectWith('all', {
+    result: { description: 'Value of the expression; null when it has none.' },
+    found: { type: 'boolean', description: 'Whether the expression has a value.' },
+  }),
   examples: [
     {
       input: {

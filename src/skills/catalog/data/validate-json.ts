@@ -6,6 +6,7 @@
 import { defineSkill, type JsonSchema } from '../../definition.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
 import type { ValidationRequest, ValidationResult } from '../_support/schema-validation.ts';
+import { objectWith } from '../_support/schemas.ts';
 
 interface Input {
   readonly schema: boolean | JsonSchema;
@@ -23,49 +24,34 @@ export default defineSkill<Input, ValidationResult>({
   description:
     'Judges JSON data by a JSON Schema (draft 2020-12, or 2019-09 or draft-07 when `$schema` says ' +
     'so) and lists what is wrong where. References to other documents are never fetched.',
-  parameters: {
-    type: 'object',
-    required: ['schema', 'data'],
-    additionalProperties: false,
-    properties: {
-      schema: { type: ['object', 'boolean'], description: 'JSON Schema.' },
-      data: { description: 'Any JSON value to judge.' },
-      max_errors: {
-        type: 'integer',
-        minimum: 1,
-        maximum: 500,
-        default: 50,
-        description: 'Errors to list; all are counted.',
-      },
+  parameters: objectWith(['schema', 'data'], {
+    schema: { type: ['object', 'boolean'], description: 'JSON Schema.' },
+    data: { description: 'Any JSON value to judge.' },
+    max_errors: {
+      type: 'integer',
+      minimum: 1,
+      maximum: 500,
+      default: 50,
+      description: 'Errors to list; all are counted.',
     },
-  },
-  output: {
-    type: 'object',
-    required: ['valid', 'errors', 'error_count'],
-    additionalProperties: false,
-    properties: {
-      valid: { type: 'boolean', description: 'Whether the schema allows the data.' },
-      errors: {
-        type: 'array',
-        description: 'What is wrong, in the order in which it was found.',
-        items: {
-          type: 'object',
-          required: ['path', 'message', 'keyword', 'schema_path'],
-          additionalProperties: false,
-          properties: {
-            path: {
-              type: 'string',
-              description: 'JSON Pointer into the data; empty for all of it.',
-            },
-            message: { type: 'string', description: 'What the schema asks for.' },
-            keyword: { type: 'string', description: 'Keyword of the schema that is not met.' },
-            schema_path: { type: 'string', description: 'JSON Pointer into the schema.' },
-          },
+  }),
+  output: objectWith('all', {
+    valid: { type: 'boolean', description: 'Whether the schema allows the data.' },
+    errors: {
+      type: 'array',
+      description: 'What is wrong, in the order in which it was found.',
+      items: objectWith('all', {
+        path: {
+          type: 'string',
+          description: 'JSON Pointer into the data; empty for all of it.',
         },
-      },
-      error_count: { type: 'integer', description: 'Errors found, listed or not.' },
+        message: { type: 'string', description: 'What the schema asks for.' },
+        keyword: { type: 'string', description: 'Keyword of the schema that is not met.' },
+        schema_path: { type: 'string', description: 'JSON Pointer into the schema.' },
+      }),
     },
-  },
+    error_count: { type: 'integer', description: 'Errors found, listed or not.' },
+  }),
   examples: [
     {
       input: {

@@ -12,6 +12,7 @@ import { assertAvailable, fetchOutside, header } from '../_support/fetching.ts';
 import { readHtml, textOf } from '../_support/html.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
 import { readPdf } from '../_support/pdf.ts';
+import { objectWith, urlWith } from '../_support/schemas.ts';
 
 type Format = 'pdf' | 'docx' | 'html' | 'text';
 
@@ -63,12 +64,7 @@ export default defineSkill<Input, Output>({
         maxLength: base64LengthMax,
         description: 'The document in base64; a data: url is understood too.',
       },
-      url: {
-        type: 'string',
-        minLength: 1,
-        maxLength: 2048,
-        description: 'Absolute http or https url of the document.',
-      },
+      url: urlWith('Absolute http or https url of the document.'),
       format: {
         type: 'string',
         enum: ['pdf', 'docx', 'html', 'text'],
@@ -84,36 +80,31 @@ export default defineSkill<Input, Output>({
     },
     oneOf: [{ required: ['base64'] }, { required: ['url'] }],
   },
-  output: {
-    type: 'object',
-    required: ['text', 'format', 'metadata', 'characters', 'truncated'],
-    additionalProperties: false,
-    properties: {
-      text: { type: 'string', description: 'Text, with blank lines between pages.' },
-      format: {
-        type: 'string',
-        enum: ['pdf', 'docx', 'html', 'text'],
-        description: 'What the document is.',
-      },
-      pages: { type: 'integer', description: 'Pages of a PDF.' },
-      title: { type: 'string', description: 'Title, where the document has one.' },
-      metadata: {
-        type: 'object',
-        additionalProperties: false,
-        description: 'What the document says of itself.',
-        properties: {
-          author: { type: 'string', description: 'Who wrote it.' },
-          subject: { type: 'string', description: 'Its subject or summary.' },
-          keywords: { type: 'string', description: 'Its keywords as one text.' },
-          language: { type: 'string', description: 'Its language tag.' },
-          created_at: { type: 'string', description: 'When it was made, ISO 8601.' },
-          modified_at: { type: 'string', description: 'When it was last changed, ISO 8601.' },
-        },
-      },
-      characters: { type: 'integer', description: 'Length of the text returned.' },
-      truncated: { type: 'boolean', description: 'Whether the document has more text.' },
+  output: objectWith(['text', 'format', 'metadata', 'characters', 'truncated'], {
+    text: { type: 'string', description: 'Text, with blank lines between pages.' },
+    format: {
+      type: 'string',
+      enum: ['pdf', 'docx', 'html', 'text'],
+      description: 'What the document is.',
     },
-  },
+    pages: { type: 'integer', description: 'Pages of a PDF.' },
+    title: { type: 'string', description: 'Title, where the document has one.' },
+    metadata: {
+      type: 'object',
+      additionalProperties: false,
+      description: 'What the document says of itself.',
+      properties: {
+        author: { type: 'string', description: 'Who wrote it.' },
+        subject: { type: 'string', description: 'Its subject or summary.' },
+        keywords: { type: 'string', description: 'Its keywords as one text.' },
+        language: { type: 'string', description: 'Its language tag.' },
+        created_at: { type: 'string', description: 'When it was made, ISO 8601.' },
+        modified_at: { type: 'string', description: 'When it was last changed, ISO 8601.' },
+      },
+    },
+    characters: { type: 'integer', description: 'Length of the text returned.' },
+    truncated: { type: 'boolean', description: 'Whether the document has more text.' },
+  }),
   timeoutMs: 120_000,
   examples: [
     {

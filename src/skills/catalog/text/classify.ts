@@ -7,6 +7,7 @@
 import { defineSkill, type JsonSchema, type SkillContext, SkillError } from '../../definition.ts';
 import { type Digest, digestOf } from '../_support/digest.ts';
 import { quote } from '../_support/quoting.ts';
+import { objectWith, textWith } from '../_support/schemas.ts';
 
 interface Input {
   readonly text: string;
@@ -43,64 +44,39 @@ export default defineSkill<Input, Output>({
   description:
     'Says which of some labels fits a text best, or which ones fit it, and why. Never answers with ' +
     'another label; give one such as "other" where none may fit.',
-  parameters: {
-    type: 'object',
-    required: ['text', 'labels'],
-    additionalProperties: false,
-    properties: {
-      text: {
-        type: 'string',
-        maxLength: 1_000_000,
-        pattern: '\\S',
-        description: 'Text to classify.',
-      },
-      labels: {
-        type: 'array',
-        minItems: 2,
-        maxItems: 100,
-        description: 'Labels to choose from, all different; descriptions help the model to choose.',
-        items: {
-          anyOf: [
-            labelName,
-            {
-              type: 'object',
-              required: ['label'],
-              additionalProperties: false,
-              properties: {
-                label: { ...labelName, description: 'The label.' },
-                description: { type: 'string', maxLength: 500, description: 'When it fits.' },
-              },
-            },
-          ],
-        },
-      },
-      multiple: {
-        type: 'boolean',
-        default: false,
-        description: 'Whether several labels may fit; `labels` then has all that do.',
-      },
-      instructions: {
-        type: 'string',
-        maxLength: 4_000,
-        pattern: '\\S',
-        description: 'How to decide.',
+  parameters: objectWith(['text', 'labels'], {
+    text: textWith(1_000_000, 'Text to classify.'),
+    labels: {
+      type: 'array',
+      minItems: 2,
+      maxItems: 100,
+      description: 'Labels to choose from, all different; descriptions help the model to choose.',
+      items: {
+        anyOf: [
+          labelName,
+          objectWith(['label'], {
+            label: { ...labelName, description: 'The label.' },
+            description: { type: 'string', maxLength: 500, description: 'When it fits.' },
+          }),
+        ],
       },
     },
-  },
-  output: {
-    type: 'object',
-    required: ['label'],
-    additionalProperties: false,
-    properties: {
-      label: { type: 'string', description: 'The label that fits best.' },
-      labels: {
-        type: 'array',
-        items: { type: 'string' },
-        description: 'All labels that fit, the best first; with `multiple` only.',
-      },
-      reason: { type: 'string', description: 'Why, in a sentence.' },
+    multiple: {
+      type: 'boolean',
+      default: false,
+      description: 'Whether several labels may fit; `labels` then has all that do.',
     },
-  },
+    instructions: textWith(4_000, 'How to decide.'),
+  }),
+  output: objectWith(['label'], {
+    label: { type: 'string', description: 'The label that fits best.' },
+    labels: {
+      type: 'array',
+      items: { type: 'string' },
+      description: 'All labels that fit, the best first; with `multiple` only.',
+    },
+    reason: { type: 'string', description: 'Why, in a sentence.' },
+  }),
   timeoutMs: 600_000,
   examples: [
     {

@@ -2,6 +2,7 @@
 
 import { defineSkill } from '../../definition.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
+import { objectWith } from '../_support/schemas.ts';
 
 interface Input {
   readonly before: string;
@@ -31,41 +32,31 @@ export default defineSkill<Input, Output>({
   description:
     'Compares two texts line by line and returns a unified patch, which `patch` and `git apply` ' +
     'understand, with the numbers of added and removed lines.',
-  parameters: {
-    type: 'object',
-    required: ['before', 'after'],
-    additionalProperties: false,
-    properties: {
-      before: { type: 'string', maxLength: textLengthMax, description: 'The old text.' },
-      after: { type: 'string', maxLength: textLengthMax, description: 'The new text.' },
-      before_name: nameOf('old'),
-      after_name: nameOf('new'),
-      context_lines: {
-        type: 'integer',
-        minimum: 0,
-        maximum: 100,
-        default: 3,
-        description: 'Unchanged lines to show around each change.',
-      },
-      ignore_whitespace: {
-        type: 'boolean',
-        default: false,
-        description: 'Whether white space at the ends of lines is no difference.',
-      },
+  parameters: objectWith(['before', 'after'], {
+    before: { type: 'string', maxLength: textLengthMax, description: 'The old text.' },
+    after: { type: 'string', maxLength: textLengthMax, description: 'The new text.' },
+    before_name: nameOf('old'),
+    after_name: nameOf('new'),
+    context_lines: {
+      type: 'integer',
+      minimum: 0,
+      maximum: 100,
+      default: 3,
+      description: 'Unchanged lines to show around each change.',
     },
-  },
-  output: {
-    type: 'object',
-    required: ['patch', 'identical', 'added_lines', 'removed_lines', 'hunks'],
-    additionalProperties: false,
-    properties: {
-      patch: { type: 'string', description: 'Unified patch; empty when nothing changed.' },
-      identical: { type: 'boolean', description: 'Whether nothing changed.' },
-      added_lines: { type: 'integer', description: 'Lines that only the new text has.' },
-      removed_lines: { type: 'integer', description: 'Lines that only the old text has.' },
-      hunks: { type: 'integer', description: 'Places of change in the patch.' },
+    ignore_whitespace: {
+      type: 'boolean',
+      default: false,
+      description: 'Whether white space at the ends of lines is no difference.',
     },
-  },
+  }),
+  output: objectWith('all', {
+    patch: { type: 'string', description: 'Unified patch; empty when nothing changed.' },
+    identical: { type: 'boolean', description: 'Whether nothing changed.' },
+    added_lines: { type: 'integer', description: 'Lines that only the new text has.' },
+    removed_lines: { type: 'integer', description: 'Lines that only the old text has.' },
+    hunks: { type: 'integer', description: 'Places of change in the patch.' },
+  }),
   examples: [
     {
       input: { before: 'one\ntwo\n', after: 'one\nthree\n', before_name: 'a', after_name: 'b' },

@@ -13,6 +13,7 @@ import { inSandbox } from '../_support/in-sandbox.ts';
 import { joinLists, listsOnly } from '../_support/lists.ts';
 import { quote } from '../_support/quoting.ts';
 import type { ValidationRequest } from '../_support/schema-validation.ts';
+import { objectWith, textWith } from '../_support/schemas.ts';
 import { pieceLengthMax, splitText } from '../_support/splitting.ts';
 
 interface Input {
@@ -33,35 +34,15 @@ export default defineSkill<Input, Output>({
   description:
     'Takes data out of a text, in the shape of a JSON Schema: the parties of a contract, all dates, ' +
     'the entries of a list. Long texts are read in parts.',
-  parameters: {
-    type: 'object',
-    required: ['text', 'schema'],
-    additionalProperties: false,
-    properties: {
-      text: {
-        type: 'string',
-        maxLength: 1_000_000,
-        pattern: '\\S',
-        description: 'Text to take the data out of.',
-      },
-      schema: {
-        type: 'object',
-        description: 'JSON Schema (draft 2020-12) of the data; descriptions of fields help.',
-      },
-      instructions: {
-        type: 'string',
-        maxLength: 4_000,
-        pattern: '\\S',
-        description: 'What to take and what to leave out.',
-      },
+  parameters: objectWith(['text', 'schema'], {
+    text: textWith(1_000_000, 'Text to take the data out of.'),
+    schema: {
+      type: 'object',
+      description: 'JSON Schema (draft 2020-12) of the data; descriptions of fields help.',
     },
-  },
-  output: {
-    type: 'object',
-    required: ['data'],
-    additionalProperties: false,
-    properties: { data: { description: 'The data, valid by the schema.' } },
-  },
+    instructions: textWith(4_000, 'What to take and what to leave out.'),
+  }),
+  output: objectWith('all', { data: { description: 'The data, valid by the schema.' } }),
   timeoutMs: 600_000,
   examples: [
     {

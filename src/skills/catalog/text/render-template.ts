@@ -6,6 +6,7 @@
 import { defineSkill } from '../../definition.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
 import type { RenderingOrder } from '../_support/rendering.ts';
+import { objectWith } from '../_support/schemas.ts';
 
 interface Input {
   readonly template: string;
@@ -29,35 +30,25 @@ export default defineSkill<Input, Output>({
   description:
     'Fills a Liquid template ({{ name }}, {% for %}, {% if %}, filters) with data. Templates ' +
     'cannot include files.',
-  parameters: {
-    type: 'object',
-    required: ['template'],
-    additionalProperties: false,
-    properties: {
-      template: {
-        type: 'string',
-        maxLength: templateLengthMax,
-        description: 'Liquid template.',
-      },
-      data: { type: 'object', default: {}, description: 'Values by name.' },
-      strict: {
-        type: 'boolean',
-        default: false,
-        description: 'Whether a name or filter that is not known is an error, not empty text.',
-      },
-      escape_html: {
-        type: 'boolean',
-        default: false,
-        description: 'Whether values are escaped for HTML; `raw` exempts one.',
-      },
+  parameters: objectWith(['template'], {
+    template: {
+      type: 'string',
+      maxLength: templateLengthMax,
+      description: 'Liquid template.',
     },
-  },
-  output: {
-    type: 'object',
-    required: ['text'],
-    additionalProperties: false,
-    properties: { text: { type: 'string', description: 'The rendered text.' } },
-  },
+    data: { type: 'object', default: {}, description: 'Values by name.' },
+    strict: {
+      type: 'boolean',
+      default: false,
+      description: 'Whether a name or filter that is not known is an error, not empty text.',
+    },
+    escape_html: {
+      type: 'boolean',
+      default: false,
+      description: 'Whether values are escaped for HTML; `raw` exempts one.',
+    },
+  }),
+  output: objectWith('all', { text: { type: 'string', description: 'The rendered text.' } }),
   examples: [
     {
       input: {

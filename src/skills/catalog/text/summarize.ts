@@ -3,6 +3,7 @@
 import { defineSkill } from '../../definition.ts';
 import { digestOf } from '../_support/digest.ts';
 import { quote } from '../_support/quoting.ts';
+import { objectWith, textWith } from '../_support/schemas.ts';
 import { wholeAnswer } from '../_support/whole-answer.ts';
 
 interface Input {
@@ -29,46 +30,26 @@ export default defineSkill<Input, Output>({
   description:
     'Says in few words what a text says, in its language, as a paragraph or as a list. Long texts ' +
     'are read in parts.',
-  parameters: {
-    type: 'object',
-    required: ['text'],
-    additionalProperties: false,
-    properties: {
-      text: {
-        type: 'string',
-        maxLength: 1_000_000,
-        pattern: '\\S',
-        description: 'Text to summarize.',
-      },
-      max_words: {
-        type: 'integer',
-        minimum: 10,
-        maximum: 2_000,
-        default: wordsDefault,
-        description: 'Words that the summary should not exceed; the model counts roughly.',
-      },
-      focus: {
-        type: 'string',
-        maxLength: 1_000,
-        pattern: '\\S',
-        description: 'What matters most to the reader.',
-      },
-      format: {
-        enum: ['paragraph', 'bullets'],
-        default: 'paragraph',
-        description: 'Whether to write prose or a Markdown list.',
-      },
+  parameters: objectWith(['text'], {
+    text: textWith(1_000_000, 'Text to summarize.'),
+    max_words: {
+      type: 'integer',
+      minimum: 10,
+      maximum: 2_000,
+      default: wordsDefault,
+      description: 'Words that the summary should not exceed; the model counts roughly.',
     },
-  },
-  output: {
-    type: 'object',
-    required: ['summary', 'parts'],
-    additionalProperties: false,
-    properties: {
-      summary: { type: 'string', description: 'The summary.' },
-      parts: { type: 'integer', description: 'Parts in which the text was read.' },
+    focus: textWith(1_000, 'What matters most to the reader.'),
+    format: {
+      enum: ['paragraph', 'bullets'],
+      default: 'paragraph',
+      description: 'Whether to write prose or a Markdown list.',
     },
-  },
+  }),
+  output: objectWith('all', {
+    summary: { type: 'string', description: 'The summary.' },
+    parts: { type: 'integer', description: 'Parts in which the text was read.' },
+  }),
   timeoutMs: 600_000,
   examples: [
     {

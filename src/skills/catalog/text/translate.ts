@@ -6,6 +6,7 @@
 import { defineSkill } from '../../definition.ts';
 import { inParallel } from '../_support/in-parallel.ts';
 import { quote } from '../_support/quoting.ts';
+import { objectWith, textWith } from '../_support/schemas.ts';
 import { splitText } from '../_support/splitting.ts';
 import { wholeAnswer } from '../_support/whole-answer.ts';
 
@@ -31,8 +32,6 @@ export const pieceLengthMax = 4_000;
 const textLengthMax = 300_000;
 const termLengthMax = 100;
 
-const language = { type: 'string', maxLength: 100, pattern: '\\S' };
-
 export default defineSkill<Input, Output>({
   category: 'text',
   name: 'translate',
@@ -41,40 +40,20 @@ export default defineSkill<Input, Output>({
   description:
     'Translates a text and keeps its layout: paragraphs, Markdown, code and placeholders. Long texts ' +
     'are translated in parts.',
-  parameters: {
-    type: 'object',
-    required: ['text', 'to'],
-    additionalProperties: false,
-    properties: {
-      text: {
-        type: 'string',
-        maxLength: textLengthMax,
-        pattern: '\\S',
-        description: 'Text to translate.',
-      },
-      to: { ...language, description: 'Language to translate into, by name or tag (`de-CH`).' },
-      from: { ...language, description: 'Language of the text, where the model should not guess.' },
-      tone: {
-        type: 'string',
-        maxLength: 200,
-        pattern: '\\S',
-        description: 'How it should sound: `formal`, `as to a friend`.',
-      },
-      glossary: {
-        type: 'object',
-        maxProperties: 200,
-        propertyNames: { type: 'string', minLength: 1, maxLength: termLengthMax },
-        additionalProperties: { type: 'string', minLength: 1, maxLength: termLengthMax },
-        description: 'Translations of terms, by term.',
-      },
+  parameters: objectWith(['text', 'to'], {
+    text: textWith(textLengthMax, 'Text to translate.'),
+    to: textWith(100, 'Language to translate into, by name or tag (`de-CH`).'),
+    from: textWith(100, 'Language of the text, where the model should not guess.'),
+    tone: textWith(200, 'How it should sound: `formal`, `as to a friend`.'),
+    glossary: {
+      type: 'object',
+      maxProperties: 200,
+      propertyNames: { type: 'string', minLength: 1, maxLength: termLengthMax },
+      additionalProperties: { type: 'string', minLength: 1, maxLength: termLengthMax },
+      description: 'Translations of terms, by term.',
     },
-  },
-  output: {
-    type: 'object',
-    required: ['text'],
-    additionalProperties: false,
-    properties: { text: { type: 'string', description: 'The translation.' } },
-  },
+  }),
+  output: objectWith('all', { text: { type: 'string', description: 'The translation.' } }),
   timeoutMs: 1_200_000,
   examples: [
     {

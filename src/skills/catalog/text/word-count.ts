@@ -6,6 +6,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { defineSkill } from '../../definition.ts';
+import { objectWith } from '../_support/schemas.ts';
 
 interface Input {
   readonly text: string;
@@ -32,43 +33,26 @@ export default defineSkill<Input, Output>({
   description:
     'Counts words, characters, sentences and lines of a text in any script, and estimates how ' +
     'long it takes to read.',
-  parameters: {
-    type: 'object',
-    required: ['text'],
-    additionalProperties: false,
-    properties: {
-      text: { type: 'string', maxLength: 2_000_000, description: 'Text to count.' },
-      locale: {
-        type: 'string',
-        pattern: '^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$',
-        maxLength: 35,
-        description: 'Language tag such as ja or de-CH, where its rules should decide.',
-      },
+  parameters: objectWith(['text'], {
+    text: { type: 'string', maxLength: 2_000_000, description: 'Text to count.' },
+    locale: {
+      type: 'string',
+      pattern: '^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$',
+      maxLength: 35,
+      description: 'Language tag such as ja or de-CH, where its rules should decide.',
     },
-  },
-  output: {
-    type: 'object',
-    required: [
-      'words',
-      'characters',
-      'characters_without_spaces',
-      'sentences',
-      'lines',
-      'reading_time_minutes',
-    ],
-    additionalProperties: false,
-    properties: {
-      words: { type: 'integer', description: 'Words, numbers included.' },
-      characters: { type: 'integer', description: 'Characters as readers see them.' },
-      characters_without_spaces: { type: 'integer', description: 'The same without white space.' },
-      sentences: { type: 'integer', description: 'Sentences; a single line end does not end one.' },
-      lines: { type: 'integer', description: 'Lines; an empty text has none.' },
-      reading_time_minutes: {
-        type: 'number',
-        description: `Minutes at ${wordsPerMinute} words a minute, to a tenth.`,
-      },
+  }),
+  output: objectWith('all', {
+    words: { type: 'integer', description: 'Words, numbers included.' },
+    characters: { type: 'integer', description: 'Characters as readers see them.' },
+    characters_without_spaces: { type: 'integer', description: 'The same without white space.' },
+    sentences: { type: 'integer', description: 'Sentences; a single line end does not end one.' },
+    lines: { type: 'integer', description: 'Lines; an empty text has none.' },
+    reading_time_minutes: {
+      type: 'number',
+      description: `Minutes at ${wordsPerMinute} words a minute, to a tenth.`,
     },
-  },
+  }),
   examples: [
     {
       input: { text: 'Skills do one thing. They do it well.' },

@@ -9,6 +9,7 @@ import { decodeText, looksLikeText, mediaType } from '../_support/decode-text.ts
 import { assertAvailable, fetchOutside, header } from '../_support/fetching.ts';
 import { depthOf, type HtmlDocument, markdownOf, readHtml } from '../_support/html.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
+import { objectWith, urlWith } from '../_support/schemas.ts';
 
 interface Input {
   readonly url: string;
@@ -69,71 +70,51 @@ export default defineSkill<Input, Output>({
     'Fetches a web page and returns what a reader would see of it: title, author, main text as ' +
     'Markdown, and links. Other text (plain text, JSON, XML) is returned as it is. Follows up to ' +
     'five redirects; reaches public addresses only, unless the operator allows others.',
-  parameters: {
-    type: 'object',
-    required: ['url'],
-    additionalProperties: false,
-    properties: {
-      url: {
-        type: 'string',
-        minLength: 1,
-        maxLength: 2048,
-        description: 'Absolute http or https url of the page.',
-      },
-      timeout_ms: {
-        type: 'integer',
-        minimum: 100,
-        maximum: 30_000,
-        default: 15_000,
-        description: 'Milliseconds that fetching may take, redirects included.',
-      },
-      max_characters: {
-        type: 'integer',
-        minimum: 100,
-        maximum: 250_000,
-        default: 100_000,
-        description: 'Characters of Markdown to return; the rest is cut off.',
-      },
-      max_links: {
-        type: 'integer',
-        minimum: 0,
-        maximum: 200,
-        default: 100,
-        description: 'Links to return, in the order of the page.',
-      },
+  parameters: objectWith(['url'], {
+    url: urlWith('Absolute http or https url of the page.'),
+    timeout_ms: {
+      type: 'integer',
+      minimum: 100,
+      maximum: 30_000,
+      default: 15_000,
+      description: 'Milliseconds that fetching may take, redirects included.',
     },
-  },
-  output: {
-    type: 'object',
-    required: ['url', 'status', 'content_type', 'title', 'markdown', 'links', 'truncated'],
-    additionalProperties: false,
-    properties: {
-      url: { type: 'string', description: 'Url that answered, after redirects.' },
-      status: { type: 'integer', description: 'HTTP status; 4xx pages are returned too.' },
-      content_type: { type: 'string', description: 'Media type, such as text/html.' },
-      title: { type: 'string', description: 'Title of the page; empty when it has none.' },
-      byline: { type: 'string', description: 'Author, where the page names one.' },
-      description: { type: 'string', description: "The page's own summary." },
-      site_name: { type: 'string', description: 'Name of the site.' },
-      language: { type: 'string', description: 'Language tag, such as en or de-AT.' },
-      published_at: { type: 'string', description: 'Publication time as the page gives it.' },
-      markdown: { type: 'string', description: 'Main text as Markdown.' },
-      links: {
-        type: 'array',
-        description: 'Distinct http and https links of the whole page.',
-        items: {
-          type: 'object',
-          required: ['text', 'url'],
-          additionalProperties: false,
-          properties: {
-            text: { type: 'string', description: 'Text of the link; may be empty.' },
-            url: { type: 'string', description: 'Absolute url.' },
-          },
-        },
-      },
-      truncated: { type: 'boolean', description: 'Whether page or Markdown were cut off.' },
+    max_characters: {
+      type: 'integer',
+      minimum: 100,
+      maximum: 250_000,
+      default: 100_000,
+      description: 'Characters of Markdown to return; the rest is cut off.',
     },
-  },
+    max_links: {
+      type: 'integer',
+      minimum: 0,
+      maximum: 200,
+      default: 100,
+      description: 'Links to return, in the order of the page.',
+    },
+  }),
+  output: objectWith(['url', 'status', 'content_type', 'title', 'markdown', 'links', 'truncated'], {
+    url: { type: 'string', description: 'Url that answered, after redirects.' },
+    status: { type: 'integer', description: 'HTTP status; 4xx pages are returned too.' },
+    content_type: { type: 'string', description: 'Media type, such as text/html.' },
+    title: { type: 'string', description: 'Title of the page; empty when it has none.' },
+    byline: { type: 'string', description: 'Author, where the page names one.' },
+    description: { type: 'string', description: "The page's own summary." },
+    site_name: { type: 'string', description: 'Name of the site.' },
+    language: { type: 'string', description: 'Language tag, such as en or de-AT.' },
+    published_at: { type: 'string', description: 'Publication time as the page gives it.' },
+    markdown: { type: 'string', description: 'Main text as Markdown.' },
+    links: {
+      type: 'array',
+      description: 'Distinct http and https links of the whole page.',
+      items: objectWith('all', {
+        text: { type: 'string', description: 'Text of the link; may be empty.' },
+        url: { type: 'string', description: 'Absolute url.' },
+      }),
+    },
+    truncated: { type: 'boolean', description: 'Whether page or Markdown were cut off.' },
+  }),
   examples: [{ input: { url: 'https://example.com/' } }],
 
   async run(input, ctx) {

@@ -5,6 +5,7 @@ import { defineSkill, SkillError } from '../../definition.ts';
 import { cleanText } from '../_support/clean-text.ts';
 import { decodeText, looksLikeText, mediaType } from '../_support/decode-text.ts';
 import { fetchOutside, header } from '../_support/fetching.ts';
+import { objectWith, urlWith } from '../_support/schemas.ts';
 
 interface Input {
   readonly url: string;
@@ -43,55 +44,43 @@ export default defineSkill<Input, Output>({
     'Sends one HTTP request and returns status, headers and body, with the body parsed where it ' +
     'is JSON. Every status is an answer; only a request without an answer fails. Reaches public ' +
     'addresses only, unless the operator allows others. At most 256 KiB of the body are returned.',
-  parameters: {
-    type: 'object',
-    required: ['url'],
-    additionalProperties: false,
-    properties: {
-      url: {
-        type: 'string',
-        minLength: 1,
-        maxLength: 2048,
-        description: 'Absolute http or https url.',
-      },
-      method: {
-        type: 'string',
-        enum: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
-        default: 'GET',
-        description: 'HTTP method.',
-      },
-      headers: {
-        type: 'object',
-        maxProperties: 50,
-        propertyNames: { pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$" },
-        additionalProperties: { type: 'string', maxLength: 8192 },
-        description: 'Headers to send. Host and those of the connection cannot be set.',
-      },
-      body: {
-        type: ['string', 'object', 'array', 'number', 'boolean'],
-        description: 'A text is sent as it is, anything else as JSON. Not for GET and HEAD.',
-      },
-      timeout_ms: {
-        type: 'integer',
-        minimum: 100,
-        maximum: 55_000,
-        default: 30_000,
-        description: 'Milliseconds for the whole request, redirects included.',
-      },
-      max_redirects: {
-        type: 'integer',
-        minimum: 0,
-        maximum: 5,
-        default: 5,
-        description: 'Redirects to follow; with 0 the redirect itself is returned.',
-      },
+  parameters: objectWith(['url'], {
+    url: urlWith('Absolute http or https url.'),
+    method: {
+      type: 'string',
+      enum: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
+      default: 'GET',
+      description: 'HTTP method.',
     },
-  },
-  output: {
-    type: 'object',
-    required: ['url', 'status', 'headers', 'body', 'body_encoding', 'truncated', 'duration_ms'],
-    additionalProperties: false,
-    properties: {
+    headers: {
+      type: 'object',
+      maxProperties: 50,
+      propertyNames: { pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$" },
+      additionalProperties: { type: 'string', maxLength: 8192 },
+      description: 'Headers to send. Host and those of the connection cannot be set.',
+    },
+    body: {
+      type: ['string', 'object', 'array', 'number', 'boolean'],
+      description: 'A text is sent as it is, anything else as JSON. Not for GET and HEAD.',
+    },
+    timeout_ms: {
+      type: 'integer',
+      minimum: 100,
+      maximum: 55_000,
+      default: 30_000,
+      description: 'Milliseconds for the whole request, redirects included.',
+    },
+    max_redirects: {
+      type: 'integer',
+      minimum: 0,
+      maximum: 5,
+      default: 5,
+      description: 'Redirects to follow; with 0 the redirect itself is returned.',
+    },
+  }),
+  output: objectWith(
+    ['url', 'status', 'headers', 'body', 'body_encoding', 'truncated', 'duration_ms'],
+    {
       url: { type: 'string', description: 'Url that answered, after redirects.' },
       status: { type: 'integer', description: 'HTTP status.' },
       headers: {
@@ -105,7 +94,7 @@ export default defineSkill<Input, Output>({
       truncated: { type: 'boolean', description: 'Whether the body is longer than returned.' },
       duration_ms: { type: 'integer', description: 'Milliseconds from request to last byte.' },
     },
-  },
+  ),
   examples: [
     { input: { url: 'https://example.com/' } },
     {
