@@ -173,7 +173,8 @@ describe.each(await engines())('on $name', (engine) => {
     const flooded: string[] = [];
     for (let i = 0; i < 20; i++) flooded.push(await webhook());
     const other = await webhook({}, 'other');
-    await Promise.all(Array.from({ length: 100 }, () => happen()));
+    // One after the other: on PostgreSQL, of parallel ones the order of `seq` is not that of transactions.
+    for (let i = 0; i < 100; i++) await happen();
     await happen('skill.completed', { organizationId: 'other' });
     await untilReadable(database);
 
