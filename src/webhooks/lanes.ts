@@ -56,127 +56,153 @@ interface Lane {
   quickStreak: number;
 }
 
+interface LaneState {
+  /** Carries out one delivery; never rejects. */
+  readonly deliver: (id: string) => Promise<WasQuick>;
+  /** By host. */
+  readonly lanes: Map<string, Lane>;
+  /** Lanes that can start a delivery, in the order of their turns. */
+  readonly ready: Readonly<Record<HostSpeed, Set<Lane>>>;
+  /** Running deliveries, by the speed of their host when they started. */
+  readonly running: Record<HostSpeed, number>;
+  waiting: number;
+  isStopped: boolean;
+  onIdle: (() => void) | null;
+}
+
 /** `deliver` carries out one delivery, and never rejects. */
 export function createLanes(deliver: (id: string) => Promise<WasQuick>): Lanes {
-  const lanes = new Map<string, Lane>();
-  /** Lanes that can start a delivery, in the order of their turns. */
-  const ready = { slow: new Set<Lane>(), new: new Set<Lane>(), quick: new Set<Lane>() };
-  /** Running deliveries, by the speed of their host when they started. */
-  const running = { slow: 0, new: 0, quick: 0 };
-  let waiting = 0;
-  let onIdle: (() => void) | null = null;
-  let isStopped = false;
-
-  function laneOf(host: string): Lane {
-    let lane = lanes.get(host);
-    if (lane === undefined) {
-      lane = { host, waiting: new Set(), running: new Set(), slowStreak: 0, quickStreak: 0 };
-      lanes.set(host, lane);
-      if (lanes.size > rememberedMax) dropIdleLane();
-    }
-    return lane;
-  }
-
-  /** Drops the oldest lane without deliveries. */
-  function dropIdleLane(): void {
-    for (const lane of lanes.values()) {
-      if (!isIdle(lane)) continue;
-      lanes.delete(lane.host);
-      return;
-    }
-  }
-
-  /** Queues a lane for its turn when it has a waiting delivery and a free slot. */
-  function enqueue(lane: Lane): void {
-    const speed = speedOf(lane);
-    const slots = speed === 'slow' ? slowSlotsMax : hostSlotsMax;
-    if (lane.waiting.size === 0 || lane.running.size >= slots) return;
-    ready[speed].add(lane);
-  }
-
-  function total(): number {
-    return running.slow + running.new + running.quick;
-  }
-
-  function isSlotFree(speed: HostSpeed): boolean {
-    if (total() >= slotsMax) return false;
-    if (speed === 'quick') return true;
-    if (speed === 'slow' && running.slow >= slowMax) return false;
-    return running.slow + running.new < notQuickMax;
-  }
-
-  /** Removes and returns the lane whose turn it is. */
-  function nextLane(): Lane | undefined {
-    for (const speed of speeds) {
-      const [lane] = isSlotFree(speed) ? ready[speed] : [];
-      if (lane === undefined) continue;
-      ready[speed].delete(lane);
-      return lane;
-    }
-    return undefined;
-  }
-
-  function startAll(): void {
-    for (let lane = nextLane(); lane !== undefined; lane = nextLane()) {
-      start(lane);
-      enqueue(lane);
-    }
-  }
-
-  function start(lane: Lane): void {
-    const [id] = lane.waiting;
-    if (id === undefined) return;
-    const speed = speedOf(lane);
-    lane.waiting.delete(id);
-    lane.running.add(id);
-    waiting--;
-    running[speed]++;
-    void deliver(id).then((wasQuick) => {
-      lane.running.delete(id);
-      running[speed]--;
-      if (wasQuick !== null) recordAnswer(lane, wasQuick);
-      if (isIdle(lane) && lane.slowStreak === 0 && lane.quickStreak === 0) lanes.delete(lane.host);
-      enqueue(lane);
-      startAll();
-      if (total() === 0) onIdle?.();
-    });
-  }
-
-  function recordAnswer(lane: Lane, wasQuick: boolean): void {
-    lane.slowStreak = wasQuick ? 0 : lane.slowStreak + 1;
-    lane.quickStreak = wasQuick ? lane.quickStreak + 1 : 0;
-    for (const speed of speeds) ready[speed].delete(lane);
-  }
-
+  const state: LaneState = {
+    deliver,
+    lanes: new Map(),
+    ready: { slow: new Set(), new: new Set(), quick: new Set() },
+    running: { slow: 0, new: 0, quick: 0 },
+    waiting: 0,
+    isStopped: false,
+    onIdle: null,
+  };
   return {
-    add(host, id) {
-      if (isStopped || waiting >= waitingMax) return false;
-      const lane = laneOf(host);
-      if (lane.running.has(id) || lane.waiting.has(id)) return true;
-      if (lane.waiting.size >= laneWaitingMax) return false;
-      lane.waiting.add(id);
-      waiting++;
-      enqueue(lane);
-      startAll();
-      return true;
-    },
-
+    add: (host, id) => add(state, host, id),
     full: () =>
-      [...lanes.values()]
+      [...state.lanes.values()]
         .filter((lane) => lane.waiting.size >= laneWaitingMax / 2)
         .map((lane) => lane.host),
-
-    stop() {
-      isStopped = true;
-      for (const speed of speeds) ready[speed].clear();
-      for (const lane of lanes.values()) lane.waiting.clear();
-      waiting = 0;
-      if (total() === 0) return Promise.resolve();
-      return new Promise((resolve) => {
-        onIdle = resolve;
-      });
-    },
+    stop: () => stop(state),
   };
+}
+
+function add(state: LaneState, host: string, id: string): boolean {
+  if (state.isStopped || state.waiting >= waitingMax) return false;
+  const lane = laneOf(state, host);
+  if (lane.running.has(id) || lane.waiting.has(id)) return true;
+  if (lane.waiting.size >= laneWaitingMax) return false;
+  lane.waiting.add(id);
+  state.waiting++;
+  enqueue(state, lane);
+  startAll(state);
+  return true;
+}
+
+function laneOf({ lanes }: LaneState, host: string): Lane {
+  let lane = lanes.get(host);
+  if (lane === undefined) {
+    lane = { host, waiting: new Set(), running: new Set(), slowStreak: 0, quickStreak: 0 };
+    lanes.set(host, lane);
+    if (lanes.size > rememberedMax) dropIdleLane(lanes);
+  }
+  return lane;
+}
+
+/** Drops the oldest lane without deliveries. */
+function dropIdleLane(lanes: Map<string, Lane>): void {
+  for (const lane of lanes.values()) {
+    if (!isIdle(lane)) continue;
+    lanes.delete(lane.host);
+    return;
+  }
+}
+
+/** Queues a lane for its turn when it has a waiting delivery and a free slot. */
+function enqueue({ ready }: LaneState, lane: Lane): void {
+  const speed = speedOf(lane);
+  const slots = speed === 'slow' ? slowSlotsMax : hostSlotsMax;
+  if (lane.waiting.size === 0 || lane.running.size >= slots) return;
+  ready[speed].add(lane);
+}
+
+function startAll(state: LaneState): void {
+  for (let lane = nextLane(state); lane !== undefined; lane = nextLane(state)) {
+    start(state, lane);
+    enqueue(state, lane);
+  }
+}
+
+/** Removes and returns the lane whose turn it is. */
+function nextLane({ ready, running }: LaneState): Lane | undefined {
+  for (const speed of speeds) {
+    const [lane] = isSlotFree(running, speed) ? ready[speed] : [];
+    if (lane === undefined) continue;
+    ready[speed].delete(lane);
+    return lane;
+  }
+  return undefined;
+}
+
+function isSlotFree(running: LaneState['running'], speed: HostSpeed): boolean {
+  if (total(running) >= slotsMax) return false;
+  if (speed === 'quick') return true;
+  if (speed === 'slow' && running.slow >= slowMax) return false;
+  return running.slow + running.new < notQuickMax;
+}
+
+function total({ slow, new: unknown, quick }: LaneState['running']): number {
+  return slow + unknown + quick;
+}
+
+function start(state: LaneState, lane: Lane): void {
+  const [id] = lane.waiting;
+  if (id === undefined) return;
+  const speed = speedOf(lane);
+  lane.waiting.delete(id);
+  lane.running.add(id);
+  state.waiting--;
+  state.running[speed]++;
+  void state.deliver(id).then((wasQuick) => end(state, lane, id, speed, wasQuick));
+}
+
+function end(
+  state: LaneState,
+  lane: Lane,
+  id: string,
+  startedAs: HostSpeed,
+  wasQuick: WasQuick,
+): void {
+  const { lanes, running } = state;
+  lane.running.delete(id);
+  running[startedAs]--;
+  if (wasQuick !== null) recordAnswer(state, lane, wasQuick);
+  if (isIdle(lane) && lane.slowStreak === 0 && lane.quickStreak === 0) lanes.delete(lane.host);
+  enqueue(state, lane);
+  startAll(state);
+  if (total(running) === 0) state.onIdle?.();
+}
+
+function recordAnswer({ ready }: LaneState, lane: Lane, wasQuick: boolean): void {
+  lane.slowStreak = wasQuick ? 0 : lane.slowStreak + 1;
+  lane.quickStreak = wasQuick ? lane.quickStreak + 1 : 0;
+  for (const speed of speeds) ready[speed].delete(lane);
+}
+
+function stop(state: LaneState): Promise<void> {
+  const { ready, lanes, running } = state;
+  state.isStopped = true;
+  for (const speed of speeds) ready[speed].clear();
+  for (const lane of lanes.values()) lane.waiting.clear();
+  state.waiting = 0;
+  if (total(running) === 0) return Promise.resolve();
+  return new Promise((resolve) => {
+    state.onIdle = resolve;
+  });
 }
 
 function speedOf({ slowStreak, quickStreak }: Lane): HostSpeed {
