@@ -31,6 +31,7 @@ import { deleteExpiredRuns } from '../src/schedules/retention.ts';
 import { deleteOldStatistics } from '../src/statistics/retention.ts';
 import { addCalls } from '../src/triggers/calls.store.ts';
 import { deleteOldUsage } from '../src/usage/retention.ts';
+import { deleteExpiredDeliveries } from '../src/webhooks/retention.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { scriptedPool } from '../test/support/scripted-pool.ts';
 import { agentOfMemories, fill, large, type Size } from './explain-fill.ts';
@@ -509,7 +510,7 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
       excused: 'takes over the counts of processes that are gone',
     }),
     task('retention of scheduled runs', () => deleteExpiredRuns(parts, 19.99), { once: true }),
-    task('retention of deliveries', () => slices.webhooks.recovery.deleteExpired(19.99), {
+    task('retention of deliveries', () => deleteExpiredDeliveries(parts, 19.99), {
       once: true,
     }),
     undone('writing the calls of 50 triggers', (tx) => addCalls(tx, calls, 200)),

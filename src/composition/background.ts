@@ -8,6 +8,7 @@ import { beatEveryMs } from '../processes/processes.ts';
 import { deleteExpiredRuns } from '../schedules/retention.ts';
 import { deleteOldStatistics } from '../statistics/retention.ts';
 import { deleteOldUsage } from '../usage/retention.ts';
+import { deleteExpiredDeliveries } from '../webhooks/retention.ts';
 import type { Parts } from './parts.ts';
 import type { Slices } from './slices.ts';
 
@@ -104,7 +105,7 @@ function retentionTasks(
       return deleteExpired({ database, clock, writer, readTo }, retentionDays);
     },
     () => deleteExpiredRuns({ database, clock }, retentionDays),
-    () => webhooks.recovery.deleteExpired(retentionDays),
+    () => deleteExpiredDeliveries({ database, clock, writer }, retentionDays),
     () => deleteOldUsage({ database, clock }),
     () => deleteOldStatistics({ database, clock }),
     () => triggers.calls.deleteOld(),

@@ -7,6 +7,7 @@ import type { Transaction } from '../database/database.ts';
 import { type Caller, hasScopes } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { continueAfter } from '../kernel/ids.ts';
+import { claimOfEach } from '../leases/claims.ts';
 import { type SkillRegistry, skillKey, skillKeyParts } from '../skills/registry.ts';
 import { claimJobs } from './admission.store.ts';
 import { type ClaimedJob, changeJobCounts } from './jobs.store.ts';
@@ -73,13 +74,7 @@ async function claimDue(
   for (const { last_message_id } of claimed) {
     if (last_message_id !== null) continueAfter(last_message_id);
   }
-  const byId = new Map(claimed.map((job) => [job.id, job]));
-  return ids.map((id) => {
-    const job = byId.get(id) ?? null;
-    // Of two hints for one job, the first gets the claim.
-    byId.delete(id);
-    return job;
-  });
+  return claimOfEach(ids, claimed);
 }
 
 function admit({ skills, isLoaded }: AdmissionDeps, job: ClaimedJob): RunOptions | null {

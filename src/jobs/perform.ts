@@ -3,13 +3,12 @@
  * executor, and the run's outcome into a settlement. It holds a lease for each run and stops
  * a run whose lease it has lost. It never trusts a hint, and never runs skill code in this process.
  */
-import { setTimeout as elapsed } from 'node:timers/promises';
 import { createBatch } from '../database/batch.ts';
 import type { Database } from '../database/database.ts';
 import type { RunHandle, RunOutcome } from '../executors/run.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { isUnavailable } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
+import { settlePatiently } from '../leases/settle-patiently.ts';
 import type { YieldSlot } from '../queue/queue.ts';
 import { type Admission, skillOf } from './admission.ts';
 import type { JobFeed } from './feed.ts';
@@ -20,9 +19,6 @@ import type { StartRun } from './run.ts';
 import type { Settle, Settlement } from './settle.ts';
 import { type AttemptOutcome, failureOf } from './states.ts';
 import { activeEvent } from './status-events.ts';
-
-/** Wait before a settlement is tried again. */
-const settleRetryMs = 500;
 
 export interface PerformDeps {
   readonly database: Database;
@@ -175,7 +171,14 @@ async function finish(
 ): Promise<void> {
   const { log } = performing;
   const { job, outcome } = settlement;
-  const status = await settlePatiently(performing, settlement, onUnavailable);
+  const status = await settlePatiently(
+    () => performing.settle(settlement),
+    () => performing.isClosed,
+    () => {
+      onUnavailable?.();
+      log.warn({ job_id: job.id }, 'a result waits: the database cannot be used');
+    },
+  );
   if (status === undefined) {
     const ended = { job_id: job.id, outcome: outcome.kind };
     log.error(ended, 'a result could not be recorded before the stop');
@@ -190,26 +193,6 @@ async function finish(
   const stack = 'stack' in outcome ? { stack: outcome.stack } : {};
   const { id, attempt } = job;
   log.info({ job_id: id, skill: skillOf(job), attempt, status, error, ...stack }, 'a run failed');
-}
-
-/** Settles, and tries again while the database is away; undefined when the platform stops before that. */
-async function settlePatiently(
-  performing: Performing,
-  settlement: Settlement,
-  onUnavailable?: () => void,
-): Promise<Awaited<ReturnType<Settle>> | undefined> {
-  const { settle, log } = performing;
-  for (;;) {
-    try {
-      return await settle(settlement);
-    } catch (error) {
-      if (!isUnavailable(error)) throw error;
-      onUnavailable?.();
-      if (performing.isClosed) return undefined;
-      log.warn({ job_id: settlement.job.id }, 'a result waits: the database cannot be used');
-      await elapsed(settleRetryMs);
-    }
-  }
 }
 
 function cancel({ running, starting }: Performing, jobId: string): void {

@@ -6,8 +6,7 @@
 import type { Database } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
-import { createSetBackWatch } from '../kernel/set-back.ts';
-import { createStallDetector } from '../kernel/stall-detector.ts';
+import { createLeaseSweep, type LeaseSweep } from '../leases/lease-sweep.ts';
 import { type Queue, roundOf } from '../queue/queue.ts';
 import { findDueJobs } from './admission.store.ts';
 import { bringJobsForward, findExpiredJobs } from './leases.store.ts';
@@ -17,8 +16,8 @@ import type { AttemptOutcome } from './states.ts';
 
 /** Due jobs of a queue for which one sweep sends hints. */
 const dueMax = 20_000;
-/** Lost attempts that are ended together. */
-const expiredMax = 500;
+
+type ExpiredJob = Awaited<ReturnType<typeof findExpiredJobs>>[number];
 
 const lost: AttemptOutcome = {
   kind: 'failed',
@@ -42,95 +41,46 @@ export interface RecoverDeps {
    * sends a new hint every few seconds, because the process that took an earlier one may have died.
    */
   readonly hintRetryMs?: number;
-  /** After a stall: how long workers may still renew leases that have expired meanwhile. */
+  /** See `createLeaseSweep`. */
   readonly graceMs?: number;
   /** Called with the number of attempts that were lost with their processes. */
   onLost?(attempts: number): void;
 }
 
-export interface Recovery {
-  /** One pass. */
-  sweep(): Promise<void>;
-  /**
-   * Ends every attempt at once, without regard to its lease: for the start of an embedded platform,
-   * when no process can still be running an attempt.
-   */
-  endOrphans(): Promise<number>;
+/** See `createLeaseSweep`. */
+export function createRecovery(deps: RecoverDeps): LeaseSweep {
+  const { database, clock, log, leaseMs, graceMs, renewOwn } = deps;
+  return createLeaseSweep<ExpiredJob>({
+    database,
+    clock,
+    graceMs,
+    rows: {
+      findExpired: findExpiredJobs,
+      settleLost: (job) => settleLost(deps, job),
+      bringForward: (tx, now) => bringJobsForward(tx, now, leaseMs),
+      onLost: (jobs) => noteLost(deps, jobs),
+      onError: (err, { id }) => log.error({ err, job_id: id }, 'a lost attempt is not ended'),
+      renewOwn,
+    },
+    further: [() => sendDueHints(deps)],
+  });
 }
 
-interface Recovering extends RecoverDeps {
-  isInGrace(): boolean;
-  wasSetBack(): boolean;
-  /** Whether the clock was set back and the jobs were not yet brought forward. */
-  mustBringForward: boolean;
+function settleLost({ settle }: RecoverDeps, job: ExpiredJob): ReturnType<Settle> {
+  return settle({
+    job,
+    outcome: job.cancel_requested_at === null ? lost : { kind: 'cancelled' },
+    messages: [],
+    // Unknown, because its process is gone; steps may be left.
+    hasSteps: true,
+  });
 }
 
-export function createRecovery(deps: RecoverDeps): Recovery {
-  const recovering: Recovering = {
-    ...deps,
-    isInGrace: createStallDetector(deps.clock, deps.graceMs ?? 0),
-    wasSetBack: createSetBackWatch(deps.clock),
-    mustBringForward: false,
-  };
-  return {
-    sweep: () => sweep(recovering),
-    endOrphans: () => endExpired(recovering, Number.MAX_SAFE_INTEGER),
-  };
-}
-
-async function sweep(recovering: Recovering): Promise<void> {
-  const { database, clock, renewOwn, isInGrace } = recovering;
-  await bringForward(recovering);
-  const expired = await findExpiredJobs(database.read, clock.now(), 1);
-  if (!isInGrace() && expired.length > 0) {
-    // After the machine was suspended, the leases of this process's own runs look expired.
-    await renewOwn();
-    await endExpired(recovering, clock.now());
+function noteLost({ log, onLost }: RecoverDeps, jobs: readonly ExpiredJob[]): void {
+  for (const { id, attempt } of jobs) {
+    log.warn({ job_id: id, attempt }, 'an attempt was lost with its process');
   }
-  await sendDueHints(recovering);
-}
-
-/** After the clock was set back: without this, jobs would wait as much longer as it was set back. */
-async function bringForward(recovering: Recovering): Promise<void> {
-  const { database, clock, leaseMs } = recovering;
-  recovering.mustBringForward ||= recovering.wasSetBack();
-  if (!recovering.mustBringForward) return;
-  await database.write((tx) => bringJobsForward(tx, clock.now(), leaseMs));
-  recovering.mustBringForward = false;
-}
-
-/** Ends the attempts whose lease had ended at `leasedUntil`; how many. */
-async function endExpired(recovering: Recovering, leasedUntil: number): Promise<number> {
-  const { database, settle, log, onLost } = recovering;
-  let ended = 0;
-  for (;;) {
-    const jobs = await findExpiredJobs(database.read, leasedUntil, expiredMax);
-    const settled = await Promise.allSettled(
-      jobs.map((job) =>
-        settle({
-          job,
-          outcome: job.cancel_requested_at === null ? lost : { kind: 'cancelled' },
-          messages: [],
-          // Unknown, because its process is gone; steps may be left.
-          hasSteps: true,
-        }),
-      ),
-    );
-    let count = 0;
-    for (const [i, one] of settled.entries()) {
-      const { id, attempt } = jobs[i] as (typeof jobs)[number];
-      if (one.status === 'rejected') {
-        // An attempt that cannot be ended must not keep the others from it.
-        log.error({ err: one.reason, job_id: id }, 'a lost attempt is not ended');
-      } else if (one.value !== null) {
-        log.warn({ job_id: id, attempt }, 'an attempt was lost with its process');
-        count += 1;
-      }
-    }
-    if (count > 0) onLost?.(count);
-    ended += count;
-    if (count < expiredMax) return ended;
-  }
+  onLost?.(jobs.length);
 }
 
 /** Sends hints for the jobs that are due. */
@@ -139,7 +89,7 @@ async function sendDueHints({
   queue,
   clock,
   hintRetryMs = 0,
-}: Recovering): Promise<void> {
+}: RecoverDeps): Promise<void> {
   for (const name of jobQueues) {
     // Reading due jobs is useless while enough hints wait, or while none can be sent.
     if (!queue.isConnected() || !queue.isRunningLow(name)) continue;

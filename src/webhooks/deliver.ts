@@ -4,37 +4,46 @@
  * database decides whether a hint is still true. Each claim reads the webhook's url and secret, so a
  * change of them applies from the next attempt on.
  */
-import { setTimeout as elapsed } from 'node:timers/promises';
 import { createBatch } from '../database/batch.ts';
 import type { Writer } from '../database/counts.ts';
-import type { Database } from '../database/database.ts';
+import type { Database, Transaction } from '../database/database.ts';
 import type { SigningSecrets } from '../database/signing-secrets.ts';
 import type { DeliveryStatus } from '../database/tables.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { DecryptionError } from '../kernel/encryption.ts';
-import { isUnavailable } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
+import { claimOfEach } from '../leases/claims.ts';
+import { settlePatiently } from '../leases/settle-patiently.ts';
 import {
   type ClaimedDelivery,
   changeDeliveryCounts,
   claimDeliveries,
   findWaiting,
 } from './deliveries.store.ts';
-import { createLanes, quickMs, type WasQuick } from './lanes.ts';
+import { createLanes, type Lanes, quickMs, type WasQuick } from './lanes.ts';
 import { messageHeaders } from './message.ts';
-import type { Answer, Send } from './send.ts';
+import { type AttemptResult, resultOf, type Send } from './send.ts';
 import type { Settle, Settlement } from './settle.ts';
-import type { AttemptOutcome } from './states.ts';
 import { findTargets, type Target } from './webhooks.store.ts';
 
 /** Hints that one query looks up. */
 const lookUpMax = 500;
-/** Statuses with a Location to follow; 304, for example, has none. */
-const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const unreadableSecret =
   'The signing secret cannot be decrypted: the platform has another ENCRYPTION_KEY than the one it was stored under; put that back, or set a new secret';
-/** Wait before the deliverer tries again to record an attempt. */
-const settleRetryMs = 500;
+
+export interface DeliverDeps {
+  readonly database: Database;
+  readonly send: Send;
+  readonly secrets: Pick<SigningSecrets, 'open'>;
+  readonly settle: Settle;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly writer: Writer;
+  /** After this time without a settlement, the sweep ends the attempt as lost. */
+  readonly leaseMs: number;
+  /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
+  readonly clockSkewMs?: number | undefined;
+}
 
 export interface Deliverer {
   /** Looks up the delivery of a hint; resolves when its lane has added or refused it. */
@@ -48,154 +57,134 @@ export interface Deliverer {
 }
 
 interface Claim {
+  /** Of the delivery. */
+  readonly id: string;
   readonly delivery: ClaimedDelivery;
   readonly target: Target;
 }
 
-export function createDeliverer(parts: {
-  database: Database;
-  send: Send;
-  secrets: Pick<SigningSecrets, 'open'>;
-  settle: Settle;
-  clock: Clock;
-  log: Logger;
-  writer: Writer;
-  /** After this time without a settlement, the sweep ends the attempt as lost. */
-  leaseMs: number;
-  /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
-  clockSkewMs?: number;
-}): Deliverer {
-  const { database, send, secrets, settle, clock, log, writer, leaseMs, clockSkewMs = 0 } = parts;
-  const stopping = new AbortController();
-  const lanes = createLanes(deliver);
+interface Delivering extends DeliverDeps {
+  readonly claim: (deliveryId: string) => Promise<Claim | null>;
+  readonly lanes: Lanes;
+  readonly stopping: AbortController;
+}
 
-  const lookUp = coalesce(lookUpMax, async (ids: readonly string[]) => {
-    const found = await findWaiting(database.read, ids, clock.now() + clockSkewMs);
-    for (const { id, host } of found) lanes.add(host, id);
-  });
-
-  const claim = createBatch<string, Claim | null>(database, async (tx, ids) => {
-    const now = clock.now();
-    const claimed = await claimDeliveries(tx, ids, now, now + leaseMs, now + clockSkewMs);
-    const webhookIds = new Set(claimed.map(({ webhook_id }) => webhook_id));
-    const found = await findTargets(tx, [...webhookIds]);
-    await changeDeliveryCounts(
-      tx,
-      writer,
-      claimed.map(({ webhook_id }) => ({
-        kind: { webhook_id },
-        from: 'pending',
-        to: 'delivering',
-      })),
-    );
-    const targets = new Map(found.map((target) => [target.id, target]));
-    const deliveries = new Map(claimed.map((delivery) => [delivery.id, delivery]));
-    return ids.map((id) => {
-      const delivery = deliveries.get(id);
-      const target = targets.get(delivery?.webhook_id ?? '');
-      // An id that occurs a second time in the batch is claimed only once.
-      deliveries.delete(id);
-      return delivery === undefined || target === undefined ? null : { delivery, target };
-    });
-  });
-
-  async function deliver(deliveryId: string): Promise<WasQuick> {
-    try {
-      const claimed = await claim(deliveryId);
-      return claimed === null ? null : await attempt(claimed);
-    } catch (err) {
-      log.error({ err, delivery_id: deliveryId }, 'a delivery went wrong; it will be tried again');
-      return null;
-    }
-  }
-
-  /** Sends one attempt and settles it; whether the receiver answered quickly. */
-  async function attempt({ delivery, target }: Claim): Promise<boolean> {
-    const begun = clock.monotonic();
-    const { id, attempts } = delivery;
-    const answer = await request({ delivery, target });
-    const tookMs = Math.round(clock.monotonic() - begun);
-    const outcome = outcomeOf(answer, stopping.signal);
-    const status = await settlePatiently({
-      delivery,
-      outcome,
-      attempt: {
-        started_at: delivery.started_at ?? clock.now(),
-        duration_ms: tookMs,
-        status: answer.status,
-        error: failureOf(answer, outcome),
-        response: answer.response,
-      },
-    });
-    if (status === null) log.info({ delivery_id: id }, 'an attempt ended after its delivery had');
-    else if (outcome !== 'accepted') {
-      const { webhook_id } = delivery;
-      const why = { http_status: answer.status, error: answer.error };
-      log.info(
-        { delivery_id: id, webhook_id, attempt: attempts, status, ...why },
-        'an attempt to deliver failed',
-      );
-    }
-    return answer.status !== null && tookMs <= quickMs;
-  }
-
-  /** Signs the request and sends it. */
-  async function request({ delivery, target }: Claim): Promise<Answer> {
-    const { body, attempts, is_test, redelivery_of } = delivery;
-    let secret: string;
-    try {
-      secret = secrets.open('webhooks', target, target);
-    } catch (error) {
-      if (!(error instanceof DecryptionError)) throw error;
-      // Retried like any refused attempt, because the operator may restore the right key.
-      return { status: null, error: unreadableSecret, response: null };
-    }
-    return send({
-      url: target.url,
-      headers: messageHeaders(delivery, secret, clock.now()),
-      body,
-      isFresh: attempts > 1 || is_test === 1 || redelivery_of !== null,
-      signal: stopping.signal,
-    });
-  }
-
-  /** Retries until the database is available again, or the platform stops. */
-  async function settlePatiently(settlement: Settlement): Promise<DeliveryStatus | null> {
-    for (;;) {
-      try {
-        return await settle(settlement);
-      } catch (error) {
-        if (!isUnavailable(error) || stopping.signal.aborted) throw error;
-        log.warn({ delivery_id: settlement.delivery.id }, 'an attempt waits to be recorded');
-        await elapsed(settleRetryMs);
-      }
-    }
-  }
-
+export function createDeliverer(deps: DeliverDeps): Deliverer {
+  const delivering: Delivering = {
+    ...deps,
+    claim: createBatch(deps.database, (tx, ids) => claimDue(deps, tx, ids)),
+    lanes: createLanes((id) => deliver(delivering, id)),
+    stopping: new AbortController(),
+  };
   return {
-    handleHint: lookUp,
-    fullHosts: () => lanes.full(),
-    stop: () => lanes.stop(),
-    abort: () => stopping.abort(),
+    handleHint: coalesce(lookUpMax, (ids) => lookUp(delivering, ids)),
+    fullHosts: () => delivering.lanes.full(),
+    stop: () => delivering.lanes.stop(),
+    abort: () => delivering.stopping.abort(),
   };
 }
 
-function outcomeOf({ status }: Answer, stopping: AbortSignal): AttemptOutcome {
-  if (status === null) return stopping.aborted ? 'lost' : 'refused';
-  if (status >= 200 && status < 300) return 'accepted';
-  return status === 410 ? 'gone' : 'refused';
+/** Adds the deliveries that are due to the lanes of their hosts. */
+async function lookUp(
+  { database, clock, lanes, clockSkewMs = 0 }: Delivering,
+  ids: readonly string[],
+): Promise<void> {
+  const found = await findWaiting(database.read, ids, clock.now() + clockSkewMs);
+  for (const { id, host } of found) lanes.add(host, id);
 }
 
-/** Why an attempt failed, as a sentence; null when it was accepted. */
-function failureOf({ status, error }: Answer, outcome: AttemptOutcome): string | null {
-  if (outcome === 'accepted') return null;
-  if (outcome === 'lost') return 'The platform stopped before the receiver had answered';
-  if (status === null) return error;
-  if (status === 410) return 'The receiver answered 410: it wants no more of this delivery';
-  if (redirects.has(status)) {
-    return `The receiver answered ${status}: redirects are not followed`;
+/** Claims the deliveries that are due; null for the others, in the order of `ids`. */
+async function claimDue(
+  { clock, writer, leaseMs, clockSkewMs = 0 }: DeliverDeps,
+  tx: Transaction,
+  ids: readonly string[],
+): Promise<(Claim | null)[]> {
+  const now = clock.now();
+  const claimed = await claimDeliveries(tx, ids, now, now + leaseMs, now + clockSkewMs);
+  const webhookIds = new Set(claimed.map(({ webhook_id }) => webhook_id));
+  const found = await findTargets(tx, [...webhookIds]);
+  await changeDeliveryCounts(
+    tx,
+    writer,
+    claimed.map(({ webhook_id }) => ({ kind: { webhook_id }, from: 'pending', to: 'delivering' })),
+  );
+  const targets = new Map(found.map((target) => [target.id, target]));
+  const claims = claimed.flatMap((delivery) => {
+    const target = targets.get(delivery.webhook_id);
+    return target === undefined ? [] : [{ id: delivery.id, delivery, target }];
+  });
+  return claimOfEach(ids, claims);
+}
+
+/** Makes one attempt; whether the receiver answered quickly, null when none was made. Never rejects. */
+async function deliver(delivering: Delivering, deliveryId: string): Promise<WasQuick> {
+  try {
+    const claim = await delivering.claim(deliveryId);
+    return claim === null ? null : await attempt(delivering, claim);
+  } catch (err) {
+    const { log } = delivering;
+    log.error({ err, delivery_id: deliveryId }, 'a delivery went wrong; it will be tried again');
+    return null;
   }
-  return `The receiver answered ${status}`;
+}
+
+/** Sends one attempt and settles it; whether the receiver answered quickly. */
+async function attempt(delivering: Delivering, claim: Claim): Promise<boolean> {
+  const { clock } = delivering;
+  const { delivery } = claim;
+  const begun = clock.monotonic();
+  const result = await request(delivering, claim);
+  const tookMs = Math.round(clock.monotonic() - begun);
+  const startedAt = delivery.started_at ?? clock.now();
+  await finish(delivering, { delivery, result, startedAt, tookMs });
+  return result.status !== null && tookMs <= quickMs;
+}
+
+/** Signs the request and sends it. */
+async function request(
+  { secrets, send, clock, stopping }: Delivering,
+  { delivery, target }: Claim,
+): Promise<AttemptResult> {
+  const { body, attempts, is_test, redelivery_of } = delivery;
+  let secret: string;
+  try {
+    secret = secrets.open('webhooks', target, target);
+  } catch (error) {
+    if (!(error instanceof DecryptionError)) throw error;
+    // Retried like any refused attempt, because the operator may restore the right key.
+    const unanswered = { status: null, error: unreadableSecret, response: null };
+    return resultOf(unanswered, stopping.signal.aborted);
+  }
+  return send({
+    url: target.url,
+    headers: messageHeaders(delivery, secret, clock.now()),
+    body,
+    isFresh: attempts > 1 || is_test === 1 || redelivery_of !== null,
+    signal: stopping.signal,
+  });
+}
+
+/** Settles the attempt and logs what is unusual about it. */
+async function finish(
+  { settle, stopping, log }: Delivering,
+  settlement: Settlement,
+): Promise<void> {
+  const { delivery, result } = settlement;
+  const { id: delivery_id, webhook_id, attempts } = delivery;
+  const status: DeliveryStatus | null | undefined = await settlePatiently(
+    () => settle(settlement),
+    () => stopping.signal.aborted,
+    () => log.warn({ delivery_id }, 'an attempt waits to be recorded'),
+  );
+  if (status === undefined) {
+    log.error({ delivery_id }, 'an attempt could not be recorded before the stop');
+  } else if (status === null) {
+    log.info({ delivery_id }, 'an attempt ended after its delivery had');
+  } else if (result.outcome !== 'accepted') {
+    const why = { http_status: result.status, error: result.error };
+    const failed = { delivery_id, webhook_id, attempt: attempts, status, ...why };
+    log.info(failed, 'an attempt to deliver failed');
+  }
 }
 
 /**

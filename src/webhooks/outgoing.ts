@@ -36,11 +36,11 @@ export interface OutgoingOptions {
   readonly delaysMs: readonly number[];
   readonly timeoutMs: number;
   /** See `createDeliveryRecovery`. */
-  readonly hintRetryMs?: number;
-  /** See `createDeliveryRecovery`. */
-  readonly graceMs?: number;
+  readonly hintRetryMs?: number | undefined;
+  /** See `createLeaseSweep`. */
+  readonly graceMs?: number | undefined;
   /** See `createDeliverer`. */
-  readonly clockSkewMs?: number;
+  readonly clockSkewMs?: number | undefined;
   /** Private address ranges that webhooks may reach, comma-separated. */
   readonly allowCidrs: string | null;
   readonly egress?: WebhookEgress | undefined;
@@ -68,23 +68,24 @@ export function createOutgoingWebhooks(options: OutgoingOptions) {
   const dispatcher = createDispatcher(common);
   const settle = createSettle({ ...common, delaysMs, observe });
   const leaseMs = timeoutMs + leaseMarginMs;
+  const { clockSkewMs, hintRetryMs, graceMs } = options;
   const deliverer = createDeliverer({
     ...common,
     secrets,
     send: sender.send,
     settle,
     leaseMs,
-    ...(options.clockSkewMs === undefined ? {} : { clockSkewMs: options.clockSkewMs }),
+    clockSkewMs,
   });
+  const { fullHosts } = deliverer;
   const recovery = createDeliveryRecovery({
     ...common,
     settle,
     leaseMs,
-    fullHosts: () => deliverer.fullHosts(),
-    ...(options.hintRetryMs === undefined ? {} : { hintRetryMs: options.hintRetryMs }),
-    ...(options.graceMs === undefined ? {} : { graceMs: options.graceMs }),
+    fullHosts,
+    hintRetryMs,
+    graceMs,
   });
-  const onActive = () => dispatcher.wake();
   return {
     webhooks: createWebhooks({
       database,
@@ -93,7 +94,7 @@ export function createOutgoingWebhooks(options: OutgoingOptions) {
       writer,
       secrets,
       allowed,
-      onActive,
+      onActive: dispatcher.wake,
       caps: options.caps,
     }),
     deliveries: createDeliveries(common),

@@ -4,6 +4,7 @@ import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam, textsOf } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
 import type { Tables } from '../database/tables.ts';
+import { setBackMs } from '../kernel/set-back.ts';
 
 interface Waiting {
   readonly after: string;
@@ -173,7 +174,6 @@ export async function bringDeliveriesForward(
   tx: Transaction,
   now: number,
   leaseMs: number,
-  setBackMs: number,
 ): Promise<void> {
   await tx.each(bringForward, [{ now, ahead: now + setBackMs }]);
   const leaseUntil = now + leaseMs;

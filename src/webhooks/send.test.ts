@@ -33,7 +33,12 @@ test.each([false, true])(
     vi.advanceTimersByTime(9_900);
     addresses.resolve(['127.0.0.1']);
 
-    expect(await answer).toEqual({ status: 200, error: null, response: 'taken' });
+    expect(await answer).toEqual({
+      outcome: 'accepted',
+      status: 200,
+      error: null,
+      response: 'taken',
+    });
     await sender.close();
     await receiver.close();
   },

@@ -9,11 +9,14 @@ import { EgressError } from '../egress/egress-error.ts';
 import type { Resolve } from '../egress/system-resolver.ts';
 import { lazily } from '../kernel/lazy.ts';
 import { hostSlotsMax } from './lanes.ts';
+import type { AttemptOutcome } from './states.ts';
 
 /** Bytes of an answer that are read; only its status decides the outcome. */
 const answerBytesMax = 65_536;
 /** Bytes of an answer that are kept. */
 const excerptBytesMax = 1024;
+/** Statuses with a Location to follow; 304, for example, has none. */
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 /** Below the 5 s after which most servers close an idle connection. */
 const idleMs = 4_000;
 
@@ -36,8 +39,13 @@ export interface Answer {
   readonly response: string | null;
 }
 
-/** Never rejects. */
-export type Send = (request: SendRequest) => Promise<Answer>;
+/** How an attempt ended, as its settlement records it. */
+export interface AttemptResult extends Answer {
+  readonly outcome: AttemptOutcome;
+}
+
+/** Every failure of a request is a result. */
+export type Send = (request: SendRequest) => Promise<AttemptResult>;
 
 export interface Sender {
   readonly send: Send;
@@ -85,11 +93,13 @@ export function openSender(options: {
           redirects: 0,
           decompress: false,
         });
-        return { status: answer.status, error: null, response: excerptOf(answer.body) };
+        const response = excerptOf(answer.body);
+        return resultOf({ status: answer.status, error: null, response }, signal.aborted);
       } catch (error) {
         if (!(error instanceof EgressError)) throw error;
         const { status, message, received } = error;
-        return { status, error: message, response: status === null ? null : excerptOf(received) };
+        const response = status === null ? null : excerptOf(received);
+        return resultOf({ status, error: message, response }, signal.aborted);
       }
     },
     async close() {
@@ -98,6 +108,31 @@ export function openSender(options: {
       await Promise.all([kept.close(), fresh.close()]);
     },
   };
+}
+
+/** What an answer means for its attempt; `isStopping`: the platform may have aborted the request. */
+export function resultOf(answer: Answer, isStopping: boolean): AttemptResult {
+  const { status, response } = answer;
+  const outcome = outcomeOf(status, isStopping);
+  const error = outcome === 'accepted' ? null : failureOf(answer, outcome);
+  return { outcome, status, error, response };
+}
+
+function outcomeOf(status: number | null, isStopping: boolean): AttemptOutcome {
+  if (status === null) return isStopping ? 'lost' : 'refused';
+  if (status >= 200 && status < 300) return 'accepted';
+  return status === 410 ? 'gone' : 'refused';
+}
+
+/** Why an attempt failed, as a sentence. */
+function failureOf({ status, error }: Answer, outcome: AttemptOutcome): string | null {
+  if (outcome === 'lost') return 'The platform stopped before the receiver had answered';
+  if (status === null) return error;
+  if (status === 410) return 'The receiver answered 410: it wants no more of this delivery';
+  if (redirects.has(status)) {
+    return `The receiver answered ${status}: redirects are not followed`;
+  }
+  return `The receiver answered ${status}`;
 }
 
 /** Text that both databases can store, whatever bytes the receiver sent. */

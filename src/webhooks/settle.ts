@@ -12,20 +12,14 @@ import type { Clock } from '../kernel/clock.ts';
 import type { Queue } from '../queue/queue.ts';
 import { cancelPendingBatch } from './cleanup.ts';
 import {
-  type AttemptRow,
   type ClaimedDelivery,
   changeDeliveryCounts,
   insertAttempts,
   lockDelivering,
   settleDeliveries,
 } from './deliveries.store.ts';
-import {
-  type AttemptOutcome,
-  isFinal,
-  nextState,
-  type Transition,
-  type WebhookHealth,
-} from './states.ts';
+import type { AttemptResult } from './send.ts';
+import { isFinal, nextState, type Transition, type WebhookHealth } from './states.ts';
 import { type HealthRow, lockHealth, setHealth } from './webhooks.store.ts';
 
 /** A timer may fire a moment before its time. */
@@ -36,8 +30,9 @@ const hintAheadMs = 60 * 60 * 1000;
 /** The end of an attempt. */
 export interface Settlement {
   readonly delivery: ClaimedDelivery;
-  readonly outcome: AttemptOutcome;
-  readonly attempt: Omit<AttemptRow, 'delivery_id' | 'attempt'>;
+  readonly result: AttemptResult;
+  readonly startedAt: number;
+  readonly tookMs: number;
 }
 
 /** The new status of the delivery; null when this attempt no longer holds it. */
@@ -54,43 +49,55 @@ interface Decided extends Settlement {
   readonly transition: Transition;
 }
 
-export function createSettle(parts: {
-  database: Database;
-  queue: Queue;
-  clock: Clock;
-  writer: Writer;
+export interface SettleDeps {
+  readonly database: Database;
+  readonly queue: Queue;
+  readonly clock: Clock;
+  readonly writer: Writer;
   /** Waits before each retry; one retry for each. */
-  delaysMs: readonly number[];
+  readonly delaysMs: readonly number[];
   /** Called after the commit with each settled attempt. */
   observe(observation: Observation): void;
-}): Settle {
-  const { database, queue, clock, writer, delaysMs, observe } = parts;
+}
 
-  return createBatch<Settlement, DeliveryStatus | null>(database, async (tx, settlements) => {
-    const now = clock.now();
-    const batch = await lockBatch(tx, settlements);
-    const decided = settlements.map((one) => decide(batch, one, delaysMs, now));
-    const settled = decided.filter((one) => one !== null);
-    await record(tx, settled, now);
-    await setHealth(tx, healthRows(batch, settled), now);
-    const changes = settled.map(changeOf);
-    for (const id of batch.switchedOff) {
-      changes.push(...(await cancelPendingBatch(tx, id, now)));
-    }
-    await changeDeliveryCounts(tx, writer, changes);
-    tx.afterCommit(() => {
-      for (const one of settled) publish(one, now);
-    });
-    return decided.map((one) => one?.transition.status ?? null);
-  });
+export function createSettle(deps: SettleDeps): Settle {
+  return createBatch(deps.database, (tx, settlements) => settleTogether(deps, tx, settlements));
+}
 
-  function publish({ delivery, outcome, attempt, transition }: Decided, now: number): void {
-    const { status, dueAt } = transition;
-    observe({ status, isAccepted: outcome === 'accepted', tookMs: attempt.duration_ms });
-    if (dueAt === null || dueAt - now > hintAheadMs) return;
-    const delayMs = dueAt > now ? dueAt - now + timerSlackMs : 0;
-    queue.sendHints('webhooks', [{ id: delivery.id, generation: delivery.epoch, delayMs }]);
+async function settleTogether(
+  deps: SettleDeps,
+  tx: Transaction,
+  settlements: readonly Settlement[],
+): Promise<(DeliveryStatus | null)[]> {
+  const { clock, writer, delaysMs } = deps;
+  const now = clock.now();
+  const batch = await lockBatch(tx, settlements);
+  const decided = settlements.map((one) => decide(batch, one, delaysMs, now));
+  const settled = decided.filter((one) => one !== null);
+  await record(tx, settled, now);
+  await setHealth(tx, healthRows(batch, settled), now);
+  const changes = settled.map(changeOf);
+  for (const id of batch.switchedOff) {
+    changes.push(...(await cancelPendingBatch(tx, id, now)));
   }
+  await changeDeliveryCounts(tx, writer, changes);
+  tx.afterCommit(() => {
+    for (const one of settled) publish(deps, one, now);
+  });
+  return decided.map((one) => one?.transition.status ?? null);
+}
+
+/** Observes a settled attempt, and sends the hint of the next one. */
+function publish(
+  { queue, observe }: SettleDeps,
+  { delivery, result, tookMs, transition }: Decided,
+  now: number,
+): void {
+  const { status, dueAt } = transition;
+  observe({ status, isAccepted: result.outcome === 'accepted', tookMs });
+  if (dueAt === null || dueAt - now > hintAheadMs) return;
+  const delayMs = dueAt > now ? dueAt - now + timerSlackMs : 0;
+  queue.sendHints('webhooks', [{ id: delivery.id, generation: delivery.epoch, delayMs }]);
 }
 
 /** What the settlements of one transaction share, locked; each decision changes it for the next one. */
@@ -128,7 +135,7 @@ function decide(
   if (before === undefined || epochs.get(id) !== epoch) return null;
   epochs.delete(id);
   const delivery = { attempts, lost, isTest: is_test === 1 };
-  const transition = nextState(one.outcome, delivery, before, delaysMs, now);
+  const transition = nextState(one.result.outcome, delivery, before, delaysMs, now);
   health.set(webhook_id, transition.health);
   if (before.isActive && !transition.health.isActive) switchedOff.add(webhook_id);
   return { ...one, transition };
@@ -153,10 +160,14 @@ async function record(tx: Transaction, settled: readonly Decided[], now: number)
   );
   await insertAttempts(
     tx,
-    settled.map(({ delivery, attempt }) => ({
+    settled.map(({ delivery, result, startedAt, tookMs }) => ({
       delivery_id: delivery.id,
       attempt: delivery.attempts,
-      ...attempt,
+      started_at: startedAt,
+      duration_ms: tookMs,
+      status: result.status,
+      error: result.error,
+      response: result.response,
     })),
   );
 }

@@ -10,6 +10,7 @@ import {
   insertDeliveries,
 } from '../../src/webhooks/deliveries.store.ts';
 import { newDelivery } from '../../src/webhooks/dispatch.ts';
+import { deleteExpiredDeliveries } from '../../src/webhooks/retention.ts';
 import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -351,7 +352,7 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('deleting it while another process takes over its counts leaves none of them', async () => {
     const world = await webhooksWorld(engine);
-    const { webhook, webhooks, happen, deliver, database, recovery } = world;
+    const { webhook, webhooks, happen, deliver, database } = world;
     const id = await webhook();
     for (let i = 0; i < 3; i++) await happen();
     await deliver();
@@ -369,7 +370,7 @@ describe.each(await engines())('on $name', (engine) => {
     await Promise.all([fold, removal]);
 
     await expectCounted(world);
-    await recovery.deleteExpired(1);
+    await deleteExpiredDeliveries({ ...world, writer: 'first' }, 1);
     await expectNothingLeft(world);
   });
 
@@ -467,7 +468,7 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('retention deletes ended deliveries with their attempts, and no pending one', async () => {
     const world = await webhooksWorld(engine);
-    const { webhook, happen, deliver, answer, clock, recovery, deliveries, database } = world;
+    const { webhook, happen, deliver, answer, clock, deliveries, database } = world;
     await webhook();
     for (let i = 0; i < 600; i++) await happen();
     await deliver();
@@ -476,10 +477,11 @@ describe.each(await engines())('on $name', (engine) => {
     await deliver();
     // Ids tell the real time.
     clock.jumpTo(Date.now() + 10 * dayMs - 60_000);
-    expect(await recovery.deleteExpired(10)).toBe(0);
+    const expire = () => deleteExpiredDeliveries({ database, clock, writer: 'first' }, 10);
+    expect(await expire()).toBe(0);
     clock.jumpTo(Date.now() + 10 * dayMs + 60_000);
 
-    expect(await recovery.deleteExpired(10)).toBe(600);
+    expect(await expire()).toBe(600);
 
     expect(await deliveries()).toMatchObject([{ status: 'pending' }]);
     const attempts = await database.read.kysely

@@ -2,6 +2,7 @@
  * The verbs of `src/jobs` on a real database, with everything around them in the test's hand: time,
  * executors, and a queue that remembers its hints and handles none.
  */
+
 import type { Selectable } from 'kysely';
 import { type Agents, insertDefaultAgent } from '../../src/agents/agents.ts';
 import { type ApiKeys, createApiKeys } from '../../src/api-keys/api-keys.ts';
@@ -19,11 +20,11 @@ import type { ClaimedJob, JobRow } from '../../src/jobs/jobs.store.ts';
 import type { Jobs } from '../../src/jobs/jobs.ts';
 import type { Performer } from '../../src/jobs/perform.ts';
 import { jobQueues } from '../../src/jobs/queues.ts';
-import type { Recovery } from '../../src/jobs/recover.ts';
 import type { Settle } from '../../src/jobs/settle.ts';
 import { beginning, jobStream } from '../../src/jobs/stream.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
 import { createLogger } from '../../src/kernel/log.ts';
+import type { LeaseSweep } from '../../src/leases/lease-sweep.ts';
 import type { Memories } from '../../src/memories/memories.ts';
 import type { Hint, Queue, YieldSlot } from '../../src/queue/queue.ts';
 import { createSkillRegistry, type SkillRegistry } from '../../src/skills/registry.ts';
@@ -39,7 +40,7 @@ export interface Worker {
   readonly pool: ScriptedPool;
   readonly performer: Performer;
   readonly settle: Settle;
-  readonly recovery: Recovery;
+  readonly recovery: LeaseSweep;
   /** Lines of level warn and above. */
   readonly warnings: string[];
   /**
@@ -80,9 +81,9 @@ export interface JobsWorld extends Worker {
   readonly journals: ComposedThinking['journals'];
   readonly accept: Accept;
   /** Of another process: it knows nothing of the runs here. */
-  readonly recovery: Recovery;
+  readonly recovery: LeaseSweep;
   /** Of the process that runs the jobs. */
-  readonly ownRecovery: Recovery;
+  readonly ownRecovery: LeaseSweep;
   readonly jobs: Jobs;
   /** The same verbs on a database of which the test decides when it writes. */
   jobsOn(database: Database): Jobs;

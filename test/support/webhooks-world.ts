@@ -14,7 +14,7 @@ import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
 import type { DeliveryRow } from '../../src/webhooks/deliveries.store.ts';
 import { createOutgoingWebhooks, type OutgoingWebhooks } from '../../src/webhooks/outgoing.ts';
-import type { Answer, SendRequest } from '../../src/webhooks/send.ts';
+import { type Answer, resultOf, type SendRequest } from '../../src/webhooks/send.ts';
 import type { Observation } from '../../src/webhooks/settle.ts';
 import type { NewWebhook, WebhookCaps } from '../../src/webhooks/webhooks.ts';
 import type { Engine } from './databases.ts';
@@ -122,7 +122,7 @@ export async function webhooksWorld(
           const one = { ...request, deliveryId, at: clock.now() };
           sent.push(one);
           const answer = await respond(one);
-          return isKilled ? new Promise<Answer>(() => {}) : answer;
+          return isKilled ? new Promise(() => {}) : resultOf(answer, request.signal.aborted);
         },
         async close() {},
       },

@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts';
+import type { Clock } from '../kernel/clock.ts';
 
 /** Sweeps are a second apart. A longer pause between two of them is a stall. */
 const stallMs = 3_000;

@@ -1,0 +1,35 @@
+/** Retention: deletes old deliveries. */
+import type { Writer } from '../database/counts.ts';
+import type { Database, Transaction } from '../database/database.ts';
+import { deleteInBatches } from '../database/in-batches.ts';
+import { type Clock, dayMs } from '../kernel/clock.ts';
+import { idFloor } from '../kernel/ids.ts';
+import { deleteEmptyCounts } from './cleanup.store.ts';
+import { changeDeliveryCounts, foldDeliveryCounts } from './deliveries.store.ts';
+import { deleteDeliveries, findEnded } from './recovery.store.ts';
+
+/** Deliveries deleted in one transaction. */
+const deletedMax = 500;
+
+/** Deletes deliveries that were created more than `days` ago and have ended; how many. */
+export async function deleteExpiredDeliveries(
+  { database, clock, writer }: { database: Database; clock: Clock; writer: Writer },
+  days: number,
+): Promise<number> {
+  const before = idFloor(clock.now() - days * dayMs);
+  const total = await deleteInBatches(database, deletedMax, (tx) => deleteSome(tx, writer, before));
+  await database.write((tx) => foldDeliveryCounts(tx, writer));
+  await database.write((tx) => deleteEmptyCounts(tx));
+  return total;
+}
+
+async function deleteSome(tx: Transaction, writer: Writer, before: string) {
+  const ids = await findEnded(tx, before, deletedMax);
+  const rows = await deleteDeliveries(tx, ids);
+  await changeDeliveryCounts(
+    tx,
+    writer,
+    rows.map(({ webhook_id, status }) => ({ kind: { webhook_id }, from: status, to: null })),
+  );
+  return { found: ids.length, deleted: rows.length };
+}
