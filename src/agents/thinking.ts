@@ -122,9 +122,9 @@ export function createThinking(parts: {
       say({ type: 'log', data: { message } });
     }
     return asHistory(
-      messages.map(({ content, data }) =>
+      messages.map(({ content, data, task_field }) =>
         data === null
-          ? { role: 'user' as const, text: taskOf(content) }
+          ? { role: 'user' as const, text: taskOf(content, task_field) }
           : (JSON.parse(data) as DialogueMessage),
       ),
     );
@@ -355,10 +355,11 @@ function usageOf(costs: readonly CallCost[]): Generated['usage'] {
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total };
 }
 
-/** The task of an earlier run, from the input of its job. */
-function taskOf(input: string): string {
+/** The task of an earlier run: the field of its input that its skill names, else the whole input. */
+function taskOf(input: string, field: string | null): string {
+  if (field === null) return input;
   try {
-    const { task } = JSON.parse(input) as { task?: unknown };
+    const task = (JSON.parse(input) as Record<string, unknown>)[field];
     return typeof task === 'string' ? task : input;
   } catch {
     return input;

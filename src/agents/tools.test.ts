@@ -20,6 +20,8 @@ function skill(path: string, more: Partial<Skill> = {}): Skill {
     timeoutMs: 1_000,
     maxAttempts: 3,
     continuesConversations: false,
+    taskField: null,
+    answerField: null,
     examples: [],
     isActive: true,
     createdAt: 0,

@@ -1,5 +1,11 @@
 /** Every query on conversations, their counts and their messages. */
-import { type Insertable, type Selectable, type SqlBool, sql } from 'kysely';
+import {
+  type ExpressionBuilder,
+  type Insertable,
+  type Selectable,
+  type SqlBool,
+  sql,
+} from 'kysely';
 import { createCounts } from '../database/counts.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idInLocked, idsParam } from '../database/ids-in.ts';
@@ -10,6 +16,7 @@ import type {
   ConversationsTable,
   MessageRole,
   MessagesTable,
+  Tables,
 } from '../database/tables.ts';
 
 export type ConversationRow = Selectable<ConversationsTable>;
@@ -151,14 +158,31 @@ const dialogueSizes = statement<{ conversation_id: string; job_id: string; limit
 const dialogue = statement<{ conversation_id: string; job_id: string; oldest: string }>()((db, p) =>
   db
     .selectFrom('messages')
-    .select(['role', sql<string>`case when data is null then content else '' end`.as('content')])
-    .select('data')
+    .select((eb) => [
+      'role',
+      'data',
+      sql<string>`case when data is null then content else '' end`.as('content'),
+      sql<string | null>`case when data is null then ${taskField(eb)} end`.as('task_field'),
+    ])
     .where('conversation_id', '=', p('conversation_id'))
     .where('id', '>=', p('oldest'))
     .where('job_id', '<>', p('job_id'))
     .where(isDialogue)
     .orderBy('id'),
 );
+
+/** The field of a message that holds the task, if the message is the input of its job. */
+const taskField = (eb: ExpressionBuilder<Tables, 'messages'>) =>
+  eb
+    .selectFrom('jobs')
+    .innerJoin('skills', (join) =>
+      join
+        .onRef('skills.category', '=', 'jobs.skill_category')
+        .onRef('skills.skill_name', '=', 'jobs.skill_name')
+        .onRef('skills.version', '=', 'jobs.skill_version'),
+    )
+    .whereRef('jobs.id', '=', 'messages.job_id')
+    .select('skills.task_field');
 
 // The role is looked at first: it lies before a content that may be long, the other column after it.
 const isDialogue = sql<SqlBool>`(role = 'user' or dialogue = 1)`;

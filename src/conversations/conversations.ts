@@ -150,8 +150,8 @@ export function createConversations(database: Database) {
 
     /**
      * The messages to and from the agent in other jobs of the conversation, oldest first: the newest
-     * messages within the bounds, and whether older ones were left out. A user's message has no data;
-     * it is the input of its job.
+     * messages within the bounds, and whether older ones were left out. A user's message has no data: it
+     * is the input of its job, whose skill names the field of the task.
      */
     dialogue(
       conversationId: string,

@@ -25,6 +25,7 @@ import { up as backlogs } from './migrations/0020-backlogs.ts';
 import { up as stepParents } from './migrations/0021-step-parents.ts';
 import { up as lastJobs } from './migrations/0022-last-jobs.ts';
 import { up as processCapabilities } from './migrations/0023-process-capabilities.ts';
+import { up as skillFields } from './migrations/0024-skill-fields.ts';
 import type { Tables } from './tables.ts';
 
 /** In order; a migration that has been released is never changed. */
@@ -52,6 +53,7 @@ const migrations: Record<string, (db: Kysely<unknown>, dialect: Dialect) => Prom
   '0021-step-parents': stepParents,
   '0022-last-jobs': lastJobs,
   '0023-process-capabilities': processCapabilities,
+  '0024-skill-fields': skillFields,
 };
 
 /** Gives work that may take long a way to the database on which it may. */

@@ -57,6 +57,10 @@ export interface SkillsTable {
   deprecated: number;
   /** 1 where `x-conversation-id` may continue an earlier conversation. */
   continues_conversations: Generated<number>;
+  /** The field of an input that holds the task; null when the skill names none. */
+  task_field: string | null;
+  /** The field of an output that holds the answer; null when the skill names none. */
+  answer_field: string | null;
   /** JSON array of `{ input, output? }`. */
   examples: Generated<string>;
   created_at: number;

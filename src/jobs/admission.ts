@@ -37,6 +37,8 @@ export interface RunOptions {
   readonly timeoutMs: number;
   /** With no neighbour, in a fresh executor. */
   readonly alone: boolean;
+  /** The field of the skill's output that holds its answer; null when the skill names none. */
+  readonly answerField: string | null;
 }
 
 export interface Admission {
@@ -80,7 +82,8 @@ async function claimDue(
 function admit({ skills, isLoaded }: AdmissionDeps, job: ClaimedJob): RunOptions | null {
   const skill = skills.definition(job.skill_category, job.skill_version, job.skill_name);
   if (skill === undefined || !isLoaded(skillOf(job))) return null;
-  return { timeoutMs: skill.timeoutMs, alone: runsAlone(job) };
+  const { timeoutMs, answerField } = skill;
+  return { timeoutMs, alone: runsAlone(job), answerField };
 }
 
 async function refuse(

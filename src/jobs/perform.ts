@@ -142,6 +142,7 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
       memory: await attempt.memoryChanges(),
       hasSteps: attempt.hasSteps,
       answer: attempt.thinking?.answer ?? null,
+      answerField: options.answerField,
     };
     // While the database is away the slot is taken back, so that no further job is claimed.
     await finish(performing, settlement, resume);

@@ -41,6 +41,8 @@ export interface Settled {
   readonly messages: readonly RunMessage[];
   /** The model's answer, if it is in the conversation already. */
   readonly answer?: string | null;
+  /** The field of the output that holds the skill's answer; null when the skill names none. */
+  readonly answerField?: string | null;
 }
 
 export interface EffectDeps {
@@ -130,7 +132,7 @@ function attemptEnd({ job, transition }: Settled, now: number) {
 
 /** The run's messages, and its output unless one of them is that output already. */
 function messagesOf(
-  { job, messages, transition, answer = null }: Settled,
+  { job, messages, transition, answer = null, answerField = null }: Settled,
   now: number,
 ): NewMessage[] {
   const said = messages.map((message) => ({
@@ -138,16 +140,19 @@ function messagesOf(
     conversation_id: job.conversation_id,
     job_id: job.id,
   }));
-  if (transition.status !== 'completed' || tells(transition.output, answer)) return said;
+  if (transition.status !== 'completed' || tells(transition.output, answer, answerField)) {
+    return said;
+  }
   const output = { role: 'assistant' as const, content: messageText(transition.output), at: now };
   return [...said, { ...output, conversation_id: job.conversation_id, job_id: job.id }];
 }
 
-/** Whether an output is, or contains as a value, the model's answer that was recorded before. */
-function tells(output: string, answer: string | null): boolean {
+/** Whether an output is the model's answer that was recorded before, or has it in its field or in any field. */
+function tells(output: string, answer: string | null, field: string | null): boolean {
   if (answer === null) return false;
   const value: unknown = JSON.parse(output);
   if (value === null || typeof value !== 'object') return value === answer;
+  if (field !== null) return (value as Record<string, unknown>)[field] === answer;
   return Object.values(value).includes(answer);
 }
 

@@ -46,6 +46,8 @@ export interface Settlement {
   readonly hasSteps?: boolean;
   /** The model's answer, if it is in the conversation already; null when there is none. */
   readonly answer?: string | null;
+  /** The field of the output that holds the skill's answer; null when the skill names none. */
+  readonly answerField?: string | null;
 }
 
 export interface Settle {
@@ -65,7 +67,9 @@ export interface SettleDeps extends EffectDeps {
 }
 
 /** A settlement with what it makes of the job. */
-interface Decided extends Settlement, Omit<Settled, 'job' | 'messages' | 'answer'> {}
+interface Decided
+  extends Settlement,
+    Omit<Settled, 'job' | 'messages' | 'answer' | 'answerField'> {}
 
 export function createSettle(deps: SettleDeps): Settle {
   const settle = createBatch<Settlement, JobStatus | null>(

@@ -129,6 +129,11 @@ export interface SkillExample {
   readonly output?: unknown;
 }
 
+/** The fields of a type that hold a text; any name where the type is unknown. */
+type TextField<T> = unknown extends T
+  ? string
+  : { [Name in keyof T]-?: T[Name] extends string ? Name : never }[keyof T] & string;
+
 /** A versioned unit of work (specification: Skill). */
 export interface SkillDefinition<Input = unknown, Output = unknown> {
   /** Slug of the category, for example `text`. */
@@ -149,6 +154,16 @@ export interface SkillDefinition<Input = unknown, Output = unknown> {
   readonly maxAttempts?: number;
   /** Whether a request may continue an earlier conversation of the agent (`x-conversation-id`). */
   readonly continuesConversations?: boolean;
+  /**
+   * The field of the input that holds the task. Later runs of the conversation show it to the model as the
+   * user's message; without it they show the whole input as JSON.
+   */
+  readonly taskField?: TextField<Input> | null;
+  /**
+   * The field of the output that holds the answer. An output whose answer is the model's last message in the
+   * conversation is not added as another message; without it, any field may equal that message.
+   */
+  readonly answerField?: TextField<Output> | null;
   readonly examples?: readonly SkillExample[];
   run(input: Input, ctx: SkillContext): Output | Promise<Output>;
 }

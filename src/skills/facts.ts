@@ -19,5 +19,7 @@ export function completeFacts(definition: SkillFacts): Required<SkillFacts> {
     maxAttempts: definition.maxAttempts ?? 3,
     examples: definition.examples ?? [],
     continuesConversations: definition.continuesConversations ?? false,
+    taskField: definition.taskField ?? null,
+    answerField: definition.answerField ?? null,
   };
 }

@@ -20,6 +20,8 @@ export function columnsOf(definition: SkillFacts) {
     timeout_ms: facts.timeoutMs,
     max_attempts: facts.maxAttempts,
     continues_conversations: Number(facts.continuesConversations),
+    task_field: facts.taskField,
+    answer_field: facts.answerField,
     examples: JSON.stringify(facts.examples),
   };
 }
@@ -52,6 +54,8 @@ export function toSkill(row: SkillRow): Skill {
     timeoutMs: row.timeout_ms,
     maxAttempts: row.max_attempts,
     continuesConversations: row.continues_conversations === 1,
+    taskField: row.task_field,
+    answerField: row.answer_field,
     examples: JSON.parse(row.examples) as SkillExample[],
     isActive: row.defined === 1 && row.deprecated === 0,
     createdAt: row.created_at,

@@ -260,6 +260,13 @@ describe.each(await engines())('on $name', (engine) => {
     expect((await history('another', { limit: 5 })).isCut).toBe(false);
     expect(await shown(third.id)).toEqual(all.slice(0, 3));
     expect(await shown(aside.id)).toEqual([...all.slice(0, 2), ...all.slice(3)]);
+
+    const fields = async () =>
+      (await history('another')).messages.map(({ task_field }) => task_field);
+    expect(await fields()).toEqual([null, null, null, null, null]);
+    const echo = world.skills.active('test', 'v1.0', 'echo');
+    await world.skills.register([{ ...echo, taskField: 'task' }]);
+    expect(await fields()).toEqual(['task', null, 'task', 'task', null]);
     const own = await world.conversations.tokensOfJob(first.conversation_id, third.id);
     expect(own).toEqual({ prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 });
     const { token_stats } = await world.conversations.get('default', first.conversation_id);

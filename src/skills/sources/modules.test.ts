@@ -99,6 +99,8 @@ describe('what a module becomes', () => {
       maxAttempts: 3,
       examples: [],
       continuesConversations: false,
+      taskField: null,
+      answerField: null,
       file,
       folder: null,
     });
@@ -137,6 +139,14 @@ describe('what stops the load', () => {
       { examples: [{ output: 1 }] },
     ],
     ['continuesConversations must be true or false, got 1', { continuesConversations: 1 }],
+    [
+      'taskField must be the name of a property of parameters with the type string, got "none"',
+      { taskField: 'none' },
+    ],
+    [
+      'answerField must be the name of a property of output with the type string, got "words"',
+      { answerField: 'words', output: { properties: { words: { type: 'integer' } } } },
+    ],
     ['has the unknown field "timeoutMS"', { timeoutMS: 5 }],
   ])('a skill of which can be said: %s', async (fault, changes) => {
     writeSkill('a.ts', changes);

@@ -63,6 +63,8 @@ describe('what the registry shows', () => {
       timeoutMs: 600_000,
       maxAttempts: 3,
       continuesConversations: true,
+      taskField: 'task',
+      answerField: 'answer',
       file: join(dir, 'pdf/SKILL.md'),
       folder: join(dir, 'pdf'),
     });

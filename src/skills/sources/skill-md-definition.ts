@@ -71,6 +71,8 @@ export function proseSkill(file: string, bytes?: Buffer): SkillDefinition<ProseI
     timeoutMs: TIMEOUT_MS,
     maxAttempts: MAX_ATTEMPTS,
     continuesConversations: true,
+    taskField: 'task',
+    answerField: 'answer',
     async run(input, ctx) {
       // Computed once: a repeated run must send an equal request to reuse its recorded turns.
       instructions ??= readInstructions(skill, dirname(file));

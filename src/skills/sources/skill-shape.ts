@@ -41,7 +41,7 @@ const ATTEMPTS_MAX = 20;
 const EXAMPLES_BYTES_MAX = 262_144;
 
 /** Undefined for a valid value, else the end of the sentence: `must be …`. */
-type Check = (value: unknown) => string | undefined;
+type Check = (value: unknown, skill: Record<string, unknown>) => string | undefined;
 
 const checks: Record<keyof SkillDefinition, Check> = {
   category: (value) => {
@@ -74,6 +74,8 @@ const checks: Record<keyof SkillDefinition, Check> = {
   continuesConversations: optional((value) =>
     typeof value === 'boolean' ? undefined : mustBe('true or false', value),
   ),
+  taskField: optional((value, { parameters }) => checkTextField(value, 'parameters', parameters)),
+  answerField: optional((value, { output }) => checkTextField(value, 'output', output)),
   examples: optional(checkExamples),
   run: (value) => (typeof value === 'function' ? undefined : mustBe('a function', value)),
 };
@@ -84,7 +86,7 @@ export function skillFault(value: unknown): string | undefined {
     return 'has no default export; a skill is the default export, and the name of a file that is none begins with _';
   if (!isObject(value)) return `its default export ${mustBe('a skill object', value)}`;
   for (const [field, check] of Object.entries(checks)) {
-    const fault = check(value[field]);
+    const fault = check(value[field], value);
     if (fault !== undefined) return `${field} ${fault}`;
   }
   const unknown = Object.keys(value).find((field) => !Object.hasOwn(checks, field));
@@ -92,7 +94,7 @@ export function skillFault(value: unknown): string | undefined {
 }
 
 function optional(check: Check): Check {
-  return (value) => (value === undefined ? undefined : check(value));
+  return (value, skill) => (value === undefined ? undefined : check(value, skill));
 }
 
 function checkText(
@@ -108,6 +110,16 @@ function checkText(
 
 function checkObject(value: unknown): string | undefined {
   return isObject(value) ? undefined : mustBe('a JSON Schema object', value);
+}
+
+function checkTextField(value: unknown, of: string, schema: unknown): string | undefined {
+  if (value === null) return undefined;
+  const properties = (schema as { properties?: Record<string, unknown> }).properties;
+  const isField = typeof value === 'string' && Object.hasOwn(properties ?? {}, value);
+  const property = isField ? (properties?.[value] as { type?: unknown }) : undefined;
+  return property?.type === 'string'
+    ? undefined
+    : mustBe(`the name of a property of ${of} with the type string`, value);
 }
 
 function checkInteger(value: unknown, max: number): string | undefined {

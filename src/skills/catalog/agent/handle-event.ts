@@ -35,6 +35,7 @@ export default defineSkill<Readonly<Record<string, unknown>>, Output>({
     is_cut: isCutMark,
   }),
   timeoutMs: 600_000,
+  answerField: 'answer',
   examples: [{ input: { event: { type: 'invoice.paid', number: 'A-17', amount: 120 } } }],
 
   async run(event, ctx) {

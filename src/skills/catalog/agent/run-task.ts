@@ -42,6 +42,8 @@ export default defineSkill<Input, Output>({
   }),
   timeoutMs: 600_000,
   continuesConversations: true,
+  taskField: 'task',
+  answerField: 'answer',
   examples: [
     { input: { task: 'What is on our list of open questions?' } },
     {
