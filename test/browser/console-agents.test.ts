@@ -119,7 +119,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     expect((await api('GET', '/api/agents/harbour')).error).toBe('not_found');
   });
 
-  test('what was changed of an agent is not lost unasked', async () => {
+  test('leaving an agent with unsaved changes asks first', async () => {
     const { page } = world;
     await api('POST', '/api/agents', { id: 'careful' });
     await world.open('/agents/careful');
@@ -134,11 +134,11 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await told('No jobs yet');
   });
 
-  test('what an agent uses is shown by day, beside a budget that can be set', async () => {
+  test('the usage of an agent is shown by day, beside a budget that can be set', async () => {
     const { page } = world;
     await api('POST', '/api/agents', { id: 'spender' });
     await world.open('/agents/spender?tab=use');
-    await told('No model was called in the last 30 days');
+    await told('No calls of models in the last 30 days');
 
     await world.platform.run(
       world.key,
@@ -179,7 +179,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.getByRole('button', { name: /^Crème/ }).waitFor();
     expect(page.url()).toContain('q=creme');
     await page.getByLabel('Search memories').fill('nothing of the kind');
-    await told('Nothing is found');
+    await told('No memories found');
     await page.getByRole('button', { name: 'Clear the search' }).click();
 
     await page.getByRole('button', { name: 'New memory' }).click();
@@ -198,10 +198,10 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.getByRole('button', { name: /^Ada prefers long/ }).waitFor();
     await isSound();
 
-    await page.getByRole('button', { name: 'What can be done with this memory' }).click();
+    await page.getByRole('button', { name: 'Actions for this memory' }).click();
     await page.getByRole('menuitem', { name: 'Delete' }).click();
     await asked('Delete');
-    await told('Nothing is found');
+    await told('No memories found');
     expect((await api('GET', '/api/agents/default/memories?tag=preference')).total).toBe(0);
   });
 
@@ -254,8 +254,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await told('Switch to acme to see them');
     await isSound();
     await page.getByRole('button', { name: 'Revoke' }).click();
-    await told(/Schedules that were made with it/);
-    await told('Cancel its running jobs, too');
+    await told(/Schedules that were created with it/);
+    await told('Cancel its active jobs too');
     await asked('Revoke');
     await page.getByText('revoked', { exact: true }).waitFor();
 
@@ -283,7 +283,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await isSound();
     await page.goBack();
     await page.getByRole('button', { name: 'Revoke' }).click();
-    await page.getByRole('switch', { name: 'Cancel its running jobs, too' }).click();
+    await page.getByRole('switch', { name: 'Cancel its active jobs too' }).click();
     await isSound();
     await asked('Revoke');
     await page.getByText('revoked', { exact: true }).waitFor();
@@ -321,7 +321,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.getByRole('button', { name: 'What can be done with ollama' }).click();
     await page.getByRole('menuitem', { name: 'Delete' }).click();
     await asked('Delete');
-    await told('None of its own');
+    await told('No credentials');
     expect(await stored()).toEqual([]);
     await isSound();
   });
@@ -348,13 +348,13 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     }
   });
 
-  test('what is for the administrator says so to the holder of a key', async () => {
+  test('pages for the administrator say so in a session with a key', async () => {
     await world.page.context().clearCookies();
     await world.signInAs(world.key);
 
     for (const path of ['/api-keys', '/api-keys/01990a5e-7c1b-7000-8f1e-0c5a7e9b2d11', '/system']) {
       await world.open(path);
-      await told('This is for the administrator');
+      await told('For the administrator only');
     }
     await isSound();
     await world.page.context().clearCookies();

@@ -84,10 +84,10 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     });
 
   describe('on schedules', () => {
-    test('makes one, and shows in words and times what its expression means', async () => {
+    test('creates one, and shows the meaning of its expression in words and times', async () => {
       const { page } = world;
       await world.open('/schedules');
-      await page.getByText('Nothing runs by the clock yet').waitFor();
+      await page.getByText('No schedules yet').waitFor();
 
       await button('New schedule').first().click();
       await page.getByLabel('Skill').selectOption('util/v1.0/echo');
@@ -108,7 +108,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       expect(input).toMatchObject({ text: 'good morning' });
     });
 
-    test('takes its input as JSON too, and shows beside a field what the skill refuses of it', async () => {
+    test('takes its input as JSON too, and shows the skill’s errors at the fields', async () => {
       const { page } = world;
       const { id } = await newSchedule('0 4 1 1 *');
       await world.open(`/schedules/${id}`);
@@ -120,7 +120,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await button('JSON').click();
       await json.fill('{"text": ');
       await dialog()
-        .getByText(/This is no JSON/)
+        .getByText(/This is not valid JSON/)
         .waitFor();
       await button('Save').click();
       expect(await asked('GET', `/api/scheduled-jobs/${id}`)).toMatchObject({
@@ -141,7 +141,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await page.getByText('good night').first().waitFor();
     });
 
-    test('says in the platform’s words what is wrong with an expression', async () => {
+    test('shows the platform’s error for an expression', async () => {
       const { page } = world;
       await world.open('/schedules');
 
@@ -175,7 +175,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await heading('At 03:00, on day 1 of the month, only in January');
     });
 
-    test('marks each past slot in a calendar with what became of it', async () => {
+    test('marks each past slot in a calendar with its outcome', async () => {
       const { page, platform } = world;
       const { id } = await newSchedule('0 4 * * *');
       const day = new Date().toISOString().slice(0, 10);
@@ -209,7 +209,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await mark.waitFor();
     });
 
-    test('says that one cannot run once the key that made it is revoked', async () => {
+    test('shows that one cannot run after its key was revoked', async () => {
       const { page, platform } = world;
       const { id: keyId, plaintext_key: key } = (
         await platform.admin('POST', '/admin/api-keys', { client_name: 'gone', scopes: ['*'] })
@@ -292,7 +292,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await page.waitForURL(/delivery=/);
     });
 
-    test('says that deliveries are tried again, and sends one once more', async () => {
+    test('shows that deliveries are retried, and redelivers one', async () => {
       const { page } = world;
       receiver.answers({ status: 503, body: 'try again later' });
       const { id } = await newWebhook('/down');
@@ -305,7 +305,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       receiver.answers({ status: 200 });
       await button('Redeliver').click();
 
-      await dialog().getByText('The delivery that this one repeats').waitFor();
+      await dialog().getByText('The original delivery').waitFor();
       await dialog().getByText('delivered', { exact: true }).waitFor();
       await page.keyboard.press('Escape');
       await dialog().waitFor({ state: 'detached' });
@@ -358,7 +358,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     test('makes one, shows its url once, and its calls as they come', async () => {
       const { page } = world;
       await world.open('/triggers');
-      await page.getByText('Nothing outside can start a run yet').waitFor();
+      await page.getByText('No triggers yet').waitFor();
 
       await button('New trigger').first().click();
       await page.getByLabel('Name').fill('Contact form');
@@ -377,7 +377,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await page.getByText(/api\/webhooks\/agent\/TOKEN/).waitFor();
       await page.getByText('-d @event.json').waitFor();
       await page.getByText('what your sender sends').waitFor();
-      await page.getByText('It has not been called yet').waitFor();
+      await page.getByText('No calls yet').waitFor();
       for (const body of ['{"message": "Hello there"}', '{"subject": "none"}']) {
         await fetch(url ?? '', {
           method: 'POST',
@@ -392,7 +392,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await page.waitForURL(/\/jobs\//);
     });
 
-    test('says what is wrong with a mapping beside it', async () => {
+    test('shows the error of a mapping beside it', async () => {
       const { page } = world;
       await world.open('/triggers');
 

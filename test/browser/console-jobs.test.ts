@@ -74,7 +74,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     expect(await faults()).toEqual([]);
 
     await page.getByLabel('Skill').selectOption('util/v1.0/echo');
-    await page.getByText('No job is like that').waitFor();
+    await page.getByText('No matching jobs').waitFor();
     await page.getByRole('button', { name: 'Clear', exact: true }).click();
     await page.getByLabel('Accepted').selectOption('15m');
     await rows.filter({ hasText: 'echo' }).getByRole('link', { name: /echo/ }).click();
@@ -113,7 +113,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     expect(world.errors).toEqual([]);
   });
 
-  test('the timeline is gone through with the keyboard, and a row tells all of it', async () => {
+  test('the keyboard moves through the timeline, and a row shows all its details', async () => {
     const { page } = world;
     const { job_id } = await ended(play, acting({ fail: { ...outage, retryable: false } }));
     await world.open(`/jobs/${job_id}`);
@@ -129,7 +129,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
       .getByRole('definition')
       .filter({ hasText: /^failed$/ })
       .waitFor();
-    await page.getByText('Something outside the platform').first().waitFor();
+    await page.getByText('An external service').first().waitFor();
   });
 
   test('a running job is cancelled once one has said yes, and run again as a new one', async () => {
@@ -152,7 +152,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.waitForURL(/\/skills\/staged\/v1.0\/play\?tab=run&from=/);
   });
 
-  test('a job leads to what was sent because of it', async () => {
+  test('a job links to its deliveries', async () => {
     const { page, platform, key } = world;
     const { body: webhook } = await platform.request('POST', '/api/agent-webhooks', {
       key,
@@ -216,7 +216,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     expect(world.errors).toEqual([]);
   });
 
-  test('a turn that failed says why, before the turns after it', async () => {
+  test('a failed turn shows its error, before the turns after it', async () => {
     const { page } = world;
     provider.script(() => ({
       fault: { status: 400, body: { error: { message: 'No such model' } } },
@@ -288,7 +288,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     );
   });
 
-  test('what a model says is read while it says it', async () => {
+  test('the answer of a model is shown as it streams', async () => {
     const { page } = world;
     const rest = Promise.withResolvers<void>();
     const text = 'The harbour is closed on Mondays.';

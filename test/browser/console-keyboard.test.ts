@@ -32,7 +32,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('without a mouse', () => {
     throw new Error(`Nothing called ${name} in ${stopsMax} stops`);
   }
 
-  test('one signs in, finds a skill, runs it and reads what came of it', async () => {
+  test('a user signs in, finds a skill, runs it and reads the result', async () => {
     const { page, platform } = world;
 
     await page.goto(platform.url);

@@ -111,7 +111,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('a page of the console', () =>
     expect(await inputOf(page).inputValue()).not.toBe('a secret of default');
   });
 
-  test('opens the organization that one was in last where the address names none', async () => {
+  test('opens the last organization if the address has none', async () => {
     const { page, platform } = world;
     await open(page, 'elsewhere', '/jobs');
 
@@ -120,7 +120,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('a page of the console', () =>
     await page.waitForURL(addressOf('elsewhere', '/jobs?status=failed'));
   });
 
-  test('says so, and sends nothing, once another tab has signed in to another organization', async () => {
+  test('shows a note, and sends nothing, after another tab has signed in to another organization', async () => {
     const { page, platform } = world;
     await open(page, 'default', '/agents?dialog=new');
     const name = page.getByLabel(/^Name/);
@@ -147,7 +147,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('a page of the console', () =>
     await page.getByRole('heading', { level: 1, name: 'Another organization' }).waitFor();
   });
 
-  test('keeps what was typed into it when the session ends, for who signs in again', async () => {
+  test('keeps typed input when the session ends and the user signs in again', async () => {
     const { page, platform, key } = world;
     await open(page, 'default', '/agents?dialog=new');
     await page.getByLabel('Id', { exact: true }).fill('drafted');
@@ -169,7 +169,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('a page of the console', () =>
     expect(made.body.name).toBe('My draft');
   });
 
-  test('is loaded anew for who signs in over it with another secret', async () => {
+  test('is reloaded after a sign-in with another secret', async () => {
     const { page, platform } = world;
     const key = await platform.key({ client_name: 'somebody-else' });
     await open(page, 'default', echo);

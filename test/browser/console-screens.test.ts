@@ -78,7 +78,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the screen', () => {
     expect(world.errors).toEqual([]);
   });
 
-  test('leaves buttons in sight beside long names, and beneath what it tells', async () => {
+  test('keeps buttons visible beside long names and below long texts', async () => {
     const { page, platform, key } = world;
     await page.setViewportSize(desktop);
     const { body: webhook } = await platform.request('POST', '/api/agent-webhooks', {

@@ -60,7 +60,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     expect(await page.getByRole('link', { name: 'API keys' }).isVisible()).toBe(true);
   });
 
-  test('lets in who has an API key, without what is the administrator’s', async () => {
+  test('accepts an API key, without the administrator’s pages', async () => {
     const { page, key } = world;
 
     await world.signInAs(key);
@@ -70,7 +70,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     expect(await page.getByRole('link', { name: 'API keys' }).count()).toBe(0);
   });
 
-  test('keeps the secret out of what the page stores and of its address', async () => {
+  test('keeps the secret out of the browser’s storage and the address', async () => {
     const { page } = world;
 
     await world.signInAs(adminSecret);
@@ -168,7 +168,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     await page.evaluate('localStorage.clear()');
   });
 
-  test('says so where there is no such page, or no such thing, and keeps its menu', async () => {
+  test('shows a note for an unknown page or resource, and keeps its menu', async () => {
     const { page } = world;
     expected = /status of 404/;
     await world.open('/nowhere');
@@ -186,7 +186,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     await page.getByText('1–1 of 1').waitFor();
   });
 
-  test('goes on with the page to which the palette has led', async () => {
+  test('moves the focus to the page that the palette opened', async () => {
     const { page } = world;
     await world.open('/');
 
@@ -199,7 +199,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     );
   });
 
-  test('says that the platform cannot be reached, keeps what it has read, and goes on', async () => {
+  test('shows that the platform cannot be reached, keeps its data, and recovers', async () => {
     const { page } = world;
     expected = /ERR_FAILED/;
     await world.open('/skills');
@@ -231,7 +231,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
     expect(await page.evaluate('window.isSamePage')).toBe(true);
   });
 
-  test('asks to sign in again when the key is revoked meanwhile', async () => {
+  test('asks for a sign-in after the key was revoked', async () => {
     const { page, platform } = world;
     expected = /status of 401/;
     const { id, plaintext_key } = (

@@ -84,7 +84,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('skills in the console', () =>
     expect(await command()).toContain(String.raw`-d '{"text":"it'\''s me"}'`);
   });
 
-  test('what the platform refuses is shown at its field, in its words', async () => {
+  test('the platform’s errors are shown at their fields', async () => {
     await world.open('/skills/util/v1.0/wait');
     const field = page.getByLabel('ms', { exact: true });
     await field.fill('-5');
@@ -184,7 +184,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('skills in the console', () =>
     await page.getByRole('region', { name: 'Input as JSON Schema' }).waitFor();
   });
 
-  test('a version tells who uses it, and is disabled and enabled', async () => {
+  test('a version shows its users, and is disabled and enabled', async () => {
     await post('/api/scheduled-jobs', {
       agent_id: 'default',
       skill_category: 'text',
@@ -208,7 +208,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('skills in the console', () =>
     expect(world.errors).toEqual([]);
   });
 
-  test('skills are found by what they do', async () => {
+  test('skills are found by their descriptions', async () => {
     await world.open('/skills');
     await page.getByRole('table', { name: 'Skills of the category web' }).waitFor();
     await expectNoFaults();
@@ -225,9 +225,9 @@ describe.skipIf(!(await isInstalled('Chromium')))('skills in the console', () =>
     expect(world.errors).toEqual([]);
   });
 
-  test('the overview shows what happens, while it happens', async () => {
+  test('the overview updates live', async () => {
     await world.open('/');
-    await page.getByText('Nothing runs just now.').waitFor();
+    await page.getByText('No active jobs.').waitFor();
 
     await post('/api/util/v1.0/wait', { ms: 60_000 });
     await post('/api/data/v1.0/query-json', { data: [], expression: '$sum(' });

@@ -29,7 +29,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the live log of a job', () =>
     page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, value: ${!isSeen} });
       document.dispatchEvent(new Event('visibilitychange'))`);
 
-  test('is not read by a page that is not seen, and goes on where it was', async () => {
+  test('pauses on a hidden page, and resumes where it was', async () => {
     const { page } = world;
     const halfway = gate();
     const path = await startedJob(halfway);
@@ -76,7 +76,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the live log of a job', () =>
     await Promise.all(others.map((tab) => tab.close()));
   });
 
-  test('goes on as soon as the platform answers again, however long it was away', async () => {
+  test('resumes as soon as the platform answers again, after any time', async () => {
     const { page } = world;
     const halfway = gate();
     const path = await startedJob(halfway);

@@ -18,7 +18,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the API reference', () => {
   });
   afterEach(() => browser.close());
 
-  test('shows the operations and asks no other host', async () => {
+  test('shows the operations and uses no other host', async () => {
     const { page, elsewhere, errors } = browser;
 
     await page.goto(`${platform.url}/docs`);

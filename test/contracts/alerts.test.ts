@@ -55,7 +55,7 @@ describe.skipIf(!(await isInstalled('Prometheus')))('promtool', () => {
     expect(output).toContain(`${rules.length} rules found`);
   });
 
-  test('finds that each alert fires and keeps quiet as its cases say', () => {
+  test('finds that each alert fires or stays silent as its cases say', () => {
     expect(promtool('test', 'rules', 'alerts.test.yml')).toMatchObject({ status: 0 });
   });
 
@@ -99,7 +99,7 @@ describe('every alert', () => {
   });
 });
 
-test('the document for operators explains no alert that there is not', () => {
+test('the document for operators explains only existing alerts', () => {
   const explained = [...read('docs/operations.md').matchAll(/^### (Skillwright\w+)$/gm)];
 
   expect(explained.map(([, name]) => name).sort()).toEqual(rules.map(({ alert }) => alert).sort());
@@ -135,7 +135,7 @@ describe('the metrics that are named', () => {
   });
 });
 
-test.each(expressions)('$name does not add up what every process tells alike', ({ expr }) => {
+test.each(expressions)('$name does not sum a value that every process reports', ({ expr }) => {
   const ofTheDatabase = [
     ...['service_queue_depth', 'service_active_jobs', 'service_oldest_due_job_age_seconds'],
     ...['service_outbox_lag_seconds', 'service_webhook_backlog', 'service_live_processes'],

@@ -58,7 +58,7 @@ describe.skipIf(findRedis() === undefined)('between processes', () => {
     expect(heard).toEqual(['own: first', 'own: second']);
   });
 
-  test('what happens to a job in one process is heard in another, in its order', async () => {
+  test('events of a job in one process reach the others in order', async () => {
     const worker = createSharedJobFeed(await bus());
     const api = createSharedJobFeed(await bus());
     const heard: (number | undefined)[] = [];
@@ -77,7 +77,7 @@ describe.skipIf(findRedis() === undefined)('between processes', () => {
     subscription.stop();
   });
 
-  test('listeners are told to look when Redis was away, while it is, and when it is back', async () => {
+  test('listeners are told to read the database while Redis is away and when it is back', async () => {
     const api = createSharedJobFeed(await bus());
     let looks = 0;
     const subscription = api.subscribe('job', (one) => {

@@ -15,7 +15,7 @@ async function outcomesOf(calls: readonly Promise<unknown>[]) {
 }
 
 describe.each(await engines())('on $name', (engine) => {
-  test('of 20 agents created at once, as many are made as the organization may have', async () => {
+  test('of 20 agents created at once, only the allowed number is created', async () => {
     const database = await engine.fresh();
     const clock = manualClock();
     await createApiKeys(database, clock, insertDefaultAgent).issue({

@@ -12,7 +12,7 @@ import { waitFor } from '../support/wait-for.ts';
 const password = 'a-password-of-the-test';
 
 test.skipIf(!(await isInstalled('Redis')))(
-  'it keeps what it is given on disk, throws nothing away, and asks for the password',
+  'it persists its data, evicts nothing, and requires the password',
   async () => {
     const { configs } = parse(
       readFileSync(join(import.meta.dirname, '../../deploy/compose.yaml'), 'utf8'),

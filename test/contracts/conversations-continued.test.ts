@@ -43,7 +43,7 @@ async function expectCounts({ database, conversations }: JobsWorld): Promise<voi
 }
 
 describe.each(await engines())('on $name', (engine) => {
-  test('a job that goes on with a conversation speaks in it, and makes it active again', async () => {
+  test('a job that continues a conversation adds its messages, and makes it active again', async () => {
     const world = await jobsWorld(engine);
     const first = await ended(world);
     expect(await statusOf(world, first)).toBe('completed');
@@ -68,7 +68,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expectCounts(world);
   });
 
-  test('it begins once: conversation.created is told of the first job only', async () => {
+  test('conversation.created is sent for the first job only', async () => {
     const world = await jobsWorld(engine);
     const first = await ended(world);
 
@@ -95,7 +95,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expectCounts(world);
   });
 
-  test('one that began otherwise is counted as what it began as', async () => {
+  test('a conversation is counted under the trigger type of its first job', async () => {
     const world = await jobsWorld(engine);
     const first = await ended(world, { triggerType: 'scheduled' });
 
@@ -127,7 +127,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await world.messages(first)).toHaveLength(3);
   });
 
-  test('of many requests at once one goes on, also from several processes', async () => {
+  test('of many requests at once one is accepted, also from several processes', async () => {
     const place = await engine.place();
     const world = await jobsWorld(engine, { database: await place.open() });
     // SQLite is for one process.
@@ -151,7 +151,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expectCounts(world);
   });
 
-  test('a request that is refused takes no Idempotency-Key, one that repeats another is answered', async () => {
+  test('a refused request takes no Idempotency-Key, and a repeated request gets the first response', async () => {
     const world = await jobsWorld(engine);
     const first = await ended(world);
     const accept = (key: string, fingerprint?: string) =>
@@ -183,7 +183,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(new Set(ids).size).toBe(1);
   });
 
-  test('one that is gone harms no request beside it', async () => {
+  test('an unknown conversation fails only its own request', async () => {
     const world = await jobsWorld(engine);
 
     const [gone, fine] = await Promise.allSettled([
@@ -195,7 +195,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(fine).toMatchObject({ status: 'fulfilled', value: { kind: 'accepted' } });
   });
 
-  test('shows a later job what was said in earlier ones, oldest first, and not itself', async () => {
+  test('shows a later job the messages of earlier ones, oldest first, without its own', async () => {
     const world = await jobsWorld(engine, { freeSlots: () => 1_000 });
     const journals = createJournals({
       ...world,
@@ -303,7 +303,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expectCounts(world);
   });
 
-  test('many that go on and end at once wait for each other in no circle', async () => {
+  test('many jobs that continue and end at once do not deadlock', async () => {
     const place = await engine.place();
     const world = await jobsWorld(engine, { database: await place.open() });
     // SQLite is for one process.

@@ -59,7 +59,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
   });
 
-  test('what one process counts down, another may have counted up', async () => {
+  test('one process may count down rows that another has counted up', async () => {
     const database = await engine.fresh();
 
     await database.write((tx) =>
@@ -106,7 +106,7 @@ describe.each(await engines())('on $name', (engine) => {
     if (engine.name === 'PostgreSQL') expect(await deadlocksIn(place.at)).toBe(0);
   });
 
-  test('folding takes over what others have counted: the sums stay, and their rows are gone', async () => {
+  test('folding merges the counts of other processes: the sums stay, and their rows are deleted', async () => {
     const database = await engine.fresh();
     const came = (id: string): Change => ({ kind: kind(id), from: null, to: 'active' });
     await database.write((tx) => change(tx, 'gone', [came('a'), came('b'), came('b')]));

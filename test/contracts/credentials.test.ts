@@ -88,7 +88,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await elsewhere.settingsOf('acme', 'openai')).toEqual({ apiKey, baseUrl, source });
   });
 
-  test('the key is in no row, in no encoding, and two that are equal look different', async () => {
+  test('the key is in no row, in no encoding, and two equal keys are stored differently', async () => {
     const { credentials, database } = await world();
     await credentials.replace('acme', 'openai', { api_key: apiKey });
     const first = await sealedIn(database, 'acme');
@@ -104,7 +104,7 @@ describe.each(await engines())('on $name', (engine) => {
     }
   });
 
-  test('storing again replaces all but created_at: what is left out is gone', async () => {
+  test('storing again replaces all but created_at, and deletes omitted fields', async () => {
     const { credentials, clock } = await world();
     const first = await credentials.replace('acme', 'openai', {
       api_key: apiKey,
@@ -134,7 +134,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect((await credentials.list('acme', page)).total).toBe(1);
   });
 
-  test('20 that are stored at once for one provider are one', async () => {
+  test('20 simultaneous writes for one provider store one row', async () => {
     const { credentials, elsewhere } = await world();
 
     await Promise.all(
@@ -197,7 +197,7 @@ describe.each(await engines())('on $name', (engine) => {
     }
   });
 
-  test('what is deleted is gone, and deleting it again finds nothing', async () => {
+  test('deleted credentials are not found, also by a second deletion', async () => {
     const { credentials, database } = await world();
     await credentials.replace('acme', 'openai', { api_key: apiKey });
     await credentials.settingsOf('acme', 'openai');
@@ -212,7 +212,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
   });
 
-  test('a change is believed here at once, elsewhere within a second and not before it has to be', async () => {
+  test('a change applies here at once, in other processes within a second', async () => {
     const { credentials, elsewhere, clock } = await world();
     const seen = async () =>
       Promise.all(
@@ -239,7 +239,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await seen()).toEqual([undefined, undefined]);
   });
 
-  test('under another encryption key they are there and cannot be used, until they are stored again', async () => {
+  test('under another encryption key they are listed but not usable, until they are stored again', async () => {
     const { credentials, processWith } = await world();
     await credentials.replace('acme', 'openai', { api_key: apiKey, base_url: baseUrl });
     const after = processWith(createCipher(randomBytes(32)));

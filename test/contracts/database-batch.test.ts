@@ -157,7 +157,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expect(record(1)).resolves.toBe(1);
   });
 
-  test('a database that cannot be used refuses all that wait, at once', async () => {
+  test('an unavailable database refuses all waiting items at once', async () => {
     const { database, record, runs } = await recorder();
     await database.close();
 

@@ -27,7 +27,7 @@ async function clockThroughProxy(disorder: (proxy: Proxy) => void) {
 type Proxy = Awaited<ReturnType<typeof startTcpProxy>>;
 
 describe.skipIf(postgres === undefined)('the clock of the database', () => {
-  test('is right within what the quickest answer leaves open', async () => {
+  test('is right within half the duration of the quickest answer', async () => {
     const { clock } = await clockThroughProxy(() => {});
 
     expect(offBy(clock.now())).toBeLessThan(50);
@@ -50,7 +50,7 @@ describe.skipIf(postgres === undefined)('the clock of the database', () => {
     },
   );
 
-  test('that was first read from late answers is put right by the first quick one', async () => {
+  test('that was first read from late answers is corrected by the first quick one', async () => {
     const { proxy, clock } = await clockThroughProxy((proxy) => proxy.delay(300, 'answers'));
     expect(offBy(clock.now())).toBeGreaterThan(100);
     await proxy.heal();

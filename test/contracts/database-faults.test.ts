@@ -50,7 +50,7 @@ describe('a data directory belongs to one process', () => {
     throw new Error('The other process said nothing.');
   }
 
-  test('a second process is refused with a sentence that says what to do', async () => {
+  test('a second process is refused with instructions', async () => {
     const place = await sqlite!.place();
     await place.open();
 
@@ -71,7 +71,7 @@ describe('a data directory belongs to one process', () => {
     expect(await idsIn(first)).toEqual(['a']);
   });
 
-  test('it is free again when that process is killed, and what was answered is there', async () => {
+  test('it is free again when that process is killed, and answered writes are there', async () => {
     const place = await sqlite!.place();
     const { child, said } = await openElsewhere(place.at);
     expect(said).toBe('written');
@@ -111,7 +111,7 @@ describe('a full disk', () => {
     for (let i = 0; i < 20; i++) await insert(tx, `large ${i} ${'x'.repeat(100_000)}`);
   };
 
-  test('answers service_unavailable, leaves nothing of the write, and reads go on', async () => {
+  test('answers service_unavailable, rolls back the write, and still reads', async () => {
     const database = await almostFull();
     let hookRan = false;
 
@@ -128,7 +128,7 @@ describe('a full disk', () => {
     await database.ping();
   });
 
-  test('costs the neighbours of the write that does not fit nothing', async () => {
+  test('fails only the write that does not fit, and not its neighbours', async () => {
     const database = await almostFull();
 
     const outcomes = await Promise.allSettled([
@@ -325,7 +325,7 @@ describe.skipIf(postgres === undefined)('a lost connection', () => {
     expect(await idsIn(database)).toEqual(['a', 'c']);
   });
 
-  test('that the network has forgotten is given up after the first that gets no answer', async () => {
+  test('that the network has dropped is given up after the first query without an answer', async () => {
     const place = await postgres!.place();
     const { port } = new URL(place.at);
     const proxy = await startTcpProxy(() => Number(port));
@@ -351,7 +351,7 @@ describe.skipIf(postgres === undefined)('a lost connection', () => {
     expect(await idsIn(database)).toEqual(['a', 'c']);
   });
 
-  test('is one thing, a server that takes no writes another: reads go on', async () => {
+  test('differs from a read-only server, which still answers reads', async () => {
     const place = await postgres!.place();
     await (await place.open()).close();
     const options = encodeURIComponent('-c default_transaction_read_only=on');
@@ -389,7 +389,7 @@ describe.skipIf(postgres === undefined)('a lost connection', () => {
 });
 
 describe.skipIf(postgres === undefined)('a database that several processes share', () => {
-  test('lets two writes that stand in each other’s way both be done', async () => {
+  test('completes two writes that deadlock each other', async () => {
     const database = await postgres!.fresh();
     await database.write(async (tx) => {
       await insert(tx, 'a');
@@ -431,7 +431,7 @@ describe.skipIf(postgres === undefined)('a database that several processes share
     for (const database of databases) expect(await idsIn(database)).toEqual(['0', '1', '2']);
   });
 
-  test('that cannot be reached stops the start with a sentence, without the password in it', async () => {
+  test('that cannot be reached stops the start with a message that does not have the password', async () => {
     const opening = openPostgres('postgres://u:hunter2@127.0.0.1:1/x', createLogger('silent'));
 
     const error = await opening.catch((cause) => cause);

@@ -109,7 +109,7 @@ async function heard(database: Database): Promise<Map<string, string[]>> {
 }
 
 describe.each(postgres)('a dump from an older server', (engine) => {
-  test('what was read is not read again, the rest is read once, and so is what comes', async () => {
+  test('read events are not read again, unread and new events are read once', async () => {
     const place = await engine.place();
     const database = await place.open();
     await database.write((tx) => append(tx, 'before'));
@@ -131,7 +131,7 @@ describe.each(postgres)('a dump from an older server', (engine) => {
     await restored.close();
   });
 
-  test('where there is no active webhook, the first one begins at the end', async () => {
+  test('without an active webhook, the first one begins at the end', async () => {
     const place = await engine.place();
     const database = await place.open();
     await database.write((tx) => append(tx, 'a'));
@@ -145,7 +145,7 @@ describe.each(postgres)('a dump from an older server', (engine) => {
     await restored.close();
   });
 
-  test('each webhook hears of the unread events that it would have heard of', async () => {
+  test('each webhook gets the unread events that it would have got', async () => {
     const place = await engine.place();
     const database = await place.open();
     await activate(database, true);
@@ -195,7 +195,7 @@ describe.each(postgres)('a dump from an older server', (engine) => {
     await restored.close();
   });
 
-  test('what had come from SQLite and was not read yet is read too', async () => {
+  test('unread events that came from SQLite are read too', async () => {
     const place = await engine.place();
     const database = await place.open();
     await activate(database, true);
@@ -215,7 +215,7 @@ describe.each(postgres)('a dump from an older server', (engine) => {
     await restored.close();
   });
 
-  test('a database at its own server is left as it is', async () => {
+  test('a database on its own server is not changed', async () => {
     const place = await engine.place();
     const database = await place.open();
     await activate(database, true);

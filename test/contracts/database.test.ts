@@ -59,7 +59,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await idsIn(database.read)).toEqual(['a']);
     });
 
-    test('answers with what its unit returned', async () => {
+    test('resolves to the result of its unit', async () => {
       const database = await engine.fresh();
       const value = { some: ['thing'] };
 
@@ -67,7 +67,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await database.write(async () => undefined)).toBeUndefined();
     });
 
-    test('whose unit throws leaves nothing and rejects with what was thrown', async () => {
+    test('whose unit throws changes nothing and rejects with that error', async () => {
       const database = await engine.fresh();
       const thrown = new Error('on purpose');
 
@@ -108,7 +108,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await idsIn(database.read)).toEqual(['first', 'last', 'middle', 'taken']);
     });
 
-    test('that breaks a rule of the schema is no unavailability', async () => {
+    test('that violates the schema is not reported as unavailability', async () => {
       const database = await engine.fresh();
       await database.write((tx) => insert(tx, 'taken'));
 
@@ -118,7 +118,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(error.code).not.toBe('service_unavailable');
     });
 
-    test('stands among 200 at once, and each is there', async () => {
+    test('is one of 200 at once, and each is recorded', async () => {
       const database = await engine.fresh();
       const ids = Array.from({ length: 200 }, (_, i) => `org-${String(i).padStart(3, '0')}`);
 
@@ -135,7 +135,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await idsIn(database.read)).toEqual(ids);
     });
 
-    test('adds to what others add at the same time: nothing is lost', async () => {
+    test('that adds to a counter loses no concurrent addition', async () => {
       const database = await engine.fresh();
       await database.write((tx) => insert(tx, 'counter', 0));
 
@@ -189,7 +189,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await idsIn(database.read)).toEqual(['a']);
     });
 
-    test('a write begun after another one, or in its hook, is none inside it', async () => {
+    test('a write begun after another one, or in its hook, is not nested', async () => {
       const database = await engine.fresh();
       let inHook: Promise<void> | undefined;
 
@@ -308,7 +308,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await database.read.first(bornAt, { id: 'org-1' })).toEqual({ created_at: 1_002 });
     });
 
-    test('is answered for itself where several are asked for at once', async () => {
+    test('gets its own result among several concurrent statements', async () => {
       const { read, write } = await withRows();
       const ask = (handle: Handle) =>
         Promise.all([
@@ -343,7 +343,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(rows.map(({ id }) => id)).toEqual(expected);
     });
 
-    test('takes ids as data, whatever they look like', async () => {
+    test('takes ids as data, with any characters', async () => {
       const database = await withRows();
       const odd = `'); drop table organizations; -- "\\ ]`;
       await database.write((tx) => insert(tx, odd));
@@ -415,7 +415,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(read.toSorted((a, b) => (a.id < b.id ? -1 : 1))).toEqual(rows);
     });
 
-    test('that fails fails its write, whatever is done after it', async () => {
+    test('that fails also fails its write', async () => {
       const database = await engine.fresh();
       let hookRan = false;
       await database.write((tx) => insert(tx, 'taken'));
@@ -434,7 +434,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await idsIn(database.read)).toEqual(['taken']);
     });
 
-    test('of which one row cannot be leaves none', async () => {
+    test('with an invalid row inserts no row', async () => {
       const database = await engine.fresh();
 
       const write = database.write((tx) => tx.insert('messages', [message(1), message(1)]));
@@ -444,7 +444,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
   });
 
-  describe('what is written comes back as it was', () => {
+  describe('a written value is read unchanged', () => {
     test.each([
       ['emoji and joiners', '👩‍👩‍👧 😀 🏳️‍🌈'],
       ['right to left', 'مرحبا \u202eabc\u202c שלום'],
@@ -520,7 +520,7 @@ describe.each(await engines())('on $name', (engine) => {
       await second.write((tx) => insert(tx, 'b'));
     });
 
-    test('and was last used by a newer version is refused with a sentence and left as it is', async () => {
+    test('and was last used by a newer version is refused with a message and not changed', async () => {
       const place = await engine.place();
       const first = await place.open();
       await first.write(async (tx) => {
@@ -560,7 +560,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await idsIn((await place.open()).read)).toHaveLength(20);
     });
 
-    test('refuses what comes later with service_unavailable', async () => {
+    test('refuses later calls with service_unavailable', async () => {
       const database = await engine.fresh();
       await database.close();
 

@@ -75,7 +75,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await hasUnread(database.read, reader)).toBe(false);
   });
 
-  test('the turns of backlogs go by names, whatever the collation of the database', async () => {
+  test('the turns of backlogs follow their names, with any collation of the database', async () => {
     const database = await engine.fresh();
     if (engine.name === 'PostgreSQL') {
       // It ignores punctuation, as those of many operating systems do.
@@ -157,7 +157,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await readOnce(database)).toEqual(['a']);
   });
 
-  test('a place tells what was committed before it from what was after', async () => {
+  test('a cursor separates events committed before it from later ones', async () => {
     const database = await engine.fresh();
     await join(database);
     await database.write((tx) => append(tx, 'before'));

@@ -253,7 +253,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await sizes(world.database)).toMatchObject({ jobs: 1 });
     });
 
-    test('is another one of another owner', async () => {
+    test('of another owner is another key', async () => {
       const world = await jobsWorld(engine);
 
       await request(world);
@@ -261,7 +261,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect((await request(world, keyed('k', 'same', 'a trigger'))).kind).toBe('accepted');
     });
 
-    test('is remembered for 24 hours, whatever became of the job, and then free again', async () => {
+    test('is remembered for 24 hours, with any outcome of the job, and then free again', async () => {
       const world = await jobsWorld(engine);
       const first = await request(world);
       if (first.kind !== 'accepted') throw new Error(first.kind);
@@ -278,7 +278,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await request(world)).toEqual({ kind: 'key_reused' });
     });
 
-    test('of many requests of two processes, in any order, is taken in no circle', async () => {
+    test('of many requests of two processes, in any order, causes no deadlock', async () => {
       const place = await engine.place();
       const database = await place.open();
       const other = engine.name === 'SQLite' ? database : await place.open();
@@ -389,7 +389,7 @@ describe.each(await engines())('on $name', (engine) => {
       },
     );
 
-    test('at a paused agent is agent_paused, but what was accepted before is answered again', async () => {
+    test('at a paused agent is agent_paused, but a repeat of an accepted request gets its response', async () => {
       const { run, agents, clock } = await judged();
       const first = await run({ key: 'k' });
       await agents.update('default', 'default', { status: 'paused' });

@@ -85,7 +85,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expectConsistent(world.database);
   });
 
-  test('nothing begins of what was rolled back', async () => {
+  test('a rolled back job does not begin', async () => {
     const world = await jobsWorld(engine, { freeSlots: place });
 
     const failing = world.database.write(async (tx) => {
@@ -99,7 +99,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expectConsistent(world.database);
   });
 
-  test('that its process dies costs the attempt, as it costs every run under way', async () => {
+  test('the death of its process uses up the attempt, as for every active run', async () => {
     const world = await jobsWorld(engine, { freeSlots: place });
     const job = await world.submit();
     world.clock.advance(leaseMs);

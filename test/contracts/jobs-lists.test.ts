@@ -196,7 +196,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect((await world.jobs.list('acme', { conversation_id }, all)).total).toBe(0);
     });
 
-    test('between two moments has the jobs between them alone, with every other filter', async () => {
+    test('between two timestamps has only the jobs between them, with every other filter', async () => {
       const world = await jobsWorld(engine);
       await manyJobs(world);
       const moments = await spread(world);
@@ -236,7 +236,7 @@ describe.each(await engines())('on $name', (engine) => {
       }
     });
 
-    test('with timing says of each job what the job itself says', async () => {
+    test('with timing has the same values as the job itself', async () => {
       const world = await jobsWorld(engine);
       await manyJobs(world);
 
@@ -250,7 +250,7 @@ describe.each(await engines())('on $name', (engine) => {
       }
     });
 
-    test('shows of each job what acceptance showed, and its status', async () => {
+    test('has the fields of the 202 for each job, and its status', async () => {
       const { submit, jobs, clock } = await jobsWorld(engine);
       const job = await submit();
 
@@ -406,7 +406,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   describe('token usage', () => {
-    test('of a skill that calls no model is nothing', async () => {
+    test('of a skill that calls no model is zero', async () => {
       const { submit, attempt, conversations, jobs } = await jobsWorld(engine);
       const job = await submit();
       await attempt(job.id, completed());

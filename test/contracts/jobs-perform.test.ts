@@ -54,7 +54,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect((await messages(other)).at(-1)?.content).toBe('"a\\u0000\\ud83d"');
     });
 
-    test('is given the skill, its input and its surroundings, and no more', async () => {
+    test('gets the skill, its input and its context, and no more', async () => {
       const { submit, begin, clock, row } = await jobsWorld(engine);
       const job = await submit({ input: '{"a":"😀"}' });
       clock.advance(500);
@@ -182,7 +182,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await messages(job)).toHaveLength(1);
     });
 
-    test('says in its summary at most 200 characters, and never half of one', async () => {
+    test('has a summary of at most 200 whole characters', async () => {
       const { submit, attempt, events } = await jobsWorld(engine);
       const job = await submit();
 
@@ -193,14 +193,14 @@ describe.each(await engines())('on $name', (engine) => {
       expect(result_summary.isWellFormed()).toBe(true);
     });
 
-    test('may not ask for what there is not', async () => {
+    test('is refused an unknown request', async () => {
       const { submit, begin } = await jobsWorld(engine);
       const { run } = await begin((await submit()).id);
 
       await expect(run.ask('read-secrets', 'x')).rejects.toThrow('may not ask');
     });
 
-    test('of a skill that no process has loaded fails without another try', async () => {
+    test('of a skill that no process has loaded fails without a retry', async () => {
       const world = await jobsWorld(engine);
       const job = await world.submit({ skill: { category: 'gone', name: 'x', version: 'v1.0' } });
 
@@ -304,7 +304,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   describe('a run that fails', () => {
-    test('is tried again after 1 s, then 2 s, with jitter; a direct run gets 3 attempts', async () => {
+    test('is retried after 1 s, then 2 s, with jitter; a direct run gets 3 attempts', async () => {
       const world = await jobsWorld(engine);
       const job = await world.submit();
 
@@ -360,7 +360,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await row(job.id)).toMatchObject({ status: 'completed', attempt: 2 });
     });
 
-    test('twice and then succeeds is completed at attempt 3, and what failed leaves no message', async () => {
+    test('twice and then succeeds is completed at attempt 3, and failed attempts leave no message', async () => {
       const world = await jobsWorld(engine);
       const job = await world.submit();
 
@@ -395,7 +395,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(conversation.status).toBe('failed');
     });
 
-    test('at its deadline fails as skill_timeout, and is tried again', async () => {
+    test('at its deadline fails as skill_timeout, and is retried', async () => {
       const world = await jobsWorld(engine);
       const job = await world.submit({ maxAttempts: 2 });
       const timeout = { kind: 'timeout', message: 'run timed out after 60000 ms' } as const;
@@ -412,7 +412,7 @@ describe.each(await engines())('on $name', (engine) => {
       });
     });
 
-    test('for want of credentials is an agent.error too', async () => {
+    test('with missing_credentials sends agent.error too', async () => {
       const world = await jobsWorld(engine);
       const job = await world.submit();
 
@@ -436,7 +436,7 @@ describe.each(await engines())('on $name', (engine) => {
       });
     });
 
-    test('with the jobs around it in one commit costs them nothing', async () => {
+    test('in one commit with other jobs does not affect them', async () => {
       const { submit, begin, database, row } = await jobsWorld(engine);
       const submitted = await Promise.all(Array.from({ length: 20 }, () => submit()));
       const runs = await Promise.all(submitted.map(({ id }) => begin(id)));
@@ -467,7 +467,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   describe('an executor that dies', () => {
-    test('costs a run that is known not to be the cause nothing', async () => {
+    test('uses up no attempt of a run that is not the cause', async () => {
       const { submit, attempt, row, hints, clock, database } = await jobsWorld(engine);
       const job = await submit();
 
@@ -485,7 +485,7 @@ describe.each(await engines())('on $name', (engine) => {
       await expectConsistent(database);
     });
 
-    test('costs a suspect no attempt either; after two such deaths it runs alone', async () => {
+    test('uses up no attempt of a suspect either; after two such deaths the suspect runs alone', async () => {
       const { submit, attempt, row, pool } = await jobsWorld(engine);
       const job = await submit();
 
@@ -526,7 +526,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
   });
 
-  test('what is told of a run is written when it is settled: progress, and in order', async () => {
+  test('events of a run are written when it is settled, in order and with its progress', async () => {
     const { submit, begin, row, database } = await jobsWorld(engine);
     const job = await submit();
     const { run, ended } = await begin(job.id);
@@ -541,7 +541,7 @@ describe.each(await engines())('on $name', (engine) => {
     );
   });
 
-  test('what a lost run still says changes nothing of the run that took its place', async () => {
+  test('late messages of a lost run do not affect the run that replaced it', async () => {
     const { submit, worker, recovery, clock, row, begin } = await jobsWorld(engine);
     const job = await submit();
     const slow = worker('slow');

@@ -249,7 +249,7 @@ describe.each(await engines())('on $name', (engine) => {
     );
   });
 
-  test('a crowd of jobs of many kinds, accepted, run and cancelled by many at once', async () => {
+  test('many jobs of many kinds, accepted, run and cancelled concurrently', async () => {
     const place = await engine.place();
     const world = await jobsWorld(engine, { database: await place.open() });
     await Promise.all(['x', 'y', 'z'].map((id) => world.agents.create('default', { id })));

@@ -16,7 +16,7 @@ const day = 24 * 60 * 60 * 1_000;
 
 describe.each(await engines())('on $name', (engine) => {
   describe('a cancellation whose message was lost', () => {
-    test('stops the run it is meant for, however many others are being stopped elsewhere', async () => {
+    test('stops its run, among many others that are being stopped in other processes', async () => {
       const { submit, begin, worker, database, performer, row } = await jobsWorld(engine);
       const elsewhere = await submit();
       await worker('elsewhere').begin(elsewhere.id);
@@ -143,7 +143,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await row(job.id)).toMatchObject({ status: 'active', epoch: 2 });
     });
 
-    test('that was lost to a later run in the same process leaves that run its own', async () => {
+    test('that was lost to a later run in the same process does not affect that run', async () => {
       const { submit, begin, recovery, performer, clock, row, jobs } = await jobsWorld(engine);
       const job = await submit();
       // The machine slept: the wall clock is far ahead before anything could be renewed.
@@ -169,7 +169,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(second.run.aborted).not.toBeNull();
     });
 
-    test('of a run of its own is renewed by a sweep that finds it expired, as after a sleep of the machine', async () => {
+    test('of an own run is renewed by a sweep that finds it expired, as after a sleep of the machine', async () => {
       const { submit, begin, ownRecovery, clock, row } = await jobsWorld(engine);
       const job = await submit();
       const { run, ended } = await begin(job.id);
@@ -273,7 +273,7 @@ describe.each(await engines())('on $name', (engine) => {
       await expectConsistent(database);
     });
 
-    test('records a run that ended before it heard of the stop', async () => {
+    test('records a run that ended before the stop reached it', async () => {
       const { submit, begin, performer, row } = await jobsWorld(engine);
       const [done, broken] = [await submit(), await submit()];
       const runs = [await begin(done.id), await begin(broken.id)];

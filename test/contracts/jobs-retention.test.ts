@@ -248,7 +248,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await rowsOf(world, kept.id)).toEqual({ jobs: 1, messages: 1, job_steps: 1 });
   });
 
-  test('of several jobs of a conversation deletes what was said in those that are old', async () => {
+  test('deletes the messages of old jobs in a continued conversation', async () => {
     const world = await present();
     const { submit, attempt, clock, conversations } = world;
     const first = await submit();
@@ -292,7 +292,7 @@ describe.each(await engines())('on $name', (engine) => {
     }
   });
 
-  test('never deletes a conversation that is just gone on with', async () => {
+  test('never deletes a conversation that a job is about to continue', async () => {
     const world = await present();
     const { submit, attempt, clock, database, conversations, accept, request } = world;
     const olds = await Promise.all(Array.from({ length: 20 }, () => submit()));
@@ -321,7 +321,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await idsOf(world, 'conversations')).toHaveLength(jobs.length);
   });
 
-  test('finds a conversation gone on with that it had begun to delete, and leaves it', async () => {
+  test('leaves a conversation that was continued after the deletion began', async () => {
     const world = await present();
     const { submit, attempt, clock, database, conversations, accept, request } = world;
     const { id, conversation_id: conversationId } = await submit();
@@ -351,7 +351,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await world.messages({ conversation_id: conversationId })).toHaveLength(1);
   });
 
-  test('while work goes on harms none of it', async () => {
+  test('does not affect concurrent work', async () => {
     const world = await present();
     const { submit, attempt, clock, database } = world;
     await endedJobs(world, 100);

@@ -20,7 +20,7 @@ async function untilDue({ row, clock }: JobsWorld, jobId: string): Promise<void>
 }
 
 describe.each(await engines())('on $name', (engine) => {
-  test('a call is on record before it runs, and what it gave before it resolves', async () => {
+  test('a call is recorded before it runs, and its output before it resolves', async () => {
     const world = await jobsWorld(engine);
     const job = await world.submit();
     const { run } = await world.begin(job.id);
@@ -34,7 +34,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await stepsOf(world, job.id)).toEqual([{ ...begun, status: 'completed', result }]);
   });
 
-  test('a list of steps does not read what the calls gave', async () => {
+  test('a list of steps does not read the outputs', async () => {
     const world = await jobsWorld(engine);
     const job = await world.submit();
     const { run } = await world.begin(job.id);
@@ -48,7 +48,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(Object.keys(steps[0] ?? {})).not.toContain('memory');
   });
 
-  test('a repeated attempt gets what the call gave, and takes only what is new', async () => {
+  test('a repeated attempt gets the recorded output, and runs only new calls', async () => {
     const world = await jobsWorld(engine);
     const job = await world.submit();
     await world.attempt(job.id, failed(), async (run) => {
@@ -111,7 +111,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await other.run.ask('begin-step', call)).toEqual({ step: 1 });
   });
 
-  test('what a call remembered and said is kept once, though a later attempt does not repeat it', async () => {
+  test('memories and messages of a call are kept once, though a later attempt does not repeat it', async () => {
     const world = await jobsWorld(engine);
     const job = await world.submit();
     await world.attempt(job.id, failed(), async (run) => {
@@ -142,7 +142,7 @@ describe.each(await engines())('on $name', (engine) => {
     ]);
   });
 
-  test('a call that the key does not allow, or that is no call, is refused', async () => {
+  test('a call without the scope, or with an invalid form, is refused', async () => {
     const world = await jobsWorld(engine);
     const { keyId: apiKeyId } = await world.callerOf('default', ['test']);
     const { run } = await world.begin((await world.submit({ apiKeyId })).id);

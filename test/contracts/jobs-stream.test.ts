@@ -46,7 +46,7 @@ async function expectResumable(world: JobsWorld, id: string, told: readonly JobE
 }
 
 describe.each(await engines())('on $name', (engine) => {
-  test('what is said while the database cannot be used is told when it can be', async () => {
+  test('events while the database is unavailable are sent when it is back', async () => {
     let isDown = false;
     const database = whileThere(await engine.fresh(), () => isDown);
     const world = await jobsWorld(engine, { database });

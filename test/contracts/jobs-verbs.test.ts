@@ -177,7 +177,7 @@ describe.each(await engines())('on $name', (engine) => {
       await expectConsistent(world.database);
     });
 
-    test('a job whose attempt begins and ends between the look and the write is cancelled and told so', async () => {
+    test('a job whose attempt begins and ends between the read and the write is cancelled, and the response says so', async () => {
       const world = await jobsWorld(engine);
       const job = await world.submit();
       const told: unknown[] = [];

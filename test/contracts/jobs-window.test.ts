@@ -94,7 +94,7 @@ async function rowsOf({ read }: Database, query: CompiledQuery): Promise<number>
 }
 
 describe.each(await engines())('on $name', (engine) => {
-  test('a window of many jobs is counted up to 10,000, and read where an index says', async () => {
+  test('a window of many jobs is counted up to 10,000, and read by an index', async () => {
     const world = await jobsWorld(engine);
     const { database } = world;
     const isSqlite = engine.name === 'SQLite';

@@ -150,7 +150,7 @@ describe.each(await engines())('on $name', (engine) => {
       return { clock, database, ...composeAgents({ database, clock }) };
     }
 
-    test('is made with what is said of it, and the rest by default', async () => {
+    test('is created with the given fields, and defaults for the others', async () => {
       const { agents, clock } = await agentsOf();
       const now = new Date(clock.now()).toISOString();
 
@@ -187,7 +187,7 @@ describe.each(await engines())('on $name', (engine) => {
       await agents.create('acme', { id: 'bob' });
     });
 
-    test('that is paused or resumed tells it once', async () => {
+    test('that is paused or resumed sends one event', async () => {
       const { agents, database } = await agentsOf();
 
       await agents.update('default', 'default', { status: 'paused' });
@@ -207,7 +207,7 @@ describe.each(await engines())('on $name', (engine) => {
       ]);
     });
 
-    test('that twenty pause or resume at once tells it once each time', async () => {
+    test('that twenty clients pause or resume at once sends one event each time', async () => {
       const { agents, database } = await agentsOf();
       const changes = ['paused', 'active', 'paused', 'active', 'paused'] as const;
 
@@ -234,7 +234,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await elsewhere.statusOf('default', 'default')).toBe('paused');
     });
 
-    test('changes only in what is named; an empty change changes nothing', async () => {
+    test('changes only in the given fields; an empty change changes nothing', async () => {
       const { agents, clock } = await agentsOf();
       const before = await agents.create('default', { id: 'bob', name: 'Bob', model: 'a/b' });
       clock.advance(1_000);
@@ -333,7 +333,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(names('tex')).toEqual([]);
     });
 
-    test('says that a deprecated version is not found, but lets what was accepted finish', async () => {
+    test('does not find a deprecated version, but lets its accepted jobs finish', async () => {
       const { skills, clock } = await registry();
       await skills.register([facts('a')]);
       clock.advance(1_000);

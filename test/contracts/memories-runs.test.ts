@@ -61,7 +61,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await known(world)).toEqual(['old']);
   });
 
-  test('an attempt whose cancellation was asked for leaves nothing, even when it completes', async () => {
+  test('an attempt with a requested cancellation records nothing, even when it completes', async () => {
     const world = await jobsWorld(engine);
     const job = await world.submit();
     const { run, ended } = await world.begin(job.id);
@@ -75,7 +75,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await known(world)).toEqual([]);
   });
 
-  test('an attempt that has lost its lease leaves nothing, the one that has it is kept once', async () => {
+  test('an attempt that has lost its lease records nothing, the holder’s memories are kept once', async () => {
     const world = await jobsWorld(engine);
     const other = world.worker('second');
     const job = await world.submit();
@@ -128,7 +128,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expectConsistent(world.database);
   });
 
-  test('what is asked for and not waited for is counted before the end', async () => {
+  test('calls that are not awaited are applied before the end', async () => {
     const world = await jobsWorld(engine);
     const stored = await world.memories.create(own, { content: 'old' });
     const job = await world.submit();
@@ -178,7 +178,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect((await world.memories.list(own, { q: 'tea' }, page)).total).toBe(14);
   });
 
-  test('what a run has forgotten keeps none of the others from being ranked', async () => {
+  test('forgotten memories do not displace others from the ranking', async () => {
     const world = await jobsWorld(engine);
     await world.memories.create(own, { content: 'tea, short' });
     const long: string[] = [];
@@ -243,7 +243,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expectConsistent(world.database);
   });
 
-  test('what is refused for its size or number is not split into words', async () => {
+  test('a memory that is refused for its size or number is not split into words', async () => {
     const world = await jobsWorld(engine);
     const job = await world.submit();
 
@@ -303,7 +303,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
   });
 
-  test('what is kept beside the memories is part of what is held consistent', async () => {
+  test('the rows beside the memories are kept consistent', async () => {
     const world = await jobsWorld(engine);
     await world.memories.create(own, { content: 'tea' });
     await expectConsistent(world.database);
@@ -388,7 +388,7 @@ describe.each(await engines())('on $name', (engine) => {
       };
     }
 
-    test('restores what a part that it does not repeat did, under the same ids', async () => {
+    test('restores the changes of a part that does not run again, under the same ids', async () => {
       const { world, begin, complete } = await attempts();
       const stored = await world.memories.create(own, { content: 'old tea' });
       const noted: MemoryChange[] = [];
@@ -420,7 +420,7 @@ describe.each(await engines())('on $name', (engine) => {
       await expectConsistent(world.database);
     });
 
-    test('has what was remembered earlier once, however often it is restored', async () => {
+    test('has restored memories once, after any number of restores', async () => {
       const { world, begin, complete } = await attempts();
       const noted: MemoryChange[] = [];
       await begin().ask('remember', { content: 'once' }, (change) => void noted.push(change));
@@ -450,7 +450,7 @@ describe.each(await engines())('on $name', (engine) => {
       await expectConsistent(world.database);
     });
 
-    test('keeps to the bounds of one run with what it restores', async () => {
+    test('counts restored changes in the bounds of the run', async () => {
       const { begin } = await attempts();
       const noted: MemoryChange[] = [];
       const first = begin();
@@ -468,7 +468,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await second.ask('recall', { limit: 200 })).toHaveLength(200);
     });
 
-    test('takes back what a part did that begins again', async () => {
+    test('reverts the changes of a part that runs again', async () => {
       const { world, begin, complete } = await attempts();
       const stored = await world.memories.create(own, { content: 'old' });
       const memory = begin();
@@ -489,7 +489,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
   });
 
-  test('a run that never asks makes no query on memories', async () => {
+  test('a run that does not use memories makes no query on them', async () => {
     const world = await jobsWorld(engine);
     const job = await world.submit();
     await world.database.write(async (tx) => {

@@ -41,7 +41,7 @@ const found = async (memories: Memories, q: string, more: { tag?: string } = {},
   (await memories.list(owning, { q, ...more }, page)).memories.map(({ content }) => content);
 
 describe.each(await engines())('on $name', (engine) => {
-  test('a memory is what it was made of, and has the defaults of what was left out', async () => {
+  test('a memory has the given fields, and defaults for the others', async () => {
     const { memories, clock } = await world(engine);
     const now = new Date(clock.now()).toISOString();
 
@@ -69,7 +69,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await memories.get(ada, full.id)).toEqual(full);
   });
 
-  test('a change is of what it names, refreshes updated_at, and is searched by', async () => {
+  test('a change applies to the given fields, refreshes updated_at, and is searchable', async () => {
     const { memories, clock, database } = await world(engine);
     const before = await memories.create(ada, { content: 'red fox', metadata: { a: 1 } });
     clock.advance(1_000);
@@ -91,7 +91,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expectMemoriesConsistent(database);
   });
 
-  test('a change is later than what was there before, also when the clock has been set back', async () => {
+  test('updated_at grows with every change, also when the clock has been set back', async () => {
     const { memories, clock } = await world(engine);
     const before = await memories.create(ada, { content: 'x' });
     const later = (ms: number) => new Date(Date.parse(before.created_at) + ms).toISOString();
@@ -103,7 +103,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(at.map(({ updated_at }) => updated_at)).toEqual([later(1), later(2)]);
   });
 
-  test('a change of nothing changes nothing', async () => {
+  test('an empty change changes nothing', async () => {
     const { memories, clock } = await world(engine);
     const before = await memories.create(ada, { content: 'x' });
     clock.advance(1_000);
@@ -112,7 +112,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await memories.get(ada, before.id)).toEqual(before);
   });
 
-  test('a deleted one is gone from lists, searches and counts', async () => {
+  test('a deleted memory is in no list, search or count', async () => {
     const { memories, database } = await world(engine);
     const gone = await memories.create(ada, { content: 'one' });
     await memories.create(ada, { content: 'two', tag: 'other' });
@@ -255,7 +255,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(total).toBe(indexes.length);
   });
 
-  test('finds what words and their rules say, in that order, whatever the texts', async () => {
+  test('finds and orders any texts by the documented rules', async () => {
     const { memories, agents } = await world(engine);
     const unit = fc.constantFrom(
       ...'aAbBcä é-\'"*:&|!()<>\\%_1 2 ß東京かがกไท न ि ς Σ 𐐨 🏔'.split(''),
@@ -350,7 +350,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
   });
 
-  test('an agent that is not there gets none', async () => {
+  test('an unknown agent gets no memories', async () => {
     const { memories, database } = await world(engine);
     const unknownAgent = { organizationId: 'default', agentId: 'nobody' };
 

@@ -335,7 +335,7 @@ describe.each(servers)('a move into PostgreSQL', (engine) => {
       await refused(dataDir, place.at, /Of 1 rows of organizations, 0 arrived/);
     });
 
-    test('where a table has what it does not know how to move', async () => {
+    test('where a table has a column that cannot be moved', async () => {
       const dataDir = await directory();
       const store = new DatabaseSync(sqliteFile(dataDir));
       store.exec('CREATE TABLE novelties (id text)');

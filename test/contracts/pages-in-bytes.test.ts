@@ -61,7 +61,7 @@ async function longConversation(world: JobsWorld, n: number): Promise<string> {
 }
 
 describe.each(await engines())('on $name', (engine) => {
-  test('a page of messages is cut for its bytes and says where to go on', async () => {
+  test('a page of messages is bounded in bytes and names the next offset', async () => {
     const world = await jobsWorld(engine);
     const id = await longConversation(world, entries);
 
@@ -83,7 +83,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(next).toBeNull();
   });
 
-  test('a page of agents is cut for its bytes and says where to go on', async () => {
+  test('a page of agents is bounded in bytes and names the next offset', async () => {
     const world = await jobsWorld(engine);
     const { organizationId } = await world.callerOf('of-agents');
     await each(entries - 1, (i) =>
@@ -96,7 +96,7 @@ describe.each(await engines())('on $name', (engine) => {
     }, entries);
   });
 
-  test('a page of triggers is cut for its bytes and says where to go on', async () => {
+  test('a page of triggers is bounded in bytes and names the next offset', async () => {
     const world = await jobsWorld(engine);
     const triggers = createTriggers({
       ...world,
@@ -125,7 +125,7 @@ describe.each(await engines())('on $name', (engine) => {
     ['listed', {}],
     ['found', { q: 'word' }],
   ])(
-    'a page of memories that are %s is cut for its bytes and says where to go on',
+    'a page of memories that are %s is bounded in bytes and names the next offset',
     async (_, filter) => {
       const world = await jobsWorld(engine);
       const owning = { organizationId: 'default', agentId: 'default' };
@@ -139,7 +139,7 @@ describe.each(await engines())('on $name', (engine) => {
     },
   );
 
-  test('what a run has said is read in parts that are bounded in bytes', async () => {
+  test('the events of a run are read in parts that are bounded in bytes', async () => {
     const world = await jobsWorld(engine);
     const { id: job_id } = await world.submit();
     const events = Array.from({ length: 20 }, (_, i) => ({

@@ -94,7 +94,7 @@ describe.each(postgres)('on $name', (engine) => {
     expect(await database.read.all(later, { id: 'x' })).toEqual([]);
   });
 
-  test('a prepared statement goes on when a newer version has added a column', async () => {
+  test('a prepared statement still works after a newer version has added a column', async () => {
     const database = await withRows();
     const both = () =>
       Promise.all([

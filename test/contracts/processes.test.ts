@@ -89,7 +89,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(able.canAll('to-dance')).toBe(true);
   });
 
-  test('one that says nothing for 15 seconds counts as gone, and is back with its next word', async () => {
+  test('a process without a heartbeat for 15 seconds is not live, and is live again with the next one', async () => {
     const [database, clock] = [await engine.fresh(), manualClock()];
     const api = process(database, clock, ['api']);
     const worker = process(database, clock, ['worker']);
@@ -107,7 +107,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(api.live('worker')).toBe(1);
   });
 
-  test('the list has the live ones, the oldest first, with what each said of itself', async () => {
+  test('the list has the live processes, the oldest first, with what each announced', async () => {
     const [database, clock] = [await engine.fresh(), manualClock('2026-01-01T00:00:00.000Z')];
     const worker = process(database, clock, ['worker', 'scheduler'], ['util/v1.0/echo']);
     clock.advance(1_000);
@@ -148,7 +148,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await api.list()).toMatchObject([{ roles: ['api'] }]);
   });
 
-  test('one that leaves is gone at once', async () => {
+  test('a process that stops is not live at once', async () => {
     const [database, clock] = [await engine.fresh(), manualClock()];
     const api = process(database, clock, ['api']);
     const worker = process(database, clock, ['worker']);
@@ -177,7 +177,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(api.lastClaimAt()).toBe(claimedAt);
   });
 
-  test('what is kept of one that ended without a word is deleted after an hour', async () => {
+  test('the row of a process that died is deleted after an hour', async () => {
     const [database, clock] = [await engine.fresh(), manualClock()];
     const api = process(database, clock, ['api']);
     await process(database, clock, ['worker']).beat();
@@ -195,7 +195,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   describe('a skill of several processes', () => {
-    test('that has just been brought is not judged by what was known before', async () => {
+    test('that a process has just loaded is active at once', async () => {
       const [database, clock] = [await engine.fresh(), manualClock()];
       const old = createSkillRegistry(database, clock);
       await old.register([]);
@@ -208,7 +208,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(old.list().map(({ name }) => name)).toEqual(['new']);
     });
 
-    test('is inactive only when none of them has it any more', async () => {
+    test('is inactive only when no live process has it', async () => {
       const [database, clock] = [await engine.fresh(), manualClock()];
       const old = createSkillRegistry(database, clock);
       await old.register([fact('old'), fact('both')]);
@@ -225,7 +225,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(next.list().map(({ name }) => name)).toEqual(['both', 'new']);
     });
 
-    test('is what the one that was started last says, which the others do not take back', async () => {
+    test('has the definition of the process that started last, which the others do not replace', async () => {
       const [database, clock] = [await engine.fresh(), manualClock()];
       const old = createSkillRegistry(database, clock);
       await old.register([fact('echo', 'as it was')]);

@@ -58,7 +58,7 @@ describe.skipIf(findRedis() === undefined)('on a Redis of its own', () => {
     return { redis, queue };
   }
 
-  test('what is in the queue in Redis, but says nothing of a row, is passed by', async () => {
+  test('an entry in the queue without a valid row id is skipped', async () => {
     const { redis, queue } = await opened();
     const foreign = new Lane('skill-execution', { connection: redis.connection() });
     onTestFinished(() => foreign.close());
@@ -72,7 +72,7 @@ describe.skipIf(findRedis() === undefined)('on a Redis of its own', () => {
     expect(handled).toEqual(['ours']);
   });
 
-  test('a Redis that is full is as good as none', async () => {
+  test('a full Redis counts as unavailable', async () => {
     const { queue } = await opened();
     onTestFinished(async () => void (await server.command('CONFIG SET maxmemory 0')));
 
@@ -83,7 +83,7 @@ describe.skipIf(findRedis() === undefined)('on a Redis of its own', () => {
     await waitFor(() => queue.isConnected(), { describe: 'that it does again is, too' });
   });
 
-  test('what a worker takes as it stops is left to the others', async () => {
+  test('a hint that a stopping worker takes is left to the others', async () => {
     const [stopping, staying] = [await opened(), await opened()];
     const handled = new Set<string>();
     const ids = Array.from({ length: 400 }, (_, i) => `row-${i}`);

@@ -49,7 +49,7 @@ describe.skipIf(findRedis() === undefined)('the limit over processes', () => {
     await waitFor(() => !redis.isConnected(), { describe: 'it is noticed' });
   }
 
-  test('lets exactly as many hits through as it says, from several processes at once', async () => {
+  test('accepts exactly the limit, from several processes at once', async () => {
     const three = await Promise.all([limiter(), limiter(), limiter()]);
 
     const decisions = await Promise.all(
@@ -77,7 +77,7 @@ describe.skipIf(findRedis() === undefined)('the limit over processes', () => {
     expect(await hit('another', 1)).toMatchObject({ allowed: true, remaining: 0 });
   });
 
-  test('refused hits use up nothing', async () => {
+  test('refused hits do not count', async () => {
     const { hit, redis } = await limiter();
     for (let i = 0; i < 10; i++) await hit('key', 2);
 
@@ -96,7 +96,7 @@ describe.skipIf(findRedis() === undefined)('the limit over processes', () => {
     expect(await hit('key', 1)).toMatchObject({ allowed: true, remaining: 0 });
   });
 
-  test('says the Unix second at which the oldest hit leaves the window', async () => {
+  test('returns the Unix second at which the oldest hit leaves the window', async () => {
     const { hit, redis } = await limiter();
     const [seconds] = (await redis.commands.time()).map(Number);
     await hit('key', 5);
@@ -119,7 +119,7 @@ describe.skipIf(findRedis() === undefined)('the limit over processes', () => {
     expect(await hit('key', 3)).toMatchObject({ allowed: false, retryAfter: 30 });
   });
 
-  test('an idle key leaves nothing behind', async () => {
+  test('an idle key leaves no entry', async () => {
     const { hit, redis } = await limiter();
     await hit('key', 3);
 

@@ -260,7 +260,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await errorsIn(world)).toMatchObject([{ code: 'insufficient_scope' }]);
     });
 
-    test('fires again once the reason is gone', async () => {
+    test('fires again once the reason no longer applies', async () => {
       const world = await schedulesWorld(engine);
       const id = await world.schedule();
       for (const status of ['paused', 'active'] as const) {

@@ -70,7 +70,7 @@ function countingStatements(on: Database) {
 
 describe.each(await engines())('on $name', (engine) => {
   describe('a run', () => {
-    test('that completes is recorded and told, beside its skill.completed', async () => {
+    test('that completes is recorded and sends its event in addition to skill.completed', async () => {
       const world = await schedulesWorld(engine);
       const id = await world.schedule();
       await nextSlot(world);
@@ -138,7 +138,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(told[1]?.data).not.toHaveProperty('duration_ms');
     });
 
-    test('that is cancelled counts as failed, and nothing is told', async () => {
+    test('that is cancelled counts as failed, and sends no event', async () => {
       const world = await schedulesWorld(engine);
       const id = await world.schedule();
       await nextSlot(world);
@@ -356,7 +356,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expectConsistent(database);
   });
 
-  test('enabling it anew gives an earlier run no further attempt', async () => {
+  test('enabling it again gives an earlier run no further attempt', async () => {
     const world = await schedulesWorld(engine);
     const id = await world.schedule();
     await nextSlot(world);
@@ -467,7 +467,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
   });
 
-  test('a run goes on until its job ends, whichever way, and what did not run never did', async () => {
+  test('a run is active until its job ends in any way, and a slot that did not run never is', async () => {
     const world = await schedulesWorld(engine);
     const id = await world.schedule();
     const ended = async () => {
@@ -523,7 +523,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(runs).toMatchObject([{ outcome: 'run_now', status: 'queued', slots: 1, job_id }]);
     });
 
-    test('is in the name of the key that asks, so that it widens none', async () => {
+    test('uses the key of the request, so that no key gets more scopes', async () => {
       const world = await schedulesWorld(engine);
       const id = await world.schedule();
       const narrow = await world.callerOf('default', ['test']);
@@ -609,7 +609,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   describe('retention', () => {
-    test('deletes old runs, but none whose job goes on', async () => {
+    test('deletes old runs, except those with an active job', async () => {
       const world = await schedulesWorld(engine);
       const going = await world.schedule();
       const ended = await world.schedule({ cron_expression: '*/1 * * * *' });
@@ -629,7 +629,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await world.schedules.runs('default', going, page)).toMatchObject({ total: 1 });
     });
 
-    test('keeps what is younger', async () => {
+    test('keeps newer runs', async () => {
       const world = await schedulesWorld(engine);
       const id = await world.schedule();
       await nextSlot(world);

@@ -36,7 +36,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(JSON.stringify(changed)).not.toContain(secret);
   });
 
-  test('what was stored before there was a key is encrypted, and signs as before', async () => {
+  test('a secret that was stored without a key is encrypted, and signs as before', async () => {
     const world = await webhooksWorld(engine, { key: null });
     await world.webhook({ secret });
     await world.webhook({ secret });
@@ -109,7 +109,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(areSigned(world)).toEqual([true, true]);
   });
 
-  test('a secret that was copied to another row cannot be decrypted: the delivery fails and says so', async () => {
+  test('a secret that was copied to another row cannot be decrypted: the delivery fails with that reason', async () => {
     const world = await webhooksWorld(engine);
     await world.webhook({ secret });
     const [from] = await storedIn(world);

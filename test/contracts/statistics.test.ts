@@ -66,7 +66,7 @@ describe.each(await engines())('on $name', (engine) => {
   const rowsIn = async ({ read }: Database, table: 'run_statistics' | 'skill_key_runs') =>
     (await read.kysely.selectFrom(table).selectAll().execute()).length;
 
-  test('what processes count at once adds up, and the longest is the longest of all', async () => {
+  test('counts of concurrent processes add up, and the longest duration is the maximum of all', async () => {
     const { at, database, recorderOn, statistics, accepted } = await world();
     const recorders = Array.from({ length: 4 }, () => recorderOn(database));
     const names = Array.from({ length: 40 }, (_, i) => `skill-${i}`);
@@ -105,7 +105,7 @@ describe.each(await engines())('on $name', (engine) => {
     if (engine.name === 'PostgreSQL') expect(await deadlocksIn(at)).toBe(0);
   });
 
-  test('what cannot be written is kept, and written once it can be', async () => {
+  test('counts that cannot be written are kept, and written later', async () => {
     const { database, recorderOn, statistics, accepted } = await world();
     let isAway = true;
     const recorder = recorderOn({
@@ -142,7 +142,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(writes).toBe(0);
   });
 
-  test('more kinds than are kept are not counted, and the log says so', async () => {
+  test('counts beyond the bound are dropped, and the log says so', async () => {
     const { database, recorderOn, statistics, accepted, warnings } = await world();
     const recorder = recorderOn(database);
     recorder.accepted(Array.from({ length: 10_003 }, (_, i) => accepted(`skill-${i}`)));
@@ -177,7 +177,7 @@ describe.each(await engines())('on $name', (engine) => {
     );
   });
 
-  test('what no window shows any more is deleted, and nothing else', async () => {
+  test('only rows that no window shows any more are deleted', async () => {
     const { clock, database, recorderOn, statistics, accepted } = await world();
     const recorder = recorderOn(database);
     const names = Array.from({ length: 1_100 }, (_, i) => `skill-${i}`);
@@ -206,7 +206,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test.runIf(engine.name === 'PostgreSQL')(
-    'a claim does not walk past all that waits, not even where the planner knows nothing of the table',
+    'a claim does not scan all queued jobs, even without planner statistics',
     async () => {
       const place = await engine.place();
       const database = await place.open();

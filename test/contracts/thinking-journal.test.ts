@@ -189,7 +189,7 @@ function breaking(database: Database, when: 'before' | 'after', ...numbers: numb
 
 describe.each(await engines())('on $name', (engine) => {
   describe('a call of a model', () => {
-    test('is on record before it is made, with what is held back for it', async () => {
+    test('is recorded before it is made, with its reservation', async () => {
       const world = await thinkingWorld(engine);
       const job = await world.claimed();
 
@@ -308,7 +308,7 @@ describe.each(await engines())('on $name', (engine) => {
       await expectLedger(world);
     });
 
-    test('that broke off keeps what it had said, for people only', async () => {
+    test('that broke off keeps its partial text, but not for the model', async () => {
       const world = await thinkingWorld(engine);
       const job = await world.claimed();
       const journal = world.journalOf(job);
@@ -397,7 +397,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   describe('a tool', () => {
-    test('ends with its message and what it did to the memory', async () => {
+    test('ends with its message and its changes of the memory', async () => {
       const world = await thinkingWorld(engine);
       const job = await world.claimed();
       const journal = world.journalOf(job);
@@ -489,7 +489,7 @@ describe.each(await engines())('on $name', (engine) => {
     }
 
     test.each(actions.map((_, i) => i).concat(actions.length))(
-      'after %i things goes on where it was: what has ended is not done again',
+      'after %i steps resumes: finished steps are not repeated',
       async (most) => {
         const world = await thinkingWorld(engine);
         const job = await world.claimed();
@@ -556,7 +556,7 @@ describe.each(await engines())('on $name', (engine) => {
       await expectLedger(world);
     });
 
-    test('is told apart from other dialogues of the run', async () => {
+    test('is separate from other dialogues of the run', async () => {
       const world = await thinkingWorld(engine);
       const job = await world.claimed();
       const journal = world.journalOf(job);
@@ -575,7 +575,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect((await again.recorded('three', model)).messages).toEqual([]);
     });
 
-    test('shows what is opaque to the model that said it, and to no other', async () => {
+    test('shows opaque parts only to the model that produced them', async () => {
       const world = await thinkingWorld(engine);
       const job = await world.claimed();
       const journal = world.journalOf(job);
@@ -589,7 +589,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await shownTo('anthropic/other')).toEqual([saying('x', 'a')]);
     });
 
-    test('knows what its own claim did only when it asks for that', async () => {
+    test('has the steps of its own claim only on request', async () => {
       const world = await thinkingWorld(engine);
       const job = await world.claimed();
       const journal = world.journalOf(job);
@@ -599,7 +599,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect((await journal.recorded('g', model)).messages).toEqual([saying('wrong')]);
     });
 
-    test('has what its tools did to the memory, in the order of its calls', async () => {
+    test('has its tools’ changes of the memory, in the order of its calls', async () => {
       const world = await thinkingWorld(engine);
       const job = await world.claimed();
       const journal = world.journalOf(job);
@@ -724,7 +724,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   describe('while the database cannot be used', () => {
-    test('what happened waits, and is recorded when it can', async () => {
+    test('the record waits, and is written later', async () => {
       const world = await thinkingWorld(engine);
       const job = await world.claimed();
       const database = breaking(world.database, 'before', 1, 3, 5);
@@ -741,7 +741,7 @@ describe.each(await engines())('on $name', (engine) => {
       await expectLedger(world);
     });
 
-    test('what was recorded without a word of it is not recorded twice', async () => {
+    test('a write whose confirmation was lost is not recorded twice', async () => {
       const world = await thinkingWorld(engine);
       const job = await world.claimed();
       const database = breaking(world.database, 'after', 1, 3, 5, 7, 9);
@@ -770,7 +770,7 @@ describe.each(await engines())('on $name', (engine) => {
       await expectLedger(world);
     });
 
-    test('a claim that is lost meanwhile records nothing', async () => {
+    test('a claim that was lost meanwhile records nothing', async () => {
       const world = await thinkingWorld(engine);
       const job = await world.claimed();
       const database = breaking(world.database, 'before', 2);
@@ -785,7 +785,7 @@ describe.each(await engines())('on $name', (engine) => {
       await expectLedger(world);
     });
 
-    test('anything else that goes wrong is told at once', async () => {
+    test('any other error is thrown at once', async () => {
       const world = await thinkingWorld(engine);
       const job = await world.claimed();
       const isHeldNever = () => Promise.reject(new Error('broken'));

@@ -133,7 +133,7 @@ describe.each(await engines())('on $name', (engine) => {
     }
   });
 
-  test('while the database is away they wait for it, bounded as ever', async () => {
+  test('while the database is away they wait for it, within the bound', async () => {
     const { calls, call, trigger, breakWith } = await world();
     const id = await trigger();
     const before = Array.from({ length: 150 }, () => call(id));
@@ -149,7 +149,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(found.map((one) => one.id)).toEqual([...before.slice(-100), ...after].toReversed());
   });
 
-  test('what cannot be written for another reason does not stop those that follow', async () => {
+  test('a call that cannot be written for another reason does not stop the following ones', async () => {
     const { calls, call, trigger, breakWith } = await world();
     const id = await trigger();
     call(id);
@@ -163,7 +163,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect((await calls.list(id, all)).calls.map((one) => one.id)).toEqual([next]);
   });
 
-  test('of a trigger that was deleted meanwhile nothing is written', async () => {
+  test('calls of a trigger that was deleted meanwhile are not written', async () => {
     const { calls, call, trigger, database, rows } = await world();
     const [gone, there] = [await trigger(), await trigger()];
     call(gone);
@@ -200,7 +200,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect((await rows()).map((row) => row.id)).toEqual([young]);
   });
 
-  test('a message is cut and holds nothing that a database cannot', async () => {
+  test('a message is cut, and characters that a database cannot store are replaced', async () => {
     const { calls, call, trigger } = await world();
     const id = await trigger();
     call(id, { message: `a\0b\ud800${'🔑'.repeat(400)}` });

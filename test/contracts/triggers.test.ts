@@ -118,7 +118,7 @@ describe.each(await engines())('on $name', (engine) => {
     return { ...here, clock, database, caller, elsewhere: await processOn(other, clock) };
   }
 
-  test('a trigger is made with what is said of it, and the rest by default', async () => {
+  test('a trigger is created with the given fields, and defaults for the others', async () => {
     const { triggers, caller, clock, database } = await world();
     const now = new Date(clock.now()).toISOString();
 
@@ -183,7 +183,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await triggers.get('default', id)).toEqual({ id, ...made });
   });
 
-  test('a change changes what is named, an empty one nothing; the maker stays', async () => {
+  test('a change applies to the given fields; an empty change changes nothing; the creator stays', async () => {
     const { triggers, caller, clock, newCaller, database } = await world();
     const { id, token: _, ...made } = await triggers.create(caller, { ...fields, mapping: '1' });
     const colleague = await newCaller();
@@ -250,7 +250,7 @@ describe.each(await engines())('on $name', (engine) => {
     }
   });
 
-  test('what is switched off, deleted or changed is believed here at once, elsewhere within a second', async () => {
+  test('a deactivation, deletion or change applies here at once, in other processes within a second', async () => {
     const { triggers, caller, clock, call, elsewhere } = await world();
     const { id, token } = await triggers.create(caller, fields);
     expect(await call(token)).toHaveLength(36);
@@ -325,7 +325,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await call(token, repeat)).toBe('validation_error');
   });
 
-  test('a key that may no more is told of once a minute by each trigger', async () => {
+  test('a key that is no longer valid sends an event once a minute for each trigger', async () => {
     const { triggers, caller, apiKeys, call, clock, database } = await world();
     const made = [await triggers.create(caller, fields), await triggers.create(caller, fields)];
     await apiKeys.revoke(caller.keyId);
@@ -343,7 +343,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await errorsIn(database)).toHaveLength(3);
   });
 
-  test('a skill that is inactive is told of, an agent that is paused is not', async () => {
+  test('an inactive skill sends an event, a paused agent does not', async () => {
     const { triggers, caller, agents, skills, call, clock, database } = await world();
     const { token } = await triggers.create(caller, fields);
 

@@ -107,7 +107,7 @@ function expected(
 }
 
 describe.each(await engines())('on $name', (engine) => {
-  test('whatever the order, calls get what the plain account says, and no budget is ever exceeded', async () => {
+  test('in any order, calls get what a reference model computes, and no budget is exceeded', async () => {
     const database = await engine.fresh();
     let runs = 0;
     await fc.assert(

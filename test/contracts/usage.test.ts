@@ -88,7 +88,7 @@ function worldOn(database: Database) {
 }
 
 describe.each(await engines())('on $name', (engine) => {
-  test('a new agent begins with nothing used, and the days of the deleted one are kept', async () => {
+  test('a new agent starts without usage, and the days of the deleted one are kept', async () => {
     const { database, usage, reserve, charge } = await world(engine);
     for (const used of [200, 400]) {
       await reserve();
@@ -122,7 +122,7 @@ describe.each(await engines())('on $name', (engine) => {
     ]);
   });
 
-  test('a call that has ended is charged with what it used, and holds back nothing more', async () => {
+  test('an ended call is charged its usage, and reserves nothing more', async () => {
     const { reserve, charge, rows } = await world(engine);
     await reserve({ owners: [support, key] });
 
@@ -213,7 +213,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect((await rows()).map((row) => row.reserved_tokens)).toEqual([199, 199]);
     });
 
-    test('of a day begins anew with the day, in UTC', async () => {
+    test('of a day starts again with each day, in UTC', async () => {
       const { budgets, clock, reserve, charge } = await world(engine);
       await budgets.put(named, { tokens_per_day: 200 });
       await reserve();
@@ -265,7 +265,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await reserve()).toMatchObject({ kind: 'exceeded' });
     });
 
-    test('counts estimates as it counts what was reported', async () => {
+    test('counts estimated and reported tokens alike', async () => {
       const { budgets, reserve, charge } = await world(engine);
       await budgets.put(named, { tokens_per_day: 400 });
       await reserve();
@@ -292,7 +292,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await reserve()).toMatchObject({ kind: 'granted' });
     });
 
-    test('is shared out as docs/usage.md tells it', async () => {
+    test('is reserved as in the example of docs/usage.md', async () => {
       const { budgets, usage, reserve, charge } = await world(engine);
       await budgets.put(named, { tokens_per_day: 1_000 });
       const wanted = { prompt: 200, output: 300 };
@@ -316,7 +316,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await now()).toEqual([800, 200, 0]);
     });
 
-    test('goes with its owner, and what was used stays known', async () => {
+    test('is deleted with its owner, and the usage is kept', async () => {
       const { database, budgets, reserve, charge, rows } = await world(engine);
       await budgets.put(named, { tokens_per_day: 1 });
       await budgets.put({ ...nightly, organizationId }, { tokens_per_day: 1 });
@@ -426,7 +426,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   describe('what is shown', () => {
-    test('is what was used today and this month, and the days asked for, newest first', async () => {
+    test('is the usage of today, of this month and of the requested days, newest first', async () => {
       const { budgets, usage, clock, reserve, charge } = await world(engine);
       await budgets.put(named, { tokens_per_day: 1_000, tokens_per_month: 450 });
       for (const day of ['2026-09-30', '2026-10-31', '2026-11-02', '2026-11-05']) {
@@ -461,7 +461,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(days.map((one) => one.day)).toEqual(['2026-10-31', '2026-09-30']);
     });
 
-    test('has no limits and no days where there are none', async () => {
+    test('has no limits without a budget, and no days without calls', async () => {
       const { usage } = await world(engine);
       const nothing = { used: 0, reserved: 0, limit: null, left: null };
 
@@ -476,7 +476,7 @@ describe.each(await engines())('on $name', (engine) => {
       });
     });
 
-    test('is never less than nothing left', async () => {
+    test('never has negative tokens left', async () => {
       const { budgets, usage, reserve, charge } = await world(engine);
       await reserve();
       await charge({});
@@ -518,7 +518,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(today.used).toBe((total_tokens ?? 0) + unreported * 20);
     });
 
-    test('of calls that are under way beside one that reported nothing is not zero', async () => {
+    test('of active calls beside one without a report is not zero', async () => {
       const { usage, reserve, charge } = await world(engine);
       await reserve();
       await reserve();

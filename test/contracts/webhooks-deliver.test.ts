@@ -176,7 +176,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await shown(id)).toMatchObject({ active: true, consecutive_failures: 9 });
     });
 
-    test('ten deactivate it and cancel what is still to be sent', async () => {
+    test('ten deactivate it and cancel its pending deliveries', async () => {
       const world = await webhooksWorld(engine);
       const { webhook, answer, happen, deliver, pass, shown, deliveries, sent, database } = world;
       const { clock } = world;
@@ -238,7 +238,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(counted).toEqual(there);
     });
 
-    test('what fails after the tenth does not raise the count', async () => {
+    test('failures after the tenth do not raise the count', async () => {
       const world = await webhooksWorld(engine);
       const { webhook, answer, happen, dispatcher, shown, sent } = world;
       const id = await webhook();
@@ -283,7 +283,7 @@ describe.each(await engines())('on $name', (engine) => {
       });
     });
 
-    test('tests never count, whatever they come to', async () => {
+    test('tests never count, with any outcome', async () => {
       const { webhook, answer, log, quiet, shown } = await webhooksWorld(engine);
       const id = await webhook();
       answer(gone);
@@ -310,7 +310,7 @@ describe.each(await engines())('on $name', (engine) => {
       await firstSent(world);
     }
 
-    test('costs the delivery nothing: when the lease ends it is sent again at once', async () => {
+    test('uses up no retry: when the lease ends the delivery is sent again at once', async () => {
       const world = await webhooksWorld(engine);
       const { webhook, clock, sent, pass, recovery, log } = world;
       const id = await webhook();
@@ -339,7 +339,7 @@ describe.each(await engines())('on $name', (engine) => {
       });
     });
 
-    test('and that comes back after all settles nothing: another attempt has it', async () => {
+    test('and that resumes later settles nothing, because another attempt holds the lease', async () => {
       const world = await webhooksWorld(engine);
       const { webhook, happen, answer, clock, sent, deliveries, pass, database } = world;
       await webhook();
@@ -387,7 +387,7 @@ describe.each(await engines())('on $name', (engine) => {
       await world.dispatcher.dispatch();
     }
 
-    test('uses up no retry and moves none, however often it is killed', async () => {
+    test('uses up no retry and delays none, after any number of kills', async () => {
       const world = await webhooksWorld(engine);
       const { webhook, answer, clock, deliveries, shown, sent } = world;
       const id = await webhook();
@@ -412,7 +412,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await shown(id)).toMatchObject({ active: true, consecutive_failures: 1 });
     });
 
-    test('is refused from the 21st loss on: its answer may be what kills', async () => {
+    test('uses up a retry from the 21st loss on, because its response may cause the deaths', async () => {
       const world = await webhooksWorld(engine);
       const { webhook, clock, deliveries } = world;
       await webhook();
@@ -442,7 +442,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
   });
 
-  test('a receiver that takes over 2 s to answer is asked by 2 at a time, whatever it says', async () => {
+  test('a receiver that takes over 2 s to respond gets 2 attempts at a time, with any status', async () => {
     const world = await webhooksWorld(engine);
     const { webhook, happen, deliver, answer, clock, sent, dispatcher, deliveries } = world;
     await webhook();

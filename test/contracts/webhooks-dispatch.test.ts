@@ -80,7 +80,7 @@ describe.each(await engines())('on $name', (engine) => {
     }
   });
 
-  test('a webhook gets what happens after it was created, and nothing from before', async () => {
+  test('a webhook gets only events after its creation', async () => {
     const { webhook, happen, deliver, deliveries } = await webhooksWorld(engine);
     await happen();
     const first = await webhook();
@@ -94,7 +94,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await deliveries(second)).toHaveLength(1);
   });
 
-  test('what happens while a webhook is inactive is not delivered later', async () => {
+  test('events while a webhook is inactive are not delivered later', async () => {
     const { webhook, webhooks, happen, deliver, deliveries } = await webhooksWorld(engine);
     const id = await webhook();
     const other = await webhook();
@@ -194,7 +194,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(first.map(({ event_id }) => event_id)).toEqual(events.map(({ id }) => id));
   });
 
-  test('what waits in a backlog counts as not read, and goes on where it was', async () => {
+  test('events in a backlog count as unread, and are read from where it stopped', async () => {
     const world = await webhooksWorld(engine);
     const { webhook, happen, dispatcher, deliveries, database, clock } = world;
     for (let i = 0; i < 20; i++) await webhook();
@@ -221,7 +221,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(cursors).toEqual([{ name: 'webhooks' }]);
   });
 
-  test('a backlog that begins while retention asks how far has been read counts as not read', async () => {
+  test('a backlog that begins while retention reads the cursors counts as unread', async () => {
     const world = await webhooksWorld(engine);
     const { webhook, happen, deliveries, database, clock } = world;
     for (let i = 0; i < 20; i++) await webhook();

@@ -53,7 +53,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await world.deliveries(id)).toMatchObject([{ status: 'delivered', attempts: 2 }]);
   });
 
-  test('an attempt whose process is gone is repeated though the clock is set back by a day', async () => {
+  test('an attempt of a dead process is repeated, even if the clock is set back by a day', async () => {
     const world = await webhooksWorld(engine);
     await lostAttempts(world, async () => null);
     await world.recovery.sweep();

@@ -60,7 +60,7 @@ async function untilBlocked({ database }: WebhooksWorld): Promise<void> {
 }
 
 describe.each(await engines())('on $name', (engine) => {
-  test('an agent that is unknown has none: 404 not_found', async () => {
+  test('an unknown agent is 404 not_found', async () => {
     const { webhook } = await webhooksWorld(engine);
 
     await expect(webhook({ agent_id: 'nobody' })).rejects.toMatchObject({ code: 'not_found' });
@@ -79,7 +79,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test.each(['whsec_', 'whsec_!!!!!!!!!!', 'whsec_not base64 at all'])(
-    'a secret that begins with whsec_ and goes on in no base64 is refused: %s',
+    'a secret with whsec_ and invalid base64 is refused: %s',
     async (secret) => {
       const { webhook, webhooks } = await webhooksWorld(engine);
       const refusal = {
@@ -106,7 +106,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await webhooks.list('other')).toEqual([]);
   });
 
-  test('deactivating cancels what is pending', async () => {
+  test('deactivating cancels pending deliveries', async () => {
     const world = await webhooksWorld(engine);
     const { webhook, webhooks, happen, answer, deliver, deliveries, pass, sent } = world;
     const id = await webhook();
@@ -151,7 +151,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expectCounted(world);
   });
 
-  test('deactivating leaves alone what is claimed at the same moment', async () => {
+  test('deactivating does not affect deliveries claimed at the same time', async () => {
     const world = await webhooksWorld(engine);
     const { webhook, webhooks, happen, dispatcher, deliveries, database, clock } = world;
     const id = await webhook();
@@ -210,7 +210,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expectNothingLeft(world);
   });
 
-  test('deliveries are found by the job or the conversation that their event tells of', async () => {
+  test('deliveries are found by the job or conversation of their event', async () => {
     const world = await webhooksWorld(engine);
     const id = await world.webhook({ events: eventTypes });
     const other = await world.webhook({ events: ['skill.failed'] });
@@ -269,7 +269,7 @@ describe.each(await engines())('on $name', (engine) => {
     const left = async ({ deliveries }: WebhooksWorld) =>
       (await deliveries()).filter(({ status }) => status === 'pending').length;
 
-    test('switching it off sends none of them; the sweep cancels what is left', async () => {
+    test('deactivating it sends none of them; the sweep cancels the rest', async () => {
       const world = await webhooksWorld(engine);
       const { webhooks, clock, recovery, sent } = world;
       const id = await withBacklog(world);
@@ -300,7 +300,7 @@ describe.each(await engines())('on $name', (engine) => {
       await expectCounted(world);
     });
 
-    test('deleting it takes it away at once, and the sweep deletes what is left', async () => {
+    test('deleting it removes it at once, and the sweep deletes its rows', async () => {
       const world = await webhooksWorld(engine);
       const { webhooks, clock, recovery, sent, log } = world;
       const id = await withBacklog(world);
@@ -374,7 +374,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expectNothingLeft(world);
   });
 
-  test('two that become active at the same moment both get what happens then', async () => {
+  test('two that become active at the same time both get the events after that', async () => {
     const world = await webhooksWorld(engine);
     const { webhook, happen, deliver, deliveries } = world;
 
@@ -434,7 +434,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
   });
 
-  test('a test is a sample of the first subscribed event that says so', async () => {
+  test('a test is a sample of the first subscribed event, marked as a test', async () => {
     const { webhook, log, quiet, sent } = await webhooksWorld(engine);
     const id = await webhook({ events: ['agent.status_changed', 'skill.failed'] });
 
@@ -451,7 +451,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(sent[0]?.isFresh).toBe(true);
   });
 
-  test('an inactive webhook is sent nothing on demand either: 409 conflict', async () => {
+  test('redeliver and test of an inactive webhook are 409 conflict', async () => {
     const { webhook, webhooks, happen, deliver, log } = await webhooksWorld(engine);
     const id = await webhook();
     await happen();
@@ -492,7 +492,7 @@ describe.each(await engines())('on $name', (engine) => {
     await expectCounted(world);
   });
 
-  test('what was settled is told to the metrics, once each', async () => {
+  test('each settlement is counted once in the metrics', async () => {
     const { webhook, happen, deliver, answer, observed, pass, clock } = await webhooksWorld(engine);
     await webhook();
     answer(() => {

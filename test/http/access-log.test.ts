@@ -53,7 +53,7 @@ test('with ACCESS_LOG each request has a line, without path, query, key or token
     expect(texts.join('')).not.toContain(secret);
 });
 
-test('without it requests have none, but deletions and revocations have a line of audit', async () => {
+test('without it requests have no line, but deletions and revocations have an audit line', async () => {
   const { platform, lines } = await started({});
   const tenant = await newTenant(platform);
   await tenant.post('/api/agents', { id: 'reader' });

@@ -49,7 +49,7 @@ async function newTrigger(tenant: Tenant, fields: Record<string, unknown> = {}) 
   return { ...trigger, token, shown: trigger, at: `${path}/${body.id}` };
 }
 
-test('include=refusal tells why the calls of a trigger would start no job', async () => {
+test('include=refusal has the reason why calls of a trigger would start no job', async () => {
   const maker = await newTenant(platform);
   const other = await newTenant(platform, { organization_id: maker.organization });
   const { at } = await newTrigger(maker);
@@ -92,7 +92,7 @@ describe('POST /api/agent-triggers', () => {
     expect(read.body).toEqual(shown);
   });
 
-  test('the url begins with PUBLIC_URL where that is set, whatever Host says', async () => {
+  test('the url begins with PUBLIC_URL if that is set, with any Host header', async () => {
     const own = await startStaged({
       environment: { PUBLIC_URL: 'https://skills.example.com/platform/' },
     });
@@ -105,7 +105,7 @@ describe('POST /api/agent-triggers', () => {
     await own.stop();
   });
 
-  test('what is not said has a default', async () => {
+  test('omitted fields have defaults', async () => {
     const tenant = await newTenant(platform);
 
     const { status, body } = await tenant.post(path, least);
@@ -214,7 +214,7 @@ describe('POST /api/agent-triggers', () => {
     expectInvalid(await tenant.put(at, { signing_secret: secret }), 'signing_secret');
   });
 
-  test('what is as long as it may be is taken', async () => {
+  test('values of the maximum length are accepted', async () => {
     const tenant = await newTenant(platform);
     const longest = {
       name: '🏔'.repeat(200),
@@ -449,7 +449,7 @@ describe('GET /api/agent-triggers', () => {
 });
 
 describe('PUT /api/agent-triggers/:triggerId', () => {
-  test('changes only what is supplied, and refreshes updated_at', async () => {
+  test('changes only the given fields, and refreshes updated_at', async () => {
     const tenant = await newTenant(platform);
     const { at, shown } = await newTrigger(tenant, { ...full, signing_secret });
     clock.advance(1_000);
@@ -495,7 +495,7 @@ describe('PUT /api/agent-triggers/:triggerId', () => {
     expect({ status, body }).toEqual({ status: 200, body: shown });
   });
 
-  test('an unknown one is 404 not_found, whatever the body', async () => {
+  test('an unknown one is 404 not_found, with any body', async () => {
     const tenant = await newTenant(platform);
 
     for (const id of [unknownId, 'x', '%20', '*', unknownId.toUpperCase(), 'x'.repeat(5_000)]) {
@@ -509,7 +509,7 @@ describe('PUT /api/agent-triggers/:triggerId', () => {
 });
 
 describe('DELETE /api/agent-triggers/:triggerId', () => {
-  test('answers 204 with an empty body, and it is gone', async () => {
+  test('answers 204 with an empty body, and the trigger no longer exists', async () => {
     const tenant = await newTenant(platform);
     const { at } = await newTrigger(tenant);
 

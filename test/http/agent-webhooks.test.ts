@@ -273,7 +273,7 @@ const refusedFields: [string, unknown[]][] = [
   ['secret', ['', 'x'.repeat(15), 'x'.repeat(201), 'whsec_!!!!!!!!!!!!!!', 1, null, [], {}]],
 ];
 
-describe.each(['POST', 'PUT'] as const)('what a %s refuses', (method) => {
+describe.each(['POST', 'PUT'] as const)('refusals of %s', (method) => {
   /** Sends one field, in a request that is otherwise right. */
   async function sending(tenant: Tenant) {
     const { id } = await created(tenant);
@@ -325,7 +325,7 @@ describe.each(['POST', 'PUT'] as const)('what a %s refuses', (method) => {
     },
   );
 
-  test('a body that is no object, or none, is 400', async () => {
+  test('a missing body, or one that is not an object, is 400', async () => {
     const tenant = await newTenant(platform);
     const { id } = await created(tenant);
     const path = method === 'POST' ? '/api/agent-webhooks' : `/api/agent-webhooks/${id}`;
@@ -336,7 +336,7 @@ describe.each(['POST', 'PUT'] as const)('what a %s refuses', (method) => {
   });
 });
 
-test('what is required must be there', async () => {
+test('required fields must be present', async () => {
   const tenant = await newTenant(platform);
 
   for (const field of ['agent_id', 'url', 'events']) {
@@ -410,7 +410,7 @@ describe('GET /api/agent-webhooks/:webhookId', () => {
 });
 
 describe('PUT /api/agent-webhooks/:webhookId', () => {
-  test('changes what is supplied and nothing else, and refreshes updated_at', async () => {
+  test('changes only the given fields, and refreshes updated_at', async () => {
     const tenant = await newTenant(platform);
     const webhook = await created(tenant);
     const path = `/api/agent-webhooks/${webhook.id}`;
@@ -457,7 +457,7 @@ describe('PUT /api/agent-webhooks/:webhookId', () => {
 });
 
 describe('DELETE /api/agent-webhooks/:webhookId', () => {
-  test('answers 204 with an empty body, and it is gone', async () => {
+  test('answers 204 with an empty body, and the webhook no longer exists', async () => {
     const tenant = await newTenant(platform);
     const { id } = await created(tenant);
 

@@ -114,7 +114,7 @@ describe('POST /api/agents', () => {
     expect((await tenant.get('/api/agents')).body.total).toBe(2);
   });
 
-  test('what is as long as it may be is taken', async () => {
+  test('values of the maximum length are accepted', async () => {
     const tenant = await newTenant(platform);
     const longest = {
       id: 'a'.repeat(63),
@@ -205,7 +205,7 @@ describe('GET /api/agents/:agentId', () => {
 });
 
 describe('PUT /api/agents/:agentId', () => {
-  test('changes only what is supplied, and refreshes updated_at', async () => {
+  test('changes only the given fields, and refreshes updated_at', async () => {
     const tenant = await newTenant(platform);
     const { body: before } = await tenant.post('/api/agents', full);
     clock.advance(1_000);
@@ -218,7 +218,7 @@ describe('PUT /api/agents/:agentId', () => {
     expect((await tenant.get('/api/agents/support')).body).toEqual(body);
   });
 
-  test('metadata replaces what was there; model may be null', async () => {
+  test('metadata is replaced as a whole; model may be null', async () => {
     const tenant = await newTenant(platform);
     await tenant.post('/api/agents', full);
 
@@ -261,7 +261,7 @@ describe('PUT /api/agents/:agentId', () => {
     expect((await tenant.get('/api/agents')).body.total).toBe(1);
   });
 
-  test('a pause or its end is an event, told once; a status that it has already is none', async () => {
+  test('pausing and resuming send one event each; setting the same status sends none', async () => {
     const tenant = await newTenant(platform);
     for (const status of ['paused', 'paused', 'active', 'active'] as const) {
       await tenant.put('/api/agents/default', { status });
@@ -284,7 +284,7 @@ describe('PUT /api/agents/:agentId', () => {
 });
 
 describe('DELETE /api/agents/:agentId', () => {
-  test('answers 204 with an empty body, and it is gone', async () => {
+  test('answers 204 with an empty body, and the agent no longer exists', async () => {
     const tenant = await newTenant(platform);
     await tenant.post('/api/agents', { id: 'one' });
 

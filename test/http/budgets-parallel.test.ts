@@ -190,7 +190,7 @@ describe('a call that waits for tokens', () => {
     expect(days).toMatchObject([{ calls: 1 }]);
   });
 
-  test('begins its steps with 1 all the same', async () => {
+  test('numbers its steps from 1 nevertheless', async () => {
     const world = await startWorld();
     const thinker = await newThinker(world.platform);
     await setBudget(thinker, 500);
@@ -230,7 +230,7 @@ describe('a call that waits for tokens', () => {
     for (const id of [first, ...waiting]) await poor.jobIn(id, 'completed');
   });
 
-  test('goes on after a crash of its own process, as do those that held the tokens back', async () => {
+  test('resumes after a crash of its own process, as do the runs that held the reservations', async () => {
     const { provider } = await startWorld();
     const dataDir = directory();
     const environment = {
@@ -272,7 +272,7 @@ describe('a call that waits for tokens', () => {
   });
 
   embeddedTest.skipIf(!hasPostgres)(
-    'goes on when the process of the one that held them back has died',
+    'resumes when the process of the run with the reservation has died',
     async () => {
       const database = { DATABASE_URL: await freshDatabase(), JOB_LEASE_MS: '1000' };
       const context = { MODEL_CONTEXT_TOKENS: '1000000' };

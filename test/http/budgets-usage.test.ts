@@ -93,7 +93,7 @@ function allSorts(request: ScriptedRequest): Reply {
 const never = new Promise(() => {});
 const held: Reply = { text: 'a long story that never ends', hold: { after: 2, until: never } };
 
-test('agents, keys, scheduled jobs and the administrator see what conversations and jobs sum up to', async () => {
+test('agents, keys, scheduled jobs and the administrator see the sums of conversations and jobs', async () => {
   const { platform, provider } = world;
   const thinker = await newThinker(platform, { skills: ['text/*'] });
   const fields = { organization_id: thinker.organization, client_name: 'another', scopes: ['*'] };
@@ -193,7 +193,7 @@ test('agents, keys, scheduled jobs and the administrator see what conversations 
   expect(all.total).toBe(said.reduce((sum, tokens) => sum + tokens, 0));
 });
 
-test('what is not reported is null and counted, and budgets count its estimate', async () => {
+test('unreported tokens are null and counted as unreported, and budgets are charged the estimate', async () => {
   const thinker = await newThinker(world.platform);
   const path = '/api/agents/thinker';
   world.provider.script(answering('Who knows?', { usage: null }));
@@ -262,7 +262,7 @@ test('a call that is under way is shown as reserved, and as a call', async () =>
   });
 });
 
-test('a provider that reports absurd numbers spoils neither the ledger nor what comes after', async () => {
+test('a provider that reports absurd numbers corrupts neither the ledger nor later calls', async () => {
   const thinker = await newThinker(world.platform);
   const absurd = [-5, 1.5, 1e300, Number.MAX_SAFE_INTEGER, 1e15];
   for (const tokens of [...absurd, ...absurd, ...absurd]) {

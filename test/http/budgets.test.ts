@@ -143,7 +143,7 @@ describe.each(subjects)('the budget of %s', (_, make) => {
     },
   );
 
-  test.each(periods)('for a %s counts anew in the next one', async (_period, field) => {
+  test.each(periods)('for a %s starts again in the next one', async (_period, field) => {
     const { send, ask } = await make();
     world.provider.script(costing100);
     const now = new Date(clock.now());
@@ -187,7 +187,7 @@ describe.each(subjects)('the budget of %s', (_, make) => {
     });
   });
 
-  test('cuts the longest answer to what it leaves, and never asks for more', async () => {
+  test('limits the answer to the tokens left, and never requests more', async () => {
     const { thinker, send, ask } = await make();
     const until = Promise.withResolvers<void>();
     world.provider.script(async () => {
@@ -223,7 +223,7 @@ describe.each(subjects)('the budget of %s', (_, make) => {
     expect(today).toMatchObject({ used: 30, reserved: 0, left: whole - 30 });
   });
 
-  test('that cut an answer short is used up: what was said and cost is recorded, the job fails', async () => {
+  test('that cut an answer short is used up: the text and tokens are recorded, the job fails', async () => {
     const { thinker, send, ask } = await make();
     world.provider.script(costing100);
     await ask();
@@ -246,7 +246,7 @@ describe.each(subjects)('the budget of %s', (_, make) => {
     expect((await send('GET', 'usage')).body.today).toMatchObject({ reserved: 0 });
   });
 
-  test('that leaves less than a short answer needs refuses it, and says what is left', async () => {
+  test('with fewer tokens left than a short answer needs refuses the call, and names the tokens left', async () => {
     const { name, send, ask } = await make();
     world.provider.script(answering('Yes.', { usage: { prompt: 5, completion: 5 } }));
     await ask();
@@ -310,7 +310,7 @@ describe.each(['openai/test', 'anthropic/test'])('answers of %s that break off',
 describe('a run of several turns', () => {
   const counting = { name: toolNamed('text/v1.0/word-count'), input: { text: 'one two' } };
 
-  test('that meets its budget in the middle keeps and counts what it did, and is not run again', async () => {
+  test('that exhausts its budget midway keeps and counts its steps, and is not retried', async () => {
     const thinker = await newThinker(world.platform, { skills: ['text/*'] });
     const until = Promise.withResolvers<void>();
     world.provider.script(
@@ -348,7 +348,7 @@ describe('a run of several turns', () => {
     expect((await eventsOf(jobId)).map(({ type }) => type)).toContain('agent.error');
   });
 
-  test('whose skill catches the error goes on without the model', async () => {
+  test('whose skill catches the error continues without the model', async () => {
     const { thinker, send } = await anAgent();
     world.provider.script(costing100);
     await send('PUT', 'budget', { tokens_per_day: 100 });

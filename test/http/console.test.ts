@@ -203,7 +203,7 @@ describe('signing in', () => {
 });
 
 describe('a session', () => {
-  test('counts for nothing without the console’s own header', async () => {
+  test('is not valid without the console’s own header', async () => {
     const { cookie = '' } = await signedIn(adminSecret);
 
     for (const path of ['/api/jobs', '/admin/api-keys']) {
@@ -273,7 +273,7 @@ describe('a session', () => {
     expect((await own.request('GET', '/admin/api-keys', { headers: fresh })).status).toBe(200);
   });
 
-  test('lasts seven days at the longest, however often it is given anew', async () => {
+  test('lasts seven days at most, with any number of renewals', async () => {
     const clock = manualClock();
     const own = await start({ clock });
     onTestFinished(() => own.stop());
@@ -386,7 +386,7 @@ describe('a session', () => {
     }
   });
 
-  test('of the administrator does what it does with a key of its own, which is listed', async () => {
+  test('of the administrator acts with a key of its own, which is listed', async () => {
     const headers = await signedIn(adminSecret);
 
     const run = await platform.request('POST', '/api/util/v1.0/echo', {
@@ -403,7 +403,7 @@ describe('a session', () => {
     expect(own).toMatchObject([{ enabled: true, scopes: ['*'] }]);
   });
 
-  test('of the administrator has one such key, whatever others are called and however many ask', async () => {
+  test('of the administrator has one such key, with any names of other keys and any number of requests', async () => {
     const organization_id = 'busy';
     await platform.key({ client_name: 'console', organization_id, rate_limit: 1 });
     const headers = { ...(await signedIn(adminSecret)), ...markedOf(organization_id) };
@@ -435,7 +435,7 @@ describe('a session', () => {
     expect(status).toBe(401);
   });
 
-  test('of another platform on the same host has a cookie of its own, and both go on', async () => {
+  test('of another platform on the same host has a cookie of its own, and both stay valid', async () => {
     const other = await start();
     onTestFinished(() => other.stop());
     const here = await signedIn(adminSecret);

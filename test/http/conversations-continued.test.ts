@@ -131,7 +131,7 @@ describe('x-conversation-id', () => {
     expect(await thinker.messages(id)).toHaveLength(2);
   });
 
-  test('is refused when it is given twice beside an unknown agent, and the platform goes on', async () => {
+  test('is refused when it is given twice with an unknown agent, and the platform keeps running', async () => {
     const { key } = await newThinker(world.platform);
     const headers = ['x-agent-id: no-agent', 'x-conversation-id: a', 'x-conversation-id: b'];
     const request = [`POST /api/${runTask} HTTP/1.1`, 'host: localhost', `x-api-key: ${key}`];
@@ -205,7 +205,7 @@ describe('x-conversation-id', () => {
 });
 
 describe('a job that went on with a conversation', () => {
-  test('goes on with it when it is retried, and not while another run is active', async () => {
+  test('is continued by a retry, but not while another run is active', async () => {
     const thinker = await newThinker(world.platform);
     const { task, post, jobIn } = thinker;
     world.provider.script(answering('My name is Ada.'));
@@ -289,7 +289,7 @@ describe('a continued conversation', () => {
     expect(events).toHaveLength(2);
   });
 
-  test('is active while it is gone on with', async () => {
+  test('is active while a job continues it', async () => {
     const thinker = await newThinker(world.platform);
     world.provider.script(answering('Yes.'));
     const { conversation_id: id } = await thinker.task('First');
@@ -306,7 +306,7 @@ describe('a continued conversation', () => {
     expect(after.body.status).toBe('completed');
   });
 
-  test('keeps what was said in jobs that are younger than the retention', async () => {
+  test('keeps the messages of jobs within the retention', async () => {
     const { task, get, messages, tokens } = await newThinker(world.platform);
     const usage = { prompt: 5, completion: 1 };
     world.provider.script(inTurn({ text: 'One.', usage }, { text: 'Two.', usage }));
@@ -354,7 +354,7 @@ test('a stranger of the same organization without the scope may not go on with a
   expectRefusal(answer, 403, 'insufficient_scope');
 });
 
-test('an agent goes on with no conversation of a deleted agent that had its id', async () => {
+test('an agent cannot continue a conversation of a deleted agent with its id', async () => {
   const thinker = await newThinker(world.platform);
   world.provider.script(answering('A secret.'));
   const first = await thinker.task('Tell me a secret');

@@ -169,7 +169,7 @@ describe('GET /api/conversations', () => {
     }
   });
 
-  test('include=opening adds how each begins; else nothing is added', async () => {
+  test('include=opening adds the beginning of each; by default it is absent', async () => {
     const tenant = await newTenant(platform);
     await talk(tenant);
     await tenant.run(echo, { text: 'x'.repeat(300) });
@@ -216,7 +216,7 @@ describe('GET /api/conversations/:id', () => {
 });
 
 describe('GET /api/conversations/:id/messages', () => {
-  test('is an array, oldest first: the input, what the run said, the output', async () => {
+  test('is an array, oldest first: the input, the messages of the run, the output', async () => {
     const tenant = await newTenant(platform);
     const id = await talk(tenant);
 
@@ -253,7 +253,7 @@ describe('GET /api/conversations/:id/messages', () => {
     ]);
   });
 
-  test('a failed run gives no answer, and what its failed attempts said is not kept twice', async () => {
+  test('a failed run has no answer, and messages of its failed attempts are not kept twice', async () => {
     const tenant = await newTenant(platform);
     const said = { message: ['assistant', 'once'] as const };
     const fail = { fail: { message: 'not yet' } };
@@ -284,7 +284,7 @@ describe('GET /api/conversations/:id/messages', () => {
     expect(await count('tool')).toBe(1);
   });
 
-  test('limit is 100 by default and 500 at most; offset goes on from there', async () => {
+  test('limit is 100 by default and 500 at most; offset gives the next page', async () => {
     const tenant = await newTenant(platform);
     const lines = Array.from({ length: 520 }, (_, i) => ({ message: ['tool', `${i}`] as const }));
     const { body: job } = await tenant.run(play, acting(...lines));
@@ -352,7 +352,7 @@ describe('GET /api/conversations/:id/token-usage', () => {
   });
 });
 
-test('an unknown conversation is 404 not_found, and so is what is no id', async () => {
+test('an unknown conversation is 404 not_found, and so is an invalid id', async () => {
   const tenant = await newTenant(platform);
   const [id = ''] = await conversations(tenant, 1);
 

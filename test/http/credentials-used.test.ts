@@ -181,7 +181,7 @@ describe.each([
     },
   );
 
-  test('that cannot be decrypted fail the job before any request, and say what to do', async () => {
+  test('that cannot be decrypted fail the job before any request, with the remedy in the message', async () => {
     const thinker = await thinkerOf();
     const other = await newThinker(world.platform);
     await store(other, provider, { api_key: ownKey });
@@ -253,7 +253,7 @@ describe('a provider', () => {
     expect((await failureOf(other)).message).toContain('No provider gateway is known');
   });
 
-  test('that is not configured fails the job, and says what to set', async () => {
+  test('that is not configured fails the job, and the message names the setting', async () => {
     const thinker = await newThinker(world.platform, { model: 'nowhere/model' });
 
     const failed = await failureOf(thinker);

@@ -63,7 +63,7 @@ describe('PUT /admin/organizations/:organizationId/credentials/:provider', () =>
     expect(answer.text).not.toContain(apiKey);
   });
 
-  test('replaces what is there as a whole: what is left out or null is gone', async () => {
+  test('replaces credentials as a whole: omitted fields and null are deleted', async () => {
     const first = (await put({ api_key: apiKey, base_url: baseUrl })).body;
     clock.advance(1);
 
@@ -77,7 +77,7 @@ describe('PUT /admin/organizations/:organizationId/credentials/:provider', () =>
     expect((await list()).body.data).toEqual([urlAlone]);
   });
 
-  test('takes what is as long as it may be', async () => {
+  test('accepts values of the maximum length', async () => {
     const longest = {
       api_key: '~'.repeat(4_096),
       base_url: `${baseUrl}/`.padEnd(2_048, 'x'),
@@ -220,7 +220,7 @@ describe('GET /admin/organizations/:organizationId/credentials', () => {
 });
 
 describe('DELETE /admin/organizations/:organizationId/credentials/:provider', () => {
-  test('answers 204, and 404 once they are gone', async () => {
+  test('answers 204, and 404 when they no longer exist', async () => {
     await put({ api_key: apiKey });
 
     const { status, text } = await remove();
@@ -240,7 +240,7 @@ describe('DELETE /admin/organizations/:organizationId/credentials/:provider', ()
   });
 
   test.each(['anthropic', 'OpenAI', '%F0%9F%94%91', '..%2Fopenai', "'", 'x'.repeat(5_000)])(
-    'an unknown provider is 404, whatever is sent: %s',
+    'an unknown provider is 404, with any body: %s',
     async (provider) => {
       expectRefusal(await remove(provider), 404, 'not_found');
       const { body } = await platform.admin('DELETE', pathOf(provider), { a: 1 });
@@ -417,7 +417,7 @@ describe.skipIf(!(await isInstalled('PostgreSQL')))('the encryption key with DAT
     await waitFor(isEncrypted, { describe: 'a new secret is encrypted' });
   });
 
-  test('is none where none is set: API keys are refused with 409, and all else works', async () => {
+  test('is absent without a setting: API keys are refused with 409, and everything else works', async () => {
     const clustered = await startClustered();
 
     const refused = await clustered.admin('PUT', `${ofDefault}/openai`, { api_key: apiKey });

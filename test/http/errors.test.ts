@@ -39,7 +39,7 @@ const endpoints: [
   ],
 ];
 
-describe('every error has its code, its status, a message, and nothing of the inside', () => {
+describe('every error has its code, its status and a message, without internals', () => {
   const refusals: Partial<Record<keyof typeof errorStatuses, () => Promise<Answer>>> = {
     validation_error: async () => (await newTenant(platform)).get('/api/jobs?limit=0'),
     authentication_required: () => platform.request('GET', '/api/jobs'),
@@ -105,7 +105,7 @@ describe('every error has its code, its status, a message, and nothing of the in
     expect(body.details).toEqual([{ field: 'name', issue: expect.stringMatching(/\S/) }]);
   });
 
-  test('internal_error tells nothing of what went wrong', async () => {
+  test('internal_error does not reveal its cause', async () => {
     const broken = await startStaged();
     const { key } = await newTenant(broken);
     const kysely = broken.database.read.kysely;
@@ -213,7 +213,7 @@ describe.each(endpoints)('a body sent to %s', (_name, send) => {
     expectRefusal(answer, 415, 'unsupported_media_type');
   });
 
-  test('is judged whatever the spelling of application/json', async () => {
+  test('is checked with any spelling of application/json', async () => {
     for (const type of [
       ...[
         'application/json',
@@ -230,7 +230,7 @@ describe.each(endpoints)('a body sent to %s', (_name, send) => {
   });
 });
 
-describe('what is at the edge is taken', () => {
+describe('values at the limit are accepted', () => {
   test('64 levels, 1 MiB, numbers as large as a double', async () => {
     const tenant = await newTenant(platform);
     const nested = `${'['.repeat(64)}${']'.repeat(64)}`;
@@ -484,7 +484,7 @@ test('malformed JSON on an unknown route is 404, on a known one with a wrong met
   }
 });
 
-test('an operation that takes no body refuses fields all the same', async () => {
+test('an operation without a body refuses fields', async () => {
   const tenant = await newTenant(platform);
   const { body: job } = await tenant.run(
     play,

@@ -41,7 +41,7 @@ describe('POST /api/{category}/{version}/{skill-name}', () => {
     expect(job.body).toMatchObject({ ...body, status: 'completed', output: { text: 'hello' } });
   });
 
-  test('the body is the input, and nothing else of it is read', async () => {
+  test('the whole body is the input', async () => {
     const tenant = await newTenant(platform);
     const input = { agent_id: 'x', input: { a: 1 }, skill_name: 'y', __idempotency: true };
 
@@ -93,7 +93,7 @@ describe('POST /api/{category}/{version}/{skill-name}', () => {
 });
 
 describe("a skill's input is judged by its schema alone", () => {
-  test('what does not fit is 400 validation_error with details, and nothing is queued', async () => {
+  test('an invalid input is 400 validation_error with details, and no job is queued', async () => {
     const tenant = await newTenant(platform);
     const order = (input: unknown) => tenant.post('/api/staged/v1.0/order', input);
     const good = { item: { name: 'tea' }, count: 1 };
@@ -129,7 +129,7 @@ describe("a skill's input is judged by its schema alone", () => {
     expectInvalid(await tenant.post('/api/staged/v1.0/shout', '""'), 'body');
   });
 
-  test('a schema that asks for nothing takes any JSON value', async () => {
+  test('an empty schema accepts any JSON value', async () => {
     const tenant = await newTenant(platform);
 
     for (const input of ['null', 'false', '0', '""', '[]', '{}', '[null]', '1.5e-7']) {
@@ -305,7 +305,7 @@ describe('x-agent-id', () => {
     expect(statuses).toEqual([422, 202, 422, 202, 422]);
   });
 
-  test('what was accepted before the pause still runs', async () => {
+  test('a job that was accepted before the pause still runs', async () => {
     const tenant = await newTenant(platform);
     const end = gate();
     const jobId = await tenant.start(play, acting({ until: end.path }));

@@ -35,7 +35,7 @@ async function cutOff(bytes: string | Uint8Array) {
   return answer!;
 }
 
-describe('what is not HTTP gets a 400 in the documented shape, and the connection is closed', () => {
+describe('a request that is not HTTP gets a 400 in the documented form, and the connection is closed', () => {
   test.each<[string, () => string | Uint8Array]>([
     ['a header with a space in its name', () => head('GET /health', 'bad header: 1')],
     ['a header without a colon', () => head('GET /health', 'nonsense')],
@@ -92,7 +92,7 @@ describe('what is not HTTP gets a 400 in the documented shape, and the connectio
     },
   );
 
-  test('a TLS handshake on the plain port is refused, and nothing hangs', async () => {
+  test('a TLS handshake on the plain port is refused at once', async () => {
     const hello = [0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc, 0x03, 0x03];
 
     const { status } = await cutOff(new Uint8Array(hello));
@@ -101,7 +101,7 @@ describe('what is not HTTP gets a 400 in the documented shape, and the connectio
     expect(status).toBeLessThan(500);
   });
 
-  test('what precedes it on the connection has been answered', async () => {
+  test('earlier requests on the connection have been answered', async () => {
     const connection = openRaw(platform.url);
 
     connection.send(`${head('GET /health')}${head('GET /health', 'bad header: 1')}`);
@@ -389,7 +389,7 @@ describe('slow and half-open clients are cut by time limits', () => {
     expect((await tenant.get('/api/jobs')).body.total).toBe(0);
   });
 
-  test('a connection that says nothing, before and after a request', async () => {
+  test('a silent connection, before and after a request', async () => {
     const silent = openRaw(patient.url);
     const idle = openRaw(patient.url);
     idle.send(head('GET /health'));

@@ -27,7 +27,7 @@ const echo = 'util/v1.0/echo';
 const pathOf = (jobId: string) => `/api/jobs/${jobId}/deliveries`;
 
 describe('GET /api/jobs/:jobId/deliveries', () => {
-  test('lists what came of the job, newest first, each with its webhook and where it goes', async () => {
+  test('lists the deliveries of the job, newest first, each with its webhook and url', async () => {
     const events = ['conversation.created'];
     const opened = await newWebhook(tenant, `${receiver.origin}/opened`, { events });
     const done = await newWebhook(tenant, `${receiver.origin}/done`, {

@@ -64,7 +64,7 @@ describe('GET /api/jobs/:jobId/events', () => {
     expect(stream.headers.get('x-request-id')).toMatch(/\S/);
   });
 
-  test('tells status, log lines, progress and messages in order, and ends with the job', async () => {
+  test('has status, log lines, progress and messages in order, and ends with the job', async () => {
     const tenant = await newTenant(platform);
     const end = gate();
     const jobId = await tenant.start(play, acting({ until: end.path }, ...steps));
@@ -85,7 +85,7 @@ describe('GET /api/jobs/:jobId/events', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test('tells the same of a job that has ended', async () => {
+  test('has the same events for an ended job', async () => {
     const tenant = await newTenant(platform);
     const end = gate();
     const jobId = await tenant.start(play, acting({ until: end.path }, ...steps));
@@ -117,7 +117,7 @@ describe('GET /api/jobs/:jobId/events', () => {
     ]);
   });
 
-  test('an attempt that failed is told with its error, and so is the next', async () => {
+  test('has failed attempts with their errors', async () => {
     const tenant = await newTenant(platform);
     const fail = { fail: { message: 'not yet' } };
     const input = { attempts: [[{ log: 'first' }, fail], [{ log: 'second' }]], output: 1 };
@@ -216,7 +216,7 @@ describe('Last-Event-ID', () => {
     }
   });
 
-  test('of an event that never was ends with the job all the same', async () => {
+  test('of an unknown event also ends with the job', async () => {
     const tenant = await newTenant(platform);
     const end = gate();
     const { body } = await tenant.run(play, acting());
@@ -250,7 +250,7 @@ describe('Last-Event-ID', () => {
 });
 
 describe('a client that follows', () => {
-  test('hears the same as all others', async () => {
+  test('gets the same events as all others', async () => {
     const tenant = await newTenant(platform);
     const end = gate();
     const jobId = await tenant.start(play, acting({ until: end.path }, ...steps));
@@ -303,7 +303,7 @@ describe('a client that follows', () => {
     await waitFor(async () => (await count()) <= before, { describe: 'all are gone' });
   });
 
-  test('an unknown job is told 404 not_found', async () => {
+  test('an unknown job is 404 not_found', async () => {
     const tenant = await newTenant(platform);
 
     for (const id of ['0198c0de-0000-7000-8000-000000000000', 'x']) {

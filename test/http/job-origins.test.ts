@@ -54,7 +54,7 @@ describe('GET /api/jobs/:jobId?include=origin', () => {
     expect(await originOf(tenant, job_id)).toEqual({ scheduled_job_id: null, trigger_id: null });
   });
 
-  test('names nothing of a job that a client has begun', async () => {
+  test('is null for a job from a client', async () => {
     const tenant = await newTenant(platform);
     const { body } = await tenant.run('util/v1.0/echo', { text: 'x' });
 
@@ -73,7 +73,7 @@ describe('GET /api/jobs/:jobId?include=origin', () => {
     expect(answer.body).toMatchObject({ status: 'completed', scheduled_job_id: schedule });
   });
 
-  test('says nothing of it to who did not ask', async () => {
+  test('is absent by default', async () => {
     const tenant = await newTenant(platform);
     const { jobId } = await newRunOfSchedule(tenant);
 

@@ -36,7 +36,7 @@ const fullFields = [
 const keysOf = (value: object) => Object.keys(value).sort();
 
 describe('GET /api/jobs/:jobId', () => {
-  test('has the documented fields and no others, whatever its state', async () => {
+  test('has exactly the documented fields, in any state', async () => {
     const tenant = await newTenant(platform);
     const end = gate();
     const active = await tenant.start(play, acting({ until: end.path }));
@@ -145,7 +145,7 @@ describe('GET /api/jobs/:jobId', () => {
     }
   });
 
-  test('an unknown id is 404 not_found, and so is what is no id', async () => {
+  test('an unknown id is 404 not_found, and so is an invalid id', async () => {
     const tenant = await newTenant(platform);
 
     for (const id of [randomId, 'x', '1', '%20', randomId.toUpperCase(), '__proto__', '*']) {
@@ -235,7 +235,7 @@ describe('GET /api/jobs', () => {
     ]);
   });
 
-  test('include=timing adds when each ran, for how long and what went wrong; else nothing is added', async () => {
+  test('include=timing adds timestamps, duration and error; by default they are absent', async () => {
     const tenant = await newTenant(platform);
     await tenant.run(echo, { text: 'x' });
     await tenant.run(play, failing);
@@ -273,7 +273,7 @@ describe('GET /api/jobs', () => {
     },
   );
 
-  test('created_after and created_before leave out what came at that very moment', async () => {
+  test('created_after and created_before are exclusive', async () => {
     const tenant = await newTenant(platform);
     const moments: string[] = [];
     for (let i = 0; i < 3; i++) {
@@ -346,7 +346,7 @@ describe('GET /api/jobs', () => {
     }
   });
 
-  test('a filter is text and nothing else', async () => {
+  test('a filter is taken literally', async () => {
     const tenant = await newTenant(platform);
     await tenant.run(echo, { text: 'x' });
 
@@ -416,7 +416,7 @@ describe('POST /api/jobs/:jobId/cancel', () => {
     expect(body).toMatchObject({ status: 'cancelled', attempt: 1, error: { code: 'cancelled' } });
   });
 
-  test('an active one is told to stop: 202 while it is being stopped, then it is cancelled', async () => {
+  test('an active one is asked to stop: 202 while it is being stopped, then it is cancelled', async () => {
     const tenant = await newTenant(platform);
     const end = gate();
     const jobId = await tenant.start(play, acting({ until: end.path }));
@@ -466,7 +466,7 @@ describe('POST /api/jobs/:jobId/cancel', () => {
     expect(again.body).toEqual(job);
   });
 
-  test('a completed or failed one is 422 job_not_cancellable and stays what it is', async () => {
+  test('a completed or failed one is 422 job_not_cancellable and does not change', async () => {
     const tenant = await newTenant(platform);
 
     for (const input of [acting(), failing]) {

@@ -28,7 +28,7 @@ async function known(tenant: Tenant, agent = 'default'): Promise<string[]> {
   return contents(body.data);
 }
 
-test('what a run remembers is kept when it completes, as the run saw it', async () => {
+test('memories of a run are kept when it completes, as the run saw them', async () => {
   const tenant = await newTenant(platform);
 
   const { status, output } = await act(tenant, [
@@ -75,7 +75,7 @@ test('it is visible to the run at once, and to other readers only when the run c
   expect(await known(tenant)).toEqual(['new']);
 });
 
-test('a failed attempt leaves nothing behind, and the next one nothing twice', async () => {
+test('a failed attempt records no memory, and the next one none twice', async () => {
   const tenant = await newTenant(platform);
   const { body: old } = await tenant.post(path, { content: 'old' });
 
@@ -89,7 +89,7 @@ test('a failed attempt leaves nothing behind, and the next one nothing twice', a
   expect(await known(tenant)).toEqual(['once', 'old']);
 });
 
-test('nothing is kept of a run that fails, and nothing is forgotten', async () => {
+test('a failed run neither remembers nor forgets', async () => {
   const tenant = await newTenant(platform);
   const { body: old } = await tenant.post(path, { content: 'old' });
 
@@ -101,7 +101,7 @@ test('nothing is kept of a run that fails, and nothing is forgotten', async () =
   expect(await known(tenant)).toEqual(['old']);
 });
 
-test('nothing is kept of a run that is cancelled', async () => {
+test('a cancelled run remembers nothing', async () => {
   const tenant = await newTenant(platform);
   const held = gate();
   const id = await tenant.start(skill, {
@@ -115,7 +115,7 @@ test('nothing is kept of a run that is cancelled', async () => {
   expect(await known(tenant)).toEqual([]);
 });
 
-test('what is forgotten is gone for the run at once, and for all when it completes', async () => {
+test('a forgotten memory disappears for the run at once, and for others when it completes', async () => {
   const tenant = await newTenant(platform);
   const { body: stored } = await tenant.post(path, { content: 'old tea' });
   await tenant.post(path, { content: 'older tea' });
@@ -184,7 +184,7 @@ test.each([
   expect(await known(tenant, 'brief')).toEqual([]);
 });
 
-test('recall gives what a search gives: stored and own memories in one order, of one tag', async () => {
+test('recall returns the same as a search: stored and own memories in one order, filtered by tag', async () => {
   const tenant = await newTenant(platform);
   await tenant.post(path, { content: 'tea tea tea' });
   await tenant.post(path, { content: 'tea and a good many other things', tag: 'other' });
@@ -254,7 +254,7 @@ test('a skill that is called shares the memory of the run', async () => {
   expect(await known(tenant)).toEqual(['inner', 'outer']);
 });
 
-test('what a run remembers without waiting is kept', async () => {
+test('a memory that the run does not await is kept', async () => {
   const tenant = await newTenant(platform);
 
   await act(tenant, [[{ rememberInPassing: { content: 'by the way' } }]]);
@@ -286,7 +286,7 @@ test('a run may remember 2 MiB, and recalls as much as fits into an answer', asy
   expect(output[2]).toHaveLength(15);
 });
 
-describe('a question that breaks a rule is refused in words, and changes nothing:', () => {
+describe('an invalid call is refused with a message, and changes nothing:', () => {
   const text = 'x'.repeat(65_537);
   test.each<[string, MemoryStep[], RegExp]>([
     ['remember', [null, 5, 'text', [], [1]].map((remember) => ({ remember })), /as an object/],

@@ -95,7 +95,7 @@ describe('POST /api/agents/:agentId/memories', () => {
     expect((await tenant.get(path)).body.data).toEqual([memory]);
   });
 
-  test('what is as long as it may be is taken', async () => {
+  test('values of the maximum length are accepted', async () => {
     const tenant = await newTenant(platform);
     const longest = {
       content: '🏔'.repeat(16_384),
@@ -306,7 +306,7 @@ describe('GET /api/agents/:agentId/memories', () => {
 });
 
 describe('PUT /api/agents/:agentId/memories/:memoryId', () => {
-  test('changes only what is supplied, and refreshes updated_at', async () => {
+  test('changes only the given fields, and refreshes updated_at', async () => {
     const { tenant, memory, at } = await withMemory({ content: 'a', tag: 't', metadata: { a: 1 } });
     clock.advance(1_000);
 
@@ -318,7 +318,7 @@ describe('PUT /api/agents/:agentId/memories/:memoryId', () => {
     expect((await tenant.get(at)).body).toEqual(body);
   });
 
-  test('metadata replaces what was there', async () => {
+  test('metadata is replaced as a whole', async () => {
     const { tenant, at } = await withMemory({ content: 'a', metadata: { a: 1, b: 2 } });
 
     expect((await tenant.put(at, { metadata: { c: 3 } })).body.metadata).toEqual({ c: 3 });
@@ -333,7 +333,7 @@ describe('PUT /api/agents/:agentId/memories/:memoryId', () => {
     expect({ status, body }).toEqual({ status: 200, body: memory });
   });
 
-  test('what was changed is found by its new words and tag alone', async () => {
+  test('a changed memory is found only by its new words and tag', async () => {
     const { tenant, at } = await withMemory({ content: 'tea', tag: 'old' });
 
     await tenant.put(at, { content: 'coffee', tag: 'new' });
@@ -346,7 +346,7 @@ describe('PUT /api/agents/:agentId/memories/:memoryId', () => {
 });
 
 describe('DELETE /api/agents/:agentId/memories/:memoryId', () => {
-  test('answers 204 with an empty body, and it is gone', async () => {
+  test('answers 204 with an empty body, and the memory no longer exists', async () => {
     const { tenant, at } = await withMemory();
 
     const answer = await tenant.delete(at);

@@ -257,7 +257,7 @@ describe('the metrics of jobs', () => {
     expect([sample(done, active), sample(done, depth)]).toEqual([0, 0]);
   });
 
-  test('depth counts what waited before a restart', async () => {
+  test('depth counts jobs queued before a restart', async () => {
     const end = gate();
     const environment = {
       DATA_DIR: dataDirectory(),
@@ -316,7 +316,7 @@ describe('service_errors_total', () => {
   });
 });
 
-describe('the gauges of what the platform stands on', () => {
+describe('the gauges of the stores', () => {
   test('service_redis_connected is 1 while the queue runs and 0 when it is down', async () => {
     const queue = createMemoryQueue(createLogger('silent'));
     let isDown = false;
@@ -339,7 +339,7 @@ describe('the gauges of what the platform stands on', () => {
     expect(active + idle).toBeGreaterThanOrEqual(1);
   });
 
-  test('while the database is down the others are still told', async () => {
+  test('while the database is down the other metrics are reported', async () => {
     const other = await startStaged();
     const { kysely } = other.database.read;
     kysely.selectFrom = (() => {

@@ -198,7 +198,7 @@ describe('the server', () => {
     expectAsDocumented('GET /admin/api-keys', await platform.admin('GET', '/admin/api-keys'));
   });
 
-  test('/docs/ leads to /docs, whatever path a proxy has put before both', async () => {
+  test('/docs/ redirects to /docs, behind any path prefix of a proxy', async () => {
     const answer = await fetch(`${platform.url}/docs/`, { redirect: 'manual' });
 
     expect(answer.status).toBe(302);

@@ -58,7 +58,7 @@ describe("another organization's resource behaves as one that does not exist", (
     }
   });
 
-  test('and nothing of it has changed afterwards', async () => {
+  test('and its resources have not changed afterwards', async () => {
     const { a, b, jobId } = await twoOrganizations();
     const job = await a.get(`/api/jobs/${jobId}`);
     const agent = await a.get('/api/agents/secretive');
@@ -91,7 +91,7 @@ describe("another organization's resource behaves as one that does not exist", (
 });
 
 describe("lists and totals never contain another organization's", () => {
-  test('without and with filters that name what is there', async () => {
+  test('without and with filters that match', async () => {
     const { b, conversationId } = await twoOrganizations();
 
     for (const query of [
@@ -117,7 +117,7 @@ describe("lists and totals never contain another organization's", () => {
   });
 });
 
-describe('what belongs to an organization is its own', () => {
+describe('resources of an organization are private', () => {
   test('an agent of another cannot be given work', async () => {
     const { b } = await twoOrganizations();
 

@@ -70,7 +70,7 @@ describe('each key has its own rate limit', () => {
 });
 
 describe('the window is a sliding minute', () => {
-  test('a burst on both sides of a minute gets only what aged out', async () => {
+  test('a burst on both sides of a minute gets only the expired requests', async () => {
     const tenant = await newTenant(platform, { rate_limit: 10 });
     expect(served(await hits(tenant, 4))).toBe(4);
     clock.advance(59 * second);
@@ -85,7 +85,7 @@ describe('the window is a sliding minute', () => {
     expect(served(await hits(tenant, 10))).toBe(6);
   });
 
-  test('refused requests use up nothing: a client that hammers is served again on time', async () => {
+  test('refused requests do not count: a client that keeps sending is served again on time', async () => {
     const tenant = await newTenant(platform, { rate_limit: 5 });
     await hits(tenant, 5);
     for (let s = 0; s < 59; s++) {
@@ -114,7 +114,7 @@ describe('the window is a sliding minute', () => {
 });
 
 describe('every API response carries the three headers', () => {
-  test('X-RateLimit-Limit is the maximum, Remaining what is left, Reset when the oldest leaves', async () => {
+  test('X-RateLimit-Limit is the maximum, Remaining the rest, Reset the time when the oldest leaves', async () => {
     const tenant = await newTenant(platform, { rate_limit: 3 });
     const oldestLeaves = Math.ceil((clock.now() + minute) / 1000);
 
@@ -131,7 +131,7 @@ describe('every API response carries the three headers', () => {
     expect(triple(third)).toEqual([3, 1, oldestLeaves + 10]);
   });
 
-  test('with whatever status', async () => {
+  test('with any status', async () => {
     const tenant = await newTenant(platform);
     const scoped = await newTenant(platform, { scopes: ['x'] });
     const paused = await newTenant(platform);
@@ -231,7 +231,7 @@ describe('when the limit is reached', () => {
     expect(late?.status).toBe(200);
   });
 
-  test('nothing is done: a refused execution makes no job', async () => {
+  test('a refused execution makes no job', async () => {
     const tenant = await newTenant(platform, { rate_limit: 1 });
     await hits(tenant, 1);
 

@@ -35,7 +35,7 @@ describe('GET /api/scheduled-jobs/preview', () => {
     });
   });
 
-  test('begins with what a scheduled job of this expression would have as next_run_at', async () => {
+  test('begins with the next_run_at of a scheduled job with this expression', async () => {
     const tenant = await newTenant(platform);
     const cron_expression = '  15\t10 *  jan  SUN ';
     const { body: created } = await tenant.post('/api/scheduled-jobs', {

@@ -72,7 +72,7 @@ function toNextMinute(of: ManualClock = clock): number {
 }
 
 describe('a scheduled run', () => {
-  test('comes with its minute, in a conversation of its own, and is told', async () => {
+  test('fires in its minute, in a conversation of its own, and sends its event', async () => {
     const tenant = await newTenant(platform, { client_name: 'nightly' });
     const id = await made(tenant);
 
@@ -126,7 +126,7 @@ describe('a scheduled run', () => {
     await tenant.delete(`${path}/${id}`);
   });
 
-  test('that is active when its scheduled job is deleted finishes, and nothing follows', async () => {
+  test('that is active when its scheduled job is deleted finishes, and no run follows', async () => {
     const tenant = await newTenant(platform);
     const { path: until, open } = gate();
     const id = await made(tenant, { input: acting({ until }) });
@@ -147,7 +147,7 @@ describe('a scheduled run', () => {
     await tenant.delete(`${path}/${witness}`);
   });
 
-  test('does not come while the agent is paused: agent.error says so once a slot', async () => {
+  test('does not fire while the agent is paused: agent.error reports it once a slot', async () => {
     const tenant = await newTenant(platform);
     const id = await made(tenant);
     await tenant.put('/api/agents/default', { status: 'paused' });
@@ -179,7 +179,7 @@ describe('a scheduled run', () => {
 });
 
 describe('a platform that was stopped for five minutes', () => {
-  test('catches up with the last slot once, and says of the others that they were missed', async () => {
+  test('catches up with the last slot once, and records the others as missed', async () => {
     const own = manualClock();
     const environment = { DATA_DIR: dataDirectory() };
     const first = await startStaged({ clock: own, environment });
@@ -256,7 +256,7 @@ describe('POST /api/scheduled-jobs/:jobId/run', () => {
     ]);
   });
 
-  test('takes an empty object as its body, and nothing else', async () => {
+  test('accepts only an empty object as its body', async () => {
     const tenant = await newTenant(platform);
     const id = await made(tenant, { enabled: false });
 

@@ -151,7 +151,7 @@ describe('POST /api/scheduled-jobs', () => {
     expectRefusal(await tenant.post(path, large), 413, 'payload_too_large');
   });
 
-  test('an input is as large as a body may be, and what would pollute objects is refused', async () => {
+  test('an input may be as large as a body, and keys that would pollute prototypes are refused', async () => {
     const tenant = await newTenant(platform);
     const input = { text: '🕐'.repeat(200_000), nested: [[{ deep: null }]], '': 0 };
 
@@ -351,7 +351,7 @@ describe('a scheduled job that does not exist', () => {
 });
 
 describe('PUT /api/scheduled-jobs/:jobId', () => {
-  test('changes only what is supplied, and answers as single retrieval', async () => {
+  test('changes only the given fields, and answers as single retrieval', async () => {
     const tenant = await newTenant(platform);
     await tenant.post('/api/agents', { id: 'other' });
     const before = await made(tenant);
@@ -378,7 +378,7 @@ describe('PUT /api/scheduled-jobs/:jobId', () => {
     expect({ status, body }).toEqual({ status: 200, body: { ...before, last_run_job_id: null } });
   });
 
-  test('everything may change; input replaces what was there', async () => {
+  test('every field may change; input is replaced as a whole', async () => {
     const tenant = await newTenant(platform);
     const { id } = await made(tenant, { ...any, input: { a: 1, b: 2 } });
     const changes = {
@@ -525,7 +525,7 @@ describe('include=refusal', () => {
     expect((await other.get(`${path}/${id}`)).body).toMatchObject({ enabled: true });
   });
 
-  test('tells that its agent is paused, and that its skill is not active', async () => {
+  test('reports a paused agent and an inactive skill', async () => {
     const tenant = await newTenant(platform);
     const { id } = await made(tenant, any);
 
@@ -547,7 +547,7 @@ describe('include=refusal', () => {
 });
 
 describe('DELETE /api/scheduled-jobs/:jobId', () => {
-  test('answers 204 with an empty body, and it is gone', async () => {
+  test('answers 204 with an empty body, and the scheduled job no longer exists', async () => {
     const tenant = await newTenant(platform);
     const { id } = await made(tenant);
 

@@ -73,7 +73,7 @@ describe('the plaintext of a key, the admin secret and signing secrets', () => {
 describe('without ADMIN_SECRET', () => {
   const environment = { ADMIN_SECRET: undefined, EXECUTORS: '1' };
 
-  test('one is generated, shown once at the first start whatever the log level, and kept with mode 0600', async () => {
+  test('one is generated, shown once at the first start with any log level, and kept with mode 0600', async () => {
     const first = await startProcess(dataDir, { ...environment, LOG_LEVEL: 'info' });
     const file = join(dataDir, 'admin-secret');
     const secret = readFileSync(file, 'utf8').trim();
@@ -111,7 +111,7 @@ describe('without ADMIN_SECRET', () => {
     expect(output().trim().split('\n')).toHaveLength(1);
   });
 
-  test('it is shown even if that start comes to nothing', async () => {
+  test('it is shown even if that start fails', async () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void server.close());

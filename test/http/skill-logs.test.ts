@@ -21,7 +21,7 @@ const lineOf = (jobId: string, msg: string, field: string) =>
     { describe: () => `${msg} with ${field}; there is ${JSON.stringify(lines)}` },
   );
 
-test('what a skill prints is logged at info, with the job that it runs', async () => {
+test('the output of a skill is logged at info, with its job', async () => {
   const { body } = await platform.run(key, 'good/v1.0/prints', { text: 'hello' });
 
   const line = { level: 30, skill: 'good/v1.0/prints' };
@@ -31,7 +31,7 @@ test('what a skill prints is logged at info, with the job that it runs', async (
   expect(loud).toMatchObject({ ...line, stderr: 'hello, said loudly' });
 });
 
-test('the stack of what a skill threw is in the line of the failed run, and in no answer', async () => {
+test('the stack of a skill’s error is in the log line of the failed run, and in no response', async () => {
   const { body, text } = await platform.run(key, 'good/v1.0/throws', { what: 'error' });
 
   expect(body).toMatchObject({ status: 'failed', error: { message: 'it broke' } });

@@ -23,7 +23,7 @@ async function statistics(tenant: Tenant, window = 'hour'): Promise<Body> {
   return body;
 }
 
-/** The statistics once their totals are these: what was counted is written within a second. */
+/** The statistics once their totals are these: counted runs is written within a second. */
 function counted(tenant: Tenant, totals: object, window = 'hour'): Promise<Body> {
   let last: Body;
   return waitFor(
@@ -54,7 +54,7 @@ describe('GET /api/statistics', () => {
   });
   afterAll(() => platform.stop());
 
-  test('of an organization that has done nothing is all of the last hour, by minutes, with zeros', async () => {
+  test('of an organization without runs covers the last hour by minutes, with zeros', async () => {
     const tenant = await newTenant(platform);
     const first = Date.parse('2026-11-21T11:08:00.000Z');
 
@@ -146,7 +146,7 @@ describe('GET /api/statistics', () => {
     ]);
   });
 
-  test('forgets what was an hour ago, and a day ago', async () => {
+  test('drops runs older than an hour, and older than a day', async () => {
     clock.jumpTo(Date.parse('2026-11-25T12:07:30.000Z'));
     const tenant = await newTenant(platform);
     await tenant.run(echo, { text: 'x' });
@@ -176,7 +176,7 @@ describe('GET /api/statistics', () => {
     await counted(tenant, { ...none, accepted: 1, completed: 1 }, 'day');
   });
 
-  test('counts what was cancelled while it ran and while it waited, without a duration', async () => {
+  test('counts active and queued jobs that were cancelled, without a duration', async () => {
     const tenant = await newTenant(platform);
     const end = gate();
     const start = () => tenant.start(play, acting({ until: end.path }));
@@ -197,7 +197,7 @@ describe('GET /api/statistics', () => {
     await tenant.jobIn(second, 'completed');
   });
 
-  test('counts a retry as work of its own', async () => {
+  test('counts a retry as a run of its own', async () => {
     const tenant = await newTenant(platform);
     const failed = await tenant.run(play, fails);
     const { body } = await tenant.post(`/api/jobs/${failed.body.job_id}/retry`);
@@ -206,7 +206,7 @@ describe('GET /api/statistics', () => {
     await counted(tenant, { ...none, accepted: 2, failed: 2 });
   });
 
-  test('says what waits and runs now, and for how long the oldest has been due', async () => {
+  test('has the queued and active jobs, and how long the oldest has been due', async () => {
     const [tenant, other] = [await newTenant(platform), await newTenant(platform)];
     const end = gate();
     const busyJobs = [
@@ -247,7 +247,7 @@ describe('GET /api/statistics', () => {
     await tenant.jobIn(jobId, 'completed');
   });
 
-  test('shows nothing of another organization', async () => {
+  test('has no data of another organization', async () => {
     const [a, b] = [await newTenant(platform), await newTenant(platform)];
     await a.run(echo, { text: 'x' });
     await counted(a, { accepted: 1, completed: 1 });
@@ -261,7 +261,7 @@ describe('GET /api/statistics', () => {
   });
 });
 
-describe('what was counted', () => {
+describe('counted runs', () => {
   test('outlives a restart, up to the last run before it', async () => {
     const environment = { DATA_DIR: dataDirectory() };
     const first = await startStaged({ environment });
@@ -406,7 +406,7 @@ describe('GET /api/skills/:category/:version/:skillName/usages', () => {
     expect(await uses(one)).toEqual(nothing);
   });
 
-  test('shows nothing of another organization', async () => {
+  test('has no data of another organization', async () => {
     const [a, b] = [await newTenant(platform), await newTenant(platform)];
     await schedule(a, echo);
     await addTrigger(a, echo);

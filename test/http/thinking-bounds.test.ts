@@ -37,7 +37,7 @@ const refused = {
 };
 
 describe('a run that asks for more tokens than AGENT_TOKENS_MAX', () => {
-  test('uses no more than these, sixteen calls at a time, and every call gets an answer or an error', async () => {
+  test('stays within the bound, with sixteen calls at a time, and every call gets an answer or an error', async () => {
     const { asking } = await newThinker(world.platform);
     const seen = scripted();
     const requests = Array.from({ length: 60 }, (_, n) => ({ prompt: `Ask ${n}`, caught: true }));
@@ -80,7 +80,7 @@ describe('a run that asks for more tokens than AGENT_TOKENS_MAX', () => {
 const logsOf = (events: readonly { event: string; data: { message: string } }[]) =>
   events.filter(({ event }) => event === 'log').map(({ data }) => data.message);
 
-describe('what a provider may charge', () => {
+describe('calls that a provider may charge', () => {
   test('is not asked for a third time in an attempt, nor for a fourth time in a job', async () => {
     const { task, steps } = await newThinker(world.platform);
     world.provider.script(() => ({ text: 'Once upon a time', fault: 'cut' }));
@@ -137,7 +137,7 @@ describe('what a provider may charge', () => {
   });
 });
 
-test('a run that waits for a budget says so in its stream', async () => {
+test('a run that waits for a budget reports it in its stream', async () => {
   const { platform, provider } = world;
   const thinker = await newThinker(platform);
   await thinker.put('/api/agents/thinker/budget', { tokens_per_day: 120 });

@@ -47,7 +47,7 @@ describe.each(['openai/test', 'anthropic/test'])(
       expect(soFar()).toBe(index + 1);
     });
 
-    test('ends the tool that runs, at once, and asks the model no more', async () => {
+    test('ends the active tool at once, and calls the model no more', async () => {
       const { begin, post, jobIn, steps } = await thinker();
       const index = soFar();
       const held = gate();
@@ -122,7 +122,7 @@ describe("a skill's time", () => {
   });
 });
 
-test('a job that is retried after it was cancelled thinks anew', async () => {
+test('a job that is retried after its cancellation starts from the beginning', async () => {
   const { begin, post, jobIn } = await newThinker(world.platform);
   const index = soFar();
   world.provider.script(() => ({ until: never }));

@@ -24,7 +24,7 @@ const schema = {
 const right = { city: 'Bern', people: 134_000 };
 const asked = { prompt: 'Which city?', schema };
 
-test("an operator's own skill from SKILLS_DIR asks the model of its agent", async () => {
+test("an operator's own skill from SKILLS_DIR calls the model of its agent", async () => {
   const directory = mkdtempSync(join(tmpdir(), 'skillwright-skills-'));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   writeFileSync(
@@ -84,7 +84,7 @@ describe.each(['openai/test', 'anthropic/test'])('an answer by a schema, of %s',
     expect(job).toMatchObject({ status: 'completed', output: [{ text, output: right }] });
   });
 
-  test('that is wrong is asked for again with what is wrong about it', async () => {
+  test('that violates the schema is requested again with its faults', async () => {
     const { asking, tokens } = await thinker();
     const before = soFar();
     const usage = { prompt: 10, completion: 1 };
@@ -154,7 +154,7 @@ describe('ctx.generate', () => {
     expect(since(before)).toEqual([]);
   });
 
-  test('asks as many at once as a skill likes, each answered with its own', async () => {
+  test('allows many concurrent requests, each with its own answer', async () => {
     const { asking, tokens } = await newThinker(world.platform);
     world.provider.script(({ messages }) => ({
       text: `To: ${messages.at(-1).content}`,
@@ -170,7 +170,7 @@ describe('ctx.generate', () => {
     expect(await tokens(job.conversation_id)).toMatchObject({ total_tokens: 160 });
   });
 
-  test('that asks the same twice gets two answers, and the same two when it is run again', async () => {
+  test('that sends two equal requests gets two answers, and the same two when it is repeated', async () => {
     const { asking } = await newThinker(world.platform);
     const before = soFar();
     world.provider.script(inTurn({ text: 'heads' }, { text: 'tails' }, { text: 'the edge' }));
@@ -205,7 +205,7 @@ describe('ctx.generate', () => {
     );
   });
 
-  test('tells a skill that catches it why there is no answer, by code and whether to try again', async () => {
+  test('rejects with a code and retryable, which a skill can catch', async () => {
     const { asking } = await newThinker(world.platform);
     world.provider.script(inTurn({ fault: { status: 401 } }, { fault: { status: 400 } }));
 

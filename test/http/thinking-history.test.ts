@@ -27,8 +27,8 @@ const goingOn = (id: string) => ({ 'x-conversation-id': id });
 const dialogueOf = (request: { messages: readonly { role: string; content: unknown }[] }) =>
   request.messages.filter(({ role }) => role !== 'system' && role !== 'developer');
 
-describe.each(['openai/test', 'anthropic/test'])('a conversation that goes on with %s', (model) => {
-  test('shows the model what was said, called and given before', async () => {
+describe.each(['openai/test', 'anthropic/test'])('a continued conversation with %s', (model) => {
+  test('shows the model the earlier messages, calls and results', async () => {
     const { task, messages } = await newThinker(world.platform, { model, skills: ['text/*'] });
     world.provider.script(
       callingTools([{ name: wordCount, input: { text: 'one two' } }], 'Two words.'),
@@ -92,7 +92,7 @@ describe.each(['openai/test', 'anthropic/test'])('a conversation that goes on wi
   });
 });
 
-test('an agent that changes its provider goes on with what was said to the other', async () => {
+test('an agent that changes its provider continues with the messages of the other', async () => {
   const { task, put } = await newThinker(world.platform, {
     model: 'openai/test',
     skills: ['text/*'],
@@ -114,7 +114,7 @@ test('an agent that changes its provider goes on with what was said to the other
 describe("what is longer than the model's window", () => {
   const filler = 'all work and no play '.repeat(45);
 
-  test('leaves out whole exchanges, the oldest first, and says so in the stream', async () => {
+  test('leaves out whole exchanges, the oldest first, and reports it in the stream', async () => {
     const { task, follow } = await newThinker(small.platform);
     small.provider.script(({ messages }) => ({
       text: `answer ${/number (\d+)/.exec(JSON.stringify(messages.at(-1)))?.[1]}`,
@@ -166,7 +166,7 @@ describe("what is longer than the model's window", () => {
     expect(logs.at(-1)).toMatch(/^[1-4] results of tools were cut, to fit the model's window$/);
   });
 
-  test('fails the job with a sentence when it is the task itself, and costs nothing', async () => {
+  test('fails the job with a message when the task alone is too long, without a call', async () => {
     const { task } = await newThinker(small.platform);
     const before = small.provider.requests.length;
 
@@ -181,7 +181,7 @@ describe("what is longer than the model's window", () => {
     expect(small.provider.requests.length).toBe(before);
   });
 
-  test('is not even read beyond 4 MiB of earlier messages, and the stream says so', async () => {
+  test('is not read beyond 4 MiB of earlier messages, and the stream reports it', async () => {
     const { task, follow, get } = await newThinker(small.platform);
     // Four bytes each.
     const long = '\u{1F600}'.repeat(65_000);

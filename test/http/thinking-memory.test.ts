@@ -40,7 +40,7 @@ describe.each(['openai/test', 'anthropic/test'])(
       ]);
     });
 
-    test('is found by later runs, and what they forget is gone', async () => {
+    test('is found by later runs, and deleted when they forget it', async () => {
       const { task, memories, post } = await thinker();
       const { body: old } = await post('/api/agents/thinker/memories', { content: 'an old habit' });
       await post('/api/agents/thinker/memories', { content: 'a good one' });
@@ -118,7 +118,7 @@ describe.each(['openai/test', 'anthropic/test'])(
   },
 );
 
-test('what many calls at once remember is all kept', async () => {
+test('memories of many concurrent calls are all kept', async () => {
   const { task, memories } = await newThinker(world.platform);
   const contents = Array.from({ length: 30 }, (_, n) => `fact ${n}`);
   world.provider.script(

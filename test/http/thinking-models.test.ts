@@ -181,7 +181,7 @@ describe('a provider that stays out of order', () => {
     expect([...told.keys()]).toEqual(['skill.failed']);
   });
 
-  test('is left alone by the retry of the job, too, for as long as it asks', async () => {
+  test('is not called by the retry of the job before its Retry-After either', async () => {
     const { begin, get, post } = await newThinker(world.platform);
     world.provider.script(() => ({ fault: { status: 429, headers: { 'retry-after': '40' } } }));
 

@@ -12,7 +12,7 @@ const since = (before: number) => world.provider.requests.slice(before);
 const soFar = () => world.provider.requests.length;
 
 describe('a tool that thinks itself', () => {
-  test('asks the model of the same agent, and its tokens are those of the job', async () => {
+  test('calls the model of the same agent, and its tokens count for the job', async () => {
     const { task, steps, tokens } = await newThinker(world.platform, { skills: ['text/*'] });
     const usage = { prompt: 10, completion: 1 };
     world.provider.script(({ tools, toolResults }) => {
@@ -45,7 +45,7 @@ describe('a tool that thinks itself', () => {
     expect(inner).not.toBe(outer);
   });
 
-  test('and turns of requests at once are told apart by their generation and parent', async () => {
+  test('and turns of concurrent requests differ in generation and parent', async () => {
     const { asking, steps } = await newThinker(world.platform, { skills: ['text/*'] });
     const call = { name: toolNamed('text/v1.0/word-count'), input: { text: 'one two' } };
     world.provider.script(({ toolResults }) =>
@@ -130,7 +130,7 @@ describe('a tool that thinks itself', () => {
     expect(since(before)).toHaveLength(3);
   });
 
-  test('may fail as a tool does, and the model hears of it', async () => {
+  test('may fail as a tool does, and the model gets the error', async () => {
     const { task } = await newThinker(world.platform, { skills: ['text/*'] });
     const before = soFar();
     world.provider.script(({ tools, toolResults }) => {

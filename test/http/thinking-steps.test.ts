@@ -23,7 +23,7 @@ async function fiveSteps() {
 }
 
 describe('GET /api/jobs/:jobId/steps', () => {
-  test('tells what a job has done, in order, with its messages and tokens', async () => {
+  test('lists the steps of a job in order, with their messages and tokens', async () => {
     const { thinker, job, page } = await fiveSteps();
 
     const { status, body } = await page();
@@ -64,7 +64,7 @@ describe('GET /api/jobs/:jobId/steps', () => {
     for (const offset of hostileOffsets) expectInvalid(await page(`?offset=${offset}`), 'offset');
   });
 
-  test('shows what is under way as active, without an end', async () => {
+  test('shows a step under way as active, without an end', async () => {
     const thinker = await newThinker(world.platform);
     const held = Promise.withResolvers<void>();
     const before = world.provider.requests.length;
@@ -81,7 +81,7 @@ describe('GET /api/jobs/:jobId/steps', () => {
     ]);
   });
 
-  test('is empty for a job that asks no model', async () => {
+  test('is empty for a job that calls no model', async () => {
     const { run, get, named } = await newThinker(world.platform);
     const { body: job } = await run('text/v1.0/word-count', { text: 'x' }, named);
 
@@ -90,7 +90,7 @@ describe('GET /api/jobs/:jobId/steps', () => {
     expect(body).toMatchObject({ data: [], total: 0 });
   });
 
-  test('is 404 not_found for what is no job, or that of another organization', async () => {
+  test('is 404 not_found for an unknown job, or one of another organization', async () => {
     const { thinker, job } = await fiveSteps();
     const stranger = await newThinker(world.platform);
 

@@ -35,7 +35,7 @@ describe.each(['openai/test', 'anthropic/test'])(
   (model) => {
     const thinker = () => newThinker(world.platform, { model, skills: ['staged/*'] });
 
-    test('carries what the model says, calls and gets, each while it happens', async () => {
+    test('has the text, calls and results of the model as they happen', async () => {
       const { begin, follow } = await thinker();
       const speaking = Promise.withResolvers<void>();
       const playing = gate();
@@ -89,7 +89,7 @@ describe.each(['openai/test', 'anthropic/test'])(
       ]);
     });
 
-    test('goes on after every one of its events without loss or repetition', async () => {
+    test('resumes after any of its events without loss or repetition', async () => {
       const { begin, follow, jobIn } = await thinker();
       world.provider.script(
         inTurn(
@@ -146,7 +146,7 @@ describe.each(['openai/test', 'anthropic/test'])(
       expect((await messages(job.conversation_id)).at(-1).content).toBe(text);
     });
 
-    test('tells the pieces of a try that broke off apart from those of the next', async () => {
+    test('separates the tokens of a broken call from those of its repetition', async () => {
       const { begin, follow } = await thinker();
       world.provider.script(
         inTurn({ text: 'Once upon a time', fault: 'cut', faultAfter: 3 }, { text: 'Whole.' }),
@@ -159,7 +159,7 @@ describe.each(['openai/test', 'anthropic/test'])(
       expect(logs).toEqual([expect.stringMatching(/asking again/)]);
     });
 
-    test('tells what went wrong in a tool', async () => {
+    test('has the error of a tool', async () => {
       const { begin, follow } = await thinker();
       const fail = { message: 'the well is dry' };
       world.provider.script(

@@ -99,7 +99,7 @@ describe.each(['openai/test', 'anthropic/test'])('tokens of %s', (model) => {
     ]);
   });
 
-  test('of an answer that breaks off are what was reported by then, beside those of the next try', async () => {
+  test('of an answer that breaks off are those reported by then, in addition to those of the next call', async () => {
     const { task, tokens, steps } = await thinker();
     world.provider.script(
       inTurn(
@@ -150,7 +150,7 @@ describe.each(['openai/test', 'anthropic/test'])('tokens of %s', (model) => {
     expect(partsOf(used).at(-1)).toEqual([known, null]);
   });
 
-  test('of a request that the provider refused are none', async () => {
+  test('of a refused request are not counted', async () => {
     const { task, tokens } = await thinker();
     world.provider.script(() => ({ fault: { status: 400 } }));
 
@@ -182,7 +182,7 @@ describe('tokens of a conversation', () => {
     expect(await tokens(first.conversation_id)).toMatchObject(stats(40, 4, 44));
   });
 
-  test('are counted once when a job is run again, and what it had is not asked for again', async () => {
+  test('are counted once in a repeated attempt, which does not repeat finished turns', async () => {
     const { asking, tokens, steps } = await newThinker(world.platform);
     world.provider.script(answering('Yes.', { usage: { prompt: 10, completion: 1 } }));
     const before = world.provider.requests.length;

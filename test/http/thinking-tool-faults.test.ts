@@ -26,7 +26,7 @@ async function calling(model: string, toolCalls: NonNullable<Reply['toolCalls']>
   return { job, steps, told: since(before)[1]?.toolResults ?? [], thinker };
 }
 
-describe.each(['openai/test', 'anthropic/test'])('what goes wrong in a tool of %s', (model) => {
+describe.each(['openai/test', 'anthropic/test'])('an error of a tool with %s', (model) => {
   test.each([
     ['an error', 'skill_execution_failed', { message: 'the well is dry' }],
     [
@@ -34,7 +34,7 @@ describe.each(['openai/test', 'anthropic/test'])('what goes wrong in a tool of %
       'upstream_unavailable',
       { message: 'down', code: 'upstream_unavailable' },
     ],
-  ])('is told to the model: %s', async (_, code, fail) => {
+  ])('is reported to the model: %s', async (_, code, fail) => {
     const { job, steps, told } = await calling(model, [{ name: played, input: acting({ fail }) }]);
 
     expect(job).toMatchObject({ status: 'completed', output: { answer: 'I see.' }, attempt: 1 });
@@ -44,7 +44,7 @@ describe.each(['openai/test', 'anthropic/test'])('what goes wrong in a tool of %
     ]);
   });
 
-  test('is told to the model: that it took too long', async () => {
+  test('is reported to the model: a timeout', async () => {
     const { job, steps, told } = await calling(model, [
       { name: toolNamed('staged/v1.0/hasty'), input: {} },
     ]);
@@ -54,7 +54,7 @@ describe.each(['openai/test', 'anthropic/test'])('what goes wrong in a tool of %
     expect(steps).toMatchObject([{ status: 'failed', error: { code: 'skill_timeout' } }]);
   });
 
-  test('is told to the model: an output that its schema refuses', async () => {
+  test('is reported to the model: an output that its schema refuses', async () => {
     const { told, steps } = await calling(model, [
       { name: toolNamed('staged/v1.0/strict'), input: { input: 'no integer' } },
     ]);
@@ -63,7 +63,7 @@ describe.each(['openai/test', 'anthropic/test'])('what goes wrong in a tool of %
     expect(steps).toMatchObject([{ status: 'failed', error: { code: 'output_invalid' } }]);
   });
 
-  test("is told to the model: arguments that break the skill's schema, field by field", async () => {
+  test("is reported to the model: arguments that break the skill's schema, field by field", async () => {
     const { job, steps, told } = await calling(model, [
       { name: wordCount, input: {} },
       { name: wordCount, input: { text: 7 } },
@@ -88,7 +88,7 @@ describe.each(['openai/test', 'anthropic/test'])('what goes wrong in a tool of %
     ['a text', '"one"'],
     ['null', 'null'],
     ['with a zero character', '{"text":"a\\u0000b"}'],
-  ])('is told to the model: arguments that are %s', async (_, input) => {
+  ])('is reported to the model: arguments that are %s', async (_, input) => {
     const { job, steps, told } = await calling(model, [{ name: wordCount, input }]);
 
     expect(job).toMatchObject({ status: 'completed', output: { answer: 'I see.' } });
@@ -100,7 +100,7 @@ describe.each(['openai/test', 'anthropic/test'])('what goes wrong in a tool of %
     ['1 MB', 1_000_000, 'x'],
     ['1 MB of characters of three bytes', 333_333, '語'],
     ['2 MB', 2_000_000, 'x'],
-  ])('is told to the model: arguments of %s', async (_, length, character) => {
+  ])('is reported to the model: arguments of %s', async (_, length, character) => {
     const text = character.repeat(length);
     const thinker = await newThinker(world.platform, { model, skills: ['text/*'] });
     const before = soFar();
@@ -125,7 +125,7 @@ describe.each(['openai/test', 'anthropic/test'])('what goes wrong in a tool of %
     ['a name that no provider takes', 'text/v1.0/word-count "é"'],
     ['a name of an object’s own', 'constructor'],
     ['a very long name', 'x'.repeat(5_000)],
-  ])('is told to the model: %s', async (_, name) => {
+  ])('is reported to the model: %s', async (_, name) => {
     const { job, steps, told } = await calling(model, [{ name, input: {} }]);
 
     expect(job).toMatchObject({ status: 'completed', output: { answer: 'I see.' } });
@@ -185,7 +185,7 @@ describe('a model that calls tools without end', () => {
   });
 });
 
-test('an answer that calls no tool ends the run, whatever was called before', async () => {
+test('an answer without tool calls ends the run, after any calls', async () => {
   const { task } = await newThinker(world.platform);
   world.provider.script(answering(''));
 

@@ -13,7 +13,7 @@ const since = (before: number) => world.provider.requests.slice(before);
 const soFar = () => world.provider.requests.length;
 
 describe.each(['openai/test', 'anthropic/test'])('agent/run-task with %s', (model) => {
-  test('answers with what the model says, by the instructions of the agent', async () => {
+  test('answers with the text of the model, by the instructions of the agent', async () => {
     const { task, messages, get } = await newThinker(world.platform, {
       model,
       instructions: 'You are a calculator.',
@@ -33,7 +33,7 @@ describe.each(['openai/test', 'anthropic/test'])('agent/run-task with %s', (mode
     expect(body).toMatchObject({ status: 'completed', agent_id: 'thinker' });
   });
 
-  test('gives the answer as data, too, when a schema asks for it', async () => {
+  test('has the answer as data too, with a schema', async () => {
     const { task, messages } = await newThinker(world.platform, { model });
     world.provider.script(answering('{"sum":4}'));
     const schema = { type: 'object', required: ['sum'], properties: { sum: { type: 'integer' } } };
@@ -57,7 +57,7 @@ test.each([
   expectInvalid(await post(`/api/${runTask}`, input, named), field);
 });
 
-test('a schedule has its agent think, each run in a conversation of its own', async () => {
+test('a schedule runs a task of its agent, each run in a conversation of its own', async () => {
   const { post, jobIn, messages } = await newThinker(world.platform);
   world.provider.script(answering('Good morning.'));
   const { body: schedule } = await post('/api/scheduled-jobs', {

@@ -43,7 +43,7 @@ describe('an unknown query parameter', () => {
     }
   });
 
-  test('is 400 where a resource is there, and where a skill runs', async () => {
+  test('is 400 for an existing resource, and for an execution', async () => {
     const unknown = [{ field: 'x', issue: 'is no query parameter of this path' }];
     const answers = [
       await tenant.get('/api/agents/default?x=1'),

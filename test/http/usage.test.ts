@@ -90,7 +90,7 @@ describe.each([
   ['a scheduled job', aScheduledJob, `/api/scheduled-jobs/${unknownId}`],
   ['an API key', anApiKey, `/admin/api-keys/${unknownId}`],
 ] as const)('%s', (_, make, unknown) => {
-  test('has no budget to begin with, and none once it is deleted', async () => {
+  test('has no budget at first, and none after its deletion', async () => {
     const { path, shown, send } = await make();
     const nothing = { ...shown, ...noLimits, updated_at: null };
 
@@ -147,7 +147,7 @@ describe.each([
     expect((await send('GET', `${path}/budget`)).body).toMatchObject({ tokens_per_day: 5 });
   });
 
-  test('shows what was used by day, newest first, with its limits', async () => {
+  test('shows the usage by day, newest first, with its limits', async () => {
     const { tenant, owner, path, shown, send } = await make();
     await useTokens(tenant, [owner]);
     await useTokens(tenant, [owner], 21);
@@ -231,7 +231,7 @@ describe.each([
     expect((await tenant.get(`${path}/budget`)).body).toMatchObject({ tokens_per_day: 5 });
   });
 
-  test('may get its budget from any key of its organization, whatever its scopes', async () => {
+  test('may get its budget from any key of its organization, with any scopes', async () => {
     const { path, tenant } = await make();
     const { organization: organization_id } = tenant;
     const other = await newTenant(platform, { organization_id, scopes: ['nothing'] });
@@ -256,7 +256,7 @@ describe.each([
   });
 });
 
-test('a new agent with the id of a deleted one begins with nothing used', async () => {
+test('a new agent with the id of a deleted one starts without usage', async () => {
   const tenant = await newTenant(platform);
   const owner: UsageOwner = { kind: 'agent', id: 'again' };
   const make = () => tenant.post('/api/agents', { id: owner.id });
@@ -344,7 +344,7 @@ describe('GET /admin/usage', () => {
     expect(days.body).toMatchObject({ data: [{ ...agent, day: '2026-10-22' }], total: 1 });
   });
 
-  test('shows every organization where none is named', async () => {
+  test('shows all organizations by default', async () => {
     const tenants = [await newTenant(platform), await newTenant(platform)];
     for (const tenant of tenants) await useTokens(tenant, [{ kind: 'agent', id: 'default' }]);
 

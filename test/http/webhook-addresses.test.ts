@@ -180,7 +180,7 @@ describe('the certificate of the receiver', () => {
     expect(receiver.requests).toEqual([]);
   });
 
-  test('must be there: a receiver that speaks plain HTTP gets nothing to read', async () => {
+  test('is required: a receiver with plain HTTP gets no data', async () => {
     let bytes = '';
     const plain = net.createServer((socket) => {
       socket

@@ -75,7 +75,7 @@ describe('a delivery', () => {
     if (request !== undefined) expectSigned(request, webhook.secret);
   });
 
-  test('carries no credential, no cookie, and asks for nothing encoded', async () => {
+  test('has no credentials, no cookie, and accepts no encoding', async () => {
     await newWebhook(tenant, receiver.origin);
     await happen(tenant);
 
@@ -126,7 +126,7 @@ describe('a delivery', () => {
     await other.close();
   });
 
-  test('says of itself what the list shows', async () => {
+  test('has the same values as in the list', async () => {
     receiver.answers({ status: 201, body: 'taken, thank you' });
     const webhook = await newWebhook(tenant, receiver.origin);
     await happen(tenant);
@@ -208,7 +208,7 @@ describe('the data of an event', () => {
     });
   });
 
-  test('agent.error tells of missing credentials', async () => {
+  test('agent.error reports missing credentials', async () => {
     const data = await dataOf('agent.error', () =>
       tenant.run(
         play,
@@ -223,13 +223,13 @@ describe('the data of an event', () => {
     });
   });
 
-  test('conversation.created says how it started and for whom', async () => {
+  test('conversation.created has its trigger type and user', async () => {
     const data = await dataOf('conversation.created', () => tenant.run(echo, { text: 'x' }));
 
     expect(data).toEqual({ conversation_id: anId, trigger_type: 'api', user_id: 'a test' });
   });
 
-  test('agent.status_changed says from what to what', async () => {
+  test('agent.status_changed has the previous and the new status', async () => {
     const data = await dataOf('agent.status_changed', () => happen(tenant));
 
     expect(data).toEqual({ previous_status: 'active', status: 'paused' });
@@ -367,7 +367,7 @@ describe('GET /api/agent-webhooks/:webhookId/deliveries', () => {
 });
 
 describe('GET …/deliveries/:deliveryId', () => {
-  test('is the delivery as it is listed, and its body in the bytes that were sent', async () => {
+  test('is the delivery as listed, with the body as it was sent', async () => {
     const webhook = await newWebhook(tenant, receiver.origin);
     await happen(tenant);
     const [request] = await receiver.received(1);

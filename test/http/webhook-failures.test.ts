@@ -284,7 +284,7 @@ describe('consecutive failures', () => {
     ]);
   });
 
-  test('of 10 deliveries cancel what is still to be sent', async () => {
+  test('of 10 deliveries cancel the pending ones', async () => {
     const webhook = await newWebhook(tenant, receiver.origin);
     receiver.answers({ status: 500 });
     await happen(tenant);
@@ -300,7 +300,7 @@ describe('consecutive failures', () => {
     expect(await deliveriesOf(tenant, webhook)).toHaveLength(11);
   });
 
-  test('begin anew when the webhook is activated again, which stays failing until a success', async () => {
+  test('start at zero when the webhook is activated again, which stays failing until a success', async () => {
     const webhook = await newWebhook(tenant, receiver.origin);
     receiver.answers({ status: 410 });
     await endings(webhook, 10, 'failed');
@@ -373,7 +373,7 @@ describe('receivers that do not answer for long', () => {
   const runs = (of: Tenant, n: number) =>
     Promise.all(Array.from({ length: n }, (_, i) => of.run('util/v1.0/echo', { text: `${i}` })));
 
-  test('are asked by 20 at a time at most, whatever the number of their webhooks', async () => {
+  test('get at most 20 attempts at a time, with any number of webhooks', async () => {
     receiver.answers({ does: 'hang' });
     const events = ['conversation.created'];
     for (let i = 0; i < 5; i += 1) await newWebhook(tenant, receiver.origin, { events });

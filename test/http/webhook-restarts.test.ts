@@ -68,7 +68,7 @@ describe('when the platform stops', () => {
     expect(delivery.attempts.at(-1)).toMatchObject({ status: 200 });
   });
 
-  test('what happens just before is delivered after the next start, once', async () => {
+  test('an event just before is delivered once after the next start', async () => {
     await happen(tenant);
     await platform.stop();
 

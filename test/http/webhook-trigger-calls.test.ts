@@ -47,7 +47,7 @@ function callsOnce(tenant: Tenant, { at }: { at: string }, total: number, query 
 }
 
 describe('GET /api/agent-triggers/:triggerId/calls', () => {
-  test('shows each call with what it was answered, newest first', async () => {
+  test('shows each call with its response, newest first', async () => {
     const tenant = await newTenant(platform);
     const trigger = await newTrigger(tenant, { signing_secret: secret });
     const body = JSON.stringify({ text: 'größer' });
@@ -89,7 +89,7 @@ describe('GET /api/agent-triggers/:triggerId/calls', () => {
     for (const one of found.data) expect(one.duration_ms).toBeGreaterThanOrEqual(0);
   });
 
-  test('shows what was refused, by the code and the words of the answer', async () => {
+  test('shows refused calls with the code and message of the response', async () => {
     const tenant = await newTenant(platform);
     const trigger = await newTrigger(tenant, { rate_limit: 4, mapping: '{"a": $error("no")}' });
     const answers = [await call(trigger.address), await call(trigger.address, '{')];
@@ -122,7 +122,7 @@ describe('GET /api/agent-triggers/:triggerId/calls', () => {
     );
   });
 
-  test('tells the owner of a 404 what the sender is not told', async () => {
+  test('shows the owner the reason of a 404 that the sender does not get', async () => {
     const tenant = await newTenant(platform, { scopes: ['staged'] });
     const owner = await newTenant(platform, { organization_id: tenant.organization });
     const trigger = await newTrigger(tenant);
@@ -146,7 +146,7 @@ describe('GET /api/agent-triggers/:triggerId/calls', () => {
     ]);
   });
 
-  test('a message that no database could hold is there all the same', async () => {
+  test('a message with characters that no database can store is kept without them', async () => {
     const tenant = await newTenant(platform);
     const trigger = await newTrigger(tenant, {
       mapping: `$error("\\u0000 " & $join($map([1..2000], function($n) { "🔑" })))`,
@@ -217,7 +217,7 @@ describe('GET /api/agent-triggers/:triggerId/calls', () => {
     expect(rows).toEqual([]);
   });
 
-  test('what was gathered when the platform stops is there when it starts again', async () => {
+  test('calls in memory when the platform stops are there after its restart', async () => {
     const dataDir = dataDirectory();
     const first = await startStaged({ environment: { DATA_DIR: dataDir } });
     const tenant = await newTenant(first);

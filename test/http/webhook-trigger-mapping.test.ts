@@ -84,7 +84,7 @@ describe('a mapping makes the input', () => {
     expect(input).toEqual({ a: { y: 2 }, b: 'own', c: null });
   });
 
-  test('of a query of no names of its own', async () => {
+  test('of a query without prototype names', async () => {
     const { input } = await mapped('{"names": $keys(query), "proto": query."__proto__"."x"}', {
       query: '?__proto__=x&constructor=y&toString=z',
     });
@@ -125,7 +125,7 @@ describe('a mapping that gives no object', () => {
   });
 });
 
-test('what a mapping makes is judged by the schema of the skill', async () => {
+test('the result of a mapping is checked by the schema of the skill', async () => {
   const fields = { skill_name: 'order' };
 
   const { answer } = await mapped('{"item": {"name": 5}, "count": 1}', { fields });

@@ -119,7 +119,7 @@ describe('POST /api/webhooks/agent/:webhookToken', () => {
     expect(conversation.body).toMatchObject({ trigger_type: 'webhook', status: 'completed' });
   });
 
-  test('an unknown token is 404 not_found, whatever it looks like', async () => {
+  test('any unknown token is 404 not_found', async () => {
     const { token } = await newTrigger();
     const others = [
       'x',
@@ -169,7 +169,7 @@ describe('POST /api/webhooks/agent/:webhookToken', () => {
   );
 
   test.each(['%00', '%zz', '%FF'])(
-    'a token that cannot be read is 404, whatever key is sent: %s',
+    'an unreadable token is 404, with any key: %s',
     async (token) => {
       for (const headers of [{}, { 'x-api-key': 'sk_wrong' }]) {
         const options = { body: {}, headers };
@@ -371,7 +371,7 @@ describe('what is sent', () => {
     expect(answer.text).not.toContain(token);
   });
 
-  test('input that fails the schema is 400 with details, and nothing is queued', async () => {
+  test('input that violates the schema is 400 with details, and no job is queued', async () => {
     const { call, tenant } = await newTrigger({ skill_name: 'order', input: { count: 11 } });
 
     expectInvalid(await call({ item: { name: 'tea' } }), 'count');
@@ -381,7 +381,7 @@ describe('what is sent', () => {
     expect((await call({ count: 1, item: { name: 'x' } })).status).toBe(202);
   });
 
-  test('the input of the trigger lies under what is sent, field by field', async () => {
+  test('the input of the trigger has default values for the fields of the body', async () => {
     const input = { a: { deep: 1 }, b: 'own', toString: 'x' };
     const { call, inputOf } = await newTrigger({ input });
 
@@ -392,7 +392,7 @@ describe('what is sent', () => {
 });
 
 describe('signatures', () => {
-  test('without a signing_secret none is needed, and what is sent is not looked at', async () => {
+  test('without a signing_secret none is needed, and sent signatures are ignored', async () => {
     const { call } = await newTrigger();
 
     expect((await call({}, { 'x-hub-signature-256': 'sha256=00' })).status).toBe(202);
@@ -443,7 +443,7 @@ describe('signatures', () => {
     expect((await call(body, several)).status).toBe(202);
   });
 
-  test('a missing or wrong signature is 401 invalid_signature, and nothing is queued', async () => {
+  test('a missing or wrong signature is 401 invalid_signature, and no job is queued', async () => {
     const { call, tenant, path } = await newTrigger({ signing_secret: secret });
     const body = '{"a":1}';
     const good = hub(secret, body);
@@ -526,7 +526,7 @@ describe('the limit of a trigger', () => {
   const header = (answer: Answer, name: string) =>
     Number(answer.headers.get(`x-ratelimit-${name}`));
 
-  test('is 60 calls per minute when nothing else is said, counted by the trigger', async () => {
+  test('is 60 calls per minute by default, counted by the trigger', async () => {
     const { call, tenant } = await newTrigger();
     for (let i = 0; i < 60; i++) {
       const answer = await call({});
@@ -545,7 +545,7 @@ describe('the limit of a trigger', () => {
     expect(await jobsOf(tenant)).toBe(60);
   });
 
-  test('of 50 calls at once at limit 10 exactly 10 are taken; the wait that is told helps', async () => {
+  test('of 50 calls at once at limit 10 exactly 10 are accepted; after retry_after one more is', async () => {
     const { call } = await newTrigger({ rate_limit: 10 });
 
     const answers = await Promise.all(Array.from({ length: 50 }, () => call({})));
@@ -570,7 +570,7 @@ describe('the limit of a trigger', () => {
     expect((await tenant.get('/api/agents')).status).toBe(429);
   });
 
-  test('counts what is refused later, unsigned calls and broken bodies among it', async () => {
+  test('counts calls that later checks refuse, such as unsigned calls and invalid bodies', async () => {
     const { call } = await newTrigger({ rate_limit: 3, signing_secret: secret });
 
     const statuses = [
@@ -695,7 +695,7 @@ describe('repeats', () => {
     expect(await jobsOf(tenant)).toBe(1);
   });
 
-  test('other headers are a repeat still: its sender writes them anew', async () => {
+  test('a call with other headers is still a repeat', async () => {
     const { call } = await newTrigger({ mapping: '{"at": headers."x-sent-at"}' });
     const first = await call({}, { 'idempotency-key': 'one', 'x-sent-at': '1' });
 
@@ -704,7 +704,7 @@ describe('repeats', () => {
     expect(again.text).toBe(first.text);
   });
 
-  test('a repeat is answered as the first, whatever the trigger would make of it now', async () => {
+  test('a repeat gets the response of the first call, after any change of the trigger', async () => {
     const { call, tenant, id } = await newTrigger({ mapping: '{"a": body.a}' });
     const first = await call({ a: 1 }, { 'idempotency-key': 'one' });
 
@@ -782,7 +782,7 @@ describe('repeats', () => {
     },
   );
 
-  test('what was accepted before a pause is answered with what it was', async () => {
+  test('a repeat of a call from before a pause gets its response', async () => {
     const { call, tenant } = await newTrigger();
     const first = await call({}, { 'idempotency-key': 'one' });
     await tenant.put('/api/agents/default', { status: 'paused' });
@@ -792,7 +792,7 @@ describe('repeats', () => {
   });
 });
 
-describe('what it works for', () => {
+describe('the key of a trigger', () => {
   test('a paused agent is 422 agent_paused, and works again when resumed', async () => {
     const { call, tenant } = await newTrigger();
     await tenant.put('/api/agents/default', { status: 'paused' });
@@ -868,7 +868,7 @@ describe('what it works for', () => {
     expect(await jobsOf(tenant)).toBe(0);
   });
 
-  test('one error within a minute of another is told as well', async () => {
+  test('another error within the minute sends an event too', async () => {
     const { call, tenant } = await newTrigger({ skill_name: 'shout' });
     await platform.admin('POST', '/admin/skills/staged/v1.0/shout/deprecate');
     await call({});

@@ -24,7 +24,7 @@ const adminWith = (platform: Platform, secret: string) =>
 const signInWith = (platform: Platform, secret: string) =>
   platform.request('POST', '/console/session', { body: { secret } });
 
-test('after 30 wrong secrets in a minute, none of the address is compared until they are forgotten', async () => {
+test('after 30 wrong secrets in a minute, no secret of the address is compared until they expire', async () => {
   const { platform, clock } = await started();
 
   const statuses: number[] = [];
@@ -69,7 +69,7 @@ test('of 30 that arrive at once after 29 wrong ones, one is compared', async () 
   expect(answers.filter(({ status }) => status === 401)).toHaveLength(1);
 });
 
-test('right secrets and unknown API keys count for nothing', async () => {
+test('right secrets and unknown API keys do not count', async () => {
   const { platform } = await started();
 
   for (let i = 0; i < 40; i++) {

@@ -92,7 +92,7 @@ async function printedBy(blocks: readonly string[]): Promise<string[]> {
     .map((text) => text.trim());
 }
 
-test('the commands of the page on agents make one, give it tasks, follow it and go on', async () => {
+test('the commands of the page on agents create one, run tasks, follow one and continue it', async () => {
   const commands = blocksOf(page('agents'), 'sh').filter((block) => !block.includes('npm start'));
 
   const [agent, task, withSchema, stream = '', goneOn] = await printedBy(commands);

@@ -46,7 +46,7 @@ describe.each(await engines())('on $name', (engine) => {
     return { provider, receiver, platform };
   }
 
-  test('an agent solves a task with a tool, its memory and a schema, goes on, and comes to the end of its budget', async () => {
+  test('an agent solves a task with a tool, its memory and a schema, continues the conversation, and uses up its budget', async () => {
     const { provider, receiver, platform } = await world();
     const tenant = await newTenant(platform, { scopes: ['agent', 'text'] });
     const agent = await tenant.post('/api/agents', {

@@ -79,7 +79,7 @@ describe('the quickstart of the README', () => {
     expect(JSON.parse(conversations ?? '')).toHaveLength(2);
   });
 
-  test('the documentation that it names is there', async () => {
+  test('leads to documentation that exists', async () => {
     for (const path of ['/docs', '/openapi.json']) {
       expect(readme).toContain(path);
       expect((await platform.request('GET', path)).status).toBe(200);
@@ -128,8 +128,8 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-describe('the journey goes on', () => {
-  test('to a schedule whose run a signed webhook tells of', async () => {
+describe('the quickstart continues', () => {
+  test('to a schedule whose run sends a signed webhook', async () => {
     const [first = '', restart = '', second = ''] = blocksOf('Quickstart');
     const [, certificate, variables] =
       /^(openssl .*?)^(\S.*) npm start\n$/ms.exec(restart) ?? expect.fail('It starts no platform');

@@ -111,7 +111,7 @@ describe('the receiver', () => {
   });
   afterAll(() => platform.stop());
 
-  test('is told what a platform delivers, and the secret is nowhere in its log', async () => {
+  test('gets the deliveries of a platform, whose log does not have the secret', async () => {
     const tenant = await newTenant(platform);
     const events = ['skill.completed'];
     const url = `https://127.0.0.1:${receiver.port}/hooks`;
@@ -154,7 +154,7 @@ describe('to other senders, the receiver', () => {
     expect(receiver.output().split('"once"')).toHaveLength(2);
   });
 
-  test('answers 500 to what it cannot handle, and acts on it when it comes again', async () => {
+  test('answers 500 to an event that it cannot handle, and acts on the retry', async () => {
     const body = '{"no": "JSON"';
 
     expect(await send(receiver.port, body, signed(body, 'again'))).toBe(500);
@@ -163,7 +163,7 @@ describe('to other senders, the receiver', () => {
     );
   });
 
-  test('promises nothing for a delivery that comes again while the first is still handled', async () => {
+  test('does not answer 204 to a repeated delivery while the first is still handled', async () => {
     const failing = `
       console.log('at work');
       await new Promise((resolve) => process.stdin.once('data', resolve));

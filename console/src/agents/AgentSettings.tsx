@@ -76,7 +76,7 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
           <TextField
             label="Model"
             optional
-            hint="provider/model. Empty is the platform’s DEFAULT_MODEL."
+            hint="provider/model. If empty, the platform’s DEFAULT_MODEL."
             error={issueOf(error, 'model')}
             {...text('model', agent.model ?? '')}
             placeholder="the default"
@@ -106,7 +106,7 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
         />
         <ObjectField
           label="Metadata (a JSON object)"
-          hint="Anything else that you want to know of it."
+          hint="Any further data about the agent."
           rows={4}
           value={edited.metadata ?? jsonText(agent.metadata)}
           onValue={(text) => edit('metadata', text, jsonText(agent.metadata))}

@@ -31,21 +31,21 @@ export function RevokeKey({
       <p>It cannot be enabled again. What stops in {organization_id}:</p>
       <ul className="mt-2 list-disc pl-5">
         <li>Requests with this key are refused, within a second.</li>
-        <li>Its jobs that wait are cancelled.</li>
-        <li>Schedules that were made with it skip their slots.</li>
-        <li>Triggers that were made with it answer 404.</li>
+        <li>Its queued jobs are cancelled.</li>
+        <li>Schedules that were created with it skip their slots.</li>
+        <li>Triggers that were created with it answer 404.</li>
       </ul>
       <p className="mt-2">
-        To have schedules and triggers go on, make them anew with another key. Its jobs that run go
-        on, but without models and tools.
+        To keep schedules and triggers working, create them again with another key. Its active jobs
+        continue, but without models and tools.
       </p>
       <div className="mt-3 flex items-center gap-2 text-ink">
         <Switch
-          label="Cancel its running jobs, too"
+          label="Cancel its active jobs too"
           checked={cancelsJobs}
           onCheckedChange={setCancelsJobs}
         />
-        <span aria-hidden>Cancel its running jobs, too</span>
+        <span aria-hidden>Cancel its active jobs too</span>
       </div>
     </Confirm>
   );

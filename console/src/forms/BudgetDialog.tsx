@@ -50,7 +50,7 @@ export function BudgetDialog({
         <NumberField
           placeholder="No limit"
           label="Tokens a day"
-          hint="Days begin at midnight UTC. Empty is no limit."
+          hint="Days begin at midnight UTC. If empty, no limit."
           error={issueOf(save.error, 'tokens_per_day')}
           value={day}
           onValue={setDay}
@@ -58,7 +58,7 @@ export function BudgetDialog({
         <NumberField
           placeholder="No limit"
           label="Tokens a month"
-          hint="A calendar month. Empty is no limit."
+          hint="A calendar month. If empty, no limit."
           error={issueOf(save.error, 'tokens_per_month')}
           value={month}
           onValue={setMonth}

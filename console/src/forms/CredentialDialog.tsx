@@ -52,7 +52,7 @@ export function CredentialDialog({
         {credential === null && (
           <TextField
             label="Provider"
-            hint="What stands before the slash of an agent’s model: openai, anthropic, ollama…"
+            hint="The part before the slash of an agent’s model: openai, anthropic, ollama…"
             error={issueOf(error, 'provider')}
             required
             value={provider}
@@ -79,7 +79,7 @@ export function CredentialDialog({
         <TextField
           label="Address"
           optional
-          hint="Where its calls go. Empty is the platform’s address of this provider."
+          hint="The address of its API. If empty, the platform’s address of this provider."
           error={issueOf(error, 'base_url')}
           type="url"
           value={url}

@@ -13,7 +13,7 @@ export function IssuedKey({
   const curl = `curl -s ${location.origin}/api/skills \\\n  -H 'x-api-key: ${plaintext_key}'`;
   return (
     <SecretOnce
-      title="The key is there"
+      title="API key created"
       description={`${client_name}, of the organization ${organization_id}`}
       label="API key"
       value={plaintext_key}
@@ -21,7 +21,7 @@ export function IssuedKey({
       onClose={onClose}
     >
       <div className="flex flex-col gap-1.5">
-        <p className="text-[13px] font-medium">Try it: what it may run</p>
+        <p className="text-[13px] font-medium">Try it: list its skills</p>
         <Code text={curl} label="curl" />
       </div>
     </SecretOnce>

@@ -44,7 +44,7 @@ export function JsonField(props: FieldProps) {
         {...(isLabelled ? {} : { 'aria-label': name })}
       />
       {text.trim() !== '' && !isJson(text) && (
-        <p className="text-xs text-warn-text">This is no JSON: it is sent as a text.</p>
+        <p className="text-xs text-warn-text">This is not JSON, so it is sent as a text.</p>
       )}
     </FieldFrame>
   );

@@ -74,7 +74,7 @@ export function MemoryDialog({
         <TextField
           label="Tag"
           optional={memory === null}
-          hint="One word to list and search by, such as preference. Empty is fact."
+          hint="A word to filter by, such as preference. If empty, fact."
           error={issueOf(error, 'tag')}
           value={tag}
           placeholder="fact"

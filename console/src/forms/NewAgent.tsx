@@ -39,7 +39,7 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
       isForm
       onClose={onClose}
       title="New agent"
-      description="A name that jobs run under, and, with instructions and a model, one that thinks."
+      description="Jobs run as an agent. With instructions and a model it can think."
     >
       <FormFrame
         error={error}
@@ -52,7 +52,7 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
         <div className="grid gap-4 sm:grid-cols-2">
           <TextField
             label="Id"
-            hint="What requests name it by, in X-Agent-Id. It never changes."
+            hint="Its name in requests (X-Agent-Id). It cannot be changed later."
             error={issueOf(error, 'id')}
             value={texts.id}
             onValue={set('id')}
@@ -72,7 +72,7 @@ export function NewAgent({ onClose }: { onClose: () => void }) {
         <TextField
           label="Model"
           optional
-          hint="provider/model. Empty is the platform’s DEFAULT_MODEL."
+          hint="provider/model. If empty, the platform’s DEFAULT_MODEL."
           error={issueOf(error, 'model')}
           value={texts.model}
           onValue={set('model')}

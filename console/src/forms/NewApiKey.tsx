@@ -63,7 +63,7 @@ export function NewApiKey({ onClose }: { onClose: () => void }) {
       >
         <TextField
           label="Name"
-          hint="Who uses it."
+          hint="The user of the key."
           error={issueOf(error, 'client_name')}
           value={name}
           onValue={setName}
@@ -72,7 +72,7 @@ export function NewApiKey({ onClose }: { onClose: () => void }) {
         />
         <Field
           label="Organization"
-          hint="Keys see what is of their organization. A new name makes a new one."
+          hint="A key has access to its organization only. A new name creates an organization."
           error={issueOf(error, 'organization_id')}
         >
           {(control) => (
@@ -97,7 +97,7 @@ export function NewApiKey({ onClose }: { onClose: () => void }) {
           <NumberField
             label="Requests a minute"
             optional
-            hint="Empty is 100."
+            hint="If empty, 100."
             error={issueOf(error, 'rate_limit')}
             placeholder="100"
             value={limit}
@@ -106,7 +106,7 @@ export function NewApiKey({ onClose }: { onClose: () => void }) {
           <TextField
             label="Last day"
             optional
-            hint="It expires at its end, in UTC. Empty is never."
+            hint="It expires at the end of this day, in UTC. If empty, never."
             error={issueOf(error, 'expires_at')}
             type="date"
             value={expires}

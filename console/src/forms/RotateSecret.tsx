@@ -17,7 +17,7 @@ export function RotateSecret({ webhookId, onClose }: { webhookId: string; onClos
       await changeWebhook(webhookId, { secret });
       return secret;
     },
-    done: 'The secret is rotated',
+    done: 'Secret rotated',
     changes: [['webhooks']],
     quiet: true,
     isSecret: true,
@@ -25,17 +25,17 @@ export function RotateSecret({ webhookId, onClose }: { webhookId: string; onClos
   if (rotating.isSuccess) {
     return (
       <SecretOnce
-        title="The secret is rotated"
+        title="Secret rotated"
         label="New signing secret"
         value={rotating.data}
-        lost="Without it, you can only rotate the secret once more."
+        lost="Without it, you have to rotate the secret again."
         onClose={() => {
           rotating.reset();
           onClose();
         }}
       >
         <p className="text-[13px] leading-relaxed text-muted">
-          It signs from the next attempt on, waiting retries included. Give it to the receiver.
+          It applies from the next attempt on, also to pending retries. Set it in the receiver.
         </p>
       </SecretOnce>
     );
@@ -46,7 +46,7 @@ export function RotateSecret({ webhookId, onClose }: { webhookId: string; onClos
       isForm
       onClose={onClose}
       title="Rotate the secret"
-      description="The old one signs nothing any more: a receiver that does not know the new one refuses what comes."
+      description="The old secret stops signing at once. Until the receiver has the new one, it refuses deliveries."
     >
       <FormFrame
         verb="Rotate secret"
@@ -59,7 +59,7 @@ export function RotateSecret({ webhookId, onClose }: { webhookId: string; onClos
         <SecretField
           label="New secret"
           error={issueOf(rotating.error, 'secret')}
-          hint="Leave it empty, and a random one is made in this browser."
+          hint="If empty, this browser generates a random one."
           value={own}
           onValue={setOwn}
         />

@@ -87,7 +87,7 @@ export function ScheduleForm({
       onClose={onClose}
       wide
       title={schedule ? 'Edit schedule' : 'New schedule'}
-      description="Runs a skill again and again, at times in UTC."
+      description="Runs a skill repeatedly, at times in UTC."
     >
       <FormFrame
         verb={schedule ? 'Save' : 'Create schedule'}
@@ -135,7 +135,7 @@ export function ScheduleForm({
           <div className="rounded-md border bg-sunken p-3" aria-live="polite">
             {malformed ? (
               <p className="text-[13px] text-muted">
-                The next five runs appear here once the expression can be read.
+                The next five runs appear here once the expression is valid.
               </p>
             ) : (
               <>
@@ -149,7 +149,7 @@ export function ScheduleForm({
         {skill !== '' && !isLoading && !chosen && (
           <ObjectField
             label="Input"
-            hint="What each run is given. There is no active skill of that name to make a form of."
+            hint="The input of each run. There is no active skill of that name, so there is no form."
             value={input.text}
             onValue={input.write}
             error={input.fault ?? issueOf(saving.error, 'input')}
@@ -160,9 +160,7 @@ export function ScheduleForm({
             <div className="flex items-end justify-between gap-3">
               <h3 id={inputId} className="text-[13px] font-medium">
                 Input
-                <span className="block text-xs font-normal text-muted">
-                  What each run is given.
-                </span>
+                <span className="block text-xs font-normal text-muted">The input of each run.</span>
               </h3>
               <InputWay input={input} />
             </div>

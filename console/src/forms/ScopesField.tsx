@@ -51,7 +51,7 @@ export function ScopesField({
         />
         <span>
           All skills <code className="text-xs text-muted">*</code>
-          <span className="block text-xs text-muted">Also those of categories to come.</span>
+          <span className="block text-xs text-muted">Also skills of future categories.</span>
         </span>
       </label>
       {!isAll && (

@@ -31,7 +31,7 @@ export function SkillPatternsField({
       label="Skills"
       optional
       error={error}
-      hint="What its model may call as tools, as far as the key that starts a job may use them. Few tools cost less and confuse less."
+      hint="Skills that its model may call as tools, if the job’s API key has their scopes. Few tools cost less and confuse less."
     >
       {(control) => (
         <PickMany

@@ -60,7 +60,7 @@ export function TriggerForm({
       await changeTrigger(trigger.id, fields);
       return null;
     },
-    done: trigger ? 'The trigger is changed' : 'The trigger is made',
+    done: trigger ? 'The trigger is changed' : 'Trigger created',
     changes: [['triggers']],
     quiet: true,
     isSecret: true,
@@ -90,7 +90,7 @@ export function TriggerForm({
       onClose={onClose}
       wide
       title={trigger ? 'Edit trigger' : 'New trigger'}
-      description="An address under which the outside world starts runs."
+      description="An address that external systems call to start runs."
     >
       <FormFrame
         verb={trigger ? 'Save' : 'Create trigger'}
@@ -103,7 +103,7 @@ export function TriggerForm({
         <TextField
           label="Name"
           error={issueOf(error, 'name')}
-          hint="Jobs that come of it show this as their user."
+          hint="Its jobs show this as their user."
           placeholder="Pushes to the handbook"
           value={name}
           onValue={setName}
@@ -132,7 +132,7 @@ export function TriggerForm({
         />
         <ObjectField
           label="Input"
-          hint="Lies under what the mapping gives, field by field."
+          hint="Default values for fields that the mapping does not set."
           rows={3}
           value={input.text}
           onValue={input.write}
@@ -183,17 +183,17 @@ function Made({ trigger, onClose }: { trigger: CreatedTrigger; onClose: () => vo
   const url = callUrl(trigger.url);
   return (
     <SecretOnce
-      title="The trigger is made"
+      title="Trigger created"
       description={trigger.name}
       wide
       label="URL"
       value={url}
-      lost="Without it, you can only make another trigger."
+      lost="Without it, you have to create another trigger."
       onClose={onClose}
     >
       <p className="text-[13px] leading-relaxed text-muted">
-        Every client that knows it can call the trigger, so keep it secret like a key. Once it is
-        lost, make a new trigger.
+        Every client that knows it can call the trigger, so keep it secret like a key. If it is
+        lost, create another trigger.
       </p>
       <div>
         <p className="mb-1.5 text-[13px] font-medium">Try it</p>

@@ -34,7 +34,7 @@ export function WebhookForm({
       const own = secret === '' ? {} : { secret };
       return createWebhook({ agent_id: agentId, url, events, ...own });
     },
-    done: webhook ? 'The webhook is changed' : 'The webhook is made',
+    done: webhook ? 'The webhook is changed' : 'Webhook created',
     changes: [['webhooks']],
     quiet: true,
     isSecret: true,
@@ -45,11 +45,11 @@ export function WebhookForm({
   if (made) {
     return (
       <SecretOnce
-        title="The webhook is made"
+        title="Webhook created"
         description={url}
         label="Signing secret"
         value={made.secret}
-        lost="Without it, you can only rotate the secret of the webhook."
+        lost="Without it, you have to rotate the secret of the webhook."
         onClose={() => {
           saving.reset();
           onClose();
@@ -57,8 +57,8 @@ export function WebhookForm({
         }}
       >
         <p className="text-[13px] leading-relaxed text-muted">
-          Give it to the receiver, which checks with it that a delivery comes from here. If it is
-          lost, rotate the secret on the page of the webhook.
+          Set it in the receiver, which verifies deliveries with it. If it is lost, rotate the
+          secret on the page of the webhook.
         </p>
       </SecretOnce>
     );
@@ -70,7 +70,7 @@ export function WebhookForm({
       isForm
       onClose={onClose}
       title={webhook ? 'Edit webhook' : 'New webhook'}
-      description="An https endpoint of yours that is told what happens to an agent."
+      description="An https endpoint of yours that gets the events of an agent."
     >
       <FormFrame
         verb={webhook ? 'Save' : 'Create webhook'}
@@ -98,7 +98,7 @@ export function WebhookForm({
           <SecretField
             label="Secret"
             error={issueOf(error, 'secret')}
-            hint="Leave it empty, and one is made."
+            hint="If empty, the platform generates one."
             value={secret}
             onValue={setSecret}
           />

@@ -72,7 +72,7 @@ function reading(text: string): { value: unknown } | { fault: string } {
   try {
     return { value: text.trim() === '' ? {} : JSON.parse(text) };
   } catch (error) {
-    return { fault: `This is no JSON: ${(error as Error).message}` };
+    return { fault: `This is not valid JSON: ${(error as Error).message}` };
   }
 }
 

@@ -89,10 +89,10 @@ export function Deliveries({ job }: { job: Job }) {
             empty={
               <Empty
                 icon={<Send />}
-                title="Nothing was sent because of this job"
+                title="No deliveries of this job"
                 action={<ButtonLink to="/webhooks">Webhooks</ButtonLink>}
               >
-                A webhook of the job’s agent is told when a job completes or fails.
+                A webhook of the job’s agent gets an event when the job completes or fails.
               </Empty>
             }
           />

@@ -68,7 +68,7 @@ function Output({
       {said !== '' && (
         <p className="mb-2 leading-relaxed break-words whitespace-pre-wrap">{said}</p>
       )}
-      <p className="text-muted">It comes when the job has completed.</p>
+      <p className="text-muted">Available when the job has completed.</p>
     </>
   );
 }

@@ -2,15 +2,15 @@ import type { Job } from '../api/jobs.ts';
 
 /** What an error code means, for the user who has to fix the cause. */
 const meanings: Readonly<Record<string, string>> = {
-  skill_execution_failed: 'The skill’s code gave up or broke.',
-  skill_timeout: 'The attempt took longer than the skill may, and was stopped.',
-  output_invalid: 'What the skill gave back does not fit its own output schema.',
+  skill_execution_failed: 'The skill’s code failed.',
+  skill_timeout: 'The attempt took longer than the skill’s timeout and was stopped.',
+  output_invalid: 'The skill’s output violates its output schema.',
   missing_credentials: 'A secret, a key or a model that the skill needs is missing or was refused.',
-  upstream_unavailable: 'Something outside the platform could not be reached or did not work.',
+  upstream_unavailable: 'An external service could not be reached or did not work.',
   budget_exceeded: 'A budget of tokens is used up.',
-  worker_lost: 'The process that ran the attempt died before it had ended.',
+  worker_lost: 'The process of the attempt died.',
   cancelled: 'A user or client cancelled it.',
-  invalid_input: 'The arguments do not fit what the tool takes.',
+  invalid_input: 'The arguments violate the tool’s input schema.',
   insufficient_scope: 'The API key that started the job may not run this skill.',
   skill_not_found: 'There is no active skill of that name.',
 };
@@ -19,7 +19,7 @@ export const meaningOf = (code: string): string | undefined => meanings[code];
 
 type Source = Job['trigger_type'];
 
-/** How a job or a conversation was begun; a webhook is what is called when something has happened. */
+/** The source of a job or conversation. The API’s `webhook` is a trigger here, because a webhook in the console is outgoing. */
 const sources: Readonly<Record<Source, string>> = {
   api: 'API',
   scheduled: 'schedule',

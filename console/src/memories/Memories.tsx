@@ -108,20 +108,20 @@ export function Memories({
                   isSearching ? (
                     <Empty
                       icon={<Brain />}
-                      title="Nothing is found"
+                      title="No memories found"
                       action={
                         <Button icon={<X />} onClick={() => look({ q: '', tag: '' })}>
                           Clear the search
                         </Button>
                       }
                     >
-                      A memory is found when it has all the words, in any order; words are whole. A
-                      tag has to be equal, letter by letter.
+                      A memory matches if it has all the words, in any order. Only whole words
+                      match, and a tag matches exactly.
                     </Empty>
                   ) : (
-                    <Empty icon={<Brain />} title={`${agentId} remembers nothing yet`}>
-                      A memory is something that an agent is to know later. Skills and models that
-                      work for it add their own; you can add one here.
+                    <Empty icon={<Brain />} title={`${agentId} has no memories yet`}>
+                      A memory is a text that an agent keeps for later runs. Its skills and models
+                      add memories; you can add one here.
                     </Empty>
                   )
                 }
@@ -148,7 +148,7 @@ export function Memories({
           act={() => remove.mutateAsync(doing.memory)}
         >
           <p className="line-clamp-4 border-l-2 pl-3 text-ink">{doing.memory.content}</p>
-          <p className="mt-2">The agent will not know it any more. It cannot be brought back.</p>
+          <p className="mt-2">The agent can no longer recall it. This cannot be undone.</p>
         </Confirm>
       )}
     </div>
@@ -203,7 +203,7 @@ function columnsOf(
       cell: (memory) => (
         <div className={classes(aboveRowLink, '-my-1.5 inline-flex')}>
           <Menu
-            label="What can be done with this memory"
+            label="Actions for this memory"
             items={[
               {
                 label: 'Edit',

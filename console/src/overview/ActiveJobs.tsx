@@ -49,7 +49,7 @@ export function ActiveJobs() {
                 cell: ({ started_at }) => <Since time={started_at ?? null} />,
               },
             ]}
-            empty={<Quiet>Nothing runs just now.</Quiet>}
+            empty={<Quiet>No active jobs.</Quiet>}
           />
           {total > data.length && (
             <p className="border-t px-4 py-2 text-[13px] text-muted">

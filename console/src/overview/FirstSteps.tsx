@@ -20,7 +20,7 @@ const steps: readonly Step[] = [
   },
   {
     icon: KeyRound,
-    title: 'Make an API key',
+    title: 'Create an API key',
     about: 'So that your own programs can run skills.',
     to: '/api-keys',
     isAdmin: true,
@@ -28,13 +28,13 @@ const steps: readonly Step[] = [
   {
     icon: CalendarClock,
     title: 'Schedule it',
-    about: 'Have a skill run by itself, every night or every minute.',
+    about: 'Run a skill every night or every minute.',
     to: '/schedules',
   },
   {
     icon: Send,
     title: 'Connect a webhook',
-    about: 'Hear of it elsewhere when a run completes or fails.',
+    about: 'Notify another service when a run completes or fails.',
     to: '/webhooks',
   },
 ];

@@ -14,7 +14,7 @@ export function WebhooksInTrouble() {
     <Loaded query={query} lines={2}>
       {(webhooks) => (
         <Table
-          caption="Webhooks in trouble"
+          caption="Failing webhooks"
           rows={webhooks.filter(
             ({ failing, consecutive_failures: failures }) => failing || failures > 0,
           )}
@@ -48,7 +48,7 @@ export function WebhooksInTrouble() {
           ]}
           empty={
             <Quiet>
-              {webhooks.length === 0 ? 'There are no webhooks.' : 'No webhook is in trouble.'}
+              {webhooks.length === 0 ? 'There are no webhooks.' : 'No failing webhooks.'}
             </Quiet>
           }
         />

@@ -121,8 +121,8 @@ function Acts({ agent }: { agent: Schema<'Agent'> }) {
         keep="Let it work"
         act={() => change.mutateAsync('paused')}
       >
-        It takes no new work: calls are refused with <code>agent_paused</code>, schedules skip their
-        slots. What it has taken already goes on to its end.
+        It takes no new work: executions are refused with <code>agent_paused</code>, schedules skip
+        their slots. Accepted jobs finish.
       </Confirm>
       <Confirm
         open={asking === 'delete'}
@@ -134,8 +134,8 @@ function Acts({ agent }: { agent: Schema<'Agent'> }) {
           await navigate({ to: '/agents', ignoreBlocker: true });
         }}
       >
-        With it go its memories, its webhooks and its budget, for good. Its jobs and conversations
-        stay. An agent that a schedule or a trigger names is not deleted.
+        This also deletes its memories, webhooks and budget. Its jobs and conversations stay. An
+        agent with a schedule or a trigger cannot be deleted.
       </Confirm>
     </>
   );

@@ -84,8 +84,8 @@ export function AgentsPage() {
                 rowKey={({ id }) => id}
                 empty={
                   <Empty icon={<Bot />} title="No agents" action={create}>
-                    An agent is a name that jobs run under. With instructions and a model it works
-                    through tasks by itself, and remembers.
+                    Every job runs as an agent. With instructions and a model an agent carries out
+                    tasks and remembers.
                   </Empty>
                 }
               />

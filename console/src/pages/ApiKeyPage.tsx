@@ -53,7 +53,7 @@ function ApiKey() {
           apiKey === undefined ? (
             <Section>
               <Empty
-                title="There is no such key"
+                title="API key not found"
                 action={<ButtonLink to="/api-keys">All API keys</ButtonLink>}
               />
             </Section>

@@ -85,13 +85,13 @@ function ApiKeys() {
                     keys.length > 0 ? (
                       <Empty
                         icon={<KeyRound />}
-                        title="No key is like that"
+                        title="No matching API keys"
                         action={<Button onClick={clear}>Show all keys</Button>}
                       />
                     ) : (
                       <Empty icon={<KeyRound />} title="No API keys yet" action={create}>
-                        Programs use the platform with a key, which says what they may run and how
-                        often. The first one brings an organization into being.
+                        Programs use the platform with a key, which limits what they may run and how
+                        often. The first key of an organization creates it.
                       </Empty>
                     )
                   }

@@ -136,8 +136,8 @@ function Messages({
               <>
                 <div className="p-4">
                   {total === 0 && !running ? (
-                    <Empty icon={<MessagesSquare />} title="Nothing was said">
-                      Messages go when the job that they are of is no longer kept.
+                    <Empty icon={<MessagesSquare />} title="No messages">
+                      Messages are deleted with their job.
                     </Empty>
                   ) : (
                     <Transcript turns={turns} usage={usage.data}>

@@ -135,15 +135,15 @@ function None({ isFiltered, clear }: { isFiltered: boolean; clear: () => void })
   return isFiltered ? (
     <Empty
       icon={<MessagesSquare />}
-      title="No conversation is like that"
+      title="No matching conversations"
       action={<Button onClick={clear}>Clear the filters</Button>}
     >
-      None of the conversations that are kept has all of what is chosen above.
+      No stored conversation matches all filters.
     </Empty>
   ) : (
     <Empty
       icon={<MessagesSquare />}
-      title="There is no conversation yet"
+      title="No conversations yet"
       action={
         <ButtonLink
           to="/skills/$category/$version/$name"
@@ -155,7 +155,7 @@ function None({ isFiltered, clear }: { isFiltered: boolean; clear: () => void })
         </ButtonLink>
       }
     >
-      Every job is part of one: what it was given, what models and tools said, and what came of it.
+      Every job has a conversation: its input, the messages of models and tools, and its output.
     </Empty>
   );
 }

@@ -64,7 +64,7 @@ export function JobPage() {
             label: 'Logs',
             content: (
               <Section
-                title="What it said"
+                title="Log and messages"
                 actions={<span className="text-xs text-muted">Times are UTC</span>}
                 flush
               >

@@ -79,17 +79,17 @@ function None({ isFiltered, clear }: { isFiltered: boolean; clear: () => void })
     return (
       <Empty
         icon={<ListChecks />}
-        title="No job is like that"
+        title="No matching jobs"
         action={<Button onClick={clear}>Clear the filters</Button>}
       >
-        None of the jobs that are kept has all of what is chosen above.
+        No stored job matches all filters.
       </Empty>
     );
   }
   return (
     <Empty
       icon={<ListChecks />}
-      title="No job has run yet"
+      title="No jobs yet"
       action={
         <ButtonLink to="/skills" look="primary">
           Run a skill

@@ -88,7 +88,7 @@ export function OverviewPage() {
                     {({ skills }) => <SlowestSkills skills={skills} />}
                   </Loaded>
                 </Section>
-                <Section title="Webhooks in trouble" flush>
+                <Section title="Failing webhooks" flush>
                   <WebhooksInTrouble />
                 </Section>
                 <Section title="Next schedules" flush>

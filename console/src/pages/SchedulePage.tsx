@@ -182,8 +182,8 @@ function Acts({ schedule }: { schedule: Schedule }) {
         verb="Delete"
         act={() => deleting.mutateAsync()}
       >
-        Nothing further runs by it: a run that waits is cancelled, an attempt that is under way may
-        finish. The record of its past slots goes with it; their jobs stay.
+        A queued run is cancelled, an active attempt may finish. The record of its slots is deleted;
+        their jobs stay.
       </Confirm>
     </>
   );

@@ -58,13 +58,9 @@ export function SchedulesPage() {
                 { header: 'Enabled', align: 'right', cell: (one) => <Acts schedule={one} /> },
               ]}
               empty={
-                <Empty
-                  icon={<CalendarClock />}
-                  title="Nothing runs by the clock yet"
-                  action={create}
-                >
-                  A schedule runs a skill again and again, such as every weekday at nine, and keeps
-                  what became of every time.
+                <Empty icon={<CalendarClock />} title="No schedules yet" action={create}>
+                  A schedule runs a skill repeatedly, such as every weekday at nine, and records the
+                  outcome of every slot.
                 </Empty>
               }
             />

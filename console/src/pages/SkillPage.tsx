@@ -84,7 +84,7 @@ function Shown({ skill }: { skill: Schema<'Skill'> }) {
             ) : (
               <Section>
                 <Empty title="This version is disabled">
-                  It takes no new work; what was accepted before still ends.
+                  It takes no new work; accepted jobs finish.
                 </Empty>
               </Section>
             ),
@@ -214,8 +214,8 @@ function Switching({ skill }: { skill: Schema<'Skill'> }) {
         verb="Disable"
         act={() => changing.mutateAsync(false)}
       >
-        It takes no new work, of schedules and triggers neither, in all organizations. What was
-        accepted before still ends. It can be enabled again.
+        It takes no new work in all organizations, also not from schedules and triggers. Accepted
+        jobs finish. It can be enabled again.
       </Confirm>
     </>
   );

@@ -134,8 +134,8 @@ function None({ q, onClear }: { q: string; onClear: () => void }) {
   }
   return (
     <Section>
-      <Empty icon={<Puzzle />} title="There are no skills">
-        Put your own modules, or folders with a SKILL.md, into a directory, name it in{' '}
+      <Empty icon={<Puzzle />} title="No skills">
+        Put your own modules, or folders with a SKILL.md, into a directory, set it as{' '}
         <code className="font-mono">SKILLS_DIR</code>, and start the platform again.
       </Empty>
     </Section>

@@ -157,8 +157,7 @@ function Acts({ trigger }: { trigger: Trigger }) {
         verb="Delete"
         act={() => deleting.mutateAsync()}
       >
-        Its url answers 404 from then on, and the list of its calls goes with it. The jobs that it
-        started stay.
+        Its url will answer 404, and the record of its calls is deleted. Its jobs stay.
       </Confirm>
     </>
   );

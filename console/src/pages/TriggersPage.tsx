@@ -47,9 +47,10 @@ export function TriggersPage() {
                 { header: 'Enabled', align: 'right', cell: (one) => <Active trigger={one} /> },
               ]}
               empty={
-                <Empty icon={<Zap />} title="Nothing outside can start a run yet" action={create}>
-                  A trigger is an address that others call: GitHub at a push, a payment service at a
-                  payment, a shell script when the disk is full. Each call starts a run of a skill.
+                <Empty icon={<Zap />} title="No triggers yet" action={create}>
+                  A trigger is an address that external systems call: GitHub at a push, a payment
+                  service at a payment, a shell script when the disk is full. Each call starts a run
+                  of a skill.
                 </Empty>
               }
             />

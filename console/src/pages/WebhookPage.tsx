@@ -153,8 +153,7 @@ function Acts({ webhook }: { webhook: Webhook }) {
         verb="Disable"
         act={() => switching.mutateAsync(false)}
       >
-        What is still to be sent is cancelled, and what happens until it is enabled again is not
-        sent later.
+        Pending deliveries are cancelled. Events until it is enabled again are not sent later.
       </Confirm>
       <Confirm
         open={open === 'delete'}
@@ -163,7 +162,7 @@ function Acts({ webhook }: { webhook: Webhook }) {
         verb="Delete"
         act={() => deleting.mutateAsync()}
       >
-        What is still to be sent is not sent, and the log of its deliveries goes with it.
+        Pending deliveries are not sent, and the log of its deliveries is deleted.
       </Confirm>
     </>
   );

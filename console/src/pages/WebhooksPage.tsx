@@ -56,9 +56,8 @@ export function WebhooksPage() {
               ]}
               empty={
                 <Empty icon={<Send />} title="No webhooks yet" action={create}>
-                  A webhook is an https endpoint of yours to which the platform sends what happens,
-                  such as that a run has failed: signed, again until it arrives, with a log of every
-                  attempt.
+                  A webhook is an https endpoint of yours that gets events, such as a failed run:
+                  signed, retried, and with a log of every attempt.
                 </Empty>
               }
             />

@@ -100,7 +100,7 @@ function Looked({ run }: { run: ScheduledRun }) {
 
 function Legend({ runs, total }: { runs: readonly ScheduledRun[]; total: number }) {
   const fates = [...new Set(runs.map(fateOf))];
-  if (fates.length === 0) return <p>No slot has come yet. Dashed marks are those to come.</p>;
+  if (fates.length === 0) return <p>No past slots yet. Dashed marks are future slots.</p>;
   return (
     <>
       {fates.map((fate) => (

@@ -11,7 +11,7 @@ export function Day({
   onLook: (run: ScheduledRun | null) => void;
 }) {
   if (runs.length === 0) {
-    return <p className="py-8 text-center text-[13px] text-muted">No slot came on this day.</p>;
+    return <p className="py-8 text-center text-[13px] text-muted">No slots on this day.</p>;
   }
   const hours = new Map<string, ScheduledRun[]>();
   for (const run of runs) {

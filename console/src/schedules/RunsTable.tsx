@@ -71,7 +71,7 @@ export function RunsTable({
               ]}
               empty={
                 <p className="px-4 py-8 text-center text-[13px] text-muted">
-                  It has not run yet. What becomes of every slot will be listed here.
+                  No slots yet. Every slot is listed here with its outcome.
                 </p>
               }
             />

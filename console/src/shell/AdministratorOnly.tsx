@@ -14,7 +14,7 @@ export function AdministratorOnly({ title, children }: { title: string; children
       <Section>
         <Empty
           icon={<ShieldAlert />}
-          title="This is for the administrator"
+          title="For the administrator only"
           action={<ButtonLink to="/">Go to the overview</ButtonLink>}
         >
           You are signed in with the API key “{client_name}”. Sign out, and sign in with the admin

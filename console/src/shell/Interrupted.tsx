@@ -25,8 +25,7 @@ export function OtherOrganization({ session, organization }: Foreign) {
 }
 
 /**
- * Over a page whose session has ended, or was replaced by one of another organization. The page goes on
- * as it was for those who sign in with the same secret; for others it is loaded anew.
+ * Over a page whose session has ended, or was replaced by one of another organization. The page stays as it was after a sign-in with the same secret; with another secret it is reloaded.
  */
 export function SignInOver({ session, held, organization }: Foreign & { held: Session }) {
   const client = useQueryClient();

@@ -5,8 +5,8 @@ import { Page } from '../ui/Page.tsx';
 export function Missing() {
   return (
     <Page title="Not found">
-      <Empty title="There is no such page" action={<ButtonLink to="/">Overview</ButtonLink>}>
-        The address may have been cut off, or what was here is gone.
+      <Empty title="Page not found" action={<ButtonLink to="/">Overview</ButtonLink>}>
+        The address may be incomplete, or the page no longer exists.
       </Empty>
     </Page>
   );

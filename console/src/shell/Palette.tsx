@@ -38,7 +38,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
           >
             <Autocomplete.Input
               aria-label="Search everything"
-              placeholder="Go to a page, a skill, a job by its id; make something new…"
+              placeholder="Go to a page, a skill, a job by its id; create something…"
               className="h-12 w-full shrink-0 border-b bg-transparent px-4 text-base outline-none"
             />
             <Autocomplete.List className="min-h-0 overflow-y-auto p-1.5 empty:hidden">

@@ -87,8 +87,8 @@ export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start 
       <div className="flex min-w-0 flex-col gap-5 lg:sticky lg:top-5">
         {jobId === undefined ? (
           <Section title="Run">
-            <Empty icon={<Play />} title="Nothing was run yet">
-              What the run says, and what comes of it, appears here as it happens.
+            <Empty icon={<Play />} title="No run yet">
+              The run’s messages and result appear here live.
             </Empty>
           </Section>
         ) : (

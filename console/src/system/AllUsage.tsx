@@ -93,9 +93,8 @@ export function AllUsage() {
               rows={data}
               rowKey={(line) => `${line.day} ${line.organization_id} ${line.owner_id}`}
               empty={
-                <Empty icon={<ChartColumn />} title="No model was called">
-                  Every token is counted for the agent that works, the key in whose name it does,
-                  and the schedule that began it.
+                <Empty icon={<ChartColumn />} title="No calls of models">
+                  Tokens are counted for the agent, the API key and the schedule of each run.
                 </Empty>
               }
             />

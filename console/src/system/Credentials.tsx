@@ -42,9 +42,9 @@ export function Credentials({ organizationId }: { organizationId: string }) {
             rows={data}
             rowKey={({ provider }) => provider}
             empty={
-              <Empty icon={<KeySquare />} title="None of its own">
-                What the platform’s environment says of providers counts for {organizationId}. Give
-                it an account of its own, and its agents use that one.
+              <Empty icon={<KeySquare />} title="No credentials">
+                The agents of {organizationId} use the providers in the platform’s environment. Add
+                credentials to use an account of its own.
               </Empty>
             }
           />

@@ -34,11 +34,7 @@ export function Processes() {
             columns={columns}
             rows={data}
             rowKey={({ id }) => id}
-            empty={
-              <p className="p-4 text-[13px] text-muted">
-                None was heard of in the last 15 seconds.
-              </p>
-            }
+            empty={<p className="p-4 text-[13px] text-muted">No process in the last 15 seconds.</p>}
           />
         )}
       </Loaded>

@@ -51,9 +51,9 @@ export function CallsTable({
                 },
               ]}
               empty={
-                <Empty title="It has not been called yet">
-                  Every call is listed here about a second after it was answered, with why it was
-                  refused if it was. Calls are kept for 7 days.
+                <Empty title="No calls yet">
+                  Every call is listed here about a second after its response, with the reason if it
+                  was refused. Calls are kept for 7 days.
                 </Empty>
               }
             />

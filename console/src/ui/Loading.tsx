@@ -80,7 +80,7 @@ export function Loaded<T>({
   if (query.error instanceof ApiError && query.error.status === 404) {
     return (
       <Empty title={query.error.message}>
-        It may have been deleted, or the address was cut off.
+        It may have been deleted, or the address is incomplete.
       </Empty>
     );
   }

@@ -102,7 +102,7 @@ function NothingUsed({ noun }: { noun: string }) {
   return (
     <Empty
       icon={<ChartColumn />}
-      title="No model was called in the last 30 days"
+      title="No calls of models in the last 30 days"
       action={
         <ButtonLink
           to="/skills/$category/$version/$name"

@@ -59,9 +59,9 @@ export function DeliveriesTable({
                 },
               ]}
               empty={
-                <Empty title="Nothing has been sent yet">
-                  What happens to the agent from now on will be listed here. Send a test to see
-                  whether it arrives.
+                <Empty title="No deliveries yet">
+                  Deliveries of the agent’s events are listed here. Send a test to check the
+                  receiver.
                 </Empty>
               }
             />

@@ -76,7 +76,7 @@ export function DeliveryDialog({
                       resetScroll={false}
                       className={textLink}
                     >
-                      The delivery that this one repeats
+                      The original delivery
                     </Link>,
                   ],
                 ]}
@@ -96,7 +96,7 @@ export function DeliveryDialog({
                 Attempts <span className="font-normal text-muted">{delivery.attempts.length}</span>
               </h3>
               {delivery.attempts.length === 0 ? (
-                <p className="text-[13px] text-muted">None has ended yet.</p>
+                <p className="text-[13px] text-muted">No attempt has ended yet.</p>
               ) : (
                 <ol className="flex flex-col divide-y rounded-md border">
                   {delivery.attempts.toReversed().map((attempt) => (

@@ -14,7 +14,7 @@ const failures = (n: number) => (n === 1 ? 'One delivery' : `${n} deliveries in 
 /** How a webhook does; `latest` are its newest deliveries, where they are known. */
 export function healthOf(webhook: Webhook, latest: readonly WebhookDelivery[] = []): Health {
   const { active, failing, consecutive_failures: n, last_delivery_at } = webhook;
-  const missed = 'What happens meanwhile is not sent later.';
+  const missed = 'Events meanwhile are not sent later.';
   if (!active) {
     const why = n > 0 ? `, after ${failures(n).toLowerCase()} failed` : '';
     return {
@@ -30,8 +30,8 @@ export function healthOf(webhook: Webhook, latest: readonly WebhookDelivery[] = 
       // Enabled again after failures, it counts anew and is failing until something arrives.
       words:
         n === 0
-          ? 'It was enabled again after failures, and nothing has arrived since.'
-          : `${failures(n)} used up all retries, and nothing has arrived since.`,
+          ? 'It was enabled again after failures, and no delivery has succeeded since.'
+          : `${failures(n)} used up all retries, and no delivery has succeeded since.`,
     };
   }
   const waiting = latest.filter(({ status, attempts }) => status === 'pending' && attempts.length);
@@ -40,23 +40,23 @@ export function healthOf(webhook: Webhook, latest: readonly WebhookDelivery[] = 
     return {
       label: 'retrying',
       tone: 'warn',
-      words: `${waiting.length} of the last ${latest.length} deliveries did not arrive yet and are tried again${error ? `: ${error}` : ''}.`,
+      words: `${waiting.length} of the last ${latest.length} deliveries failed and are retried${error ? `: ${error}` : ''}.`,
     };
   }
   if (last_delivery_at === null) {
     return {
       label: 'untried',
       tone: 'neutral',
-      words: 'Nothing has been sent yet. Send a test to see whether it arrives.',
+      words: 'No deliveries yet. Send a test to check the receiver.',
     };
   }
-  return { label: 'ok', tone: 'good', words: 'What is sent arrives.' };
+  return { label: 'ok', tone: 'good', words: 'Deliveries succeed.' };
 }
 
 export const eventWords: Record<EventType, string> = {
   'skill.completed': 'A run finished',
   'skill.failed': 'A run failed for good, after its retries',
-  'agent.error': 'Something is wrong with an agent',
+  'agent.error': 'An agent or its configuration has a fault',
   'agent.status_changed': 'An agent was paused or resumed',
   'conversation.created': 'A job began a new conversation',
   'scheduled_job.completed': 'A scheduled run finished',
