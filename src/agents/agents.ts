@@ -76,13 +76,7 @@ export type Agents = ReturnType<typeof createAgents>;
 export function createAgents({ max, ...deps }: AgentsDeps) {
   const state: AgentsState = {
     ...deps,
-    cap: {
-      table: 'agents',
-      owner: 'The organization',
-      things: 'agents',
-      remedy: 'delete one first',
-      max,
-    },
+    cap: { table: 'agents', things: 'agents', max },
     statuses: createShortCache(deps.clock, cacheMs, cachedMax),
   };
   return { ...bind(state, { find, findSince, statusOf, create, list, get, update, remove }), lock };

@@ -14,11 +14,12 @@ export interface Cap {
   readonly table: CappedTable;
   /** Rows counted beside being the organization's; all of them when it is left out. */
   readonly where?: Readonly<Record<string, string | number>>;
-  /** The owner and the rows it may have at most, for the error: `The organization`, `webhooks`. */
-  readonly owner: string;
+  /** The rows as the error names them: `webhooks`. */
   readonly things: string;
-  /** What makes room: `delete one first`. */
-  readonly remedy: string;
+  /** Who has them, for the error; `The organization` when it is left out. */
+  readonly owner?: string;
+  /** What makes room, for the error; `delete one first` when it is left out. */
+  readonly remedy?: string;
   /** The number of rows; infinity is no cap. */
   readonly max: number;
 }
@@ -43,10 +44,11 @@ export async function requireRoom(
   }
   for (const cap of finite) {
     if ((await countUpTo(tx, organizationId, cap)) < cap.max) continue;
+    const { owner = 'The organization', things, remedy = 'delete one first' } = cap;
     const count = cap.max.toLocaleString('en-US');
     throw new PlatformError(
       'conflict',
-      `${cap.owner} has ${count} ${cap.things}, which is as many as it may have: ${cap.remedy}`,
+      `${owner} has ${count} ${things}, which is as many as it may have: ${remedy}`,
     );
   }
 }

@@ -9,7 +9,7 @@ import type { Database } from '../database/database.ts';
 import type { TriggerType } from '../database/tables.ts';
 import { type Caller, requireScopes } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
+import { type Issue, invalid, notFound, PlatformError } from '../kernel/errors.ts';
 import { canonicalJson } from '../kernel/text.ts';
 import type { Skill, SkillRegistry } from '../skills/registry.ts';
 import type { Accept, Acceptance, AcceptedJob } from './accept.ts';
@@ -155,18 +155,27 @@ export function agentPaused(agentId: string): PlatformError {
 }
 
 /** Throws `400 validation_error` for an input that the skill's schema refuses. */
-export function refuseInvalid(skill: Skill, input: unknown): void {
+export function refuseInvalid(skill: Skill, input: unknown, parent?: string): void {
   if (input === undefined) {
     const details = [{ field: 'body', issue: 'is required: send the input of the skill as JSON' }];
     throw new PlatformError('validation_error', 'The request has no body', { details });
   }
-  const details = skill.inputIssues(input);
-  if (details === null) return;
+  const issues = skill.inputIssues(input);
+  if (issues === null) return;
+  const details = parent === undefined ? issues : below(parent, issues);
   const [first] = details;
   const what = first === undefined ? '' : `: ${first.field} ${first.issue}`;
   throw new PlatformError('validation_error', `The input does not fit the skill's schema${what}`, {
     details,
   });
+}
+
+/** The issues of a value that is the field `parent` of a body. */
+function below(parent: string, issues: readonly Issue[]): Issue[] {
+  return issues.map(({ field, issue }) => ({
+    field: field === 'body' ? parent : `${parent}.${field}`,
+    issue,
+  }));
 }
 
 function fingerprintOf(skill: Skill, agentId: string, input: unknown, conversationId = ''): string {

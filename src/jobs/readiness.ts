@@ -2,18 +2,22 @@
  * Whether what starts jobs by itself, such as a scheduled job or a trigger, could start one now: its
  * key, its skill, the key's scopes, its input and its agent. It reads, and changes nothing.
  */
-import { type Caller, hasScopes } from '../kernel/caller.ts';
+import { type Caller, hasScopes, requireScopes } from '../kernel/caller.ts';
 import { type ErrorCode, PlatformError } from '../kernel/errors.ts';
 import { type Skill, type SkillRegistry, skillKey } from '../skills/registry.ts';
 
-/** What starts jobs in the name of the key that made it. */
-export interface Starter {
-  readonly organization_id: string;
-  readonly api_key_id: string;
-  readonly agent_id: string;
+/** The columns that name a skill. */
+export interface SkillColumns {
   readonly skill_category: string;
   readonly skill_name: string;
   readonly skill_version: string;
+}
+
+/** What starts jobs in the name of the key that made it. */
+export interface Starter extends SkillColumns {
+  readonly organization_id: string;
+  readonly api_key_id: string;
+  readonly agent_id: string;
 }
 
 /** Why a starter could start no job. */
@@ -116,9 +120,34 @@ function judge(
   return { caller, skill };
 }
 
-/** As the API shows it; null for a starter that could start a job. */
-export function refusalView(readiness: Readiness) {
-  if (!('code' in readiness)) return null;
-  const { code, reason } = readiness;
+/** For each starter, in order, why it could start no job now, as the API shows it; see `readinessOf`. */
+export async function refusalsOf<S extends Starter>(
+  deps: ReadinessDeps,
+  starters: readonly S[],
+  inputOf?: (starter: S) => string,
+) {
+  const readiness = await readinessOf(deps, starters, inputOf);
+  return readiness.map((found) => ({ refusal: 'code' in found ? refusalOf(found) : null }));
+}
+
+function refusalOf({ code, reason }: Obstacle) {
   return { code, message: reason.charAt(0).toUpperCase() + reason.slice(1) };
+}
+
+/** The scopes that a skill requires. Those of a vanished skill are unknown, but each requires its category. */
+export function requiredScopes(
+  skills: Pick<SkillRegistry, 'definition'>,
+  { skill_category, skill_version, skill_name }: SkillColumns,
+): readonly string[] {
+  const skill = skills.definition(skill_category, skill_version, skill_name);
+  return skill?.requiredScopes ?? [skill_category];
+}
+
+/** Throws `403` unless the caller may run the skill that a starter names. */
+export function requireSkillScopes(
+  skills: Pick<SkillRegistry, 'definition'>,
+  caller: Caller,
+  starter: SkillColumns,
+): void {
+  requireScopes(caller.scopes, requiredScopes(skills, starter));
 }

@@ -20,231 +20,199 @@ import {
 } from './schedules.schemas.ts';
 import type { Schedules } from './schedules.ts';
 
-const tags = ['Scheduled jobs'];
-const security = [{ apiKey: [] }];
-const Params = Type.Object({ jobId: Id });
+const operation = { tags: ['Scheduled jobs'], security: [{ apiKey: [] }] };
+const collection = '/api/scheduled-jobs';
+const one = `${collection}/:jobId` as const;
+const params = Type.Object({ jobId: Id });
 /** The word that stands where other paths have the id of a scheduled job. */
 const previewWord = 'preview';
-const previewMax = 50;
-const previewDefault = 5;
 
-export function scheduledJobRoutes(
-  server: Server,
-  {
-    schedules,
-    unmatched,
-  }: { schedules: Schedules; unmatched: (method: string, url: string) => PlatformError },
-) {
-  /** The path of the preview is no scheduled job that could be changed: it knows other methods. */
-  const refusePreview = async (request: FastifyRequest) => {
+export interface ScheduledJobRouteDeps {
+  readonly schedules: Schedules;
+  /** The refusal of a request that no route matches. */
+  readonly unmatched: (method: string, url: string) => PlatformError;
+}
+
+export function scheduledJobRoutes(server: Server, deps: ScheduledJobRouteDeps) {
+  createRoute(server, deps);
+  listRoute(server, deps);
+  previewRoute(server, deps);
+  getRoute(server, deps);
+  updateRoute(server, deps);
+  removeRoute(server, deps);
+  runRoute(server, deps);
+  listRunsRoute(server, deps);
+}
+
+const idOf = (request: FastifyRequest) => (request.params as { jobId: string }).jobId;
+
+/** Unknown scheduled jobs are 404 before any other check (docs/decisions/order-of-checks.md). */
+const requireScheduledJob = (schedules: Schedules) => async (request: FastifyRequest) => {
+  await schedules.find(callerOf(request).organizationId, idOf(request));
+};
+
+/** The path of the preview is no scheduled job that could be changed: it has other methods. */
+const refusePreview =
+  (unmatched: ScheduledJobRouteDeps['unmatched']) => async (request: FastifyRequest) => {
     if (idOf(request) === previewWord) throw unmatched(request.method, request.originalUrl);
   };
-  const idOf = (request: FastifyRequest) => (request.params as { jobId: string }).jobId;
-  /** Unknown ones are 404 before the request is judged further (docs/decisions/order-of-checks.md). */
-  const lookUp = async (request: FastifyRequest) => {
-    await schedules.find(callerOf(request).organizationId, idOf(request));
+
+function createRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
+  const schema = {
+    ...operation,
+    operationId: 'createScheduledJob',
+    summary: 'Create a scheduled job',
+    description:
+      'Runs a skill whenever the cron expression matches, in UTC, in the name of this key.',
+    body: NewScheduledJob,
+    response: {
+      201: { ...CreatedScheduledJob, ...carries('Location') },
+      ...apiRefusals(
+        'not_found',
+        'skill_not_found',
+        'insufficient_scope',
+        'conflict',
+        ...bodyRefusals,
+      ),
+    },
   };
+  server.post(collection, { schema }, async (request, reply) => {
+    const created = await schedules.create(callerOf(request), request.body);
+    return reply.status(201).header('location', `${collection}/${created.id}`).send(created);
+  });
+}
+
+function listRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
+  const schema = {
+    ...operation,
+    operationId: 'listScheduledJobs',
+    summary: 'List all scheduled jobs, newest first',
+    description: 'Where refusals are included, inputs are not checked against their skills.',
+    querystring: Type.Object({ include: IncludedRefusal }),
+    response: { 200: ScheduledJobList, ...apiRefusals() },
+  };
+  server.get(collection, { schema }, async (request, reply) => {
+    const { organizationId } = callerOf(request);
+    const found = await schedules.list(organizationId, request.query.include);
+    return reply.header('x-total-count', found.length).send(found);
+  });
+}
+
+function previewRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
+  const schema = {
+    ...operation,
+    operationId: 'previewCronExpression',
+    summary: 'Show when a cron expression matches next',
+    description: 'For looking before creating: nothing is kept, and nothing runs.',
+    querystring: Type.Object({
+      cron_expression: Type.String({
+        maxLength: cronCharactersMax,
+        description: 'Minute, hour, day of month, month, day of week; in UTC.',
+      }),
+      count: Defaulted(Type.Integer({ minimum: 1, maximum: 50, default: 5 })),
+    }),
+    response: { 200: CronPreview, ...apiRefusals() },
+  };
+  server.get(`${collection}/${previewWord}`, { schema }, async ({ query }) =>
+    schedules.preview(query.cron_expression, query.count),
+  );
+}
+
+function getRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
+  const schema = {
+    ...operation,
+    operationId: 'getScheduledJob',
+    summary: 'Get a scheduled job',
+    params,
+    querystring: Type.Object({ include: IncludedRefusal }),
+    response: { 200: ScheduledJob, ...apiRefusals('not_found') },
+  };
+  server.get(one, { schema }, (request) => {
+    const { organizationId } = callerOf(request);
+    return schedules.get(organizationId, request.params.jobId, request.query.include);
+  });
+}
+
+function updateRoute(server: Server, { schedules, unmatched }: ScheduledJobRouteDeps) {
   /** A change needs the scopes of the skill as well. */
   const admitChange = async (request: FastifyRequest) => {
     await schedules.admitChange(callerOf(request), idOf(request));
   };
-
-  server.post(
-    '/api/scheduled-jobs',
-    {
-      schema: {
-        tags,
-        security,
-        operationId: 'createScheduledJob',
-        summary: 'Create a scheduled job',
-        description:
-          'Runs a skill whenever the cron expression matches, in UTC, in the name of this key.',
-        body: NewScheduledJob,
-        response: {
-          201: { ...CreatedScheduledJob, ...carries('Location') },
-          ...apiRefusals(
-            'not_found',
-            'skill_not_found',
-            'insufficient_scope',
-            'conflict',
-            ...bodyRefusals,
-          ),
-        },
-      },
+  const schema = {
+    ...operation,
+    operationId: 'updateScheduledJob',
+    summary: 'Change, disable or enable a scheduled job',
+    description:
+      'Only what the body names changes; input replaces the stored one. It needs the scopes ' +
+      'of the skill before and after the change. Disabling ends what waits of its runs.',
+    params,
+    body: ScheduledJobChanges,
+    response: {
+      200: ScheduledJob,
+      ...apiRefusals(
+        'not_found',
+        'skill_not_found',
+        'insufficient_scope',
+        'conflict',
+        ...bodyRefusals,
+      ),
     },
-    async (request, reply) => {
-      const created = await schedules.create(callerOf(request), request.body);
-      return reply
-        .status(201)
-        .header('location', `/api/scheduled-jobs/${created.id}`)
-        .send(created);
-    },
+  };
+  const onRequest = [refusePreview(unmatched), admitChange];
+  server.put(one, { onRequest, schema }, (request) =>
+    schedules.update(callerOf(request), request.params.jobId, request.body),
   );
+}
 
-  server.get(
-    '/api/scheduled-jobs',
-    {
-      schema: {
-        tags,
-        security,
-        operationId: 'listScheduledJobs',
-        summary: 'List all scheduled jobs, newest first',
-        description: 'Where refusals are included, inputs are not checked against their skills.',
-        querystring: Type.Object({ include: IncludedRefusal }),
-        response: {
-          200: ScheduledJobList,
-          ...apiRefusals(),
-        },
-      },
-    },
-    async (request, reply) => {
-      const list = request.query.include ? schedules.listWithRefusals : schedules.list;
-      const found = await list(callerOf(request).organizationId);
-      return reply.header('x-total-count', found.length).send(found);
-    },
-  );
+function removeRoute(server: Server, { schedules, unmatched }: ScheduledJobRouteDeps) {
+  const schema = {
+    ...operation,
+    operationId: 'deleteScheduledJob',
+    summary: 'Delete a scheduled job',
+    description: 'Nothing further runs; a run that is under way ends its attempt.',
+    params,
+    response: { 204: Nothing, ...apiRefusals('not_found') },
+  };
+  const onRequest = [refusePreview(unmatched), requireScheduledJob(schedules)];
+  server.delete(one, { onRequest, schema }, async (request, reply) => {
+    await schedules.remove(callerOf(request).organizationId, request.params.jobId);
+    return reply.status(204).send(null);
+  });
+}
 
-  server.get(
-    `/api/scheduled-jobs/${previewWord}`,
-    {
-      schema: {
-        tags,
-        security,
-        operationId: 'previewCronExpression',
-        summary: 'Show when a cron expression matches next',
-        description: 'For looking before creating: nothing is kept, and nothing runs.',
-        querystring: Type.Object({
-          cron_expression: Type.String({
-            maxLength: cronCharactersMax,
-            description: 'Minute, hour, day of month, month, day of week; in UTC.',
-          }),
-          count: Defaulted(
-            Type.Integer({ minimum: 1, maximum: previewMax, default: previewDefault }),
-          ),
-        }),
-        response: { 200: CronPreview, ...apiRefusals() },
-      },
+function runRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
+  const schema = {
+    ...operation,
+    operationId: 'runScheduledJob',
+    summary: 'Run a scheduled job at once',
+    description: 'In the name of the key that asks; a disabled one runs as well.',
+    params,
+    response: {
+      202: { ...StartedRun, ...carries('Location') },
+      ...apiRefusals('not_found', 'skill_not_found', 'insufficient_scope', 'agent_paused'),
     },
-    async (request) => {
-      const { cron_expression, count } = request.query;
-      return schedules.preview(cron_expression, count);
-    },
-  );
+  };
+  const options = { config: acceptingWork, onRequest: requireScheduledJob(schedules), schema };
+  server.post(`${one}/run`, options, async (request, reply) => {
+    const job = await schedules.runNow(callerOf(request), request.params.jobId);
+    return reply.status(202).header('location', `/api/jobs/${job.job_id}`).send(job);
+  });
+}
 
-  server.get(
-    '/api/scheduled-jobs/:jobId',
-    {
-      schema: {
-        tags,
-        security,
-        operationId: 'getScheduledJob',
-        summary: 'Get a scheduled job',
-        params: Params,
-        querystring: Type.Object({ include: IncludedRefusal }),
-        response: { 200: ScheduledJob, ...apiRefusals('not_found') },
-      },
-    },
-    (request) => {
-      const get = request.query.include ? schedules.getWithRefusal : schedules.get;
-      return get(callerOf(request).organizationId, request.params.jobId);
-    },
-  );
-
-  server.put(
-    '/api/scheduled-jobs/:jobId',
-    {
-      onRequest: [refusePreview, admitChange],
-      schema: {
-        tags,
-        security,
-        operationId: 'updateScheduledJob',
-        summary: 'Change, disable or enable a scheduled job',
-        description:
-          'Only what the body names changes; input replaces the stored one. It needs the scopes ' +
-          'of the skill before and after the change. Disabling ends what waits of its runs.',
-        params: Params,
-        body: ScheduledJobChanges,
-        response: {
-          200: ScheduledJob,
-          ...apiRefusals(
-            'not_found',
-            'skill_not_found',
-            'insufficient_scope',
-            'conflict',
-            ...bodyRefusals,
-          ),
-        },
-      },
-    },
-    (request) => schedules.update(callerOf(request), request.params.jobId, request.body),
-  );
-
-  server.delete(
-    '/api/scheduled-jobs/:jobId',
-    {
-      onRequest: [refusePreview, lookUp],
-      schema: {
-        tags,
-        security,
-        operationId: 'deleteScheduledJob',
-        summary: 'Delete a scheduled job',
-        description: 'Nothing further runs; a run that is under way ends its attempt.',
-        params: Params,
-        response: { 204: Nothing, ...apiRefusals('not_found') },
-      },
-    },
-    async (request, reply) => {
-      await schedules.remove(callerOf(request).organizationId, request.params.jobId);
-      return reply.status(204).send(null);
-    },
-  );
-
-  server.post(
-    '/api/scheduled-jobs/:jobId/run',
-    {
-      config: acceptingWork,
-      onRequest: lookUp,
-      schema: {
-        tags,
-        security,
-        operationId: 'runScheduledJob',
-        summary: 'Run a scheduled job at once',
-        description: 'In the name of the key that asks; a disabled one runs as well.',
-        params: Params,
-        response: {
-          202: { ...StartedRun, ...carries('Location') },
-          ...apiRefusals('not_found', 'skill_not_found', 'insufficient_scope', 'agent_paused'),
-        },
-      },
-    },
-    async (request, reply) => {
-      const job = await schedules.runNow(callerOf(request), request.params.jobId);
-      return reply.status(202).header('location', `/api/jobs/${job.job_id}`).send(job);
-    },
-  );
-
-  server.get(
-    '/api/scheduled-jobs/:jobId/runs',
-    {
-      onRequest: lookUp,
-      schema: {
-        tags,
-        security,
-        operationId: 'listScheduledRuns',
-        summary: 'List what became of each slot, newest first',
-        params: Params,
-        querystring: Page,
-        response: {
-          200: Paged(ScheduledRun, 'A page of runs.'),
-          ...apiRefusals('not_found'),
-        },
-      },
-    },
-    async (request) => {
-      const { organizationId } = callerOf(request);
-      const { params, query: page } = request;
-      const { runs: data, total } = await schedules.runs(organizationId, params.jobId, page);
-      return { data, total, ...page };
-    },
-  );
+function listRunsRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
+  const schema = {
+    ...operation,
+    operationId: 'listScheduledRuns',
+    summary: 'List what became of each slot, newest first',
+    params,
+    querystring: Page,
+    response: { 200: Paged(ScheduledRun, 'A page of runs.'), ...apiRefusals('not_found') },
+  };
+  const options = { onRequest: requireScheduledJob(schedules), schema };
+  server.get(`${one}/runs`, options, async (request) => {
+    const { query: page } = request;
+    const { organizationId } = callerOf(request);
+    const { runs, total } = await schedules.runs(organizationId, request.params.jobId, page);
+    return { data: runs, total, ...page };
+  });
 }

@@ -1,5 +1,5 @@
 /** What scheduled jobs and their runs look like on the wire (specification: Scheduled jobs). */
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import {
   FreeObject,
   Id,
@@ -69,6 +69,8 @@ export const NewScheduledJob = Type.Object(
     ],
   },
 );
+export type NewScheduledJob = Static<typeof NewScheduledJob>;
+
 export const ScheduledJobChanges = Type.Object(
   {
     ...optional,
@@ -83,6 +85,7 @@ export const ScheduledJobChanges = Type.Object(
     examples: [{ enabled: false }],
   },
 );
+export type ScheduledJobChanges = Static<typeof ScheduledJobChanges>;
 
 const listed = {
   id: Id,

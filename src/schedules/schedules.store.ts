@@ -1,8 +1,8 @@
 /** Every query on scheduled jobs and on how their last runs went. */
-
-import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
+import { type Selectable, sql, type Updateable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
+import { namesAgent, startersOfSkill } from '../database/starters.ts';
 import { statement } from '../database/statement.ts';
 import type {
   LastRunStatus,
@@ -38,13 +38,10 @@ const listedColumns = [
 ] as const;
 
 /** Adds a scheduled job that has not run yet; false when there is one of the same kind. */
-export async function insertScheduledJob(
-  tx: Transaction,
-  row: Insertable<ScheduledJobsTable>,
-): Promise<boolean> {
+export async function insertScheduledJob(tx: Transaction, row: ScheduledJobRow): Promise<boolean> {
   const rows = await tx.kysely
     .insertInto('scheduled_jobs')
-    .values(row)
+    .values(ownColumns(row))
     .onConflict((conflict) => conflict.columns([...uniqueColumns]).doNothing())
     .returning('id')
     .execute();
@@ -53,10 +50,23 @@ export async function insertScheduledJob(
   return true;
 }
 
+/** The columns of a scheduled job, without those of its last run. */
+function ownColumns(row: ScheduledJobRow): Selectable<ScheduledJobsTable> {
+  const { last_run_at: _, last_run_status: __, last_run_job_id: ___, ...columns } = row;
+  return columns;
+}
+
 function withLastRun({ kysely }: Handle) {
   return kysely
     .selectFrom('scheduled_jobs')
     .innerJoin('scheduled_job_last_runs', 'scheduled_job_id', 'id');
+}
+
+function byId(db: Handle, organizationId: string, id: string) {
+  return withLastRun(db)
+    .select([...listedColumns, 'input', ...lastRunColumns])
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id);
 }
 
 /** The organization's scheduled job of that id. */
@@ -65,11 +75,7 @@ export function findScheduledJob(
   organizationId: string,
   id: string,
 ): Promise<ScheduledJobRow | undefined> {
-  return withLastRun(db)
-    .select([...listedColumns, 'input', ...lastRunColumns])
-    .where('organization_id', '=', organizationId)
-    .where('id', '=', id)
-    .executeTakeFirst();
+  return byId(db, organizationId, id).executeTakeFirst();
 }
 
 /** Like `findScheduledJob`, and locks the row until the transaction ends. */
@@ -78,10 +84,7 @@ export function lockScheduledJob(
   organizationId: string,
   id: string,
 ): Promise<ScheduledJobRow | undefined> {
-  const query = withLastRun(tx)
-    .select([...listedColumns, 'input', ...lastRunColumns])
-    .where('organization_id', '=', organizationId)
-    .where('id', '=', id);
+  const query = byId(tx, organizationId, id);
   // SQLite has only one writer at a time.
   return (tx.dialect === 'sqlite' ? query : query.forUpdate('scheduled_jobs')).executeTakeFirst();
 }
@@ -104,9 +107,9 @@ export function listScheduledJobs(
  */
 export async function updateScheduledJob(
   tx: Transaction,
-  after: Selectable<ScheduledJobsTable>,
+  after: ScheduledJobRow,
 ): Promise<boolean> {
-  const { id, organization_id: _, api_key_id: __, created_at: ___, ...columns } = after;
+  const { id, organization_id: _, api_key_id: __, created_at: ___, ...columns } = ownColumns(after);
   const rows = await tx.kysely
     .updateTable('scheduled_jobs')
     .set(columns satisfies Updateable<ScheduledJobsTable>)
@@ -134,50 +137,18 @@ export async function deleteScheduledJob(tx: Transaction, id: string): Promise<v
     .execute();
 }
 
-/** Whether a scheduled job names the agent. */
-async function isAgentScheduled(
-  tx: Transaction,
-  organizationId: string,
-  agentId: string,
-): Promise<boolean> {
-  const row = await tx.kysely
-    .selectFrom('scheduled_jobs')
-    .select('id')
-    .where('organization_id', '=', organizationId)
-    .where('agent_id', '=', agentId)
-    .limit(1)
-    .executeTakeFirst();
-  return row !== undefined;
-}
-
 /** An agent that a scheduled job names is not deleted. */
 export const schedulesOfAgent = {
-  blocker: { noun: 'schedules', names: isAgentScheduled },
+  blocker: { noun: 'schedules', names: namesAgent('scheduled_jobs') },
 };
 
 /** Scheduled jobs of an organization that run a skill version, newest first, and how many there are. */
-export async function listScheduledJobsOfSkill(
-  { kysely }: Handle,
-  organizationId: string,
-  skill: { category: string; name: string; version: string },
-  limit: number,
-) {
-  const found = kysely
-    .selectFrom('scheduled_jobs')
-    .where('organization_id', '=', organizationId)
-    .where('skill_category', '=', skill.category)
-    .where('skill_name', '=', skill.name)
-    .where('skill_version', '=', skill.version);
-  const [rows, count] = await Promise.all([
-    found
-      .select(['id', 'agent_id', 'cron_expression', 'enabled'])
-      .orderBy('id', 'desc')
-      .limit(limit)
-      .execute(),
-    found.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirstOrThrow(),
-  ]);
-  return { rows, total: Number(count.n) };
-}
+export const listScheduledJobsOfSkill = startersOfSkill('scheduled_jobs', [
+  'id',
+  'agent_id',
+  'cron_expression',
+  'enabled',
+]);
 
 // A literal, not a parameter: otherwise the partial index of enabled scheduled jobs is not used.
 const enabled = sql.lit(1);

@@ -11,7 +11,8 @@ import type { SigningSecrets } from '../database/signing-secrets.ts';
 import { appendEvents } from '../events/outbox.ts';
 import type { AcceptedJob } from '../jobs/accept.ts';
 import type { Execute, Target } from '../jobs/execute.ts';
-import { idempotencyMs } from '../jobs/idempotency.ts';
+import { type IdempotencyKey, idempotencyMs } from '../jobs/idempotency.ts';
+import { bind } from '../kernel/bind.ts';
 import type { Caller } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { DecryptionError } from '../kernel/encryption.ts';
@@ -20,8 +21,8 @@ import { canonicalJson } from '../kernel/text.ts';
 import type { Mappings } from './mapping.ts';
 import { payloadOf } from './payload.ts';
 import { requireSignature } from './signature.ts';
-import { findStartedJob } from './triggers.store.ts';
-import { type CalledTrigger, triggerNotFound } from './triggers.ts';
+import { findStartedJob, type TriggerRow } from './triggers.store.ts';
+import { triggerNotFound } from './triggers.ts';
 
 /** A trigger reports an error with one code at most this often. */
 const reportEveryMs = 60_000;
@@ -58,157 +59,168 @@ interface Message {
   readonly query: Readonly<Record<string, unknown>>;
 }
 
-/** Identifies repeats of a call, which become one job. */
-interface Idempotency {
-  /** The id of the trigger. */
-  readonly owner: string;
-  readonly key: string;
-  readonly fingerprint: string;
+export interface ReceiveDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly apiKeys: Pick<ApiKeys, 'callerById'>;
+  readonly execute: Execute;
+  readonly mappings: Pick<Mappings, 'evaluate'>;
+  readonly secrets: Pick<SigningSecrets, 'open'>;
+}
+
+/** With when each trigger last reported each code. */
+interface Receiving extends ReceiveDeps {
+  readonly reportedAt: Map<string, number>;
 }
 
 export type Receive = ReturnType<typeof createReceive>;
 
-export function createReceive(parts: {
-  database: Database;
-  clock: Clock;
-  apiKeys: Pick<ApiKeys, 'callerById'>;
-  execute: Execute;
-  mappings: Pick<Mappings, 'evaluate'>;
-  secrets: Pick<SigningSecrets, 'open'>;
-}) {
-  const { database, clock, apiKeys, execute, mappings, secrets } = parts;
-  const reportedAt = new Map<string, number>();
+export function createReceive(deps: ReceiveDeps) {
+  const receiving: Receiving = { ...deps, reportedAt: new Map() };
+  return bind(receiving, { callerOf, accept });
+}
 
-  /** Records `agent.error`, unless the trigger has reported the same code within the last minute. */
-  async function report(trigger: CalledTrigger, code: string, why: string): Promise<void> {
-    const name = `${trigger.id}:${code}`;
-    const last = reportedAt.get(name);
-    if (last !== undefined && clock.monotonic() - last < reportEveryMs) return;
-    reportedAt.delete(name);
-    if (reportedAt.size >= reportsMax) reportedAt.delete(reportedAt.keys().next().value as string);
-    reportedAt.set(name, clock.monotonic());
-    const event = {
-      type: 'agent.error',
-      organizationId: trigger.organization_id,
+/** The key that the trigger acts for; `404` and `agent.error` when it is revoked or expired. */
+async function callerOf(receiving: Receiving, trigger: TriggerRow): Promise<Caller> {
+  const caller = await receiving.apiKeys.callerById(trigger.api_key_id);
+  if (caller !== undefined) return caller;
+  await report(receiving, trigger, 'invalid_api_key', 'the key that made it is revoked or expired');
+  throw triggerNotFound('The key that made it is revoked or expired');
+}
+
+/** Starts a run for a call, or returns the job of an earlier identical call. */
+async function accept(
+  receiving: Receiving,
+  trigger: TriggerRow,
+  caller: Caller,
+  call: Call,
+): Promise<{ job: AcceptedJob; isReplay: boolean }> {
+  const { execute, mappings, clock } = receiving;
+  const secret = await secretOf(receiving, trigger);
+  const isIdSigned =
+    secret !== null && requireSignature(call.headers, secret, call.bytes, clock.now()).isIdSigned;
+  const target = await targetOf(receiving, trigger, caller);
+  const key = call.idempotencyKey(isIdSigned);
+  const message = { body: payloadOf(call.headers, call.bytes), query: call.query() };
+  const idempotency =
+    key === undefined
+      ? undefined
+      : { owner: trigger.id, key, fingerprint: fingerprintOf(message, trigger) };
+  const earlier = idempotency && (await startedJob(receiving, idempotency));
+  if (earlier !== undefined) return { job: earlier, isReplay: true };
+  const input = await inputOf(mappings, trigger, target, message, call.headers);
+  return execute.run(caller, target, input, {
+    userId: trigger.name,
+    triggerType: 'webhook',
+    idempotency,
+  });
+}
+
+/** The signing secret of a trigger, or null without one; throws `503` when it cannot be decrypted. */
+async function secretOf(receiving: Receiving, trigger: TriggerRow): Promise<string | null> {
+  const { signing_secret: secret, secret_sealed } = trigger;
+  if (secret === null) return null;
+  try {
+    return receiving.secrets.open('agent_triggers', trigger, { secret, secret_sealed });
+  } catch (error) {
+    if (!(error instanceof DecryptionError)) throw error;
+    const why = 'its signing secret was stored under another ENCRYPTION_KEY';
+    await report(receiving, trigger, 'service_unavailable', why);
+    throw new PlatformError('service_unavailable', 'Signatures cannot be checked just now', {
+      cause: `The trigger did not run: ${why}`,
+    });
+  }
+}
+
+async function targetOf(
+  receiving: Receiving,
+  trigger: TriggerRow,
+  caller: Caller,
+): Promise<Target> {
+  const { skill_category: category, skill_version: version, skill_name: skillName } = trigger;
+  const name = `${category}/${version}/${skillName}`;
+  try {
+    return await receiving.execute.target(caller, { category, version, skillName }, () => ({
       agentId: trigger.agent_id,
-      data: { code, message: `The trigger ${trigger.id} did not run: ${why}.`, job_id: null },
-    } as const;
-    try {
-      await database.write((tx) => appendEvents(tx, [event], clock.now()));
-    } catch (error) {
-      reportedAt.delete(name);
-      throw error;
+    }));
+  } catch (error) {
+    const code = error instanceof PlatformError ? error.code : undefined;
+    if (code === 'skill_not_found') {
+      const { message } = error as PlatformError;
+      await report(receiving, trigger, code, message.replace('No active', 'no active'));
     }
+    if (code !== 'insufficient_scope') throw error;
+    const why = `the key that made it lacks a scope that ${name} requires`;
+    await report(receiving, trigger, code, why);
+    throw triggerNotFound(`The key that made it lacks a scope that ${name} requires`);
   }
+}
 
-  /** The signing secret of a trigger, or null without one; throws `503` when it cannot be decrypted. */
-  async function secretOf(trigger: CalledTrigger): Promise<string | null> {
-    const { signing_secret: secret, secret_sealed } = trigger;
-    if (secret === null) return null;
-    try {
-      return secrets.open('agent_triggers', trigger, { secret, secret_sealed });
-    } catch (error) {
-      if (!(error instanceof DecryptionError)) throw error;
-      const why = 'its signing secret was stored under another ENCRYPTION_KEY';
-      await report(trigger, 'service_unavailable', why);
-      throw new PlatformError('service_unavailable', 'Signatures cannot be checked just now', {
-        cause: `The trigger did not run: ${why}`,
-      });
-    }
+/** The job that an earlier identical call has started. `execute` checks again in its transaction. */
+function startedJob(
+  { database, clock }: Receiving,
+  { owner, key, fingerprint }: IdempotencyKey,
+): Promise<AcceptedJob | undefined> {
+  const since = clock.now() - idempotencyMs;
+  return findStartedJob(database.read, { owner, key, fingerprint, since });
+}
+
+async function inputOf(
+  mappings: Pick<Mappings, 'evaluate'>,
+  trigger: TriggerRow,
+  { skill }: Target,
+  { body, query }: Message,
+  headers: IncomingHttpHeaders,
+): Promise<unknown> {
+  const mapped =
+    trigger.mapping === null
+      ? eventOf(body)
+      : await mappings.evaluate(trigger.organization_id, trigger.mapping, {
+          body,
+          headers: visibleHeaders(headers),
+          query,
+        });
+  const own = JSON.parse(trigger.input) as Record<string, unknown>;
+  if (isObject(mapped)) return { ...own, ...mapped };
+  if (mapped === undefined) throw invalid('mapping', 'gives nothing for this request');
+  const isAlone = Object.keys(own).length === 0;
+  // Some skills take a text or a list, which cannot be merged with the trigger's input.
+  if (isAlone && skill.inputIssues(mapped) === null) return mapped;
+  throw invalid('mapping', 'must give an object');
+}
+
+/** Records `agent.error`, unless the trigger has reported the same code within the last minute. */
+async function report(
+  { database, clock, reportedAt }: Receiving,
+  trigger: TriggerRow,
+  code: string,
+  why: string,
+): Promise<void> {
+  const name = `${trigger.id}:${code}`;
+  const last = reportedAt.get(name);
+  if (last !== undefined && clock.monotonic() - last < reportEveryMs) return;
+  reportedAt.delete(name);
+  if (reportedAt.size >= reportsMax) reportedAt.delete(reportedAt.keys().next().value as string);
+  reportedAt.set(name, clock.monotonic());
+  const event = {
+    type: 'agent.error',
+    organizationId: trigger.organization_id,
+    agentId: trigger.agent_id,
+    data: { code, message: `The trigger ${trigger.id} did not run: ${why}.`, job_id: null },
+  } as const;
+  try {
+    await database.write((tx) => appendEvents(tx, [event], clock.now()));
+  } catch (error) {
+    reportedAt.delete(name);
+    throw error;
   }
-
-  async function targetOf(trigger: CalledTrigger, caller: Caller): Promise<Target> {
-    const { skill_category: category, skill_version: version, skill_name: skillName } = trigger;
-    const name = `${category}/${version}/${skillName}`;
-    try {
-      return await execute.target(caller, { category, version, skillName }, () => ({
-        agentId: trigger.agent_id,
-      }));
-    } catch (error) {
-      const code = error instanceof PlatformError ? error.code : undefined;
-      if (code === 'skill_not_found') {
-        const { message } = error as PlatformError;
-        await report(trigger, code, message.replace('No active', 'no active'));
-      }
-      if (code !== 'insufficient_scope') throw error;
-      await report(trigger, code, `the key that made it lacks a scope that ${name} requires`);
-      throw triggerNotFound(`The key that made it lacks a scope that ${name} requires`);
-    }
-  }
-
-  /** The job that an earlier identical call has started. `execute` checks again in its transaction. */
-  function startedJob({ owner, key, fingerprint }: Idempotency): Promise<AcceptedJob | undefined> {
-    const since = clock.now() - idempotencyMs;
-    return findStartedJob(database.read, { owner, key, fingerprint, since });
-  }
-
-  async function inputOf(
-    trigger: CalledTrigger,
-    { skill }: Target,
-    { body, query }: Message,
-    headers: IncomingHttpHeaders,
-  ): Promise<unknown> {
-    const mapped =
-      trigger.mapping === null
-        ? eventOf(body)
-        : await mappings.evaluate(trigger.organization_id, trigger.mapping, {
-            body,
-            headers: visibleHeaders(headers),
-            query,
-          });
-    const own = JSON.parse(trigger.input) as Record<string, unknown>;
-    if (isObject(mapped)) return { ...own, ...mapped };
-    if (mapped === undefined) throw invalid('mapping', 'gives nothing for this request');
-    const isAlone = Object.keys(own).length === 0;
-    // Some skills take a text or a list, which cannot be merged with the trigger's input.
-    if (isAlone && skill.inputIssues(mapped) === null) return mapped;
-    throw invalid('mapping', 'must give an object');
-  }
-
-  return {
-    /** The key that the trigger acts for; `404` and `agent.error` when it is revoked or expired. */
-    async callerOf(trigger: CalledTrigger): Promise<Caller> {
-      const caller = await apiKeys.callerById(trigger.api_key_id);
-      if (caller !== undefined) return caller;
-      await report(trigger, 'invalid_api_key', 'the key that made it is revoked or expired');
-      throw triggerNotFound('The key that made it is revoked or expired');
-    },
-
-    /** Starts a run for a call, or returns the job of an earlier identical call. */
-    async accept(
-      trigger: CalledTrigger,
-      caller: Caller,
-      call: Call,
-    ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
-      const secret = await secretOf(trigger);
-      const { isIdSigned } =
-        secret === null
-          ? { isIdSigned: false }
-          : requireSignature(call.headers, secret, call.bytes, clock.now());
-      const target = await targetOf(trigger, caller);
-      const key = call.idempotencyKey(isIdSigned);
-      const message = { body: payloadOf(call.headers, call.bytes), query: call.query() };
-      const idempotency =
-        key === undefined
-          ? undefined
-          : { owner: trigger.id, key, fingerprint: fingerprintOf(message, trigger) };
-      const earlier = idempotency && (await startedJob(idempotency));
-      if (earlier !== undefined) return { job: earlier, isReplay: true };
-      const input = await inputOf(trigger, target, message, call.headers);
-      return execute.run(caller, target, input, {
-        userId: trigger.name,
-        triggerType: 'webhook',
-        idempotency,
-      });
-    },
-  };
 }
 
 /**
  * Equal for repeats of one call. It leaves out the mapped input, because a mapping may use the time, and
  * the headers, because some differ in a repeat, for example a date or an attempt number.
  */
-function fingerprintOf({ body, query }: Message, trigger: CalledTrigger): string {
+function fingerprintOf({ body, query }: Message, trigger: TriggerRow): string {
   const skill = [trigger.skill_category, trigger.skill_version, trigger.skill_name];
   return hash('sha256', canonicalJson([body, query, skill]));
 }

@@ -1,8 +1,8 @@
 /** The queries on triggers. */
-
 import type { Selectable, Updateable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
+import { namesAgent, startersOfSkill } from '../database/starters.ts';
 import { statement } from '../database/statement.ts';
 import type { AgentTriggersTable } from '../database/tables.ts';
 
@@ -139,43 +139,15 @@ export async function deleteTrigger(
   return row?.token_hash;
 }
 
-/** Whether a trigger names the agent, which is not deleted then (docs/decisions/agents.md). */
-async function isAgentTriggered(
-  db: Handle,
-  organizationId: string,
-  agentId: string,
-): Promise<boolean> {
-  const row = await db.kysely
-    .selectFrom('agent_triggers')
-    .select('id')
-    .where('organization_id', '=', organizationId)
-    .where('agent_id', '=', agentId)
-    .limit(1)
-    .executeTakeFirst();
-  return row !== undefined;
-}
-
 /** An agent that a trigger names is not deleted. */
 export const triggersOfAgent = {
-  blocker: { noun: 'triggers', names: isAgentTriggered },
+  blocker: { noun: 'triggers', names: namesAgent('agent_triggers') },
 };
 
 /** Triggers of an organization that run a skill version, newest first, and their total. */
-export async function listTriggersOfSkill(
-  { kysely }: Handle,
-  organizationId: string,
-  skill: { category: string; name: string; version: string },
-  limit: number,
-) {
-  const found = kysely
-    .selectFrom('agent_triggers')
-    .where('organization_id', '=', organizationId)
-    .where('skill_category', '=', skill.category)
-    .where('skill_name', '=', skill.name)
-    .where('skill_version', '=', skill.version);
-  const [rows, count] = await Promise.all([
-    found.select(['id', 'name', 'agent_id', 'active']).orderBy('id', 'desc').limit(limit).execute(),
-    found.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirstOrThrow(),
-  ]);
-  return { rows, total: Number(count.n) };
-}
+export const listTriggersOfSkill = startersOfSkill('agent_triggers', [
+  'id',
+  'name',
+  'agent_id',
+  'active',
+]);

@@ -18,16 +18,11 @@ import type { Caller } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { invalid, PlatformError } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
-import type { TriggerCalls } from './calls.ts';
+import type { EndedCall, TriggerCalls } from './calls.ts';
 import { unreadableType } from './payload.ts';
 import type { Receive } from './receive.ts';
-import {
-  type CalledTrigger,
-  reasonOf,
-  requireActive,
-  type Triggers,
-  triggerNotFound,
-} from './triggers.ts';
+import type { TriggerRow } from './triggers.store.ts';
+import { reasonOf, requireActive, type Triggers, triggerNotFound } from './triggers.ts';
 
 const prefix = '/api/webhooks/agent';
 const idempotencyKeyMax = 255;
@@ -53,9 +48,14 @@ const Accepted = Type.Object(
   },
 );
 
-interface Admitted {
-  readonly trigger: CalledTrigger;
-  readonly caller: Caller;
+interface WebhookTriggerRouteDeps {
+  readonly triggers: Triggers;
+  readonly receive: Receive;
+  readonly calls: Pick<TriggerCalls, 'record'>;
+  readonly clock: Clock;
+  readonly limiter: RateLimiter;
+  /** The refusal of a request that no route matches. */
+  readonly unmatched: (method: string, url: string) => PlatformError;
 }
 
 /** A call of an existing trigger, with the facts for its log so far. */
@@ -68,196 +68,205 @@ interface KnownCall {
   isReplay: boolean;
 }
 
+/** What is known of a call before its body is read. */
 interface Marked {
-  admitted: Admitted;
+  admitted: { readonly trigger: TriggerRow; readonly caller: Caller };
   known: KnownCall | null;
 }
 const marksOf = (request: FastifyRequest) => request as unknown as Marked;
 
-export function webhookTriggerRoutes(
-  server: Server,
-  parts: {
-    triggers: Triggers;
-    receive: Receive;
-    calls: Pick<TriggerCalls, 'record'>;
-    clock: Clock;
-    limiter: RateLimiter;
-    unmatched: (method: string, url: string) => PlatformError;
-  },
-) {
-  const { triggers, receive, calls, clock, limiter, unmatched } = parts;
-
-  async function admit(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const { webhookToken } = request.params as { webhookToken: string };
-    const receivedAt = clock.now();
-    const trigger = await triggers.byToken(webhookToken);
-    marksOf(request).known = {
-      id: newId(),
-      triggerId: trigger.id,
-      receivedAt,
-      refusal: null,
-      jobId: null,
-      isReplay: false,
-    };
-    requireActive(trigger);
-    await limit(reply, trigger);
-    const caller = await receive.callerOf(trigger);
-    marksOf(request).admitted = { trigger, caller };
-  }
-
-  /** Records the answered call in the log of its trigger. */
-  function recordCall(request: FastifyRequest, reply: FastifyReply): void {
-    const { known } = marksOf(request);
-    if (known === null) return;
-    const { id, triggerId, receivedAt, refusal, jobId, isReplay } = known;
-    calls.record({
-      id,
-      triggerId,
-      receivedAt,
-      durationMs: Math.round(reply.elapsedTime),
-      status: reply.statusCode,
-      error: refusal?.code ?? null,
-      message: refusal === null ? null : reasonOf(refusal),
-      jobId,
-      isReplay,
-      bodyBytes: Buffer.isBuffer(request.body) ? request.body.length : null,
-    });
-  }
-
-  /** An unreadable token is an unknown trigger; any other path without a route gets the usual refusal. */
-  function refusalOf({ method, originalUrl }: FastifyRequest): PlatformError {
-    const isPathReadable = isReadable(pathOf(originForm(originalUrl)));
-    return isPathReadable ? unmatched(method, originalUrl) : triggerNotFound();
-  }
-
-  /** Applies the trigger's rate limit, which all its senders share. */
-  async function limit(reply: FastifyReply, { id, rate_limit }: CalledTrigger): Promise<void> {
-    const decision = await limiter.hit(`trigger:${id}`, rate_limit, true);
-    reply.headers({
-      'x-ratelimit-limit': decision.limit,
-      'x-ratelimit-remaining': decision.remaining,
-      'x-ratelimit-reset': decision.reset,
-    });
-    if (decision.allowed) return;
-    throw new PlatformError(
-      'rate_limit_exceeded',
-      `This trigger may be called ${decision.limit} times per minute`,
-      { retryAfter: decision.retryAfter },
-    );
-  }
-
+export function webhookTriggerRoutes(server: Server, deps: WebhookTriggerRouteDeps) {
   server.register(
-    (scope, _options, done) => {
-      scope.decorateRequest('admitted', null);
-      scope.decorateRequest('known', null);
-      // Before the answer is sent, because some senders close the connection first. It only writes to memory.
-      scope.addHook('onSend', (request, reply, _payload, next) => {
-        recordCall(request, reply);
-        next();
-      });
-      scope.removeAllContentTypeParsers();
-      scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, parsed) =>
-        parsed(null, body),
-      );
-      // The usual message names JSON only; triggers take other types as well.
-      scope.setErrorHandler((error, request) => {
-        const { code } = error as { code?: unknown };
-        const refusal = code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? unreadableType() : error;
-        const { known } = marksOf(request);
-        if (known !== null) known.refusal = asPlatformError(refusal);
-        throw refusal;
-      });
-      // This path needs no key, so every sender may see why it was refused.
-      scope.addHook('onRequest', (request, _reply, next) => {
-        next(request.is404 ? refusalOf(request) : undefined);
-      });
-      scope.setNotFoundHandler((request) => {
-        throw refusalOf(request);
-      });
-      scope.post(
-        '/:webhookToken',
-        {
-          config: takingAnyQuery,
-          onRequest: admit,
-          // The skill's schema validates the result of the mapping instead.
-          validatorCompiler: () => () => true,
-          schema: {
-            tags: ['Triggers'],
-            security: [],
-            operationId: 'callAgentTrigger',
-            summary: 'Start the run of a trigger',
-            description:
-              'Needs no API key: whoever knows the token may call it, as often as the limit of the ' +
-              'trigger allows, signed if the trigger says so.',
-            consumes: ['application/json', 'application/x-www-form-urlencoded', 'text/plain'],
-            params: Type.Object({ webhookToken: Type.String() }),
-            headers: Type.Object({
-              'idempotency-key': Type.Optional(
-                Type.String({
-                  description:
-                    'Makes repeats within 24 hours one job; x-github-delivery and webhook-id do so ' +
-                    'too, and webhook-id alone where webhook-signature has to be right.',
-                  maxLength: idempotencyKeyMax,
-                }),
-              ),
-              'x-hub-signature-256': Type.Optional(
-                Type.String({ description: 'sha256= and the HMAC of the body in hex.' }),
-              ),
-              'webhook-signature': Type.Optional(
-                Type.String({
-                  description: 'Of Standard Webhooks, with webhook-id and webhook-timestamp.',
-                }),
-              ),
-            }),
-            body: Type.Unknown({
-              description: 'Whatever the sender sends.',
-              examples: [{ ref: 'refs/heads/main', head_commit: { message: 'Say hello' } }],
-            }),
-            response: {
-              202: {
-                ...Accepted,
-                ...carries(
-                  'Location',
-                  'Idempotent-Replayed',
-                  'X-RateLimit-Limit',
-                  'X-RateLimit-Remaining',
-                  'X-RateLimit-Reset',
-                ),
-              },
-              ...refusals(
-                'invalid_signature',
-                'not_found',
-                'skill_not_found',
-                ...bodyRefusals,
-                'agent_paused',
-                'idempotency_key_reused',
-                'rate_limit_exceeded',
-              ),
-            },
-          },
-        },
-        async (request, reply) => {
-          const { admitted, known } = marksOf(request);
-          const { trigger, caller } = admitted;
-          const { job, isReplay } = await receive.accept(trigger, caller, {
-            headers: request.headers,
-            bytes: (request.body as Buffer | undefined) ?? Buffer.alloc(0),
-            query: () => queryOf(request),
-            idempotencyKey: (isIdSigned) =>
-              idempotencyKeyOf(request, isIdSigned ? ['webhook-id'] : idempotencyHeaders),
-          });
-          if (known !== null) Object.assign(known, { jobId: job.id, isReplay });
-          reply.header('location', `/api/jobs/${job.id}`);
-          if (isReplay) reply.header('idempotent-replayed', 'true');
-          return reply
-            .status(202)
-            .send({ job_id: job.id, conversation_id: job.conversation_id, status: 'queued' });
-        },
-      );
+    (registered, _options, done) => {
+      const scope = registered as unknown as Server;
+      takeAnyBody(scope);
+      recordCalls(scope, deps.calls);
+      refuseUnmatched(scope, deps.unmatched);
+      callRoute(scope, deps);
       done();
     },
     { prefix },
   );
+}
+
+/** Bodies stay bytes, of any media type. */
+function takeAnyBody(scope: Server): void {
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, parsed) =>
+    parsed(null, body),
+  );
+}
+
+/** Records each answered call of an existing trigger in its log. */
+function recordCalls(scope: Server, calls: WebhookTriggerRouteDeps['calls']): void {
+  scope.decorateRequest('admitted', null);
+  scope.decorateRequest('known', null);
+  // Before the answer is sent, because some senders close the connection first. It only writes to memory.
+  scope.addHook('onSend', (request, reply, _payload, next) => {
+    const { known } = marksOf(request);
+    if (known !== null) calls.record(endedCall(known, request, reply));
+    next();
+  });
+  scope.setErrorHandler((error, request) => {
+    const { code } = error as { code?: unknown };
+    // The usual message names JSON only; triggers take other types as well.
+    const refusal = code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? unreadableType() : error;
+    const { known } = marksOf(request);
+    if (known !== null) known.refusal = asPlatformError(refusal);
+    throw refusal;
+  });
+}
+
+function endedCall(call: KnownCall, request: FastifyRequest, reply: FastifyReply): EndedCall {
+  const { refusal, ...facts } = call;
+  return {
+    ...facts,
+    durationMs: Math.round(reply.elapsedTime),
+    status: reply.statusCode,
+    error: refusal?.code ?? null,
+    message: refusal === null ? null : reasonOf(refusal),
+    bodyBytes: Buffer.isBuffer(request.body) ? request.body.length : null,
+  };
+}
+
+/** An unreadable token is an unknown trigger; any other path without a route gets the usual refusal. */
+function refuseUnmatched(scope: Server, unmatched: WebhookTriggerRouteDeps['unmatched']): void {
+  const refusalOf = ({ method, originalUrl }: FastifyRequest): PlatformError => {
+    const isPathReadable = isReadable(pathOf(originForm(originalUrl)));
+    return isPathReadable ? unmatched(method, originalUrl) : triggerNotFound();
+  };
+  // This path needs no key, so every sender may see why it was refused.
+  scope.addHook('onRequest', (request, _reply, next) => {
+    next(request.is404 ? refusalOf(request) : undefined);
+  });
+  scope.setNotFoundHandler((request) => {
+    throw refusalOf(request);
+  });
+}
+
+/** Looks up the trigger of a call and its creating key, and applies the rate limit. */
+async function admit(
+  { triggers, receive, clock, limiter }: WebhookTriggerRouteDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<void> {
+  const { webhookToken } = request.params as { webhookToken: string };
+  const receivedAt = clock.now();
+  const trigger = await triggers.byToken(webhookToken);
+  marksOf(request).known = {
+    id: newId(),
+    triggerId: trigger.id,
+    receivedAt,
+    refusal: null,
+    jobId: null,
+    isReplay: false,
+  };
+  requireActive(trigger);
+  await limit(limiter, reply, trigger);
+  const caller = await receive.callerOf(trigger);
+  marksOf(request).admitted = { trigger, caller };
+}
+
+/** Applies the trigger's rate limit, which all its senders share. */
+async function limit(
+  limiter: RateLimiter,
+  reply: FastifyReply,
+  { id, rate_limit }: TriggerRow,
+): Promise<void> {
+  const decision = await limiter.hit(`trigger:${id}`, rate_limit, true);
+  reply.headers({
+    'x-ratelimit-limit': decision.limit,
+    'x-ratelimit-remaining': decision.remaining,
+    'x-ratelimit-reset': decision.reset,
+  });
+  if (decision.allowed) return;
+  throw new PlatformError(
+    'rate_limit_exceeded',
+    `This trigger may be called ${decision.limit} times per minute`,
+    { retryAfter: decision.retryAfter },
+  );
+}
+
+const schema = {
+  tags: ['Triggers'],
+  security: [],
+  operationId: 'callAgentTrigger',
+  summary: 'Start the run of a trigger',
+  description:
+    'Needs no API key: whoever knows the token may call it, as often as the limit of the ' +
+    'trigger allows, signed if the trigger says so.',
+  consumes: ['application/json', 'application/x-www-form-urlencoded', 'text/plain'],
+  params: Type.Object({ webhookToken: Type.String() }),
+  headers: Type.Object({
+    'idempotency-key': Type.Optional(
+      Type.String({
+        description:
+          'Makes repeats within 24 hours one job; x-github-delivery and webhook-id do so ' +
+          'too, and webhook-id alone where webhook-signature has to be right.',
+        maxLength: idempotencyKeyMax,
+      }),
+    ),
+    'x-hub-signature-256': Type.Optional(
+      Type.String({ description: 'sha256= and the HMAC of the body in hex.' }),
+    ),
+    'webhook-signature': Type.Optional(
+      Type.String({
+        description: 'Of Standard Webhooks, with webhook-id and webhook-timestamp.',
+      }),
+    ),
+  }),
+  body: Type.Unknown({
+    description: 'Whatever the sender sends.',
+    examples: [{ ref: 'refs/heads/main', head_commit: { message: 'Say hello' } }],
+  }),
+  response: {
+    202: {
+      ...Accepted,
+      ...carries(
+        'Location',
+        'Idempotent-Replayed',
+        'X-RateLimit-Limit',
+        'X-RateLimit-Remaining',
+        'X-RateLimit-Reset',
+      ),
+    },
+    ...refusals(
+      'invalid_signature',
+      'not_found',
+      'skill_not_found',
+      ...bodyRefusals,
+      'agent_paused',
+      'idempotency_key_reused',
+      'rate_limit_exceeded',
+    ),
+  },
+};
+
+function callRoute(scope: Server, deps: WebhookTriggerRouteDeps): void {
+  const options = {
+    config: takingAnyQuery,
+    onRequest: (request: FastifyRequest, reply: FastifyReply) => admit(deps, request, reply),
+    // The skill's schema validates the result of the mapping instead.
+    validatorCompiler: () => () => true,
+    schema,
+  };
+  scope.post('/:webhookToken', options, async (request, reply) => {
+    const { admitted, known } = marksOf(request);
+    const { trigger, caller } = admitted;
+    const { job, isReplay } = await deps.receive.accept(trigger, caller, {
+      headers: request.headers,
+      bytes: (request.body as Buffer | undefined) ?? Buffer.alloc(0),
+      query: () => queryOf(request),
+      idempotencyKey: (isIdSigned) =>
+        idempotencyKeyOf(request, isIdSigned ? ['webhook-id'] : idempotencyHeaders),
+    });
+    if (known !== null) Object.assign(known, { jobId: job.id, isReplay });
+    reply.header('location', `/api/jobs/${job.id}`);
+    if (isReplay) reply.header('idempotent-replayed', 'true');
+    return reply
+      .status(202)
+      .send({ job_id: job.id, conversation_id: job.conversation_id, status: 'queued' });
+  });
 }
 
 function queryOf(request: FastifyRequest): Query {

@@ -63,14 +63,14 @@ export function createWebhooks(parts: {
   caps?: WebhookCaps | undefined;
 }) {
   const { database, agents, clock, writer, secrets, allowed, onActive } = parts;
-  const cap = { table: 'webhooks', things: 'webhooks', remedy: 'delete one first' } as const;
+  const cap = { table: 'webhooks', things: 'webhooks' } as const;
 
   function capsFor(agentId: string): readonly Cap[] {
     if (parts.caps === undefined) return [];
     const { ofOrganization, ofAgent } = parts.caps;
     const ofThisAgent = { agent_id: agentId, removed: 0 };
     return [
-      { ...cap, owner: 'The organization', where: { removed: 0 }, max: ofOrganization },
+      { ...cap, where: { removed: 0 }, max: ofOrganization },
       { ...cap, owner: 'The agent', where: ofThisAgent, max: ofAgent },
     ];
   }

@@ -100,6 +100,7 @@ describe.each(await engines())('on $name', (engine) => {
     const world = await jobsWorld(engine);
     const triggers = createTriggers({
       ...world,
+      max: Number.POSITIVE_INFINITY,
       mappings: { check: async () => {} } as never,
       secrets: { seal: (text: string) => text } as never,
     });

@@ -17,7 +17,8 @@ import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
 import { createSkillRegistry } from '../../src/skills/registry.ts';
 import type { Call } from '../../src/triggers/receive.ts';
-import { type NewTrigger, requireActive } from '../../src/triggers/triggers.ts';
+import type { NewTrigger } from '../../src/triggers/triggers.schemas.ts';
+import { requireActive } from '../../src/triggers/triggers.ts';
 import { engines } from '../support/databases.ts';
 import { type ManualClock, manualClock } from '../support/manual-clock.ts';
 
@@ -176,7 +177,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     for (const one of [id, unknownId, 'no id']) {
       await expect(triggers.get('acme', one)).rejects.toMatchObject(refused);
-      await expect(triggers.requireChangeable(acme, one)).rejects.toMatchObject(refused);
+      await expect(triggers.admitChange(acme, one)).rejects.toMatchObject(refused);
       await expect(triggers.update(acme, one, { name: 'x' })).rejects.toMatchObject(refused);
       await expect(triggers.remove('acme', one)).rejects.toMatchObject(refused);
     }

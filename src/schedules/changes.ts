@@ -1,0 +1,120 @@
+/** Changing a scheduled job: what a change makes of it, whether the caller may, and which slots it drops. */
+import type { Agents } from '../agents/agents.ts';
+import type { Database, Transaction } from '../database/database.ts';
+import { refuseInvalid } from '../jobs/execute.ts';
+import type { Jobs } from '../jobs/jobs.ts';
+import { requireSkillScopes } from '../jobs/readiness.ts';
+import { type Caller, requireScopes } from '../kernel/caller.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
+import { nextMatch, parseCron } from './cron.ts';
+import { cronColumns, cronOf } from './cron-fields.ts';
+import { duplicate, lock, stopRuns } from './lookup.ts';
+import { missedSlots } from './run-due.ts';
+import { findTakenSlots, insertRuns, newRun } from './runs.store.ts';
+import type { ScheduledJobChanges } from './schedules.schemas.ts';
+import { type ScheduledJobRow, uniqueColumns, updateScheduledJob } from './schedules.store.ts';
+
+interface ChangeDeps {
+  readonly database: Database;
+  readonly skills: SkillRegistry;
+  readonly agents: Pick<Agents, 'lock'>;
+  readonly jobs: Pick<Jobs, 'cancelWaiting'>;
+  readonly clock: Clock;
+}
+
+/** Changes the fields that are given; the row afterwards. */
+export function change(
+  { database, skills, agents, jobs, clock }: ChangeDeps,
+  caller: Caller,
+  id: string,
+  fields: ScheduledJobChanges,
+): Promise<ScheduledJobRow> {
+  const { organizationId } = caller;
+  return database.write(async (tx) => {
+    const before = await lock(tx, organizationId, id);
+    if (Object.keys(fields).length === 0) return before;
+    const now = clock.now();
+    const after = changed(before, fields, now);
+    if (uniqueColumns.some((column) => after[column] !== before[column])) {
+      await agents.lock(tx, organizationId, after.agent_id);
+    }
+    judge(skills, caller, before, after, fields);
+    const next_run_at = planned(before, after, now);
+    await recordGivenUp(tx, before, after, now);
+    if (!(await updateScheduledJob(tx, { ...after, next_run_at }))) throw duplicate();
+    if (before.enabled === 1 && after.enabled === 0) await stopRuns(tx, jobs, id);
+    return lock(tx, organizationId, id);
+  });
+}
+
+/** What a change makes of a scheduled job, except for its next slot. It has not been judged yet. */
+function changed(
+  before: ScheduledJobRow,
+  fields: ScheduledJobChanges,
+  now: number,
+): ScheduledJobRow {
+  const { input, enabled, cron_expression: expression, ...named } = fields;
+  return {
+    ...before,
+    ...named,
+    ...(expression === undefined ? {} : cronColumns(expression)),
+    ...(input === undefined ? {} : { input: JSON.stringify(input) }),
+    ...(enabled === undefined ? {} : { enabled: enabled ? 1 : 0 }),
+    updated_at: Math.max(now, before.updated_at + 1),
+  };
+}
+
+/**
+ * Throws `404` for a new skill that is not active, `403` for a skill that the caller may not run, `400`
+ * for the expression or the input.
+ */
+function judge(
+  skills: SkillRegistry,
+  caller: Caller,
+  before: ScheduledJobRow,
+  after: ScheduledJobRow,
+  { skill_category, skill_name, skill_version, input, cron_expression }: ScheduledJobChanges,
+): void {
+  const isJudged = (skill_category ?? skill_name ?? skill_version ?? input) !== undefined;
+  const skill = isJudged
+    ? skills.active(after.skill_category, after.skill_version, after.skill_name)
+    : null;
+  requireSkillScopes(skills, caller, before);
+  if (skill !== null) requireScopes(caller.scopes, skill.requiredScopes);
+  if (cron_expression !== undefined) cronOf(cron_expression);
+  if (skill !== null) refuseInvalid(skill, JSON.parse(after.input), 'input');
+}
+
+/** The next slot after a change. It stays unless the expression changes or the scheduled job is enabled again. */
+function planned(before: ScheduledJobRow, after: ScheduledJobRow, now: number): number {
+  const isResumed = before.enabled === 0 && after.enabled === 1;
+  if (after.cron_key === before.cron_key && !isResumed) return before.next_run_at;
+  return nextMatch(parseCron(after.cron_expression), now);
+}
+
+/** Records as missed the slots that are due and that a change keeps the tick from running. */
+async function recordGivenUp(
+  tx: Transaction,
+  before: ScheduledJobRow,
+  after: ScheduledJobRow,
+  now: number,
+): Promise<void> {
+  if (before.enabled === 0 || before.next_run_at > now) return;
+  const isReplanned = after.cron_key !== before.cron_key;
+  if (!isReplanned && after.enabled === 1) return;
+  const taken = await findTakenSlots(tx, [before.id], now);
+  const schedule = {
+    cron: parseCron(before.cron_expression),
+    dueAt: before.next_run_at,
+    taken: new Set(taken.map(({ slot }) => slot)),
+  };
+  const why = isReplanned
+    ? 'the cron expression was changed before it could run'
+    : 'the scheduled job was disabled before it could run';
+  const records = missedSlots(schedule, why, now);
+  await insertRuns(
+    tx,
+    records.map((record) => newRun(before, record, null, now)),
+  );
+}

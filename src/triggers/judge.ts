@@ -1,0 +1,88 @@
+/** Whether a trigger may be as a client wants it: its agent, its skill, the scopes and its mapping. */
+import type { Agents } from '../agents/agents.ts';
+import type { Handle } from '../database/database.ts';
+import { requiredScopes, requireSkillScopes, type SkillColumns } from '../jobs/readiness.ts';
+import { type Caller, hasScopes } from '../kernel/caller.ts';
+import { invalid, PlatformError } from '../kernel/errors.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
+import type { Mappings } from './mapping.ts';
+import type { TriggerChanges } from './triggers.schemas.ts';
+import { findCreatorScopes, type TriggerRow } from './triggers.store.ts';
+
+interface JudgeDeps {
+  readonly agents: Pick<Agents, 'statusOf'>;
+  readonly skills: SkillRegistry;
+  readonly mappings: Pick<Mappings, 'check'>;
+}
+
+/** The key that created a trigger, for which the trigger acts. */
+type Creator = Pick<Caller, 'scopes'>;
+
+export async function creatorOf(db: Handle, trigger: TriggerRow): Promise<Creator> {
+  const scopes = await findCreatorScopes(db, trigger);
+  return { scopes: JSON.parse(scopes ?? '[]') as string[] };
+}
+
+/** Judges agent and skill (404), scope (403) and mapping (400) of a trigger. */
+export async function judge(
+  { agents, skills, mappings }: JudgeDeps,
+  caller: Caller,
+  creator: Creator,
+  after: TriggerRow,
+  before?: TriggerRow,
+): Promise<void> {
+  if (after.agent_id !== before?.agent_id) {
+    await agents.statusOf(caller.organizationId, after.agent_id);
+  }
+  judgeSkill(skills, caller, creator, after, before);
+  if (after.mapping !== null && after.mapping !== before?.mapping) {
+    await mappings.check(caller.organizationId, after.mapping);
+  }
+}
+
+/**
+ * Judges the skill of a trigger. A new skill must be active (404), and the caller must be allowed to
+ * run it; for a new skill, the creator must be allowed to run it as well (403).
+ */
+export function judgeSkill(
+  skills: SkillRegistry,
+  caller: Caller,
+  creator: Creator,
+  after: SkillColumns,
+  before?: SkillColumns,
+): void {
+  const isNew = before === undefined || !isSameSkill(before, after);
+  if (isNew) skills.active(after.skill_category, after.skill_version, after.skill_name);
+  requireSkillScopes(skills, caller, after);
+  if (isNew) requireScopesOfCreator(creator, requiredScopes(skills, after));
+}
+
+/** Throws `403` for a skill that the creating key may not run: such a trigger would never run. */
+function requireScopesOfCreator({ scopes }: Creator, required: readonly string[]): void {
+  if (hasScopes(scopes, required)) return;
+  const missing = required.filter((scope) => !scopes.includes(scope));
+  throw new PlatformError(
+    'insufficient_scope',
+    `The key that made this trigger, in whose name it works, lacks the scope ${missing.join(', ')}`,
+  );
+}
+
+/** `400` for a new trigger that names a part of a skill only. */
+export function refuseHalfSkill({
+  skill_category,
+  skill_name,
+  skill_version,
+}: TriggerChanges): void {
+  const isNamed = skill_category !== undefined && skill_name !== undefined;
+  if (isNamed || (skill_category ?? skill_name ?? skill_version) === undefined) return;
+  const field = skill_category === undefined ? 'skill_category' : 'skill_name';
+  throw invalid(field, 'is required: a skill is named by its category and its name');
+}
+
+function isSameSkill(a: SkillColumns, b: SkillColumns): boolean {
+  return (
+    a.skill_category === b.skill_category &&
+    a.skill_name === b.skill_name &&
+    a.skill_version === b.skill_version
+  );
+}

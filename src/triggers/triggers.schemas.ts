@@ -1,0 +1,173 @@
+/** What triggers and their calls look like on the wire (docs/decisions/triggers.md). */
+import { type Static, Type } from 'typebox';
+import {
+  FreeObject,
+  Id,
+  Name,
+  Nullable,
+  optionalRefusal,
+  Timestamp,
+  Words,
+} from '../http/schemas.ts';
+import { type ErrorCode, errorStatuses } from '../kernel/errors.ts';
+
+/** Bytes of a mapping. */
+export const mappingMax = 8_192;
+
+const fields = {
+  agent_id: Name(),
+  name: Name(),
+  skill_category: Name(),
+  skill_name: Name(),
+  skill_version: Name(),
+  input: { ...FreeObject, description: 'Merged under what the mapping gives.' },
+  mapping: Nullable(
+    Type.String({
+      minLength: 1,
+      maxLength: mappingMax,
+      description: 'JSONata from {body, headers, query} to the input of the skill; null: the body.',
+    }),
+  ),
+  rate_limit: Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'Calls per minute.' }),
+  active: Type.Boolean(),
+};
+const SigningSecret = Nullable(
+  Type.String({
+    minLength: 16,
+    maxLength: 200,
+    description: 'Calls have to be signed with it; null: they need not be signed.',
+  }),
+);
+
+const shownFields = {
+  id: Id,
+  agent_id: fields.agent_id,
+  name: fields.name,
+  skill_category: fields.skill_category,
+  skill_name: fields.skill_name,
+  skill_version: fields.skill_version,
+  input: fields.input,
+  mapping: fields.mapping,
+  rate_limit: fields.rate_limit,
+  has_signing_secret: Type.Boolean({ description: 'Whether calls have to be signed.' }),
+  active: fields.active,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+};
+const example = {
+  id: '019ab0c1-2d3e-7f40-8a5b-6c7d8e9fa0b1',
+  agent_id: 'default',
+  name: 'Pushes to the handbook',
+  skill_category: 'text',
+  skill_name: 'word-count',
+  skill_version: 'v1.0',
+  input: {},
+  mapping: '{"text": body.head_commit.message}',
+  rate_limit: 60,
+  has_signing_secret: true,
+  active: true,
+  created_at: '2026-01-01T00:00:00.000Z',
+  updated_at: '2026-01-01T00:00:00.000Z',
+};
+export const Trigger = Type.Object(
+  { ...shownFields, ...optionalRefusal },
+  {
+    title: 'AgentTrigger',
+    description: 'The trigger.',
+    examples: [example],
+  },
+);
+const token = `trg_${'x'.repeat(43)}`;
+export const CreatedTrigger = Type.Object(
+  {
+    ...shownFields,
+    token: Type.String({ description: 'Shown here and never again.' }),
+    url: Type.String({ description: 'Where to send calls.' }),
+  },
+  {
+    title: 'CreatedAgentTrigger',
+    description: 'The trigger, with the address that it is called at.',
+    examples: [
+      { ...example, token, url: `https://skills.example.com/api/webhooks/agent/${token}` },
+    ],
+  },
+);
+const optionalFields = {
+  skill_version: Type.Optional({ ...fields.skill_version, default: 'v1.0' }),
+  input: Type.Optional(fields.input),
+  mapping: Type.Optional(fields.mapping),
+  rate_limit: Type.Optional({ ...fields.rate_limit, default: 60 }),
+  signing_secret: Type.Optional(SigningSecret),
+  active: Type.Optional({ ...fields.active, default: true }),
+};
+export const NewTrigger = Type.Object(
+  {
+    agent_id: fields.agent_id,
+    name: fields.name,
+    skill_category: Type.Optional({ ...fields.skill_category, default: 'agent' }),
+    skill_name: Type.Optional({ ...fields.skill_name, default: 'handle-event' }),
+    ...optionalFields,
+  },
+  {
+    title: 'NewAgentTrigger',
+    additionalProperties: false,
+    examples: [
+      {
+        agent_id: 'default',
+        name: 'Pushes to the handbook',
+        skill_category: 'text',
+        skill_name: 'word-count',
+        mapping: '{"text": body.head_commit.message}',
+      },
+    ],
+  },
+);
+export type NewTrigger = Static<typeof NewTrigger>;
+
+export const TriggerChanges = Type.Object(
+  { ...Type.Partial(Type.Object(fields)).properties, signing_secret: Type.Optional(SigningSecret) },
+  {
+    title: 'AgentTriggerChanges',
+    additionalProperties: false,
+    examples: [{ active: false }],
+  },
+);
+export type TriggerChanges = Static<typeof TriggerChanges>;
+
+export const TriggerCall = Type.Object(
+  {
+    id: Id,
+    received_at: Timestamp,
+    status: Type.Integer({ description: 'HTTP status that it was answered with.' }),
+    error: Nullable(Words(Object.keys(errorStatuses) as ErrorCode[])),
+    message: Nullable(
+      Type.String({
+        description: 'Why it was refused; of some 404, what the sender was not told.',
+      }),
+    ),
+    job_id: Nullable(Id),
+    duration_ms: Type.Integer(),
+    body_bytes: Nullable(
+      Type.Integer({ description: 'null where it was refused before its body was read.' }),
+    ),
+    replayed: Type.Boolean({
+      description: 'Whether it was answered with the job of an earlier call.',
+    }),
+  },
+  {
+    title: 'AgentTriggerCall',
+    examples: [
+      {
+        id: '019ab0c1-2d3e-7f42-8b1c-5d6e7f8a9b0c',
+        received_at: '2026-01-01T00:00:00.000Z',
+        status: 401,
+        error: 'invalid_signature',
+        message: 'The request is not signed',
+        job_id: null,
+        duration_ms: 2,
+        body_bytes: 1_204,
+        replayed: false,
+      },
+    ],
+  },
+);
