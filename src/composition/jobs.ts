@@ -4,13 +4,13 @@ import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Config } from '../config.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
-import { createAccept, type LocalWorker } from '../jobs/accept.ts';
-import { createAdmission } from '../jobs/admission.ts';
+import { createAccept } from '../jobs/accept.ts';
+import { type Admission, createAdmission } from '../jobs/admission.ts';
 import { createExecute } from '../jobs/execute.ts';
 import { createJobFeed, createSharedJobFeed, type JobFeed } from '../jobs/feed.ts';
-import type { NewJob } from '../jobs/jobs.store.ts';
+import type { ClaimedJob, NewJob } from '../jobs/jobs.store.ts';
 import { createJobs, type Jobs } from '../jobs/jobs.ts';
-import { createPerformer, type Performer } from '../jobs/perform.ts';
+import { createPerformer } from '../jobs/perform.ts';
 import { queueOf } from '../jobs/queues.ts';
 import { createRecovery } from '../jobs/recover.ts';
 import { createReports } from '../jobs/reports.ts';
@@ -68,7 +68,7 @@ export interface JobRunsDeps {
   /** Whether they have loaded a skill, named `category/version/name`. */
   isLoaded(skill: string): boolean;
   /** The consumers of this process by queue, once the worker has started. */
-  readonly workers: ReadonlyMap<QueueName, Pick<Consumer, 'yieldSlot'>>;
+  readonly workers: ReadonlyMap<QueueName, Pick<Consumer, 'freeSlots' | 'yieldSlot'>>;
   readonly times: ClusterTimes;
   readonly observer: JobObserver;
 }
@@ -93,6 +93,7 @@ export function composeJobRuns(deps: JobRunsDeps) {
     skills: slices.skills,
     apiKeys: slices.apiKeys,
     clock,
+    freeSlots: (name) => workers.get(name)?.freeSlots() ?? 0,
     isLoaded: deps.isLoaded,
     // Claims and settlements would wait for each other at every count that both of them change.
     writer: config.isEmbedded ? writer : `${writer}-claims`,
@@ -135,7 +136,7 @@ export function composeJobRuns(deps: JobRunsDeps) {
     leaseMs: config.jobLeaseMs,
     onLost: observer.leasesLost,
   });
-  return { settle, performer, recovery };
+  return { admission, settle, performer, recovery };
 }
 
 /** What accepting and asking for jobs needs. */
@@ -147,16 +148,18 @@ export interface JobVerbsDeps {
     readonly skills: SkillRegistry;
   };
   readonly feed: JobFeed;
+  readonly admission: Admission;
   readonly settle: Settle;
-  readonly worker: LocalWorker;
+  /** Runs a job that was claimed for this process as it was accepted. */
+  begin(job: ClaimedJob): void;
   /** Tells the process that runs a job to stop it. */
   stopRun(jobId: string): void;
   readonly observer: Pick<JobObserver, 'accepted'>;
 }
 
 export function composeJobVerbs(deps: JobVerbsDeps) {
-  const { base, slices, feed, settle, worker, stopRun, observer } = deps;
-  const accept = createAccept({ ...base, worker, observe: observer.accepted });
+  const { base, slices, feed, admission, settle, begin, stopRun, observer } = deps;
+  const accept = createAccept({ ...base, admission, begin, observe: observer.accepted });
   const jobs = createJobs({ ...base, ...slices, accept, settle, feed, stopRun });
   return { accept, jobs, execute: createExecute({ ...base, ...slices, accept }) };
 }
@@ -168,31 +171,20 @@ export function composeJobs(
     readonly bus: Bus | null;
   },
 ) {
-  const { base, config, slices, bus, observer } = deps;
+  const { base, slices, bus, observer } = deps;
   const feed = bus === null ? createJobFeed() : createSharedJobFeed(bus);
   const workers = new Map<QueueName, Consumer>();
   const runs = composeJobRuns({ ...deps, feed, workers });
+  const { performer } = runs;
   const stopRun = (jobId: string) => {
-    runs.performer.cancel(jobId);
+    performer.cancel(jobId);
     bus?.send('cancellations', jobId);
   };
-  const worker = localWorker(workers, runs.performer, config.jobLeaseMs);
-  const { settle } = runs;
-  const verbs = composeJobVerbs({ base, slices, feed, settle, worker, stopRun, observer });
+  const begin = (job: ClaimedJob) =>
+    workers.get(queueOf(job.trigger_type))?.run(job.id, () => performer.begin(job));
+  const verbs = composeJobVerbs({ base, slices, feed, ...runs, begin, stopRun, observer });
   const endJobsOfKey = createEndJobsOfKey(base, verbs.jobs, stopRun);
   return { ...runs, ...verbs, feed, workers, endJobsOfKey };
-}
-
-function localWorker(
-  workers: ReadonlyMap<QueueName, Consumer>,
-  performer: Performer,
-  leaseMs: number,
-): LocalWorker {
-  return {
-    freeSlots: (name) => workers.get(name)?.freeSlots() ?? 0,
-    begin: (job) => workers.get(queueOf(job.trigger_type))?.run(job.id, () => performer.begin(job)),
-    leaseMs,
-  };
 }
 
 function createEndJobsOfKey(

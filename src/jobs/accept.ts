@@ -1,8 +1,8 @@
 /**
  * Accept: the one way in for work. One transaction records the job, its conversation, the user's
- * message and the event; the caller is answered and the hint is sent only after its commit. Where a
- * worker of this process has a free slot, the same transaction claims the job for it, which saves
- * the hint and a second write. It checks no permission, input or agent: its callers have done that.
+ * message and the event; the caller is answered and the hint is sent only after its commit. Where
+ * admission lets the job start here at once, the same transaction claims it, which saves the hint and a
+ * second write. It checks no permission, input or agent: its callers have done that.
  */
 import {
   addMessages,
@@ -17,16 +17,16 @@ import { appendEvents } from '../events/outbox.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { notFound } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
-import type { QueueName } from '../kernel/queues.ts';
 import type { Queue } from '../queue/queue.ts';
-import { type Candidate, type Holder, type IdempotencyKey, takeKeys } from './idempotency.ts';
+import type { Admission } from './admission.ts';
 import {
-  type ClaimedJob,
-  changeJobCounts,
-  insertJobs,
-  type JobRow,
-  type NewJob,
-} from './jobs.store.ts';
+  type Candidate,
+  type Holder,
+  type IdempotencyKey,
+  type KeysOfBatch,
+  takeKeys,
+} from './idempotency.ts';
+import { type ClaimedJob, changeJobCounts, type JobRow, type NewJob } from './jobs.store.ts';
 import { queueOf } from './queues.ts';
 
 /** Work to be accepted; its caller has checked it. */
@@ -73,94 +73,103 @@ export interface Accept {
   within(tx: Transaction, requests: readonly WorkRequest[]): Promise<Acceptance[]>;
 }
 
-/** The worker of the same process. */
-export interface LocalWorker {
-  /** How many more jobs of a queue it can begin at once. */
-  freeSlots(queue: QueueName): number;
-  /** Runs a job that was claimed for it. */
+export interface AcceptDeps {
+  readonly database: Database;
+  readonly queue: Queue;
+  readonly clock: Clock;
+  readonly admission: Pick<Admission, 'recordNew'>;
+  readonly writer: string;
+  /** Runs a job that was claimed for this process as it was accepted. */
   begin(job: ClaimedJob): void;
-  readonly leaseMs: number;
-}
-
-export function createAccept(parts: {
-  database: Database;
-  queue: Queue;
-  clock: Clock;
-  writer: string;
-  /** Left out in a process without the worker role. */
-  worker?: LocalWorker;
   /** Called with the accepted jobs, after the commit. */
   observe?(jobs: readonly NewJob[]): void;
-}): Accept {
-  const { database, queue, clock, writer, worker, observe } = parts;
+}
 
-  async function within(tx: Transaction, requests: readonly WorkRequest[]): Promise<Acceptance[]> {
-    const now = clock.now();
-    const acceptances: Acceptance[] = [];
-    const jobs: NewJob[] = [];
-    const keyed: Candidate<NewJob>[] = [];
-    const made = requests.map((request) => {
-      const job = newJob(request, now);
-      if (request.idempotency) keyed.push({ idempotency: request.idempotency, job });
-      return job;
-    });
-    // All of them are locked first, in the same order as settle locks them.
-    const held = await heldConversations(tx, requests);
-    const keys = await takeKeys(tx, keyed, now);
-    for (const [i, job] of made.entries()) {
-      const { conversationId, idempotency } = requests[i] as WorkRequest;
-      const conversation = conversationId === undefined ? undefined : held.get(conversationId);
-      if (conversationId !== undefined && !conversation) throw notFound('Conversation');
-      const earlier = idempotency && keys.holder(idempotency);
-      if (idempotency && earlier) acceptances.push(repeated(earlier, idempotency));
-      // A refused request takes no key.
-      else if (conversation?.status === 'active') acceptances.push({ kind: 'conversation_active' });
-      // The job of the earlier request is gone.
-      else if (idempotency && !keys.isFree(idempotency)) acceptances.push({ kind: 'key_reused' });
-      else {
-        acceptances.push({ kind: 'accepted', job });
-        jobs.push(job);
-        if (idempotency) keys.give({ idempotency, job });
-        if (conversation) {
-          await continueConversation(tx, conversation, now, writer);
-          held.set(conversation.id, { ...conversation, status: 'active' });
-        }
-      }
-    }
-    await keys.record(tx);
-    const claimed = claimHere(jobs);
-    const continued = new Set(requests.map(({ conversationId }) => conversationId));
-    const begun = jobs.filter((job) => !continued.has(job.conversation_id));
-    await record(tx, jobs, { claimed, begun }, now, now + (worker?.leaseMs ?? 0), writer);
-    tx.afterCommit(() => {
-      beginOrHint(jobs, claimed);
-      observe?.(jobs);
-    });
-    return acceptances;
-  }
+export function createAccept(deps: AcceptDeps): Accept {
+  const within = (tx: Transaction, requests: readonly WorkRequest[]) =>
+    acceptWithin(deps, tx, requests);
+  return Object.assign(createBatch(deps.database, within), { within });
+}
 
-  /** The jobs that this process begins at once: it has a free slot and no earlier hint waits. */
-  function claimHere(jobs: readonly NewJob[]): ReadonlySet<NewJob> {
-    const claimed = new Set<NewJob>();
-    if (worker === undefined) return claimed;
-    const slots = new Map<QueueName, number>();
-    for (const job of jobs) {
-      const name = queueOf(job.trigger_type);
-      const left = slots.get(name) ?? worker.freeSlots(name);
-      slots.set(name, left - 1);
-      if (left > 0) claimed.add(job);
-    }
-    return claimed;
-  }
-
-  function beginOrHint(jobs: readonly NewJob[], claimed: ReadonlySet<NewJob>): void {
-    for (const job of jobs) {
-      if (claimed.has(job)) worker?.begin(firstClaim(job));
-      else queue.sendHints(queueOf(job.trigger_type), [{ id: job.id, generation: 0, delayMs: 0 }]);
+async function acceptWithin(
+  deps: AcceptDeps,
+  tx: Transaction,
+  requests: readonly WorkRequest[],
+): Promise<Acceptance[]> {
+  const { clock, admission, writer } = deps;
+  const now = clock.now();
+  const made = requests.map((request) => newJob(request, now));
+  // All of them are locked first, in the same order as settle locks them.
+  const held = await heldConversations(tx, requests);
+  const keys = await takeKeys(tx, keyedOf(requests, made), now);
+  const acceptances: Acceptance[] = [];
+  const jobs: NewJob[] = [];
+  for (const [i, job] of made.entries()) {
+    const request = requests[i] as WorkRequest;
+    const acceptance = acceptanceOf(request, job, held, keys);
+    acceptances.push(acceptance);
+    if (acceptance.kind !== 'accepted') continue;
+    jobs.push(job);
+    if (request.idempotency) keys.give({ idempotency: request.idempotency, job });
+    const continued = held.get(request.conversationId ?? '');
+    if (continued !== undefined) {
+      await continueConversation(tx, continued, now, writer);
+      held.set(continued.id, { ...continued, status: 'active' });
     }
   }
+  await keys.record(tx);
+  if (jobs.length === 0) return acceptances;
+  const claimed = await admission.recordNew(tx, jobs, now);
+  await recordBeginnings(
+    tx,
+    jobs.filter((job) => !held.has(job.conversation_id)),
+    jobs,
+    now,
+    writer,
+  );
+  await changeJobCounts(
+    tx,
+    writer,
+    jobs.map((kind) => ({ kind, from: null, to: claimed.has(kind) ? 'active' : 'queued' })),
+  );
+  tx.afterCommit(() => {
+    for (const job of jobs) beginOrHint(deps, job, claimed.has(job));
+    deps.observe?.(jobs);
+  });
+  return acceptances;
+}
 
-  return Object.assign(createBatch(database, within), { within });
+/** What becomes of a request, after the earlier ones of its batch. A refused request takes no key. */
+function acceptanceOf(
+  { conversationId, idempotency }: WorkRequest,
+  job: NewJob,
+  held: HeldConversations,
+  keys: KeysOfBatch<NewJob>,
+): Acceptance {
+  const conversation = conversationId === undefined ? undefined : held.get(conversationId);
+  if (conversationId !== undefined && !conversation) throw notFound('Conversation');
+  const earlier = idempotency && keys.holder(idempotency);
+  if (idempotency && earlier) return repeated(earlier, idempotency);
+  if (conversation?.status === 'active') return { kind: 'conversation_active' };
+  // The job of the earlier request is gone.
+  if (idempotency && !keys.isFree(idempotency)) return { kind: 'key_reused' };
+  return { kind: 'accepted', job };
+}
+
+function beginOrHint({ queue, begin }: AcceptDeps, job: NewJob, isClaimed: boolean): void {
+  if (isClaimed) begin(firstClaim(job));
+  else queue.sendHints(queueOf(job.trigger_type), [{ id: job.id, generation: 0, delayMs: 0 }]);
+}
+
+function keyedOf(
+  requests: readonly WorkRequest[],
+  jobs: readonly NewJob[],
+): readonly Candidate<NewJob>[] {
+  const keyed: Candidate<NewJob>[] = [];
+  for (const [i, { idempotency }] of requests.entries()) {
+    if (idempotency) keyed.push({ idempotency, job: jobs[i] as NewJob });
+  }
+  return keyed;
 }
 
 function newJob(request: WorkRequest, now: number): NewJob {
@@ -194,6 +203,8 @@ function repeated(earlier: Holder<AcceptedJob>, { fingerprint }: IdempotencyKey)
   return { kind: 'replayed', job: earlier.job };
 }
 
+type HeldConversations = Awaited<ReturnType<typeof heldConversations>>;
+
 /** The conversations that requests continue, by id. */
 async function heldConversations(tx: Transaction, requests: readonly WorkRequest[]) {
   const ids = requests.flatMap(({ conversationId }) => conversationId ?? []);
@@ -201,17 +212,14 @@ async function heldConversations(tx: Transaction, requests: readonly WorkRequest
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-async function record(
+/** Records the conversations that jobs begin, and the user's message of each job. */
+async function recordBeginnings(
   tx: Transaction,
+  begun: readonly NewJob[],
   jobs: readonly NewJob[],
-  /** The jobs that are claimed here, and the jobs that begin a conversation. */
-  { claimed, begun }: { claimed: ReadonlySet<NewJob>; begun: readonly NewJob[] },
   now: number,
-  leaseUntil: number,
   writer: string,
 ): Promise<void> {
-  if (jobs.length === 0) return;
-  await insertJobs(tx, jobs, claimed, leaseUntil);
   await beginConversations(
     tx,
     begun.map((job) => ({ ...job, id: job.conversation_id })),
@@ -241,11 +249,6 @@ async function record(
       },
     })),
     now,
-  );
-  await changeJobCounts(
-    tx,
-    writer,
-    jobs.map((kind) => ({ kind, from: null, to: claimed.has(kind) ? 'active' : 'queued' })),
   );
 }
 

@@ -1,16 +1,19 @@
 /**
  * Admission: decides whether a run may start now. Each way in which a run begins asks here: a job that a
- * hint names (`claimDue`, then `admit`), a job that a worker starts as it is accepted (`admit`), and a
- * skill that a run calls (`mayCall`). It starts nothing itself.
+ * hint names (`claimDue`), a job that starts here as it is accepted (`recordNew`), both then in the process
+ * that runs it (`admit`), and a skill that a run calls (`mayCall`). The sweep sends hints only for jobs that
+ * could be claimed: both queries are in `admission.store.ts`. Admission starts nothing itself.
  */
 import type { Transaction } from '../database/database.ts';
 import { type Caller, hasScopes } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { continueAfter } from '../kernel/ids.ts';
+import type { QueueName } from '../kernel/queues.ts';
 import { claimOfEach } from '../leases/claims.ts';
 import { type SkillRegistry, skillKey, skillKeyParts } from '../skills/registry.ts';
 import { claimJobs } from './admission.store.ts';
-import { type ClaimedJob, changeJobCounts } from './jobs.store.ts';
+import { type ClaimedJob, changeJobCounts, insertJobs, type NewJob } from './jobs.store.ts';
+import { queueOf } from './queues.ts';
 import { type AttemptOutcome, runsAlone } from './states.ts';
 
 /** Delay of a job that goes back to the queue because only other processes have loaded its skill. */
@@ -22,6 +25,8 @@ export interface AdmissionDeps {
   readonly skills: Pick<SkillRegistry, 'definition' | 'findActive' | 'goneSince' | 'refresh'>;
   readonly apiKeys: { callerById(id: string): Promise<Caller | undefined> };
   readonly clock: Clock;
+  /** How many more jobs of a queue the worker of this process can begin at once; 0 without a worker. */
+  freeSlots(queue: QueueName): number;
   /** Whether this process can run a skill, named `category/version/name`. */
   isLoaded(skill: string): boolean;
   readonly writer: string;
@@ -44,6 +49,8 @@ export interface RunOptions {
 export interface Admission {
   /** Claims those of the jobs that may start; null for the others, in the order of `ids`. */
   claimDue(tx: Transaction, ids: readonly string[]): Promise<(ClaimedJob | null)[]>;
+  /** Records accepted jobs; claims those that may start in this process at once, and returns them. */
+  recordNew(tx: Transaction, jobs: readonly NewJob[], now: number): Promise<ReadonlySet<NewJob>>;
   /** How a claimed job starts in this process; null when it may not. */
   admit(job: ClaimedJob): RunOptions | null;
   /** What becomes of the attempt of a job that was not admitted. */
@@ -55,6 +62,7 @@ export interface Admission {
 export function createAdmission(deps: AdmissionDeps): Admission {
   return {
     claimDue: (tx, ids) => claimDue(deps, tx, ids),
+    recordNew: (tx, jobs, now) => recordNew(deps, tx, jobs, now),
     admit: (job) => admit(deps, job),
     refuse: (job) => refuse(deps, job),
     mayCall: (job, skill) => mayCall(deps, job, skill),
@@ -77,6 +85,25 @@ async function claimDue(
     if (last_message_id !== null) continueAfter(last_message_id);
   }
   return claimOfEach(ids, claimed);
+}
+
+/** A job is claimed as it is recorded where a slot is free and no earlier hint waits for it. */
+async function recordNew(
+  { freeSlots, leaseMs }: AdmissionDeps,
+  tx: Transaction,
+  jobs: readonly NewJob[],
+  now: number,
+): Promise<ReadonlySet<NewJob>> {
+  const claimed = new Set<NewJob>();
+  const slots = new Map<QueueName, number>();
+  for (const job of jobs) {
+    const name = queueOf(job.trigger_type);
+    const left = slots.get(name) ?? freeSlots(name);
+    slots.set(name, left - 1);
+    if (left > 0) claimed.add(job);
+  }
+  await insertJobs(tx, jobs, claimed, now + leaseMs);
+  return claimed;
 }
 
 function admit({ skills, isLoaded }: AdmissionDeps, job: ClaimedJob): RunOptions | null {

@@ -10,6 +10,7 @@ import { createConversations } from '../../src/conversations/conversations.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createSigningSecrets } from '../../src/database/signing-secrets.ts';
 import { createAccept } from '../../src/jobs/accept.ts';
+import { createAdmission } from '../../src/jobs/admission.ts';
 import { createExecute } from '../../src/jobs/execute.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
 import { createCipher } from '../../src/kernel/encryption.ts';
@@ -54,7 +55,16 @@ async function processOn(database: Database, clock: ManualClock) {
     { ...skill('echo'), version: 'v2.0' },
   ]);
   const queue = createMemoryQueue(createLogger('silent'));
-  const accept = createAccept({ database, queue, clock, writer: 'one' });
+  const base = { database, queue, clock, writer: 'one' };
+  const admission = createAdmission({
+    ...base,
+    skills,
+    apiKeys,
+    freeSlots: () => 0,
+    isLoaded: () => true,
+    leaseMs: 30_000,
+  });
+  const accept = createAccept({ ...base, admission, begin() {} });
   const conversations = createConversations(database);
   const execute = createExecute({ database, skills, agents, conversations, accept, clock });
   const secrets = createSigningSecrets(database, createCipher(Buffer.alloc(32, 1)), () => true);

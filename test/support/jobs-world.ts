@@ -15,6 +15,7 @@ import type { Database } from '../../src/database/database.ts';
 import type { EventsTable, MessagesTable } from '../../src/database/tables.ts';
 import type { RunOutcome } from '../../src/executors/run.ts';
 import type { Accept, AcceptedJob, WorkRequest } from '../../src/jobs/accept.ts';
+import type { Admission } from '../../src/jobs/admission.ts';
 import { createJobFeed, type JobEvent, type JobFeed, type Position } from '../../src/jobs/feed.ts';
 import type { ClaimedJob, JobRow } from '../../src/jobs/jobs.store.ts';
 import type { Jobs } from '../../src/jobs/jobs.ts';
@@ -38,6 +39,7 @@ const backoffMs = 1_000;
 /** A process that runs jobs: executors of its own, and whatever it claims. */
 export interface Worker {
   readonly pool: ScriptedPool;
+  readonly admission: Admission;
   readonly performer: Performer;
   readonly settle: Settle;
   readonly recovery: LeaseSweep;
@@ -151,6 +153,7 @@ export async function jobsWorld(
   } = {},
 ): Promise<JobsWorld> {
   const clock = options.clock ?? manualClock();
+  const freeSlots = options.freeSlots ?? (() => 0);
   const database = options.database ?? (await engine.fresh());
   const feed = createJobFeed();
   const hints: JobsWorld['hints'] = [];
@@ -189,7 +192,7 @@ export async function jobsWorld(
       write: (line) => void warnings.push((JSON.parse(line) as { msg: string }).msg),
     });
     const pool = scriptedPool();
-    const { settle, performer, recovery } = composeJobRuns({
+    const { admission, settle, performer, recovery } = composeJobRuns({
       base: { ...base, log, writer },
       config: {
         isEmbedded: yieldSlot === undefined,
@@ -203,7 +206,10 @@ export async function jobsWorld(
       executors: pool,
       isLoaded: isLoaded ?? (() => true),
       workers: new Map(
-        jobQueues.map((name) => [name, { yieldSlot: () => yieldSlot?.(name) ?? (() => {}) }]),
+        jobQueues.map((name) => [
+          name,
+          { freeSlots, yieldSlot: () => yieldSlot?.(name) ?? (() => {}) },
+        ]),
       ),
       times: absentMs === undefined ? {} : { absentMs },
       observer,
@@ -214,6 +220,7 @@ export async function jobsWorld(
     };
     return {
       pool,
+      admission,
       performer,
       settle,
       recovery,
@@ -245,12 +252,9 @@ export async function jobsWorld(
       base: { ...base, database: on },
       slices: { agents, conversations, skills },
       feed,
+      admission: first.admission,
       settle: first.settle,
-      worker: {
-        freeSlots: options.freeSlots ?? (() => 0),
-        begin: (job) => void begun.push(job),
-        leaseMs,
-      },
+      begin: (job) => void begun.push(job),
       stopRun: (jobId) => first.performer.cancel(jobId),
       observer,
     });
