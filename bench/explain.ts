@@ -11,7 +11,7 @@ import { metricsSource } from '../src/composition/metrics-source.ts';
 import type { Parts } from '../src/composition/parts.ts';
 import { registerRoutes } from '../src/composition/routes.ts';
 import { composeSlices, type Slices } from '../src/composition/slices.ts';
-import { readConfig } from '../src/config.ts';
+import { readConfig } from '../src/config/config.ts';
 import { setConversationStatus } from '../src/conversations/conversations.store.ts';
 import type { Database, Transaction } from '../src/database/database.ts';
 import { openPostgres } from '../src/database/postgres.ts';

@@ -10,12 +10,13 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { readConfig, variables } from '../src/config.ts';
+import { readConfig } from '../src/config/config.ts';
+import { variables } from '../src/config/variables.ts';
 import { MEMORY_ALLOWANCE_MB } from '../src/executors/memory-limit.ts';
 
 const root = join(import.meta.dirname, '..');
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
-/** After SHUTDOWN_GRACE_MS: `stopMarginMs` in src/run.ts. */
+/** After SHUTDOWN_GRACE_MS: `stopMarginMs` in src/composition/run.ts. */
 const stopMarginMs = 4_000;
 const graceMs = Number(variables.shutdownGraceMs.default);
 

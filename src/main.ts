@@ -20,5 +20,5 @@ if (Number(process.versions.node.split('.')[0]) < oldestNode) {
 const compileCache =
   process.env.NODE_COMPILE_CACHE ?? join(import.meta.dirname, '../node_modules/.cache/compile');
 module.enableCompileCache(compileCache);
-const { run } = await import('./run.ts');
+const { run } = await import('./composition/run.ts');
 await run({ ...process.env, NODE_COMPILE_CACHE: compileCache });

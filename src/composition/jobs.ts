@@ -1,7 +1,7 @@
 /** Jobs, put together: how work gets in, how it runs, how it ends. */
 import type { Agents } from '../agents/agents.ts';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import { createAccept } from '../jobs/accept.ts';

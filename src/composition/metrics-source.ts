@@ -1,6 +1,6 @@
 /** What /metrics reads when it is asked. */
 
-import { type Role, roles } from '../config.ts';
+import { type Role, roles } from '../config/readers.ts';
 import type { MetricsSource } from '../http/metrics.ts';
 import { findOldestDue } from '../jobs/admission.store.ts';
 import { countUnended } from '../jobs/job-lists.store.ts';

@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { ConsoleFiles } from '../console/files.ts';
 import type { DatabaseClock } from '../database/clock.ts';
 import type { Database } from '../database/database.ts';

@@ -1,5 +1,5 @@
 /** The stores that a configuration asks for: what a platform keeps things in, and hears of work by. */
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { Logger } from '../kernel/log.ts';
 import { createMemoryQueue } from '../queue/memory.ts';

@@ -3,7 +3,7 @@ import type { Agents } from '../agents/agents.ts';
 import { createJournals, type Journals } from '../agents/journal.ts';
 import { createThinking, type Thinking } from '../agents/thinking.ts';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import type { Credentials } from '../credentials/credentials.ts';
 import type { Metrics } from '../http/metrics.ts';

@@ -1,5 +1,5 @@
 import type { Agents } from '../agents/agents.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { SigningSecrets } from '../database/signing-secrets.ts';
 import { createOutgoingWebhooks, type OutgoingOptions } from '../webhooks/outgoing.ts';
 import type { ClusterTimes } from './cluster-times.ts';

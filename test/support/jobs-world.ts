@@ -9,7 +9,7 @@ import { type ApiKeys, createApiKeys } from '../../src/api-keys/api-keys.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
 import { composeJobRuns, composeJobVerbs, type JobObserver } from '../../src/composition/jobs.ts';
 import { type ComposedThinking, composeThinking } from '../../src/composition/thinking.ts';
-import type { Config } from '../../src/config.ts';
+import type { Config } from '../../src/config/config.ts';
 import { type Conversations, createConversations } from '../../src/conversations/conversations.ts';
 import type { Database } from '../../src/database/database.ts';
 import type { EventsTable, MessagesTable } from '../../src/database/tables.ts';

@@ -37,7 +37,7 @@ export function spawnCommand(
   environment: Environment,
   args: readonly string[] = [],
 ) {
-  return spawnSource([`${name}.ts`, ...args], environment);
+  return spawnSource([`commands/${name}.ts`, ...args], environment);
 }
 
 function spawnSource([file = '', ...args]: readonly string[], environment: Environment) {

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ConfigError, readConfig, variables } from './config.ts';
+import { ConfigError, readConfig } from './config.ts';
+import { variables } from './variables.ts';
 
 const table = Object.values(variables);
 const cluster = { DATABASE_URL: 'postgres://u:hunter2@db/x', ADMIN_SECRET: 's3cret-of-the-tests' };
@@ -336,7 +337,7 @@ describe('a process of a cluster', () => {
 
 describe('the documentation', () => {
   test('has one line for each variable, as the table has them', () => {
-    const page = readFileSync(join(import.meta.dirname, '../docs/configuration.md'), 'utf8');
+    const page = readFileSync(join(import.meta.dirname, '../../docs/configuration.md'), 'utf8');
     const rows = page.split('\n').filter((line) => line.startsWith('| `'));
 
     expect(rows).toEqual(

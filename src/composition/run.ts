@@ -3,15 +3,15 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import closeWithGrace from 'close-with-grace';
-import { type AdminSecret, adminSecretOf } from './admin-secret.ts';
+import { type AdminSecret, adminSecretOf } from '../config/admin-secret.ts';
+import { type Config, misspeltSettings, readConfig } from '../config/config.ts';
+import { encryptionKeyOf } from '../config/encryption-key.ts';
+import { operatorMessage } from '../config/operator-message.ts';
+import { prepareConsole } from '../console/files.ts';
+import { type ExecutorPool, startExecutorPool } from '../executors/pool.ts';
+import { createLogger, type Logger } from '../kernel/log.ts';
 import type { App } from './app.ts';
-import { openStores } from './composition/stores.ts';
-import { type Config, misspeltSettings, readConfig } from './config.ts';
-import { prepareConsole } from './console/files.ts';
-import { encryptionKeyOf } from './encryption-key.ts';
-import { type ExecutorPool, startExecutorPool } from './executors/pool.ts';
-import { createLogger, type Logger } from './kernel/log.ts';
-import { operatorMessage } from './operator-message.ts';
+import { openStores } from './stores.ts';
 
 /** After the runs' grace: time for their end, the last writes, the connections. */
 const stopMarginMs = 4_000;
@@ -96,7 +96,7 @@ function startExecutors(
   compileCache: string | undefined,
   log: Logger,
 ): Promise<ExecutorPool> {
-  const catalog = join(import.meta.dirname, 'skills/catalog');
+  const catalog = join(import.meta.dirname, '../skills/catalog');
   if (config.skillsDir !== null && !isDirectory(config.skillsDir)) {
     throw new Error(`SKILLS_DIR=${config.skillsDir}: there is no such directory`);
   }
@@ -115,7 +115,7 @@ function startExecutors(
 }
 
 function packageVersion(): string {
-  const file = join(import.meta.dirname, '../package.json');
+  const file = join(import.meta.dirname, '../../package.json');
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }
 

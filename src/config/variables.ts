@@ -1,95 +1,26 @@
-/**
- * Configuration: a pure function from the environment to settings. Every variable stands in one
- * place with its default and its rule; all faults are reported at once, before anything starts.
- */
-import { availableParallelism } from 'node:os';
-import { adminSecretRule, isAdminSecret } from './admin-secret.ts';
-import { parseAllowList } from './egress/allow-list.ts';
+/** Every environment variable of the platform, with its default and its rule. */
 import { readEncryptionKey } from './encryption-key.ts';
-import { type Misspelt, misspeltVariables } from './kernel/misspelt.ts';
-import { type ProviderSettings, providerPattern, providersFrom } from './models/providers.ts';
+import {
+  addressRanges,
+  adminSecret,
+  delays,
+  integer,
+  model,
+  publicUrl,
+  type Reader,
+  roleList,
+  text,
+  url,
+  word,
+} from './readers.ts';
 
 /** One environment variable: what it is for, its default as text, and how to read it. */
 interface Variable<T> {
   readonly name: string;
   readonly about: string;
   readonly default: string | null;
-  /** The value, or a sentence's end: what was expected. */
-  read(text: string): { value: T } | { expected: string };
+  readonly read: Reader<T>;
 }
-
-const integer =
-  (min: number, max: number): Variable<number>['read'] =>
-  (text) =>
-    /^\d{1,12}$/.test(text) && Number(text) >= min && Number(text) <= max
-      ? { value: Number(text) }
-      : { expected: `an integer from ${min} to ${max}` };
-
-const text: Variable<string>['read'] = (value) =>
-  value.trim() === '' ? { expected: 'a value that is not empty' } : { value };
-
-const url =
-  (...protocols: string[]): Variable<string>['read'] =>
-  (value) =>
-    protocols.some((protocol) => value.startsWith(`${protocol}://`)) && URL.canParse(value)
-      ? { value }
-      : { expected: `a url that begins with ${protocols.map((p) => `${p}://`).join(' or ')}` };
-
-/** An address under which paths are appended: it may have a path of its own, and nothing behind that. */
-const publicUrl: Variable<string>['read'] = (value) => {
-  const parsed = URL.parse(value);
-  const isPlain =
-    /^https?:\/\/[^/\\\s?#@]+(?:\/[^\s?#]*)?$/i.test(value) &&
-    parsed !== null &&
-    value.length <= 2_048;
-  return isPlain
-    ? { value: parsed.href.replace(/\/$/, '') }
-    : { expected: 'an http or https url without credentials, query and fragment' };
-};
-
-const word =
-  <W extends string>(...words: W[]): Variable<W>['read'] =>
-  (value) =>
-    words.includes(value as W) ? { value: value as W } : { expected: `one of ${words.join(', ')}` };
-
-const adminSecret: Variable<string>['read'] = (value) =>
-  isAdminSecret(value) ? { value } : { expected: adminSecretRule };
-
-/** Judged here, kept as text: the executors that use it read it from their environment. */
-const addressRanges: Variable<string>['read'] = (value) => {
-  if (value.trim() === '') return { expected: 'address ranges such as 10.0.0.0/8, fd00::/8' };
-  try {
-    parseAllowList(value);
-    return { value };
-  } catch (error) {
-    return { expected: `address ranges, but ${(error as Error).message}` };
-  }
-};
-
-const model: Variable<string>['read'] = (value) =>
-  new RegExp(`^${providerPattern}/\\S+$`).test(value) && value.length <= 200
-    ? { value }
-    : { expected: 'provider/model, such as openai/gpt-5' };
-
-/** What a process does (design: Out of one machine). */
-export const roles = ['api', 'worker', 'scheduler'] as const;
-export type Role = (typeof roles)[number];
-
-const roleList: Variable<ReadonlySet<Role>>['read'] = (value) => {
-  const given = value === 'all' ? roles : value.split(',').map((one) => one.trim());
-  return given.every((one) => (roles as readonly string[]).includes(one))
-    ? { value: new Set(given as readonly Role[]) }
-    : { expected: `all, or some of ${roles.join(', ')}, comma-separated` };
-};
-
-/** Seconds, comma-separated; as milliseconds. */
-const delays: Variable<readonly number[]>['read'] = (value) => {
-  const seconds = value.split(',').map((one) => one.trim());
-  const isValid = seconds.length <= 20 && seconds.every((one) => /^\d{1,6}(\.\d{1,3})?$/.test(one));
-  return isValid
-    ? { value: seconds.map((one) => Math.round(Number(one) * 1000)) }
-    : { expected: 'up to 20 numbers of seconds such as 30,120' };
-};
 
 /** Every variable, in the order in which the documentation lists them. */
 export const variables = {
@@ -385,102 +316,3 @@ export const variables = {
     read: integer(0, 600_000),
   },
 } satisfies Record<string, Variable<unknown>>;
-
-type Variables = typeof variables;
-type ValueOf<V> = V extends { read(text: string): infer R }
-  ? Extract<R, { value: unknown }>['value']
-  : never;
-type Settings = {
-  [K in keyof Variables]: Variables[K]['default'] extends null
-    ? ValueOf<Variables[K]> | null
-    : ValueOf<Variables[K]>;
-};
-
-/** The settings of a process. */
-export interface Config extends Omit<Settings, 'executors'> {
-  readonly executors: number;
-  /** Providers of models by name; the variables are named after them (see `providersFrom`). */
-  readonly providers: ReadonlyMap<string, ProviderSettings>;
-  /** Whether the platform runs in one process on its own database. */
-  readonly isEmbedded: boolean;
-  /** Whether other processes work on the same database. */
-  readonly isClustered: boolean;
-}
-
-/** Everything that is wrong with the environment, a line each. */
-export class ConfigError extends Error {
-  constructor(faults: readonly string[]) {
-    super(['The configuration is not valid:', ...faults.map((fault) => `  ${fault}`)].join('\n'));
-    this.name = 'ConfigError';
-  }
-}
-
-/** Reads the environment. Throws a ConfigError that names every fault. */
-export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
-  const faults: string[] = [];
-  const settings: Record<string, unknown> = {};
-  for (const [key, variable] of Object.entries(variables)) {
-    const given = environment[variable.name] ?? variable.default;
-    if (given === null) {
-      settings[key] = null;
-      continue;
-    }
-    const result = variable.read(given);
-    if ('value' in result) settings[key] = result.value;
-    else
-      faults.push(`${variable.name}=${shown(variable.name, given)}: expected ${result.expected}`);
-  }
-  const read = settings as unknown as Settings;
-  if (read.databaseUrl !== null && read.adminSecret === null && !faults.some(isAboutSecret)) {
-    faults.push(
-      'ADMIN_SECRET is not set: with DATABASE_URL it has to be, so that every process agrees',
-    );
-  }
-  const { redisUrl, databaseUrl } = read;
-  if (redisUrl && databaseUrl === null) {
-    faults.push(
-      'DATABASE_URL is not set: with REDIS_URL it has to be, for processes that share a queue share a database',
-    );
-  }
-  if (read.roles?.size < roles.length && redisUrl === null) {
-    faults.push(
-      'REDIS_URL is not set: with ROLES it has to be, for what this process does not do others have to',
-    );
-  }
-  const providers = providersFrom(environment);
-  faults.push(...providers.faults);
-  if (read.modelOutputTokens * 2 > read.modelContextTokens) {
-    faults.push('MODEL_OUTPUT_TOKENS is more than half of MODEL_CONTEXT_TOKENS: nothing would fit');
-  }
-  if (faults.length > 0) throw new ConfigError(faults);
-  return {
-    ...read,
-    providers: providers.settings,
-    executors: read.executors ?? availableParallelism(),
-    isEmbedded: read.databaseUrl === null,
-    isClustered: read.redisUrl !== null,
-  };
-}
-
-/** Variables that are no settings and were probably meant as one. */
-export function misspeltSettings(
-  environment: Readonly<Record<string, string | undefined>>,
-): Misspelt[] {
-  const settings = Object.values(variables).map(({ name }) => name);
-  const ofProviders = ['OPENAI', 'ANTHROPIC'].flatMap((name) => [
-    `${name}_API_KEY`,
-    `${name}_BASE_URL`,
-  ]);
-  // Any name before these makes a provider.
-  const isProvider = (name: string) => /_(?:BASE_URL|API_KEY)$/.test(name);
-  return misspeltVariables(environment, [...settings, ...ofProviders], isProvider);
-}
-
-function isAboutSecret(fault: string): boolean {
-  return fault.startsWith('ADMIN_SECRET');
-}
-
-/** A value as a fault may show it: never a secret. */
-function shown(name: string, value: string): string {
-  return /SECRET|_KEY$|_URL$/.test(name) ? '…' : JSON.stringify(value);
-}

@@ -1,11 +1,11 @@
 /** `npm run migrate-to-cluster`: moves an embedded installation's data into PostgreSQL. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { moveMarkerFile } from '../database/move-marker.ts';
+import { systemClock } from '../kernel/clock.ts';
+import { createLogger } from '../kernel/log.ts';
+import { moveToPostgres } from '../move/move.ts';
 import { type CommandSettings, runCommand } from './command.ts';
-import { moveMarkerFile } from './database/move-marker.ts';
-import { systemClock } from './kernel/clock.ts';
-import { createLogger } from './kernel/log.ts';
-import { moveToPostgres } from './move/move.ts';
 
 await runCommand(process.env, migrateToCluster);
 

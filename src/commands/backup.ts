@@ -1,8 +1,8 @@
 /** `npm run backup -- <file>`: copies the embedded database while the platform runs. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { backUpSqlite } from '../database/backup.ts';
 import { type CommandSettings, runCommand } from './command.ts';
-import { backUpSqlite } from './database/backup.ts';
 
 await runCommand(process.env, backUp);
 

@@ -3,29 +3,30 @@
  * put together in composition/. Tests start it through the same door.
  */
 
-import { startBackground } from './composition/background.ts';
-import { metricsSource } from './composition/metrics-source.ts';
-import type { Parts } from './composition/parts.ts';
-import { probesOf } from './composition/probes.ts';
-import { registerRoutes } from './composition/routes.ts';
-import { composeSlices, type Slices } from './composition/slices.ts';
-import { startWorker, type Worker } from './composition/worker.ts';
-import type { Config, Role } from './config.ts';
-import { logRequests } from './http/access-log.ts';
-import { compressAnswers } from './http/compress.ts';
-import { type Drain, prepareDrain } from './http/drain.ts';
-import { refuseUnknown } from './http/guarded.ts';
-import { type Health, startHealth } from './http/health.ts';
-import { createOpenApi } from './http/openapi.ts';
-import { createMemoryRateLimiter, type RateLimiter } from './http/rate-limit.ts';
-import { createRedisRateLimiter } from './http/rate-limit-redis.ts';
-import { rememberRoutes } from './http/routes-known.ts';
-import { createServer, type Server } from './http/server.ts';
-import { type Clock, systemClock } from './kernel/clock.ts';
-import { newId, setIdClock } from './kernel/ids.ts';
-import type { Repeated } from './kernel/repeat.ts';
-import { withDeadline } from './kernel/with-deadline.ts';
-import { reservedCategories } from './skills/sources/skill-shape.ts';
+import type { Config } from '../config/config.ts';
+import type { Role } from '../config/readers.ts';
+import { logRequests } from '../http/access-log.ts';
+import { compressAnswers } from '../http/compress.ts';
+import { type Drain, prepareDrain } from '../http/drain.ts';
+import { refuseUnknown } from '../http/guarded.ts';
+import { type Health, startHealth } from '../http/health.ts';
+import { createOpenApi } from '../http/openapi.ts';
+import { createMemoryRateLimiter, type RateLimiter } from '../http/rate-limit.ts';
+import { createRedisRateLimiter } from '../http/rate-limit-redis.ts';
+import { rememberRoutes } from '../http/routes-known.ts';
+import { createServer, type Server } from '../http/server.ts';
+import { type Clock, systemClock } from '../kernel/clock.ts';
+import { newId, setIdClock } from '../kernel/ids.ts';
+import type { Repeated } from '../kernel/repeat.ts';
+import { withDeadline } from '../kernel/with-deadline.ts';
+import { reservedCategories } from '../skills/sources/skill-shape.ts';
+import { startBackground } from './background.ts';
+import { metricsSource } from './metrics-source.ts';
+import type { Parts } from './parts.ts';
+import { probesOf } from './probes.ts';
+import { registerRoutes } from './routes.ts';
+import { composeSlices, type Slices } from './slices.ts';
+import { startWorker, type Worker } from './worker.ts';
 
 /** After the runs' grace: for those that were told to stop, before they are killed. */
 const abortedRunsMs = 1_000;

@@ -1,6 +1,7 @@
 /** The settings and the exit of the commands beside the platform (backup, migrate-to-cluster). */
-import { variables } from './config.ts';
-import { operatorMessage } from './operator-message.ts';
+
+import { operatorMessage } from '../config/operator-message.ts';
+import { variables } from '../config/variables.ts';
 
 export interface CommandSettings {
   readonly dataDir: string;

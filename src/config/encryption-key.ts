@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { encryptionKeyBytes } from './kernel/encryption.ts';
+import { encryptionKeyBytes } from '../kernel/encryption.ts';
 import { loadOrMakeSecret } from './stored-secret.ts';
 
 const expected = `${encryptionKeyBytes} random bytes as 64 hex digits or as base64`;

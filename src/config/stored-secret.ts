@@ -1,7 +1,7 @@
 /** Secrets that the platform makes at its first start and stores in a file. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { makeDirectory } from './kernel/directory.ts';
+import { makeDirectory } from '../kernel/directory.ts';
 
 export interface StoredSecret {
   readonly value: string;

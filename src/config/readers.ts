@@ -1,0 +1,80 @@
+/** How the text of an environment variable is read. */
+import { parseAllowList } from '../egress/allow-list.ts';
+import { providerPattern } from '../models/providers.ts';
+import { adminSecretRule, isAdminSecret } from './admin-secret.ts';
+
+/** The value, or the end of a sentence: what was expected. */
+export type Reader<T> = (text: string) => { value: T } | { expected: string };
+
+export const integer =
+  (min: number, max: number): Reader<number> =>
+  (text) =>
+    /^\d{1,12}$/.test(text) && Number(text) >= min && Number(text) <= max
+      ? { value: Number(text) }
+      : { expected: `an integer from ${min} to ${max}` };
+
+export const text: Reader<string> = (value) =>
+  value.trim() === '' ? { expected: 'a value that is not empty' } : { value };
+
+export const url =
+  (...protocols: string[]): Reader<string> =>
+  (value) =>
+    protocols.some((protocol) => value.startsWith(`${protocol}://`)) && URL.canParse(value)
+      ? { value }
+      : { expected: `a url that begins with ${protocols.map((p) => `${p}://`).join(' or ')}` };
+
+/** An address under which paths are appended: it may have a path of its own, and nothing behind that. */
+export const publicUrl: Reader<string> = (value) => {
+  const parsed = URL.parse(value);
+  const isPlain =
+    /^https?:\/\/[^/\\\s?#@]+(?:\/[^\s?#]*)?$/i.test(value) &&
+    parsed !== null &&
+    value.length <= 2_048;
+  return isPlain
+    ? { value: parsed.href.replace(/\/$/, '') }
+    : { expected: 'an http or https url without credentials, query and fragment' };
+};
+
+export const word =
+  <W extends string>(...words: W[]): Reader<W> =>
+  (value) =>
+    words.includes(value as W) ? { value: value as W } : { expected: `one of ${words.join(', ')}` };
+
+export const adminSecret: Reader<string> = (value) =>
+  isAdminSecret(value) ? { value } : { expected: adminSecretRule };
+
+/** Judged here, kept as text: the executors that use it read it from their environment. */
+export const addressRanges: Reader<string> = (value) => {
+  if (value.trim() === '') return { expected: 'address ranges such as 10.0.0.0/8, fd00::/8' };
+  try {
+    parseAllowList(value);
+    return { value };
+  } catch (error) {
+    return { expected: `address ranges, but ${(error as Error).message}` };
+  }
+};
+
+export const model: Reader<string> = (value) =>
+  new RegExp(`^${providerPattern}/\\S+$`).test(value) && value.length <= 200
+    ? { value }
+    : { expected: 'provider/model, such as openai/gpt-5' };
+
+/** What a process does (design: Out of one machine). */
+export const roles = ['api', 'worker', 'scheduler'] as const;
+export type Role = (typeof roles)[number];
+
+export const roleList: Reader<ReadonlySet<Role>> = (value) => {
+  const given = value === 'all' ? roles : value.split(',').map((one) => one.trim());
+  return given.every((one) => (roles as readonly string[]).includes(one))
+    ? { value: new Set(given as readonly Role[]) }
+    : { expected: `all, or some of ${roles.join(', ')}, comma-separated` };
+};
+
+/** Seconds, comma-separated; as milliseconds. */
+export const delays: Reader<readonly number[]> = (value) => {
+  const seconds = value.split(',').map((one) => one.trim());
+  const isValid = seconds.length <= 20 && seconds.every((one) => /^\d{1,6}(\.\d{1,3})?$/.test(one));
+  return isValid
+    ? { value: seconds.map((one) => Math.round(Number(one) * 1000)) }
+    : { expected: 'up to 20 numbers of seconds such as 30,120' };
+};
