@@ -1,7 +1,7 @@
 /**
- * A child's start, as the parent hears it: which module it is loading, which skills it found, that
+ * A child's start, from the messages of the child: which module it is loading, which skills it found, that
  * it is ready or why it is not. Promises a sentence for every way in which a start can fail, with
- * the file's name wherever one is known. Bounds the time of each file, and logs the slow ones.
+ * the file's name if it is known. Bounds the time of each file, and logs the slow ones.
  */
 import { dirname } from 'node:path';
 import type { Clock } from '../kernel/clock.ts';
@@ -20,7 +20,7 @@ export type StartMessage = Extract<
 
 /** Milliseconds after which a file counts as slow. */
 const SLOW_MS = 2_000;
-/** More than a directory of skills has; a child that says more talks nonsense. */
+/** More files than a directory of skills has; a child that reports more is garbled. */
 const LEFT_OUT_MAX = 10_000;
 
 /** What was found so far; of the first child only. */
@@ -38,111 +38,136 @@ export interface Loading extends FoundSkills {
   stop(): void;
 }
 
-/** The time of the first file begins now. `onLate` is called once, when a file takes `loadMs`. */
-export function createLoading(parts: {
-  isFirst: boolean;
+export interface LoadingDeps {
+  readonly isFirst: boolean;
   /** Null while a debugger may pause the child. */
-  loadMs: number | null;
-  pid: number | undefined;
-  clock: Clock;
-  log: Pick<Logger, 'warn'>;
+  readonly loadMs: number | null;
+  readonly pid: number | undefined;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'warn'>;
+  /** Called once, when a file takes `loadMs`. */
   onLate(): void;
-}): Loading {
-  const { isFirst, loadMs, pid, clock, log, onLate } = parts;
-  const skills: LoadedSkill[] = [];
-  const leftOut: LeftOutSkill[] = [];
-  let file: string | undefined;
-  let since = clock.monotonic();
-  let refusal: Error | undefined;
-  let isReady = false;
-  let lateTimer = loadMs === null ? undefined : setTimeout(late, loadMs);
-  let slowTimer = setTimeout(slow, SLOW_MS);
+}
 
-  function late(): void {
-    const hint = 'SKILL_LOAD_MS is how long it may take';
-    refusal =
-      file === undefined
-        ? new Error(`an executor did not begin to load skills within ${loadMs} ms; ${hint}`)
-        : new SkillLoadError(file, `did not finish loading within ${loadMs} ms; ${hint}`);
-    onLate();
-  }
+interface State extends LoadingDeps {
+  readonly skills: LoadedSkill[];
+  readonly leftOut: LeftOutSkill[];
+  /** The file that the child is loading, undefined before the first and after the last. */
+  file: string | undefined;
+  since: number;
+  refusal: Error | undefined;
+  isReady: boolean;
+  lateTimer: NodeJS.Timeout | undefined;
+  slowTimer: NodeJS.Timeout | undefined;
+}
 
-  function slow(): void {
-    if (file === undefined) return;
-    log.warn({ executor: pid, file, ms: SLOW_MS }, 'a skill is still loading');
-  }
-
-  /** Starts the timer of `next` and ends that of the previous file. */
-  function begin(next: string | undefined): void {
-    stop();
-    const ms = Math.round(clock.monotonic() - since);
-    if (file !== undefined && ms >= SLOW_MS) {
-      log.warn({ executor: pid, file, ms }, 'a skill was slow to load');
-    }
-    file = next;
-    since = clock.monotonic();
-    if (next === undefined) return;
-    lateTimer = loadMs === null ? undefined : setTimeout(late, loadMs);
-    slowTimer = setTimeout(slow, SLOW_MS);
-  }
-
-  function stop(): void {
-    clearTimeout(lateTimer);
-    clearTimeout(slowTimer);
-  }
-
-  return {
-    skills,
-    leftOut,
-    get isReady() {
-      return isReady;
-    },
-    take(message) {
-      switch (message[0]) {
-        case 'loading':
-          begin(message[1]);
-          return 'goes on';
-        case 'skill':
-          if (!isFirst || !isSkill(message[1])) return 'garbled';
-          skills.push(message[1]);
-          return 'goes on';
-        case 'left-out': {
-          if (!isFirst || leftOut.length >= LEFT_OUT_MAX) return 'garbled';
-          const [, path, sentence] = message;
-          const reason = sentenceAfter(path, cleanText(sentence.slice(0, ERROR_CHARS_MAX)));
-          leftOut.push({ file: path, reason });
-          log.warn({ file: path, reason }, 'a SKILL.md breaks a rule: this skill is left out');
-          return 'goes on';
-        }
-        case 'ready':
-          isReady = true;
-          begin(undefined);
-          return 'ready';
-        case 'refused':
-          refusal = readRefusal(message[1], message[2]);
-          return 'refused';
-        case 'unloaded':
-          if (isFirst) return 'garbled';
-          log.warn(
-            {
-              executor: pid,
-              file: message[1],
-              error: cleanText(message[2].slice(0, ERROR_CHARS_MAX)),
-            },
-            'a skill no longer loads; its runs fail in this executor',
-          );
-          return 'goes on';
-      }
-    },
-    failure(how, stderrTail) {
-      if (refusal !== undefined) return refusal;
-      if (file === undefined) {
-        return new Error(`an executor could not start: ${how} ${stderrTail}`.trim());
-      }
-      return new SkillLoadError(file, `ended the process that loaded it (${how})`);
-    },
-    stop,
+/** The time of the first file begins now. */
+export function createLoading(deps: LoadingDeps): Loading {
+  const state: State = {
+    ...deps,
+    skills: [],
+    leftOut: [],
+    file: undefined,
+    since: deps.clock.monotonic(),
+    refusal: undefined,
+    isReady: false,
+    lateTimer: undefined,
+    slowTimer: undefined,
   };
+  startTimers(state);
+  return {
+    skills: state.skills,
+    leftOut: state.leftOut,
+    get isReady() {
+      return state.isReady;
+    },
+    take: (message) => take(state, message),
+    failure: (how, stderrTail) => failure(state, how, stderrTail),
+    stop: () => stopTimers(state),
+  };
+}
+
+function take(state: State, message: StartMessage): ReturnType<Loading['take']> {
+  switch (message[0]) {
+    case 'loading':
+      begin(state, message[1]);
+      return 'goes on';
+    case 'skill':
+      if (!state.isFirst || !isSkill(message[1])) return 'garbled';
+      state.skills.push(message[1]);
+      return 'goes on';
+    case 'left-out':
+      return takeLeftOut(state, message[1], message[2]);
+    case 'ready':
+      state.isReady = true;
+      begin(state, undefined);
+      return 'ready';
+    case 'refused':
+      state.refusal = readRefusal(message[1], message[2]);
+      return 'refused';
+    case 'unloaded': {
+      if (state.isFirst) return 'garbled';
+      const error = cleanText(message[2].slice(0, ERROR_CHARS_MAX));
+      const facts = { executor: state.pid, file: message[1], error };
+      state.log.warn(facts, 'a skill no longer loads; its runs fail in this executor');
+      return 'goes on';
+    }
+  }
+}
+
+function takeLeftOut(state: State, file: string, sentence: string): 'goes on' | 'garbled' {
+  if (!state.isFirst || state.leftOut.length >= LEFT_OUT_MAX) return 'garbled';
+  const reason = sentenceAfter(file, cleanText(sentence.slice(0, ERROR_CHARS_MAX)));
+  state.leftOut.push({ file, reason });
+  state.log.warn({ file, reason }, 'a SKILL.md breaks a rule: this skill is left out');
+  return 'goes on';
+}
+
+/** Starts the time of `next` and ends that of the previous file. */
+function begin(state: State, next: string | undefined): void {
+  stopTimers(state);
+  const { clock, log, pid, file } = state;
+  const ms = Math.round(clock.monotonic() - state.since);
+  if (file !== undefined && ms >= SLOW_MS) {
+    log.warn({ executor: pid, file, ms }, 'a skill was slow to load');
+  }
+  state.file = next;
+  state.since = clock.monotonic();
+  if (next !== undefined) startTimers(state);
+}
+
+function startTimers(state: State): void {
+  const { loadMs } = state;
+  state.lateTimer = loadMs === null ? undefined : setTimeout(onLate, loadMs, state);
+  state.slowTimer = setTimeout(onSlow, SLOW_MS, state);
+}
+
+function stopTimers({ lateTimer, slowTimer }: State): void {
+  clearTimeout(lateTimer);
+  clearTimeout(slowTimer);
+}
+
+function onLate(state: State): void {
+  const { file, loadMs } = state;
+  const hint = 'SKILL_LOAD_MS is how long it may take';
+  state.refusal =
+    file === undefined
+      ? new Error(`an executor did not begin to load skills within ${loadMs} ms; ${hint}`)
+      : new SkillLoadError(file, `did not finish loading within ${loadMs} ms; ${hint}`);
+  state.onLate();
+}
+
+function onSlow({ file, log, pid }: State): void {
+  if (file === undefined) return;
+  log.warn({ executor: pid, file, ms: SLOW_MS }, 'a skill is still loading');
+}
+
+function failure({ refusal, file }: State, how: string, stderrTail: string): Error {
+  if (refusal !== undefined) return refusal;
+  if (file !== undefined) {
+    return new SkillLoadError(file, `ended the process that loaded it (${how})`);
+  }
+  return new Error(`an executor could not start: ${how} ${stderrTail}`.trim());
 }
 
 /** The child has put the file before the sentence already. */
