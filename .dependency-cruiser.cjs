@@ -9,7 +9,7 @@
 const ground = ['kernel', 'database', 'http', 'queue', 'events'];
 const mayUse = {
   kernel: [],
-  sandbox: [],
+  sandbox: ['kernel'],
   database: ['kernel'],
   redis: ['kernel'],
   http: ['kernel', 'redis'],

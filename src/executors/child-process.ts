@@ -1,10 +1,9 @@
 /**
- * The operating system's side of an executor: how a child is started, measured and killed. A child
+ * The operating system's side of an executor: how a child is started and killed. A child
  * leads its own process group, so that what it has started itself dies with it, and gets an
  * environment of named variables only.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,9 +11,6 @@ import type { ChildSettings } from './child.ts';
 
 /** Variables that every child gets when the parent has them; the operator names all others. */
 const INHERITED = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_EXTRA_CA_CERTS'];
-/** Whether the parent can read a child's memory itself. */
-export const CAN_READ_MEMORY = process.platform === 'linux';
-const BYTES_PER_KIB = 1_024;
 /** Half the default: as fast for short runs, and a busy child holds 40 MB where it held 90. */
 const SEMI_SPACE_MB = 8;
 
@@ -80,27 +76,6 @@ export function killGroup(pid: number | undefined): void {
   } catch {
     // The process is already gone.
   }
-}
-
-/**
- * Bytes of memory that a process has to itself, swapped ones too, without the pages of files (the
- * runtime's own code is 37 MB of those). Undefined when the process is gone. Linux only.
- */
-export function privateBytes(pid: number): number | undefined {
-  try {
-    const status = readFileSync(`/proc/${pid}/status`, 'latin1');
-    const anonymous = kibibytes(status, 'RssAnon') ?? kibibytes(status, 'VmRSS');
-    if (anonymous === undefined) return undefined;
-    const rest = (kibibytes(status, 'RssShmem') ?? 0) + (kibibytes(status, 'VmSwap') ?? 0);
-    return (anonymous + rest) * BYTES_PER_KIB;
-  } catch {
-    return undefined;
-  }
-}
-
-function kibibytes(status: string, field: string): number | undefined {
-  const at = status.indexOf(`\n${field}:`);
-  return at === -1 ? undefined : Number.parseInt(status.slice(at + field.length + 2), 10);
 }
 
 /** Describes an exit; V8 reports a full heap on stderr. */

@@ -2,11 +2,11 @@
  * Starts the children of a pool and replaces those that end, so that each role has as many as it should.
  * After failed starts the next one waits, and a file of skills that ended a child is left out for a while.
  */
+import type { OrphanGuard } from '../kernel/orphan-guard.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
 import { isFault } from './death-attribution.ts';
 import { type Executor, startExecutor } from './executor.ts';
 import type { FoundSkills } from './loading.ts';
-import type { OrphanGuard } from './orphan-guard.ts';
 import type { PoolSettings } from './pool-options.ts';
 import { openSnapshotFile, type SnapshotFile } from './snapshot-file.ts';
 

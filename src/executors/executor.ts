@@ -3,10 +3,11 @@
  * Promises that no message of the child can do more than end the child. Knows no other executor and
  * chooses no runs. `executor-end.ts` is how it ends.
  */
+import { CAN_READ_PROC } from '../kernel/proc.ts';
 import type { AcceptedRun } from './active-run.ts';
 import { type Channel, createActiveRuns } from './active-runs.ts';
 import { logStrayMessage, takeRunMessage } from './child-messages.ts';
-import { CAN_READ_MEMORY, spawnChild } from './child-process.ts';
+import { spawnChild } from './child-process.ts';
 import { createByteBudget } from './console-budget.ts';
 import { tapConsole } from './console-tap.ts';
 import {
@@ -100,7 +101,7 @@ function spawnExecutor(
     env,
     snapshotFd: snapshot.fd,
     inspectPort,
-    settings: { skillsDirs, isFirst, setAside, reportsMemory: !CAN_READ_MEMORY },
+    settings: { skillsDirs, isFirst, setAside, reportsMemory: !CAN_READ_PROC },
   });
   const { pid, socket } = child;
   const heartbeat = createHeartbeat(() => clock.monotonic());

@@ -4,7 +4,7 @@
  * runs of this child. An invalid answer goes back to the model with its faults.
  */
 import { createHash } from 'node:crypto';
-import { compileSchema, type Validate } from '../kernel/json-schema.ts';
+import { compileSchema, issuesText, type Validate } from '../kernel/json-schema.ts';
 import { refusal } from '../kernel/refusal.ts';
 import { SchemaError } from '../kernel/schema-rules.ts';
 import { canonicalJson, cleanText, jsonTextFault } from '../kernel/text.ts';
@@ -83,8 +83,7 @@ function readAnswer(
   if (fault !== null) return { fault: `it ${fault}` };
   const issues = validate(output);
   if (issues === null) return { output };
-  const list = issues.map(({ field, issue }) => `${field} ${issue}`).join('; ');
-  return { fault: cutFault(`it breaks the schema: ${list}`) };
+  return { fault: cutFault(`it breaks the schema: ${issuesText(issues)}`) };
 }
 
 /** Cleaned, because it quotes the answer and the cut may split a character. */

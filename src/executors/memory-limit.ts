@@ -3,7 +3,7 @@
  * beside the heap. V8 holds the heap to its limit by itself; this is for everything else, Buffers
  * above all.
  */
-import { CAN_READ_MEMORY, privateBytes } from './child-process.ts';
+import { CAN_READ_PROC, privateBytes } from '../kernel/proc.ts';
 
 /**
  * MB beyond the heap limit that a child may hold before it is killed: the young generation, code,
@@ -18,7 +18,7 @@ const BYTES_PER_MB = 1_048_576;
 
 /** MB that a child may hold in all. */
 export function memoryLimitMb(heapMb: number): number {
-  return heapMb + MEMORY_ALLOWANCE_MB + (CAN_READ_MEMORY ? 0 : FILE_PAGES_MB);
+  return heapMb + MEMORY_ALLOWANCE_MB + (CAN_READ_PROC ? 0 : FILE_PAGES_MB);
 }
 
 /** `reportedBytes` is the memory that the child reported last. */
@@ -27,7 +27,7 @@ export function memoryLevel(
   limitMb: number,
 ): 'fine' | 'much' | 'too much' {
   const { pid, reportedBytes } = child;
-  const bytes = CAN_READ_MEMORY && pid !== undefined ? privateBytes(pid) : reportedBytes;
+  const bytes = CAN_READ_PROC ? privateBytes(pid) : reportedBytes;
   const share = (bytes ?? 0) / (limitMb * BYTES_PER_MB);
   if (share > 1) return 'too much';
   return share > SOFT_SHARE ? 'much' : 'fine';

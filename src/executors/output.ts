@@ -3,7 +3,7 @@
  * schema allows. Promises to refuse a huge value before it is serialized, and to say why a value cannot
  * be JSON.
  */
-import type { Validate } from '../kernel/json-schema.ts';
+import { issuesText, type Validate } from '../kernel/json-schema.ts';
 import { type Failure, invalidOutput, plainFailure } from './failure.ts';
 import { OUTPUT_BYTES_MAX, OUTPUT_DEPTH_MAX } from './limits.ts';
 
@@ -26,8 +26,8 @@ export function readOutput(value: unknown, validate: Validate): Output {
     if (late !== undefined) return { failure: late };
     const issues = validate(written);
     if (issues === null) return { json };
-    const list = issues.map(({ field, issue }) => `${field} ${issue}`).join('; ');
-    return { failure: invalidOutput(`the output breaks the skill's schema: ${list}`) };
+    const faults = issuesText(issues);
+    return { failure: invalidOutput(`the output breaks the skill's schema: ${faults}`) };
   } catch (error) {
     const text = error instanceof Error ? error.message.split('\n')[0] : String(error);
     return { failure: invalidOutput(`the output cannot be written as JSON: ${text}`) };

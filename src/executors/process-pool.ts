@@ -3,6 +3,7 @@
  * children and one unused spare; shrunk, it keeps one child. A run that asks to be alone gets a child
  * that has never run anything. Knows nothing of runs.
  */
+import { startOrphanGuard } from '../kernel/orphan-guard.ts';
 import { withDeadline } from '../kernel/with-deadline.ts';
 import {
   countOf,
@@ -16,7 +17,6 @@ import {
 } from './child-starts.ts';
 import type { Executor } from './executor.ts';
 import type { FoundSkills } from './loading.ts';
-import { startOrphanGuard } from './orphan-guard.ts';
 import type { PoolSettings } from './pool-options.ts';
 
 /** Milliseconds for which `stop` waits for killed children to exit. */
@@ -90,7 +90,7 @@ function sparesMin({ inspectPort }: PoolSettings): number {
 }
 
 async function start(processes: Processes): Promise<FoundSkills> {
-  processes.guard = startOrphanGuard((reason) =>
+  processes.guard = startOrphanGuard('executor-orphan-guard', (reason) =>
     processes.settings.log.warn({ reason }, 'blocked executors are not guarded: no shell'),
   );
   fork(processes, 'shared', true);

@@ -4,7 +4,7 @@
  * again.
  */
 import { createHash } from 'node:crypto';
-import type { Validate } from '../kernel/json-schema.ts';
+import { issuesText, type Validate } from '../kernel/json-schema.ts';
 import { refusal } from '../kernel/refusal.ts';
 import { canonicalJson } from '../kernel/text.ts';
 import type { SkillDefinition } from '../skills/definition.ts';
@@ -33,8 +33,7 @@ export async function callSkill(
   const copy: unknown = JSON.parse(JSON.stringify(input) ?? 'null');
   const issues = skill.validateInput(copy);
   if (issues !== null) {
-    const list = issues.map(({ field, issue }) => `${field} ${issue}`).join('; ');
-    throw refusal(`the input of ${name} breaks its schema: ${list}`);
+    throw refusal(`the input of ${name} breaks its schema: ${issuesText(issues)}`);
   }
   const digest = digestOf(copy);
   const nth = countCall(caller, `${name} ${digest}`);

@@ -20,6 +20,11 @@ export type JsonSchema = Readonly<Record<string, unknown>>;
  */
 export type Validate = (value: unknown) => Issue[] | null;
 
+/** The faults as one text. */
+export function issuesText(issues: readonly Issue[]): string {
+  return issues.map(({ field, issue }) => `${field} ${issue}`).join('; ');
+}
+
 type Dialect = '2020-12' | 'draft-07';
 
 /** Issues reported for one value. */

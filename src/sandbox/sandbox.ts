@@ -5,11 +5,13 @@
  * process, some loops of V8 cannot be interrupted, and one large allocation ends the whole process
  * despite the limits of the thread.
  */
-import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { cpuMs, ownBytes } from './proc.ts';
+import { startOrphanGuard } from '../kernel/orphan-guard.ts';
+import { cpuMs, privateBytes } from '../kernel/proc.ts';
+import { withDeadline } from '../kernel/with-deadline.ts';
 import type { SandboxAnswer, SandboxRequest } from './sandbox-process.ts';
 
 export interface SandboxOptions {
@@ -57,10 +59,12 @@ export interface Sandbox {
 /** Rejects when the process is not ready in time. */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const child = forkChild(options);
-  const guard = guardAgainstOrphan(child);
+  const guard = startOrphanGuard('sandbox-orphan-guard', () => {});
+  guard.add(child.pid);
   const gone = new Promise<NoAnswer>((resolve) => {
     const end = (how: NoAnswer) => {
-      guard?.kill('SIGKILL');
+      guard.remove(child.pid);
+      void guard.stop();
       resolve(how);
     };
     child.once('exit', (_code, signal) =>
@@ -75,10 +79,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     await gone;
   }
 
-  const overdue = Promise.withResolvers<'late'>();
-  const timer = setTimeout(() => overdue.resolve('late'), readyMs);
-  const first = await Promise.race([nextMessage(child), gone, overdue.promise]);
-  clearTimeout(timer);
+  const first = await withDeadline(Promise.race([nextMessage(child), gone]), readyMs);
   if (first !== 'ready') {
     await stop();
     throw new Error('A sandboxed process does not start');
@@ -135,25 +136,6 @@ function codePaths(): string[] {
   return [join(source, '*'), join(modules, '*'), join(source, '..', 'package.json')];
 }
 
-/**
- * A process whose event loop is blocked does not notice that its parent was killed. A shell that waits
- * for the end of its input notices, and kills the process.
- */
-function guardAgainstOrphan({ pid }: ChildProcess): ChildProcess | undefined {
-  if (pid === undefined || process.platform === 'win32') return undefined;
-  const script = 'while read -r line; do :; done; kill -s KILL "$1" 2>/dev/null';
-  const shell = spawn('/bin/sh', ['-c', script, 'sandbox-orphan-guard', String(pid)], {
-    stdio: ['pipe', 'ignore', 'ignore'],
-    detached: true,
-    env: {},
-  });
-  // Without a shell there is no guard.
-  shell.on('error', () => {});
-  shell.stdin?.on('error', () => {});
-  shell.unref();
-  return shell;
-}
-
 function nextMessage(child: ChildProcess): Promise<unknown> {
   return new Promise((resolve) => {
     child.once('message', resolve);
@@ -167,7 +149,7 @@ function memoryWatch(
 ): { exhausted: Promise<'exhausted'>; clear(): void } {
   const { promise, resolve } = Promise.withResolvers<'exhausted'>();
   const timer = setInterval(() => {
-    if ((ownBytes(pid) ?? 0) > bytesMax) resolve('exhausted');
+    if ((privateBytes(pid) ?? 0) > bytesMax) resolve('exhausted');
   }, memoryCheckMs);
   return { exhausted: promise, clear: () => clearInterval(timer) };
 }

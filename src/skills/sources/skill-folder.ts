@@ -116,12 +116,12 @@ async function readPart(
   const { bytesRead, buffer } = await handle.read(Buffer.alloc(wanted), 0, wanted, offset);
   const read = buffer.subarray(0, bytesRead);
   const start = offset > 0 ? continuationBytes(read) : 0;
-  const end = offset + bytesRead < size ? wholeCharacters(read) : bytesRead;
-  const text = decode(read.subarray(start, end));
-  if (text === undefined) {
+  const decoded = decode(read.subarray(start), offset + bytesRead < size);
+  if (decoded === undefined) {
     return { text: `${show(path)} is ${describeBytes(read, path)} of ${size} bytes; not shown.` };
   }
-  const next = offset + end;
+  const { text, length } = decoded;
+  const next = offset + start + length;
   if (offset === 0 && next >= size) return { text };
   const place = `bytes ${offset + start} to ${next} of ${size}`;
   const advice = next < size ? `; read on with offset ${next}` : '';
@@ -135,21 +135,16 @@ function continuationBytes(bytes: Buffer): number {
   return count;
 }
 
-/** Length without a character that is cut at the end. */
-function wholeCharacters(bytes: Buffer): number {
-  for (let back = 1; back <= Math.min(4, bytes.length); back++) {
-    const byte = bytes[bytes.length - back] ?? 0;
-    if ((byte & 0xc0) === 0x80) continue;
-    const needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
-    return needed > back ? bytes.length - back : bytes.length;
-  }
-  return bytes.length;
-}
-
-function decode(bytes: Buffer): string | undefined {
+/**
+ * The bytes as text and how many of them it is; undefined when they are no text. With `isPart` a
+ * character that is cut at the end is left out.
+ */
+function decode(bytes: Buffer, isPart: boolean): { text: string; length: number } | undefined {
   if (bytes.includes(0)) return undefined;
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+    const text = decoder.decode(bytes, { stream: isPart });
+    return { text: text.replace(/^\uFEFF/, ''), length: Buffer.byteLength(text) };
   } catch {
     return undefined;
   }

@@ -4,6 +4,7 @@
  * Where the standard is silent, the reader is lenient: it ignores unknown fields, metadata may hold any
  * value, and `allowed-tools` may be a list.
  */
+import { isUtf8 } from 'node:buffer';
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { SkillLoadError } from './load-error.ts';
@@ -56,22 +57,14 @@ export function readSkillMd(file: string, bytes?: Buffer): SkillMd {
   }
 }
 
-function readText(file: string, bytes: Buffer | undefined): string {
-  if ((bytes?.length ?? statSync(file).size) > FILE_BYTES_MAX) {
+function readText(file: string, given: Buffer | undefined): string {
+  if ((given?.length ?? statSync(file).size) > FILE_BYTES_MAX) {
     throw new SkillLoadError(file, `must have at most ${FILE_BYTES_MAX} bytes`);
   }
-  const text = decode(bytes ?? readFileSync(file));
-  if (text === undefined) throw new SkillLoadError(file, 'must be valid UTF-8');
-  if (text.includes('\0')) throw new SkillLoadError(file, 'must not contain a NUL character');
-  return text;
-}
-
-function decode(bytes: Buffer): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
+  const bytes = given ?? readFileSync(file);
+  if (!isUtf8(bytes)) throw new SkillLoadError(file, 'must be valid UTF-8');
+  if (bytes.includes(0)) throw new SkillLoadError(file, 'must not contain a NUL character');
+  return bytes.toString();
 }
 
 function bomLength(text: string): number {

@@ -1,5 +1,6 @@
 /** Decodes bytes to text: detects the encoding, and whether the bytes are text. */
 
+import { isUtf8 } from 'node:buffer';
 import { cleanText } from './clean-text.ts';
 
 /** The first bytes of HTML in which a `<meta>` may name the encoding. */
@@ -15,12 +16,12 @@ export function decodeText(bytes: Uint8Array, contentType = ''): string {
     const decoder = label === null ? null : decoderFor(label);
     if (decoder !== null) return cleanText(decoder.decode(bytes));
   }
-  return cleanText(utf8(bytes) ?? new TextDecoder('windows-1252').decode(bytes));
+  return cleanText(new TextDecoder(isUtf8(bytes) ? 'utf-8' : 'windows-1252').decode(bytes));
 }
 
 /** True for bytes that are UTF-8 (or have a byte order mark) without control characters. */
 export function looksLikeText(bytes: Uint8Array): boolean {
-  return byteOrderMark(bytes) !== null || (utf8(bytes) !== null && !hasControls(bytes));
+  return byteOrderMark(bytes) !== null || (isUtf8(bytes) && !hasControls(bytes));
 }
 
 /** True for bytes with control characters, which text in UTF-8 or a one-byte encoding does not have. */
@@ -36,14 +37,6 @@ function hasControls(bytes: Uint8Array): boolean {
 /** The media type of a content type, in lower case and without parameters. */
 export function mediaType(contentType: string): string {
   return (contentType.split(';')[0] ?? '').trim().toLowerCase();
-}
-
-function utf8(bytes: Uint8Array): string | null {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    return null;
-  }
 }
 
 function byteOrderMark(bytes: Uint8Array): string | null {

@@ -1,7 +1,7 @@
 /**
- * Kills the children when the parent is gone. A child notices the end of its socket by itself, but not
- * while skill code blocks its event loop. A shell that waits on a pipe from the parent always notices.
- * There is one sleeping shell for each pool (2 MB). Without /bin/sh there is no guard.
+ * Kills child processes when the parent is gone. A child notices the end of its channel by itself, but not
+ * while other code blocks its event loop. A shell that waits on a pipe from the parent always notices.
+ * A guard is one sleeping shell (2 MB). Without /bin/sh there is no guard.
  */
 import { spawn } from 'node:child_process';
 
@@ -26,10 +26,10 @@ while read -r sign pid; do
 done
 for p in $pids; do kill -s KILL -- "-$p" 2>/dev/null; done`;
 
-/** `onMissing` is called with the reason when there is no guard. */
-export function startOrphanGuard(onMissing: (reason: string) => void): OrphanGuard {
+/** `name` is what lists of processes show; `onMissing` is called with the reason when there is no guard. */
+export function startOrphanGuard(name: string, onMissing: (reason: string) => void): OrphanGuard {
   if (process.platform === 'win32') return { add() {}, remove() {}, async stop() {} };
-  const shell = spawn('/bin/sh', ['-c', SCRIPT, 'executor-orphan-guard'], {
+  const shell = spawn('/bin/sh', ['-c', SCRIPT, name], {
     stdio: ['pipe', 'ignore', 'ignore'],
     // Its own group: a terminal's Ctrl-C is for the parent.
     detached: true,
