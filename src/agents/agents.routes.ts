@@ -166,7 +166,7 @@ function updateAgentRoute(server: Server, agents: Agents): void {
         security,
         operationId: 'updateAgent',
         summary: 'Change an agent, pause or resume it',
-        description: 'Only what the body names changes. A paused agent takes no new work.',
+        description: 'Changes the given fields. A paused agent takes no new work.',
         params: Params,
         body: Type.Object(optionalFields, {
           title: 'AgentChanges',

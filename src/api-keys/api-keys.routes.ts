@@ -74,7 +74,7 @@ export function apiKeyRoutes(
         security,
         operationId: 'createApiKey',
         summary: 'Create an API key',
-        description: 'The answer is the only place where the key itself is ever shown.',
+        description: 'Only this response shows the key.',
         body: NewApiKey,
         response: {
           201: Type.Object(
@@ -112,7 +112,7 @@ export function apiKeyRoutes(
         summary: 'List all API keys, newest first',
         response: {
           200: Type.Array(ApiKey, {
-            description: 'Every key, revoked ones too; never the key itself or its hash.',
+            description: 'All keys, revoked ones included, without the key itself or its hash.',
             examples: [[{ ...example, expires_at: null }]],
           }),
           ...adminRefusals(),
@@ -132,15 +132,16 @@ export function apiKeyRoutes(
         tags,
         security,
         operationId: 'revokeApiKey',
-        summary: 'Revoke an API key for good',
+        summary: 'Revoke an API key permanently',
         description:
-          'Accepted jobs of the key that wait end as cancelled. Those that run go on, without models ' +
-          'and tools, unless cancel_jobs is true. Revoking a key again is how its jobs are cancelled later.',
+          'Queued jobs of the key end as cancelled. Active jobs continue without models ' +
+          'and tools, unless cancel_jobs is true. To cancel them later, revoke the key ' +
+          'again.',
         params: Type.Object({ id: Id }),
         querystring: Type.Object({
           cancel_jobs: Type.Optional({
             ...Words(['true', 'false']),
-            description: 'true: jobs of the key that run are cancelled, too.',
+            description: 'true: active jobs of the key are cancelled too.',
           }),
         }),
         response: {

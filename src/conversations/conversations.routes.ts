@@ -109,7 +109,7 @@ function listConversationsRoute(server: Server, conversations: Conversations): v
         }),
         response: {
           200: Type.Array(ListedConversation, {
-            description: 'A page of conversations; X-Total-Count says how many there are.',
+            description: 'A page of conversations; X-Total-Count is the total number.',
             examples: [[example]],
           }),
           ...apiRefusals(),
@@ -171,7 +171,7 @@ function listMessagesRoute(server: Server, conversations: Conversations): void {
         }),
         response: {
           200: Type.Array(Message, {
-            description: 'A page of messages; X-Total-Count says how many there are.',
+            description: 'A page of messages; X-Total-Count is the total number.',
             ...carries('X-Next-Offset'),
             examples: [[messageExample]],
           }),
@@ -198,7 +198,7 @@ function tokenUsageRoute(server: Server, conversations: Conversations): void {
         security,
         operationId: 'getTokenUsage',
         summary: 'Get the tokens of a conversation, message by message',
-        description: 'Of a very long conversation, offset says from which message on.',
+        description: 'For a very long conversation, offset is the first message of the page.',
         params: Params,
         querystring: Type.Object({ offset: Offset }),
         response: {

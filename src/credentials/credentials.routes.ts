@@ -43,7 +43,7 @@ const NewCredential = Type.Object(
           // It is sent in a header.
           pattern: '^[!-~]+$',
           maxLength: 4_096,
-          description: 'Visible ASCII characters; null for a provider that asks for none.',
+          description: 'Visible ASCII characters; null for a provider that requires none.',
         }),
       ),
     ),
@@ -52,7 +52,7 @@ const NewCredential = Type.Object(
         Type.String({
           minLength: 1,
           maxLength: baseUrlMax,
-          description: 'An http or https url; null for the one that the platform uses.',
+          description: "An http or https url; null for the platform's address of the provider.",
         }),
       ),
     ),
@@ -128,8 +128,8 @@ function replaceCredentialRoute(server: Server, credentials: Credentials): void 
         operationId: 'replaceCredential',
         summary: 'Store the credentials of an organization for a provider of models',
         description:
-          'They take the place of what is stored for the provider: what the body leaves out is gone. ' +
-          'The API key is encrypted and never shown again.',
+          'Replaces the stored credentials of the provider: omitted fields are deleted. ' +
+          'The API key is stored encrypted and never shown.',
         params: Params,
         body: NewCredential,
         response: { 200: Credential, ...adminRefusals('not_found', 'conflict', ...bodyRefusals) },
@@ -148,7 +148,9 @@ function deleteCredentialRoute(server: Server, credentials: Credentials): void {
         tags,
         security,
         operationId: 'deleteCredential',
-        summary: "Delete the credentials of an organization for a provider; the platform's count",
+        summary:
+          "Delete the credentials of an organization for a provider; the platform's apply " +
+          'again',
         params: Params,
         response: { 204: Nothing, ...adminRefusals('not_found') },
       },

@@ -79,7 +79,7 @@ export function docsRoutes(server: Server) {
         response: {
           ...refusals(),
           200: {
-            description: 'A page that shows this document; it needs no other host.',
+            description: 'A page that shows this document without other hosts.',
             content: { 'text/html': { schema: { type: 'string', examples: ['<!doctype html>'] } } },
           },
         },

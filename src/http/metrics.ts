@@ -286,7 +286,7 @@ export function metricsRoutes(
         response: {
           ...refusals(),
           200: {
-            description: 'All families.',
+            description: 'All metrics.',
             content: {
               'text/plain': {
                 schema: {

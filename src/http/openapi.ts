@@ -39,19 +39,25 @@ const info = {
 
 /** In the order in which a new user needs them. */
 const tags = [
-  { name: 'API keys', description: 'Who may use the API, how often, and for which skills.' },
-  { name: 'Skills', description: 'What can be executed: the registry of skills, by version.' },
+  { name: 'API keys', description: 'Credentials of clients: rate limits and scopes.' },
+  { name: 'Skills', description: 'The registry of skills, by version.' },
   { name: 'Execution', description: 'Running a skill.' },
-  { name: 'Jobs', description: 'What became of each run, while it goes on and afterwards.' },
-  { name: 'Conversations', description: 'What was said in each run, and the tokens that it took.' },
-  { name: 'Agents', description: 'Who executes: each with instructions, a model and skills.' },
-  { name: 'Scheduled jobs', description: 'Runs that come again and again, by a cron expression.' },
-  { name: 'Memories', description: 'What an agent knows from one run to the next.' },
-  { name: 'Triggers', description: 'Runs that the outside world starts by calling an address.' },
-  { name: 'Webhooks', description: 'Who outside is told what happened, and what became of it.' },
-  { name: 'Credentials', description: "Organizations' own accounts with providers of models." },
-  { name: 'Usage', description: 'The tokens that were used, by day, and budgets that limit them.' },
-  { name: 'Statistics', description: 'What became of runs in the last hour and the last day.' },
+  { name: 'Jobs', description: 'The state and result of each accepted run.' },
+  { name: 'Conversations', description: 'The messages of jobs and their tokens.' },
+  {
+    name: 'Agents',
+    description: 'Jobs run as an agent, which has instructions, a model and skills.',
+  },
+  { name: 'Scheduled jobs', description: 'Runs by a cron expression.' },
+  { name: 'Memories', description: 'Texts that an agent keeps for later runs.' },
+  { name: 'Triggers', description: 'Addresses that external systems call to start runs.' },
+  { name: 'Webhooks', description: 'Endpoints that get events, and the deliveries to them.' },
+  { name: 'Credentials', description: 'Accounts of organizations with model providers.' },
+  { name: 'Usage', description: 'Tokens by day, and budgets that limit them.' },
+  {
+    name: 'Statistics',
+    description: 'Counts, durations and tokens of runs in the last hour and the last day.',
+  },
   { name: 'Operations', description: 'Health, metrics and this documentation.' },
 ];
 

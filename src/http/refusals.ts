@@ -13,7 +13,7 @@ const ErrorBody = Type.Object(
     message: Type.String({ description: 'For people; its wording may change.' }),
     details: Type.Optional(
       Type.Array(Type.Object({ field: Type.String(), issue: Type.String() }), {
-        description: 'With validation_error: what is wrong where, as a dotted path.',
+        description: 'With validation_error: each fault with its field as a dotted path.',
       }),
     ),
     retry_after: Type.Optional(

@@ -4,7 +4,7 @@ import type { FastifyReply } from 'fastify';
 /** Their descriptions and types; `components.headers` of the document. */
 export const responseHeaders = {
   'X-Request-Id': {
-    description: 'The id of the request: yours when you sent a usable one, else a new one.',
+    description: "The id of the request: the client's if it is usable, else a new one.",
     schema: { type: 'string' },
   },
   'X-RateLimit-Limit': {
@@ -12,36 +12,36 @@ export const responseHeaders = {
     schema: { type: 'integer' },
   },
   'X-RateLimit-Remaining': {
-    description: 'Requests left in the minute that ends now.',
+    description: 'Requests left in the last 60 seconds.',
     schema: { type: 'integer' },
   },
   'X-RateLimit-Reset': {
-    description: 'Unix second at which the oldest counted request leaves the minute.',
+    description: 'Unix second at which the oldest counted request leaves the window.',
     schema: { type: 'integer' },
   },
   'Retry-After': {
-    description: 'Whole seconds to wait before another try.',
+    description: 'Whole seconds to wait before the next request.',
     schema: { type: 'integer', minimum: 1 },
   },
   'X-Total-Count': {
-    description: 'Entries in the whole list, over all pages.',
+    description: 'Number of entries on all pages.',
     schema: { type: 'integer' },
   },
   'X-Next-Offset': {
     description:
-      'Sent where a page ends before its limit because its entries are large: the offset at which to go on.',
+      'Present if large entries end a page before its limit: the offset of the next ' + 'page.',
     schema: { type: 'integer', minimum: 1 },
   },
   Location: {
-    description: 'Path of what was created.',
+    description: 'Path of the created resource.',
     schema: { type: 'string' },
   },
   'Preference-Applied': {
-    description: 'The wait that was honoured, when the job ended within it.',
+    description: 'The honoured wait, if the job ended within it.',
     schema: { type: 'string', examples: ['wait=30'] },
   },
   'Idempotent-Replayed': {
-    description: 'Sent as true when the answer is that of an earlier request with the same key.',
+    description: 'true if the response is that of an earlier request with the same key.',
     schema: { type: 'string', const: 'true' },
   },
 } as const;

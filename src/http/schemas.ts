@@ -64,12 +64,12 @@ export const SkillPath = Type.Object({
 });
 
 /** A body that has none: `204`. */
-export const Nothing = Type.Null({ description: 'Done; there is nothing to say.' });
+export const Nothing = Type.Null({ description: 'Done, without a body.' });
 
 /** The parameter `include` where things are shown that start jobs by themselves. */
 export const IncludedRefusal = Type.Optional({
   ...Words(['refusal']),
-  description: 'refusal: also why it could start no job now; null where it could.',
+  description: 'refusal: adds the reason why it could start no job now, or null.',
 });
 /** Beside the fields of what starts jobs by itself, where `include=refusal` asks for it. */
 export const optionalRefusal = {

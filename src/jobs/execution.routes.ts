@@ -87,25 +87,31 @@ export function executionRoutes(
         operationId: 'executeSkill',
         summary: 'Run a skill',
         description:
-          'The body is the input of the skill. Accepted means recorded: whatever happens to the ' +
-          'platform afterwards, the job runs to its end. With Prefer: wait=N the answer waits up ' +
-          'to N seconds for that end.',
+          'The body is the input of the skill. An accepted job is recorded durably before ' +
+          'the response and runs to its end, also after a crash of the platform. With ' +
+          'Prefer: wait=N the response waits up to N seconds for that end.',
         params: SkillPath,
         headers: Type.Object({
           'x-agent-id': Type.Optional(
-            Type.String({ description: 'The agent that works.', default: 'default' }),
+            Type.String({ description: 'The agent that runs the skill.', default: 'default' }),
           ),
           'x-user-id': Type.Optional(
-            Type.String({ description: "Who asked; the key's client_name when left out." }),
+            Type.String({
+              description:
+                "The user on whose behalf the client calls; by default the key's client_name.",
+            }),
           ),
           'idempotency-key': Type.Optional(
-            Type.String({ description: 'Makes repeats within 24 hours one job.', maxLength: 255 }),
+            Type.String({
+              description: 'Repeats with the same key within 24 hours make no second job.',
+              maxLength: 255,
+            }),
           ),
           'x-conversation-id': Type.Optional(
             Type.String({
               description:
-                'A conversation of the agent to go on with, for skills that think: 409 conflict ' +
-                'while another run of it has not ended.',
+                'A conversation of the agent to continue, for skills that think: 409 conflict ' +
+                'while another run of it is active.',
             }),
           ),
           prefer: Type.Optional(Type.String({ description: 'wait=N, up to 60 seconds.' })),

@@ -100,7 +100,7 @@ export function jobRoutes(
           ),
           include: Type.Optional({
             ...Words(['timing']),
-            description: 'timing: also when each job ran, for how long, and what went wrong.',
+            description: 'timing: adds timestamps, duration and error of each job.',
           }),
           ...Page.properties,
         }),
@@ -129,12 +129,13 @@ export function jobRoutes(
         security,
         operationId: 'getJob',
         summary: 'Get a job',
-        description: 'With Prefer: wait=N the answer waits up to N seconds for the end of the job.',
+        description:
+          'With Prefer: wait=N the response waits up to N seconds for the end of the job.',
         params: Params,
         querystring: Type.Object({
           include: Type.Optional({
             ...Words(['origin']),
-            description: 'origin: also which schedule or trigger it came of.',
+            description: 'origin: adds the schedule or trigger that started it.',
           }),
         }),
         headers: Type.Object({ prefer: Type.Optional(Type.String()) }),
@@ -174,7 +175,8 @@ export function jobRoutes(
         operationId: 'cancelJob',
         summary: 'Cancel a job',
         description:
-          'A queued job ends at once. An active one is told to stop, and killed if it does not.',
+          'A queued job ends at once. An active one is asked to stop, and its process is ' +
+          'killed if it does not.',
         params: Params,
         response: {
           200: { ...FullJob, description: 'The job is cancelled.', examples: [cancelledJob] },
@@ -236,8 +238,8 @@ export function jobRoutes(
         operationId: 'listJobSteps',
         summary: 'List the steps of a job: calls of models, their tools, and skills that it called',
         description:
-          'Calls of models and the tools that they called, in order, while the job runs and ' +
-          'afterwards. Other jobs have none.',
+          'Calls of models, their tools, and skills that its skill called, in order, ' +
+          'during the run and afterwards.',
         params: Params,
         querystring: Page,
         response: {
@@ -265,10 +267,11 @@ export function jobRoutes(
         operationId: 'streamJobEvents',
         summary: 'Follow a job as server-sent events',
         description:
-          'Events: status, log, progress, message, and of a job that thinks token (a piece of what ' +
-          'the model says), tool_call and tool_result, each with the number of its step. The stream ' +
-          'ends with the job, and when its key is revoked or expires. A client that reconnects with ' +
-          'Last-Event-ID goes on where it was. 503 when the key or the address has too many open.',
+          'Events: status, log, progress, message, and for a job that thinks token (a ' +
+          "piece of the model's text), tool_call and tool_result, each with the number of " +
+          'its step. The stream ends with the job, and when its key is revoked or ' +
+          'expires. A client that reconnects with Last-Event-ID resumes after that event. ' +
+          '503 if the key or the address has too many open streams.',
         params: Params,
         headers: Type.Object({ 'last-event-id': Type.Optional(Type.String()) }),
         response: {

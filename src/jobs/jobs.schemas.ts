@@ -31,7 +31,7 @@ const listedExample = {
 
 export const ListedJob = Type.Object(listed, {
   title: 'ListedJob',
-  description: 'The job as it was accepted.',
+  description: 'The accepted job.',
   examples: [listedExample],
 });
 
@@ -64,7 +64,7 @@ export const JobListItem = Type.Object(
   { ...listed, ...Type.Partial(Type.Object(timing)).properties },
   {
     title: 'JobListItem',
-    description: 'The fields after created_at are there with include=timing.',
+    description: 'The fields after created_at are present with include=timing.',
     examples: [listedExample],
   },
 );
@@ -110,13 +110,13 @@ export const FullJob = Type.Object(
     token_stats: TokenStats,
     scheduled_job_id: Type.Optional({
       ...Nullable(Id),
-      description:
-        'With include=origin: the scheduled job that it is a run of, while there is one.',
+      description: 'With include=origin: the scheduled job that started it, until that is deleted.',
     }),
     trigger_id: Type.Optional({
       ...Nullable(Id),
       description:
-        'With include=origin: the trigger whose call it came of, as long as that call is kept.',
+        'With include=origin: the trigger whose call started it, as long as that call ' +
+        'is kept.',
     }),
   },
   {
@@ -150,18 +150,18 @@ export const JobStep = Type.Object(
     parent_step_id: Nullable(
       Type.Integer({
         description:
-          'The step that asked for it: of a tool the call of the model, of what a tool or a called ' +
-          "skill does that step. Null for what the job's own skill does.",
+          'The step that caused this one: for a tool the call of the model, for an action ' +
+          "of a tool or called skill its step. Null for an action of the job's own skill.",
       }),
     ),
     generation_id: Nullable(
       Type.String({
-        description: 'The same for all turns of one request of a model, and their tools.',
+        description: 'The same for all turns and tools of one request to a model.',
       }),
     ),
     kind: Words(['model', 'tool', 'skill']),
     name: Type.String({ description: 'The model, the skill, or the tool of the agent itself.' }),
-    turn: Type.Integer({ description: 'A tool has the turn of the call that asked for it.' }),
+    turn: Type.Integer({ description: 'For a tool the turn of the model call that requested it.' }),
     status: Words(['active', 'completed', 'failed', 'interrupted']),
     error: Nullable(Type.Object({ code: Type.String(), message: Type.String() })),
     message_id: Nullable(Id),

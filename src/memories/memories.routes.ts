@@ -20,10 +20,10 @@ const queryMax = 1_000;
 const content = Type.String({
   minLength: 1,
   maxLength: longTextMax,
-  description: 'What is to be known: at most 64 KiB.',
+  description: 'The text: at most 64 KiB.',
 });
 const tag = { ...Name(), description: 'One label, to list and search by.' };
-const metadata = { ...FreeObject, description: 'Anything else: at most 64 KiB of JSON.' };
+const metadata = { ...FreeObject, description: 'Further data: at most 64 KiB of JSON.' };
 
 const Memory = Type.Object(
   {
@@ -86,10 +86,11 @@ function listMemoriesRoute(server: Server, memories: Memories): void {
         operationId: 'listMemories',
         summary: 'List or search the memories of an agent',
         description:
-          'Newest first; with q those that have all its words, best first. Letter case, accents and punctuation make no difference.',
+          'Newest first; with q the memories with all its words, best first. Letter case, ' +
+          'accents and punctuation are ignored.',
         params: Params,
         querystring: Type.Object({
-          tag: Type.Optional(Type.String({ maxLength: 200, description: 'Has to be equal.' })),
+          tag: Type.Optional(Type.String({ maxLength: 200, description: 'Exact match.' })),
           q: Type.Optional(
             Type.String({ maxLength: queryMax, description: 'Words, in any order.' }),
           ),
@@ -120,7 +121,7 @@ function createMemoryRoute(server: Server, memories: Memories): void {
         tags,
         security,
         operationId: 'createMemory',
-        summary: 'Give an agent a memory',
+        summary: 'Add a memory to an agent',
         params: Params,
         body: Type.Object(
           {
@@ -176,7 +177,7 @@ function updateMemoryRoute(server: Server, memories: Memories): void {
         security,
         operationId: 'updateMemory',
         summary: 'Change a memory',
-        description: 'Only what the body names changes; metadata is replaced as a whole.',
+        description: 'Changes the given fields; metadata is replaced as a whole.',
         params: MemoryParams,
         body: Type.Partial(Type.Object({ content, tag, metadata }), {
           title: 'MemoryChanges',

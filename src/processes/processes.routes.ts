@@ -10,24 +10,25 @@ const LiveProcesses = Type.Object(
     data: Type.Array(
       Type.Object(
         {
-          id: { ...Id, description: 'Made at each start.' },
+          id: { ...Id, description: 'New at each start.' },
           roles: Type.Array(Type.String()),
           version: Type.String(),
           skills: Type.Array(Type.String(), {
-            description: 'Those that it has loaded, as category/version/name.',
+            description: 'Its loaded skills, as category/version/name.',
           }),
           started_at: Timestamp,
-          heard_at: { ...Timestamp, description: 'When it last said that it is there.' },
+          heard_at: { ...Timestamp, description: 'Its last heartbeat.' },
           last_claim_at: {
             ...Nullable(Timestamp),
             description:
-              'When it last took a job from a queue; null before the first. What it accepts itself and ' +
-              'begins at once does not come from there.',
+              'When it last took a job from a queue; null before the first. Jobs that it ' +
+              'accepted and began itself do not count.',
           },
           last_job_at: {
             ...Nullable(Timestamp),
             description:
-              'When it last began a job, from a queue or as it accepted the job; null before the first.',
+              'When it last began a job, from a queue or accepted by itself; null before the ' +
+              'first.',
           },
         },
         { title: 'LiveProcess' },
@@ -37,7 +38,7 @@ const LiveProcesses = Type.Object(
   },
   {
     title: 'LiveProcesses',
-    description: 'Those that were heard of in the last 15 seconds, the oldest first.',
+    description: 'Processes with a heartbeat in the last 15 seconds, the oldest first.',
     examples: [
       {
         data: [
@@ -71,8 +72,8 @@ export function processAdminRoutes(
         operationId: 'listProcesses',
         summary: 'List the live processes',
         description:
-          'Of a cluster all that were heard of in the last 15 seconds; a platform of one process is ' +
-          'that process.',
+          'In a cluster all processes with a heartbeat in the last 15 seconds; otherwise ' +
+          'the one process.',
         response: { 200: LiveProcesses, ...adminRefusals() },
       },
     },

@@ -62,8 +62,7 @@ function createRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
     ...operation,
     operationId: 'createScheduledJob',
     summary: 'Create a scheduled job',
-    description:
-      'Runs a skill whenever the cron expression matches, in UTC, in the name of this key.',
+    description: 'Runs a skill whenever the cron expression matches, in UTC, with this key.',
     body: NewScheduledJob,
     response: {
       201: { ...CreatedScheduledJob, ...carries('Location') },
@@ -87,7 +86,7 @@ function listRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
     ...operation,
     operationId: 'listScheduledJobs',
     summary: 'List all scheduled jobs, newest first',
-    description: 'Where refusals are included, inputs are not checked against their skills.',
+    description: 'Refusals in the list do not check inputs against their skills.',
     querystring: Type.Object({ include: IncludedRefusal }),
     response: { 200: ScheduledJobList, ...apiRefusals() },
   };
@@ -103,7 +102,7 @@ function previewRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
     ...operation,
     operationId: 'previewCronExpression',
     summary: 'Show when a cron expression matches next',
-    description: 'For looking before creating: nothing is kept, and nothing runs.',
+    description: 'A preview: nothing is stored, and nothing runs.',
     querystring: Type.Object({
       cron_expression: Type.String({
         maxLength: cronCharactersMax,
@@ -143,8 +142,9 @@ function updateRoute(server: Server, { schedules, unmatched }: ScheduledJobRoute
     operationId: 'updateScheduledJob',
     summary: 'Change, disable or enable a scheduled job',
     description:
-      'Only what the body names changes; input replaces the stored one. It needs the scopes ' +
-      'of the skill before and after the change. Disabling ends what waits of its runs.',
+      'Changes the given fields; input is replaced as a whole. The key needs the ' +
+      'scopes of the skill before and after the change. Disabling cancels queued ' +
+      'runs.',
     params,
     body: ScheduledJobChanges,
     response: {
@@ -169,7 +169,7 @@ function removeRoute(server: Server, { schedules, unmatched }: ScheduledJobRoute
     ...operation,
     operationId: 'deleteScheduledJob',
     summary: 'Delete a scheduled job',
-    description: 'Nothing further runs; a run that is under way ends its attempt.',
+    description: 'Queued runs are cancelled; an active attempt finishes.',
     params,
     response: { 204: Nothing, ...apiRefusals('not_found') },
   };
@@ -185,7 +185,7 @@ function runRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
     ...operation,
     operationId: 'runScheduledJob',
     summary: 'Run a scheduled job at once',
-    description: 'In the name of the key that asks; a disabled one runs as well.',
+    description: 'Uses the key of the request; a disabled one runs as well.',
     params,
     response: {
       202: { ...StartedRun, ...carries('Location') },
@@ -203,7 +203,7 @@ function listRunsRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
   const schema = {
     ...operation,
     operationId: 'listScheduledRuns',
-    summary: 'List what became of each slot, newest first',
+    summary: 'List the slots with their outcomes, newest first',
     params,
     querystring: Page,
     response: { 200: Paged(ScheduledRun, 'A page of runs.'), ...apiRefusals('not_found') },

@@ -156,7 +156,7 @@ export const ScheduledJob = Type.Object(
 
 export const CronPreview = Type.Object(
   {
-    cron_expression: Type.String({ description: 'As it was asked for.' }),
+    cron_expression: Type.String({ description: 'As in the request.' }),
     next_runs: Type.Array(Timestamp, { description: 'Its next matches, the first one first.' }),
   },
   {

@@ -29,7 +29,7 @@ const example = {
   skill_name: 'echo',
   version: 'v1.0',
   display_name: 'Echo',
-  description: 'Gives back the text that it is given.',
+  description: 'Returns its input.',
   required_scopes: ['util'],
   is_active: true,
   created_at: '2026-01-01T00:00:00.000Z',
@@ -45,10 +45,10 @@ const examples = Type.Array(
   Type.Object({
     input: Type.Unknown(),
     output: Type.Optional(
-      Type.Unknown({ description: 'Absent where it depends on the outside world.' }),
+      Type.Unknown({ description: 'Absent if it depends on external services.' }),
     ),
   }),
-  { description: 'Inputs to try it with, and what they give.' },
+  { description: 'Example inputs with their outputs.' },
 );
 const FullSkill = Type.Object(
   {
@@ -59,7 +59,7 @@ const FullSkill = Type.Object(
   },
   {
     title: 'Skill',
-    description: 'The skill with both schemas, and its examples where they were asked for.',
+    description: 'The skill with both schemas, and its examples if requested.',
     examples: [{ ...example, ...schemas }],
   },
 );
@@ -67,7 +67,7 @@ const FullSkill = Type.Object(
 const including = Type.Object({
   include: Type.Optional({
     ...Words(['examples']),
-    description: 'examples: also inputs to try it with.',
+    description: 'examples: adds example inputs.',
   }),
 });
 
@@ -151,13 +151,13 @@ function listLeftOutSkillsRoute(server: Server, leftOut: AdminParts['leftOut']):
         tags,
         security: adminSecurity,
         operationId: 'listLeftOutSkills',
-        summary: 'List the files that are no skills because they break a rule',
+        summary: 'List the SKILL.md files that were left out as invalid',
         description:
-          'Each SKILL.md that the process which answers left out when it started. In a cluster the ' +
-          'logs of the workers have the others.',
+          'Each SKILL.md that the answering process left out at its start. In a cluster ' +
+          'the logs of the workers have the others.',
         response: {
           200: Type.Array(LeftOut, {
-            description: 'Files in the order of their paths; none when all is well.',
+            description: 'Files in the order of their paths; empty if all are valid.',
             examples: [
               [
                 {
@@ -185,7 +185,8 @@ function listAllSkillsRoute(server: Server, skills: SkillRegistry): void {
         operationId: 'listAllSkills',
         summary: 'List every version that was ever registered',
         description:
-          'Inactive ones too: deprecated, or loaded by no process any more. is_active tells them apart.',
+          'Includes inactive versions: deprecated, or no longer loaded by any process. ' +
+          'See is_active.',
         response: {
           200: Type.Array(ListedSkill, {
             description: 'All versions by category, name and version, without their schemas.',
@@ -234,8 +235,7 @@ function setDeprecatedRoute(
         security: adminSecurity,
         operationId: `${verb}Skill`,
         summary: verb === 'deprecate' ? 'Deprecate a version' : 'Activate a version again',
-        description:
-          'A deprecated version takes no new work; what was accepted before still finishes.',
+        description: 'A deprecated version takes no new work; accepted jobs finish.',
         params: SkillPath,
         response: { 200: FullSkill, ...adminRefusals('skill_not_found') },
       },

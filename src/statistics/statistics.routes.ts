@@ -16,9 +16,8 @@ export function statisticsRoutes(server: Server, { statistics }: { statistics: S
         tags: ['Statistics'],
         security,
         operationId: 'getStatistics',
-        summary: 'Get what became of runs in the last hour or day',
-        description:
-          'Of the whole organization. What has just happened is counted within about a second.',
+        summary: 'Get counts, durations and tokens of runs in the last hour or day',
+        description: 'For the whole organization. A run is counted within about a second.',
         querystring: WindowQuery,
         response: { 200: StatisticsOfWindow, ...apiRefusals() },
       },
@@ -33,10 +32,10 @@ export function statisticsRoutes(server: Server, { statistics }: { statistics: S
         tags: ['Skills'],
         security,
         operationId: 'getSkillUsages',
-        summary: 'Get who uses a version of a skill',
+        summary: 'Get the users of a version of a skill',
         description:
-          'What of the organization would miss it: to be looked at before it is deprecated, and ' +
-          'afterwards, for inactive versions are answered too.',
+          'Schedules, triggers and keys of the organization that use the version, also an ' +
+          'inactive one. Check them before you deprecate it.',
         params: SkillPath,
         response: { 200: UsesOfSkill, ...apiRefusals('skill_not_found') },
       },

@@ -23,11 +23,11 @@ const Now = Type.Object(
     oldest_waiting_seconds: Nullable(
       Type.Number({
         minimum: 0,
-        description: 'For how long the oldest job has been due that waits; null when none is due.',
+        description: 'How long the oldest due job has waited; null if none is due.',
       }),
     ),
   },
-  { title: 'WorkNow', description: 'As it is at this moment.' },
+  { title: 'WorkNow', description: 'The current state.' },
 );
 const Totals = Type.Object(
   {
@@ -35,7 +35,7 @@ const Totals = Type.Object(
     completed: count,
     failed: count,
     cancelled: count,
-    prompt_tokens: { ...count, description: 'As far as providers reported them.' },
+    prompt_tokens: { ...count, description: 'Tokens that providers reported.' },
     completion_tokens: count,
     total_tokens: count,
   },
@@ -44,8 +44,8 @@ const Totals = Type.Object(
 const Bucket = Type.Object(
   {
     start: Timestamp,
-    accepted: { ...count, description: 'Jobs that were accepted in this stretch.' },
-    completed: { ...count, description: 'Jobs that ended in it, whenever they were accepted.' },
+    accepted: { ...count, description: 'Jobs accepted in the bucket.' },
+    completed: { ...count, description: 'Jobs that ended in it, accepted at any time.' },
     failed: count,
     cancelled: count,
     total_tokens: { ...count, description: 'Of calls of models that ended in it.' },
@@ -83,21 +83,21 @@ export const StatisticsOfWindow = Type.Object(
   {
     window: Words(windowNames),
     from: { ...Timestamp, description: 'When the first bucket begins.' },
-    to: { ...Timestamp, description: 'When the last bucket ends, which is under way.' },
+    to: { ...Timestamp, description: 'When the last bucket ends, which is still open.' },
     bucket_seconds: Type.Integer(),
     now: Now,
     totals: Totals,
     buckets: Type.Array(Bucket, {
-      description: 'All of the window, also those in which nothing happened; the oldest first.',
+      description: 'All buckets of the window, also empty ones; the oldest first.',
     }),
     skills: Type.Array(OfSkill, {
-      description: 'Versions of which runs ended, at most 200; those with most of them first.',
+      description: 'Versions with ended runs, at most 200; those with most runs first.',
       maxItems: 200,
     }),
   },
   {
     title: 'Statistics',
-    description: 'What became of the runs of the organization in the window.',
+    description: 'The statistics of the organization in the window.',
     examples: [
       {
         window: 'hour',
@@ -173,15 +173,15 @@ export const UsesOfSkill = Type.Object(
       ),
       {
         description:
-          'Keys in whose name it was run in the last 30 days, by schedules and triggers too; the one ' +
-          'that was used last first, at most 200.',
+          'Keys that ran it in the last 30 days, directly or by schedules and triggers; ' +
+          'the last used first, at most 200.',
       },
     ),
     total_api_keys: count,
   },
   {
     title: 'SkillUsages',
-    description: 'What would miss the version.',
+    description: 'The users of the version.',
     examples: [
       {
         scheduled_jobs: [

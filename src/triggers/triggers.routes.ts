@@ -54,9 +54,10 @@ function createRoute(server: Server, { triggers, publicUrl }: TriggerRouteDeps) 
     operationId: 'createAgentTrigger',
     summary: 'Create a trigger',
     description:
-      'Gives an address under which others start runs of a skill. Whoever knows its token may ' +
-      'call it, so keep it as you keep a key. It works in the name of the key that made it. ' +
-      'Without a skill, the agent handles what comes by its own instructions.',
+      'Creates an address that external systems call to start runs of a skill. Every ' +
+      'client that knows its token can call it, so keep it secret like a key. Its ' +
+      'runs use the key that created it. Without a skill, the agent handles each ' +
+      'event by its own instructions.',
     body: NewTrigger,
     response: {
       201: { ...CreatedTrigger, ...carries('Location') },
@@ -120,9 +121,9 @@ function updateRoute(server: Server, { triggers }: TriggerRouteDeps) {
   const schema = {
     ...operation,
     operationId: 'updateAgentTrigger',
-    summary: 'Change a trigger, switch it off or on',
+    summary: 'Change, deactivate or reactivate a trigger',
     description:
-      'Only what the body names changes; input is replaced as a whole. The token stays. The ' +
+      'Changes the given fields; input is replaced as a whole. The token stays. The ' +
       'key needs the scopes of the skill before and after the change.',
     params,
     body: TriggerChanges,
@@ -142,8 +143,8 @@ function listCallsRoute(server: Server, { triggers, calls }: TriggerRouteDeps) {
     operationId: 'listAgentTriggerCalls',
     summary: 'List the last calls of a trigger, newest first',
     description:
-      'Those that were accepted and those that were refused, at most 200 and none older than 7 ' +
-      'days. A call is there about a second after it was answered.',
+      'Accepted and refused calls, at most 200 and none older than 7 days. A call is ' +
+      'listed about a second after its response.',
     params,
     querystring: Page,
     response: { 200: Paged(TriggerCall, 'A page of calls.'), ...apiRefusals('not_found') },

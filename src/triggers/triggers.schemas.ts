@@ -20,7 +20,7 @@ const fields = {
   skill_category: Name(),
   skill_name: Name(),
   skill_version: Name(),
-  input: { ...FreeObject, description: 'Merged under what the mapping gives.' },
+  input: { ...FreeObject, description: 'Default values for fields that the mapping does not set.' },
   mapping: Nullable(
     Type.String({
       minLength: 1,
@@ -35,7 +35,7 @@ const SigningSecret = Nullable(
   Type.String({
     minLength: 16,
     maxLength: 200,
-    description: 'Calls have to be signed with it; null: they need not be signed.',
+    description: 'Calls have to be signed with it; null: calls need no signature.',
   }),
 );
 
@@ -81,7 +81,7 @@ const token = `trg_${'x'.repeat(43)}`;
 export const CreatedTrigger = Type.Object(
   {
     ...shownFields,
-    token: Type.String({ description: 'Shown here and never again.' }),
+    token: Type.String({ description: 'Shown only here.' }),
     url: Type.String({ description: 'Where to send calls.' }),
   },
   {
@@ -138,17 +138,17 @@ export const TriggerCall = Type.Object(
   {
     id: Id,
     received_at: Timestamp,
-    status: Type.Integer({ description: 'HTTP status that it was answered with.' }),
+    status: Type.Integer({ description: 'HTTP status of the response.' }),
     error: Nullable(Words(Object.keys(errorStatuses) as ErrorCode[])),
     message: Nullable(
       Type.String({
-        description: 'Why it was refused; of some 404, what the sender was not told.',
+        description: 'Why it was refused; for some 404 the reason that the sender does not get.',
       }),
     ),
     job_id: Nullable(Id),
     duration_ms: Type.Integer(),
     body_bytes: Nullable(
-      Type.Integer({ description: 'null where it was refused before its body was read.' }),
+      Type.Integer({ description: 'null if it was refused before its body was read.' }),
     ),
     replayed: Type.Boolean({
       description: 'Whether it was answered with the job of an earlier call.',

@@ -193,16 +193,17 @@ const schema = {
   operationId: 'callAgentTrigger',
   summary: 'Start the run of a trigger',
   description:
-    'Needs no API key: whoever knows the token may call it, as often as the limit of the ' +
-    'trigger allows, signed if the trigger says so.',
+    'Needs no API key: every client that knows the token can call it, within the ' +
+    'limit of the trigger, and signed if the trigger has a signing secret.',
   consumes: ['application/json', 'application/x-www-form-urlencoded', 'text/plain'],
   params: Type.Object({ webhookToken: Type.String() }),
   headers: Type.Object({
     'idempotency-key': Type.Optional(
       Type.String({
         description:
-          'Makes repeats within 24 hours one job; x-github-delivery and webhook-id do so ' +
-          'too, and webhook-id alone where webhook-signature has to be right.',
+          'Repeats with the same key within 24 hours make no second job; x-github- ' +
+          'delivery and webhook-id work the same way, and only webhook-id if webhook- ' +
+          'signature is verified.',
         maxLength: idempotencyKeyMax,
       }),
     ),
@@ -216,7 +217,7 @@ const schema = {
     ),
   }),
   body: Type.Unknown({
-    description: 'Whatever the sender sends.',
+    description: 'Any body of the sender.',
     examples: [{ ref: 'refs/heads/main', head_commit: { message: 'Say hello' } }],
   }),
   response: {

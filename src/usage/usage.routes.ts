@@ -103,10 +103,10 @@ export function usageAdminRoutes(server: Server, parts: Parts) {
         tags,
         security: adminSecurity,
         operationId: 'listUsage',
-        summary: 'List what was used, by day and by whom',
+        summary: 'List the usage by day and owner',
         description:
-          'Newest first, at most 400 days; the last 30 when from and to are left out. A call is ' +
-          'counted for its agent, its key and its scheduled job, so sum up one owner_kind alone.',
+          'Newest first, at most 400 days, by default the last 30. A call is counted for ' +
+          'its agent, its key and its scheduled job, so sum over one owner_kind only.',
         querystring: UsageFilters,
         response: { 200: UsagePage, ...adminRefusals() },
       },
@@ -131,8 +131,7 @@ function usageOfRoute(server: Server, { usage }: Parts, subject: Subject) {
         security,
         operationId: `get${owner.title}Usage`,
         summary: `Get the tokens that ${noun} has used, by day`,
-        description:
-          'At most 400 days; the last 30 when from and to are left out. Days are in UTC.',
+        description: 'At most 400 days, by default the last 30. Days are in UTC.',
         params,
         querystring: Type.Object(DaysQuery),
         response: { 200: UsageOf(owner), ...refusals('not_found') },
@@ -174,8 +173,8 @@ function budgetRoutes(server: Server, { usage, budgets }: Parts, subject: Subjec
         operationId: `set${owner.title}Budget`,
         summary: `Set the budget of ${noun}`,
         description:
-          'Replaces the one that is there; what is null or left out is no limit. It counts from ' +
-          'the next call of a model on.',
+          'Replaces the whole budget; a limit that is null or omitted does not apply. It ' +
+          'applies from the next call of a model on.',
         params,
         body: BudgetFields,
         response: { 200: budget, ...refusals('not_found', ...bodyRefusals) },
@@ -193,7 +192,7 @@ function budgetRoutes(server: Server, { usage, budgets }: Parts, subject: Subjec
         security,
         operationId: `delete${owner.title}Budget`,
         summary: `Delete the budget of ${noun}`,
-        description: 'Also when there is none.',
+        description: 'Also if there is none.',
         params,
         response: { 204: Nothing, ...refusals('not_found') },
       },

@@ -18,9 +18,12 @@ const ofDay = {
   prompt_tokens: { ...Nullable(tokens), description: unknown },
   completion_tokens: { ...Nullable(tokens), description: unknown },
   total_tokens: { ...Nullable(tokens), description: unknown },
-  estimated_tokens: { ...tokens, description: 'Counted in place of those that are not known.' },
+  estimated_tokens: { ...tokens, description: 'Charged for tokens that were not reported.' },
   calls: { ...tokens, description: 'Calls of models that began on this day.' },
-  unreported_calls: { ...tokens, description: 'Of these, those not reported in full.' },
+  unreported_calls: {
+    ...tokens,
+    description: 'Calls among these whose tokens were not fully reported.',
+  },
 };
 const dayExample = {
   day: '2026-11-21',
@@ -36,7 +39,7 @@ const limitsExample = { tokens_per_day: 50_000, tokens_per_month: null };
 const Period = Type.Object(
   {
     used: { ...tokens, description: 'Known and estimated.' },
-    reserved: { ...tokens, description: 'Held back for calls under way.' },
+    reserved: { ...tokens, description: 'Reserved for calls under way.' },
     limit: Limit,
     left: { ...Nullable(tokens), description: 'What may still be reserved; null without a limit.' },
   },
@@ -76,7 +79,7 @@ export const BudgetOf = ({ field, schema, title, example }: OwnerField) =>
     { [field]: schema, ...limits, updated_at: Nullable(Timestamp) },
     {
       title: `${title}Budget`,
-      description: 'The budget; all null where there is none.',
+      description: 'The budget; all null without one.',
       examples: [
         { [field]: example, ...limitsExample, updated_at: '2026-11-01T00:00:00.000Z' },
         { [field]: example, tokens_per_day: null, tokens_per_month: null, updated_at: null },
@@ -147,8 +150,8 @@ export const UsagePage = Paged(
 );
 
 export const DaysQuery = {
-  from: Type.Optional({ ...Day, description: 'The first day; 29 days before to when left out.' }),
-  to: Type.Optional({ ...Day, description: 'The last day; today when left out.' }),
+  from: Type.Optional({ ...Day, description: 'The first day; by default 29 days before to.' }),
+  to: Type.Optional({ ...Day, description: 'The last day; by default today.' }),
 };
 
 export const UsageFilters = Type.Object({

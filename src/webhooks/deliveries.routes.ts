@@ -29,17 +29,16 @@ const listSchema = {
 const getSchema = {
   ...operation,
   operationId: 'getAgentWebhookDelivery',
-  summary: 'Get a delivery of a webhook, with what is sent',
+  summary: 'Get a delivery of a webhook with its body',
   params: deliveryParams,
   response: { 200: DeliveryWithBody, ...apiRefusals('not_found') },
 };
 const listOfJobSchema = {
   ...operation,
   operationId: 'listJobDeliveries',
-  summary: 'List the deliveries that came of a job, newest first',
+  summary: 'List the deliveries of a job, newest first',
   description:
-    'Of events that name the job, and of the one that its conversation was created with, to ' +
-    'whichever webhook.',
+    "Deliveries of the job's events and of its conversation.created, to all " + 'webhooks.',
   params: Type.Object({ jobId: Id }),
   querystring: Page,
   response: {
@@ -51,7 +50,7 @@ const redeliverSchema = {
   ...operation,
   operationId: 'redeliverAgentWebhookDelivery',
   summary: 'Deliver an event again',
-  description: 'The same body once more, as a new delivery with retries of its own.',
+  description: 'Sends the same body again, as a new delivery with retries of its own.',
   params: deliveryParams,
   response: { 202: Delivery, ...apiRefusals('not_found', 'conflict') },
 };

@@ -24,8 +24,8 @@ const createSchema = {
   operationId: 'createAgentWebhook',
   summary: 'Create a webhook',
   description:
-    "The agent's events of these types are delivered to the url from now on, signed with the " +
-    'secret, which no other answer shows.',
+    'Delivers later events of these types to the url, signed with the secret, which ' +
+    'only this response shows.',
   body: NewWebhook,
   response: {
     201: { ...CreatedWebhook, ...carries('Location') },
@@ -59,8 +59,8 @@ const updateSchema = {
   operationId: 'updateAgentWebhook',
   summary: 'Change a webhook, deactivate or reactivate it',
   description:
-    'Only what the body names changes. A new url or secret counts from the next attempt on. ' +
-    'Deactivating cancels what is still to be sent.',
+    'Changes the given fields. A new url or secret applies from the next attempt ' +
+    'on. Deactivating cancels pending deliveries.',
   params,
   body: WebhookChanges,
   response: { 200: Webhook, ...apiRefusals('not_found', ...bodyRefusals) },

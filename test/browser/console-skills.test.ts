@@ -147,7 +147,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('skills in the console', () =>
     const text = page.getByLabel('Input as JSON');
 
     await text.fill('{"text": ');
-    await page.getByText(/^This is no JSON/).waitFor();
+    await page.getByText(/^This is not valid JSON/).waitFor();
     expect(await page.getByRole('button', { name: 'Run', exact: true }).isDisabled()).toBe(true);
     await text.fill('{"text": "by hand"}');
     await page.getByRole('button', { name: 'Form', exact: true }).click();

@@ -84,7 +84,7 @@ export interface paths {
         put?: never;
         /**
          * Create an API key
-         * @description The answer is the only place where the key itself is ever shown.
+         * @description Only this response shows the key.
          */
         post: operations["createApiKey"];
         delete?: never;
@@ -104,8 +104,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Revoke an API key for good
-         * @description Accepted jobs of the key that wait end as cancelled. Those that run go on, without models and tools, unless cancel_jobs is true. Revoking a key again is how its jobs are cancelled later.
+         * Revoke an API key permanently
+         * @description Queued jobs of the key end as cancelled. Active jobs continue without models and tools, unless cancel_jobs is true. To cancel them later, revoke the key again.
          */
         delete: operations["revokeApiKey"];
         options?: never;
@@ -121,8 +121,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the files that are no skills because they break a rule
-         * @description Each SKILL.md that the process which answers left out when it started. In a cluster the logs of the workers have the others.
+         * List the SKILL.md files that were left out as invalid
+         * @description Each SKILL.md that the answering process left out at its start. In a cluster the logs of the workers have the others.
          */
         get: operations["listLeftOutSkills"];
         put?: never;
@@ -142,7 +142,7 @@ export interface paths {
         };
         /**
          * List every version that was ever registered
-         * @description Inactive ones too: deprecated, or loaded by no process any more. is_active tells them apart.
+         * @description Includes inactive versions: deprecated, or no longer loaded by any process. See is_active.
          */
         get: operations["listAllSkills"];
         put?: never;
@@ -181,7 +181,7 @@ export interface paths {
         put?: never;
         /**
          * Deprecate a version
-         * @description A deprecated version takes no new work; what was accepted before still finishes.
+         * @description A deprecated version takes no new work; accepted jobs finish.
          */
         post: operations["deprecateSkill"];
         delete?: never;
@@ -201,7 +201,7 @@ export interface paths {
         put?: never;
         /**
          * Activate a version again
-         * @description A deprecated version takes no new work; what was accepted before still finishes.
+         * @description A deprecated version takes no new work; accepted jobs finish.
          */
         post: operations["activateSkill"];
         delete?: never;
@@ -237,11 +237,11 @@ export interface paths {
         get?: never;
         /**
          * Store the credentials of an organization for a provider of models
-         * @description They take the place of what is stored for the provider: what the body leaves out is gone. The API key is encrypted and never shown again.
+         * @description Replaces the stored credentials of the provider: omitted fields are deleted. The API key is stored encrypted and never shown.
          */
         put: operations["replaceCredential"];
         post?: never;
-        /** Delete the credentials of an organization for a provider; the platform's count */
+        /** Delete the credentials of an organization for a provider; the platform's apply again */
         delete: operations["deleteCredential"];
         options?: never;
         head?: never;
@@ -257,7 +257,7 @@ export interface paths {
         };
         /**
          * Get the tokens that an API key has used, by day
-         * @description At most 400 days; the last 30 when from and to are left out. Days are in UTC.
+         * @description At most 400 days, by default the last 30. Days are in UTC.
          */
         get: operations["getApiKeyUsage"];
         put?: never;
@@ -279,13 +279,13 @@ export interface paths {
         get: operations["getApiKeyBudget"];
         /**
          * Set the budget of an API key
-         * @description Replaces the one that is there; what is null or left out is no limit. It counts from the next call of a model on.
+         * @description Replaces the whole budget; a limit that is null or omitted does not apply. It applies from the next call of a model on.
          */
         put: operations["setApiKeyBudget"];
         post?: never;
         /**
          * Delete the budget of an API key
-         * @description Also when there is none.
+         * @description Also if there is none.
          */
         delete: operations["deleteApiKeyBudget"];
         options?: never;
@@ -301,8 +301,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what was used, by day and by whom
-         * @description Newest first, at most 400 days; the last 30 when from and to are left out. A call is counted for its agent, its key and its scheduled job, so sum up one owner_kind alone.
+         * List the usage by day and owner
+         * @description Newest first, at most 400 days, by default the last 30. A call is counted for its agent, its key and its scheduled job, so sum over one owner_kind only.
          */
         get: operations["listUsage"];
         put?: never;
@@ -322,7 +322,7 @@ export interface paths {
         };
         /**
          * List the live processes
-         * @description Of a cluster all that were heard of in the last 15 seconds; a platform of one process is that process.
+         * @description In a cluster all processes with a heartbeat in the last 15 seconds; otherwise the one process.
          */
         get: operations["listProcesses"];
         put?: never;
@@ -344,7 +344,7 @@ export interface paths {
         put?: never;
         /**
          * Start the run of a trigger
-         * @description Needs no API key: whoever knows the token may call it, as often as the limit of the trigger allows, signed if the trigger says so.
+         * @description Needs no API key: every client that knows the token can call it, within the limit of the trigger, and signed if the trigger has a signing secret.
          */
         post: operations["callAgentTrigger"];
         delete?: never;
@@ -416,7 +416,7 @@ export interface paths {
         get: operations["getAgent"];
         /**
          * Change an agent, pause or resume it
-         * @description Only what the body names changes. A paused agent takes no new work.
+         * @description Changes the given fields. A paused agent takes no new work.
          */
         put: operations["updateAgent"];
         post?: never;
@@ -436,11 +436,11 @@ export interface paths {
         };
         /**
          * List or search the memories of an agent
-         * @description Newest first; with q those that have all its words, best first. Letter case, accents and punctuation make no difference.
+         * @description Newest first; with q the memories with all its words, best first. Letter case, accents and punctuation are ignored.
          */
         get: operations["listMemories"];
         put?: never;
-        /** Give an agent a memory */
+        /** Add a memory to an agent */
         post: operations["createMemory"];
         delete?: never;
         options?: never;
@@ -459,7 +459,7 @@ export interface paths {
         get: operations["getMemory"];
         /**
          * Change a memory
-         * @description Only what the body names changes; metadata is replaced as a whole.
+         * @description Changes the given fields; metadata is replaced as a whole.
          */
         put: operations["updateMemory"];
         post?: never;
@@ -530,7 +530,7 @@ export interface paths {
         };
         /**
          * Get the tokens of a conversation, message by message
-         * @description Of a very long conversation, offset says from which message on.
+         * @description For a very long conversation, offset is the first message of the page.
          */
         get: operations["getTokenUsage"];
         put?: never;
@@ -553,7 +553,7 @@ export interface paths {
         put?: never;
         /**
          * Create a trigger
-         * @description Gives an address under which others start runs of a skill. Whoever knows its token may call it, so keep it as you keep a key. It works in the name of the key that made it. Without a skill, the agent handles what comes by its own instructions.
+         * @description Creates an address that external systems call to start runs of a skill. Every client that knows its token can call it, so keep it secret like a key. Its runs use the key that created it. Without a skill, the agent handles each event by its own instructions.
          */
         post: operations["createAgentTrigger"];
         delete?: never;
@@ -572,8 +572,8 @@ export interface paths {
         /** Get a trigger */
         get: operations["getAgentTrigger"];
         /**
-         * Change a trigger, switch it off or on
-         * @description Only what the body names changes; input is replaced as a whole. The token stays. The key needs the scopes of the skill before and after the change.
+         * Change, deactivate or reactivate a trigger
+         * @description Changes the given fields; input is replaced as a whole. The token stays. The key needs the scopes of the skill before and after the change.
          */
         put: operations["updateAgentTrigger"];
         post?: never;
@@ -593,7 +593,7 @@ export interface paths {
         };
         /**
          * List the last calls of a trigger, newest first
-         * @description Those that were accepted and those that were refused, at most 200 and none older than 7 days. A call is there about a second after it was answered.
+         * @description Accepted and refused calls, at most 200 and none older than 7 days. A call is listed about a second after its response.
          */
         get: operations["listAgentTriggerCalls"];
         put?: never;
@@ -616,7 +616,7 @@ export interface paths {
         put?: never;
         /**
          * Create a webhook
-         * @description The agent's events of these types are delivered to the url from now on, signed with the secret, which no other answer shows.
+         * @description Delivers later events of these types to the url, signed with the secret, which only this response shows.
          */
         post: operations["createAgentWebhook"];
         delete?: never;
@@ -636,7 +636,7 @@ export interface paths {
         get: operations["getAgentWebhook"];
         /**
          * Change a webhook, deactivate or reactivate it
-         * @description Only what the body names changes. A new url or secret counts from the next attempt on. Deactivating cancels what is still to be sent.
+         * @description Changes the given fields. A new url or secret applies from the next attempt on. Deactivating cancels pending deliveries.
          */
         put: operations["updateAgentWebhook"];
         post?: never;
@@ -671,7 +671,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a delivery of a webhook, with what is sent */
+        /** Get a delivery of a webhook with its body */
         get: operations["getAgentWebhookDelivery"];
         put?: never;
         post?: never;
@@ -689,8 +689,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the deliveries that came of a job, newest first
-         * @description Of events that name the job, and of the one that its conversation was created with, to whichever webhook.
+         * List the deliveries of a job, newest first
+         * @description Deliveries of the job's events and of its conversation.created, to all webhooks.
          */
         get: operations["listJobDeliveries"];
         put?: never;
@@ -712,7 +712,7 @@ export interface paths {
         put?: never;
         /**
          * Deliver an event again
-         * @description The same body once more, as a new delivery with retries of its own.
+         * @description Sends the same body again, as a new delivery with retries of its own.
          */
         post: operations["redeliverAgentWebhookDelivery"];
         delete?: never;
@@ -770,7 +770,7 @@ export interface paths {
         };
         /**
          * Get a job
-         * @description With Prefer: wait=N the answer waits up to N seconds for the end of the job.
+         * @description With Prefer: wait=N the response waits up to N seconds for the end of the job.
          */
         get: operations["getJob"];
         put?: never;
@@ -792,7 +792,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a job
-         * @description A queued job ends at once. An active one is told to stop, and killed if it does not.
+         * @description A queued job ends at once. An active one is asked to stop, and its process is killed if it does not.
          */
         post: operations["cancelJob"];
         delete?: never;
@@ -827,7 +827,7 @@ export interface paths {
         };
         /**
          * List the steps of a job: calls of models, their tools, and skills that it called
-         * @description Calls of models and the tools that they called, in order, while the job runs and afterwards. Other jobs have none.
+         * @description Calls of models, their tools, and skills that its skill called, in order, during the run and afterwards.
          */
         get: operations["listJobSteps"];
         put?: never;
@@ -847,7 +847,7 @@ export interface paths {
         };
         /**
          * Follow a job as server-sent events
-         * @description Events: status, log, progress, message, and of a job that thinks token (a piece of what the model says), tool_call and tool_result, each with the number of its step. The stream ends with the job, and when its key is revoked or expires. A client that reconnects with Last-Event-ID goes on where it was. 503 when the key or the address has too many open.
+         * @description Events: status, log, progress, message, and for a job that thinks token (a piece of the model's text), tool_call and tool_result, each with the number of its step. The stream ends with the job, and when its key is revoked or expires. A client that reconnects with Last-Event-ID resumes after that event. 503 if the key or the address has too many open streams.
          */
         get: operations["streamJobEvents"];
         put?: never;
@@ -867,13 +867,13 @@ export interface paths {
         };
         /**
          * List all scheduled jobs, newest first
-         * @description Where refusals are included, inputs are not checked against their skills.
+         * @description Refusals in the list do not check inputs against their skills.
          */
         get: operations["listScheduledJobs"];
         put?: never;
         /**
          * Create a scheduled job
-         * @description Runs a skill whenever the cron expression matches, in UTC, in the name of this key.
+         * @description Runs a skill whenever the cron expression matches, in UTC, with this key.
          */
         post: operations["createScheduledJob"];
         delete?: never;
@@ -891,7 +891,7 @@ export interface paths {
         };
         /**
          * Show when a cron expression matches next
-         * @description For looking before creating: nothing is kept, and nothing runs.
+         * @description A preview: nothing is stored, and nothing runs.
          */
         get: operations["previewCronExpression"];
         put?: never;
@@ -913,13 +913,13 @@ export interface paths {
         get: operations["getScheduledJob"];
         /**
          * Change, disable or enable a scheduled job
-         * @description Only what the body names changes; input replaces the stored one. It needs the scopes of the skill before and after the change. Disabling ends what waits of its runs.
+         * @description Changes the given fields; input is replaced as a whole. The key needs the scopes of the skill before and after the change. Disabling cancels queued runs.
          */
         put: operations["updateScheduledJob"];
         post?: never;
         /**
          * Delete a scheduled job
-         * @description Nothing further runs; a run that is under way ends its attempt.
+         * @description Queued runs are cancelled; an active attempt finishes.
          */
         delete: operations["deleteScheduledJob"];
         options?: never;
@@ -938,7 +938,7 @@ export interface paths {
         put?: never;
         /**
          * Run a scheduled job at once
-         * @description In the name of the key that asks; a disabled one runs as well.
+         * @description Uses the key of the request; a disabled one runs as well.
          */
         post: operations["runScheduledJob"];
         delete?: never;
@@ -954,7 +954,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List what became of each slot, newest first */
+        /** List the slots with their outcomes, newest first */
         get: operations["listScheduledRuns"];
         put?: never;
         post?: never;
@@ -973,7 +973,7 @@ export interface paths {
         };
         /**
          * Get the tokens that an agent has used, by day
-         * @description At most 400 days; the last 30 when from and to are left out. Days are in UTC.
+         * @description At most 400 days, by default the last 30. Days are in UTC.
          */
         get: operations["getAgentUsage"];
         put?: never;
@@ -995,13 +995,13 @@ export interface paths {
         get: operations["getAgentBudget"];
         /**
          * Set the budget of an agent
-         * @description Replaces the one that is there; what is null or left out is no limit. It counts from the next call of a model on.
+         * @description Replaces the whole budget; a limit that is null or omitted does not apply. It applies from the next call of a model on.
          */
         put: operations["setAgentBudget"];
         post?: never;
         /**
          * Delete the budget of an agent
-         * @description Also when there is none.
+         * @description Also if there is none.
          */
         delete: operations["deleteAgentBudget"];
         options?: never;
@@ -1018,7 +1018,7 @@ export interface paths {
         };
         /**
          * Get the tokens that a scheduled job has used, by day
-         * @description At most 400 days; the last 30 when from and to are left out. Days are in UTC.
+         * @description At most 400 days, by default the last 30. Days are in UTC.
          */
         get: operations["getScheduledJobUsage"];
         put?: never;
@@ -1040,13 +1040,13 @@ export interface paths {
         get: operations["getScheduledJobBudget"];
         /**
          * Set the budget of a scheduled job
-         * @description Replaces the one that is there; what is null or left out is no limit. It counts from the next call of a model on.
+         * @description Replaces the whole budget; a limit that is null or omitted does not apply. It applies from the next call of a model on.
          */
         put: operations["setScheduledJobBudget"];
         post?: never;
         /**
          * Delete the budget of a scheduled job
-         * @description Also when there is none.
+         * @description Also if there is none.
          */
         delete: operations["deleteScheduledJobBudget"];
         options?: never;
@@ -1062,8 +1062,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get what became of runs in the last hour or day
-         * @description Of the whole organization. What has just happened is counted within about a second.
+         * Get counts, durations and tokens of runs in the last hour or day
+         * @description For the whole organization. A run is counted within about a second.
          */
         get: operations["getStatistics"];
         put?: never;
@@ -1082,8 +1082,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get who uses a version of a skill
-         * @description What of the organization would miss it: to be looked at before it is deprecated, and afterwards, for inactive versions are answered too.
+         * Get the users of a version of a skill
+         * @description Schedules, triggers and keys of the organization that use the version, also an inactive one. Check them before you deprecate it.
          */
         get: operations["getSkillUsages"];
         put?: never;
@@ -1105,7 +1105,7 @@ export interface paths {
         put?: never;
         /**
          * Run a skill
-         * @description The body is the input of the skill. Accepted means recorded: whatever happens to the platform afterwards, the job runs to its end. With Prefer: wait=N the answer waits up to N seconds for that end.
+         * @description The body is the input of the skill. An accepted job is recorded durably before the response and runs to its end, also after a crash of the platform. With Prefer: wait=N the response waits up to N seconds for that end.
          */
         post: operations["executeSkill"];
         delete?: never;
@@ -1130,7 +1130,7 @@ export interface components {
             error: "validation_error" | "authentication_required" | "invalid_api_key" | "api_key_expired" | "invalid_admin_secret" | "invalid_signature" | "insufficient_scope" | "not_found" | "skill_not_found" | "method_not_allowed" | "conflict" | "payload_too_large" | "unsupported_media_type" | "agent_paused" | "idempotency_key_reused" | "job_not_cancellable" | "job_not_retryable" | "rate_limit_exceeded" | "internal_error" | "upstream_unavailable" | "service_unavailable";
             /** @description For people; its wording may change. */
             message: string;
-            /** @description With validation_error: what is wrong where, as a dotted path. */
+            /** @description With validation_error: each fault with its field as a dotted path. */
             details?: {
                 field: string;
                 issue: string;
@@ -1215,10 +1215,10 @@ export interface components {
             output_schema: {
                 [key: string]: unknown;
             };
-            /** @description Inputs to try it with, and what they give. */
+            /** @description Example inputs with their outputs. */
             examples?: {
                 input: unknown;
-                /** @description Absent where it depends on the outside world. */
+                /** @description Absent if it depends on external services. */
                 output?: unknown;
             }[];
         };
@@ -1240,7 +1240,7 @@ export interface components {
         UsageOfPeriod: {
             /** @description Known and estimated. */
             used: number;
-            /** @description Held back for calls under way. */
+            /** @description Reserved for calls under way. */
             reserved: number;
             limit: number | null;
             /** @description What may still be reserved; null without a limit. */
@@ -1258,11 +1258,11 @@ export interface components {
             completion_tokens: number | null;
             /** @description Null where nothing is known of it: the provider did not report it. */
             total_tokens: number | null;
-            /** @description Counted in place of those that are not known. */
+            /** @description Charged for tokens that were not reported. */
             estimated_tokens: number;
             /** @description Calls of models that began on this day. */
             calls: number;
-            /** @description Of these, those not reported in full. */
+            /** @description Calls among these whose tokens were not fully reported. */
             unreported_calls: number;
         };
         ApiKeyUsage: {
@@ -1313,11 +1313,11 @@ export interface components {
             completion_tokens: number | null;
             /** @description Null where nothing is known of it: the provider did not report it. */
             total_tokens: number | null;
-            /** @description Counted in place of those that are not known. */
+            /** @description Charged for tokens that were not reported. */
             estimated_tokens: number;
             /** @description Calls of models that began on this day. */
             calls: number;
-            /** @description Of these, those not reported in full. */
+            /** @description Calls among these whose tokens were not fully reported. */
             unreported_calls: number;
             tokens_per_day: number | null;
             tokens_per_month: number | null;
@@ -1325,23 +1325,23 @@ export interface components {
         LiveProcess: {
             /**
              * Format: uuid
-             * @description Made at each start.
+             * @description New at each start.
              */
             id: string;
             roles: string[];
             version: string;
-            /** @description Those that it has loaded, as category/version/name. */
+            /** @description Its loaded skills, as category/version/name. */
             skills: string[];
             /** Format: date-time */
             started_at: string;
             /**
              * Format: date-time
-             * @description When it last said that it is there.
+             * @description Its last heartbeat.
              */
             heard_at: string;
-            /** @description When it last took a job from a queue; null before the first. What it accepts itself and begins at once does not come from there. */
+            /** @description When it last took a job from a queue; null before the first. Jobs that it accepted and began itself do not count. */
             last_claim_at: string | null;
-            /** @description When it last began a job, from a queue or as it accepted the job; null before the first. */
+            /** @description When it last began a job, from a queue or accepted by itself; null before the first. */
             last_job_at: string | null;
         };
         LiveProcesses: {
@@ -1408,11 +1408,11 @@ export interface components {
             /** Format: uuid */
             id: string;
             agent_id: string;
-            /** @description What is to be known: at most 64 KiB. */
+            /** @description The text: at most 64 KiB. */
             content: string;
             /** @description One label, to list and search by. */
             tag: string;
-            /** @description Anything else: at most 64 KiB of JSON. */
+            /** @description Further data: at most 64 KiB of JSON. */
             metadata: {
                 [key: string]: unknown;
             };
@@ -1422,7 +1422,7 @@ export interface components {
             updated_at: string;
         };
         NewMemory: {
-            /** @description What is to be known: at most 64 KiB. */
+            /** @description The text: at most 64 KiB. */
             content: string;
             /**
              * @description One label, to list and search by.
@@ -1430,7 +1430,7 @@ export interface components {
              */
             tag: string;
             /**
-             * @description Anything else: at most 64 KiB of JSON.
+             * @description Further data: at most 64 KiB of JSON.
              * @default {}
              */
             metadata: {
@@ -1438,11 +1438,11 @@ export interface components {
             };
         };
         MemoryChanges: {
-            /** @description What is to be known: at most 64 KiB. */
+            /** @description The text: at most 64 KiB. */
             content?: string;
             /** @description One label, to list and search by. */
             tag?: string;
-            /** @description Anything else: at most 64 KiB of JSON. */
+            /** @description Further data: at most 64 KiB of JSON. */
             metadata?: {
                 [key: string]: unknown;
             };
@@ -1517,7 +1517,7 @@ export interface components {
             skill_name: string;
             /** @default v1.0 */
             skill_version: string;
-            /** @description Merged under what the mapping gives. */
+            /** @description Default values for fields that the mapping does not set. */
             input?: {
                 [key: string]: unknown;
             };
@@ -1539,7 +1539,7 @@ export interface components {
             skill_category: string;
             skill_name: string;
             skill_version: string;
-            /** @description Merged under what the mapping gives. */
+            /** @description Default values for fields that the mapping does not set. */
             input: {
                 [key: string]: unknown;
             };
@@ -1553,7 +1553,7 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             updated_at: string;
-            /** @description Shown here and never again. */
+            /** @description Shown only here. */
             token: string;
             /** @description Where to send calls. */
             url: string;
@@ -1566,7 +1566,7 @@ export interface components {
             skill_category: string;
             skill_name: string;
             skill_version: string;
-            /** @description Merged under what the mapping gives. */
+            /** @description Default values for fields that the mapping does not set. */
             input: {
                 [key: string]: unknown;
             };
@@ -1592,22 +1592,22 @@ export interface components {
             skill_category?: string;
             skill_name?: string;
             skill_version?: string;
-            /** @description Merged under what the mapping gives. */
+            /** @description Default values for fields that the mapping does not set. */
             input?: {
                 [key: string]: unknown;
             };
             mapping?: string | null;
             /** @description Calls per minute. */
             rate_limit?: number;
-            signing_secret?: string | null;
             active?: boolean;
+            signing_secret?: string | null;
         };
         AgentTriggerCall: {
             /** Format: uuid */
             id: string;
             /** Format: date-time */
             received_at: string;
-            /** @description HTTP status that it was answered with. */
+            /** @description HTTP status of the response. */
             status: number;
             error: ("validation_error" | "authentication_required" | "invalid_api_key" | "api_key_expired" | "invalid_admin_secret" | "invalid_signature" | "insufficient_scope" | "not_found" | "skill_not_found" | "method_not_allowed" | "conflict" | "payload_too_large" | "unsupported_media_type" | "agent_paused" | "idempotency_key_reused" | "job_not_cancellable" | "job_not_retryable" | "rate_limit_exceeded" | "internal_error" | "upstream_unavailable" | "service_unavailable") | null;
             message: string | null;
@@ -1623,7 +1623,7 @@ export interface components {
             url: string;
             /** @description The event types to deliver. */
             events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed")[];
-            /** @description Signs the deliveries; generated when it is left out. */
+            /** @description Signs the deliveries; generated by default. */
             secret?: string;
         };
         CreatedWebhook: {
@@ -1646,9 +1646,9 @@ export interface components {
             url: string;
             events: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed")[];
             active: boolean;
-            /** @description Whether the last delivery that ended has failed after all its retries. */
+            /** @description Whether the last ended delivery failed after all its retries. */
             failing: boolean;
-            /** @description Failed deliveries since the last one that arrived; the tenth deactivates. */
+            /** @description Failed deliveries since the last success; the tenth deactivates the webhook. */
             consecutive_failures: number;
             last_delivery_at: string | null;
             /** Format: date-time */
@@ -1661,7 +1661,7 @@ export interface components {
             url?: string;
             /** @description The event types to deliver. */
             events?: ("skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed")[];
-            /** @description Signs the deliveries; generated when it is left out. */
+            /** @description Signs the deliveries; generated by default. */
             secret?: string;
             active?: boolean;
         };
@@ -1689,13 +1689,13 @@ export interface components {
             event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed";
             /** @enum {string} */
             status: "pending" | "delivering" | "delivered" | "failed" | "cancelled";
-            /** @description Those that have ended, oldest first. */
+            /** @description The ended attempts, oldest first. */
             attempts: components["schemas"]["WebhookAttempt"][];
             next_attempt_at: string | null;
             /** Format: date-time */
             created_at: string;
             finished_at: string | null;
-            /** @description Whether it is a sample that somebody asked for. */
+            /** @description Whether it is a sample from the test operation. */
             test: boolean;
             redelivery_of: string | null;
         };
@@ -1714,16 +1714,16 @@ export interface components {
             event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed";
             /** @enum {string} */
             status: "pending" | "delivering" | "delivered" | "failed" | "cancelled";
-            /** @description Those that have ended, oldest first. */
+            /** @description The ended attempts, oldest first. */
             attempts: components["schemas"]["WebhookAttempt"][];
             next_attempt_at: string | null;
             /** Format: date-time */
             created_at: string;
             finished_at: string | null;
-            /** @description Whether it is a sample that somebody asked for. */
+            /** @description Whether it is a sample from the test operation. */
             test: boolean;
             redelivery_of: string | null;
-            /** @description What is signed and sent, at every attempt, as it is sent. */
+            /** @description The signed body, the same in every attempt. */
             body: string;
         };
         JobDelivery: {
@@ -1741,13 +1741,13 @@ export interface components {
             event: "skill.completed" | "skill.failed" | "agent.error" | "agent.status_changed" | "conversation.created" | "scheduled_job.completed" | "scheduled_job.failed";
             /** @enum {string} */
             status: "pending" | "delivering" | "delivered" | "failed" | "cancelled";
-            /** @description Those that have ended, oldest first. */
+            /** @description The ended attempts, oldest first. */
             attempts: components["schemas"]["WebhookAttempt"][];
             next_attempt_at: string | null;
             /** Format: date-time */
             created_at: string;
             finished_at: string | null;
-            /** @description Whether it is a sample that somebody asked for. */
+            /** @description Whether it is a sample from the test operation. */
             test: boolean;
             redelivery_of: string | null;
             /** Format: uuid */
@@ -1823,9 +1823,9 @@ export interface components {
                 note: string | null;
             } | null;
             token_stats: components["schemas"]["TokenStats"];
-            /** @description With include=origin: the scheduled job that it is a run of, while there is one. */
+            /** @description With include=origin: the scheduled job that started it, until that is deleted. */
             scheduled_job_id?: string | null;
-            /** @description With include=origin: the trigger whose call it came of, as long as that call is kept. */
+            /** @description With include=origin: the trigger whose call started it, as long as that call is kept. */
             trigger_id?: string | null;
         };
         ListedJob: {
@@ -1851,7 +1851,7 @@ export interface components {
             kind: "model" | "tool" | "skill";
             /** @description The model, the skill, or the tool of the agent itself. */
             name: string;
-            /** @description A tool has the turn of the call that asked for it. */
+            /** @description For a tool the turn of the model call that requested it. */
             turn: number;
             /** @enum {string} */
             status: "active" | "completed" | "failed" | "interrupted";
@@ -1927,7 +1927,7 @@ export interface components {
             } | null;
         };
         CronPreview: {
-            /** @description As it was asked for. */
+            /** @description As in the request. */
             cron_expression: string;
             /** @description Its next matches, the first one first. */
             next_runs: string[];
@@ -2053,7 +2053,7 @@ export interface components {
             completed: number;
             failed: number;
             cancelled: number;
-            /** @description As far as providers reported them. */
+            /** @description Tokens that providers reported. */
             prompt_tokens: number;
             completion_tokens: number;
             total_tokens: number;
@@ -2061,9 +2061,9 @@ export interface components {
         StatisticsBucket: {
             /** Format: date-time */
             start: string;
-            /** @description Jobs that were accepted in this stretch. */
+            /** @description Jobs accepted in the bucket. */
             accepted: number;
-            /** @description Jobs that ended in it, whenever they were accepted. */
+            /** @description Jobs that ended in it, accepted at any time. */
             completed: number;
             failed: number;
             cancelled: number;
@@ -2093,15 +2093,15 @@ export interface components {
             from: string;
             /**
              * Format: date-time
-             * @description When the last bucket ends, which is under way.
+             * @description When the last bucket ends, which is still open.
              */
             to: string;
             bucket_seconds: number;
             now: components["schemas"]["WorkNow"];
             totals: components["schemas"]["StatisticsTotals"];
-            /** @description All of the window, also those in which nothing happened; the oldest first. */
+            /** @description All buckets of the window, also empty ones; the oldest first. */
             buckets: components["schemas"]["StatisticsBucket"][];
-            /** @description Versions of which runs ended, at most 200; those with most of them first. */
+            /** @description Versions with ended runs, at most 200; those with most runs first. */
             skills: components["schemas"]["StatisticsOfSkill"][];
         };
         ScheduledJobOfSkill: {
@@ -2133,7 +2133,7 @@ export interface components {
             /** @description Newest first, at most 200. */
             agent_triggers: components["schemas"]["AgentTriggerOfSkill"][];
             total_agent_triggers: number;
-            /** @description Keys in whose name it was run in the last 30 days, by schedules and triggers too; the one that was used last first, at most 200. */
+            /** @description Keys that ran it in the last 30 days, directly or by schedules and triggers; the last used first, at most 200. */
             api_keys: components["schemas"]["ApiKeyOfSkill"][];
             total_api_keys: number;
         };
@@ -2142,25 +2142,25 @@ export interface components {
     parameters: never;
     requestBodies: never;
     headers: {
-        /** @description The id of the request: yours when you sent a usable one, else a new one. */
+        /** @description The id of the request: the client's if it is usable, else a new one. */
         "X-Request-Id": string;
         /** @description Requests per minute that the key may make. */
         "X-RateLimit-Limit": number;
-        /** @description Requests left in the minute that ends now. */
+        /** @description Requests left in the last 60 seconds. */
         "X-RateLimit-Remaining": number;
-        /** @description Unix second at which the oldest counted request leaves the minute. */
+        /** @description Unix second at which the oldest counted request leaves the window. */
         "X-RateLimit-Reset": number;
-        /** @description Whole seconds to wait before another try. */
+        /** @description Whole seconds to wait before the next request. */
         "Retry-After": number;
-        /** @description Entries in the whole list, over all pages. */
+        /** @description Number of entries on all pages. */
         "X-Total-Count": number;
-        /** @description Sent where a page ends before its limit because its entries are large: the offset at which to go on. */
+        /** @description Present if large entries end a page before its limit: the offset of the next page. */
         "X-Next-Offset": number;
-        /** @description Path of what was created. */
+        /** @description Path of the created resource. */
         Location: string;
-        /** @description The wait that was honoured, when the job ended within it. */
+        /** @description The honoured wait, if the job ended within it. */
         "Preference-Applied": string;
-        /** @description Sent as true when the answer is that of an earlier request with the same key. */
+        /** @description true if the response is that of an earlier request with the same key. */
         "Idempotent-Replayed": "true";
     };
     pathItems: never;
@@ -2241,7 +2241,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All families. */
+            /** @description All metrics. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2362,7 +2362,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page that shows this document; it needs no other host. */
+            /** @description A page that shows this document without other hosts. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2414,7 +2414,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Every key, revoked ones too; never the key itself or its hash. */
+            /** @description All keys, revoked ones included, without the key itself or its hash. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2609,7 +2609,7 @@ export interface operations {
     revokeApiKey: {
         parameters: {
             query?: {
-                /** @description true: jobs of the key that run are cancelled, too. */
+                /** @description true: active jobs of the key are cancelled too. */
                 cancel_jobs?: "true" | "false";
             };
             header?: never;
@@ -2702,7 +2702,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Files in the order of their paths; none when all is well. */
+            /** @description Files in the order of their paths; empty if all are valid. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2789,7 +2789,7 @@ export interface operations {
                      *         "skill_name": "echo",
                      *         "version": "v1.0",
                      *         "display_name": "Echo",
-                     *         "description": "Gives back the text that it is given.",
+                     *         "description": "Returns its input.",
                      *         "required_scopes": [
                      *           "util"
                      *         ],
@@ -2803,7 +2803,7 @@ export interface operations {
                      *         "skill_name": "echo",
                      *         "version": "v0.9",
                      *         "display_name": "Echo",
-                     *         "description": "Gives back the text that it is given.",
+                     *         "description": "Returns its input.",
                      *         "required_scopes": [
                      *           "util"
                      *         ],
@@ -2862,7 +2862,7 @@ export interface operations {
     getAnySkill: {
         parameters: {
             query?: {
-                /** @description examples: also inputs to try it with. */
+                /** @description examples: adds example inputs. */
                 include?: "examples";
             };
             header?: never;
@@ -2878,7 +2878,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas, and its examples where they were asked for. */
+            /** @description The skill with both schemas, and its examples if requested. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2892,7 +2892,7 @@ export interface operations {
                      *       "skill_name": "echo",
                      *       "version": "v1.0",
                      *       "display_name": "Echo",
-                     *       "description": "Gives back the text that it is given.",
+                     *       "description": "Returns its input.",
                      *       "required_scopes": [
                      *         "util"
                      *       ],
@@ -2999,7 +2999,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas, and its examples where they were asked for. */
+            /** @description The skill with both schemas, and its examples if requested. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3013,7 +3013,7 @@ export interface operations {
                      *       "skill_name": "echo",
                      *       "version": "v1.0",
                      *       "display_name": "Echo",
-                     *       "description": "Gives back the text that it is given.",
+                     *       "description": "Returns its input.",
                      *       "required_scopes": [
                      *         "util"
                      *       ],
@@ -3120,7 +3120,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas, and its examples where they were asked for. */
+            /** @description The skill with both schemas, and its examples if requested. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3134,7 +3134,7 @@ export interface operations {
                      *       "skill_name": "echo",
                      *       "version": "v1.0",
                      *       "display_name": "Echo",
-                     *       "description": "Gives back the text that it is given.",
+                     *       "description": "Returns its input.",
                      *       "required_scopes": [
                      *         "util"
                      *       ],
@@ -3460,7 +3460,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done; there is nothing to say. */
+            /** @description Done, without a body. */
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3524,9 +3524,9 @@ export interface operations {
     getApiKeyUsage: {
         parameters: {
             query?: {
-                /** @description The first day; 29 days before to when left out. */
+                /** @description The first day; by default 29 days before to. */
                 from?: string;
-                /** @description The last day; today when left out. */
+                /** @description The last day; by default today. */
                 to?: string;
             };
             header?: never;
@@ -3645,7 +3645,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The budget; all null where there is none. */
+            /** @description The budget; all null without one. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3729,7 +3729,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The budget; all null where there is none. */
+            /** @description The budget; all null without one. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3823,7 +3823,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done; there is nothing to say. */
+            /** @description Done, without a body. */
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3887,9 +3887,9 @@ export interface operations {
     listUsage: {
         parameters: {
             query?: {
-                /** @description The first day; 29 days before to when left out. */
+                /** @description The first day; by default 29 days before to. */
                 from?: string;
-                /** @description The last day; today when left out. */
+                /** @description The last day; by default today. */
                 to?: string;
                 organization_id?: string;
                 owner_kind?: "agent" | "deleted_agent" | "api_key" | "scheduled_job";
@@ -3992,7 +3992,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Those that were heard of in the last 15 seconds, the oldest first. */
+            /** @description Processes with a heartbeat in the last 15 seconds, the oldest first. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4070,7 +4070,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes repeats within 24 hours one job; x-github-delivery and webhook-id do so too, and webhook-id alone where webhook-signature has to be right. */
+                /** @description Repeats with the same key within 24 hours make no second job; x-github- delivery and webhook-id work the same way, and only webhook-id if webhook- signature is verified. */
                 "idempotency-key"?: string;
                 /** @description sha256= and the HMAC of the body in hex. */
                 "x-hub-signature-256"?: string;
@@ -4082,7 +4082,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description Whatever the sender sends. */
+        /** @description Any body of the sender. */
         requestBody: {
             content: {
                 /**
@@ -4261,7 +4261,7 @@ export interface operations {
                      *         "skill_name": "echo",
                      *         "version": "v1.0",
                      *         "display_name": "Echo",
-                     *         "description": "Gives back the text that it is given.",
+                     *         "description": "Returns its input.",
                      *         "required_scopes": [
                      *           "util"
                      *         ],
@@ -4343,7 +4343,7 @@ export interface operations {
     getSkill: {
         parameters: {
             query?: {
-                /** @description examples: also inputs to try it with. */
+                /** @description examples: adds example inputs. */
                 include?: "examples";
             };
             header?: never;
@@ -4359,7 +4359,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The skill with both schemas, and its examples where they were asked for. */
+            /** @description The skill with both schemas, and its examples if requested. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4376,7 +4376,7 @@ export interface operations {
                      *       "skill_name": "echo",
                      *       "version": "v1.0",
                      *       "display_name": "Echo",
-                     *       "description": "Gives back the text that it is given.",
+                     *       "description": "Returns its input.",
                      *       "required_scopes": [
                      *         "util"
                      *       ],
@@ -5055,7 +5055,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done; there is nothing to say. */
+            /** @description Done, without a body. */
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5161,7 +5161,7 @@ export interface operations {
     listMemories: {
         parameters: {
             query?: {
-                /** @description Has to be equal. */
+                /** @description Exact match. */
                 tag?: string;
                 /** @description Words, in any order. */
                 q?: string;
@@ -5728,7 +5728,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done; there is nothing to say. */
+            /** @description Done, without a body. */
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5836,7 +5836,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of conversations; X-Total-Count says how many there are. */
+            /** @description A page of conversations; X-Total-Count is the total number. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6063,7 +6063,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of messages; X-Total-Count says how many there are. */
+            /** @description A page of messages; X-Total-Count is the total number. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -6286,7 +6286,7 @@ export interface operations {
     listAgentTriggers: {
         parameters: {
             query?: {
-                /** @description refusal: also why it could start no job now; null where it could. */
+                /** @description refusal: adds the reason why it could start no job now, or null. */
                 include?: "refusal";
                 limit?: number;
                 offset?: number;
@@ -6595,7 +6595,7 @@ export interface operations {
     getAgentTrigger: {
         parameters: {
             query?: {
-                /** @description refusal: also why it could start no job now; null where it could. */
+                /** @description refusal: adds the reason why it could start no job now, or null. */
                 include?: "refusal";
             };
             header?: never;
@@ -6894,7 +6894,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done; there is nothing to say. */
+            /** @description Done, without a body. */
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7246,7 +7246,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The webhook, with its secret: no other answer shows that. */
+            /** @description The webhook with its secret, which only this response shows. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7679,7 +7679,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done; there is nothing to say. */
+            /** @description Done, without a body. */
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7922,7 +7922,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The delivery, and what is sent. */
+            /** @description The delivery and its body. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -8476,7 +8476,7 @@ export interface operations {
                 created_after?: string;
                 /** @description Jobs accepted earlier than that; not those of that very moment. */
                 created_before?: string;
-                /** @description timing: also when each job ran, for how long, and what went wrong. */
+                /** @description timing: adds timestamps, duration and error of each job. */
                 include?: "timing";
                 limit?: number;
                 offset?: number;
@@ -8593,7 +8593,7 @@ export interface operations {
     getJob: {
         parameters: {
             query?: {
-                /** @description origin: also which schedule or trigger it came of. */
+                /** @description origin: adds the schedule or trigger that started it. */
                 include?: "origin";
             };
             header?: {
@@ -9331,7 +9331,7 @@ export interface operations {
     listScheduledJobs: {
         parameters: {
             query?: {
-                /** @description refusal: also why it could start no job now; null where it could. */
+                /** @description refusal: adds the reason why it could start no job now, or null. */
                 include?: "refusal";
             };
             header?: never;
@@ -9730,7 +9730,7 @@ export interface operations {
     getScheduledJob: {
         parameters: {
             query?: {
-                /** @description refusal: also why it could start no job now; null where it could. */
+                /** @description refusal: adds the reason why it could start no job now, or null. */
                 include?: "refusal";
             };
             header?: never;
@@ -10048,7 +10048,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done; there is nothing to say. */
+            /** @description Done, without a body. */
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10413,9 +10413,9 @@ export interface operations {
     getAgentUsage: {
         parameters: {
             query?: {
-                /** @description The first day; 29 days before to when left out. */
+                /** @description The first day; by default 29 days before to. */
                 from?: string;
-                /** @description The last day; today when left out. */
+                /** @description The last day; by default today. */
                 to?: string;
             };
             header?: never;
@@ -10563,7 +10563,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The budget; all null where there is none. */
+            /** @description The budget; all null without one. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10676,7 +10676,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The budget; all null where there is none. */
+            /** @description The budget; all null without one. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10805,7 +10805,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done; there is nothing to say. */
+            /** @description Done, without a body. */
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10898,9 +10898,9 @@ export interface operations {
     getScheduledJobUsage: {
         parameters: {
             query?: {
-                /** @description The first day; 29 days before to when left out. */
+                /** @description The first day; by default 29 days before to. */
                 from?: string;
-                /** @description The last day; today when left out. */
+                /** @description The last day; by default today. */
                 to?: string;
             };
             header?: never;
@@ -11048,7 +11048,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The budget; all null where there is none. */
+            /** @description The budget; all null without one. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11161,7 +11161,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The budget; all null where there is none. */
+            /** @description The budget; all null without one. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11290,7 +11290,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done; there is nothing to say. */
+            /** @description Done, without a body. */
             204: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11392,7 +11392,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What became of the runs of the organization in the window. */
+            /** @description The statistics of the organization in the window. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12063,7 +12063,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What would miss the version. */
+            /** @description The users of the version. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -12190,13 +12190,13 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The agent that works. */
+                /** @description The agent that runs the skill. */
                 "x-agent-id"?: string;
-                /** @description Who asked; the key's client_name when left out. */
+                /** @description The user on whose behalf the client calls; by default the key's client_name. */
                 "x-user-id"?: string;
-                /** @description Makes repeats within 24 hours one job. */
+                /** @description Repeats with the same key within 24 hours make no second job. */
                 "idempotency-key"?: string;
-                /** @description A conversation of the agent to go on with, for skills that think: 409 conflict while another run of it has not ended. */
+                /** @description A conversation of the agent to continue, for skills that think: 409 conflict while another run of it is active. */
                 "x-conversation-id"?: string;
                 /** @description wait=N, up to 60 seconds. */
                 prefer?: string;
@@ -12274,7 +12274,7 @@ export interface operations {
                     "application/json": components["schemas"]["Job"];
                 };
             };
-            /** @description The job as it was accepted. */
+            /** @description The accepted job. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
