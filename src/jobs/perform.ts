@@ -174,10 +174,10 @@ async function finish(
   const { job, outcome } = settlement;
   const status = await settlePatiently(
     () => performing.settle(settlement),
-    () => performing.isClosed,
     () => {
       onUnavailable?.();
       log.warn({ job_id: job.id }, 'a result waits: the database cannot be used');
+      return !performing.isClosed;
     },
   );
   if (status === undefined) {

@@ -1,25 +1,20 @@
-import { setTimeout as elapsed } from 'node:timers/promises';
 import { isUnavailable } from '../kernel/errors.ts';
+import { retryWhileUnavailable } from '../kernel/retry-while-unavailable.ts';
 
 const retryMs = 500;
 
 /**
- * Settles a claim, and tries again while the database is away; undefined when the platform stops before
- * that. `onUnavailable` is called before each wait. The claim keeps its lease only if it is renewed meanwhile.
+ * Settles a claim, and tries again while the database is away; undefined when `mayRetry`, which is asked
+ * before each wait, says no. The claim keeps its lease only if it is renewed meanwhile.
  */
 export async function settlePatiently<Settled>(
   settle: () => Promise<Settled>,
-  isStopping: () => boolean,
-  onUnavailable: () => void,
+  mayRetry: () => boolean,
 ): Promise<Settled | undefined> {
-  for (;;) {
-    try {
-      return await settle();
-    } catch (error) {
-      if (!isUnavailable(error)) throw error;
-      onUnavailable();
-      if (isStopping()) return undefined;
-      await elapsed(retryMs);
-    }
+  try {
+    return await retryWhileUnavailable(settle, retryMs, mayRetry);
+  } catch (error) {
+    if (!isUnavailable(error)) throw error;
+    return undefined;
   }
 }

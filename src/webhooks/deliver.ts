@@ -8,7 +8,6 @@ import { createBatch } from '../database/batch.ts';
 import type { Writer } from '../database/counts.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { SigningSecrets } from '../database/signing-secrets.ts';
-import type { DeliveryStatus } from '../database/tables.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { DecryptionError } from '../kernel/encryption.ts';
 import type { Logger } from '../kernel/log.ts';
@@ -171,10 +170,12 @@ async function finish(
 ): Promise<void> {
   const { delivery, result } = settlement;
   const { id: delivery_id, webhook_id, attempts } = delivery;
-  const status: DeliveryStatus | null | undefined = await settlePatiently(
+  const status = await settlePatiently(
     () => settle(settlement),
-    () => stopping.signal.aborted,
-    () => log.warn({ delivery_id }, 'an attempt waits to be recorded'),
+    () => {
+      log.warn({ delivery_id }, 'an attempt waits to be recorded');
+      return !stopping.signal.aborted;
+    },
   );
   if (status === undefined) {
     log.error({ delivery_id }, 'an attempt could not be recorded before the stop');

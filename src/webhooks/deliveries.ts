@@ -2,16 +2,12 @@
 import type { Writer } from '../database/counts.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import { type EventType, events } from '../events/events.ts';
+import { bind } from '../kernel/bind.ts';
 import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
 import { isId, newId } from '../kernel/ids.ts';
 import type { Queue } from '../queue/queue.ts';
-import {
-  type AttemptRow,
-  changeDeliveryCounts,
-  type DeliveryRow,
-  insertDeliveries,
-} from './deliveries.store.ts';
+import type { AttemptRow, DeliveryRow } from './deliveries.store.ts';
 import {
   findDelivery,
   type LoggedDelivery,
@@ -19,134 +15,142 @@ import {
   listDeliveries,
   listDeliveriesAbout,
 } from './delivery-log.store.ts';
-import { newDelivery } from './dispatch.ts';
 import { messageBody } from './message.ts';
+import { addDeliveries, newDelivery } from './new-deliveries.ts';
 import { findWebhook, lockWebhook, type WebhookRow } from './webhooks.store.ts';
+
+export interface DeliveriesDeps {
+  readonly database: Database;
+  readonly queue: Queue;
+  readonly clock: Clock;
+  readonly writer: Writer;
+}
+
+interface PageRequest {
+  readonly limit: number;
+  readonly offset: number;
+}
 
 export type Deliveries = ReturnType<typeof createDeliveries>;
 
-export function createDeliveries(parts: {
-  database: Database;
-  queue: Queue;
-  clock: Clock;
-  writer: Writer;
-}) {
-  const { database, queue, clock, writer } = parts;
+export function createDeliveries(deps: DeliveriesDeps) {
+  return bind(deps, { find, get, list, ofJob, redeliver, test });
+}
 
-  async function find(webhookId: string, id: string): Promise<DeliveryRow> {
-    const row = isId(id) ? await findDelivery(database.read, webhookId, id) : undefined;
-    if (row === undefined) throw notFound('Delivery');
-    return row;
-  }
+async function find(
+  { database }: DeliveriesDeps,
+  webhookId: string,
+  id: string,
+): Promise<DeliveryRow> {
+  const row = isId(id) ? await findDelivery(database.read, webhookId, id) : undefined;
+  if (row === undefined) throw notFound('Delivery');
+  return row;
+}
 
-  /** Adds the attempts to deliveries. */
-  async function withAttempts<Row extends LoggedDelivery>(rows: readonly Row[]) {
-    const attempts = await listAttempts(
-      database.read,
-      rows.map(({ id }) => id),
-    );
-    const byDelivery = Map.groupBy(attempts, ({ delivery_id }) => delivery_id);
-    return rows.map((row) => ({ row, delivery: deliveryBody(row, byDelivery.get(row.id) ?? []) }));
-  }
+/** A delivery with its attempts and its body. */
+async function get(deps: DeliveriesDeps, webhookId: string, id: string) {
+  const row = await find(deps, webhookId, id);
+  const [found] = await withAttempts(deps, [row]);
+  if (found === undefined) throw notFound('Delivery');
+  return { ...found.delivery, body: row.body };
+}
 
-  /** Sends the delivery that `make` returns, if the webhook is active. */
-  function sendNow(
-    organizationId: string,
-    webhookId: string,
-    make: (tx: Transaction, webhook: WebhookRow) => Promise<DeliveryRow>,
-  ) {
-    return database.write(async (tx) => {
-      const webhook = await lockWebhook(tx, organizationId, webhookId);
-      if (webhook === undefined) throw notFound('Webhook');
-      const delivery = await make(tx, webhook);
-      if (webhook.active === 0) {
-        throw new PlatformError('conflict', 'The webhook is not active: activate it first');
-      }
-      await insertDeliveries(tx, [delivery]);
-      const kind = { webhook_id: webhookId };
-      await changeDeliveryCounts(tx, writer, [{ kind, from: null, to: 'pending' }]);
-      tx.afterCommit(() => {
-        queue.sendHints('webhooks', [{ id: delivery.id, generation: 0, delayMs: 0 }]);
-      });
-      return deliveryBody(delivery, []);
-    });
-  }
+async function list(
+  deps: DeliveriesDeps,
+  organizationId: string,
+  webhookId: string,
+  page: PageRequest,
+) {
+  const { read } = deps.database;
+  if ((await findWebhook(read, organizationId, webhookId)) === undefined) throw notFound('Webhook');
+  const { deliveries, total } = await listDeliveries(read, webhookId, page);
+  const found = await withAttempts(deps, deliveries);
+  return { deliveries: found.map(({ delivery }) => delivery), total };
+}
 
+/** Deliveries of the events of a job, and of the events of its conversation that name no job. */
+async function ofJob(
+  deps: DeliveriesDeps,
+  organizationId: string,
+  job: { readonly id: string; readonly conversation_id: string },
+  page: PageRequest,
+) {
+  const subjects = [job.id, job.conversation_id];
+  const { read } = deps.database;
+  const { deliveries, total } = await listDeliveriesAbout(read, organizationId, subjects, page);
+  const found = await withAttempts(deps, deliveries);
   return {
-    find,
-
-    /** A delivery with its attempts and its body. */
-    async get(webhookId: string, id: string) {
-      const row = await find(webhookId, id);
-      const [found] = await withAttempts([row]);
-      if (found === undefined) throw notFound('Delivery');
-      return { ...found.delivery, body: row.body };
-    },
-
-    async list(organizationId: string, webhookId: string, page: { limit: number; offset: number }) {
-      if ((await findWebhook(database.read, organizationId, webhookId)) === undefined) {
-        throw notFound('Webhook');
-      }
-      const { deliveries, total } = await listDeliveries(database.read, webhookId, page);
-      const found = await withAttempts(deliveries);
-      return { deliveries: found.map(({ delivery }) => delivery), total };
-    },
-
-    /** Deliveries of the events of a job, and of the events of its conversation that name no job. */
-    async ofJob(
-      organizationId: string,
-      job: { readonly id: string; readonly conversation_id: string },
-      page: { limit: number; offset: number },
-    ) {
-      const subjects = [job.id, job.conversation_id];
-      const { deliveries, total } = await listDeliveriesAbout(
-        database.read,
-        organizationId,
-        subjects,
-        page,
-      );
-      const found = await withAttempts(deliveries);
-      return {
-        deliveries: found.map(({ row: { webhook_id, url }, delivery }) => ({
-          ...delivery,
-          webhook_id,
-          url,
-        })),
-        total,
-      };
-    },
-
-    /** Sends an event again as a new delivery with the same bytes. */
-    redeliver(organizationId: string, webhookId: string, deliveryId: string) {
-      return sendNow(organizationId, webhookId, async (tx) => {
-        const original = await findDelivery(tx, webhookId, deliveryId);
-        if (original === undefined) throw notFound('Delivery');
-        const { event_id, event, body, is_test, subject } = original;
-        const same = { webhook_id: webhookId, event_id, event, body, is_test, subject };
-        return newDelivery({ ...same, redelivery_of: deliveryId }, clock.now());
-      });
-    },
-
-    /** Sends a sample of the first event type in the webhook's `events`. */
-    test(organizationId: string, webhookId: string) {
-      return sendNow(organizationId, webhookId, async (_tx, webhook) => {
-        const now = clock.now();
-        const [type] = JSON.parse(webhook.events) as [EventType];
-        const id = newId();
-        const body = messageBody({
-          id,
-          type,
-          createdAt: now,
-          agentId: webhook.agent_id,
-          data: JSON.stringify({ ...events[type].sample, test: true }),
-        });
-        return newDelivery(
-          { webhook_id: webhookId, event_id: id, event: type, body, is_test: 1 },
-          now,
-        );
-      });
-    },
+    deliveries: found.map(({ row: { webhook_id, url }, delivery }) => ({
+      ...delivery,
+      webhook_id,
+      url,
+    })),
+    total,
   };
+}
+
+/** Adds the attempts to deliveries. */
+async function withAttempts<Row extends LoggedDelivery>(
+  { database }: DeliveriesDeps,
+  rows: readonly Row[],
+) {
+  const ids = rows.map(({ id }) => id);
+  const attempts = await listAttempts(database.read, ids);
+  const byDelivery = Map.groupBy(attempts, ({ delivery_id }) => delivery_id);
+  return rows.map((row) => ({ row, delivery: deliveryBody(row, byDelivery.get(row.id) ?? []) }));
+}
+
+/** Sends an event again as a new delivery with the same bytes. */
+function redeliver(
+  deps: DeliveriesDeps,
+  organizationId: string,
+  webhookId: string,
+  deliveryId: string,
+) {
+  return sendNow(deps, organizationId, webhookId, async (tx) => {
+    const original = await findDelivery(tx, webhookId, deliveryId);
+    if (original === undefined) throw notFound('Delivery');
+    const { event_id, event, body, is_test, subject } = original;
+    const same = { webhook_id: webhookId, event_id, event, body, is_test, subject };
+    return newDelivery({ ...same, redelivery_of: deliveryId }, deps.clock.now());
+  });
+}
+
+/** Sends a sample of the first event type in the webhook's `events`. */
+function test(deps: DeliveriesDeps, organizationId: string, webhookId: string) {
+  return sendNow(deps, organizationId, webhookId, async (_tx, webhook) => {
+    const now = deps.clock.now();
+    const [type] = JSON.parse(webhook.events) as [EventType];
+    const id = newId();
+    const body = messageBody({
+      id,
+      type,
+      createdAt: now,
+      agentId: webhook.agent_id,
+      data: JSON.stringify({ ...events[type].sample, test: true }),
+    });
+    const delivery = { webhook_id: webhookId, event_id: id, event: type, body, is_test: 1 };
+    return newDelivery(delivery, now);
+  });
+}
+
+/** Sends the delivery that `make` returns, if the webhook is active. */
+function sendNow(
+  { database, queue, writer }: DeliveriesDeps,
+  organizationId: string,
+  webhookId: string,
+  make: (tx: Transaction, webhook: WebhookRow) => Promise<DeliveryRow>,
+) {
+  return database.write(async (tx) => {
+    const webhook = await lockWebhook(tx, organizationId, webhookId);
+    if (webhook === undefined) throw notFound('Webhook');
+    const delivery = await make(tx, webhook);
+    if (webhook.active === 0) {
+      throw new PlatformError('conflict', 'The webhook is not active: activate it first');
+    }
+    await addDeliveries({ queue, writer }, tx, [delivery]);
+    return deliveryBody(delivery, []);
+  });
 }
 
 /** A delivery as the API shows it. */

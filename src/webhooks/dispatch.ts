@@ -26,11 +26,12 @@ import {
   readEvents,
   readerCursor,
 } from '../events/reader.ts';
+import { bind } from '../kernel/bind.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { newId } from '../kernel/ids.ts';
 import type { Queue } from '../queue/queue.ts';
-import { changeDeliveryCounts, type DeliveryRow, insertDeliveries } from './deliveries.store.ts';
+import type { DeliveryRow } from './deliveries.store.ts';
 import { messageBody } from './message.ts';
+import { addDeliveries, newDelivery } from './new-deliveries.ts';
 import { areAnyActive, holdActiveWebhooks, type ListeningWebhook } from './webhooks.store.ts';
 
 /** The name of the cursor that all webhooks share. */
@@ -57,107 +58,99 @@ export interface Dispatcher {
   lagMs(): Promise<number>;
 }
 
-export function createDispatcher(parts: {
-  database: Database;
-  queue: Queue;
-  clock: Clock;
-  writer: Writer;
-}): Dispatcher {
-  const { database, queue, clock, writer } = parts;
-  let passesToSkip = 0;
+export interface DispatchDeps {
+  readonly database: Database;
+  readonly queue: Queue;
+  readonly clock: Clock;
+  readonly writer: Writer;
+}
+
+interface Dispatching extends DispatchDeps {
+  passesToSkip: number;
   /** The organization whose backlog had the last turn. */
-  let lastTurn = '';
+  lastTurn: string;
+}
 
-  /** Records the deliveries of events, in order; how many of the events it has handled. */
-  async function record(
-    tx: Transaction,
-    events: readonly OutboxEvent[],
-    isBacklog: boolean,
-  ): Promise<number> {
-    const organizations = [...new Set(events.map((event) => event.organization_id))];
-    const skipped = isBacklog ? new Set<string>() : await withBacklog(tx, reader, organizations);
-    const relevant = events.filter((event) => !skipped.has(event.organization_id));
-    const webhooks = await holdActiveWebhooks(tx, relevant);
-    const made = deliveriesOf(events, { webhooks, skipped, isBacklog, now: clock.now() });
-    await beginBacklogs(tx, reader, made.backlogs);
-    await insert(tx, made.rows);
-    return made.read;
+export function createDispatcher(deps: DispatchDeps): Dispatcher {
+  const dispatching: Dispatching = { ...deps, passesToSkip: 0, lastTurn: '' };
+  return bind(dispatching, { dispatch, wake, readTo, lagMs });
+}
+
+async function dispatch(dispatching: Dispatching): Promise<void> {
+  if (dispatching.passesToSkip > 0) {
+    dispatching.passesToSkip--;
+    return;
   }
-
-  async function insert(tx: Transaction, rows: readonly DeliveryRow[]): Promise<void> {
-    const inserted = await insertDeliveries(tx, rows);
-    const made = rows.filter(({ id }) => inserted.has(id));
-    await changeDeliveryCounts(
-      tx,
-      writer,
-      made.map(({ webhook_id }) => ({ kind: { webhook_id }, from: null, to: 'pending' })),
-    );
-    tx.afterCommit(() => {
-      queue.sendHints(
-        'webhooks',
-        made.map(({ id }) => ({ id, generation: 0, delayMs: 0 })),
-      );
-    });
+  if (!(await areAnyActive(dispatching.database.read))) {
+    dispatching.passesToSkip = skippedPasses;
+    return;
   }
-
-  /** Dispatches new events of organizations without a backlog; whether there were any. */
-  async function dispatchNew(): Promise<boolean> {
-    // This query costs less than a transaction, and mostly there is no new event.
-    if (!(await hasUnread(database.read, reader))) return false;
-    return database.write((tx) =>
-      readEvents(tx, reader, eventsMax, (events) => record(tx, events, false)),
-    );
+  for (let round = 0; round < roundsMax; round++) {
+    const isMore = [await dispatchNew(dispatching), await dispatchBacklog(dispatching)];
+    if (!isMore.includes(true)) return;
   }
+}
 
-  /** Dispatches a share of the next backlog; whether there was one. */
-  async function dispatchBacklog(): Promise<boolean> {
-    const organizationId = await nextBacklog(database.read, reader, lastTurn);
-    if (organizationId === undefined) return false;
-    lastTurn = organizationId;
-    return database.write((tx) =>
-      readBacklog(tx, reader, organizationId, shareMax, (events) => record(tx, events, true)),
-    );
-  }
+/** Dispatches new events of organizations without a backlog; whether there were any. */
+async function dispatchNew(dispatching: Dispatching): Promise<boolean> {
+  const { database } = dispatching;
+  // This query costs less than a transaction, and mostly there is no new event.
+  if (!(await hasUnread(database.read, reader))) return false;
+  return database.write((tx) =>
+    readEvents(tx, reader, eventsMax, (events) => record(dispatching, tx, events, false)),
+  );
+}
 
-  return {
-    async dispatch() {
-      if (passesToSkip > 0) {
-        passesToSkip--;
-        return;
-      }
-      if (!(await areAnyActive(database.read))) {
-        passesToSkip = skippedPasses;
-        return;
-      }
-      for (let round = 0; round < roundsMax; round++) {
-        const isMore = [await dispatchNew(), await dispatchBacklog()].includes(true);
-        if (!isMore) return;
-      }
-    },
+/** Dispatches a share of the next backlog; whether there was one. */
+async function dispatchBacklog(dispatching: Dispatching): Promise<boolean> {
+  const { database, lastTurn } = dispatching;
+  const organizationId = await nextBacklog(database.read, reader, lastTurn);
+  if (organizationId === undefined) return false;
+  dispatching.lastTurn = organizationId;
+  return database.write((tx) =>
+    readBacklog(tx, reader, organizationId, shareMax, (events) =>
+      record(dispatching, tx, events, true),
+    ),
+  );
+}
 
-    wake() {
-      passesToSkip = 0;
-    },
+/** Records the deliveries of events, in order; how many of the events it has handled. */
+async function record(
+  deps: DispatchDeps,
+  tx: Transaction,
+  events: readonly OutboxEvent[],
+  isBacklog: boolean,
+): Promise<number> {
+  const organizations = [...new Set(events.map((event) => event.organization_id))];
+  const skipped = isBacklog ? new Set<string>() : await withBacklog(tx, reader, organizations);
+  const relevant = events.filter((event) => !skipped.has(event.organization_id));
+  const webhooks = await holdActiveWebhooks(tx, relevant);
+  const now = deps.clock.now();
+  const made = deliveriesOf(events, { webhooks, skipped, isBacklog, now });
+  await beginBacklogs(tx, reader, made.backlogs);
+  await addDeliveries(deps, tx, made.rows);
+  return made.read;
+}
 
-    async readTo() {
-      if (!(await areAnyActive(database.read))) return null;
-      // The cursor first: in the other order a backlog that begins between the two reads would be
-      // missed, and retention would delete the events that wait in it.
-      const cursor = await readerCursor(database.read, reader);
-      return (await furthestBehind(database.read, reader)) ?? cursor ?? null;
-    },
+function wake(dispatching: Dispatching): void {
+  dispatching.passesToSkip = 0;
+}
 
-    async lagMs() {
-      // Without an active webhook, no event waits.
-      if (!(await areAnyActive(database.read))) return 0;
-      const behind = await furthestBehind(database.read, reader);
-      const recordedAt =
-        behind === undefined
-          ? await oldestUnread(database.read, reader)
-          : await oldestBehind(database.read, behind);
-      return recordedAt === undefined ? 0 : Math.max(0, clock.now() - recordedAt);
-    },
-  };
+async function readTo({ database: { read } }: Dispatching): Promise<ReaderCursor | null> {
+  if (!(await areAnyActive(read))) return null;
+  // The cursor first: in the other order a backlog that begins between the two reads would be
+  // missed, and retention would delete the events that wait in it.
+  const cursor = await readerCursor(read, reader);
+  return (await furthestBehind(read, reader)) ?? cursor ?? null;
+}
+
+async function lagMs({ database: { read }, clock }: Dispatching): Promise<number> {
+  // Without an active webhook, no event waits.
+  if (!(await areAnyActive(read))) return 0;
+  const behind = await furthestBehind(read, reader);
+  const recordedAt =
+    behind === undefined ? await oldestUnread(read, reader) : await oldestBehind(read, behind);
+  return recordedAt === undefined ? 0 : Math.max(0, clock.now() - recordedAt);
 }
 
 /**
@@ -253,28 +246,5 @@ function listener({ id, organization_id, agent_id, events, active_since }: Liste
     webhookId: id,
     types: new Set(JSON.parse(events) as string[]),
     since: active_since,
-  };
-}
-
-/** A new delivery, due at once. */
-export function newDelivery(
-  fields: Pick<DeliveryRow, 'webhook_id' | 'event_id' | 'event' | 'body'> &
-    Partial<Pick<DeliveryRow, 'is_test' | 'redelivery_of' | 'subject'>>,
-  now: number,
-): DeliveryRow {
-  return {
-    id: newId(),
-    status: 'pending',
-    attempts: 0,
-    lost: 0,
-    epoch: 0,
-    due_at: now,
-    started_at: null,
-    is_test: 0,
-    redelivery_of: null,
-    created_at: now,
-    finished_at: null,
-    subject: null,
-    ...fields,
   };
 }

@@ -11,6 +11,7 @@ import type { SigningSecrets } from '../database/signing-secrets.ts';
 import type { AllowList } from '../egress/allow-list.ts';
 import { checkUrl } from '../egress/url-guard.ts';
 import type { EventType } from '../events/events.ts';
+import { bind } from '../kernel/bind.ts';
 import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { invalid, notFound } from '../kernel/errors.ts';
 import { isId, newId } from '../kernel/ids.ts';
@@ -48,141 +49,162 @@ export interface WebhookCaps {
   readonly ofAgent: number;
 }
 
-export type Webhooks = ReturnType<typeof createWebhooks>;
-
-export function createWebhooks(parts: {
-  database: Database;
-  agents: Pick<Agents, 'lock'>;
-  clock: Clock;
-  writer: Writer;
-  secrets: Pick<SigningSecrets, 'seal'>;
+export interface WebhooksDeps {
+  readonly database: Database;
+  readonly agents: Pick<Agents, 'lock'>;
+  readonly clock: Clock;
+  readonly writer: Writer;
+  readonly secrets: Pick<SigningSecrets, 'seal'>;
   /** Private addresses that webhooks may reach. */
-  allowed: AllowList;
+  readonly allowed: AllowList;
   /** Called after the commit when a webhook has become active. */
   onActive(): void;
-  caps?: WebhookCaps | undefined;
-}) {
-  const { database, agents, clock, writer, secrets, allowed, onActive } = parts;
-  const cap = { table: 'webhooks', things: 'webhooks' } as const;
+  readonly caps?: WebhookCaps | undefined;
+}
 
-  function capsFor(agentId: string): readonly Cap[] {
-    if (parts.caps === undefined) return [];
-    const { ofOrganization, ofAgent } = parts.caps;
-    const ofThisAgent = { agent_id: agentId, removed: 0 };
-    return [
-      { ...cap, where: { removed: 0 }, max: ofOrganization },
-      { ...cap, owner: 'The agent', where: ofThisAgent, max: ofAgent },
-    ];
-  }
+export type Webhooks = ReturnType<typeof createWebhooks>;
 
-  async function find(organizationId: string, id: string): Promise<WebhookRow> {
-    const row = isId(id) ? await findWebhook(database.read, organizationId, id) : undefined;
-    if (row === undefined) throw notFound('Webhook');
-    return row;
-  }
+export function createWebhooks(deps: WebhooksDeps) {
+  return bind(deps, { find, create, list, get, update, remove });
+}
 
-  /** The columns that depend on the url; throws `400` on `url`. */
-  function destination(url: string): Pick<WebhookRow, 'url' | 'host'> {
-    const checked = checkUrl(url, { schemes: ['https:'], fragment: 'refused', allowed });
-    if (!checked.ok) throw invalid('url', checked.reason);
-    return { url, host: checked.url.host };
-  }
+async function find(
+  { database }: WebhooksDeps,
+  organizationId: string,
+  id: string,
+): Promise<WebhookRow> {
+  const row = isId(id) ? await findWebhook(database.read, organizationId, id) : undefined;
+  if (row === undefined) throw notFound('Webhook');
+  return row;
+}
 
-  /** Cancels a batch of pending deliveries; whether there were any. */
-  async function cancelPending(tx: Transaction, id: string, now: number): Promise<boolean> {
-    const changes = await cancelPendingBatch(tx, id, now);
-    await changeDeliveryCounts(tx, writer, changes);
-    return changes.length > 0;
-  }
+/** Creates a webhook. Only this answer shows its secret. */
+async function create(deps: WebhooksDeps, organizationId: string, fields: NewWebhook) {
+  const { database, agents, clock, secrets, allowed, onActive } = deps;
+  const now = clock.now();
+  const { agent_id, url, events } = fields;
+  const secret = fields.secret === undefined ? newSecret() : usableSecret(fields.secret);
+  const to = destination(url, allowed);
+  const id = newId();
+  const stored = secrets.seal('webhooks', { id, organization_id: organizationId }, secret);
+  await database.write(async (tx) => {
+    await requireRoom(tx, organizationId, capsFor(deps, agent_id));
+    await agents.lock(tx, organizationId, agent_id);
+    await insertWebhook(tx, {
+      id,
+      organization_id: organizationId,
+      agent_id,
+      ...to,
+      events: JSON.stringify(events),
+      ...stored,
+      active: 1,
+      failing: 0,
+      consecutive_failures: 0,
+      active_since: await currentPlace(tx),
+      removed: 0,
+      last_delivery_at: null,
+      created_at: now,
+      updated_at: now,
+    });
+    tx.afterCommit(onActive);
+  });
+  const timestamps = { created_at: timestamp(now), updated_at: timestamp(now) };
+  return { id, agent_id, url, events: [...events], secret, active: true, ...timestamps };
+}
 
+const caps = { table: 'webhooks', things: 'webhooks' } as const;
+
+function capsFor({ caps: max }: WebhooksDeps, agentId: string): readonly Cap[] {
+  if (max === undefined) return [];
+  const ofThisAgent = { agent_id: agentId, removed: 0 };
+  return [
+    { ...caps, where: { removed: 0 }, max: max.ofOrganization },
+    { ...caps, owner: 'The agent', where: ofThisAgent, max: max.ofAgent },
+  ];
+}
+
+/** The columns that depend on the url; throws `400` on `url`. */
+function destination(url: string, allowed: AllowList): Pick<WebhookRow, 'url' | 'host'> {
+  const checked = checkUrl(url, { schemes: ['https:'], fragment: 'refused', allowed });
+  if (!checked.ok) throw invalid('url', checked.reason);
+  return { url, host: checked.url.host };
+}
+
+async function list({ database }: WebhooksDeps, organizationId: string) {
+  return (await listWebhooks(database.read, organizationId)).map(webhookBody);
+}
+
+async function get(deps: WebhooksDeps, organizationId: string, id: string) {
+  return webhookBody(await find(deps, organizationId, id));
+}
+
+/** Changes the fields that `changes` names. */
+async function update(
+  deps: WebhooksDeps,
+  organizationId: string,
+  id: string,
+  changes: WebhookChanges,
+) {
+  const { database, clock, onActive } = deps;
+  const { active } = changes;
+  const given = givenColumns(deps, { id, organization_id: organizationId }, changes);
+  return database.write(async (tx) => {
+    const place = active === true ? await currentPlace(tx) : '';
+    const before = await lockWebhook(tx, organizationId, id);
+    if (before === undefined) throw notFound('Webhook');
+    const now = clock.now();
+    const columns = {
+      ...given,
+      ...(active === false ? { active: 0 } : {}),
+      ...(active === true && before.active === 0
+        ? { active: 1, active_since: place, consecutive_failures: 0 }
+        : {}),
+    };
+    // An empty body changes nothing; a field with its current value still counts as a change.
+    if (Object.keys(changes).length === 0) return webhookBody(before);
+    await updateWebhook(tx, id, { ...columns, updated_at: now });
+    if (active === false) await cancelPending(deps, tx, id, now);
+    // Deliveries that the sweep has not cancelled since the deactivation must not be sent now.
+    if (before.active === 0) while (await cancelPending(deps, tx, id, now));
+    if (active === true) tx.afterCommit(onActive);
+    return webhookBody({ ...before, ...columns, updated_at: now });
+  });
+}
+
+/** The columns of the changed fields, without `active`. */
+function givenColumns(
+  { secrets, allowed }: WebhooksDeps,
+  owner: { readonly id: string; readonly organization_id: string },
+  { url, events, secret }: WebhookChanges,
+) {
   return {
-    find,
-
-    /** Creates a webhook. Only this answer shows its secret. */
-    async create(organizationId: string, fields: NewWebhook) {
-      const now = clock.now();
-      const { agent_id, url, events } = fields;
-      const secret = fields.secret === undefined ? newSecret() : usableSecret(fields.secret);
-      const to = destination(url);
-      const id = newId();
-      const stored = secrets.seal('webhooks', { id, organization_id: organizationId }, secret);
-      await database.write(async (tx) => {
-        await requireRoom(tx, organizationId, capsFor(agent_id));
-        await agents.lock(tx, organizationId, agent_id);
-        const created: WebhookRow = {
-          id,
-          organization_id: organizationId,
-          agent_id,
-          ...to,
-          events: JSON.stringify(events),
-          ...stored,
-          active: 1,
-          failing: 0,
-          consecutive_failures: 0,
-          active_since: await currentPlace(tx),
-          removed: 0,
-          last_delivery_at: null,
-          created_at: now,
-          updated_at: now,
-        };
-        await insertWebhook(tx, created);
-        tx.afterCommit(onActive);
-      });
-      const timestamps = { created_at: timestamp(now), updated_at: timestamp(now) };
-      return { id, agent_id, url, events: [...events], secret, active: true, ...timestamps };
-    },
-
-    async list(organizationId: string) {
-      return (await listWebhooks(database.read, organizationId)).map(webhookBody);
-    },
-
-    async get(organizationId: string, id: string) {
-      return webhookBody(await find(organizationId, id));
-    },
-
-    /** Changes the fields that `changes` names. */
-    async update(organizationId: string, id: string, changes: WebhookChanges) {
-      const given = {
-        ...(changes.url === undefined ? {} : destination(changes.url)),
-        ...(changes.events === undefined ? {} : { events: JSON.stringify(changes.events) }),
-        ...(changes.secret === undefined
-          ? {}
-          : secrets.seal(
-              'webhooks',
-              { id, organization_id: organizationId },
-              usableSecret(changes.secret),
-            )),
-      };
-      return database.write(async (tx) => {
-        const place = changes.active === true ? await currentPlace(tx) : '';
-        const before = await lockWebhook(tx, organizationId, id);
-        if (before === undefined) throw notFound('Webhook');
-        const now = clock.now();
-        const columns = {
-          ...given,
-          ...(changes.active === false ? { active: 0 } : {}),
-          ...(changes.active === true && before.active === 0
-            ? { active: 1, active_since: place, consecutive_failures: 0 }
-            : {}),
-        };
-        // An empty body changes nothing; a field with its current value still counts as a change.
-        if (Object.keys(changes).length === 0) return webhookBody(before);
-        await updateWebhook(tx, id, { ...columns, updated_at: now });
-        if (changes.active === false) await cancelPending(tx, id, now);
-        // Deliveries that the sweep has not cancelled since the deactivation must not be sent now.
-        if (before.active === 0) while (await cancelPending(tx, id, now));
-        if (changes.active === true) tx.afterCommit(onActive);
-        return webhookBody({ ...before, ...columns, updated_at: now });
-      });
-    },
-
-    async remove(organizationId: string, id: string): Promise<void> {
-      await database.write(async (tx) => {
-        if ((await lockWebhook(tx, organizationId, id)) === undefined) throw notFound('Webhook');
-        await removeWebhook(tx, writer, id);
-      });
-    },
+    ...(url === undefined ? {} : destination(url, allowed)),
+    ...(events === undefined ? {} : { events: JSON.stringify(events) }),
+    ...(secret === undefined ? {} : secrets.seal('webhooks', owner, usableSecret(secret))),
   };
+}
+
+/** Cancels a batch of pending deliveries; whether there were any. */
+async function cancelPending(
+  { writer }: WebhooksDeps,
+  tx: Transaction,
+  id: string,
+  now: number,
+): Promise<boolean> {
+  const changes = await cancelPendingBatch(tx, id, now);
+  await changeDeliveryCounts(tx, writer, changes);
+  return changes.length > 0;
+}
+
+async function remove(
+  { database, writer }: WebhooksDeps,
+  organizationId: string,
+  id: string,
+): Promise<void> {
+  await database.write(async (tx) => {
+    if ((await lockWebhook(tx, organizationId, id)) === undefined) throw notFound('Webhook');
+    await removeWebhook(tx, writer, id);
+  });
 }
 
 /** The secret if it can be used; throws `400` otherwise. */

@@ -9,7 +9,7 @@ import {
   foldDeliveryCounts,
   insertDeliveries,
 } from '../../src/webhooks/deliveries.store.ts';
-import { newDelivery } from '../../src/webhooks/dispatch.ts';
+import { newDelivery } from '../../src/webhooks/new-deliveries.ts';
 import { deleteExpiredDeliveries } from '../../src/webhooks/retention.ts';
 import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';
