@@ -1,8 +1,8 @@
 /**
  * Moves an embedded installation's data into PostgreSQL: all of it, in one transaction, or nothing.
- * A marker in the data directory keeps the embedded platform from starting on it meanwhile and
- * afterwards; the move's id stands in the marker and in what the transaction writes, so after any
- * interruption the next try knows what became of the last one.
+ * A marker in the data directory keeps the embedded platform from starting on it during and
+ * after the move. The marker and the transaction have the id of the move, so after an interruption the
+ * next try knows whether the last one was committed.
  */
 import { existsSync } from 'node:fs';
 import type { Database, Handle, Transaction } from '../database/database.ts';
@@ -35,9 +35,9 @@ import {
 const statementTimeoutMs = 3_600_000;
 
 export interface Moved {
-  /** Which database: host, port and name. */
+  /** Host, port and name of the database. */
   readonly into: string;
-  /** True when an earlier try had moved everything and could not say so any more. */
+  /** True when an earlier try had committed, but was interrupted before it could report that. */
   readonly wasThere: boolean;
 }
 
@@ -75,7 +75,7 @@ export async function moveToPostgres(parts: {
         isWritten = true;
       });
     } catch (error) {
-      // Once all was written, a connection that breaks leaves open whether it was committed.
+      // A connection that breaks after the last write leaves open whether the transaction was committed.
       if (earlier === null && !isWritten) removeMoveMarker(dataDir);
       throw error;
     }
@@ -104,7 +104,7 @@ function earlierMove(dataDir: string, into: string): MoveMarker | null {
   return earlier;
 }
 
-/** What the transaction does; true when the database was filled by this very move before. */
+/** The work of the transaction; true when an earlier try of this move has filled the database. */
 async function fill(
   source: Handle,
   tx: Transaction,

@@ -11,7 +11,7 @@ export interface CopiedTable {
   readonly name: string;
   /** Those that both databases have, with PostgreSQL's name of their type. */
   readonly columns: readonly { readonly name: string; readonly type: string }[];
-  /** Columns that only PostgreSQL has, with what the rows that come from SQLite have in them. */
+  /** Columns that only PostgreSQL has, with their values for rows from SQLite. */
   readonly constants: Readonly<Record<string, string>>;
   /** Columns that PostgreSQL numbers by itself. */
   readonly numbered: readonly string[];
@@ -33,8 +33,8 @@ const derivedTables: Readonly<Record<string, DerivedTable['make']>> = {
 };
 
 const constants: Readonly<Record<string, CopiedTable['constants']>> = {
-  // Cursors of SQLite stand at this transaction, and PostgreSQL's own are all greater: so the events
-  // that were not read there are read here, in their order and before all new ones.
+  // Cursors of SQLite have this transaction, and PostgreSQL's own transactions are all greater. So readers
+  // get the unread events of SQLite in order and before all new ones.
   events: { txid: '0' },
 };
 
@@ -50,7 +50,7 @@ export async function planMove(source: Handle, target: Handle): Promise<MovePlan
   const derived: DerivedTable[] = [];
   for (const { name, columns } of from) {
     const kind = kinds.get(name);
-    // What SQLite keeps for itself behind a virtual table.
+    // Internal tables of a virtual table in SQLite.
     if (kind === 'shadow') continue;
     const twin = into.get(name);
     if (twin === undefined) throw unknown(`PostgreSQL has no table ${name}`);
@@ -89,14 +89,14 @@ function copiedTable(
   };
 }
 
-/** `table`, `virtual`, `view`, or `shadow` for what is behind a virtual one. */
+/** `table`, `virtual`, `view`, or `shadow` for an internal table of a virtual one. */
 async function kindsOfTables(source: Handle): Promise<Map<string, string>> {
   const { rows } = await sql<{ name: string; type: string }>`
     select name, type from pragma_table_list where schema = 'main'`.execute(source.kysely);
   return new Map(rows.map(({ name, type }) => [name, type]));
 }
 
-/** The tables in the schema that unqualified names mean; another program's may be beside it. */
+/** The tables in the schema of unqualified names; other schemas may belong to other programs. */
 async function tablesOf(target: Handle): Promise<Map<string, TableMetadata>> {
   const { rows } = await sql<{ schema: string }>`select current_schema() as schema`.execute(
     target.kysely,
@@ -107,7 +107,7 @@ async function tablesOf(target: Handle): Promise<Map<string, TableMetadata>> {
   );
 }
 
-/** Columns that PostgreSQL makes of others, by table. */
+/** Columns that PostgreSQL generates from others, by table. */
 async function generatedColumns(target: Handle): Promise<Map<string, string[]>> {
   const { rows } = await sql<{ table: string; columns: string[] }>`
     select table_name as table, array_agg(column_name::text) as columns

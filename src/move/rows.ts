@@ -1,22 +1,22 @@
-/** Rows on their way from SQLite to PostgreSQL, in batches, so that memory does not grow with them. */
+/** Copies rows from SQLite to PostgreSQL in batches, so that memory is bounded. */
 import { type Kysely, sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import type { CopiedTable } from './plan.ts';
 
-/** Rows of one statement, and characters, of which a single row may have more. */
+/** Limits of one statement: rows, and characters, which a single row may exceed. */
 const batchRowsMax = 2_000;
 const batchCharactersMax = 2_000_000;
 
 type Value = string | number | null;
 type Row = Record<string, Value>;
 
-/** Copies all rows; how many there were. */
+/** Copies all rows, and returns their number. */
 export async function copyRows(
   source: Handle,
   tx: Transaction,
   table: CopiedTable,
 ): Promise<number> {
-  // As any table: which one it is, is known when it runs.
+  // Typed as any table, because the table is known only at run time.
   const anyTable = source.kysely as unknown as Kysely<Record<string, Row>>;
   const names = table.columns.map(({ name }) => name);
   const insert = insertInto(tx, table);
@@ -41,7 +41,7 @@ export async function copyRows(
   return copied;
 }
 
-/** For each column its values, as they stand in the text of a PostgreSQL array. */
+/** The values of each column, as elements of a PostgreSQL array's text. */
 interface Batch {
   readonly columns: readonly string[][];
   rows: number;

@@ -20,7 +20,7 @@ export async function holdTables(tx: Transaction, names: readonly string[]): Pro
   }
 }
 
-/** Throws a sentence when any of the tables has rows. */
+/** Throws an error for the operator when a table has rows. */
 export async function refuseData(tx: Transaction, names: readonly string[]): Promise<void> {
   for (const name of names) {
     const { rows } = await sql`select 1 from ${sql.table(name)} limit 1`.execute(tx.kysely);
@@ -32,8 +32,8 @@ export async function refuseData(tx: Transaction, names: readonly string[]): Pro
 }
 
 /**
- * Takes the indexes away that enforce no constraint; the function makes them again. Building one
- * costs far less than keeping it while rows come in.
+ * Drops the indexes that enforce no constraint; the returned function creates them again. Building an
+ * index costs far less than maintaining it while rows are inserted.
  */
 export async function withoutIndexes(
   tx: Transaction,
@@ -52,7 +52,7 @@ export async function withoutIndexes(
   };
 }
 
-/** Lets PostgreSQL number on from the greatest number that was copied. */
+/** Sets PostgreSQL's sequences to continue after the greatest copied number. */
 export async function setSequences(tx: Transaction, table: CopiedTable): Promise<void> {
   for (const column of table.numbered) {
     const sequence = sql`pg_get_serial_sequence(${table.name}, ${column})`;
@@ -72,7 +72,7 @@ export async function countRows(db: Handle, name: string): Promise<number> {
   return Number(rows[0]?.count);
 }
 
-/** Where the move that filled the database is recorded: a dump takes it along. */
+/** The table that records the move which filled the database; dumps include it. */
 const recordedAt = sql`${sql.table('organizations')}`;
 
 /** Records which move filled this database. */

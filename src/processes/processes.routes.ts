@@ -1,4 +1,4 @@
-/** `/admin/processes`: which processes there are. */
+/** `/admin/processes`: the live processes. */
 import { Type } from 'typebox';
 import { adminRefusals } from '../http/refusals.ts';
 import { Id, Nullable, Timestamp } from '../http/schemas.ts';

@@ -26,7 +26,7 @@ const beat = statement<ProcessesTable>()((db, p) =>
     ),
 );
 
-/** Records that a process is there. */
+/** Records a heartbeat. */
 export async function recordProcess(tx: Transaction, row: ProcessesTable): Promise<void> {
   await tx.each(beat, [row]);
 }
@@ -43,7 +43,7 @@ export async function forgetProcess(tx: Transaction, id: string): Promise<void> 
   await tx.kysely.deleteFrom('processes').where('id', '=', id).execute();
 }
 
-/** Forgets those not seen since `before`. */
+/** Deletes the processes without a heartbeat since `before`. */
 export async function forgetProcessesBefore(tx: Transaction, before: number): Promise<void> {
   await tx.kysely.deleteFrom('processes').where('seen_at', '<', before).execute();
 }
