@@ -1,6 +1,6 @@
 /** The error of a failed call: its kind, a sentence for the operator, and its usage. */
 import type { Clock } from '../kernel/clock.ts';
-import { ModelError, nothingReported, nothingSpent, type Usage } from './model.ts';
+import { ModelError, type ModelFault, nothingReported, nothingSpent, type Usage } from './model.ts';
 import { type Access, howToSetKey } from './providers.ts';
 import type { WireFault } from './wire.ts';
 
@@ -21,46 +21,39 @@ export interface FailedCall {
 export function failureOf(fault: WireFault, call: FailedCall, clock: Clock): ModelError {
   const { access, text, usage } = call;
   const { provider } = access;
-  const partial = { text, usage };
+  const detail = 'detail' in fault ? safe(fault.detail, access) : '';
+  const failed = (
+    kind: ModelFault,
+    message: string,
+    more: { usage?: Usage; wasSilent?: true } = {},
+  ) => new ModelError(kind, message, { text, usage, ...more });
   switch (fault.kind) {
     case 'aborted':
-      return new ModelError('aborted', `The call of ${provider} was aborted`, partial);
-    case 'silent':
-      return new ModelError(
-        'unavailable',
-        `The provider ${provider} fell silent: it sent nothing for ${fault.ms / 1000} s`,
-        { ...partial, wasSilent: true },
-      );
-    case 'lost':
-      return new ModelError(
-        'unavailable',
-        `The connection to the provider ${provider} failed: ${safe(fault.detail, access)}`,
-        fault.isSent ? partial : { text, usage: nothingSpent },
-      );
+      return failed('aborted', `The call of ${provider} was aborted`);
+    case 'silent': {
+      const silence = `it sent nothing for ${fault.ms / 1000} s`;
+      const message = `The provider ${provider} fell silent: ${silence}`;
+      return failed('unavailable', message, { wasSilent: true });
+    }
+    case 'lost': {
+      const message = `The connection to the provider ${provider} failed: ${detail}`;
+      return failed('unavailable', message, fault.isSent ? {} : { usage: nothingSpent });
+    }
     case 'malformed':
-      return new ModelError(
+      return failed(
         'unavailable',
-        `The answer of the provider ${provider} makes no sense: ${safe(fault.detail, access)}`,
-        partial,
+        `The answer of the provider ${provider} makes no sense: ${detail}`,
       );
-    case 'impossible':
-      return new ModelError(
-        'refused',
-        `The request cannot be made to the provider ${provider}: ${safe(fault.detail, access)}`,
-        { usage: nothingSpent },
-      );
-    case 'failed':
-      return new ModelError(
-        'unavailable',
-        `The provider ${provider} failed while it answered: ${safe(fault.message, access)}`,
-        partial,
-      );
+    case 'impossible': {
+      const message = `The request cannot be made to the provider ${provider}: ${detail}`;
+      return new ModelError('refused', message);
+    }
+    case 'failed': {
+      const message = `The provider ${provider} failed while it answered: ${safe(fault.message, access)}`;
+      return failed('unavailable', message);
+    }
     case 'excessive':
-      return new ModelError(
-        'refused',
-        `The answer of the provider ${provider} goes beyond ${fault.detail}`,
-        partial,
-      );
+      return failed('refused', `The answer of the provider ${provider} goes beyond ${detail}`);
     case 'status':
       return failureOfStatus(fault, call, clock);
   }
@@ -78,6 +71,8 @@ function failureOfStatus(
   const { provider } = access;
   const says = message.trim() === '' ? '' : `: ${safe(message, access)}`;
   const model = JSON.stringify(name.slice(0, 200));
+  const refused = (sentence: string) =>
+    new ModelError('refused', `The provider ${provider} ${sentence}`);
   if (status === 401 || status === 403) {
     // The provider's message may quote part of the key.
     return new ModelError(
@@ -86,16 +81,10 @@ function failureOfStatus(
     );
   }
   if (status < 400) {
-    return new ModelError(
-      'refused',
-      `The provider ${provider} redirects elsewhere (${status}): set its base url to where it is`,
-    );
+    return refused(`redirects elsewhere (${status}): set its base url to where it is`);
   }
   if (status === 404) {
-    return new ModelError(
-      'refused',
-      `The provider ${provider} knows no model ${model}, or its base url is wrong (404)${says}`,
-    );
+    return refused(`knows no model ${model}, or its base url is wrong (404)${says}`);
   }
   if (status === 408 || status === 409 || status === 429 || status >= 500) {
     return new ModelError('unavailable', `The provider ${provider} answered ${status}${says}`, {
@@ -103,10 +92,7 @@ function failureOfStatus(
       usage: lateStatuses.has(status) ? nothingReported : nothingSpent,
     });
   }
-  return new ModelError(
-    'refused',
-    `The provider ${provider} refuses the request (${status})${says}`,
-  );
+  return refused(`refuses the request (${status})${says}`);
 }
 
 /** The delay that the headers ask for, in milliseconds; null without a valid one. */

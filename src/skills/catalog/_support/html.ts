@@ -1,6 +1,9 @@
 /**
  * Parses HTML and converts it to text and Markdown. Runs in a sandboxed process (in-sandbox.ts): parsing
  * takes linear time, but the later steps may not on a hostile document.
+ *
+ * linkedom parses and turndown writes the Markdown. The lines of plain text and the rows of tables are ours:
+ * linkedom's `textContent` has no lines, and turndown has no tables.
  */
 
 /** The used part of the DOM; this project does not include TypeScript's DOM library. */

@@ -43,7 +43,7 @@ const idle = new Map<string, { sandbox: Sandbox; expiry: NodeJS.Timeout }>();
  * reason.
  */
 export async function inSandbox<Result>(task: SandboxTask): Promise<Result> {
-  await takePlace(task.signal);
+  await takeSlot(task.signal);
   try {
     const kept = takeKept(task.module);
     let outcome = kept === undefined ? 'gone' : await outcomeOf(kept, task);
@@ -53,12 +53,12 @@ export async function inSandbox<Result>(task: SandboxTask): Promise<Result> {
     if ('error' in answer) throw refused(answer.error);
     return answer.value as Result;
   } finally {
-    givePlace();
+    freeSlot();
   }
 }
 
 /** Waits until fewer than `sandboxesMax` tasks run, or the signal aborts. */
-async function takePlace(signal: AbortSignal): Promise<void> {
+async function takeSlot(signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   if (free > 0) {
     free -= 1;
@@ -74,7 +74,7 @@ async function takePlace(signal: AbortSignal): Promise<void> {
   await promise.finally(() => signal.removeEventListener('abort', abandon));
 }
 
-function givePlace(): void {
+function freeSlot(): void {
   const next = waiting.shift();
   if (next === undefined) free += 1;
   else next();
