@@ -3,11 +3,11 @@
  * cost of such a call is unknown, so its usage is null, and its whole reservation is charged.
  */
 import { addDialogue } from '../conversations/record.ts';
-import type { Handle, Transaction } from '../database/database.ts';
-import type { Clock } from '../kernel/clock.ts';
+import type { Transaction } from '../database/database.ts';
 import { newId } from '../kernel/ids.ts';
 import { nothingReported } from '../models/model.ts';
-import type { Charge, Reservations, UsageOwner } from '../usage/reservations.ts';
+import type { Charge } from '../usage/reservations.ts';
+import { type JournalDeps, ownersOf } from './claim-writes.ts';
 import { endedStep, type ThinkingJob } from './step-rows.ts';
 import { endSteps, listActiveSteps } from './steps.store.ts';
 
@@ -17,12 +17,7 @@ export interface EndedClaim {
   readonly isCancelled: boolean;
 }
 
-interface AbandonedStepsDeps {
-  readonly reservations: Pick<Reservations, 'charge'>;
-  readonly clock: Clock;
-  /** The owners whose budgets pay for the calls of a job. */
-  ownersOf(db: Handle, job: ThinkingJob): Promise<UsageOwner[]>;
-}
+type AbandonedStepsDeps = Pick<JournalDeps, 'reservations' | 'clock' | 'scheduledJobOf'>;
 
 /** Ends the abandoned steps of claims, in the transaction that ends the claims. */
 export async function endAbandonedSteps(
@@ -37,13 +32,13 @@ export async function endAbandonedSteps(
 
 /** Ends the abandoned steps of one claim. Returns the charges for its calls. */
 async function endStepsOf(
-  { clock, ownersOf }: AbandonedStepsDeps,
+  deps: AbandonedStepsDeps,
   tx: Transaction,
   { job, isCancelled }: EndedClaim,
 ): Promise<Charge[]> {
   const steps = await listActiveSteps(tx, job.id);
   if (steps.length === 0) return [];
-  const now = clock.now();
+  const now = deps.clock.now();
   const calls = steps.filter(({ kind }) => kind === 'model');
   const ids = new Map(calls.map(({ n }) => [n, newId()]));
   await addDialogue(
@@ -67,7 +62,7 @@ async function endStepsOf(
       estimated: kind === 'model' ? reserved : 0,
     })),
   );
-  const owning = { organizationId: job.organization_id, owners: await ownersOf(tx, job) };
+  const owning = { organizationId: job.organization_id, owners: await ownersOf(deps, tx, job) };
   return calls.map(({ started_at, reserved }) => ({
     ...owning,
     reservedAt: started_at,

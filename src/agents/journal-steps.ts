@@ -3,11 +3,10 @@
  * begins, and its result is on record before the run goes on. Each write is accepted only from the
  * claim that holds the job. A step is known by its key, so a repeated attempt finds its result.
  */
-import type { Transaction } from '../database/database.ts';
 import type { StepKind } from '../database/tables.ts';
-import type { Clock } from '../kernel/clock.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
-import { activeStep, endedStep, type StepError, type ThinkingJob } from './step-rows.ts';
+import { type OpenClaim, write } from './claim-writes.ts';
+import { activeStep, endedStep, type StepError } from './step-rows.ts';
 import { endSteps, findStepByKey, insertSteps, restartStep } from './steps.store.ts';
 
 export interface WantedStep {
@@ -27,6 +26,8 @@ export interface StepResult {
   readonly memory: readonly MemoryChange[];
 }
 
+export type StepEnd = StepResult | { readonly error: StepError };
+
 export interface BegunStep {
   readonly n: number;
   /** The result from an earlier attempt; undefined when the step has to run now. */
@@ -36,51 +37,42 @@ export interface BegunStep {
 export interface StepJournal {
   /** Begins a step. A step that did not complete in an earlier attempt begins again. */
   beginStep(wanted: WantedStep): Promise<BegunStep>;
-  endStep(n: number, end: StepResult | { readonly error: StepError }): Promise<void>;
+  endStep(n: number, end: StepEnd): Promise<void>;
 }
 
-export function createStepJournal(parts: {
-  job: ThinkingJob;
-  clock: Clock;
-  /** Writes while the claim holds the job. Repeats the unit when its commit is uncertain. */
-  write<T>(unit: (tx: Transaction) => Promise<T>): Promise<T>;
-  /** The number of the job's next step. */
-  numbers(): Promise<{ next: number }>;
-}): StepJournal {
-  const { job, clock, write, numbers } = parts;
+export async function beginStep(
+  claim: OpenClaim,
+  { key, kind, name, parent }: WantedStep,
+): Promise<BegunStep> {
+  const { job, deps } = claim;
+  const counter = await claim.numbers();
+  let next: number | undefined;
+  return write(claim, async (tx) => {
+    const now = deps.clock.now();
+    const known = await findStepByKey(tx, job.id, key);
+    if (known === undefined) {
+      next ??= counter.next++;
+      const step = activeStep(job, next, { generation: key, parent, turn: 1, name, now });
+      await insertSteps(tx, [{ ...step, kind, call_id: null, reserved: 0 }]);
+      return { n: next, recorded: undefined };
+    }
+    const { n, result, memory } = known;
+    if (known.status === 'completed' && result !== null) {
+      const changes = memory === null ? [] : (JSON.parse(memory) as MemoryChange[]);
+      return { n, recorded: { result, memory: changes } };
+    }
+    await restartStep(tx, { job_id: job.id, n, epoch: job.epoch, now });
+    return { n, recorded: undefined };
+  });
+}
 
-  return {
-    async beginStep({ key, kind, name, parent }) {
-      const counter = await numbers();
-      let next: number | undefined;
-      return write(async (tx) => {
-        const now = clock.now();
-        const known = await findStepByKey(tx, job.id, key);
-        if (known === undefined) {
-          next ??= counter.next++;
-          const step = activeStep(job, next, { generation: key, parent, turn: 1, name, now });
-          await insertSteps(tx, [{ ...step, kind, call_id: null, reserved: 0 }]);
-          return { n: next, recorded: undefined };
-        }
-        const { n, result, memory } = known;
-        if (known.status === 'completed' && result !== null) {
-          const changes = memory === null ? [] : (JSON.parse(memory) as MemoryChange[]);
-          return { n, recorded: { result, memory: changes } };
-        }
-        await restartStep(tx, { job_id: job.id, n, epoch: job.epoch, now });
-        return { n, recorded: undefined };
-      });
-    },
-
-    async endStep(n, end) {
-      const isCompleted = 'result' in end;
-      const outcome = isCompleted
-        ? { status: 'completed' as const, error: null }
-        : { status: 'failed' as const, error: end.error };
-      const row = endedStep(job, n, outcome, null, clock.now());
-      const changes = isCompleted && end.memory.length > 0 ? JSON.stringify(end.memory) : null;
-      const result = isCompleted ? end.result : null;
-      await write((tx) => endSteps(tx, [{ ...row, memory: changes, result }]));
-    },
-  };
+export async function endStep(claim: OpenClaim, n: number, end: StepEnd): Promise<void> {
+  const isCompleted = 'result' in end;
+  const outcome = isCompleted
+    ? { status: 'completed' as const, error: null }
+    : { status: 'failed' as const, error: end.error };
+  const row = endedStep(claim.job, n, outcome, null, claim.deps.clock.now());
+  const memory = isCompleted && end.memory.length > 0 ? JSON.stringify(end.memory) : null;
+  const result = isCompleted ? end.result : null;
+  await write(claim, (tx) => endSteps(tx, [{ ...row, memory, result }]));
 }

@@ -1,12 +1,12 @@
 /** The journal of runs that think on every database: what is on record whenever a run breaks off. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
+import { LeaseLostError } from '../../src/agents/claim-writes.ts';
 import {
   type BegunCall,
   type CallEnd,
   createJournals,
   type Journal,
-  LeaseLostError,
   type ToolEnd,
 } from '../../src/agents/journal.ts';
 import type { PlannedTool } from '../../src/agents/recorded-generation.ts';
