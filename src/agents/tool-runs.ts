@@ -5,9 +5,10 @@
 import { cleanText } from '../kernel/text.ts';
 import type { MemoryChange, RunMemory } from '../memories/run-memory.ts';
 import type { ToolCall, ToolMessage } from '../models/model.ts';
+import { excessOf } from './call-ends.ts';
 import { cutText } from './dialogue.ts';
+import type { ThinkingReport } from './generation.ts';
 import type { Journal, SaidMessage } from './journal.ts';
-import { excessOf, type ThinkingReport } from './model-calls.ts';
 import type { PlannedTool } from './recorded-generation.ts';
 import { type RunPart, toolPart } from './run-part.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';

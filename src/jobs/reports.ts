@@ -3,7 +3,7 @@
  * recorded. Grouped across runs, so that skills with many reports cost few commits.
  */
 
-import type { ThinkingReport } from '../agents/model-calls.ts';
+import type { ThinkingReport } from '../agents/generation.ts';
 import { createBatch } from '../database/batch.ts';
 import type { Database } from '../database/database.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';

@@ -1,0 +1,132 @@
+/**
+ * How a call of a model ends on record: its message in a form to store and send again, and its cost where
+ * the provider does not report it.
+ */
+import { cleanText } from '../kernel/text.ts';
+import {
+  type AssistantMessage,
+  type DialogueMessage,
+  type ModelError,
+  nothingSpent,
+  type ToolCall,
+  type Usage,
+} from '../models/model.ts';
+import { tokensOfMessages } from './dialogue.ts';
+import type { BegunCall, CallEnd } from './journal.ts';
+import { ThinkingError } from './thinking-error.ts';
+
+/** UTF-8 bytes of a call's arguments; longer ones are refused. */
+const argumentsMax = 262_144;
+/** Characters of refused arguments that are kept: in full they could fill the model's window. */
+const argumentsKept = 1_000;
+
+/** The error of an answer that was cut below the tokens asked for, or that is empty; else null. */
+export function shortageOf(
+  message: AssistantMessage,
+  { output }: BegunCall,
+  permitted: number,
+  wanted: number,
+): ThinkingError | null {
+  const cut = `The answer was cut at ${output} tokens, which is what`;
+  if (output < permitted) return new ThinkingError('budget_exceeded', `${cut} a budget had left`);
+  if (permitted < wanted) {
+    return new ThinkingError('skill_execution_failed', `${cut} the run had left of its tokens`);
+  }
+  if (message.text.trim() !== '' || message.toolCalls.length > 0) return null;
+  return new ThinkingError(
+    'skill_execution_failed',
+    `The model used up all ${output} tokens of its answer without saying anything, by reasoning most likely: ask for more tokens or less reasoning`,
+  );
+}
+
+/** The end of a call that was recorded as begun and never made. */
+export const notMade = {
+  status: 'interrupted',
+  error: { code: 'worker_lost', message: 'The call was not made' },
+  message: null,
+  isDialogue: false,
+  usage: nothingSpent,
+  estimated: 0,
+  tools: [],
+} as const;
+
+/** The message in a form to store and send again: clean texts, bounded arguments, unique ids. */
+export function normalized(
+  message: AssistantMessage,
+  step: number,
+  earlier: readonly DialogueMessage[],
+): AssistantMessage {
+  const ids = new Set(
+    earlier.flatMap((one) => (one.role === 'assistant' ? one.toolCalls.map(({ id }) => id) : [])),
+  );
+  const toolCalls = message.toolCalls.map(({ id, name, input }, i) => {
+    let own = cleanText(id.slice(0, 200));
+    for (let tries = 0; own === '' || ids.has(own); tries++) own = `call_${step}_${i + tries}`;
+    ids.add(own);
+    const isLong = Buffer.byteLength(input) > argumentsMax;
+    return {
+      id: own,
+      name: cleanText(name.slice(0, 200)),
+      input: cleanText(isLong ? input.slice(0, argumentsKept) + tooLong : input),
+    };
+  });
+  const { reasoning } = message;
+  const thought =
+    reasoning === undefined ? {} : { reasoning: { ...reasoning, text: cleanText(reasoning.text) } };
+  return { ...message, text: cleanText(message.text), toolCalls, ...thought };
+}
+
+/** Ends cut arguments, and makes them invalid JSON in any case. */
+const tooLong = '\n[too long]';
+
+/** The error for the model when its arguments were cut; else null. */
+export function excessOf({ input }: ToolCall): string | null {
+  if (!input.endsWith(tooLong)) return null;
+  return `The arguments are too long: at most ${argumentsMax / 1024} KiB`;
+}
+
+/** The tokens charged for counts that were not reported: for the prompt, its reservation. */
+export function estimateOf(
+  usage: Usage,
+  { reserved, output }: BegunCall,
+  completion: number,
+): number {
+  return (
+    (usage.prompt === null ? reserved - output : 0) + (usage.completion === null ? completion : 0)
+  );
+}
+
+/** The estimated tokens of an answer, which are at most the tokens that it was allowed. */
+export function lengthOf(message: AssistantMessage, { output }: BegunCall): number {
+  return Math.min(output, tokensOfMessages([message]));
+}
+
+/** The record of a call without an answer, with its partial text and its cost. */
+export function failedEnd(
+  error: ModelError,
+  call: BegunCall,
+): Omit<CallEnd, 'generation' | 'turn' | 'isDialogue'> {
+  const { fault, usage } = error;
+  const message: AssistantMessage = {
+    role: 'assistant',
+    text: cleanText(error.text),
+    toolCalls: [],
+  };
+  const costNothing = usage.prompt === 0 && usage.completion === 0;
+  const wasStopped = fault === 'aborted';
+  return {
+    status: wasStopped ? 'interrupted' : 'failed',
+    error: { code: wasStopped ? 'interrupted' : codes[fault], message: error.message },
+    message: costNothing && message.text === '' ? null : message,
+    usage,
+    // The partial text says little about the cost: the model may have reasoned, or written on.
+    estimated: estimateOf(usage, call, call.output),
+    tools: [],
+  };
+}
+
+const codes = {
+  credentials: 'missing_credentials',
+  unavailable: 'upstream_unavailable',
+  refused: 'skill_execution_failed',
+} as const;

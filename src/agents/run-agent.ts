@@ -1,0 +1,61 @@
+/** The agent and the API key that a run thinks for, and what they allow. */
+import { isUnavailable, notFound, PlatformError } from '../kernel/errors.ts';
+import type { AgentRow } from './agents.store.ts';
+import type { ThinkingJob } from './step-rows.ts';
+import { ThinkingError } from './thinking-error.ts';
+
+export interface RunAgentDeps {
+  readonly agents: {
+    findSince(organizationId: string, id: string, at: number): Promise<AgentRow>;
+  };
+  /** The model of agents without one of their own; null when not configured. */
+  readonly defaultModel: string | null;
+  /**
+   * The scopes of a key; undefined when it is revoked or has expired. Called before each call of a model
+   * and each tool, so it should answer from memory.
+   */
+  scopesOf(apiKeyId: string): Promise<readonly string[] | undefined>;
+}
+
+export async function agentOf(
+  { agents }: RunAgentDeps,
+  { organization_id, agent_id, created_at }: ThinkingJob,
+): Promise<AgentRow> {
+  try {
+    return await agents.findSince(organization_id, agent_id, created_at);
+  } catch (error) {
+    if (!(error instanceof PlatformError) || error.code !== 'not_found') throw error;
+    throw new ThinkingError('skill_execution_failed', notFound(`Agent ${agent_id}`).message);
+  }
+}
+
+/** The scopes of the key that a job runs for; refuses a key that was revoked or has expired. */
+export async function requireScopes(
+  { scopesOf }: RunAgentDeps,
+  { api_key_id }: ThinkingJob,
+): Promise<readonly string[]> {
+  const scopes = await scopesOf(api_key_id);
+  if (scopes !== undefined) return scopes;
+  throw new ThinkingError(
+    'skill_execution_failed',
+    'The API key that this job runs for is revoked or expired: it may ask no model and call no tool',
+  );
+}
+
+/** Rejects when the key is no longer valid. Passes when the database is unavailable. */
+export async function requireKey(deps: RunAgentDeps, job: ThinkingJob): Promise<void> {
+  try {
+    await requireScopes(deps, job);
+  } catch (error) {
+    if (!isUnavailable(error)) throw error;
+  }
+}
+
+export function modelOf({ defaultModel }: RunAgentDeps, { id, model }: AgentRow): string {
+  const name = model ?? defaultModel;
+  if (name !== null) return name;
+  throw new ThinkingError(
+    'missing_credentials',
+    `The agent ${id} has no model: set its model to provider/model, or DEFAULT_MODEL for all agents`,
+  );
+}
