@@ -5,7 +5,8 @@
 
 import type { ThinkingReport } from '../agents/generation.ts';
 import { createBatch } from '../database/batch.ts';
-import type { Database } from '../database/database.ts';
+import type { Database, Transaction } from '../database/database.ts';
+import type { RunReport } from '../executors/run.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { retryWhileUnavailable } from '../kernel/retry-while-unavailable.ts';
 import type { JobEvent, JobFeed } from './feed.ts';
@@ -37,76 +38,115 @@ export interface ReportStream {
   flushed(): Promise<void>;
 }
 
+export interface ReportDeps {
+  readonly database: Database;
+  readonly feed: JobFeed;
+  readonly clock: Clock;
+  onError(error: unknown): void;
+}
+
 interface Recorded {
   readonly job: ClaimedJob;
   readonly event: JobEvent;
 }
 
-export function createReports(parts: {
-  database: Database;
-  feed: JobFeed;
-  clock: Clock;
-  onError: (error: unknown) => void;
-}): (job: ClaimedJob) => ReportStream {
-  const { database, feed, clock, onError } = parts;
+interface Reporting extends ReportDeps {
+  readonly record: (one: Recorded) => Promise<void>;
+}
 
-  const record = createBatch<Recorded, void>(database, async (tx, all) => {
-    await insertJobEvents(
-      tx,
-      all.map(({ job, event }) => ({
-        job_id: job.id,
-        epoch: event.epoch,
-        n: event.n,
-        type: event.type,
-        data: JSON.stringify(event.data),
-        created_at: clock.now(),
-      })),
-    );
-    await setJobProgress(tx, lastProgress(all));
-    tx.afterCommit(() => {
-      for (const { job, event } of all) feed.publish(job.id, event);
-    });
-    return all.map(() => undefined);
-  });
+/** The state of one attempt's stream. */
+interface Stream {
+  readonly job: ClaimedJob;
+  /** Events so far, and of these the deltas of a model's text. */
+  n: number;
+  pieces: number;
+  /** Not yet being recorded. */
+  waiting: JobEvent[];
+  /** Resolves when nothing waits any more; null when nothing is being recorded. */
+  recording: Promise<void> | null;
+}
 
-  const recordOne = (one: Recorded) => retryWhileUnavailable(() => record(one), retryMs, mayRetry);
-
+export function createReports(deps: ReportDeps): (job: ClaimedJob) => ReportStream {
+  const record = createBatch<Recorded, undefined>(deps.database, (tx, all) =>
+    recordAll(deps, tx, all),
+  );
+  const reporting: Reporting = { ...deps, record };
   return (job) => {
-    let n = 0;
-    let pieces = 0;
-    let waiting: JobEvent[] = [];
-    let recording: Promise<void> | null = null;
-
-    /** Records the waiting reports in order; waits while the database is away. */
-    async function recordAll(): Promise<void> {
-      // Reports made in one synchronous piece of code are recorded together.
-      await Promise.resolve();
-      while (waiting.length > 0) {
-        const events = waiting;
-        waiting = [];
-        const results = await Promise.allSettled(events.map((event) => recordOne({ job, event })));
-        const failed = results.find(({ status }) => status === 'rejected');
-        if (failed?.status === 'rejected') onError(failed.reason);
-      }
-      recording = null;
-    }
-
+    const stream: Stream = { job, n: 0, pieces: 0, waiting: [], recording: null };
     return {
-      add({ type, data }) {
-        if (n >= eventsPerAttemptMax) return;
-        if (type === 'token' && ++pieces > piecesPerAttemptMax) return;
-        const event = {
-          epoch: job.epoch,
-          n: ++n,
-          type,
-          data: { ...data, at: timestamp(clock.now()) },
-        };
-        waiting.push(event);
-        recording ??= recordAll();
-      },
-      flushed: () => recording ?? Promise.resolve(),
+      add: (report) => add(reporting, stream, report),
+      flushed: () => stream.recording ?? Promise.resolve(),
     };
   };
+}
+
+function add(reporting: Reporting, stream: Stream, { type, data }: Report): void {
+  if (stream.n >= eventsPerAttemptMax) return;
+  if (type === 'token' && ++stream.pieces > piecesPerAttemptMax) return;
+  stream.waiting.push({
+    epoch: stream.job.epoch,
+    n: ++stream.n,
+    type,
+    data: { ...data, at: timestamp(reporting.clock.now()) },
+  });
+  stream.recording ??= recordWaiting(reporting, stream);
+}
+
+/** Records the waiting reports in order; waits while the database is unavailable. */
+async function recordWaiting({ record, onError }: Reporting, stream: Stream): Promise<void> {
+  const { job } = stream;
+  const recordOne = (event: JobEvent) =>
+    retryWhileUnavailable(() => record({ job, event }), retryMs, mayRetry);
+  // Reports made in one synchronous piece of code are recorded together.
+  await Promise.resolve();
+  while (stream.waiting.length > 0) {
+    const events = stream.waiting;
+    stream.waiting = [];
+    const results = await Promise.allSettled(events.map(recordOne));
+    const failed = results.find(({ status }) => status === 'rejected');
+    if (failed?.status === 'rejected') onError(failed.reason);
+  }
+  stream.recording = null;
+}
+
+async function recordAll(
+  { feed, clock }: ReportDeps,
+  tx: Transaction,
+  all: readonly Recorded[],
+): Promise<undefined[]> {
+  await insertJobEvents(
+    tx,
+    all.map(({ job, event }) => ({
+      job_id: job.id,
+      epoch: event.epoch,
+      n: event.n,
+      type: event.type,
+      data: JSON.stringify(event.data),
+      created_at: clock.now(),
+    })),
+  );
+  await setJobProgress(tx, lastProgress(all));
+  tx.afterCommit(() => {
+    for (const { job, event } of all) feed.publish(job.id, event);
+  });
+  return all.map(() => undefined);
+}
+
+/** A report of an executor, for the stream. */
+export function reportOf(report: RunReport): Report {
+  switch (report.type) {
+    case 'log': {
+      const { message, fields } = report;
+      return { type: 'log', data: fields === undefined ? { message } : { message, fields } };
+    }
+    case 'progress':
+      return {
+        type: 'progress',
+        data: { fraction: report.fraction, note: report.note ?? null },
+      };
+    case 'message':
+      return { type: 'message', data: { role: report.role, content: report.content } };
+  }
 }
 
 /** The last reported progress of each job. */

@@ -9,7 +9,7 @@ import { createRunSteps, type RunSteps } from '../agents/run-steps.ts';
 import type { RunThinking, Thinking } from '../agents/thinking.ts';
 import type { SkillResult } from '../agents/tool-runs.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
-import type { RunHandle, RunHandlers, RunOutcome, RunReport } from '../executors/run.ts';
+import type { RunHandle, RunHandlers, RunOutcome, RunRequest } from '../executors/run.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { withDeadline } from '../kernel/with-deadline.ts';
@@ -21,11 +21,11 @@ import {
   type StartRunMemory,
 } from '../memories/run-memory.ts';
 import type { YieldSlot } from '../queue/queue.ts';
-import { type SkillRegistry, skillKey, skillKeyParts } from '../skills/registry.ts';
-import type { RunOptions } from './admission.ts';
+import { type SkillRegistry, skillKeyParts } from '../skills/registry.ts';
+import { type RunOptions, skillOf } from './admission.ts';
 import type { ClaimedJob } from './jobs.store.ts';
 import { queueOf } from './queues.ts';
-import type { createReports, ReportStream } from './reports.ts';
+import { type createReports, type ReportStream, reportOf } from './reports.ts';
 import type { RunMessage } from './settle-effects.ts';
 import { failureOf, type JobError } from './states.ts';
 
@@ -50,219 +50,244 @@ export interface Run {
 
 export type StartRun = (job: ClaimedJob, options: RunOptions) => Run;
 
-export function createRuns(parts: {
-  executors: Pick<ExecutorPool, 'run'>;
-  skills: Pick<SkillRegistry, 'definition'>;
-  reports: ReturnType<typeof createReports>;
+export interface RunDeps {
+  readonly executors: Pick<ExecutorPool, 'run'>;
+  readonly skills: Pick<SkillRegistry, 'definition'>;
+  readonly reports: ReturnType<typeof createReports>;
   mayCall(job: ClaimedJob, skill: string): Promise<boolean>;
-  startMemory: StartRunMemory;
-  journals: Pick<Journals, 'open'>;
-  thinking: Thinking;
-  yieldSlot: YieldSlot;
-  clock: Clock;
-  log: Pick<Logger, 'info'>;
-}): StartRun {
-  const { executors, skills, reports, mayCall, startMemory, journals, clock, log } = parts;
+  readonly startMemory: StartRunMemory;
+  readonly journals: Pick<Journals, 'open'>;
+  readonly thinking: Thinking;
+  readonly yieldSlot: YieldSlot;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'info'>;
+}
 
-  return (job, { timeoutMs, alone }) => {
-    const messages: RunMessage[] = [];
-    // Made when first needed: most runs never report or ask anything.
-    let stream: ReportStream | undefined;
-    let memory: RunMemory | undefined;
-    let thinking: RunThinking | undefined;
-    let journal: Journal | undefined;
-    const stepsAsked = new Set<Promise<unknown>>();
-    let waits = 0;
-    let resume = () => {};
-    const context = {
+/** The state of an attempt. What is undefined is made when first needed: most runs ask for nothing. */
+interface Attempt {
+  readonly deps: RunDeps;
+  readonly job: ClaimedJob;
+  readonly context: RunRequest['context'];
+  stream: ReportStream | undefined;
+  memory: RunMemory | undefined;
+  thinking: RunThinking | undefined;
+  /** One for the whole attempt, because it numbers the steps. */
+  journal: Journal | undefined;
+  /** Writes to the journal under way. */
+  readonly recording: Set<Promise<unknown>>;
+  /** Calls under way that wait, and what takes the run's slot back. */
+  waits: number;
+  resume: () => void;
+}
+
+export function createRuns(deps: RunDeps): StartRun {
+  return (job, options) => startRun(deps, job, options);
+}
+
+function startRun(deps: RunDeps, job: ClaimedJob, { timeoutMs, alone }: RunOptions): Run {
+  const messages: RunMessage[] = [];
+  const attempt = newAttempt(deps, job);
+  const handle = deps.executors.run(
+    {
+      skill: skillOf(job),
+      input: job.input,
+      context: attempt.context,
+      timeoutMs,
+      ...(alone ? { alone } : {}),
+    },
+    handlersOf(attempt, wholeRun, messages),
+  );
+  return {
+    handle,
+    messages,
+    get thinking() {
+      return attempt.thinking;
+    },
+    get hasSteps() {
+      return attempt.journal !== undefined;
+    },
+    memoryChanges: async () => attempt.memory?.changes(),
+    ended: () => ended(attempt),
+  };
+}
+
+function newAttempt(deps: RunDeps, job: ClaimedJob): Attempt {
+  return {
+    deps,
+    job,
+    context: {
       jobId: job.id,
       agentId: job.agent_id,
       conversationId: job.conversation_id,
       organizationId: job.organization_id,
       attempt: job.attempt,
-    };
-
-    function streamOf(): ReportStream {
-      stream ??= reports(job);
-      return stream;
-    }
-
-    function memoryOf(): RunMemory {
-      memory ??= startMemory({ organizationId: job.organization_id, agentId: job.agent_id });
-      return memory;
-    }
-
-    /** One for the whole attempt, because it numbers the steps. */
-    function journalOf(): Journal {
-      journal ??= journals.open(job);
-      return journal;
-    }
-
-    function thinkingOf(): RunThinking {
-      thinking ??= parts.thinking({
-        job,
-        journal: journalOf(),
-        say: (report) => streamOf().add(report),
-        memory: memoryOf,
-        mayCall: (skill) => mayCall(job, skill),
-        runSkill,
-        yieldSlot,
-      });
-      return thinking;
-    }
-
-    /** A run has one slot to yield, however many of its calls wait at once. */
-    function yieldSlot(): () => void {
-      if (waits === 0) resume = parts.yieldSlot(queueOf(job.trigger_type));
-      waits += 1;
-      return () => {
-        waits -= 1;
-        if (waits === 0) resume();
-      };
-    }
-
-    /** Remembers a write to the journal until it has ended. */
-    function recording<T>(write: Promise<T>): Promise<T> {
-      const done = write.catch(() => {}).then(() => void stepsAsked.delete(done));
-      stepsAsked.add(done);
-      return write;
-    }
-
-    /** `said` gets the messages of these handlers. */
-    function handlers(part: RunPart, said: RunMessage[]): RunHandlers {
-      let steps: RunSteps | undefined;
-      const stepsOf = (): RunSteps => {
-        steps ??= createRunSteps({
-          part,
-          journal: journalOf(),
-          memory: memoryOf,
-          mayCall: (skill) => mayCall(job, skill),
-          said,
-        });
-        return steps;
-      };
-      return {
-        onReport(report) {
-          // The progress of a tool is not the progress of the job.
-          if (report.type === 'progress' && part.depth > 0) return;
-          if (report.type === 'message') {
-            const { role, content, step } = report;
-            const message = { role, content, at: clock.now() };
-            if (step === undefined) said.push(message);
-            else stepsOf().say(step, message);
-          }
-          addReport(streamOf(), report);
-        },
-        async onAsk(kind, payload, signal, step) {
-          if (kind === 'begin-step') return recording(stepsOf().begin(payload, step));
-          if (kind === 'end-step') return recording(stepsOf().end(payload));
-          const asking = step === null ? part : stepsOf().partOf(step);
-          if (isMemoryQuestion(kind)) return memoryOf().ask(kind, payload, asking.note);
-          if (kind === 'generate') return thinkingOf().generate(payload, asking, signal);
-          throw new Error(`A run may not ask for ${JSON.stringify(kind)}`);
-        },
-      };
-    }
-
-    /** One run of a tool, whose effects are discarded if it is run again. */
-    function toolRun(part: RunPart) {
-      const changes: MemoryChange[] = [];
-      const asked = new Set<Promise<unknown>>();
-      const said: RunMessage[] = [];
-      const own = handlers({ ...part, note: (change) => void changes.push(change) }, said);
-      return {
-        said,
-        handlers: {
-          ...own,
-          onAsk(kind, payload, signal, step) {
-            const answer = own.onAsk(kind, payload, signal, step);
-            const done = answer.catch(() => {}).then(() => void asked.delete(done));
-            asked.add(done);
-            return answer;
-          },
-        } satisfies RunHandlers,
-
-        /** Keeps its memory changes, those of requests that it did not await too. */
-        async keep() {
-          await Promise.all(asked);
-          changes.forEach(part.note);
-        },
-
-        /** Discards its effects; resolves when none of its requests is under way. */
-        async undo() {
-          await Promise.all(asked);
-          if (changes.length > 0) await memoryOf().undo(changes);
-        },
-      };
-    }
-
-    /** Runs a skill as a tool: with its own time limit and error, otherwise as a part of this attempt. */
-    async function runSkill(
-      name: string,
-      input: string,
-      part: RunPart,
-      signal: AbortSignal,
-    ): Promise<SkillResult> {
-      const skill = skills.definition(...skillKeyParts(name));
-      if (skill === undefined) return failed(`No definition of the skill ${name} is loaded here`);
-      for (let runs = 1; ; runs++) {
-        if (signal.aborted) return { kind: 'stopped' };
-        const run = toolRun(part);
-        const handle = executors.run(
-          { skill: name, input, context, timeoutMs: skill.timeoutMs, alone: runs === displacedMax },
-          run.handlers,
-        );
-        const abort = () => handle.abort('the run that called it was stopped');
-        signal.addEventListener('abort', abort, { once: true });
-        const outcome = await handle.outcome;
-        signal.removeEventListener('abort', abort);
-        if (outcome.kind === 'displaced' && runs < displacedMax) {
-          await run.undo();
-          continue;
-        }
-        await run.keep();
-        if (outcome.kind === 'failed') {
-          const { code, message, stack } = outcome;
-          log.info(
-            { job_id: job.id, skill: name, error: { code, message }, stack },
-            'a tool failed',
-          );
-        }
-        return { ...resultOf(outcome), said: run.said };
-      }
-    }
-
-    const handle = executors.run(
-      {
-        skill: skillKey(job.skill_category, job.skill_version, job.skill_name),
-        input: job.input,
-        context,
-        timeoutMs,
-        ...(alone ? { alone } : {}),
-      },
-      handlers(wholeRun, messages),
-    );
-    return {
-      handle,
-      messages,
-      get thinking() {
-        return thinking;
-      },
-      get hasSteps() {
-        return journal !== undefined;
-      },
-      memoryChanges: async () => memory?.changes(),
-      async ended() {
-        if (thinking !== undefined) await withDeadline(thinking.ended(), lastStepsMs);
-        if (stepsAsked.size > 0) await withDeadline(Promise.all(stepsAsked), lastStepsMs);
-        await stream?.flushed();
-      },
-    };
+    },
+    stream: undefined,
+    memory: undefined,
+    thinking: undefined,
+    journal: undefined,
+    recording: new Set(),
+    waits: 0,
+    resume: () => {},
   };
 }
 
-function failed(message: string): SkillResult {
-  return { kind: 'failed', code: 'skill_execution_failed', message };
+async function ended({ thinking, recording, stream }: Attempt): Promise<void> {
+  if (thinking !== undefined) await withDeadline(thinking.ended(), lastStepsMs);
+  if (recording.size > 0) await withDeadline(Promise.all(recording), lastStepsMs);
+  await stream?.flushed();
+}
+
+/** What answers a part of the run; `said` gets the messages of that part. */
+function handlersOf(attempt: Attempt, part: RunPart, said: RunMessage[]): RunHandlers {
+  let steps: RunSteps | undefined;
+  const stepsOf = (): RunSteps => {
+    steps ??= createRunSteps({
+      part,
+      journal: journalOf(attempt),
+      memory: () => memoryOf(attempt),
+      mayCall: (skill) => attempt.deps.mayCall(attempt.job, skill),
+      said,
+    });
+    return steps;
+  };
+  return {
+    onReport(report) {
+      // The progress of a tool is not the progress of the job.
+      if (report.type === 'progress' && part.depth > 0) return;
+      if (report.type === 'message') {
+        const { role, content, step } = report;
+        const message = { role, content, at: attempt.deps.clock.now() };
+        if (step === undefined) said.push(message);
+        else stepsOf().say(step, message);
+      }
+      streamOf(attempt).add(reportOf(report));
+    },
+    async onAsk(kind, payload, signal, step) {
+      const { recording } = attempt;
+      if (kind === 'begin-step') return remember(recording, stepsOf().begin(payload, step));
+      if (kind === 'end-step') return remember(recording, stepsOf().end(payload));
+      const asking = step === null ? part : stepsOf().partOf(step);
+      if (isMemoryQuestion(kind)) return memoryOf(attempt).ask(kind, payload, asking.note);
+      if (kind === 'generate') return thinkingOf(attempt).generate(payload, asking, signal);
+      throw new Error(`A run may not ask for ${JSON.stringify(kind)}`);
+    },
+  };
+}
+
+function streamOf(attempt: Attempt): ReportStream {
+  attempt.stream ??= attempt.deps.reports(attempt.job);
+  return attempt.stream;
+}
+
+function memoryOf(attempt: Attempt): RunMemory {
+  const { organization_id, agent_id } = attempt.job;
+  attempt.memory ??= attempt.deps.startMemory({
+    organizationId: organization_id,
+    agentId: agent_id,
+  });
+  return attempt.memory;
+}
+
+function journalOf(attempt: Attempt): Journal {
+  attempt.journal ??= attempt.deps.journals.open(attempt.job);
+  return attempt.journal;
+}
+
+function thinkingOf(attempt: Attempt): RunThinking {
+  const { deps, job } = attempt;
+  attempt.thinking ??= deps.thinking({
+    job,
+    journal: journalOf(attempt),
+    say: (report) => streamOf(attempt).add(report),
+    memory: () => memoryOf(attempt),
+    mayCall: (skill) => deps.mayCall(job, skill),
+    runSkill: (...called) => runSkill(attempt, ...called),
+    yieldSlot: () => yieldSlot(attempt),
+  });
+  return attempt.thinking;
+}
+
+/** A run has one slot to yield, however many of its calls wait at once. */
+function yieldSlot(attempt: Attempt): () => void {
+  const { deps, job } = attempt;
+  if (attempt.waits === 0) attempt.resume = deps.yieldSlot(queueOf(job.trigger_type));
+  attempt.waits += 1;
+  return () => {
+    attempt.waits -= 1;
+    if (attempt.waits === 0) attempt.resume();
+  };
+}
+
+/** Keeps a promise in a set until it has settled. */
+function remember<T>(pending: Set<Promise<unknown>>, promise: Promise<T>): Promise<T> {
+  const done = promise.catch(() => {}).then(() => void pending.delete(done));
+  pending.add(done);
+  return promise;
+}
+
+/** Runs a skill as a tool: with its own time limit and error, otherwise as a part of the attempt. */
+async function runSkill(
+  attempt: Attempt,
+  name: string,
+  input: string,
+  part: RunPart,
+  signal: AbortSignal,
+): Promise<SkillResult> {
+  const { deps, context } = attempt;
+  const skill = deps.skills.definition(...skillKeyParts(name));
+  if (skill === undefined) {
+    const message = `No definition of the skill ${name} is loaded here`;
+    return { kind: 'failed', code: 'skill_execution_failed', message };
+  }
+  for (let runs = 1; ; runs++) {
+    if (signal.aborted) return { kind: 'stopped' };
+    const run = newToolRun(attempt, part);
+    const handle = deps.executors.run(
+      { skill: name, input, context, timeoutMs: skill.timeoutMs, alone: runs === displacedMax },
+      run.handlers,
+    );
+    const abort = () => handle.abort('the run that called it was stopped');
+    signal.addEventListener('abort', abort, { once: true });
+    const outcome = await handle.outcome;
+    signal.removeEventListener('abort', abort);
+    // Requests that it did not await count as well.
+    await Promise.all(run.asked);
+    if (outcome.kind === 'displaced' && runs < displacedMax) {
+      if (run.changes.length > 0) await memoryOf(attempt).undo(run.changes);
+      continue;
+    }
+    run.changes.forEach(part.note);
+    if (outcome.kind === 'failed') {
+      const { code, message, stack } = outcome;
+      const failure = { job_id: attempt.job.id, skill: name, error: { code, message }, stack };
+      deps.log.info(failure, 'a tool failed');
+    }
+    return { ...resultOf(outcome), said: run.said };
+  }
+}
+
+/** One run of a tool, with the effects that are discarded if it is run again. */
+interface ToolRun {
+  readonly handlers: RunHandlers;
+  /** Of memory. */
+  readonly changes: MemoryChange[];
+  /** Requests under way. */
+  readonly asked: Set<Promise<unknown>>;
+  readonly said: RunMessage[];
+}
+
+function newToolRun(attempt: Attempt, part: RunPart): ToolRun {
+  const changes: MemoryChange[] = [];
+  const asked = new Set<Promise<unknown>>();
+  const said: RunMessage[] = [];
+  const noted: RunPart = { ...part, note: (change) => void changes.push(change) };
+  const { onReport, onAsk } = handlersOf(attempt, noted, said);
+  const handlers: RunHandlers = {
+    onReport,
+    onAsk: (...question) => remember(asked, onAsk(...question)),
+  };
+  return { handlers, changes, asked, said };
 }
 
 function resultOf(outcome: RunOutcome): SkillResult {
@@ -275,24 +300,5 @@ function resultOf(outcome: RunOutcome): SkillResult {
       return { kind: 'failed', code: 'worker_lost', message: 'Its executor died again and again' };
     default:
       return { kind: 'failed', ...(failureOf(outcome) as JobError) };
-  }
-}
-
-function addReport(stream: ReportStream, report: RunReport): void {
-  switch (report.type) {
-    case 'log': {
-      const { message, fields } = report;
-      stream.add({ type: 'log', data: fields === undefined ? { message } : { message, fields } });
-      break;
-    }
-    case 'progress':
-      stream.add({
-        type: 'progress',
-        data: { fraction: report.fraction, note: report.note ?? null },
-      });
-      break;
-    case 'message':
-      stream.add({ type: 'message', data: { role: report.role, content: report.content } });
-      break;
   }
 }

@@ -37,220 +37,263 @@ export interface LaneConsumer extends Consumer {
   close(): Promise<void>;
 }
 
+export interface ConsumerDeps {
+  readonly name: QueueName;
+  readonly lane: Lane;
+  readonly redis: Redis;
+  readonly log: Logger;
+  readonly slots: Slots;
+  readonly handler: HintHandler;
+}
+
+/** A consumer's state. */
+interface Consuming extends ConsumerDeps {
+  source: Source;
+  isStopped: boolean;
+  /** Handlers under way. */
+  readonly underWay: Set<Promise<void>>;
+  /** Requests that complete a taken job and fetch the next one. */
+  readonly following: Set<Promise<void>>;
+  takerFree: PromiseWithResolvers<void>;
+  /** Ids that were taken and wait for a slot here. */
+  inHand: string[];
+  handEmpty: PromiseWithResolvers<void>;
+  puttingBack: NodeJS.Timeout | undefined;
+  /** When a hint was last taken. */
+  takenAt: number;
+  /** Number the tokens and the ids of what is put back. */
+  tokens: number;
+  timesPutBack: number;
+}
+
+/** Begins to take hints, until it is stopped. */
+export function createLaneConsumer(deps: ConsumerDeps): LaneConsumer {
+  const consuming: Consuming = {
+    ...deps,
+    source: openSource(deps),
+    isStopped: false,
+    underWay: new Set(),
+    following: new Set(),
+    takerFree: Promise.withResolvers(),
+    inHand: [],
+    handEmpty: Promise.withResolvers(),
+    puttingBack: undefined,
+    takenAt: performance.now(),
+    tokens: 0,
+    timesPutBack: 0,
+  };
+  const taking = take(consuming);
+  return {
+    freeSlots: () => 0,
+    yieldSlot: () => yieldSlot(consuming),
+    run: (id, work) => void handle(consuming, id, work),
+    stop: () => stop(consuming, taking),
+    watch: (waiting) => watch(consuming, waiting),
+    close: () => stopTaking(consuming, taking),
+  };
+}
+
+function openSource({ name, redis, log }: ConsumerDeps): Source {
+  const connection = redis.connection({ blocking: true });
+  const worker = new Worker(name, null, { connection, drainDelay: blockSeconds });
+  worker.on('error', (err) => log.debug({ err, queue: name }, 'a connection of a worker failed'));
+  // Hints that a worker had taken when it died block nothing, but they use memory.
+  worker.startStalledCheckTimer().catch(() => {});
+  return { worker, connection, gone: Promise.withResolvers<null>() };
+}
+
+/** Takes hints one after the other, each when a slot is free. */
+async function take(consuming: Consuming): Promise<void> {
+  const { slots, following } = consuming;
+  while (!consuming.isStopped) {
+    if (consuming.inHand.length > 0) await consuming.handEmpty.promise;
+    if (following.size >= takersMax) await consuming.takerFree.promise;
+    if (!(await slots.reserve())) return;
+    const { source } = consuming;
+    const token = `${source.worker.id}:${consuming.tokens++}`;
+    const job = await Promise.race([nextJob(consuming, source, token), source.gone.promise]);
+    if (job === null) slots.release();
+    else {
+      const one = follow(consuming, job, token, source).finally(() => {
+        following.delete(one);
+        consuming.takerFree.resolve();
+        consuming.takerFree = Promise.withResolvers();
+      });
+      following.add(one);
+    }
+  }
+}
+
+async function nextJob(
+  { name, log }: Consuming,
+  { worker }: Source,
+  token: string,
+): Promise<Job | null> {
+  try {
+    return ((await worker.getNextJob(token)) as Job | undefined) ?? null;
+  } catch (err) {
+    log.debug({ err, queue: name }, 'no hint could be taken');
+    await elapsed(againMs);
+    return null;
+  }
+}
+
+/** Begins with the taken job, and with each next one that completing it returns while slots are free. */
+async function follow(
+  consuming: Consuming,
+  first: Job,
+  token: string,
+  source: Source,
+): Promise<void> {
+  const { slots } = consuming;
+  for (let job: Job | null = first; job !== null; ) {
+    consuming.takenAt = performance.now();
+    const [id, ...others] = idsOf(job);
+    if (id === undefined || consuming.isStopped) {
+      slots.release();
+      keepInHand(consuming, id === undefined ? [] : [id, ...others]);
+    } else {
+      begin(consuming, id);
+      keepInHand(consuming, others);
+    }
+    const goesOn = !consuming.isStopped && consuming.inHand.length === 0 && slots.reserveNow();
+    const next: Job | null = await complete(consuming, job, token, goesOn, source);
+    if (goesOn && next === null) slots.release();
+    job = next;
+  }
+}
+
 /** The ids in a BullMQ job; none when it has another format. */
 function idsOf({ data }: Job): string[] {
   return Array.isArray(data) ? data.filter((id) => typeof id === 'string') : [];
 }
 
-/** Begins to take hints, until it is stopped. */
-export function consumerOf(
-  { name, lane }: { readonly name: QueueName; readonly lane: Lane },
-  redis: Redis,
-  log: Logger,
-  slots: Slots,
-  handler: HintHandler,
-): LaneConsumer {
-  const underWay = new Set<Promise<void>>();
-  /** Requests that complete a taken job and fetch the next one. */
-  const following = new Set<Promise<void>>();
-  let isStopped = false;
-  let source = openSource();
-  let tokens = 0;
-  let takers = 0;
-  let takerFree = Promise.withResolvers<void>();
-  let lastTaken = performance.now();
-  /** Ids that were taken and wait for a slot here. */
-  let inHand: string[] = [];
-  let handEmpty = Promise.withResolvers<void>();
-  let puttingBack: NodeJS.Timeout | undefined;
-  let timesPutBack = 0;
-
-  function openSource(): Source {
-    const connection = redis.connection({ blocking: true });
-    const worker = new Worker(name, null, { connection, drainDelay: blockSeconds });
-    worker.on('error', (err) => log.debug({ err, queue: name }, 'a connection of a worker failed'));
-    // Hints that a worker had taken when it died block nothing, but they use memory.
-    worker.startStalledCheckTimer().catch(() => {});
-    return { worker, connection, gone: Promise.withResolvers<null>() };
+/** Removes a hint from Redis and, with `goesOn`, fetches the next one in the same request. */
+async function complete(
+  { name, log }: Consuming,
+  job: Job,
+  token: string,
+  goesOn: boolean,
+  { worker, gone }: Source,
+): Promise<Job | null> {
+  try {
+    const next = await Promise.race([job.moveToCompleted(null, token, goesOn), gone.promise]);
+    if (!goesOn || !Array.isArray(next)) return null;
+    const [data, id] = next as [Parameters<typeof Job.fromJSON>[1] | null, string];
+    return data ? Job.fromJSON(worker, data, id) : null;
+  } catch (err) {
+    // After a FLUSHALL, for example, there is nothing left to remove.
+    log.debug({ err, queue: name }, 'a hint could not be taken out');
+    return null;
   }
+}
 
-  /** Takes hints one after the other, each when a slot is free. */
-  async function take(): Promise<void> {
-    while (!isStopped) {
-      if (inHand.length > 0) await handEmpty.promise;
-      if (takers >= takersMax) await takerFree.promise;
-      if (!(await slots.reserve())) return;
-      const from = source;
-      const token = `${from.worker.id}:${tokens++}`;
-      const job = await Promise.race([nextJob(from, token), from.gone.promise]);
-      if (job === null) slots.release();
-      else {
-        const one = follow(job, token, from).finally(() => following.delete(one));
-        following.add(one);
-      }
-    }
+/** Begins as many as there are slots for; the others wait here for a moment. */
+function keepInHand(consuming: Consuming, ids: readonly string[]): void {
+  consuming.inHand.push(...ids);
+  serveHand(consuming);
+  if (consuming.inHand.length === 0) return;
+  if (consuming.isStopped) void putBack(consuming);
+  else consuming.puttingBack ??= setTimeout(putBack, inHandMs, consuming);
+}
+
+function serveHand(consuming: Consuming): void {
+  const { slots } = consuming;
+  while (consuming.inHand.length > 0 && !consuming.isStopped && slots.reserveNow()) {
+    begin(consuming, consuming.inHand.shift() as string);
   }
+  if (consuming.inHand.length === 0) emptyHand(consuming);
+}
 
-  async function nextJob({ worker }: Source, token: string): Promise<Job | null> {
-    try {
-      return ((await worker.getNextJob(token)) as Job | undefined) ?? null;
-    } catch (err) {
-      log.debug({ err, queue: name }, 'no hint could be taken');
-      await elapsed(againMs);
-      return null;
-    }
+function emptyHand(consuming: Consuming): string[] {
+  const ids = consuming.inHand;
+  consuming.inHand = [];
+  clearTimeout(consuming.puttingBack);
+  consuming.puttingBack = undefined;
+  consuming.handEmpty.resolve();
+  consuming.handEmpty = Promise.withResolvers();
+  return ids;
+}
+
+/** Puts back the ids that found no slot, as the next ones to be taken by any process. */
+async function putBack(consuming: Consuming): Promise<void> {
+  const { name, lane, log, source } = consuming;
+  const data = emptyHand(consuming);
+  if (data.length === 0) return;
+  const jobId = `${data[0]}_back_${source.worker.id}_${consuming.timesPutBack++}`;
+  try {
+    await lane.add('look', data, { jobId, lifo: true });
+  } catch (err) {
+    log.debug({ err, queue: name }, 'hints got lost; the sweep sends them again');
   }
+}
 
-  /** Begins with the taken job, and with each next one that completing it returns while slots are free. */
-  async function follow(first: Job, token: string, from: Source): Promise<void> {
-    takers++;
-    for (let job: Job | null = first; job !== null; ) {
-      lastTaken = performance.now();
-      const [id, ...others] = idsOf(job);
-      if (id === undefined || isStopped) {
-        slots.release();
-        keepInHand(id === undefined ? [] : [id, ...others]);
-      } else {
-        begin(id);
-        keepInHand(others);
-      }
-      const goesOn = !isStopped && inHand.length === 0 && slots.reserveNow();
-      const next = await done(job, token, goesOn, from);
-      if (goesOn && next === null) slots.release();
-      job = next;
-    }
-    takers--;
-    takerFree.resolve();
-    takerFree = Promise.withResolvers();
+/** Handles a row in the reserved slot. */
+function begin(consuming: Consuming, id: string): void {
+  const { slots, handler } = consuming;
+  if (!slots.occupy(id)) return;
+  void handle(consuming, id, () => handler(id)).then(() => {
+    const again = slots.leave(id);
+    if (again && !consuming.isStopped && slots.reserveNow()) begin(consuming, id);
+    if (consuming.inHand.length > 0) serveHand(consuming);
+  });
+}
+
+/** Does the work on a row; resolves when it has ended, and never rejects. */
+function handle(consuming: Consuming, id: string, work: () => Promise<void>): Promise<void> {
+  const { underWay } = consuming;
+  const done = attempt(consuming, id, work).then(() => void underWay.delete(done));
+  underWay.add(done);
+  return done;
+}
+
+async function attempt({ log }: Consuming, id: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    log.error({ err: error, id }, 'a queue handler failed');
   }
+}
 
-  /** Removes a hint from Redis and, with `goesOn`, fetches the next one in the same request. */
-  async function done(
-    job: Job,
-    token: string,
-    goesOn: boolean,
-    { worker, gone }: Source,
-  ): Promise<Job | null> {
-    try {
-      const next = await Promise.race([job.moveToCompleted(null, token, goesOn), gone.promise]);
-      if (!goesOn || !Array.isArray(next)) return null;
-      const [data, id] = next as [Parameters<typeof Job.fromJSON>[1] | null, string];
-      return data ? Job.fromJSON(worker, data, id) : null;
-    } catch (err) {
-      // After a FLUSHALL, for example, there is nothing left to remove.
-      log.debug({ err, queue: name }, 'a hint could not be taken out');
-      return null;
-    }
-  }
+function yieldSlot(consuming: Consuming): () => void {
+  const resume = consuming.slots.yieldOne();
+  serveHand(consuming);
+  return resume;
+}
 
-  /** Begins as many as there are slots for; the others wait here for a moment. */
-  function keepInHand(ids: readonly string[]): void {
-    inHand.push(...ids);
-    serveHand();
-    if (inHand.length === 0) return;
-    if (isStopped) void putBack();
-    else puttingBack ??= setTimeout(putBack, inHandMs);
-  }
+/** Replaces the BullMQ worker when it takes none of the waiting hints although slots are free. */
+function watch(consuming: Consuming, waiting: number): void {
+  const { name, slots, log } = consuming;
+  if (waiting === 0 || !slots.isFree()) consuming.takenAt = performance.now();
+  if (performance.now() - consuming.takenAt < stuckMs || consuming.isStopped) return;
+  log.warn({ queue: name, waiting }, 'a worker took nothing of what waits; it begins anew');
+  const old = consuming.source;
+  consuming.source = openSource(consuming);
+  consuming.takenAt = performance.now();
+  old.gone.resolve(null);
+  old.worker
+    .close(true)
+    .catch(() => {})
+    .finally(() => old.connection.disconnect());
+}
 
-  function serveHand(): void {
-    while (inHand.length > 0 && !isStopped && slots.reserveNow()) begin(inHand.shift() as string);
-    if (inHand.length === 0) emptyHand();
-  }
+async function stopTaking(consuming: Consuming, taking: Promise<void>): Promise<void> {
+  if (consuming.isStopped) return;
+  consuming.isStopped = true;
+  const { slots, following, source } = consuming;
+  slots.close();
+  consuming.takerFree.resolve();
+  await inTime(putBack(consuming));
+  await inTime(Promise.all(following));
+  // Ends the wait for a hint. A hint that is just being taken still arrives, and is put back.
+  await inTime(source.worker.close(true));
+  await inTime(taking);
+  source.gone.resolve(null);
+  await taking;
+  await inTime(Promise.all(following));
+}
 
-  function emptyHand(): string[] {
-    const ids = inHand;
-    inHand = [];
-    clearTimeout(puttingBack);
-    puttingBack = undefined;
-    handEmpty.resolve();
-    handEmpty = Promise.withResolvers();
-    return ids;
-  }
-
-  /** Puts back the ids that found no slot, as the next ones to be taken by any process. */
-  async function putBack(): Promise<void> {
-    const data = emptyHand();
-    if (data.length === 0) return;
-    const jobId = `${data[0]}_back_${source.worker.id}_${timesPutBack++}`;
-    try {
-      await lane.add('look', data, { jobId, lifo: true });
-    } catch (err) {
-      log.debug({ err, queue: name }, 'hints got lost; the sweep announces them again');
-    }
-  }
-
-  /** Handles a row in the reserved slot. */
-  function begin(id: string): void {
-    if (!slots.occupy(id)) return;
-    const work = handle(id, handler).finally(() => {
-      underWay.delete(work);
-      const again = slots.leave(id);
-      if (again && !isStopped && slots.reserveNow()) begin(id);
-      if (inHand.length > 0) serveHand();
-    });
-    underWay.add(work);
-  }
-
-  async function handle(id: string, run: HintHandler): Promise<void> {
-    try {
-      await run(id);
-    } catch (error) {
-      log.error({ err: error, id }, 'a queue handler failed');
-    }
-  }
-
-  function beginAnew(): void {
-    const old = source;
-    source = openSource();
-    lastTaken = performance.now();
-    old.gone.resolve(null);
-    old.worker
-      .close(true)
-      .catch(() => {})
-      .finally(() => old.connection.disconnect());
-  }
-
-  const taking = take();
-
-  async function stopTaking(): Promise<void> {
-    if (isStopped) return;
-    isStopped = true;
-    slots.close();
-    takerFree.resolve();
-    await inTime(putBack());
-    await inTime(Promise.all(following));
-    // Ends the wait for a hint. A hint that is just being taken still arrives, and is put back.
-    await inTime(source.worker.close(true));
-    await inTime(taking);
-    source.gone.resolve(null);
-    await taking;
-    await inTime(Promise.all(following));
-  }
-
-  return {
-    freeSlots: () => 0,
-    yieldSlot() {
-      const resume = slots.yieldOne();
-      serveHand();
-      return resume;
-    },
-    run(_id, work) {
-      const doing = work().catch((error: unknown) => {
-        log.error({ err: error }, 'work without a hint failed');
-      });
-      underWay.add(doing);
-      void doing.then(() => underWay.delete(doing));
-    },
-    async stop() {
-      await stopTaking();
-      while (underWay.size > 0) await Promise.all(underWay);
-    },
-    watch(waiting) {
-      if (waiting === 0 || !slots.isFree()) lastTaken = performance.now();
-      if (performance.now() - lastTaken < stuckMs || isStopped) return;
-      log.warn({ queue: name, waiting }, 'a worker took nothing of what waits; it begins anew');
-      beginAnew();
-    },
-    close: stopTaking,
-  };
+async function stop(consuming: Consuming, taking: Promise<void>): Promise<void> {
+  await stopTaking(consuming, taking);
+  while (consuming.underWay.size > 0) await Promise.all(consuming.underWay);
 }

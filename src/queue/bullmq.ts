@@ -11,7 +11,7 @@ import { Queue as Lane } from 'bullmq';
 import type { Logger } from '../kernel/log.ts';
 import { type QueueName, queueNames } from '../kernel/queues.ts';
 import type { Redis } from '../redis/redis.ts';
-import { consumerOf, type LaneConsumer } from './bullmq-consumer.ts';
+import { createLaneConsumer, type LaneConsumer } from './bullmq-consumer.ts';
 import { inTime } from './in-time.ts';
 import type { Hint, Queue } from './queue.ts';
 import { createSlots } from './slots.ts';
@@ -73,7 +73,7 @@ export function createBullmqQueue(redis: Redis, log: Logger): Queue {
         await one.lane.addBulk(jobs.slice(from, from + bulkMax));
       }
     } catch (error) {
-      log.debug({ err: error, queue: one.name }, 'hints got lost; the sweep announces them again');
+      log.debug({ err: error, queue: one.name }, 'hints got lost; the sweep sends them again');
     }
     one.underWay -= hints.length;
   }
@@ -96,7 +96,8 @@ export function createBullmqQueue(redis: Redis, log: Logger): Queue {
     consume(name, concurrency, handler) {
       const one = laneOf(name);
       if (one.consumer !== null) throw new Error(`Queue ${name} has a consumer already.`);
-      const consumer = consumerOf(one, redis, log, createSlots(concurrency), handler);
+      const slots = createSlots(concurrency);
+      const consumer = createLaneConsumer({ ...one, redis, log, slots, handler });
       one.consumer = consumer;
       return {
         ...consumer,
