@@ -103,7 +103,7 @@ const agents = createRoute({
 const agent = createRoute({
   ...within,
   path: '/agents/$agentId',
-  /** `q` and `tag` are what its memories are searched for. */
+  /** `q` and `tag` filter its memories. */
   validateSearch: words('tab', 'q', 'tag'),
   component: lazyPage(async () => (await import('./pages/AgentPage.tsx')).AgentPage),
 });

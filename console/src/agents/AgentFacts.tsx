@@ -1,4 +1,4 @@
-/** What else there is of an agent, and what names it. */
+/** Further facts of an agent, and the schedules and triggers that use it. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';

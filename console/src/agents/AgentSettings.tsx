@@ -1,4 +1,4 @@
-/** What an agent is and is told. Only what one has changed is sent. */
+/** The settings of an agent. Sends only changed fields. */
 import { useBlocker } from '@tanstack/react-router';
 import { useState } from 'react';
 import { changeAgent } from '../api/agents.ts';

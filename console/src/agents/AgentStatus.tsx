@@ -1,7 +1,7 @@
 import type { Schema } from '../api/client.ts';
 import { Status } from '../ui/Status.tsx';
 
-/** An agent that takes work is well; nothing is under way because of that. */
+/** An active agent is shown as good, not as running. */
 export function AgentStatus({ status }: Pick<Schema<'Agent'>, 'status'>) {
   return <Status value={status} tone={status === 'active' ? 'good' : 'warn'} />;
 }

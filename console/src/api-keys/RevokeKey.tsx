@@ -5,7 +5,7 @@ import { Confirm } from '../ui/Dialog.tsx';
 import { Switch } from '../ui/Field.tsx';
 import { useAct } from '../ui/useAct.ts';
 
-/** Asks before a key is revoked, and says what stops with it. */
+/** Confirms the revocation of a key, and lists its effects. */
 export function RevokeKey({
   apiKey: { id, client_name, organization_id },
   onClose,

@@ -18,10 +18,10 @@ export function consoleHeaders(): Record<string, string> {
   };
 }
 
-/** How long an answer may take. A stream has no such limit. */
+/** Timeout of a response. Streams have none. */
 const timeoutMs = 30_000;
 
-/** There was no answer, or none in time. */
+/** No response, or none in time. */
 export class Unreachable extends Error {
   constructor(cause: unknown) {
     const isLate = cause instanceof DOMException && cause.name === 'TimeoutError';
@@ -121,7 +121,7 @@ function nextOffset({ response }: Answer<unknown>): number | null {
   return next === null ? null : Number(next);
 }
 
-/** A page whole, of a list that tells its total in its body. */
+/** A page of a list whose body has the total. */
 export async function pageOf<T extends { data: unknown[] }>(
   page: PageAsked,
   ask: (page: PageAsked) => Promise<Answer<T>>,

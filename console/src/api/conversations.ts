@@ -49,7 +49,7 @@ export const tokenUsageQuery = (id: string, updatedAt: string) =>
     placeholderData: keepPreviousData,
   });
 
-/** The newest 200 jobs of a conversation, with what went wrong in each; `updatedAt` as for `messagesQuery`. */
+/** The newest 200 jobs of a conversation with their errors; `updatedAt` as for `messagesQuery`. */
 export const turnJobsQuery = (id: string, updatedAt: string) =>
   queryOptions({
     queryKey: ['conversations', id, 'jobs', updatedAt],

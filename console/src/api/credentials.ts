@@ -16,7 +16,7 @@ export const credentialsQuery = (organizationId: string) =>
       ),
   });
 
-/** Takes the place of what is stored for the provider. */
+/** Replaces the stored credentials of the provider. */
 export const replaceCredential = (
   organizationId: string,
   provider: string,

@@ -39,7 +39,7 @@ const untilSeen = (leaving: AbortSignal) =>
     look();
   });
 
-/** Calls `act` when the page is no longer seen, unless `until` has aborted. */
+/** Calls `act` when the page becomes hidden, unless `until` has aborted. */
 function whenUnseen(act: () => void, until: AbortSignal): void {
   document.addEventListener('visibilitychange', () => document.hidden && act(), { signal: until });
 }
@@ -54,7 +54,7 @@ class RefusedForNow extends Error {
   }
 }
 
-/** Passes bytes on, and calls `onSilence` when none have come for too long, until `over` aborts. */
+/** Forwards bytes, and calls `onSilence` when none arrived for too long, until `over` aborts. */
 function listening(onSilence: () => void, over: AbortSignal) {
   let timer = setTimeout(onSilence, silentMaxMs);
   over.addEventListener('abort', () => clearTimeout(timer), { once: true });
@@ -133,7 +133,7 @@ async function readStream(
   }
 }
 
-/** Reads one stream after the other while the page is seen; true when there is nothing more to come. */
+/** Reads one stream after the other while the page is visible; true when the events are complete. */
 async function readWhileSeen(following: Following, away: AbortSignal): Promise<boolean> {
   const part = takePart();
   try {

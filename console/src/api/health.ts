@@ -5,7 +5,7 @@ const againMs = 10_000;
 /** While it cannot be reached. */
 const lostAgainMs = 2_000;
 
-/** The answer of /health: also one of 503 says how the platform is. Fails when there is none. */
+/** The response of /health, also of a 503. Fails without a response. */
 export const healthQuery = queryOptions({
   queryKey: ['health'],
   refetchInterval: ({ state }) => (state.status === 'error' ? lostAgainMs : againMs),

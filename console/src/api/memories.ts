@@ -4,7 +4,7 @@ import type { operations } from './schema.ts';
 
 type MemoryFilters = NonNullable<operations['listMemories']['parameters']['query']>;
 
-/** What was found before stays until the next is there, so that nothing flickers while one types. */
+/** Keeps the earlier results until the next arrive, so that typing causes no flicker. */
 export const memoriesQuery = (agentId: string, query: MemoryFilters) =>
   queryOptions({
     queryKey: ['memories', agentId, query],

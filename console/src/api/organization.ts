@@ -13,11 +13,11 @@ let current = named.exec(location.pathname)?.[1] ?? null;
 /** Null until an address without one has been completed by `arrive`. */
 export const pageOrganization = (): string | null => current;
 
-/** Where an organization's pages are; `place` is such as `/jobs`. */
+/** The address of an organization's page; `place` is for example `/jobs`. */
 export const addressOf = (organization: string, place = '/'): string =>
   `${base}/o/${organization}${place}`;
 
-/** The list that this page belongs to, such as `/jobs` on the page of a job; other organizations have it, too. */
+/** The list that this page belongs to, such as `/jobs` for the page of a job; every organization has it. */
 export const section = (): string => /^\/[\w-]*/.exec(placeOf(location.pathname))?.[0] ?? '/';
 
 const placeOf = (path: string) => path.slice(named.exec(path)?.[0].length ?? base.length);

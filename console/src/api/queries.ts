@@ -1,4 +1,4 @@
-/** How long what was read is believed, and what becomes of a refusal. */
+/** Defaults of queries: cache time, retries, and reactions to errors. */
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { ApiError, Unreachable } from './client.ts';
 import { tellRecovered } from './recovery.ts';
@@ -17,12 +17,12 @@ function onError(error: Error): void {
   }
 }
 
-/** The page says so when the platform cannot be reached. */
+/** The page shows that the platform cannot be reached. */
 export function readHealthAgain(): void {
   void queryClient.invalidateQueries({ queryKey: ['health'] });
 }
 
-/** The page says so when its session is over, or is another organization's now. */
+/** The page shows that its session has ended or belongs to another organization. */
 export function readSessionAgain(): void {
   const { queryKey } = sessionQuery;
   if (queryClient.getQueryData(queryKey)?.isOver) return;
@@ -39,7 +39,7 @@ export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 2_000,
-      // What was refused is refused again; what could not be reached may be there the next time.
+      // A refusal would repeat; an unreachable platform may answer the next time.
       retry: (failures, error) =>
         !(error instanceof ApiError && error.status < 500) && failures < 2,
     },

@@ -1,4 +1,4 @@
-/** The platform answers again, or one has signed in again: what has failed meanwhile is worth another try. */
+/** Repeats failed queries after the platform answers again or the user has signed in again. */
 
 const recoveries = new EventTarget();
 

@@ -42,7 +42,7 @@ export const scheduleRunsQuery = (jobId: string, limit: number, offset = 0) =>
     refetchInterval: liveMs,
   });
 
-/** When an expression matches next; refused, in the platform's words, when it is none. */
+/** The next matches of an expression; the platform's error for an invalid one. */
 export const cronPreviewQuery = (cron_expression: string, count = 5) =>
   queryOptions({
     queryKey: ['cron', cron_expression, count],

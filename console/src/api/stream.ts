@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'react';
 import { follow, type JobEvent } from './follow.ts';
 
-/** Kept in the page; of a run that says more, the oldest are left out, but for its states. */
+/** Events kept in the page; of a longer run the oldest are dropped, except its states. */
 const eventsMax = 5_000;
 
 function kept(events: readonly JobEvent[]): readonly JobEvent[] {
@@ -11,7 +11,7 @@ function kept(events: readonly JobEvent[]): readonly JobEvent[] {
   return events.filter(({ type }, i) => i >= surplus || type === 'status');
 }
 
-/** The events of a job so far, and those that come while the page is open. */
+/** The past events of a job, and new ones while the page is open. */
 export function useJobEvents(jobId: string): readonly JobEvent[] {
   const [state, setState] = useState<{ jobId: string; events: readonly JobEvent[] }>({
     jobId,

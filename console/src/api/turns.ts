@@ -9,7 +9,7 @@
 const heldMax = 3;
 /** How long a visit lasts; the pause after it leaves time for the visits of the others. */
 const visitMs = 1_000;
-/** How often a tab tells of its streams, and when one is forgotten of which no tab tells any more. */
+/** How often a tab announces its streams, and when a stream without announcements expires. */
 const tellMs = 2_000;
 const forgottenMs = 3 * tellMs;
 /** How long a new stream waits for answers of other tabs. */

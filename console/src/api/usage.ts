@@ -1,4 +1,4 @@
-/** What agents, API keys and scheduled jobs have used of models, and what they may use. */
+/** The usage and budgets of agents, API keys and scheduled jobs. */
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { api, body, type Schema } from './client.ts';
 import type { operations } from './schema.ts';
@@ -17,7 +17,7 @@ const pathOf = {
   scheduled_job: '/api/scheduled-jobs/{jobId}/budget',
 } as const;
 
-/** What an owner has used in the last 30 days, and what it may use. */
+/** The usage of an owner in the last 30 days, and its budget. */
 export type OwnUsage = Omit<Schema<'AgentUsage'>, 'agent_id'>;
 
 /** The last 30 days. */
@@ -37,7 +37,7 @@ export const usageQuery = ({ kind, id }: Owner) =>
     },
   });
 
-/** Replaces the budget: what is null is no limit. */
+/** Replaces the budget; null is no limit. */
 export const setBudget = ({ kind, id }: Owner, budget: Schema<'BudgetFields'>) =>
   body<unknown>(
     api.PUT(pathOf[kind], {

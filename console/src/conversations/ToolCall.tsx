@@ -7,10 +7,10 @@ import { Labelled } from '../ui/Value.tsx';
 import { toolUseOf } from './content.ts';
 import { Folded } from './Folded.tsx';
 
-/** More of what a tool was given does not fit into its line. */
+/** Characters of a tool's input that fit into its line. */
 const glimpseMax = 160;
 
-/** What was called with what, in a line; opened, all of it and what came back. */
+/** A tool call in a line; opened, its whole input and its result. */
 export function ToolCall({ message }: { message: Message }) {
   const use = toolUseOf(message);
   const glimpse = use ? JSON.stringify(use.input) : message.content;

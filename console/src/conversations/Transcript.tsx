@@ -23,7 +23,7 @@ const speakers: Record<string, { name: string; icon: LucideIcon; look: string }>
   system: { name: 'System', icon: Settings2, look: 'bg-sunken text-muted' },
 };
 
-/** What was said, oldest first. `children` comes after it: what is being said. */
+/** The messages, oldest first, and then `children`: the message that is being streamed. */
 export function Transcript({
   turns,
   usage,
@@ -57,7 +57,7 @@ export function Transcript({
   );
 }
 
-/** A message, and within it what was done because of it. */
+/** A message with the actions that it caused. */
 function Statement({
   entry: { message, caused },
   tokens,

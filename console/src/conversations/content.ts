@@ -1,4 +1,4 @@
-/** What a message says, as it is best shown. No I/O. */
+/** The display form of a message's content. No I/O. */
 import type { Message } from '../api/conversations.ts';
 import { onlyText } from '../ui/Value.tsx';
 
@@ -18,7 +18,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** What a tool's message tells; undefined for one that was cut, or says something else. */
+/** The parsed content of a tool's message; undefined for a cut or different one. */
 export function toolUseOf({ content }: Message): ToolUse | undefined {
   const value = parsed(content) as Partial<ToolUse> | undefined;
   return typeof value?.tool === 'string' ? (value as ToolUse) : undefined;
@@ -28,7 +28,7 @@ export type Content =
   | { readonly kind: 'text'; readonly text: string; readonly name?: string }
   | { readonly kind: 'data'; readonly value: unknown };
 
-/** Data stays data, but an object with nothing but a text in it is that text: a task, an answer. */
+/** An object whose only member is a text is shown as that text, such as a task or an answer. */
 export function contentOf({ content }: Message): Content {
   const value = parsed(content);
   if (value === undefined) return { kind: 'text', text: content };
@@ -37,7 +37,7 @@ export function contentOf({ content }: Message): Content {
   return { kind: 'data', value };
 }
 
-/** A shorter text says too little without what is beside it. */
+/** A shorter text is shown with the other members. */
 const tellingLength = 16;
 
 /**

@@ -39,7 +39,7 @@ export function turnsOf(
   return turns;
 }
 
-/** Whether a turn came to no answer, which none of its messages says. */
+/** Whether a turn ended without an answer, which its messages do not show. */
 export const isBroken = ({ job, isWhole }: Turn): boolean =>
   isWhole && job !== undefined && hasEnded(job) && job.status !== 'completed';
 
@@ -52,13 +52,13 @@ export function needsSteps({ messages }: Turn): boolean {
   return messages.slice(0, lastTool + 1).filter(({ role }) => role === 'assistant').length > 1;
 }
 
-/** A message with what was done because of it: of an answer its tools, of a tool what it asked a model. */
+/** A message with the actions that it caused: tools of an answer, calls of models by a tool. */
 export interface Entry {
   readonly message: Message;
   readonly caused: readonly Entry[];
 }
 
-/** The messages of a turn below those that asked for them; without steps, as their order suggests. */
+/** The messages of a turn below those that caused them; without steps, by their order. */
 export function entriesOf(
   messages: readonly Message[],
   steps: readonly JobStep[] | undefined,
@@ -86,7 +86,7 @@ function parentByOrder(messages: readonly Message[]): ParentOf {
   return (id) => parents.get(id);
 }
 
-/** The nearest step above that has left a message here: a tool that still runs has none. */
+/** The nearest parent step with a message here; an active tool has none yet. */
 function parentBySteps(messages: readonly Message[], steps: readonly JobStep[]): ParentOf {
   const ids = new Set(messages.map(({ id }) => id));
   const byNumber = new Map(steps.map((step) => [step.step, step]));

@@ -3,7 +3,7 @@ import { eventWords } from '../webhooks/health.ts';
 
 const all = Object.keys(eventWords) as EventType[];
 
-/** Which events a webhook is told of. */
+/** The event types of a webhook. */
 export function EventsField({
   value,
   onValue,

@@ -16,7 +16,7 @@ export function FormFrame({
   onCancel,
   children,
 }: {
-  /** What the button says: `Create schedule`. */
+  /** The label of the button: `Create schedule`. */
   verb: string;
   busy: boolean;
   error: unknown;

@@ -1,7 +1,7 @@
 import { ApiError } from '../api/client.ts';
 import { Problem } from '../ui/Loading.tsx';
 
-/** Why a form was refused; nothing where all that is wrong stands beside one of its `fields`. */
+/** The error of a form; empty if all faults are shown at its `fields`. */
 export function FormProblem({ error, fields }: { error: unknown; fields: readonly string[] }) {
   if (error == null || isShownBy(error, fields)) return null;
   return <Problem error={inFull(error)} />;

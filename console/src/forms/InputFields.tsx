@@ -54,6 +54,6 @@ export function InputFields({
   );
 }
 
-/** Of a single one the refusal itself tells. */
+/** The error message itself names a single fault. */
 const textOf = (issues: Issues): string | undefined =>
   issues.length < 2 ? undefined : issues.map(({ field, issue }) => `${field} ${issue}`).join('; ');

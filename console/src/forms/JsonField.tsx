@@ -4,7 +4,7 @@ import { TextArea } from '../ui/Field.tsx';
 import { aboutId, hintOf } from './hints.ts';
 import { FieldFrame } from './templates.tsx';
 
-/** For values of any shape: they are written as JSON, and what is no JSON is a text. */
+/** A field for values of any shape: JSON, or else a text. */
 export function JsonField(props: FieldProps) {
   const { fieldPathId, formData, schema, name, required, rawErrors, onChange, uiSchema } = props;
   const [text, setText] = useState(() =>

@@ -11,7 +11,7 @@ import { objectOf } from './object-of.ts';
 
 const fields = ['content', 'tag', 'metadata'];
 
-/** Adds a memory, or changes the one that is given. */
+/** Adds a memory, or changes the given one. */
 export function MemoryDialog({
   agentId,
   memory,

@@ -12,7 +12,7 @@ import { ScopesField } from './ScopesField.tsx';
 const fields = ['client_name', 'organization_id', 'scopes', 'rate_limit', 'expires_at'];
 const organizationsId = 'organizations-of-keys';
 
-/** Makes a key, and shows it once: it is in this dialog alone, and gone when that is closed. */
+/** Creates a key and shows it once, only in this dialog. */
 export function NewApiKey({ onClose }: { onClose: () => void }) {
   const session = useSession();
   const [name, setName] = useState('');

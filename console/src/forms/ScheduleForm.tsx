@@ -30,7 +30,7 @@ const common = [
   ['Monthly', '0 9 1 * *'],
 ] as const;
 
-/** Makes a schedule, or changes the one that is given. */
+/** Creates a schedule, or changes the given one. */
 export function ScheduleForm({
   schedule,
   onClose,
@@ -55,7 +55,7 @@ export function ScheduleForm({
         agent_id: agentId,
         ...skillNameOf(skill),
         cron_expression: cron,
-        // What is no object is refused in the platform's words.
+        // A value that is not an object is refused with the platform's message.
         ...(input.isStored ? {} : { input: input.value as Record<string, unknown> }),
       };
       return schedule

@@ -1,5 +1,5 @@
 /** A form for any JSON Schema. It is large, so pages load it when they show it. */
-// Not from its index, which also leads to what tests need, and there to a compiler of schemas.
+// Not from its index, which also imports test utilities and with them a schema compiler.
 import Form from '@rjsf/core/lib/components/Form.js';
 import { type ErrorSchema, englishStringTranslator, TranslatableString } from '@rjsf/utils';
 import { useEffect, useMemo, useRef } from 'react';
@@ -25,7 +25,7 @@ const behaviour = {
 const translated: typeof englishStringTranslator = (text, params) =>
   text === TranslatableString.NewStringDefault ? '' : englishStringTranslator(text, params);
 
-/** `prefix` makes the ids of its fields unlike those of another form. */
+/** `prefix` keeps the ids of its fields distinct from those of another form. */
 export function SchemaForm({
   schema,
   value,
@@ -35,7 +35,7 @@ export function SchemaForm({
 }: {
   schema: JsonSchema;
   value: unknown;
-  /** `isByForm`: as it appears, a form fills in what its schema makes certain. */
+  /** `isByForm`: on display the form fills in values that its schema determines. */
   onValue: (value: unknown, isByForm: boolean) => void;
   issues?: Issues;
   prefix?: string;

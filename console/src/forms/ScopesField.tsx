@@ -6,7 +6,7 @@ import { PickMany } from '../ui/PickMany.tsx';
 
 const everything = ['*'];
 
-/** What a key may run: all skills, or those of the categories that are picked. */
+/** The scopes of a key: all skills, or selected categories. */
 export function ScopesField({
   values,
   onValues,

@@ -4,7 +4,7 @@ import { Field } from '../ui/Field.tsx';
 import { listedSkillPath } from '../ui/Pickers.tsx';
 import { type Choice, PickMany } from '../ui/PickMany.tsx';
 
-/** Skills that an agent's model may call: whole categories, single ones, or what one types. */
+/** Skills that an agent's model may call: categories, single skills, or typed patterns. */
 export function SkillPatternsField({
   values,
   onValues,

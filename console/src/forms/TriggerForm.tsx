@@ -25,7 +25,7 @@ const shown = [
 
 const usualLimit = 60;
 
-/** Makes a trigger and shows its url, once; or changes the one that is given. */
+/** Creates a trigger and shows its url once, or changes the given one. */
 export function TriggerForm({
   trigger,
   onClose,
@@ -51,7 +51,7 @@ export function TriggerForm({
         agent_id: agentId,
         ...skillNameOf(skill),
         mapping: mapping.trim() === '' ? null : mapping,
-        // What is no object is refused in the platform's words.
+        // A value that is not an object is refused with the platform's message.
         input: input.value as Record<string, unknown>,
         rate_limit: rate,
         ...(isUnsigned ? { signing_secret: null } : secret !== '' && { signing_secret: secret }),

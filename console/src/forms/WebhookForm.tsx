@@ -9,7 +9,7 @@ import { EventsField } from './EventsField.tsx';
 import { FormFrame } from './FormFrame.tsx';
 import { SecretField } from './SecretField.tsx';
 
-/** Makes a webhook and shows its secret, once; or changes the one that is given. */
+/** Creates a webhook and shows its secret once, or changes the given one. */
 export function WebhookForm({
   webhook,
   onClose,

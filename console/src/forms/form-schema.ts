@@ -26,7 +26,7 @@ export interface FormSchema {
 
 export function formSchema(root: JsonSchema): FormSchema {
   const { schema, uiSchema } = formed(root, root, 0, true);
-  // What is not rewritten, such as the branches of an `if`, may still lead there.
+  // Parts that are not rewritten, such as the branches of an `if`, may still refer to it.
   const { $defs, definitions } = root;
   return {
     schema: { ...schema, ...($defs ? { $defs } : {}), ...(definitions ? { definitions } : {}) },

@@ -1,6 +1,6 @@
 /**
- * What one typed where a number belongs; null for nothing. What is no number is sent as it stands, so
- * that the platform says what is wrong with it.
+ * The value of a number field; null if empty. Text that is not a number is sent unchanged, so that the
+ * platform refuses it with its own message.
  */
 export function numberOf(text: string): number | null {
   const plain = text.replaceAll(/[\s,_]/g, '');

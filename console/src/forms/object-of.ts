@@ -1,7 +1,7 @@
 import { ApiError } from '../api/client.ts';
 import { parseObject } from './ObjectField.tsx';
 
-/** The object that was written for a field; told as the platform tells its refusals when it is none. */
+/** The object that the user typed; otherwise throws an error in the platform's form. */
 export function objectOf(text: string, field: string): Record<string, unknown> {
   const { value, issue } = parseObject(text);
   if (value !== undefined) return value;

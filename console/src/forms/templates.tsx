@@ -18,7 +18,7 @@ import { Words } from '../ui/Words.tsx';
 import { aboutId, hintOf } from './hints.ts';
 import { BaseInput } from './widgets.tsx';
 
-/** A label, the control, and what one has to know or what is wrong. */
+/** A label, the control, and its hint or error. */
 export function FieldFrame({
   id,
   label,
@@ -35,7 +35,7 @@ export function FieldFrame({
   hint: string | undefined;
   errors: readonly string[] | undefined;
   beside?: ReactNode;
-  /** Has several controls, so that the label is of none of them. */
+  /** Has several controls, so the label belongs to none of them. */
   isGroup?: boolean;
   children: ReactNode;
 }) {

@@ -8,7 +8,7 @@ interface Draft {
   readonly text: string | null;
   /** What is wrong with the text; the value is what it was before. */
   readonly fault?: string;
-  /** Who made it what it is: a form fills in what a choice or a rule makes certain. */
+  /** The source of the value: a form fills in values that a choice or a rule determines. */
   readonly by: 'storage' | 'form' | 'user';
 }
 
@@ -35,9 +35,9 @@ export function useInput(begin: unknown, stored?: unknown) {
     /** What is wrong with the JSON; the value is what it was before. */
     fault,
     way,
-    /** Another one makes a form anew. */
+    /** A change recreates the form. */
     filled,
-    /** Whether it is what was saved before. */
+    /** Whether it is the saved input. */
     isStored: own?.by === 'storage',
     /** `isByForm`: the form made the change, not the user. */
     change(next: unknown, isByForm = false) {
@@ -60,7 +60,7 @@ export function useInput(begin: unknown, stored?: unknown) {
       if (own?.fault !== undefined) setOwn({ value, text: null, by: own.by });
       setWay(next);
     },
-    /** To be told before `begin` becomes another one: what still is the old one goes with it. */
+    /** To be called before `begin` changes: an input that still equals the old one is dropped. */
     leave() {
       if (own !== undefined && (own.by === 'form' || isSame(own.value, begin))) setOwn(undefined);
     },
@@ -76,5 +76,5 @@ function reading(text: string): { value: unknown } | { fault: string } {
   }
 }
 
-/** In whatever order their fields come. */
+/** Equal in any order of their fields. */
 const isSame = (a: unknown, b: unknown) => hashKey([a]) === hashKey([b]);

@@ -22,10 +22,10 @@ export const validator: ValidatorType = {
     try {
       const judge = new Validator(prefixed(schema, base), '2020-12', true);
       judge.addSchema(prefixed(rootSchema, `${base}${ROOT_SCHEMA_PREFIX}`));
-      // As it would be sent: without what is undefined.
+      // As it would be sent: without undefined members.
       return judge.validate(JSON.parse(JSON.stringify(formData))).valid;
     } catch {
-      // A schema that cannot be read is for nothing.
+      // An invalid schema matches nothing.
       return false;
     }
   },

@@ -8,7 +8,7 @@ import {
 import { Input, Select, Switch, TextArea } from '../ui/Field.tsx';
 import { aboutId, hintOf } from './hints.ts';
 
-/** What every control is told: its name where no label is shown, what is said of it and if it is wrong. */
+/** Common attributes of controls: a name if there is no label, hint and error. */
 function common({ id, label, hideLabel, schema, rawErrors, disabled, readonly }: WidgetProps) {
   const isWrong = (rawErrors?.length ?? 0) > 0;
   return {
@@ -21,7 +21,7 @@ function common({ id, label, hideLabel, schema, rawErrors, disabled, readonly }:
   };
 }
 
-/** What a field has when nothing is filled in. */
+/** The value of an empty field. */
 const placeholderOf = ({ options, placeholder }: WidgetProps): string | undefined => {
   const standard = options['standard'];
   if (standard === undefined) return placeholder || undefined;
@@ -67,7 +67,7 @@ function SelectWidget(props: WidgetProps) {
   const choices = options.enumOptions ?? [];
   const chosen = choices.findIndex((choice) => same(choice.value, value));
   const standard = options['standard'];
-  // The one that chooses which option of a oneOf is meant has no label of its own, and no empty choice.
+  // The selection of a oneOf option has no label of its own, and no empty choice.
   const isKind = /__(?:one|any)of_select$/.test(id);
   return (
     <Select
@@ -100,7 +100,7 @@ function SelectWidget(props: WidgetProps) {
 const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
 const textOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
 
-/** Yes or no, or left out where no default says which that is. */
+/** Yes, no, or absent without a default. */
 function ChoiceWidget({ options, ...props }: WidgetProps) {
   const enumOptions = [
     { value: true, label: 'Yes' },

@@ -61,7 +61,7 @@ function Answer({ last }: { last: JobDelivery['attempts'][number] | undefined })
   return <Tag tone={last.status < 300 ? 'good' : 'bad'}>{last.status}</Tag>;
 }
 
-/** What comes of the end of a job is there some moments after it. */
+/** Deliveries appear shortly after the end of a job. */
 const momentsMs = 30_000;
 const unsettled = ['pending', 'delivering'];
 

@@ -2,7 +2,7 @@ import { CircleAlert } from 'lucide-react';
 import { Tag } from '../ui/Status.tsx';
 import { meaningOf } from './words.ts';
 
-/** Why something failed: what the code means, and what was said. */
+/** An error: the meaning of its code, and its message. */
 export function ErrorWords({ error }: { error: { code: string; message: string } }) {
   return (
     <div className="flex gap-3 rounded-md bg-bad-soft px-4 py-3 text-bad-text">

@@ -13,7 +13,7 @@ import { spansOf } from './spans.ts';
 import { Timeline } from './Timeline.tsx';
 import { sourceText } from './words.ts';
 
-/** What a job was given, what it did when, and what came of it. */
+/** The input, timeline and output of a job. */
 export function JobOverview({
   job,
   steps,
@@ -58,7 +58,7 @@ function Output({
 }) {
   if (job.status === 'completed') return <Value label="Output" value={job.output} />;
   if (hasEnded(job)) return <p className="text-muted">None: the job has not completed.</p>;
-  // What a tool asks a model is no part of the job's answer.
+  // The model's answer to a tool is not part of the job's answer.
   const thinking = steps.findLast(
     ({ kind, parent_step_id }) => kind === 'model' && parent_step_id === null,
   );

@@ -5,7 +5,7 @@ import { aboveRowLink, type Column, rowLink, Table } from '../ui/Table.tsx';
 import { Duration, Time, useNow } from '../ui/Time.tsx';
 import { sourceText } from './words.ts';
 
-/** Jobs as rows that lead to them. `brief` is for pages that say elsewhere whose they are. */
+/** A table of jobs with links. `brief` is for pages that show the owner elsewhere. */
 export function JobsTable({
   caption,
   jobs,

@@ -9,9 +9,9 @@ import { Status, Tag, type Tone } from '../ui/Status.tsx';
 /** Pixels from the end within which one is at the end. */
 const nearEnd = 24;
 
-/** What there is beside is in the timeline: pieces of what a model says, and progress. */
+/** Other events are in the timeline: tokens of a model, and progress. */
 const shown = ['status', 'log', 'message', 'tool_call', 'tool_result'];
-/** Where there is nothing beside the log that shows them. */
+/** The events of a log that stands alone. */
 const shownAlone = [...shown, 'progress', 'token'];
 
 /**

@@ -22,10 +22,10 @@ import { Bar, useCrosshair } from './TimelineBar.tsx';
 
 const ticksMin = 4;
 const ticksMax = 6;
-/** Pixels that a tick takes, and those of a letter of its text. */
+/** Width of a tick, and of a letter of its text, in pixels. */
 const tickPx = 64;
 const letterPx = 7;
-/** How often what is running grows. */
+/** How often active bars grow. */
 const growsEveryMs = 200;
 
 const icons = {
@@ -37,7 +37,7 @@ const icons = {
   skill: Wrench,
   settled: CircleCheck,
 };
-/** By how deep a step is; deeper ones stand below the last of them. */
+/** Indents by depth of a step; deeper steps use the last one. */
 const indents = [
   'pl-4 max-sm:pl-2',
   'pl-8 max-sm:pl-4',
@@ -46,7 +46,7 @@ const indents = [
   'pl-20 max-sm:pl-10',
 ];
 
-/** The end of the axis: the present while something goes on. */
+/** The end of the axis: the present while the job is active. */
 function useEnd(spans: readonly Span[]): number {
   const isLive = spans.some(({ to }) => to === null);
   const [now, setNow] = useState(Date.now);
@@ -204,7 +204,7 @@ function Ticks({ step, length, room }: { step: number; length: number; room: num
   );
 }
 
-/** Short, and without a remainder: ticks have none. */
+/** A short duration in whole units, for ticks. */
 function tickText(ms: number): string {
   if (ms < 1_000) return `${ms} ms`;
   if (ms < 60_000) return `${ms / 1_000} s`;

@@ -44,7 +44,7 @@ export function Bar({ span, left, right }: { span: Span; left: number; right: nu
   );
 }
 
-/** Less room says nothing. */
+/** Minimum width for a label. */
 const roomMin = 25;
 
 /** Where there is more room, after the bar or before it. */

@@ -16,7 +16,7 @@ export interface Span {
   readonly label: string;
   /** Milliseconds since the epoch. */
   readonly from: number;
-  /** Null while it goes on; `from` for what has no length. */
+  /** Null while it is active; equals `from` for a moment. */
   readonly to: number | null;
   readonly tone: Tone;
   /** How it ended, in a word or two. */
@@ -38,7 +38,7 @@ interface StatusData {
   readonly run_at?: string;
 }
 
-/** From the events; until they have come, from what the job's row says. */
+/** From the events, or from the job until they arrive. */
 function statusesOf(job: Job, events: readonly JobEvent[]): StatusData[] {
   const told = events.filter(({ type }) => type === 'status').map(({ data }) => data as unknown);
   if (told.length > 0) return told as StatusData[];
@@ -133,7 +133,7 @@ function endOfAttempt(next: StatusData | undefined): Pick<Span, 'tone' | 'outcom
   return { tone: outcomes[next.status]?.tone ?? 'neutral', outcome: next.status, error };
 }
 
-/** The steps that began in this attempt, each below the one that asked for it. */
+/** The steps that began in this attempt, each below its parent step. */
 function within(attempt: Span, attempts: readonly Span[], steps: readonly JobStep[]): Span[] {
   const next = attempts[attempts.indexOf(attempt) + 1];
   const isFirst = attempts[0] === attempt;
@@ -173,7 +173,7 @@ const toneOfStep: Record<JobStep['status'], Tone> = {
   interrupted: 'warn',
 };
 
-/** A moment has no length, and no end: it is what happened between two spans. */
+/** A moment between two spans, without length or end. */
 export const isMoment = ({ kind }: Span): boolean => kind === 'accepted' || kind === 'settled';
 
 const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500].concat(

@@ -4,10 +4,10 @@ import { hasEnded, jobQuery, jobStepsQuery } from '../api/jobs.ts';
 import { liveMs } from '../api/queries.ts';
 import { useJobEvents } from '../api/stream.ts';
 
-/** How often steps are read: of most jobs there are none. */
+/** How often steps are read; most jobs have none. */
 const thinkingMs = 1_000;
 const quietMs = 5_000;
-/** What only a job says that thinks, and so has steps. */
+/** Event types of jobs that think, and so have steps. */
 const thoughts = ['token', 'message', 'tool_call', 'tool_result'];
 
 /** How long a page waits for the first events, which may be many. */
@@ -41,7 +41,7 @@ export function useRunningJob(jobId: string) {
       isLive && (thinks || state.data?.data.length ? thinkingMs : quietMs),
   });
   const changes = events.filter(({ type }) => type === 'status').length;
-  // The stream knows first that something has changed; the job says the rest.
+  // The stream reports a change first; the job has the details.
   useEffect(() => {
     if (changes > 1) void client.invalidateQueries({ queryKey: ['jobs', jobId] });
   }, [client, jobId, changes]);

@@ -1,4 +1,4 @@
-/** What an agent knows: searched while one types, added to, changed, and deleted. */
+/** The memories of an agent: search while typing, add, change and delete. */
 import { useQuery } from '@tanstack/react-query';
 import { Brain, Pencil, Plus, Trash2, X } from 'lucide-react';
 import { useState } from 'react';
@@ -20,7 +20,7 @@ import { useAct } from '../ui/useAct.ts';
 
 type Memory = Schema<'Memory'>;
 
-/** What is looked for; it stands in the url. */
+/** The search, which is in the url. */
 export interface MemorySearch {
   readonly q?: string;
   readonly tag?: string;
@@ -36,7 +36,7 @@ export function Memories({
 }: {
   agentId: string;
   search: MemorySearch;
-  /** `isTyping` takes the place of what was looked for before, in the browser's history. */
+  /** `isTyping` replaces the previous search in the browser's history. */
   onSearch: (search: MemorySearch, isTyping: boolean) => void;
 }) {
   const { q = '', tag = '', page = 1 } = search;

@@ -52,7 +52,7 @@ export function Charts({
     {
       name: 'Average duration',
       colour: 'accent',
-      // Bars: a line would join minutes between which nothing ran.
+      // Bars, because a line would connect minutes across gaps without runs.
       look: 'bars',
       values: buckets.map(({ average_duration_ms }) => average_duration_ms),
       summary: averageOf(buckets),
@@ -96,7 +96,7 @@ export function Charts({
   );
 }
 
-/** Of all runs that ended; null where none did. */
+/** Share of all ended runs; null without any. */
 function averageOf(buckets: Schema<'Statistics'>['buckets']): number | null {
   let runs = 0;
   let ms = 0;

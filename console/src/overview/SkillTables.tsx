@@ -20,7 +20,7 @@ const Name = ({ row }: { row: Row }) => (
   </>
 );
 
-/** Leads to the runs that failed, of those accepted `since`. */
+/** Links to the failed runs among those accepted `since`. */
 const failedRuns = (since: string): Column<Row> => ({
   header: 'Skill',
   grows: true,

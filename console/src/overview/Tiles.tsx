@@ -13,7 +13,7 @@ export function Tiles({ statistics }: { statistics: Schema<'Statistics'> }) {
   const { now, totals, window } = statistics;
   const ended = totals.completed + totals.failed;
   const waits = now.oldest_waiting_seconds;
-  // The list has those that were accepted within it.
+  // The list has the jobs accepted within the window.
   const since = window === 'hour' ? '1h' : '24h';
   const during = window === 'hour' ? 'in the last hour' : 'in the last day';
   return (

@@ -112,7 +112,7 @@ function Messages({
   conversationId: string;
   isActive: boolean;
   updatedAt: string;
-  /** Of its jobs: the one that runs while the conversation is active. */
+  /** Its active job. */
   newest: JobListItem | undefined;
   children: ReactNode;
 }) {

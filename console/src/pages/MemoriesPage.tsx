@@ -13,7 +13,7 @@ export function MemoriesPage() {
   const { agent_id, ...search } = route.useSearch();
   const navigate = route.useNavigate();
   const query = useQuery(agentsQuery());
-  // Every organization begins with an agent; what an agent is called says nothing of the others.
+  // Every organization begins with an agent, so one is preselected.
   const chosen = agent_id ?? query.data?.data.at(-1)?.id;
   return (
     <Page

@@ -30,7 +30,7 @@ import { Words } from '../ui/Words.tsx';
 const route = getRouteApi('/shell/skills/$category/$version/$name');
 const parent = { label: 'Skills', to: '/skills' };
 
-/** One version of a skill: to run it, to read what it takes and gives, and who uses it. */
+/** One version of a skill: run it, its schemas, and its users. */
 export function SkillPage() {
   const { category, version, name } = route.useParams();
   const isAdministrator = useIsAdministrator();
@@ -110,7 +110,7 @@ function Shown({ skill }: { skill: Schema<'Skill'> }) {
   );
 }
 
-/** The form, once it is known what it begins with. */
+/** The form, once its initial input is known. */
 function Begun({ skill, from }: { skill: Schema<'Skill'>; from: string | undefined }) {
   const query = useQuery({ ...jobQuery(from ?? ''), enabled: from !== undefined });
   if (from === undefined) {
@@ -138,7 +138,7 @@ function Begun({ skill, from }: { skill: Schema<'Skill'>; from: string | undefin
   );
 }
 
-/** An example that works; else what the schema itself suggests. */
+/** A valid example, or else the schema's own suggestion. */
 function firstInput({ examples = [], parameters_schema: schema }: Schema<'Skill'>): unknown {
   const [example] = examples;
   if (example !== undefined) return example.input;

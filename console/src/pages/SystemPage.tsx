@@ -12,7 +12,7 @@ import { References } from '../system/References.tsx';
 import { Skeleton } from '../ui/Loading.tsx';
 import { Page } from '../ui/Page.tsx';
 
-/** How the platform is, and what is set up for all of it. */
+/** Health, processes and credentials of the platform. */
 export function SystemPage() {
   return (
     <AdministratorOnly title="System">

@@ -25,7 +25,7 @@ export function Calendar({
   scheduleId: string;
   /** The newest first. */
   runs: readonly ScheduledRun[];
-  /** How many there are beyond those. */
+  /** Number of further ones. */
   total: number;
   nextRuns: readonly string[];
   view: string | undefined;

@@ -43,7 +43,7 @@ const looks: Record<Tone, string> = {
   neutral: 'bg-sunken text-muted ring-line-strong',
 };
 
-/** The shape says it as well as the colour. */
+/** The shape has the same meaning as the colour. */
 export function FateIcon({ fate }: { fate: Fate }) {
   const Icon = icons[fate];
   return (

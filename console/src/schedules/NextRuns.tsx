@@ -5,7 +5,7 @@ import { Time } from '../ui/Time.tsx';
 
 const weekday = new Intl.DateTimeFormat('en', { weekday: 'short', timeZone: 'UTC' });
 
-/** When an expression matches next, as the platform says. */
+/** The next matches of an expression, from the platform. */
 export function NextRuns({ expression }: { expression: string }) {
   const { data, error } = useQuery(cronPreviewQuery(expression));
   if (error) return <p className="text-[13px] text-bad-text">{wordsOf(error)}</p>;

@@ -6,7 +6,7 @@ import { Facts } from '../ui/Page.tsx';
 import { Status, Tag } from '../ui/Status.tsx';
 import { Time } from '../ui/Time.tsx';
 
-/** What a schedule runs, for whom, with what. */
+/** The skill, agent and input of a schedule. */
 export function ScheduleFacts({ schedule }: { schedule: Schedule }) {
   const { agent_id, last_run_status } = schedule;
   const lastJob = schedule.last_run_job_id;

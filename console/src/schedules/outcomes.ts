@@ -4,7 +4,7 @@ import type { Tone } from '../ui/Status.tsx';
 
 type Outcome = ScheduledRun['outcome'];
 
-/** What its mark says: how a run ended, or why there was none. */
+/** The meaning of a mark: how a run ended, or why the slot did not run. */
 export type Fate = Exclude<Outcome, 'fired' | 'caught_up' | 'run_now'> | RunFate;
 type RunFate = 'completed' | 'failed' | 'cancelled' | 'waiting' | 'gone';
 
@@ -72,7 +72,7 @@ export function fateOf({ outcome, status }: ScheduledRun): Fate {
   return status === 'queued' || status === 'active' ? 'waiting' : status;
 }
 
-/** A mark in words: when, what became of it, and whether it was late. */
+/** A mark in words: time, outcome, and whether it was late. */
 export function runWords(run: ScheduledRun): string {
   const time = run.scheduled_for.slice(11, 16);
   const many = run.slots > 1 ? ` (${run.slots} slots)` : '';

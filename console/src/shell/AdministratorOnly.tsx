@@ -5,7 +5,7 @@ import { Empty } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
 import { useSession } from './session.ts';
 
-/** A page of /admin: who is signed in with a key is told so, and nothing is asked for them. */
+/** A page of /admin. A session with an API key sees a note, and no request is sent. */
 export function AdministratorOnly({ title, children }: { title: string; children: ReactNode }) {
   const { kind, client_name } = useSession();
   if (kind === 'administrator') return children;

@@ -81,7 +81,7 @@ function SignedInElsewhere({ session, organization }: Foreign) {
   );
 }
 
-/** Loads this page for another session, or, where that does not open it, the first one that it opens. */
+/** Reloads this page for another session, or opens that session's first page if it has no access. */
 function loadFor({ organizations }: Session, organization: string): void {
   const [first = organization] = organizations;
   if (organizations.includes(organization)) location.reload();

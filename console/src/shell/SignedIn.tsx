@@ -16,7 +16,7 @@ export function SignedIn({ children }: { children: ReactNode }) {
   /** The last session with which this page could be used. */
   const [held, setHeld] = useState<Session | null>(null);
   const { data } = query;
-  // One that is there is believed while it cannot be asked for again.
+  // A known session is kept while the platform cannot be reached.
   if (query.error && data === undefined) {
     return (
       <main className="mx-auto mt-24 max-w-lg px-4">

@@ -39,7 +39,7 @@ export interface Found {
   /** What kind of thing it is. */
   readonly about: string;
   readonly icon: LucideIcon;
-  /** Where it leads, or what it does. */
+  /** Its link or its action. */
   readonly go:
     | { readonly to: string; readonly search?: Readonly<Record<string, string>> }
     | (() => void);

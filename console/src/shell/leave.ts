@@ -1,4 +1,4 @@
-/** Ways out of this page. Each loads another one, which knows nothing of this one. */
+/** Ways to leave this page. Each loads another page, without any state of this one. */
 import { addressOf, section } from '../api/organization.ts';
 import { readSession, signOut } from '../api/session.ts';
 import { tellProblem } from '../ui/toast.ts';

@@ -16,5 +16,5 @@ export function useSession(): PageSession {
   return session;
 }
 
-/** Whether the session may use what is under /admin. */
+/** Whether the session may use /admin. */
 export const useIsAdministrator = (): boolean => useSession().kind === 'administrator';

@@ -12,7 +12,7 @@ function apply(): void {
   document.documentElement.classList.toggle('dark', isDark);
 }
 
-// For as long as the page is there.
+// Until the page is closed.
 systemIsDark.addEventListener('change', apply);
 
 function setTheme(next: Theme): void {

@@ -11,7 +11,7 @@ import { Section } from '../ui/Page.tsx';
 import { Status } from '../ui/Status.tsx';
 import { countText, Duration } from '../ui/Time.tsx';
 
-/** A run beside the form that began it: what it says as it happens, and what came of it. */
+/** A run beside its form: live events and the result. */
 export function RunResult({ jobId }: { jobId: string }) {
   const { job, events } = useRunningJob(jobId);
   return (

@@ -20,12 +20,12 @@ export interface Start {
   readonly agentId: string;
 }
 
-/** Fills in the input of a skill and runs it; what comes of it is shown beside. */
+/** Edits the input of a skill and runs it; the result is shown beside it. */
 export function RunTab({ skill, start }: { skill: Schema<'Skill'>; start: Start }) {
   const { category, version, skill_name: skillName, parameters_schema, examples = [] } = skill;
   const input = useInput(start.input);
   const [agentId, setAgentId] = useState(start.agentId);
-  /** The last one that was accepted. */
+  /** The last accepted job. */
   const [jobId, setJobId] = useState<string>();
   const running = useMutation({
     mutationFn: (given: unknown) => runSkill({ category, version, skillName }, agentId, given),

@@ -22,7 +22,7 @@ interface Line {
   readonly depth: number;
   readonly isRequired: boolean;
   readonly schema: JsonSchema;
-  /** Names no property, but one of several shapes, or what a list or a map has. */
+  /** Not a property, but one of several shapes, or the entries of a list or map. */
   readonly isPart: boolean;
 }
 
@@ -137,7 +137,7 @@ function* linesOf(given: JsonSchema, root: JsonSchema, path = '', depth = 0): Ge
   }
   const options = [...schemasOf(schema['oneOf']), ...schemasOf(schema['anyOf'])].filter(hasShape);
   for (const [i, option] of options.entries()) {
-    // What is told by its type already needs no line.
+    // Rules that the type already shows need no line.
     if ([...linesOf(option, root, '', depth)].length === 0) continue;
     yield* withBelow(
       `${path}|${i}`,

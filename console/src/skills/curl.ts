@@ -4,7 +4,7 @@ import { quoted } from '../ui/quoted.ts';
 const waitSeconds = 60;
 const agentByDefault = 'default';
 
-/** The command that does what the form does, and waits for the end. */
+/** The curl command for the form, which waits for the end. */
 export function curlOf(path: string, agentId: string, input: unknown): string {
   return [
     `curl -s ${location.origin}/api/${path}`,

@@ -1,4 +1,4 @@
-/** Reading a JSON Schema, to show it and to make a form of it. It judges nothing. */
+/** Reads a JSON Schema to show it and to make a form. It does not validate. */
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
@@ -11,7 +11,7 @@ export const isSchema = (value: unknown): value is JsonSchema =>
 export const schemasOf = (value: unknown): readonly JsonSchema[] =>
   Array.isArray(value) ? value.filter(isSchema) : [];
 
-/** What a `$ref` within the document leads to, with the words that stand beside it. */
+/** The target of a `$ref` within the document, merged with its sibling keywords. */
 export function resolved(schema: JsonSchema, root: JsonSchema, depth = 0): JsonSchema {
   const { $ref, ...beside } = schema;
   if (typeof $ref !== 'string' || !$ref.startsWith('#') || depth > depthMax) return schema;
@@ -63,7 +63,7 @@ function boundsText(from: unknown, to: unknown, unit: string): string | undefine
   return max ? `at most ${max}${said}` : undefined;
 }
 
-/** The rules of a value as people say them, without those of its type. */
+/** The rules of a value in words, without its type. */
 export function rulesOf(schema: JsonSchema): readonly string[] {
   const values = schema['enum'];
   return [

@@ -15,7 +15,7 @@ const words: Record<Schema<'Health'>['status'], string> = {
     'It cannot serve requests: its database or its queue cannot be reached. It goes on by itself once they are there again.',
 };
 
-/** What /health says, as of the process that answers. */
+/** The /health of the answering process. */
 export function HealthNow() {
   const { data, isError, refetch } = useQuery({ ...healthQuery, refetchInterval: liveMs });
   return (

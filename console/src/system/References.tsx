@@ -7,7 +7,7 @@ const references: readonly [href: string, icon: LucideIcon, label: string, about
   ['/metrics', ChartLine, 'Metrics', 'What Prometheus reads from this process'],
 ];
 
-/** What else the platform serves. */
+/** Links to other pages of the platform. */
 export function References() {
   return (
     <Section title="References" flush>

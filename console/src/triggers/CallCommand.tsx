@@ -9,7 +9,7 @@ type Called = Pick<
   'has_signing_secret' | 'mapping' | 'skill_category' | 'skill_version' | 'skill_name'
 >;
 
-/** The command that calls a trigger at `url`, and what has to be known of it. */
+/** The command that calls a trigger at `url`, with notes. */
 export function CallCommand({ trigger, url }: { trigger: Called; url: string }) {
   const { example } = useSkill(skillPath(trigger));
   return (

@@ -8,7 +8,7 @@ import { Status, Tag, type Tone } from '../ui/Status.tsx';
 import { rowLink, Table } from '../ui/Table.tsx';
 import { Duration, sizeText, Time } from '../ui/Time.tsx';
 
-/** The last calls, those that were refused too. */
+/** The last calls, accepted and refused. */
 export function CallsTable({
   triggerId,
   page,

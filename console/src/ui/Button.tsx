@@ -17,7 +17,7 @@ interface Look {
   icon?: ReactNode;
 }
 
-/** How a button looks, for what behaves otherwise (a menu's trigger). */
+/** The look of a button, for elements with another behaviour (the trigger of a menu). */
 const buttonClasses = (
   look: keyof typeof looks = 'secondary',
   size: keyof typeof sizes = 'normal',
@@ -73,7 +73,7 @@ const LinkedAnchor = createLink(Anchor);
 /** A link that looks like a button: it leads somewhere, a button does something. */
 export const ButtonLink: LinkComponent<typeof Anchor> = (props) => <LinkedAnchor {...props} />;
 
-/** An icon alone, with its name for those who do not see it. */
+/** An icon button with a name for screen readers. */
 export function IconButton({
   label,
   icon,

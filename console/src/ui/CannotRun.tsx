@@ -6,7 +6,7 @@ type Refusal = NonNullable<Schema<'ScheduledJob'>['refusal']>;
 /** Beside a schedule or a trigger that is enabled and would start no job now. */
 export const CannotRun = () => <Status value="cannot run" tone="warn" />;
 
-/** Why that is so, and what to do about it. */
+/** The reason and the remedy. */
 export function WhyNot({ refusal, noun }: { refusal: Refusal; noun: string }) {
   const isOfKey = refusal.code === 'invalid_api_key' || refusal.code === 'insufficient_scope';
   return (

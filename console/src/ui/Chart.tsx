@@ -1,4 +1,4 @@
-/** Numbers over time. The same numbers are a table for those who do not see it. */
+/** Numbers over time, with a table for screen readers. */
 import { useEffect, useRef, useState } from 'react';
 import uPlot from 'uplot';
 import { classes } from './classes.ts';
@@ -11,7 +11,7 @@ export interface Series {
   readonly values: readonly (number | null)[];
   /** Bars stand upon those of the series that follow; a line is filled down to the axis. */
   readonly look?: 'bars' | 'line';
-  /** What all values come to, which is told until one is pointed at; the last value if it is left out. */
+  /** The total, shown until the pointer is on a value; by default the last value. */
   readonly summary?: number | null;
 }
 
@@ -58,7 +58,7 @@ export function Chart({
   const latest = useRef({ data, series, format, steps });
   latest.current = { data, series, format, steps };
 
-  // A new one only where its shape changes; new numbers go into the one that is there.
+  // Recreated only when its shape changes; new numbers update the existing chart.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the shape and the theme stand for the rest
   useEffect(() => {
     const element = box.current;

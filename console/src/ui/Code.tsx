@@ -4,7 +4,7 @@ import { IconButton } from './Button.tsx';
 import { classes } from './classes.ts';
 import { tellProblem } from './toast.ts';
 
-/** How long the tick is shown that says that it is done. */
+/** How long the confirmation tick is shown. */
 const copiedMs = 1_500;
 
 export function CopyButton({
@@ -49,7 +49,7 @@ export function Code({
   children,
 }: {
   text: string;
-  /** What it is, for those who do not see the page. */
+  /** Its name for screen readers. */
   label: string;
   tall?: boolean;
   /** The same text, coloured. */

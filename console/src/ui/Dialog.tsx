@@ -89,11 +89,11 @@ export function Confirm({
   open: boolean;
   onClose: () => void;
   title: string;
-  /** What becomes of what. */
+  /** The effects of the action. */
   children: ReactNode;
-  /** What the button says: `Delete`, `Revoke`. */
+  /** The label of the button: `Delete`, `Revoke`. */
   verb: string;
-  /** What the other button says. */
+  /** The label of the other button. */
   keep?: string;
   act: () => Promise<unknown>;
 }) {

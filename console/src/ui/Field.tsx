@@ -26,7 +26,7 @@ interface Labelled {
   readonly optional?: boolean;
 }
 
-/** A label, what one has to know, what is wrong; and between them the control, which is told its id. */
+/** A label, hint and error with the control, which gets its id. */
 export function Field({
   label,
   hint,
@@ -61,7 +61,7 @@ export function Field({
   );
 }
 
-/** All that the platform found wrong with one field of what was sent, and where within it. */
+/** The platform's errors for one field, with their places in it. */
 export function issueOf(error: unknown, field: string): string | undefined {
   const issues = issuesWithin(error, field).map(({ field: path, issue }) => {
     if (path === 'body') return issue;
@@ -103,7 +103,7 @@ export function TextField(props: Written<InputHTMLAttributes<HTMLInputElement>>)
   );
 }
 
-/** As `TextField`, for a number: a text still, since what is no number is to be told. */
+/** Like `TextField`, for a number. The value stays a text, so that an invalid number is reported. */
 export function NumberField(props: Written<InputHTMLAttributes<HTMLInputElement>>) {
   return <TextField inputMode="numeric" className="text-right tabular-nums" {...props} />;
 }

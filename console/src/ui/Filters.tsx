@@ -19,7 +19,7 @@ const pill = (isSet: boolean) =>
 const pillLabel = (isSet: boolean) =>
   classes('shrink-0 pl-2.5', isSet ? 'text-accent-text' : 'text-muted');
 
-/** `clear` is there while there is anything to clear. */
+/** `clear` is present while a filter is set. */
 export function Filters({
   label,
   clear,
@@ -115,7 +115,7 @@ export function FilterText({
         {label}
       </label>
       <input
-        // What is cleared elsewhere is cleared here.
+        // Follows a reset from elsewhere.
         key={value ?? ''}
         ref={input}
         id={id}

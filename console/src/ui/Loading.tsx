@@ -1,4 +1,4 @@
-/** What is shown while something is read, when it could not be, and when there is none. */
+/** States of a query: loading, failed, and empty. */
 import type { UseQueryResult } from '@tanstack/react-query';
 import { CircleAlert } from 'lucide-react';
 import type { ReactNode } from 'react';
@@ -38,7 +38,7 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
   );
 }
 
-/** There is nothing yet: what would be here, and the first step. */
+/** An empty state: what will be here, and the first step. */
 export function Empty({
   icon,
   title,
@@ -66,7 +66,7 @@ export function Empty({
   );
 }
 
-/** Shows what a query has read, or why it has not. */
+/** Shows the data of a query, or its error. */
 export function Loaded<T>({
   query,
   lines,

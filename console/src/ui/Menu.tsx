@@ -12,7 +12,7 @@ export interface MenuItem {
   readonly disabled?: boolean;
 }
 
-/** What else can be done with something. */
+/** A menu of further actions. */
 export function Menu({
   label,
   items,

@@ -2,7 +2,7 @@ import { Combobox } from '@base-ui/react/combobox';
 import { Check, Plus, X } from 'lucide-react';
 import { useState } from 'react';
 
-/** Something to choose, and what one has to know of it. */
+/** An option and its description. */
 export interface Choice {
   readonly value: string;
   readonly about?: string;
@@ -46,7 +46,7 @@ export function PickMany({
       filter={null}
       value={[...values]}
       onValueChange={(next: string[], { reason }) => {
-        // Escape is for what lies above the page; what was chosen is not lost by it.
+        // Escape closes only the list; the selection stays.
         if (reason === 'escape-key') return;
         onValues(next);
         setText('');
@@ -116,7 +116,7 @@ export function PickMany({
   );
 }
 
-/** Those in which the text occurs; first what begins with it, then what has it in its name. */
+/** The options that contain the text: first by prefix, then by name. */
 function matching(choices: readonly Choice[], text: string): Choice[] {
   const rank = ({ value, about = '' }: Choice) => {
     const at = value.toLowerCase().indexOf(text);

@@ -1,4 +1,4 @@
-/** Fields that choose one of what the platform has. */
+/** Fields that select a resource of the platform. */
 import { useQuery } from '@tanstack/react-query';
 import { agentsQuery } from '../api/agents.ts';
 import { skillsQuery } from '../api/skills.ts';

@@ -3,10 +3,10 @@ import { useEffect, useState } from 'react';
 import { classes } from './classes.ts';
 import { Input } from './Field.tsx';
 
-/** How long one pauses before what was typed is searched for. */
+/** Pause in typing before a search. */
 const pauseMs = 250;
 
-/** A text that is searched for while one types. `value` comes from the url, and goes there. */
+/** A search field that searches while typing. `value` is in the url. */
 export function SearchField({
   label,
   value,

@@ -42,7 +42,7 @@ const toneOf: Record<string, Tone> = {
 
 const words = (text: string) => text.replaceAll('_', ' ');
 
-/** A state as a word with a colour; the colour alone says nothing. */
+/** A state as a word with a colour; the colour has no meaning alone. */
 export function Status({
   value,
   tone,

@@ -4,13 +4,13 @@ import { classes } from './classes.ts';
 export interface Column<Row> {
   readonly header: string;
   readonly cell: (row: Row) => ReactNode;
-  /** Numbers stand at the right, with their unit. */
+  /** Numbers are right-aligned, with their unit. */
   readonly align?: 'right';
-  /** Left out where there is no room for it. */
+  /** Hidden on narrow screens. */
   readonly from?: 'sm' | 'md' | 'lg';
-  /** Takes the room that is left, and is cut where there is none. */
+  /** Takes the remaining width, and is truncated. */
   readonly grows?: boolean;
-  /** The header is for those alone who do not see the page: of a column of buttons. */
+  /** The header is for screen readers only, such as that of a column of buttons. */
   readonly isHeaderHidden?: boolean;
 }
 
@@ -93,5 +93,5 @@ export function Table<Row>({
 
 /** For the link of a row: it covers the row, so that a click anywhere follows it. */
 export const rowLink = 'font-medium after:absolute after:inset-0 hover:underline';
-/** For what can be pressed within such a row: it lies above the link. */
+/** For controls within such a row: above the link. */
 export const aboveRowLink = 'relative z-10';

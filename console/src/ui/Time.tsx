@@ -44,7 +44,7 @@ function relativeTime(time: number, at: number): string {
 /** `2026-11-22 09:00:00 UTC`. */
 export const exactTime = (value: string): string => `${value.slice(0, 19).replace('T', ' ')} UTC`;
 
-/** A time as one says it, with the exact one on hover; `exact` shows that one instead. */
+/** A relative time, with the exact one on hover; `exact` shows the exact one. */
 export function Time({ value, exact = false }: { value: string | null; exact?: boolean }) {
   const at = useNow();
   if (value === null) return <span className="text-muted">–</span>;
@@ -66,7 +66,7 @@ export function durationText(ms: number): string {
   return joined(Math.floor(minutes / 60), 'h', minutes % 60, 'min');
 }
 
-/** Without a smaller unit of which there is none. */
+/** Without smaller units that are zero. */
 const joined = (n: number, unit: string, rest: number, smaller: string): string =>
   rest === 0 ? `${n} ${unit}` : `${n} ${unit} ${rest} ${smaller}`;
 

@@ -1,6 +1,6 @@
 import { Code, Json } from './Code.tsx';
 
-/** A value as JSON; one that is a single text, alone or under a name, as that text. */
+/** A value as JSON; a single text, alone or as the only member, as that text. */
 export function Value({ value, label }: { value: unknown; label: string }) {
   const { name, text } = singleText(value);
   if (text === undefined) return <Json label={label} value={value} />;
@@ -12,7 +12,7 @@ export function Value({ value, label }: { value: unknown; label: string }) {
   );
 }
 
-/** JSON, with what it is above it. */
+/** JSON with a title. */
 export function Labelled({ value, label }: { value: unknown; label: string }) {
   return (
     <div>
@@ -32,7 +32,7 @@ function singleText(value: unknown): { name?: string; text?: string } {
   return text.length > shortMax || text.includes('\n') ? { name, text } : {};
 }
 
-/** The text of `"…"` or `{"name": "…"}`; nothing for any other value. */
+/** The text of `"…"` or `{"name": "…"}`; undefined for any other value. */
 export function onlyText(value: unknown): { name?: string; text?: string } {
   if (typeof value === 'string') return { text: value };
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return {};

@@ -1,3 +1,3 @@
-/** Joins class names; what is not to be there is false, null or undefined. */
+/** Joins class names, without false, null and undefined. */
 export const classes = (...names: (string | false | null | undefined)[]): string =>
   names.filter(Boolean).join(' ');

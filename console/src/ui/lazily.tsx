@@ -5,7 +5,7 @@ import { Page } from './Page.tsx';
 
 /** How soon code that could not be loaded is asked for again. */
 const againMs = 3_000;
-/** A page whose code is gone is begun anew, but not over and over. */
+/** A page whose code no longer exists is reloaded, but not repeatedly. */
 const begunAnewMs = 60_000;
 const begunAnewAt = 'begun-anew-at';
 
@@ -20,13 +20,13 @@ const problem = new Error('The code of this part could not be loaded; trying aga
 
 const failedPart = (retry: () => void) => <Problem error={problem} retry={retry} />;
 
-/** A part of a page. While its code cannot be loaded it says so in its place, and the rest goes on. */
+/** A part of a page. If its code cannot be loaded, it shows an error in its place, and the rest still works. */
 export const lazyPart = <Props extends object>(
   load: () => Promise<ComponentType<Props>>,
   looks: Partial<Looks> = {},
 ) => lazily(load, { waiting: <Skeleton />, failed: failedPart, ...looks });
 
-/** A whole page. An upgraded platform may not have its code any more: then all is loaded anew. */
+/** A whole page. If an upgraded platform no longer has its code, the page is reloaded. */
 export const lazyPage = (load: () => Promise<ComponentType>) =>
   lazily(load, {
     waiting: null,

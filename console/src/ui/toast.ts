@@ -1,4 +1,4 @@
-/** What has happened, told in passing, from anywhere. */
+/** Short notifications from any place. */
 import { Toast } from '@base-ui/react/toast';
 import { wordsOf } from '../api/client.ts';
 
@@ -12,7 +12,7 @@ export function tell(title: string, description?: string): void {
   toasts.add({ title, timeout: shownMs, ...(description && { description }) });
 }
 
-/** `title` says what did not work, the platform why. */
+/** `title` names the failed action; the platform's message is the reason. */
 export function tellProblem(title: string, error: unknown): void {
   toasts.add({
     title,

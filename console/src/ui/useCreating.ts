@@ -3,7 +3,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 /** In the url of a list: its dialog for a new one is open. */
 export const creating = { dialog: 'new' } as const;
 
-/** Whether the dialog for a new one is open, and what opens and closes it; the palette leads there, too. */
+/** Whether the creation dialog is open, and a function to open and close it; the palette links to it too. */
 export function useCreating(): readonly [boolean, (isCreating: boolean) => void] {
   const dialog = useSearch({ strict: false, select: (search) => search.dialog });
   const navigate = useNavigate();

@@ -5,7 +5,7 @@ import { countText } from '../ui/Time.tsx';
 /** From this share of a budget on, it is worth a look. */
 const nearlyUsed = 0.8;
 
-/** What was used of a day or a month, with the budget as what it may come to. */
+/** The usage of a day or month compared with its budget. */
 export function Allowance({ label, period }: { label: string; period: OwnUsage['today'] }) {
   const { used, reserved, limit, left } = period;
   const share = limit === null ? 0 : used / limit;

@@ -16,7 +16,7 @@ const dayMs = 86_400_000;
 const short = new Intl.DateTimeFormat('en', { day: 'numeric', month: 'short', timeZone: 'UTC' });
 export const dayText = (day: string): string => short.format(new Date(`${day}T00:00:00Z`));
 
-/** All days from first to last, also those without a call. */
+/** All days from first to last, including those without a call. */
 function daysOf({ from, to }: OwnUsage): string[] {
   const first = Date.parse(from);
   const count = Math.round((Date.parse(to) - first) / dayMs) + 1;

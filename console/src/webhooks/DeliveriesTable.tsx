@@ -8,7 +8,7 @@ import { Status, Tag } from '../ui/Status.tsx';
 import { rowLink, Table } from '../ui/Table.tsx';
 import { countText, Time } from '../ui/Time.tsx';
 
-/** What was sent, and what is still to be sent; each opens with `delivery` in the url. */
+/** Sent and pending deliveries; each opens with `delivery` in the url. */
 export function DeliveriesTable({
   webhookId,
   page,

@@ -24,7 +24,7 @@ export function DeliveryDialog({
 }: {
   webhookId: string;
   deliveryId: string;
-  /** Whether the webhook is: nothing is sent to one that is disabled. */
+  /** Whether the webhook is enabled; a disabled one gets no deliveries. */
   isEnabled: boolean;
   onClose: () => void;
   onOpen: (deliveryId: string) => void;

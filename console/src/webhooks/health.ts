@@ -27,7 +27,7 @@ export function healthOf(webhook: Webhook, latest: readonly WebhookDelivery[] = 
     return {
       label: n > 1 ? `failing, ${n} in a row` : 'failing',
       tone: 'bad',
-      // Enabled again after failures, it counts anew and is failing until something arrives.
+      // After it was enabled again, the count starts at zero, and it is failing until a delivery succeeds.
       words:
         n === 0
           ? 'It was enabled again after failures, and no delivery has succeeded since.'
