@@ -23,8 +23,6 @@ export interface GuardOptions {
   readonly resolve?: Resolve;
   /** For DNS, TCP and TLS together; 5,000 ms when left out. */
   readonly connectTimeoutMs?: number;
-  /** Connections to one origin at a time; unlimited when left out. */
-  readonly connectionsMax?: number;
   /** When left out, each request has a new connection. */
   readonly keepAlive?: KeepAlive;
   /** Certificate authorities, in PEM; those of the system are trusted when this is left out. */
@@ -64,10 +62,10 @@ export function guardedAgent(options: GuardOptions): Dispatcher {
 }
 
 /** The options for the lifetime and the number of connections. */
-function persistence({ connectionsMax, keepAlive }: GuardOptions): Agent.Options {
+function persistence({ keepAlive }: GuardOptions): Agent.Options {
   if (keepAlive === undefined) {
     // One connection for each request, so that its address is checked for each request.
-    return { pipelining: 0, connections: connectionsMax ?? null };
+    return { pipelining: 0, connections: null };
   }
   return {
     pipelining: 1,

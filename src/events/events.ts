@@ -6,15 +6,9 @@
 import { type Static, type TObject, Type } from 'typebox';
 import { type RunErrorCode, runErrorCodes } from '../kernel/errors.ts';
 
-interface EventDefinition<Data extends TObject> {
-  /** The change that the event reports, for the documentation. */
-  readonly when: string;
-  readonly data: Data;
-  readonly sample: Static<Data>;
-}
-
-/** Lets the compiler hold the sample to the schema. */
-const event = <Data extends TObject>(definition: EventDefinition<Data>) => definition;
+/** An entry of the table: `when` says which change it reports; the compiler holds the sample to `data`. */
+const event = <Data extends TObject>(entry: { when: string; data: Data; sample: Static<Data> }) =>
+  entry;
 
 const run = {
   job_id: Type.String(),

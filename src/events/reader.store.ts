@@ -20,23 +20,18 @@ export interface RecordedEvent extends Cursor {
   readonly created_at: number;
 }
 
-const cursor = statement<{ name: string }>()((db, p) =>
-  db.selectFrom('event_cursors').select(['txid', 'seq']).where('name', '=', p('name')),
-);
-const freeCursor = statement<{ name: string }>()((db, p, dialect) => {
-  const query = db
-    .selectFrom('event_cursors')
-    .select(['txid', 'seq'])
-    .where('name', '=', p('name'));
-  return dialect === 'sqlite' ? query : query.forUpdate().skipLocked();
-});
-const heldCursor = statement<{ name: string }>()((db, p, dialect) => {
-  const query = db
-    .selectFrom('event_cursors')
-    .select(['txid', 'seq'])
-    .where('name', '=', p('name'));
-  return dialect === 'sqlite' ? query : query.forUpdate();
-});
+const cursorStatement = (lock: 'none' | 'wait' | 'skip') =>
+  statement<{ name: string }>()((db, p, dialect) => {
+    const query = db
+      .selectFrom('event_cursors')
+      .select(['txid', 'seq'])
+      .where('name', '=', p('name'));
+    if (lock === 'none' || dialect === 'sqlite') return query;
+    return lock === 'wait' ? query.forUpdate() : query.forUpdate().skipLocked();
+  });
+const cursor = cursorStatement('none');
+const freeCursor = cursorStatement('skip');
+const heldCursor = cursorStatement('wait');
 
 export function findCursor(db: Handle, name: string): Promise<Cursor | undefined> {
   return db.first(cursor, { name });

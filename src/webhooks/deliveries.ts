@@ -1,12 +1,10 @@
 /** The delivery log of a webhook, and sending on demand: redeliveries and tests. */
-import type { Writer } from '../database/counts.ts';
-import type { Database, Transaction } from '../database/database.ts';
+import type { Transaction } from '../database/database.ts';
 import { type EventType, events } from '../events/events.ts';
 import { bind } from '../kernel/bind.ts';
-import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
+import { timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
 import { isId, newId } from '../kernel/ids.ts';
-import type { Queue } from '../queue/queue.ts';
 import type { AttemptRow, DeliveryRow } from './deliveries.store.ts';
 import {
   findDelivery,
@@ -16,15 +14,8 @@ import {
   listDeliveriesAbout,
 } from './delivery-log.store.ts';
 import { messageBody } from './message.ts';
-import { addDeliveries, newDelivery } from './new-deliveries.ts';
+import { addDeliveries, type NewDeliveriesDeps, newDelivery } from './new-deliveries.ts';
 import { findWebhook, lockWebhook, type WebhookRow } from './webhooks.store.ts';
-
-export interface DeliveriesDeps {
-  readonly database: Database;
-  readonly queue: Queue;
-  readonly clock: Clock;
-  readonly writer: Writer;
-}
 
 interface PageRequest {
   readonly limit: number;
@@ -33,12 +24,12 @@ interface PageRequest {
 
 export type Deliveries = ReturnType<typeof createDeliveries>;
 
-export function createDeliveries(deps: DeliveriesDeps) {
+export function createDeliveries(deps: NewDeliveriesDeps) {
   return bind(deps, { find, get, list, ofJob, redeliver, test });
 }
 
 async function find(
-  { database }: DeliveriesDeps,
+  { database }: NewDeliveriesDeps,
   webhookId: string,
   id: string,
 ): Promise<DeliveryRow> {
@@ -48,7 +39,7 @@ async function find(
 }
 
 /** A delivery with its attempts and its body. */
-async function get(deps: DeliveriesDeps, webhookId: string, id: string) {
+async function get(deps: NewDeliveriesDeps, webhookId: string, id: string) {
   const row = await find(deps, webhookId, id);
   const [found] = await withAttempts(deps, [row]);
   if (found === undefined) throw notFound('Delivery');
@@ -56,7 +47,7 @@ async function get(deps: DeliveriesDeps, webhookId: string, id: string) {
 }
 
 async function list(
-  deps: DeliveriesDeps,
+  deps: NewDeliveriesDeps,
   organizationId: string,
   webhookId: string,
   page: PageRequest,
@@ -70,7 +61,7 @@ async function list(
 
 /** Deliveries of the events of a job, and of the events of its conversation that name no job. */
 async function ofJob(
-  deps: DeliveriesDeps,
+  deps: NewDeliveriesDeps,
   organizationId: string,
   job: { readonly id: string; readonly conversation_id: string },
   page: PageRequest,
@@ -91,7 +82,7 @@ async function ofJob(
 
 /** Adds the attempts to deliveries. */
 async function withAttempts<Row extends LoggedDelivery>(
-  { database }: DeliveriesDeps,
+  { database }: NewDeliveriesDeps,
   rows: readonly Row[],
 ) {
   const ids = rows.map(({ id }) => id);
@@ -102,7 +93,7 @@ async function withAttempts<Row extends LoggedDelivery>(
 
 /** Sends an event again as a new delivery with the same bytes. */
 function redeliver(
-  deps: DeliveriesDeps,
+  deps: NewDeliveriesDeps,
   organizationId: string,
   webhookId: string,
   deliveryId: string,
@@ -117,7 +108,7 @@ function redeliver(
 }
 
 /** Sends a sample of the first event type in the webhook's `events`. */
-function test(deps: DeliveriesDeps, organizationId: string, webhookId: string) {
+function test(deps: NewDeliveriesDeps, organizationId: string, webhookId: string) {
   return sendNow(deps, organizationId, webhookId, async (_tx, webhook) => {
     const now = deps.clock.now();
     const [type] = JSON.parse(webhook.events) as [EventType];
@@ -136,7 +127,7 @@ function test(deps: DeliveriesDeps, organizationId: string, webhookId: string) {
 
 /** Sends the delivery that `make` returns, if the webhook is active. */
 function sendNow(
-  { database, queue, writer }: DeliveriesDeps,
+  { database, queue, writer }: NewDeliveriesDeps,
   organizationId: string,
   webhookId: string,
   make: (tx: Transaction, webhook: WebhookRow) => Promise<DeliveryRow>,

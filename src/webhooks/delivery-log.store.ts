@@ -1,14 +1,7 @@
 /** The queries of the delivery log. */
-import type { Selectable } from 'kysely';
 import type { Handle } from '../database/database.ts';
-import type {
-  DeliveryStatus,
-  WebhookAttemptsTable,
-  WebhookDeliveriesTable,
-} from '../database/tables.ts';
-
-type DeliveryRow = Selectable<WebhookDeliveriesTable>;
-type AttemptRow = Selectable<WebhookAttemptsTable>;
+import type { DeliveryStatus } from '../database/tables.ts';
+import type { AttemptRow, DeliveryRow } from './deliveries.store.ts';
 
 export function findDelivery(
   db: Handle,

@@ -4,8 +4,7 @@
  * also with several processes and after a crash. Transactions are small, so other writers wait briefly.
  * An organization with more deliveries than its share gets a backlog; backlogs take turns.
  */
-import type { Writer } from '../database/counts.ts';
-import type { Database, Transaction } from '../database/database.ts';
+import type { Transaction } from '../database/database.ts';
 import {
   type Backlog,
   beginBacklogs,
@@ -27,11 +26,9 @@ import {
   readerCursor,
 } from '../events/reader.ts';
 import { bind } from '../kernel/bind.ts';
-import type { Clock } from '../kernel/clock.ts';
-import type { Queue } from '../queue/queue.ts';
 import type { DeliveryRow } from './deliveries.store.ts';
 import { messageBody } from './message.ts';
-import { addDeliveries, newDelivery } from './new-deliveries.ts';
+import { addDeliveries, type NewDeliveriesDeps, newDelivery } from './new-deliveries.ts';
 import { areAnyActive, holdActiveWebhooks, type ListeningWebhook } from './webhooks.store.ts';
 
 /** The name of the cursor that all webhooks share. */
@@ -58,20 +55,13 @@ export interface Dispatcher {
   lagMs(): Promise<number>;
 }
 
-export interface DispatchDeps {
-  readonly database: Database;
-  readonly queue: Queue;
-  readonly clock: Clock;
-  readonly writer: Writer;
-}
-
-interface Dispatching extends DispatchDeps {
+interface Dispatching extends NewDeliveriesDeps {
   passesToSkip: number;
   /** The organization whose backlog had the last turn. */
   lastTurn: string;
 }
 
-export function createDispatcher(deps: DispatchDeps): Dispatcher {
+export function createDispatcher(deps: NewDeliveriesDeps): Dispatcher {
   const dispatching: Dispatching = { ...deps, passesToSkip: 0, lastTurn: '' };
   return bind(dispatching, { dispatch, wake, readTo, lagMs });
 }
@@ -116,7 +106,7 @@ async function dispatchBacklog(dispatching: Dispatching): Promise<boolean> {
 
 /** Records the deliveries of events, in order; how many of the events it has handled. */
 async function record(
-  deps: DispatchDeps,
+  deps: NewDeliveriesDeps,
   tx: Transaction,
   events: readonly OutboxEvent[],
   isBacklog: boolean,

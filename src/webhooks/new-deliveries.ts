@@ -1,13 +1,21 @@
 /** New deliveries: of events, and of what a client sends on demand. */
 import type { Writer } from '../database/counts.ts';
-import type { Transaction } from '../database/database.ts';
+import type { Database, Transaction } from '../database/database.ts';
+import type { Clock } from '../kernel/clock.ts';
 import { newId } from '../kernel/ids.ts';
 import type { Queue } from '../queue/queue.ts';
 import { changeDeliveryCounts, type DeliveryRow, insertDeliveries } from './deliveries.store.ts';
 
+export interface NewDeliveriesDeps {
+  readonly database: Database;
+  readonly queue: Queue;
+  readonly clock: Clock;
+  readonly writer: Writer;
+}
+
 /** Records deliveries, without those whose event their webhook already has; sends hints after the commit. */
 export async function addDeliveries(
-  { queue, writer }: { readonly queue: Queue; readonly writer: Writer },
+  { queue, writer }: Pick<NewDeliveriesDeps, 'queue' | 'writer'>,
   tx: Transaction,
   rows: readonly DeliveryRow[],
 ): Promise<void> {

@@ -1,20 +1,14 @@
 /** Composes the parts of outgoing webhooks. */
-import type { Agents } from '../agents/agents.ts';
-import type { Writer } from '../database/counts.ts';
-import type { Database } from '../database/database.ts';
 import type { SigningSecrets } from '../database/signing-secrets.ts';
 import { type AllowList, parseAllowList } from '../egress/allow-list.ts';
 import type { Resolve } from '../egress/system-resolver.ts';
-import type { Clock } from '../kernel/clock.ts';
-import type { Logger } from '../kernel/log.ts';
-import type { Queue } from '../queue/queue.ts';
-import { createDeliverer } from './deliver.ts';
+import { createDeliverer, type DeliverDeps } from './deliver.ts';
 import { createDeliveries } from './deliveries.ts';
 import { createDispatcher } from './dispatch.ts';
-import { createDeliveryRecovery } from './recover.ts';
+import { createDeliveryRecovery, type DeliveryRecoverDeps } from './recover.ts';
 import { openSender, type Sender } from './send.ts';
-import { createSettle, type Observation } from './settle.ts';
-import { createWebhooks, type WebhookCaps } from './webhooks.ts';
+import { createSettle, type SettleDeps } from './settle.ts';
+import { createWebhooks, type WebhooksDeps } from './webhooks.ts';
 
 /** A lease is longer than an attempt by this much. An attempt without a settlement by then is lost. */
 const leaseMarginMs = 20_000;
@@ -25,28 +19,18 @@ export interface WebhookEgress {
   readonly resolve?: Resolve;
 }
 
-export interface OutgoingOptions {
-  readonly database: Database;
-  readonly queue: Queue;
-  readonly agents: Pick<Agents, 'lock'>;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly writer: Writer;
+/** What the parts need, where this file does not make it. */
+export interface OutgoingOptions
+  extends Omit<WebhooksDeps, 'secrets' | 'allowed' | 'onActive'>,
+    Omit<DeliverDeps, 'secrets' | 'send' | 'settle' | 'leaseMs'>,
+    Pick<DeliveryRecoverDeps, 'hintRetryMs' | 'graceMs'>,
+    SettleDeps {
   readonly secrets: SigningSecrets;
-  readonly delaysMs: readonly number[];
+  /** Of an attempt. */
   readonly timeoutMs: number;
-  /** See `createDeliveryRecovery`. */
-  readonly hintRetryMs?: number | undefined;
-  /** See `createLeaseSweep`. */
-  readonly graceMs?: number | undefined;
-  /** See `createDeliverer`. */
-  readonly clockSkewMs?: number | undefined;
   /** Private address ranges that webhooks may reach, comma-separated. */
   readonly allowCidrs: string | null;
   readonly egress?: WebhookEgress | undefined;
-  readonly caps?: WebhookCaps;
-  /** Called with each settled attempt. */
-  observe(observation: Observation): void;
   /** Replaces the network in tests. */
   readonly sender?: Sender;
 }

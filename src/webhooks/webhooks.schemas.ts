@@ -43,13 +43,8 @@ export const NewWebhook = Type.Object(
   },
 );
 
-export const WebhookChanges = Type.Object(
-  {
-    url: Type.Optional(given.url),
-    events: Type.Optional(given.events),
-    secret: Type.Optional(given.secret),
-    active: Type.Optional(given.active),
-  },
+export const WebhookChanges = Type.Partial(
+  Type.Object({ url: given.url, events: given.events, secret: given.secret, active: given.active }),
   { title: 'WebhookChanges', additionalProperties: false, examples: [{ active: true }] },
 );
 

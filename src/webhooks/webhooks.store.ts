@@ -12,18 +12,20 @@ export async function insertWebhook(tx: Transaction, row: WebhookRow): Promise<v
   await tx.insert('webhooks', [row]);
 }
 
+function webhooksOf(db: Handle, organizationId: string) {
+  return db.kysely
+    .selectFrom('webhooks')
+    .selectAll()
+    .where('organization_id', '=', organizationId)
+    .where('removed', '=', 0);
+}
+
 export function findWebhook(
   db: Handle,
   organizationId: string,
   id: string,
 ): Promise<WebhookRow | undefined> {
-  return db.kysely
-    .selectFrom('webhooks')
-    .selectAll()
-    .where('organization_id', '=', organizationId)
-    .where('id', '=', id)
-    .where('removed', '=', 0)
-    .executeTakeFirst();
+  return webhooksOf(db, organizationId).where('id', '=', id).executeTakeFirst();
 }
 
 /** Like `findWebhook`, and locks the row: no other transaction changes the webhook before this one ends. */
@@ -32,24 +34,13 @@ export function lockWebhook(
   organizationId: string,
   id: string,
 ): Promise<WebhookRow | undefined> {
-  const query = tx.kysely
-    .selectFrom('webhooks')
-    .selectAll()
-    .where('organization_id', '=', organizationId)
-    .where('id', '=', id)
-    .where('removed', '=', 0);
+  const query = webhooksOf(tx, organizationId).where('id', '=', id);
   return (tx.dialect === 'sqlite' ? query : query.forUpdate()).executeTakeFirst();
 }
 
 /** All webhooks of an organization, newest first. */
 export function listWebhooks(db: Handle, organizationId: string): Promise<WebhookRow[]> {
-  return db.kysely
-    .selectFrom('webhooks')
-    .selectAll()
-    .where('organization_id', '=', organizationId)
-    .where('removed', '=', 0)
-    .orderBy('id', 'desc')
-    .execute();
+  return webhooksOf(db, organizationId).orderBy('id', 'desc').execute();
 }
 
 export async function updateWebhook(
@@ -126,18 +117,17 @@ export const webhooksOfAgent = {
   },
 };
 
-const anyActive = statement<{ except: string }>()((db, p) =>
+const anyActive = statement<object>()((db) =>
   db
     .selectFrom('webhooks')
     .select('id')
     .where('active', '=', (eb) => eb.lit(1))
-    .where('id', '<>', p('except'))
     .limit(1),
 );
 
-/** Whether any webhook other than `except` is active. */
-export async function areAnyActive(db: Handle, except = ''): Promise<boolean> {
-  return (await db.first(anyActive, { except })) !== undefined;
+/** Whether any webhook is active. */
+export async function areAnyActive(db: Handle): Promise<boolean> {
+  return (await db.first(anyActive, {})) !== undefined;
 }
 
 const listeningColumns = ['id', 'organization_id', 'agent_id', 'events', 'active_since'] as const;
