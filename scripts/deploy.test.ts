@@ -12,7 +12,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { readConfig } from '../src/config/config.ts';
 import { variables } from '../src/config/variables.ts';
-import { MEMORY_ALLOWANCE_MB } from '../src/executors/memory-limit.ts';
+import { memoryAllowanceMb } from '../src/executors/memory-limit.ts';
 
 const root = join(import.meta.dirname, '..');
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -359,7 +359,7 @@ describe('Kubernetes', () => {
     const limit = Number.parseInt(container.resources.limits.memory, 10);
 
     expect(container.resources.limits.memory).toMatch(/Mi$/);
-    expect(limit).toBeGreaterThan(executors * (Number(EXECUTOR_MEMORY_MB) + MEMORY_ALLOWANCE_MB));
+    expect(limit).toBeGreaterThan(executors * (Number(EXECUTOR_MEMORY_MB) + memoryAllowanceMb));
   });
 });
 

@@ -3,7 +3,7 @@
  * computes the id of the generation, which is the same for the same request in every attempt.
  */
 import { createHash } from 'node:crypto';
-import { refusal } from '../kernel/refusal.ts';
+import { permanentError } from '../kernel/permanent-error.ts';
 import { canonicalJson } from '../kernel/text.ts';
 
 const promptBytesMax = 1_000_000;
@@ -38,10 +38,10 @@ export interface GenerateRequest {
 /** Throws an error with a sentence for the author of the skill. */
 export function readGenerateRequest(payload: unknown): GenerateRequest {
   const { request, nth, corrections } = objectOf('a request', payload);
-  if (!isIntegerIn(nth, 1, Number.MAX_SAFE_INTEGER)) throw refusal('nth must be a count');
+  if (!isIntegerIn(nth, 1, Number.MAX_SAFE_INTEGER)) throw permanentError('nth must be a count');
   const isList = Array.isArray(corrections) && corrections.length <= correctionsMax;
   if (!isList || !corrections.every((one) => isText(one, correctionCharsMax * 3))) {
-    throw refusal(`corrections must be up to ${correctionsMax} texts`);
+    throw permanentError(`corrections must be up to ${correctionsMax} texts`);
   }
   return { request: readRequest(request), nth, corrections };
 }
@@ -61,18 +61,18 @@ const known = new Set([
 function readRequest(payload: unknown): GenerateOptions {
   const fields = objectOf('what is asked of generate', payload);
   const unknown = Object.keys(fields).find((name) => !known.has(name));
-  if (unknown !== undefined) throw refusal(`generate knows no ${unknown.slice(0, 200)}`);
+  if (unknown !== undefined) throw permanentError(`generate knows no ${unknown.slice(0, 200)}`);
   const { prompt, system = '', schema, tools = false, files, continues = false } = fields;
   const { maxOutputTokens, maxTurns, temperature } = fields;
   if (!isText(prompt, promptBytesMax) || prompt === '') {
-    throw refusal(`prompt must be a text of 1 to ${promptBytesMax} bytes`);
+    throw permanentError(`prompt must be a text of 1 to ${promptBytesMax} bytes`);
   }
   if (!isText(system, systemBytesMax)) {
-    throw refusal(`system must be a text of at most ${systemBytesMax / 1024} KiB`);
+    throw permanentError(`system must be a text of at most ${systemBytesMax / 1024} KiB`);
   }
-  if (typeof continues !== 'boolean') throw refusal('continues must be true or false');
+  if (typeof continues !== 'boolean') throw permanentError('continues must be true or false');
   if (files !== undefined && !isText(files, 300)) {
-    throw refusal('files must name a skill as category/version/name');
+    throw permanentError('files must name a skill as category/version/name');
   }
   return {
     prompt,
@@ -90,7 +90,7 @@ function readRequest(payload: unknown): GenerateOptions {
 function readSchema(schema: unknown): Readonly<Record<string, unknown>> {
   const fields = objectOf('schema', schema);
   if (Buffer.byteLength(JSON.stringify(fields)) > schemaBytesMax) {
-    throw refusal(`schema must have at most ${schemaBytesMax / 1024} KiB of JSON`);
+    throw permanentError(`schema must have at most ${schemaBytesMax / 1024} KiB of JSON`);
   }
   return fields;
 }
@@ -99,17 +99,17 @@ function readTools(tools: unknown): boolean | readonly string[] {
   if (typeof tools === 'boolean') return tools;
   const isList = Array.isArray(tools) && tools.length <= patternsMax;
   if (isList && tools.every((pattern) => isText(pattern, 200))) return tools;
-  throw refusal('tools must be true, false or a list of patterns such as text/*');
+  throw permanentError('tools must be true, false or a list of patterns such as text/*');
 }
 
 function readInteger(name: string, value: unknown, max: number): number | undefined {
   if (value === undefined || isIntegerIn(value, 1, max)) return value;
-  throw refusal(`${name} must be an integer from 1 to ${max}`);
+  throw permanentError(`${name} must be an integer from 1 to ${max}`);
 }
 
 function readTemperature(value: unknown): number | undefined {
   if (value === undefined || (typeof value === 'number' && value >= 0 && value <= 2)) return value;
-  throw refusal('temperature must be a number from 0 to 2');
+  throw permanentError('temperature must be a number from 0 to 2');
 }
 
 /** `path` is that of the part of the run that asks: empty for the run itself. */
@@ -128,7 +128,7 @@ function objectOf(what: string, value: unknown): Record<string, unknown> {
   if (value !== null && typeof value === 'object' && !Array.isArray(value)) {
     return value as Record<string, unknown>;
   }
-  throw refusal(`${what} must be an object`);
+  throw permanentError(`${what} must be an object`);
 }
 
 function isText(value: unknown, bytesMax: number): value is string {

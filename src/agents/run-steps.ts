@@ -4,7 +4,7 @@
  * conversation are applied again. The run's payloads are treated as hostile input.
  */
 import { createHash } from 'node:crypto';
-import { refusal } from '../kernel/refusal.ts';
+import { permanentError } from '../kernel/permanent-error.ts';
 import type { MemoryChange, RunMemory } from '../memories/run-memory.ts';
 import type { SaidMessage } from './journal.ts';
 import type { StepJournal } from './journal-steps.ts';
@@ -75,9 +75,9 @@ export function createRunSteps(parts: {
 
     async begin(payload, within) {
       const { name, digest, nth } = readWanted(payload);
-      if (!(await mayCall(name))) throw refusal(`this run may not call ${name}`);
+      if (!(await mayCall(name))) throw permanentError(`this run may not call ${name}`);
       count += 1;
-      if (count > stepsMax) throw refusal(`a run may call skills ${stepsMax} times`);
+      if (count > stepsMax) throw permanentError(`a run may call skills ${stepsMax} times`);
       const enclosing = within === null ? undefined : open.get(within);
       const part = enclosing?.part ?? base;
       const key = keyOf(part.path, 'skill', name, nth, digest);
@@ -103,7 +103,7 @@ export function createRunSteps(parts: {
     async end(payload) {
       const { step, ...ending } = readEnd(payload);
       const ended = open.get(step);
-      if (ended === undefined) throw refusal('there is no such step');
+      if (ended === undefined) throw permanentError('there is no such step');
       open.delete(step);
       if ('error' in ending) await journal.endStep(step, ending);
       else {
@@ -156,7 +156,7 @@ function readWanted(payload: unknown): { name: string; digest: string; nth: numb
     typeof digest === 'string' &&
     digest.length <= nameMax &&
     Number.isSafeInteger(nth);
-  if (!isWanted) throw refusal('this is no step that can be taken');
+  if (!isWanted) throw permanentError('this is no step that can be taken');
   return { name, digest, nth: nth as number };
 }
 
@@ -164,7 +164,7 @@ function readEnd(
   payload: unknown,
 ): { step: number } & ({ output: unknown } | { error: { code: string; message: string } }) {
   const { step, output, error } = fieldsOf(payload);
-  if (typeof step !== 'number') throw refusal('there is no such step');
+  if (typeof step !== 'number') throw permanentError('there is no such step');
   if (error === undefined) return { step, output: output ?? null };
   const { code, message } = fieldsOf(error);
   return {

@@ -3,6 +3,9 @@
  * cookie that scripts cannot read. It is not stored, so every process of a cluster can verify it. The
  * cookie holds the owner and the expiry; each request checks whether the key is still valid.
  *
+ * @fastify/session would store each session. @fastify/secure-session needs its key when it is registered; this
+ * one comes from the database, which may be away then.
+ *
  * The signing key is derived from random bytes in the database, so that a cookie does not help to guess
  * the admin secret, and from the admin secret, so that a new admin secret ends all sessions.
  *

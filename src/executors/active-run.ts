@@ -7,12 +7,12 @@ import { cleanText } from '../kernel/text.ts';
 import type { LogFields } from '../skills/definition.ts';
 import type { RunFacts } from './death-attribution.ts';
 import {
-  ASKS_MAX,
-  LOG_CHARS_MAX,
-  LOG_LINES_MAX,
-  MESSAGE_BYTES_MAX,
-  MESSAGES_MAX,
-  NOTE_CHARS_MAX,
+  asksMax,
+  logCharsMax,
+  logLinesMax,
+  messageBytesMax,
+  messagesMax,
+  noteCharsMax,
 } from './limits.ts';
 import type { ChildMessage } from './protocol.ts';
 import type { RunHandlers, RunOutcome, RunReport, RunRequest } from './run.ts';
@@ -84,11 +84,11 @@ export function readReport(run: ActiveRun, said: Said, now: number): RunReport |
   switch (said[0]) {
     case 'log': {
       // One more than the limit: the child's own line that says that the rest is left out.
-      if (++run.logLines > LOG_LINES_MAX + 1) return undefined;
+      if (++run.logLines > logLinesMax + 1) return undefined;
       const [, , at, message, fieldsJson] = said;
       return {
         type: 'log',
-        message: cleanText(message.slice(0, LOG_CHARS_MAX)),
+        message: cleanText(message.slice(0, logCharsMax)),
         at: Math.min(Math.max(at, run.startedAt), now),
         ...readFields(fieldsJson),
       };
@@ -96,12 +96,12 @@ export function readReport(run: ActiveRun, said: Said, now: number): RunReport |
     case 'progress': {
       const [, , fraction, note] = said;
       if (note === null) return { type: 'progress', fraction };
-      return { type: 'progress', fraction, note: cleanText(note.slice(0, NOTE_CHARS_MAX)) };
+      return { type: 'progress', fraction, note: cleanText(note.slice(0, noteCharsMax)) };
     }
     case 'message': {
       const [, , role, content, step] = said;
-      if (++run.messages > MESSAGES_MAX) return undefined;
-      const message = cleanText(content.slice(0, MESSAGE_BYTES_MAX));
+      if (++run.messages > messagesMax) return undefined;
+      const message = cleanText(content.slice(0, messageBytesMax));
       return { type: 'message', role, content: message, ...(step === null ? {} : { step }) };
     }
   }
@@ -110,11 +110,11 @@ export function readReport(run: ActiveRun, said: Said, now: number): RunReport |
 /** Counts a question; false when the run has too many unanswered ones. */
 export function countAsk(run: ActiveRun): boolean {
   run.asks += 1;
-  return run.asks <= ASKS_MAX;
+  return run.asks <= asksMax;
 }
 
 function readFields(json: string | null): { fields?: LogFields } {
-  if (json === null || json.length > 2 * LOG_CHARS_MAX) return {};
+  if (json === null || json.length > 2 * logCharsMax) return {};
   try {
     const fields: unknown = JSON.parse(cleanJson(json));
     if (fields === null || typeof fields !== 'object' || Array.isArray(fields)) return {};
@@ -129,7 +129,7 @@ function readFields(json: string | null): { fields?: LogFields } {
  */
 export function cleanJson(json: string): string {
   if (!json.includes('\\u')) return json;
-  return json.replace(ESCAPE, (whole, replaced: string | undefined) =>
+  return json.replace(escapePattern, (whole, replaced: string | undefined) =>
     replaced === undefined ? whole : '\\ufffd',
   );
 }
@@ -138,4 +138,4 @@ export function cleanJson(json: string): string {
  * One escape; its group is an escape that is replaced. Every escape is consumed whole, so that an
  * escaped backslash before a `u` starts none, and a long run of backslashes is read once.
  */
-const ESCAPE = /\\(?:(u(?:0000|d[89a-f][0-9a-f]{2}))|.)/gi;
+const escapePattern = /\\(?:(u(?:0000|d[89a-f][0-9a-f]{2}))|.)/gi;

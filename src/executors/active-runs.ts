@@ -15,7 +15,7 @@ import type { Heartbeat } from './heartbeat.ts';
 import type { RunOutcome } from './run.ts';
 
 /** A child that is silent for this many milliseconds counts as blocked. */
-const BLOCKED_MS = 100;
+const blockedMs = 100;
 
 /** The way to the child. */
 export interface Channel {
@@ -154,7 +154,7 @@ function endProbe(state: State, run: ActiveRun, { since, hadBegun }: Probe): voi
   state.probes.delete(run);
   if (run.stopRequest !== undefined) return;
   const silence = state.clock.monotonic() - since;
-  if (silence < BLOCKED_MS && hadBegun) {
+  if (silence < blockedMs && hadBegun) {
     timeOut(state, run);
     return;
   }

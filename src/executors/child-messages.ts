@@ -5,7 +5,7 @@
 import { cleanText } from '../kernel/text.ts';
 import { type ActiveRun, countAsk, readReport } from './active-run.ts';
 import type { ExecutorState } from './executor-end.ts';
-import { ERROR_CHARS_MAX, LOG_CHARS_MAX, OUTPUT_BYTES_MAX } from './limits.ts';
+import { errorCharsMax, logCharsMax, outputBytesMax } from './limits.ts';
 import type { ChildMessage } from './protocol.ts';
 import { answerQuestion, type Question } from './questions.ts';
 
@@ -51,7 +51,7 @@ export function logStrayMessage(
     return;
   }
   const [, skill, text] = message;
-  const error = cleanText(text.slice(0, ERROR_CHARS_MAX));
+  const error = cleanText(text.slice(0, errorCharsMax));
   log.warn({ executor: pid, skill, error }, 'code of a skill threw outside of its run');
 }
 
@@ -72,8 +72,8 @@ function takeOutput(
  */
 function writeOutput(value: unknown): string | undefined {
   const json = JSON.stringify(value);
-  if (json.length * 3 <= OUTPUT_BYTES_MAX) return json;
-  return Buffer.byteLength(json) <= OUTPUT_BYTES_MAX ? json : undefined;
+  if (json.length * 3 <= outputBytesMax) return json;
+  return Buffer.byteLength(json) <= outputBytesMax ? json : undefined;
 }
 
 function takeFailure(
@@ -84,9 +84,9 @@ function takeFailure(
   activeRuns.finish(run, {
     kind: 'failed',
     code,
-    message: cleanText(text.slice(0, ERROR_CHARS_MAX)),
+    message: cleanText(text.slice(0, errorCharsMax)),
     retryable,
-    ...(stack === null ? {} : { stack: cleanText(stack.slice(0, ERROR_CHARS_MAX)) }),
+    ...(stack === null ? {} : { stack: cleanText(stack.slice(0, errorCharsMax)) }),
   });
 }
 
@@ -108,7 +108,7 @@ function takePrint(
 ): void {
   if (!printed.spend(text.length)) return;
   const { skill, context } = run.accepted.request;
-  const printedText = cleanText(text.slice(0, LOG_CHARS_MAX));
+  const printedText = cleanText(text.slice(0, logCharsMax));
   settings.log.info({ job_id: context.jobId, skill, [stream]: printedText }, 'skill output');
 }
 

@@ -10,9 +10,9 @@ import { fileURLToPath } from 'node:url';
 import type { ChildSettings } from './child.ts';
 
 /** Variables that every child gets when the parent has them; the operator names all others. */
-const INHERITED = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_EXTRA_CA_CERTS'];
+const inheritedNames = ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_EXTRA_CA_CERTS'];
 /** Half the default: as fast for short runs, and a busy child holds 40 MB where it held 90. */
-const SEMI_SPACE_MB = 8;
+const semiSpaceMb = 8;
 
 /** A started child. */
 export interface Child {
@@ -37,7 +37,7 @@ export function spawnChild(options: {
     process.execPath,
     [
       `--max-old-space-size=${options.memoryMb}`,
-      `--max-semi-space-size=${SEMI_SPACE_MB}`,
+      `--max-semi-space-size=${semiSpaceMb}`,
       ...(options.inspectPort === null ? [] : [`--inspect=127.0.0.1:${options.inspectPort}`]),
       fileURLToPath(entry),
       JSON.stringify(options.settings),
@@ -61,7 +61,7 @@ export function spawnChild(options: {
 function childEnvironment(named: Readonly<Record<string, string>>): Record<string, string> {
   // biome-ignore lint/style/noProcessEnv: five variables without which no program runs as usual.
   const own = process.env;
-  const inherited = INHERITED.flatMap((name): [string, string][] => {
+  const inherited = inheritedNames.flatMap((name): [string, string][] => {
     const value = own[name];
     return value === undefined ? [] : [[name, value]];
   });

@@ -11,10 +11,10 @@ import type { PoolSettings } from './pool-options.ts';
 import { openSnapshotFile, type SnapshotFile } from './snapshot-file.ts';
 
 /** After this many failed starts in a row the next one waits. */
-const FAILED_STARTS_MAX = 3;
-/** Milliseconds before the start after FAILED_STARTS_MAX failures; doubles up to BACKOFF_MS_MAX. */
-const BACKOFF_MS = 100;
-const BACKOFF_MS_MAX = 10_000;
+const failedStartsMax = 3;
+/** Milliseconds before the start after failedStartsMax failures; doubles up to backoffMsMax. */
+const backoffMs = 100;
+const backoffMsMax = 10_000;
 
 /** A child takes any run, none yet, one run that must be alone, or no more runs. */
 export type Role = 'shared' | 'spare' | 'exclusive' | 'draining';
@@ -91,9 +91,7 @@ export function replenish(processes: Processes): void {
 /** After failed starts, children are started one at a time. */
 function mayFork(processes: Processes): boolean {
   if (processes.isStopped || processes.retryTimer !== undefined) return false;
-  return (
-    processes.failedStarts < FAILED_STARTS_MAX || findChild(processes, isStarting) === undefined
-  );
+  return processes.failedStarts < failedStartsMax || findChild(processes, isStarting) === undefined;
 }
 
 export function fork(processes: Processes, role: Role, isFirst: boolean): void {
@@ -102,7 +100,7 @@ export function fork(processes: Processes, role: Role, isFirst: boolean): void {
   } catch (error) {
     const failure = error as Error;
     // There is no process whose exit would trigger the next start, so the backoff timer must.
-    processes.failedStarts = Math.max(processes.failedStarts, FAILED_STARTS_MAX - 1);
+    processes.failedStarts = Math.max(processes.failedStarts, failedStartsMax - 1);
     if (isFirst) refuse(processes, failure);
     else onFailedStart(processes, failure);
   }
@@ -178,9 +176,9 @@ function onFailedStart(processes: Processes, failure: Error): void {
     processes.snapshot?.setAside(failure.file);
   }
   const { failedStarts } = processes;
-  if (failedStarts < FAILED_STARTS_MAX || processes.retryTimer !== undefined) return;
+  if (failedStarts < failedStartsMax || processes.retryTimer !== undefined) return;
   if (processes.isStopped) return;
-  const ms = Math.min(BACKOFF_MS * 2 ** processes.backoffs, BACKOFF_MS_MAX);
+  const ms = Math.min(backoffMs * 2 ** processes.backoffs, backoffMsMax);
   processes.backoffs += 1;
   log.error({ error: failure.message, failedStarts, ms }, 'executors do not start');
   processes.retryTimer = setTimeout(() => {

@@ -15,7 +15,7 @@ import { loadFromSnapshot, recordSnapshot } from '../skills/sources/snapshot.ts'
 import { createChildRuns } from './child-runs.ts';
 import { limitConsole } from './console-budget.ts';
 import { describeFailure } from './failure.ts';
-import { LOG_CHARS_MAX } from './limits.ts';
+import { logCharsMax } from './limits.ts';
 import { createLineReader, createOutbox } from './lines.ts';
 import { createMark } from './now-running.ts';
 import { endProcess, installGuards } from './process-guards.ts';
@@ -33,10 +33,10 @@ export interface ChildSettings {
   readonly reportsMemory: boolean;
 }
 
-const SOCKET_FD = 3;
+const socketFd = 3;
 /** The skills snapshot. */
-const SNAPSHOT_FD = 4;
-const READ_BYTES = 65_536;
+const snapshotFd = 4;
+const readBytes = 65_536;
 
 const settings = JSON.parse(process.argv[2] ?? '{}') as ChildSettings;
 const skills = new Map<string, Runnable>();
@@ -56,7 +56,7 @@ await load();
 function print(stream: 'stdout' | 'stderr', text: string): boolean {
   const run = runs.current();
   if (run === undefined || run.isOver) return false;
-  send(['print', run.id, stream, text.slice(0, LOG_CHARS_MAX).trimEnd()]);
+  send(['print', run.id, stream, text.slice(0, logCharsMax).trimEnd()]);
   return true;
 }
 
@@ -67,11 +67,11 @@ function openSocket(): Socket {
     onOverflow: endProcess,
   });
   const opened = new Socket({
-    fd: SOCKET_FD,
+    fd: socketFd,
     readable: true,
     writable: true,
     onread: {
-      buffer: Buffer.allocUnsafe(READ_BYTES),
+      buffer: Buffer.allocUnsafe(readBytes),
       callback: (bytes, buffer) => {
         reader(Buffer.from(buffer.buffer, buffer.byteOffset, bytes));
         return true;
@@ -99,7 +99,7 @@ async function load(): Promise<void> {
 
 /** Any fault ends this load. */
 async function loadFirst(): Promise<void> {
-  const snapshot = recordSnapshot(SNAPSHOT_FD, settings.skillsDirs);
+  const snapshot = recordSnapshot(snapshotFd, settings.skillsDirs);
   const modules = await loadSkillModules(settings.skillsDirs, {
     onFile: reportFile,
     onLeftOut: ({ file, message }) => send(['left-out', file, message]),
@@ -115,7 +115,7 @@ async function loadFirst(): Promise<void> {
 
 /** A skill that no longer loads fails its own runs; the others are loaded all the same. */
 async function loadAgain(): Promise<void> {
-  const snapshot = loadFromSnapshot(SNAPSHOT_FD);
+  const snapshot = loadFromSnapshot(snapshotFd);
   for (const { key, file } of snapshot.skills) {
     if (settings.setAside.includes(file)) {
       skills.set(key, notLoaded(key));

@@ -1,11 +1,11 @@
 /**
- * Bounds what skills print. Beyond CONSOLE_BYTES_PER_SECOND a child drops the bytes before they
+ * Bounds what skills print. Beyond consoleBytesPerSecond a child drops the bytes before they
  * reach the pipe, so that a gigabyte of console output costs its writer's time only. Writes to the
  * file descriptors themselves are bounded by the parent alone.
  */
-import { CONSOLE_BYTES_PER_SECOND } from './limits.ts';
+import { consoleBytesPerSecond } from './limits.ts';
 
-const WINDOW_MS = 1_000;
+const windowMs = 1_000;
 
 export interface ByteBudget {
   /** Counts bytes; false once the second's budget is used up. */
@@ -24,14 +24,14 @@ export function createByteBudget(onDropped: (bytes: number) => void): ByteBudget
   return {
     spend(bytes) {
       const now = performance.now();
-      if (now - windowStart >= WINDOW_MS) {
+      if (now - windowStart >= windowMs) {
         windowStart = now;
         spent = 0;
       }
       spent += bytes;
-      if (spent <= CONSOLE_BYTES_PER_SECOND) return true;
+      if (spent <= consoleBytesPerSecond) return true;
       // The only timer, and only while output is being dropped.
-      if (dropped === 0) setTimeout(tell, WINDOW_MS).unref();
+      if (dropped === 0) setTimeout(tell, windowMs).unref();
       dropped += bytes;
       return false;
     },

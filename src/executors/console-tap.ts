@@ -8,7 +8,7 @@ import type { Logger } from '../kernel/log.ts';
 import { createByteBudget } from './console-budget.ts';
 
 /** Bytes of stderr that are kept. */
-const TAIL_BYTES = 4_096;
+const tailBytes = 4_096;
 
 export interface ConsoleTap {
   /** The end of what the child wrote to stderr. */
@@ -44,6 +44,6 @@ export function tapConsole(
 }
 
 function lastBytes(kept: Buffer, chunk: Buffer): Buffer<ArrayBuffer> {
-  if (chunk.length >= TAIL_BYTES) return Buffer.from(chunk.subarray(-TAIL_BYTES));
-  return Buffer.concat([kept, chunk]).subarray(-TAIL_BYTES);
+  if (chunk.length >= tailBytes) return Buffer.from(chunk.subarray(-tailBytes));
+  return Buffer.concat([kept, chunk]).subarray(-tailBytes);
 }

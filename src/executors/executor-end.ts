@@ -14,7 +14,7 @@ import type { FoundSkills, Loading } from './loading.ts';
 import type { PoolSettings } from './pool-options.ts';
 
 /** Milliseconds to wait for the messages of a child that has exited. */
-const SOCKET_DRAIN_MS = 500;
+const socketDrainMs = 500;
 
 export interface ExecutorEvents {
   /** It can take runs; `skills` are those that the first child found, none of the others. */
@@ -123,7 +123,7 @@ export function onExit(state: ExecutorState, how: string): void {
     return;
   }
   // Results that it sent before it exited still count.
-  const timer = setTimeout(finalize, SOCKET_DRAIN_MS, state);
+  const timer = setTimeout(finalize, socketDrainMs, state);
   socket.once('close', () => {
     clearTimeout(timer);
     finalize(state);

@@ -3,7 +3,7 @@
  * Promises that no message of the child can do more than end the child. Knows no other executor and
  * chooses no runs. `executor-end.ts` is how it ends.
  */
-import { CAN_READ_PROC } from '../kernel/proc.ts';
+import { canReadProc } from '../kernel/proc.ts';
 import type { AcceptedRun } from './active-run.ts';
 import { type Channel, createActiveRuns } from './active-runs.ts';
 import { logStrayMessage, takeRunMessage } from './child-messages.ts';
@@ -21,7 +21,7 @@ import {
   onOverdue,
 } from './executor-end.ts';
 import { createHeartbeat } from './heartbeat.ts';
-import { createRate, FRAME_BYTES_MAX, STRAYS_PER_SECOND } from './limits.ts';
+import { createRate, frameBytesMax, straysPerSecond } from './limits.ts';
 import { createLineReader, createOutbox } from './lines.ts';
 import { createLoading } from './loading.ts';
 import { memoryLevel, memoryLimitMb } from './memory-limit.ts';
@@ -31,7 +31,7 @@ import { type ChildMessage, readChildLine } from './protocol.ts';
 import type { SnapshotFile } from './snapshot-file.ts';
 
 /** An executor that is silent for this many milliseconds is doubtful. */
-const DOUBT_MS = 500;
+const doubtMs = 500;
 
 export interface Executor {
   readonly pid: number | undefined;
@@ -77,7 +77,7 @@ export function startExecutor(
     get isFresh() {
       return state.isFresh;
     },
-    isDoubtful: () => activeRuns.hasStopRequests() || heartbeat.silentMs() > DOUBT_MS,
+    isDoubtful: () => activeRuns.hasStopRequests() || heartbeat.silentMs() > doubtMs,
     run: (accepted) => run(state, accepted),
     abortAll(reason) {
       for (const one of activeRuns.all()) activeRuns.abort(one, reason);
@@ -101,7 +101,7 @@ function spawnExecutor(
     env,
     snapshotFd: snapshot.fd,
     inspectPort,
-    settings: { skillsDirs, isFirst, setAside, reportsMemory: !CAN_READ_PROC },
+    settings: { skillsDirs, isFirst, setAside, reportsMemory: !canReadProc },
   });
   const { pid, socket } = child;
   const heartbeat = createHeartbeat(() => clock.monotonic());
@@ -141,7 +141,7 @@ function spawnExecutor(
       onOverdue: (overdue) => onOverdue(state, overdue),
     }),
     printed: createByteBudget(() => {}),
-    mayLogStray: createRate(STRAYS_PER_SECOND),
+    mayLogStray: createRate(straysPerSecond),
     abandoned: [],
     phase: 'starting',
     death: undefined,
@@ -158,7 +158,7 @@ function spawnExecutor(
 /** Takes the child's messages. After one garbled message, all later ones are ignored. */
 function readMessages(state: ExecutorState): void {
   const read = createLineReader({
-    maxBytes: FRAME_BYTES_MAX,
+    maxBytes: frameBytesMax,
     onLine: (line) => takeLine(state, line),
     onOverflow: () => garbled(state, 'a line was too long'),
   });

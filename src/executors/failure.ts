@@ -2,7 +2,7 @@
  * Turns a value that a skill threw into the fields of a failed run. Takes any value: strings, objects
  * with getters that throw, errors with a chain of causes. Never throws.
  */
-import { ERROR_CHARS_MAX } from './limits.ts';
+import { errorCharsMax } from './limits.ts';
 import type { FailureCode } from './protocol.ts';
 
 /** A failed run, as the child reports it. `stack` is for the operator's log only. */
@@ -14,13 +14,13 @@ export interface Failure {
 }
 
 /** Codes that a skill's errors may have; a budget's are the platform's, passed on. */
-const OWN_CODES: readonly unknown[] = [
+const ownCodes: readonly unknown[] = [
   'missing_credentials',
   'upstream_unavailable',
   'budget_exceeded',
 ];
 /** `fetch failed` says nothing without its cause; three levels are enough for undici's. */
-const CAUSES_MAX = 3;
+const causesMax = 3;
 
 /** An invalid output; a retry would give the same. */
 export function invalidOutput(message: string): Failure {
@@ -36,10 +36,10 @@ export function plainFailure(message: string, retryable: boolean): Failure {
 export function describeFailure(thrown: unknown): Failure {
   try {
     const { code, retryable, stack } = fieldsOf(thrown);
-    const isOwn = OWN_CODES.includes(code);
+    const isOwn = ownCodes.includes(code);
     return {
       code: isOwn ? (code as FailureCode) : 'skill_execution_failed',
-      message: cutText(messageOf(thrown, CAUSES_MAX)),
+      message: cutText(messageOf(thrown, causesMax)),
       retryable: retryable !== false,
       // An error with `retryable` was expected; every other one keeps its stack.
       stack: typeof stack === 'string' && retryable === undefined ? cutText(stack) : null,
@@ -49,9 +49,9 @@ export function describeFailure(thrown: unknown): Failure {
   }
 }
 
-/** At most ERROR_CHARS_MAX characters. */
+/** At most errorCharsMax characters. */
 export function cutText(text: string): string {
-  return text.length <= ERROR_CHARS_MAX ? text : `${text.slice(0, ERROR_CHARS_MAX - 1)}…`;
+  return text.length <= errorCharsMax ? text : `${text.slice(0, errorCharsMax - 1)}…`;
 }
 
 interface Fields {

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { compileSchema, issuesText, type Validate } from '../kernel/json-schema.ts';
-import { refusal } from '../kernel/refusal.ts';
+import { permanentError } from '../kernel/permanent-error.ts';
 import { SchemaError } from '../kernel/schema-rules.ts';
 import { canonicalJson, cleanText, jsonTextFault } from '../kernel/text.ts';
 import type { Generated, GenerateRequest } from '../skills/definition.ts';
@@ -34,7 +34,9 @@ export function createGenerate(ask: AskGenerate): (request: GenerateRequest) => 
       const read = readAnswer(answer.text, validate);
       if ('output' in read) return { ...answer, output: read.output };
       if (corrections.length >= correctionsMax) {
-        throw refusal(`the model's answer was wrong ${correctionsMax + 1} times: ${read.fault}`);
+        throw permanentError(
+          `the model's answer was wrong ${correctionsMax + 1} times: ${read.fault}`,
+        );
       }
       corrections.push(
         `Your answer cannot be used: ${read.fault}. Answer again with JSON that fits the schema, and with nothing else.`,
@@ -56,14 +58,15 @@ function keyOf(request: unknown): string {
 
 function validatorOf(schema: unknown): Validate | null {
   if (schema === undefined) return null;
-  if (schema === null || typeof schema !== 'object') throw refusal('the schema must be an object');
+  if (schema === null || typeof schema !== 'object')
+    throw permanentError('the schema must be an object');
   const validate = compileSchema(schema as Readonly<Record<string, unknown>>);
   try {
     // The first use compiles the schema, so an invalid schema costs no call of the model.
     validate(null);
     return validate;
   } catch (error) {
-    if (error instanceof SchemaError) throw refusal(`the schema ${error.message}`);
+    if (error instanceof SchemaError) throw permanentError(`the schema ${error.message}`);
     throw error;
   }
 }

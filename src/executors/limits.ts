@@ -4,41 +4,41 @@
  */
 
 /** UTF-8 bytes of a run's output as JSON text. */
-export const OUTPUT_BYTES_MAX = 1_048_576;
+export const outputBytesMax = 1_048_576;
 /** Levels of objects and arrays in an output. */
-export const OUTPUT_DEPTH_MAX = 64;
+export const outputDepthMax = 64;
 /** Bytes of one line on the socket; a child that sends more is killed. */
-export const FRAME_BYTES_MAX = 8_388_608;
+export const frameBytesMax = 8_388_608;
 /** Characters after which a line is written and the next one begun. */
-export const FRAME_CHARS_SOFT = 1_048_576;
+export const frameCharsSoft = 1_048_576;
 
 /** Log lines of one attempt; one more says that the rest is left out. */
-export const LOG_LINES_MAX = 1_000;
+export const logLinesMax = 1_000;
 /** Characters of a log line's message, and of its fields as JSON text. */
-export const LOG_CHARS_MAX = 8_192;
+export const logCharsMax = 8_192;
 /** Conversation messages of one attempt. */
-export const MESSAGES_MAX = 200;
+export const messagesMax = 200;
 /** UTF-8 bytes of a conversation message's content. */
-export const MESSAGE_BYTES_MAX = 65_536;
+export const messageBytesMax = 65_536;
 /** Characters of a progress note. */
-export const NOTE_CHARS_MAX = 1_024;
+export const noteCharsMax = 1_024;
 /** Milliseconds between two progress messages of one child. */
-export const PROGRESS_MS = 50;
+export const progressMs = 50;
 /** Characters of an error message. */
-export const ERROR_CHARS_MAX = 4_096;
+export const errorCharsMax = 4_096;
 /** Unanswered questions of one run. */
-export const ASKS_MAX = 1_000;
+export const asksMax = 1_000;
 /** UTF-8 bytes of a question's payload, and of its answer, as JSON text. */
-export const ASK_BYTES_MAX = 1_048_576;
+export const askBytesMax = 1_048_576;
 /** Bytes of the JSON around an output that is part of a question or an answer. */
-export const ENVELOPE_BYTES = 1_024;
+export const envelopeBytes = 1_024;
 /** Skills that call skills: levels below the run itself. */
-export const CALL_DEPTH_MAX = 8;
+export const callDepthMax = 8;
 
 /** Bytes that a child may write to stdout and stderr together in a second; the rest is dropped. */
-export const CONSOLE_BYTES_PER_SECOND = 65_536;
+export const consoleBytesPerSecond = 65_536;
 /** Errors outside of runs that a child reports in a second. */
-export const STRAYS_PER_SECOND = 20;
+export const straysPerSecond = 20;
 
 /** True for the first `perSecond` calls of each second. */
 export function createRate(perSecond: number): () => boolean {

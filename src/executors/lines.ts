@@ -2,9 +2,9 @@
  * Reads and writes lines on a stream. The reader buffers at most one unfinished line, of bounded length.
  * The outbox gathers the messages of one turn of the event loop and writes them as one line.
  */
-import { FRAME_CHARS_SOFT } from './limits.ts';
+import { frameCharsSoft } from './limits.ts';
 
-const NEWLINE = 10;
+const newline = 10;
 
 /** Feeds chunks in, gets whole lines out. Chunks may be reused by the caller after the call. */
 export function createLineReader(options: {
@@ -24,7 +24,7 @@ export function createLineReader(options: {
   };
   return (chunk) => {
     let start = 0;
-    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+    for (let end = chunk.indexOf(newline); end !== -1; end = chunk.indexOf(newline, start)) {
       if (held + end - start > options.maxBytes) return options.onOverflow();
       options.onLine(take(chunk, start, end));
       start = end + 1;
@@ -61,7 +61,7 @@ export function createOutbox(write: (line: string) => void, head?: () => string)
   return {
     push(message) {
       gathered = gathered === '' ? message : `${gathered},${message}`;
-      if (gathered.length > FRAME_CHARS_SOFT) flush();
+      if (gathered.length > frameCharsSoft) flush();
       else if (!isScheduled) {
         isScheduled = true;
         setImmediate(flush);

@@ -10,7 +10,7 @@ import { cleanText } from '../kernel/text.ts';
 import { type LeftOutSkill, SkillLoadError } from '../skills/sources/load-error.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { skillFault } from '../skills/sources/skill-shape.ts';
-import { ERROR_CHARS_MAX } from './limits.ts';
+import { errorCharsMax } from './limits.ts';
 import type { ChildMessage } from './protocol.ts';
 
 export type StartMessage = Extract<
@@ -19,9 +19,9 @@ export type StartMessage = Extract<
 >;
 
 /** Milliseconds after which a file counts as slow. */
-const SLOW_MS = 2_000;
+const slowMs = 2_000;
 /** More files than a directory of skills has; a child that reports more is garbled. */
-const LEFT_OUT_MAX = 10_000;
+const leftOutMax = 10_000;
 
 /** What was found so far; of the first child only. */
 export interface FoundSkills {
@@ -107,7 +107,7 @@ function take(state: State, message: StartMessage): ReturnType<Loading['take']> 
       return 'refused';
     case 'unloaded': {
       if (state.isFirst) return 'garbled';
-      const error = cleanText(message[2].slice(0, ERROR_CHARS_MAX));
+      const error = cleanText(message[2].slice(0, errorCharsMax));
       const facts = { executor: state.pid, file: message[1], error };
       state.log.warn(facts, 'a skill no longer loads; its runs fail in this executor');
       return 'goes on';
@@ -116,8 +116,8 @@ function take(state: State, message: StartMessage): ReturnType<Loading['take']> 
 }
 
 function takeLeftOut(state: State, file: string, sentence: string): 'goes on' | 'garbled' {
-  if (!state.isFirst || state.leftOut.length >= LEFT_OUT_MAX) return 'garbled';
-  const reason = sentenceAfter(file, cleanText(sentence.slice(0, ERROR_CHARS_MAX)));
+  if (!state.isFirst || state.leftOut.length >= leftOutMax) return 'garbled';
+  const reason = sentenceAfter(file, cleanText(sentence.slice(0, errorCharsMax)));
   state.leftOut.push({ file, reason });
   state.log.warn({ file, reason }, 'a SKILL.md breaks a rule: this skill is left out');
   return 'goes on';
@@ -128,7 +128,7 @@ function begin(state: State, next: string | undefined): void {
   stopTimers(state);
   const { clock, log, pid, file } = state;
   const ms = Math.round(clock.monotonic() - state.since);
-  if (file !== undefined && ms >= SLOW_MS) {
+  if (file !== undefined && ms >= slowMs) {
     log.warn({ executor: pid, file, ms }, 'a skill was slow to load');
   }
   state.file = next;
@@ -139,7 +139,7 @@ function begin(state: State, next: string | undefined): void {
 function startTimers(state: State): void {
   const { loadMs } = state;
   state.lateTimer = loadMs === null ? undefined : setTimeout(onLate, loadMs, state);
-  state.slowTimer = setTimeout(onSlow, SLOW_MS, state);
+  state.slowTimer = setTimeout(onSlow, slowMs, state);
 }
 
 function stopTimers({ lateTimer, slowTimer }: State): void {
@@ -159,7 +159,7 @@ function onLate(state: State): void {
 
 function onSlow({ file, log, pid }: State): void {
   if (file === undefined) return;
-  log.warn({ executor: pid, file, ms: SLOW_MS }, 'a skill is still loading');
+  log.warn({ executor: pid, file, ms: slowMs }, 'a skill is still loading');
 }
 
 function failure({ refusal, file }: State, how: string, stderrTail: string): Error {

@@ -3,22 +3,22 @@
  * beside the heap. V8 holds the heap to its limit by itself; this is for everything else, Buffers
  * above all.
  */
-import { CAN_READ_PROC, privateBytes } from '../kernel/proc.ts';
+import { canReadProc, privateBytes } from '../kernel/proc.ts';
 
 /**
  * MB beyond the heap limit that a child may hold before it is killed: the young generation, code,
  * threads and what sockets, TLS and compression need outside the heap. Pages of files do not count.
  */
-export const MEMORY_ALLOWANCE_MB = 128;
+export const memoryAllowanceMb = 128;
 /** Where the parent cannot read a child's memory, the child's report includes pages of files. */
-const FILE_PAGES_MB = 64;
+const filePagesMb = 64;
 /** Share of the limit above which a child gets no more runs and is replaced once its runs have ended. */
-const SOFT_SHARE = 0.75;
-const BYTES_PER_MB = 1_048_576;
+const softShare = 0.75;
+const bytesPerMb = 1_048_576;
 
 /** MB that a child may hold in all. */
 export function memoryLimitMb(heapMb: number): number {
-  return heapMb + MEMORY_ALLOWANCE_MB + (CAN_READ_PROC ? 0 : FILE_PAGES_MB);
+  return heapMb + memoryAllowanceMb + (canReadProc ? 0 : filePagesMb);
 }
 
 /** `reportedBytes` is the memory that the child reported last. */
@@ -27,8 +27,8 @@ export function memoryLevel(
   limitMb: number,
 ): 'fine' | 'much' | 'too much' {
   const { pid, reportedBytes } = child;
-  const bytes = CAN_READ_PROC ? privateBytes(pid) : reportedBytes;
-  const share = (bytes ?? 0) / (limitMb * BYTES_PER_MB);
+  const bytes = canReadProc ? privateBytes(pid) : reportedBytes;
+  const share = (bytes ?? 0) / (limitMb * bytesPerMb);
   if (share > 1) return 'too much';
-  return share > SOFT_SHARE ? 'much' : 'fine';
+  return share > softShare ? 'much' : 'fine';
 }

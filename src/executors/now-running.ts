@@ -6,30 +6,30 @@
  */
 import { readFileSync } from 'node:fs';
 
-const IS_KNOWN = process.platform === 'linux';
-const IDLE = 'skill executor';
+const isKnown = process.platform === 'linux';
+const idle = 'skill executor';
 
 /** The child's side. `begin` and `rest` say what the code that follows belongs to. */
 export function createMark(): { begin(run: number, skill: string): void; rest(): void } {
   let isSet = false;
-  if (!IS_KNOWN) return { begin() {}, rest() {} };
+  if (!isKnown) return { begin() {}, rest() {} };
   return {
     begin(run, skill) {
       isSet = true;
       // The number first: a long title is cut.
-      process.title = `${IDLE} #${run} ${skill}`;
+      process.title = `${idle} #${run} ${skill}`;
     },
     rest() {
       if (!isSet) return;
       isSet = false;
-      process.title = IDLE;
+      process.title = idle;
     },
   };
 }
 
 /** The parent's side: the run that the child is beginning; undefined when it is not known. */
 export function readMark(pid: number | undefined): number | undefined {
-  if (!IS_KNOWN || pid === undefined) return undefined;
+  if (!isKnown || pid === undefined) return undefined;
   try {
     const title = readFileSync(`/proc/${pid}/cmdline`, 'latin1');
     const [, run] = /^skill executor #(\d+) /.exec(title) ?? [];

@@ -3,7 +3,7 @@ import { compileSchema } from '../kernel/json-schema.ts';
 import { cleanText } from '../kernel/text.ts';
 import { cleanJson } from './active-run.ts';
 import { describeFailure } from './failure.ts';
-import { OUTPUT_BYTES_MAX } from './limits.ts';
+import { outputBytesMax } from './limits.ts';
 import { readOutput } from './output.ts';
 
 const anything = compileSchema({});
@@ -35,11 +35,11 @@ describe('an output', () => {
   });
 
   test('of exactly 1 MiB is accepted, and of one byte more is refused', () => {
-    expect(read('x'.repeat(OUTPUT_BYTES_MAX - 2))).toHaveLength(OUTPUT_BYTES_MAX);
+    expect(read('x'.repeat(outputBytesMax - 2))).toHaveLength(outputBytesMax);
     const tooLarge = 'skill_execution_failed: the output is larger than 1024 KiB of JSON';
-    expect(read('x'.repeat(OUTPUT_BYTES_MAX - 1))).toBe(tooLarge);
-    expect(read('é'.repeat(OUTPUT_BYTES_MAX / 2))).toBe(tooLarge);
-    expect(read('"'.repeat(OUTPUT_BYTES_MAX / 2))).toBe(tooLarge);
+    expect(read('x'.repeat(outputBytesMax - 1))).toBe(tooLarge);
+    expect(read('é'.repeat(outputBytesMax / 2))).toBe(tooLarge);
+    expect(read('"'.repeat(outputBytesMax / 2))).toBe(tooLarge);
   });
 
   test('whose shared parts would become huge is refused before it is serialized', () => {

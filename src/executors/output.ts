@@ -5,19 +5,19 @@
  */
 import { issuesText, type Validate } from '../kernel/json-schema.ts';
 import { type Failure, invalidOutput, plainFailure } from './failure.ts';
-import { OUTPUT_BYTES_MAX, OUTPUT_DEPTH_MAX } from './limits.ts';
+import { outputBytesMax, outputDepthMax } from './limits.ts';
 
 export type Output = { readonly json: string } | { readonly failure: Failure };
 
 /** The output as JSON text, or the failure of an invalid one. */
 export function readOutput(value: unknown, validate: Validate): Output {
   try {
-    const budget: Budget = { chars: OUTPUT_BYTES_MAX, isExact: true };
+    const budget: Budget = { chars: outputBytesMax, isExact: true };
     const fault = measure(value, 1, budget);
     if (fault !== undefined) return { failure: fault };
     const json = JSON.stringify(value);
     if (json === undefined) return { failure: invalidOutput(`the output is ${kindOf(value)}`) };
-    if (json.length * 3 > OUTPUT_BYTES_MAX && Buffer.byteLength(json) > OUTPUT_BYTES_MAX) {
+    if (json.length * 3 > outputBytesMax && Buffer.byteLength(json) > outputBytesMax) {
       return { failure: tooLarge() };
     }
     // The serialized value is validated: dates are text by now, and undefined members are gone.
@@ -35,7 +35,7 @@ export function readOutput(value: unknown, validate: Validate): Output {
 }
 
 function tooLarge(): Failure {
-  return plainFailure(`the output is larger than ${OUTPUT_BYTES_MAX / 1024} KiB of JSON`, false);
+  return plainFailure(`the output is larger than ${outputBytesMax / 1024} KiB of JSON`, false);
 }
 
 interface Budget {
@@ -67,8 +67,8 @@ function measure(value: unknown, level: number, budget: Budget): Failure | undef
 }
 
 function measureObject(value: object, level: number, budget: Budget): Failure | undefined {
-  if (level > OUTPUT_DEPTH_MAX) {
-    return invalidOutput(`the output is circular or nested deeper than ${OUTPUT_DEPTH_MAX} levels`);
+  if (level > outputDepthMax) {
+    return invalidOutput(`the output is circular or nested deeper than ${outputDepthMax} levels`);
   }
   if (ArrayBuffer.isView(value)) {
     budget.chars -= 2 * ((value as { length?: number }).length ?? 0);

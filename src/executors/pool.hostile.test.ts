@@ -8,16 +8,16 @@ import {
   type TestPool,
 } from '../../test/fixtures/skills/driver.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
-import { MEMORY_ALLOWANCE_MB } from './memory-limit.ts';
+import { memoryAllowanceMb } from './memory-limit.ts';
 import type { RunReport } from './run.ts';
 
-const GOOD_RUNS = 50;
-const MEMORY_MB = 64;
-const BYTES_PER_MB = 1_048_576;
+const goodRunsMin = 50;
+const limitMb = 64;
+const bytesPerMb = 1_048_576;
 
 let pool: TestPool;
 beforeAll(async () => {
-  pool = await startTestPool({ memoryMb: MEMORY_MB });
+  pool = await startTestPool({ memoryMb: limitMb });
 });
 afterAll(() => pool.stop(100));
 
@@ -25,7 +25,7 @@ afterAll(() => pool.stop(100));
 async function amongGoodRuns(
   path: string,
   input: unknown,
-  { timeoutMs = 20_000, goodRuns = GOOD_RUNS } = {},
+  { timeoutMs = 20_000, goodRuns = goodRunsMin } = {},
 ) {
   const good = Array.from({ length: goodRuns }, (_, i) =>
     drive(pool, request('good/wait', { ms: 10 + i * 3 })),
@@ -97,7 +97,7 @@ describe('costs an executor, and of the runs only its own:', () => {
     ['kill-for-real', {}, dies('SIGKILL')],
     ['kill-for-real', { signal: 'SEGV' }, dies('SIGSEGV')],
     ['heap-leak', {}, dies('out of memory')],
-    ['buffer-leak', {}, dies(`more than ${MEMORY_MB + MEMORY_ALLOWANCE_MB} MB of memory`)],
+    ['buffer-leak', {}, dies(`more than ${limitMb + memoryAllowanceMb} MB of memory`)],
     ['never', {}, { kind: 'timeout', message: 'run timed out after 300 ms' }],
     ['says', { text: 'no JSON\n' }, garbles],
     ['says', { text: '[["pong",999999,0]]\n' }, garbles],
@@ -107,7 +107,7 @@ describe('costs an executor, and of the runs only its own:', () => {
     const hostile = await amongGoodRuns(`hostile/${name}`, input, {
       timeoutMs: name === 'never' ? 300 : 20_000,
       // Their neighbours all go alone in the end, which takes its time.
-      goodRuns: name === 'says' ? 10 : GOOD_RUNS,
+      goodRuns: name === 'says' ? 10 : goodRunsMin,
     });
     expect(hostile.outcome).toMatchObject(outcome);
     await waitFor(() => pool.stats().deaths > deaths, { describe: 'an executor died' });
@@ -145,7 +145,7 @@ test('a flood of reports is cut to the limits of a run', async () => {
 test('bytes that are not kept do not stay in memory', { timeout: 30_000 }, async () => {
   const before = process.memoryUsage().rss;
   await pool.run(request('hostile/write-past-console'), silentHandlers).outcome;
-  expect((process.memoryUsage().rss - before) / BYTES_PER_MB).toBeLessThan(300);
+  expect((process.memoryUsage().rss - before) / bytesPerMb).toBeLessThan(300);
   await waitFor(() => pool.lines.some(({ message }) => message.includes('bytes were dropped')), {
     describe: 'the drop is logged',
   });

@@ -40,9 +40,9 @@ export interface ExecutorPool {
 }
 
 /** Most milliseconds between two checks of busy children. */
-const WATCH_MS = 200;
+const watchMs = 200;
 /** Checks within the time after which a silent child is killed. */
-const WATCHES_PER_STALL = 5;
+const watchesPerStall = 5;
 
 /** A run that waits for a child. */
 interface Waiting {
@@ -75,7 +75,7 @@ export async function startExecutorPool(options: PoolOptions): Promise<ExecutorP
   const state: State = {
     settings,
     processes,
-    watch: createWatch(clock, Math.min(WATCH_MS, stallMs / WATCHES_PER_STALL), processes.watch),
+    watch: createWatch(clock, Math.min(watchMs, stallMs / watchesPerStall), processes.watch),
     idleTimer: createIdleTimer(clock, idleMs, () => {
       if (state.inFlight === 0 && settings.inspectPort === null) processes.shrink();
     }),

@@ -7,7 +7,7 @@
 import { syncBuiltinESMExports } from 'node:module';
 import type { ChildRuns } from './child-runs.ts';
 import { cutText, describeFailure, plainFailure } from './failure.ts';
-import { createRate, STRAYS_PER_SECOND } from './limits.ts';
+import { createRate, straysPerSecond } from './limits.ts';
 
 /** Reports an error that failed no run to the parent; `skill` threw it, or is null when unknown. */
 export type ReportStray = (skill: string | null, text: string) => void;
@@ -33,7 +33,7 @@ export function installGuards(
   runs: Pick<ChildRuns, 'current' | 'fail'>,
   reportStray: ReportStray,
 ): void {
-  const mayReport = createRate(STRAYS_PER_SECOND);
+  const mayReport = createRate(straysPerSecond);
   refuseExits((what) => {
     const error = new ExitRefused(`a skill may not end its process: it called ${what}`);
     const run = runs.current();

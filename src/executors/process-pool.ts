@@ -20,9 +20,9 @@ import type { FoundSkills } from './loading.ts';
 import type { PoolSettings } from './pool-options.ts';
 
 /** Milliseconds for which `stop` waits for killed children to exit. */
-const EXIT_WAIT_MS = 5_000;
+const exitWaitMs = 5_000;
 /** Load added to a doubtful child, so that it is chosen only when every child is doubtful. */
-const DOUBT_WEIGHT = 1_000_000;
+const doubtWeight = 1_000_000;
 
 export interface ProcessPool {
   /** Starts the first child; rejects when it does not become ready. */
@@ -121,7 +121,7 @@ function choose({ children }: Processes): Executor | undefined {
   let bestLoad = Number.POSITIVE_INFINITY;
   for (const { role, executor } of children) {
     if (role !== 'shared' || !executor.isReady) continue;
-    const load = executor.inFlight + (executor.isDoubtful() ? DOUBT_WEIGHT : 0);
+    const load = executor.inFlight + (executor.isDoubtful() ? doubtWeight : 0);
     if (load >= bestLoad) continue;
     best = executor;
     bestLoad = load;
@@ -172,7 +172,7 @@ async function stop(processes: Processes): Promise<void> {
   processes.isStopped = true;
   clearTimeout(processes.retryTimer);
   for (const { executor } of children) executor.end('stopped');
-  if (children.size > 0) await withDeadline(emptied.promise, EXIT_WAIT_MS);
+  if (children.size > 0) await withDeadline(emptied.promise, exitWaitMs);
   await processes.guard?.stop();
   processes.snapshot?.close();
 }

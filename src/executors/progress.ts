@@ -1,8 +1,8 @@
 /**
- * Sends the progress of runs: the first at once, then at most one of a run every PROGRESS_MS, unless
+ * Sends the progress of runs: the first at once, then at most one of a run every progressMs, unless
  * flushed. All runs share one timer, the only one of a child's runs.
  */
-import { PROGRESS_MS } from './limits.ts';
+import { progressMs } from './limits.ts';
 import type { Outbox } from './lines.ts';
 import type { Run } from './run-context.ts';
 
@@ -20,7 +20,7 @@ export function createProgress(outbox: Outbox): Progress {
     if (isQuiet) return;
     for (const message of latest.values()) outbox.push(message);
     latest.clear();
-    setTimeout(send, PROGRESS_MS);
+    setTimeout(send, progressMs);
   };
   return {
     report(run, fraction, note) {

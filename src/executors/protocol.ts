@@ -5,7 +5,7 @@
  * and not its meaning: skill code can write to the socket too.
  */
 import type { LoadedSkill } from '../skills/sources/modules.ts';
-import { OUTPUT_DEPTH_MAX } from './limits.ts';
+import { outputDepthMax } from './limits.ts';
 
 /** The codes of failed runs: two that the child finds, and those that an error may name. */
 export const failureCodes = [
@@ -89,11 +89,11 @@ const checks: ReadonlyMap<unknown, readonly Check[]> = new Map<ChildMessage[0], 
 ]);
 
 /** The levels of a value, and those around it: the line, the message, the skill with examples. */
-const NESTING_MAX = OUTPUT_DEPTH_MAX + 3;
+const nestingMax = outputDepthMax + 3;
 
 /** The messages of a child's line; undefined when the line is invalid. */
 export function readChildLine(line: string): ChildMessage[] | undefined {
-  if (isDeeperThan(line, NESTING_MAX)) return undefined;
+  if (isDeeperThan(line, nestingMax)) return undefined;
   try {
     const messages: unknown = JSON.parse(line);
     return Array.isArray(messages) && messages.every(isChildMessage) ? messages : undefined;

@@ -2,9 +2,9 @@
  * Answers a run's questions to the platform, through the handlers of its job. Every question gets an
  * answer that fits into a message: a value, or a refusal with a reason.
  */
-import { refusal } from '../kernel/refusal.ts';
+import { permanentError } from '../kernel/permanent-error.ts';
 import type { ActiveRun } from './active-run.ts';
-import { ASK_BYTES_MAX, ENVELOPE_BYTES, ERROR_CHARS_MAX } from './limits.ts';
+import { askBytesMax, envelopeBytes, errorCharsMax } from './limits.ts';
 import type { ParentMessage, Refusal } from './protocol.ts';
 
 export interface Question {
@@ -24,8 +24,8 @@ export async function answerQuestion(run: ActiveRun, question: Question): Promis
     const { kind, payload, step } = question;
     const value = await run.accepted.handlers.onAsk(kind, payload, signal, step);
     const json = JSON.stringify(value) ?? 'null';
-    if (Buffer.byteLength(json) > ASK_BYTES_MAX + ENVELOPE_BYTES) {
-      throw refusal(`the answer is larger than ${ASK_BYTES_MAX / 1024} KiB`);
+    if (Buffer.byteLength(json) > askBytesMax + envelopeBytes) {
+      throw permanentError(`the answer is larger than ${askBytesMax / 1024} KiB`);
     }
     return `["answer",${run.id},${question.id},${json}]`;
   } catch (error) {
@@ -38,7 +38,7 @@ function readRefusal(error: unknown): Refusal {
   if (!(error instanceof Error)) return { message: 'the platform refused' };
   const { code, retryable } = error as { code?: unknown; retryable?: unknown };
   return {
-    message: error.message.slice(0, ERROR_CHARS_MAX),
+    message: error.message.slice(0, errorCharsMax),
     ...(typeof code === 'string' ? { code } : {}),
     ...(typeof retryable === 'boolean' ? { retryable } : {}),
   };

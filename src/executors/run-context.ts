@@ -3,19 +3,19 @@
  * are applied here to give the skill clear errors, and again in the parent. Calls after the end of the
  * run have no effect. The members can be destructured (`const { log } = ctx`).
  */
-import { refusal } from '../kernel/refusal.ts';
+import { permanentError } from '../kernel/permanent-error.ts';
 import { jsonTextFault } from '../kernel/text.ts';
 import type { Memory, SkillContext, SkillMemory } from '../skills/definition.ts';
 import { createGenerate } from './generate.ts';
 import {
-  ASK_BYTES_MAX,
-  ASKS_MAX,
-  CALL_DEPTH_MAX,
-  LOG_CHARS_MAX,
-  LOG_LINES_MAX,
-  MESSAGE_BYTES_MAX,
-  MESSAGES_MAX,
-  NOTE_CHARS_MAX,
+  askBytesMax,
+  asksMax,
+  callDepthMax,
+  logCharsMax,
+  logLinesMax,
+  messageBytesMax,
+  messagesMax,
+  noteCharsMax,
 } from './limits.ts';
 import type { Outbox } from './lines.ts';
 import type { Progress } from './progress.ts';
@@ -78,15 +78,15 @@ export function createContext(part: Part): SkillContext {
       // The progress of a part is not the progress of the whole.
       if (run.isOver || depth > 0) return;
       const clamped = Math.min(1, Math.max(0, Number(fraction) || 0));
-      const text = note === undefined ? null : cut(`${note}`, NOTE_CHARS_MAX);
+      const text = note === undefined ? null : cut(`${note}`, noteCharsMax);
       platform.progress.report(run, clamped, text);
     },
     message(role, content) {
       addMessage(part, role, content);
     },
     callSkill(skill, input) {
-      if (depth >= CALL_DEPTH_MAX) {
-        return Promise.reject(new Error(`skills may call skills ${CALL_DEPTH_MAX} levels deep`));
+      if (depth >= callDepthMax) {
+        return Promise.reject(new Error(`skills may call skills ${callDepthMax} levels deep`));
       }
       return platform.callSkill(part, `${skill}`, input);
     },
@@ -115,9 +115,9 @@ function createMemory(part: Part): SkillMemory {
 export async function ask(part: Part, kind: string, payload: unknown): Promise<unknown> {
   const json = JSON.stringify(payload) ?? 'null';
   const fault = jsonTextFault(json);
-  if (fault !== null) throw refusal(`a request ${fault}`);
-  if (Buffer.byteLength(json) > ASK_BYTES_MAX) {
-    throw refusal(`a request may have ${ASK_BYTES_MAX / 1024} KiB of JSON`);
+  if (fault !== null) throw permanentError(`a request ${fault}`);
+  if (Buffer.byteLength(json) > askBytesMax) {
+    throw permanentError(`a request may have ${askBytesMax / 1024} KiB of JSON`);
   }
   return askJson(part, kind, json);
 }
@@ -127,7 +127,7 @@ export async function askJson(part: Part, kind: string, json: string): Promise<u
   const { run, platform, step } = part;
   if (run.isOver) throw new Error('this run has ended');
   run.asks ??= new Map();
-  if (run.asks.size >= ASKS_MAX) throw new Error(`at most ${ASKS_MAX} requests may wait at once`);
+  if (run.asks.size >= asksMax) throw new Error(`at most ${asksMax} requests may wait at once`);
   const id = nextAsk++;
   const answer = Promise.withResolvers<unknown>();
   run.asks.set(id, answer);
@@ -153,12 +153,12 @@ export function abortRun(run: Run, name: string, reason: string): void {
 }
 
 function addLog({ run, platform }: Part, message: unknown, fields: unknown): void {
-  if (run.isOver || run.logLines > LOG_LINES_MAX) return;
+  if (run.isOver || run.logLines > logLinesMax) return;
   run.logLines += 1;
-  const isLast = run.logLines > LOG_LINES_MAX;
+  const isLast = run.logLines > logLinesMax;
   const text = isLast
-    ? `more than ${LOG_LINES_MAX} lines; the rest is left out`
-    : cut(typeof message === 'string' ? message : textOf(message), LOG_CHARS_MAX);
+    ? `more than ${logLinesMax} lines; the rest is left out`
+    : cut(typeof message === 'string' ? message : textOf(message), logCharsMax);
   const json = isLast || fields === undefined ? null : fieldsJson(fields);
   platform.progress.flush(run);
   platform.outbox.push(JSON.stringify(['log', run.id, Date.now(), text, json]));
@@ -170,11 +170,11 @@ function addMessage({ run, platform, step }: Part, role: unknown, content: unkno
     throw new TypeError(`the role of a message is one of ${messageRoles.join(', ')}`);
   }
   if (typeof content !== 'string') throw new TypeError('the content of a message is a string');
-  if (Buffer.byteLength(content) > MESSAGE_BYTES_MAX) {
-    throw new RangeError(`a message may have ${MESSAGE_BYTES_MAX / 1024} KiB of content`);
+  if (Buffer.byteLength(content) > messageBytesMax) {
+    throw new RangeError(`a message may have ${messageBytesMax / 1024} KiB of content`);
   }
-  if (run.messages >= MESSAGES_MAX) {
-    throw new RangeError(`a run may add ${MESSAGES_MAX} messages`);
+  if (run.messages >= messagesMax) {
+    throw new RangeError(`a run may add ${messagesMax} messages`);
   }
   run.messages += 1;
   platform.progress.flush(run);
@@ -196,8 +196,8 @@ function fieldsJson(fields: unknown): string {
       above.push(value);
       return value instanceof Error ? textOf(value) : value;
     });
-    if (json.length <= LOG_CHARS_MAX && json.startsWith('{')) return json;
-    return JSON.stringify({ fields: `${cut(json, LOG_CHARS_MAX / 4)}` });
+    if (json.length <= logCharsMax && json.startsWith('{')) return json;
+    return JSON.stringify({ fields: `${cut(json, logCharsMax / 4)}` });
   } catch (error) {
     return JSON.stringify({ fields: `cannot be shown: ${cut(textOf(error), 200)}` });
   }

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { issuesText, type Validate } from '../kernel/json-schema.ts';
-import { refusal } from '../kernel/refusal.ts';
+import { permanentError } from '../kernel/permanent-error.ts';
 import { canonicalJson } from '../kernel/text.ts';
 import type { SkillDefinition } from '../skills/definition.ts';
 import { describeFailure } from './failure.ts';
@@ -29,11 +29,11 @@ export async function callSkill(
   input: unknown,
 ): Promise<unknown> {
   const skill = skills.get(name);
-  if (skill === undefined) throw refusal(`there is no skill ${name}`);
+  if (skill === undefined) throw permanentError(`there is no skill ${name}`);
   const copy: unknown = JSON.parse(JSON.stringify(input) ?? 'null');
   const issues = skill.validateInput(copy);
   if (issues !== null) {
-    throw refusal(`the input of ${name} breaks its schema: ${issuesText(issues)}`);
+    throw permanentError(`the input of ${name} breaks its schema: ${issuesText(issues)}`);
   }
   const digest = digestOf(copy);
   const nth = countCall(caller, `${name} ${digest}`);
@@ -45,7 +45,7 @@ export async function callSkill(
   try {
     const value = await skill.run(copy, createContext(part));
     const output = readOutput(value, skill.validateOutput);
-    if ('failure' in output) throw refusal(`${name} failed: ${output.failure.message}`);
+    if ('failure' in output) throw permanentError(`${name} failed: ${output.failure.message}`);
     await endStep(part, `"output":${output.json}`);
     return JSON.parse(output.json);
   } catch (error) {

@@ -10,9 +10,9 @@ import { join } from 'node:path';
 import type { Clock } from '../kernel/clock.ts';
 
 /** Milliseconds for which a file that ended a child is not loaded. */
-const SET_ASIDE_MS = 60_000;
+const setAsideMs = 60_000;
 /** Files that are set aside at a time; their paths are an argument of the child. */
-const SET_ASIDE_MAX = 20;
+const setAsideMax = 20;
 
 export interface SnapshotFile {
   /** File descriptor. */
@@ -32,7 +32,7 @@ export function openSnapshotFile(clock: Clock): SnapshotFile {
   return {
     fd,
     setAside(file) {
-      if (aside.size < SET_ASIDE_MAX) aside.set(file, clock.monotonic() + SET_ASIDE_MS);
+      if (aside.size < setAsideMax) aside.set(file, clock.monotonic() + setAsideMs);
     },
     filesSetAside() {
       for (const [file, until] of aside) if (until <= clock.monotonic()) aside.delete(file);

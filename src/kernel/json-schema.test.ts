@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { cpuMsOf } from '../../test/support/cpu-time.ts';
 import { checkSchema, compileSchema } from './json-schema.ts';
-import { SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX } from './schema-rules.ts';
+import { schemaBytesMax, schemaDepthMax } from './schema-rules.ts';
 
 /** Fields and words of what is wrong with a value. */
 function issuesOf(schema: object, value: unknown): string[] {
@@ -132,15 +132,15 @@ describe('checkSchema', () => {
     [{ $schema: 'http://json-schema.org/draft-04/schema#' }, /2020-12 and draft-07 are supported$/],
     [{ $async: true }, /^must not use \$async$/],
     [[], /^must be an object$/],
-    [{ description: 'x'.repeat(SCHEMA_BYTES_MAX) }, /^is larger than 64 KiB of JSON$/],
+    [{ description: 'x'.repeat(schemaBytesMax) }, /^is larger than 64 KiB of JSON$/],
   ])('%j is refused', (schema, fault) => {
     expect(faultOf(schema)).toMatch(fault);
   });
 
   test('a schema of 33 levels is refused, one of 32 is not', () => {
     const nested = (levels: number): object => (levels === 1 ? {} : { not: nested(levels - 1) });
-    expect(faultOf(nested(SCHEMA_DEPTH_MAX))).toBe('none');
-    expect(faultOf(nested(SCHEMA_DEPTH_MAX + 1))).toBe('is nested more than 32 levels deep');
+    expect(faultOf(nested(schemaDepthMax))).toBe('none');
+    expect(faultOf(nested(schemaDepthMax + 1))).toBe('is nested more than 32 levels deep');
   });
 
   test('unknown keywords and formats are tolerated', () => {

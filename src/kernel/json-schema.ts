@@ -28,15 +28,15 @@ export function issuesText(issues: readonly Issue[]): string {
 type Dialect = '2020-12' | 'draft-07';
 
 /** Issues reported for one value. */
-const ISSUES_MAX = 50;
+const issuesMax = 50;
 /** Errors of Ajv that are looked at: the branches of an `anyOf` may have many for one issue. */
-const ERRORS_MAX = 1_000;
+const errorsMax = 1_000;
 /** Members and items of a value all of whose faults are looked for; a larger one has its first one named. */
-const NODES_MAX = 2_000;
+const nodesMax = 2_000;
 /** Characters of a field's name, of one allowed value, and of their whole list, in an issue. */
-const ALLOWED_TEXT_MAX = 200;
+const allowedTextMax = 200;
 /** Characters of a string that the format `url` looks at; longer ones do not match it. */
-const URL_LENGTH_MAX = 2_048;
+const urlLengthMax = 2_048;
 
 /**
  * A validator for `schema`, compiled when it is first called. What is wrong with the schema itself
@@ -51,7 +51,7 @@ export function compileSchema(schema: JsonSchema): Validate {
     try {
       if (validate(value)) return null;
       // A larger value has its first fault named, by the errors of `validate`.
-      if (hasMoreNodes(value, NODES_MAX)) return describeErrors(validate.errors ?? []);
+      if (hasMoreNodes(value, nodesMax)) return describeErrors(validate.errors ?? []);
       inspect ??= compile(schema, true);
       inspect(value);
     } catch (error) {
@@ -144,7 +144,7 @@ function asSchemaError(error: unknown): SchemaError {
   return new SchemaError(`cannot be compiled: ${text}`);
 }
 
-const OPTIONS: Options = {
+const ajvOptions: Options = {
   strict: false,
   strictNumbers: true,
   allErrors: false,
@@ -157,7 +157,7 @@ const OPTIONS: Options = {
 const load = createRequire(import.meta.url);
 
 function newAjv(dialect: Dialect, more: Options): Ajv {
-  const options = { ...OPTIONS, formats: linearFormats(), ...more };
+  const options = { ...ajvOptions, formats: linearFormats(), ...more };
   if (dialect === 'draft-07') {
     const { Ajv: Ajv07 } = load('ajv') as typeof import('ajv');
     return new Ajv07(options);
@@ -178,7 +178,7 @@ const linearFormats = once((): Record<string, Format> => {
   ) as typeof import('ajv-formats/dist/formats.js');
   const url = fullFormats.url as RegExp;
   // The one format whose time grows with the square of the length.
-  return { ...fullFormats, url: (text: string) => text.length <= URL_LENGTH_MAX && url.test(text) };
+  return { ...fullFormats, url: (text: string) => text.length <= urlLengthMax && url.test(text) };
 });
 
 function once<T>(make: () => T): () => T {
@@ -203,10 +203,10 @@ function areUnique(items: readonly unknown[]): boolean {
 
 function describeErrors(all: readonly ErrorObject[]): Issue[] {
   const issues = new Map<string, Issue>();
-  for (const error of withoutNoise(all.slice(0, ERRORS_MAX))) {
+  for (const error of withoutNoise(all.slice(0, errorsMax))) {
     const issue = describeError(error);
     issues.set(`${issue.field}\n${issue.issue}`, issue);
-    if (issues.size === ISSUES_MAX) break;
+    if (issues.size === issuesMax) break;
   }
   return [...issues.values()];
 }
@@ -262,7 +262,7 @@ function listed(values: unknown): string {
 }
 
 function cut(text: string): string {
-  return text.length <= ALLOWED_TEXT_MAX ? text : `${text.slice(0, ALLOWED_TEXT_MAX)}…`;
+  return text.length <= allowedTextMax ? text : `${text.slice(0, allowedTextMax)}…`;
 }
 
 /** `/a/b~1c/0` and `d` become `a.b/c.0.d`. */

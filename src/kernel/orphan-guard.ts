@@ -14,7 +14,7 @@ export interface OrphanGuard {
 }
 
 /** Reads `+ pid` and `- pid`; at the end of its input kills the groups that are left. */
-const SCRIPT = `trap '' INT TERM HUP
+const script = `trap '' INT TERM HUP
 pids=
 while read -r sign pid; do
   case $sign in
@@ -29,7 +29,7 @@ for p in $pids; do kill -s KILL -- "-$p" 2>/dev/null; done`;
 /** `name` is what lists of processes show; `onMissing` is called with the reason when there is no guard. */
 export function startOrphanGuard(name: string, onMissing: (reason: string) => void): OrphanGuard {
   if (process.platform === 'win32') return { add() {}, remove() {}, async stop() {} };
-  const shell = spawn('/bin/sh', ['-c', SCRIPT, name], {
+  const shell = spawn('/bin/sh', ['-c', script, name], {
     stdio: ['pipe', 'ignore', 'ignore'],
     // Its own group: a terminal's Ctrl-C is for the parent.
     detached: true,

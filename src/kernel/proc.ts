@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 
 /** Whether a process can measure another one. */
-export const CAN_READ_PROC = process.platform === 'linux';
+export const canReadProc = process.platform === 'linux';
 
 /** Linux counts processor time in hundredths of a second on every machine. */
 const msPerTick = 10;
@@ -36,7 +36,7 @@ function kibibytes(status: string, field: string): number | undefined {
 }
 
 function read(pid: number | undefined, file: string): string | undefined {
-  if (pid === undefined || !CAN_READ_PROC) return undefined;
+  if (pid === undefined || !canReadProc) return undefined;
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1');
   } catch {

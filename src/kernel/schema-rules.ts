@@ -11,11 +11,11 @@ export class SchemaError extends Error {
 }
 
 /** UTF-8 bytes of a schema's JSON text. */
-export const SCHEMA_BYTES_MAX = 65_536;
+export const schemaBytesMax = 65_536;
 /** Levels of objects and arrays in a schema. */
-export const SCHEMA_DEPTH_MAX = 32;
+export const schemaDepthMax = 32;
 
-const SCHEMA_KEYWORDS = new Set([
+const schemaKeywords = new Set([
   'additionalItems',
   'additionalProperties',
   'contains',
@@ -29,8 +29,8 @@ const SCHEMA_KEYWORDS = new Set([
   'unevaluatedItems',
   'unevaluatedProperties',
 ]);
-const LIST_KEYWORDS = new Set(['allOf', 'anyOf', 'items', 'oneOf', 'prefixItems']);
-const MAP_KEYWORDS = new Set([
+const listKeywords = new Set(['allOf', 'anyOf', 'items', 'oneOf', 'prefixItems']);
+const mapKeywords = new Set([
   '$defs',
   'definitions',
   'dependencies',
@@ -38,7 +38,7 @@ const MAP_KEYWORDS = new Set([
   'patternProperties',
   'properties',
 ]);
-const REFERENCE_KEYWORDS = new Set(['$dynamicRef', '$recursiveRef', '$ref']);
+const referenceKeywords = new Set(['$dynamicRef', '$recursiveRef', '$ref']);
 
 /** Throws SchemaError; says whether anything refers to another place. */
 export function inspectSchema(schema: unknown): { hasReferences: boolean } {
@@ -52,8 +52,8 @@ export function inspectSchema(schema: unknown): { hasReferences: boolean } {
 
 function checkDepth(value: unknown, level: number): void {
   if (value === null || typeof value !== 'object') return;
-  if (level > SCHEMA_DEPTH_MAX) {
-    throw new SchemaError(`is nested more than ${SCHEMA_DEPTH_MAX} levels deep`);
+  if (level > schemaDepthMax) {
+    throw new SchemaError(`is nested more than ${schemaDepthMax} levels deep`);
   }
   for (const member of Object.values(value)) checkDepth(member, level + 1);
 }
@@ -65,8 +65,8 @@ function checkSize(schema: object): void {
   } catch (error) {
     throw new SchemaError(`cannot be written as JSON: ${(error as Error).message}`);
   }
-  if (text === undefined || Buffer.byteLength(text) > SCHEMA_BYTES_MAX) {
-    throw new SchemaError(`is larger than ${SCHEMA_BYTES_MAX / 1024} KiB of JSON`);
+  if (text === undefined || Buffer.byteLength(text) > schemaBytesMax) {
+    throw new SchemaError(`is larger than ${schemaBytesMax / 1024} KiB of JSON`);
   }
 }
 
@@ -79,12 +79,12 @@ function visitSchema(schema: unknown, found: { hasReferences: boolean }): void {
     if (keyword === 'patternProperties' && isObject(value)) {
       for (const pattern of Object.keys(value)) checkPattern(pattern);
     }
-    if (REFERENCE_KEYWORDS.has(keyword)) found.hasReferences = true;
-    if (MAP_KEYWORDS.has(keyword) && isObject(value)) {
+    if (referenceKeywords.has(keyword)) found.hasReferences = true;
+    if (mapKeywords.has(keyword) && isObject(value)) {
       for (const member of Object.values(value)) visitSchema(member, found);
-    } else if (LIST_KEYWORDS.has(keyword) && Array.isArray(value)) {
+    } else if (listKeywords.has(keyword) && Array.isArray(value)) {
       for (const member of value) visitSchema(member, found);
-    } else if (SCHEMA_KEYWORDS.has(keyword)) {
+    } else if (schemaKeywords.has(keyword)) {
       visitSchema(value, found);
     }
   }

@@ -2,7 +2,7 @@
  * How much one attempt may do to its agent's memories. All of it is recorded in one transaction, on
  * SQLite by the process that answers requests, so it must be short enough not to delay requests.
  */
-import { refusal } from '../kernel/refusal.ts';
+import { permanentError } from '../kernel/permanent-error.ts';
 
 /** What an attempt remembers, also what it forgets again. */
 const rememberedMax = 200;
@@ -22,7 +22,8 @@ export function createRunBounds() {
   let wordsOut = 0;
 
   function countChange(): void {
-    if (changes >= changesMax) throw refusal(`a run may remember and forget ${changesMax} times`);
+    if (changes >= changesMax)
+      throw permanentError(`a run may remember and forget ${changesMax} times`);
     changes += 1;
   }
 
@@ -30,22 +31,22 @@ export function createRunBounds() {
     /** A memory of this size, before the work that it makes: it counts even if its words are too many. */
     countRemembered(size: number): void {
       if (remembered >= rememberedMax)
-        throw refusal(`a run may remember ${rememberedMax} memories`);
-      if (bytes + size > bytesMax) throw refusal('a run may remember 2 MiB');
+        throw permanentError(`a run may remember ${rememberedMax} memories`);
+      if (bytes + size > bytesMax) throw permanentError('a run may remember 2 MiB');
       countChange();
       remembered += 1;
       bytes += size;
     },
 
     countWords(words: number): void {
-      if (wordsIn + words > wordsMax) throw refusal(`a run may remember ${wordsMax} words`);
+      if (wordsIn + words > wordsMax) throw permanentError(`a run may remember ${wordsMax} words`);
       wordsIn += words;
     },
 
     /** A recorded memory of so many words; one of the attempt's own has none to take out. */
     countForgotten(words: number): void {
       if (wordsOut + words > wordsMax) {
-        throw refusal(`a run may forget memories of ${wordsMax} words`);
+        throw permanentError(`a run may forget memories of ${wordsMax} words`);
       }
       countChange();
       wordsOut += words;

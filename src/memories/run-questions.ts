@@ -1,7 +1,7 @@
 /** Memory requests of a run, from a child process: untrusted, and validated by the API's rules. */
 
 import { PlatformError } from '../kernel/errors.ts';
-import { refusal } from '../kernel/refusal.ts';
+import { permanentError } from '../kernel/permanent-error.ts';
 import { isCleanText, jsonTextFault } from '../kernel/text.ts';
 import type { MemoryFields } from './fields.ts';
 
@@ -19,8 +19,8 @@ export interface Recollection {
 /** Throws a final error that names the fault: a repeated request would fail too. */
 export function readRemember(payload: unknown): MemoryFields & { content: string } {
   const { content, tag, metadata } = fieldsOf(payload, ['content', 'tag', 'metadata']);
-  if (typeof content !== 'string' || content === '') throw refusal('content must be a text');
-  if (!isCleanText(content)) throw refusal('content must be well-formed text without NUL');
+  if (typeof content !== 'string' || content === '') throw permanentError('content must be a text');
+  if (!isCleanText(content)) throw permanentError('content must be well-formed text without NUL');
   return {
     content,
     ...(tag === undefined ? {} : { tag: readTag(tag) }),
@@ -31,7 +31,7 @@ export function readRemember(payload: unknown): MemoryFields & { content: string
 export function readRecall(payload: unknown): Recollection {
   const { query, tag, limit = limitDefault } = fieldsOf(payload, ['query', 'tag', 'limit']);
   if (!Number.isInteger(limit) || (limit as number) < 1 || (limit as number) > limitMax) {
-    throw refusal(`limit must be an integer from 1 to ${limitMax}`);
+    throw permanentError(`limit must be an integer from 1 to ${limitMax}`);
   }
   return {
     limit: limit as number,
@@ -41,7 +41,7 @@ export function readRecall(payload: unknown): Recollection {
 }
 
 export function readForget(payload: unknown): string {
-  if (typeof payload !== 'string') throw refusal('the id of a memory is a text');
+  if (typeof payload !== 'string') throw permanentError('the id of a memory is a text');
   return payload;
 }
 
@@ -50,15 +50,15 @@ export function refusing<T>(check: () => T): T {
   try {
     return check();
   } catch (error) {
-    if (error instanceof PlatformError) throw refusal(error.message);
+    if (error instanceof PlatformError) throw permanentError(error.message);
     throw error;
   }
 }
 
 function fieldsOf(payload: unknown, known: readonly string[]): Record<string, unknown> {
-  if (!isObject(payload)) throw refusal('a memory is asked for, or given, as an object');
+  if (!isObject(payload)) throw permanentError('a memory is asked for, or given, as an object');
   const unknown = Object.keys(payload).find((name) => !known.includes(name));
-  if (unknown !== undefined) throw refusal(`${unknown.slice(0, 200)} is not allowed`);
+  if (unknown !== undefined) throw permanentError(`${unknown.slice(0, 200)} is not allowed`);
   return payload;
 }
 
@@ -69,10 +69,10 @@ function readTag(tag: unknown): string {
 function readText(name: string, text: unknown, min: number, max: number): string {
   const length = typeof text === 'string' ? characters(text, max) : -1;
   if (length < min || length > max) {
-    throw refusal(`${name} must be a text of ${min} to ${max} characters`);
+    throw permanentError(`${name} must be a text of ${min} to ${max} characters`);
   }
   if (!isCleanText(text as string)) {
-    throw refusal(`${name} must be well-formed text without NUL`);
+    throw permanentError(`${name} must be well-formed text without NUL`);
   }
   return text as string;
 }
@@ -83,9 +83,9 @@ function characters(text: string, max: number): number {
 }
 
 function readMetadata(metadata: unknown): Record<string, unknown> {
-  if (!isObject(metadata)) throw refusal('metadata must be an object');
+  if (!isObject(metadata)) throw permanentError('metadata must be an object');
   const fault = jsonTextFault(JSON.stringify(metadata));
-  if (fault !== null) throw refusal(`metadata ${fault}`);
+  if (fault !== null) throw permanentError(`metadata ${fault}`);
   return metadata;
 }
 

@@ -10,11 +10,11 @@ import { readdirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { basename, join, resolve, sep } from 'node:path';
 import { SkillLoadError } from './load-error.ts';
 
-const MODULE = /\.m?[jt]s$/;
-const NO_SKILL = /\.(?:d|test)\.m?[jt]s$/;
+const modulePattern = /\.m?[jt]s$/;
+const noSkill = /\.(?:d|test)\.m?[jt]s$/;
 
 /** The file names of SKILL.md skills; the first is the standard's, both are in use. */
-const SKILL_MD = ['SKILL.md', 'skill.md'];
+const skillMdNames = ['SKILL.md', 'skill.md'];
 
 /** Absolute paths. Throws SkillLoadError for a directory that cannot be read. */
 export function findSkillFiles(dirs: readonly string[]): string[] {
@@ -24,11 +24,11 @@ export function findSkillFiles(dirs: readonly string[]): string[] {
 
 /** Whether a found file is a SKILL.md. */
 export function isSkillMd(file: string): boolean {
-  return SKILL_MD.includes(basename(file));
+  return skillMdNames.includes(basename(file));
 }
 
 function isModule(file: string): boolean {
-  return MODULE.test(file) && !NO_SKILL.test(file);
+  return modulePattern.test(file) && !noSkill.test(file);
 }
 
 function filesOf(root: string, seen: Set<string>): string[] {
@@ -41,7 +41,7 @@ function walk(dir: string, visit: { root: string; seen: Set<string> }): string[]
   if (visit.seen.has(real)) return [];
   visit.seen.add(real);
   const names = entriesOf(dir);
-  const skillMd = SKILL_MD.find((name) => names.includes(name));
+  const skillMd = skillMdNames.find((name) => names.includes(name));
   if (skillMd !== undefined) return proseFile(join(dir, skillMd), visit.root);
   return names.flatMap((name) => {
     const path = join(dir, name);

@@ -24,26 +24,26 @@ export interface SkillFiles {
   readonly isComplete: boolean;
 }
 
-const LISTED_MAX = 200;
+const listedMax = 200;
 /** Most entries of folders that one list searches. */
-const ENTRIES_MAX = 10_000;
+const entriesMax = 10_000;
 /** How many folders deep files are listed. */
-const DEPTH_MAX = 16;
+const depthMax = 16;
 /**
  * Kubernetes keeps the files of a mounted ConfigMap in a folder with such a name (`..2026_03_01_10_00_00.`
  * and a number), and makes the visible names links to them.
  */
-const MOUNTED = /^\.\.\d{4}_\d\d_\d\d_/;
+const mountedPattern = /^\.\.\d{4}_\d\d_\d\d_/;
 
 /** The files of `folder`, without hidden ones and `node_modules`; none when it cannot be read. */
 export async function listSkillFiles(folder: string): Promise<SkillFiles> {
   const { paths, isComplete } = await findSkillPaths(folder);
   const files: SkillFile[] = [];
-  for (const path of paths.slice(0, LISTED_MAX)) {
+  for (const path of paths.slice(0, listedMax)) {
     const size = await sizeOf(join(folder, path));
     if (size !== undefined) files.push({ path, size });
   }
-  return { files, more: Math.max(0, paths.length - LISTED_MAX), isComplete };
+  return { files, more: Math.max(0, paths.length - listedMax), isComplete };
 }
 
 /** A folder that is still to be searched. */
@@ -64,7 +64,7 @@ export async function findSkillPaths(
   const pending: Pending[] = [{ path: '', real: root, depth: 0 }];
   const seen = new Set([root]);
   let isComplete = true;
-  let left = ENTRIES_MAX;
+  let left = entriesMax;
   for (const dir of pending) {
     const entries = await entriesOf(dir.real, left + 1);
     if (entries.length > left) isComplete = false;
@@ -74,7 +74,7 @@ export async function findSkillPaths(
       if (kind === 'file') paths.push(path);
       if (kind !== 'folder' || seen.has(real)) continue;
       seen.add(real);
-      if (dir.depth + 1 < DEPTH_MAX) pending.push({ path, real, depth: dir.depth + 1 });
+      if (dir.depth + 1 < depthMax) pending.push({ path, real, depth: dir.depth + 1 });
       else isComplete = false;
     }
     left = Math.max(0, left - entries.length);
@@ -143,7 +143,7 @@ export function isWithin(root: string, path: string): boolean {
  */
 export function isVisible(root: string, path: string): boolean {
   const [first = '', ...names] = relative(root, path).split(sep);
-  return (isListed(first) || MOUNTED.test(first)) && names.every(isListed);
+  return (isListed(first) || mountedPattern.test(first)) && names.every(isListed);
 }
 
 async function sizeOf(path: string): Promise<number | undefined> {

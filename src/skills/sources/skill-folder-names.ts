@@ -1,7 +1,7 @@
 /** Which names are near to one that does not exist, for a model that has misremembered it. */
 
 /** Share of letter pairs in common (Dice's coefficient) from which a name counts as near. */
-const NEAR = 0.5;
+const nearMax = 0.5;
 
 /** The paths likest to `path`, best first; those whose last name alone is like its last name count too. */
 export function likest(path: string, paths: readonly string[], max: number): string[] {
@@ -12,7 +12,7 @@ export function likest(path: string, paths: readonly string[], max: number): str
       one,
       score: Math.max(likeness(whole, pairsOf(one)), likeness(last, pairsOf(lastName(one)))),
     }))
-    .filter(({ score }) => score >= NEAR)
+    .filter(({ score }) => score >= nearMax)
     .sort((a, b) => b.score - a.score)
     .slice(0, max)
     .map(({ one }) => one);

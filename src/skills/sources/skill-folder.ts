@@ -15,15 +15,15 @@ import { likest } from './skill-folder-names.ts';
 /** The model gets `text` or `error`. */
 export type SkillFileRead = { readonly text: string } | { readonly error: string };
 
-const PATH_BYTES_MAX = 1_024;
+const pathBytesMax = 1_024;
 /** Most bytes of one call; with the note on the rest, a model gets all of it. */
-const READ_BYTES_MAX = 48_000;
+const readBytesMax = 48_000;
 /** The longest UTF-8 character, so that every read makes progress. */
-const READ_BYTES_MIN = 4;
+const readBytesMin = 4;
 /** Most paths that an error proposes. */
-const PROPOSALS_MAX = 10;
+const proposalsMax = 10;
 /** A FIFO without a writer must not block, and a link created since the check is not followed. */
-const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+const openFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 
 /**
  * Reads a file of `folder` for a model. `path`, `offset` and `limit` (bytes; 0 and 48,000 when left out)
@@ -38,7 +38,7 @@ export async function readSkillFile(
   const asked = pathOf(path);
   if ('error' in asked) return asked;
   const offset = wholeNumber('offset', range.offset ?? 0);
-  const limit = wholeNumber('limit', range.limit ?? READ_BYTES_MAX);
+  const limit = wholeNumber('limit', range.limit ?? readBytesMax);
   if (typeof offset === 'object') return offset;
   if (typeof limit === 'object') return limit;
   try {
@@ -57,8 +57,8 @@ function pathOf(path: unknown): { path: string } | { error: string } {
   if (typeof path !== 'string' || path.trim() === '') {
     return { error: 'path must be a text such as "references/guide.md".' };
   }
-  if (!isCleanText(path) || Buffer.byteLength(path) > PATH_BYTES_MAX) {
-    return { error: `path must be Unicode without NUL, of at most ${PATH_BYTES_MAX} bytes.` };
+  if (!isCleanText(path) || Buffer.byteLength(path) > pathBytesMax) {
+    return { error: `path must be Unicode without NUL, of at most ${pathBytesMax} bytes.` };
   }
   if (isAbsolute(path)) {
     return { error: `${show(path)} is an absolute path; give it relative to the skill's folder.` };
@@ -95,7 +95,7 @@ async function readRegularFile(
   file: string,
   range: { offset: number; limit: number },
 ): Promise<SkillFileRead> {
-  const handle = await open(file, OPEN_FLAGS);
+  const handle = await open(file, openFlags);
   try {
     const stats = await handle.stat();
     if (!stats.isFile()) return { error: `${show(path)} is no regular file.` };
@@ -112,7 +112,7 @@ async function readPart(
 ): Promise<SkillFileRead> {
   if (size === 0) return { text: `${show(path)} is empty.` };
   if (offset >= size) return { error: `offset is beyond the end of ${show(path)}: ${size} bytes.` };
-  const wanted = Math.min(Math.max(limit, READ_BYTES_MIN), READ_BYTES_MAX, size - offset);
+  const wanted = Math.min(Math.max(limit, readBytesMin), readBytesMax, size - offset);
   const { bytesRead, buffer } = await handle.read(Buffer.alloc(wanted), 0, wanted, offset);
   const read = buffer.subarray(0, bytesRead);
   const start = offset > 0 ? continuationBytes(read) : 0;
@@ -152,9 +152,9 @@ function decode(bytes: Buffer, isPart: boolean): { text: string; length: number 
 
 async function notThere(folder: string, path: string): Promise<string> {
   const { paths } = await findSkillPaths(folder);
-  const near = likest(path, paths, PROPOSALS_MAX);
+  const near = likest(path, paths, proposalsMax);
   if (near.length > 0) return `There is no file ${show(path)}. Near names: ${listed(near)}.`;
-  const some = paths.slice(0, PROPOSALS_MAX);
+  const some = paths.slice(0, proposalsMax);
   return some.length === 0
     ? `There is no file ${show(path)}; the skill's folder has no files.`
     : `There is no file ${show(path)}. Files of the skill: ${listed(some)}.`;
@@ -164,8 +164,8 @@ async function isFolder(folder: string, path: string): Promise<string> {
   const { paths } = await findSkillPaths(folder);
   const inside = paths.filter((one) => path === '.' || one.startsWith(`${path}/`));
   if (inside.length === 0) return `${show(path)} is a folder without files.`;
-  const more = inside.length > PROPOSALS_MAX ? ` and ${inside.length - PROPOSALS_MAX} more` : '';
-  return `${show(path)} is a folder. Its files: ${listed(inside.slice(0, PROPOSALS_MAX))}${more}.`;
+  const more = inside.length > proposalsMax ? ` and ${inside.length - proposalsMax} more` : '';
+  return `${show(path)} is a folder. Its files: ${listed(inside.slice(0, proposalsMax))}${more}.`;
 }
 
 const leadsOut = (path: string) => `${show(path)} leads out of the skill's folder.`;

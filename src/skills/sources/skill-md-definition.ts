@@ -20,12 +20,12 @@ export interface ProseOutput {
   readonly is_cut?: true;
 }
 
-const CATEGORY_DEFAULT = 'agent-skills';
-const CATEGORY_CHARS_MAX = 63;
-const VERSION_DEFAULT = 'v1.0';
+const categoryDefault = 'agent-skills';
+const categoryCharsMax = 63;
+const versionDefault = 'v1.0';
 /** Long enough for many turns of a model. */
-const TIMEOUT_MS = 600_000;
-const MAX_ATTEMPTS = 3;
+const timeoutMsDefault = 600_000;
+const maxAttemptsDefault = 3;
 
 const parameters = {
   type: 'object',
@@ -68,8 +68,8 @@ export function proseSkill(file: string, bytes?: Buffer): SkillDefinition<ProseI
     description: skill.description,
     parameters,
     output,
-    timeoutMs: TIMEOUT_MS,
-    maxAttempts: MAX_ATTEMPTS,
+    timeoutMs: timeoutMsDefault,
+    maxAttempts: maxAttemptsDefault,
     continuesConversations: true,
     taskField: 'task',
     answerField: 'answer',
@@ -100,16 +100,16 @@ function categoryOf(category = ''): string {
     .replace(/\p{M}/gu, '')
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-/, '')
-    .slice(0, CATEGORY_CHARS_MAX)
+    .slice(0, categoryCharsMax)
     .replace(/-$/, '');
-  return slug === '' || reservedCategories.has(slug) ? CATEGORY_DEFAULT : slug;
+  return slug === '' || reservedCategories.has(slug) ? categoryDefault : slug;
 }
 
 /** `2` becomes v2.0; `1.2.3` and `v1.2` become v1.2; any other text gives the default. */
 function versionOf(version = ''): string {
   const [, major, minor = '0'] =
     /^v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.\d+)?(?:[-+][\w.+-]*)?$/i.exec(version) ?? [];
-  return major === undefined ? VERSION_DEFAULT : `v${Number(major)}.${Number(minor)}`;
+  return major === undefined ? versionDefault : `v${Number(major)}.${Number(minor)}`;
 }
 
 function titleOf(name: string): string {
@@ -120,7 +120,7 @@ function titleOf(name: string): string {
 }
 
 /** A pattern of skills with a slash, or `*`; a bare word may be another product's tool. */
-const OWN_TOOL =
+const ownTool =
   /^(?:\*|(?:\*|[a-z0-9][a-z0-9-]*)\/(?:\*|v\d+\.\d+)(?:\/(?:\*|[a-z0-9][a-z0-9-]*))?)$/;
 
 /**
@@ -128,6 +128,6 @@ const OWN_TOOL =
  * form name. Other entries (`Read`, `Bash(git:*)`) are tools of other products and are ignored.
  */
 function toolsOf(allowedTools: readonly string[]): true | string[] {
-  const own = allowedTools.filter((tool) => OWN_TOOL.test(tool));
+  const own = allowedTools.filter((tool) => ownTool.test(tool));
   return own.length === 0 || own.includes('*') ? true : own;
 }

@@ -20,19 +20,19 @@ export type FrontMatter = ReadonlyMap<string, FrontMatterValue>;
 export class FrontMatterError extends Error {}
 
 /** UTF-8 bytes. The standard's own fields need less than 8 KiB. */
-const FRONT_MATTER_BYTES_MAX = 65_536;
-const DEPTH_MAX = 16;
-const OPENING = /^---[ \t]*\r?\n/;
-const CLOSING = /(?:^|\n)---[ \t]*(?:\r?\n|$)/;
+const frontMatterBytesMax = 65_536;
+const depthMax = 16;
+const openingPattern = /^---[ \t]*\r?\n/;
+const closingPattern = /(?:^|\n)---[ \t]*(?:\r?\n|$)/;
 
 /** Splits a SKILL.md. Throws FrontMatterError. `bodyAt` is the offset of the body in `text`. */
 export function splitFrontMatter(text: string): { fields: FrontMatter; bodyAt: number } {
-  const [opening] = OPENING.exec(text) ?? [];
+  const [opening] = openingPattern.exec(text) ?? [];
   if (opening === undefined) {
     throw new FrontMatterError('must begin with front matter: a line ---, YAML and a line ---');
   }
   const rest = text.slice(opening.length);
-  const closing = CLOSING.exec(rest);
+  const closing = closingPattern.exec(rest);
   if (closing === null) throw new FrontMatterError('has no line --- that ends its front matter');
   const yaml = rest.slice(0, closing.index);
   return {
@@ -42,8 +42,8 @@ export function splitFrontMatter(text: string): { fields: FrontMatter; bodyAt: n
 }
 
 function parseFrontMatter(yaml: string): FrontMatter {
-  if (Buffer.byteLength(yaml) > FRONT_MATTER_BYTES_MAX) {
-    throw new FrontMatterError(`front matter must have at most ${FRONT_MATTER_BYTES_MAX} bytes`);
+  if (Buffer.byteLength(yaml) > frontMatterBytesMax) {
+    throw new FrontMatterError(`front matter must have at most ${frontMatterBytesMax} bytes`);
   }
   const lines = new LineCounter();
   // Repeated keys are checked below, in linear time.
@@ -72,8 +72,8 @@ function notYaml(
 }
 
 function plain(node: unknown, depth: number): FrontMatterValue {
-  if (depth > DEPTH_MAX) {
-    throw new FrontMatterError(`front matter must not nest deeper than ${DEPTH_MAX} levels`);
+  if (depth > depthMax) {
+    throw new FrontMatterError(`front matter must not nest deeper than ${depthMax} levels`);
   }
   if (isAlias(node)) throw new FrontMatterError('front matter must not use YAML aliases (*name)');
   if (isMap(node)) return mapOf(node.items, depth);

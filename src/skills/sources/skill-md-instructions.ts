@@ -7,9 +7,9 @@ import type { SkillFiles } from './skill-folder-files.ts';
 import type { SkillMd } from './skill-md.ts';
 
 /** Bytes of the instructions; the rest can be read as a file. */
-const BODY_BYTES_MAX = 204_800;
+const bodyBytesMax = 204_800;
 /** Characters of the list of files. */
-const LIST_CHARS_MAX = 24_576;
+const listCharsMax = 24_576;
 
 /** The system text of a run; at most 256 KiB. */
 export function instructionsText(skill: SkillMd, files: SkillFiles): string {
@@ -26,16 +26,16 @@ function environment({ compatibility }: SkillMd): string[] {
   return compatibility === undefined ? [] : [`What the skill says it needs: ${compatibility}`];
 }
 
-const CANNOT_EXECUTE =
+const cannotExecute =
   'Nothing can be executed here: neither the scripts of the skill nor commands that the instructions ' +
   'name. Where they ask for a tool that you do not have, do that part by yourself as well as you can, ' +
   'and say plainly what could not be done.';
 
 function fileList({ files, more, isComplete }: SkillFiles): string {
   const others = files.filter(({ path }) => !/^skill\.md$/i.test(path));
-  if (others.length === 0) return CANNOT_EXECUTE;
+  if (others.length === 0) return cannotExecute;
   const lines: string[] = [];
-  let left = LIST_CHARS_MAX;
+  let left = listCharsMax;
   for (const { path, size } of others) {
     const line = `- ${shown(path)} (${size} bytes)`;
     left -= line.length + 1;
@@ -47,7 +47,7 @@ function fileList({ files, more, isComplete }: SkillFiles): string {
   else if (!isComplete) lines.push('- and more');
   return [
     'Files of the skill, which the instructions may name. Read one with the tool read_file, with its ' +
-      `path as it stands here, when the task needs it and not before. ${CANNOT_EXECUTE}`,
+      `path as it stands here, when the task needs it and not before. ${cannotExecute}`,
     lines.join('\n'),
   ].join('\n');
 }
@@ -58,9 +58,9 @@ function shown(path: string): string {
 }
 
 function bodyOf({ body, bodyOffset }: SkillMd): string {
-  if (Buffer.byteLength(body) <= BODY_BYTES_MAX) return body;
+  if (Buffer.byteLength(body) <= bodyBytesMax) return body;
   // In streaming mode the decoder drops a character that is cut at the end.
-  const start = new TextDecoder().decode(Buffer.from(body).subarray(0, BODY_BYTES_MAX), {
+  const start = new TextDecoder().decode(Buffer.from(body).subarray(0, bodyBytesMax), {
     stream: true,
   });
   const next = bodyOffset + Buffer.byteLength(start);

@@ -29,10 +29,10 @@ export interface SkillMd {
   readonly bodyOffset: number;
 }
 
-const FILE_BYTES_MAX = 1_048_576;
-const NAME_CHARS_MAX = 64;
-const DESCRIPTION_CHARS_MAX = 1_024;
-const COMPATIBILITY_CHARS_MAX = 500;
+const fileBytesMax = 1_048_576;
+const nameCharsMax = 64;
+const descriptionCharsMax = 1_024;
+const compatibilityCharsMax = 500;
 
 /**
  * Validates `file`, a SKILL.md in its folder; reads the file unless `bytes` is given. Throws
@@ -58,8 +58,8 @@ export function readSkillMd(file: string, bytes?: Buffer): SkillMd {
 }
 
 function readText(file: string, given: Buffer | undefined): string {
-  if ((given?.length ?? statSync(file).size) > FILE_BYTES_MAX) {
-    throw new SkillLoadError(file, `must have at most ${FILE_BYTES_MAX} bytes`);
+  if ((given?.length ?? statSync(file).size) > fileBytesMax) {
+    throw new SkillLoadError(file, `must have at most ${fileBytesMax} bytes`);
   }
   const bytes = given ?? readFileSync(file);
   if (!isUtf8(bytes)) throw new SkillLoadError(file, 'must be valid UTF-8');
@@ -80,8 +80,8 @@ function nameOf(fields: FrontMatter, file: string): string {
 
 function nameFault(name: string): string | undefined {
   const got = JSON.stringify(name.slice(0, 80));
-  if (lengthOf(name) > NAME_CHARS_MAX) {
-    return `must have at most ${NAME_CHARS_MAX} characters, has ${lengthOf(name)}`;
+  if (lengthOf(name) > nameCharsMax) {
+    return `must have at most ${nameCharsMax} characters, has ${lengthOf(name)}`;
   }
   if (/[^a-z0-9-]/.test(name)) {
     return `must have only lower-case letters a-z, digits and hyphens, got ${got}`;
@@ -100,7 +100,7 @@ function folderFault(name: string, folder: string): string | undefined {
 
 function descriptionOf(fields: FrontMatter): string {
   const description = requiredText(fields, 'description');
-  checkLength('description', description, DESCRIPTION_CHARS_MAX);
+  checkLength('description', description, descriptionCharsMax);
   return description;
 }
 
@@ -108,7 +108,7 @@ function optionalFields(fields: FrontMatter) {
   textField(fields, 'license');
   const compatibility = textField(fields, 'compatibility');
   if (compatibility === '') throw new FrontMatterError('compatibility must not be empty');
-  checkLength('compatibility', compatibility ?? '', COMPATIBILITY_CHARS_MAX);
+  checkLength('compatibility', compatibility ?? '', compatibilityCharsMax);
   return {
     compatibility,
     metadata: metadataOf(fields.get('metadata')),

@@ -27,50 +27,49 @@ export const reservedCategories: ReadonlySet<string> = new Set([
   'webhooks',
 ]);
 
-const SLUG = /^[a-z0-9][a-z0-9-]{0,62}$/;
-const KEBAB = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
+const slugPattern = /^[a-z0-9][a-z0-9-]{0,62}$/;
+const kebabPattern = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 /** The pattern of the Agent Skills standard. */
-const NAME_CHARS_MAX = 64;
-const VERSION = /^v(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)$/;
-const VERSION_CHARS_MAX = 32;
-const DISPLAY_NAME_CHARS_MAX = 200;
-const DESCRIPTION_BYTES_MAX = 65_536;
-const SCOPES_MAX = 200;
-const TIMEOUT_MS_MAX = 3_600_000;
-const ATTEMPTS_MAX = 20;
-const EXAMPLES_BYTES_MAX = 262_144;
+const nameCharsMax = 64;
+const versionPattern = /^v(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)$/;
+const versionCharsMax = 32;
+const displayNameCharsMax = 200;
+const descriptionBytesMax = 65_536;
+const scopesMax = 200;
+const timeoutMsMax = 3_600_000;
+const attemptsMax = 20;
+const examplesBytesMax = 262_144;
 
 /** Undefined for a valid value, else the end of the sentence: `must be …`. */
 type Check = (value: unknown, skill: Record<string, unknown>) => string | undefined;
 
 const checks: Record<keyof SkillDefinition, Check> = {
   category: (value) => {
-    if (!isMatch(value, SLUG)) return mustBe('a slug such as text or web-search', value);
+    if (!isMatch(value, slugPattern)) return mustBe('a slug such as text or web-search', value);
     return reservedCategories.has(value)
       ? `must not be ${show(value)}, a reserved word`
       : undefined;
   },
   name: (value) =>
-    isMatch(value, KEBAB) && value.length <= NAME_CHARS_MAX
+    isMatch(value, kebabPattern) && value.length <= nameCharsMax
       ? undefined
-      : mustBe(`kebab-case of at most ${NAME_CHARS_MAX} characters, such as word-count`, value),
+      : mustBe(`kebab-case of at most ${nameCharsMax} characters, such as word-count`, value),
   version: (value) =>
-    isMatch(value, VERSION) && value.length <= VERSION_CHARS_MAX
+    isMatch(value, versionPattern) && value.length <= versionCharsMax
       ? undefined
       : `must look like v1.0, got ${show(value)}`,
-  displayName: (value) => checkText(value, DISPLAY_NAME_CHARS_MAX, 'characters', (t) => t.length),
-  description: (value) => checkText(value, DESCRIPTION_BYTES_MAX, 'bytes', Buffer.byteLength),
+  displayName: (value) => checkText(value, displayNameCharsMax, 'characters', (t) => t.length),
+  description: (value) => checkText(value, descriptionBytesMax, 'bytes', Buffer.byteLength),
   parameters: checkObject,
   output: checkObject,
   requiredScopes: optional((value) => {
     if (!Array.isArray(value)) return mustBe('an array of categories', value);
-    if (value.length === 0 || value.length > SCOPES_MAX)
-      return `must have 1 to ${SCOPES_MAX} items`;
-    const bad = value.find((scope) => !isMatch(scope, SLUG));
+    if (value.length === 0 || value.length > scopesMax) return `must have 1 to ${scopesMax} items`;
+    const bad = value.find((scope) => !isMatch(scope, slugPattern));
     return bad === undefined ? undefined : `must hold categories, got ${show(bad)}`;
   }),
-  timeoutMs: optional((value) => checkInteger(value, TIMEOUT_MS_MAX)),
-  maxAttempts: optional((value) => checkInteger(value, ATTEMPTS_MAX)),
+  timeoutMs: optional((value) => checkInteger(value, timeoutMsMax)),
+  maxAttempts: optional((value) => checkInteger(value, attemptsMax)),
   continuesConversations: optional((value) =>
     typeof value === 'boolean' ? undefined : mustBe('true or false', value),
   ),
@@ -137,9 +136,7 @@ function checkExamples(value: unknown): string | undefined {
     const fault = jsonTextFault(json);
     if (fault !== null) return fault;
     const bytes = Buffer.byteLength(json);
-    return bytes <= EXAMPLES_BYTES_MAX
-      ? undefined
-      : `must have at most ${EXAMPLES_BYTES_MAX} bytes`;
+    return bytes <= examplesBytesMax ? undefined : `must have at most ${examplesBytesMax} bytes`;
   } catch (error) {
     return `must be JSON: ${(error as Error).message}`;
   }

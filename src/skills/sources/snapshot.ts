@@ -37,10 +37,10 @@ interface Index {
 }
 
 /** Bytes of the modules below the skill directories. */
-const MODULE_BYTES_MAX = 268_435_456;
+const moduleBytesMax = 268_435_456;
 /** The offset and the length of the index, as two 64-bit numbers. */
-const HEADER_BYTES = 16;
-const MODULE = /\.[cm]?[jt]s$/;
+const headerBytes = 16;
+const modulePattern = /\.[cm]?[jt]s$/;
 
 const installation = resolve(import.meta.dirname, '../../..');
 const own = [join(installation, 'src') + sep, join(installation, 'node_modules') + sep];
@@ -58,7 +58,7 @@ export interface SnapshotRecorder {
  */
 export function recordSnapshot(fd: number, dirs: readonly string[]): SnapshotRecorder {
   const index: Index = { skills: [], modules: {}, resolutions: {}, files: {} };
-  let end = HEADER_BYTES;
+  let end = headerBytes;
 
   function append(bytes: Uint8Array): Place {
     const place: Place = [end, bytes.byteLength];
@@ -72,8 +72,8 @@ export function recordSnapshot(fd: number, dirs: readonly string[]): SnapshotRec
     for (const file of modulesBelow(resolve(dir))) {
       const source = readModule(file);
       bytes += source.length;
-      if (bytes > MODULE_BYTES_MAX) {
-        const most = `${MODULE_BYTES_MAX / 1_048_576} MiB`;
+      if (bytes > moduleBytesMax) {
+        const most = `${moduleBytesMax / 1_048_576} MiB`;
         throw new SkillLoadError(resolve(dir), `holds more than ${most} of modules`);
       }
       index.files[pathToFileURL(file).href] = append(source);
@@ -108,7 +108,7 @@ export function recordSnapshot(fd: number, dirs: readonly string[]): SnapshotRec
       hooks.deregister();
       index.skills = skills;
       const [offset, length] = append(Buffer.from(JSON.stringify(index)));
-      const header = Buffer.alloc(HEADER_BYTES);
+      const header = Buffer.alloc(headerBytes);
       header.writeBigUInt64LE(BigInt(offset), 0);
       header.writeBigUInt64LE(BigInt(length), 8);
       writeAll(fd, header, 0);
@@ -125,7 +125,7 @@ export interface Snapshot {
 
 /** Makes this process load modules from the snapshot in `fd` from now on. */
 export function loadFromSnapshot(fd: number): Snapshot {
-  const header = readAt(fd, [0, HEADER_BYTES]);
+  const header = readAt(fd, [0, headerBytes]);
   const place: Place = [Number(header.readBigUInt64LE(0)), Number(header.readBigUInt64LE(8))];
   const index = JSON.parse(readAt(fd, place).toString()) as Index;
   const { modules, resolutions, files } = index;
@@ -213,7 +213,7 @@ function modulesBelow(dir: string): string[] {
     for (const entry of readdirSync(real, { withFileTypes: true })) {
       if (entry.isDirectory() && entry.name !== 'node_modules' && !entry.name.startsWith('.')) {
         visit(join(real, entry.name));
-      } else if (entry.isFile() && MODULE.test(extname(entry.name))) {
+      } else if (entry.isFile() && modulePattern.test(extname(entry.name))) {
         found.push(join(real, entry.name));
       }
     }
