@@ -8,8 +8,7 @@ import { invalid } from '../kernel/errors.ts';
 import { momentIssue, momentOf } from '../kernel/moment.ts';
 import type { ApiKeys } from './api-keys.ts';
 
-const tags = ['API keys'];
-const security = [{ adminBearer: [] }, { adminHeader: [] }];
+const operation = { tags: ['API keys'], security: [{ adminBearer: [] }, { adminHeader: [] }] };
 
 const Scopes = Type.Array(Type.String({ pattern: '^([a-z0-9][a-z0-9-]{0,62}|\\*)$' }), {
   minItems: 1,
@@ -53,115 +52,101 @@ const NewApiKey = Type.Object(
   },
 );
 
-export function apiKeyRoutes(
-  server: Server,
-  {
-    apiKeys,
-    clock,
-    endJobsOfKey,
-  }: {
-    apiKeys: ApiKeys;
-    clock: Clock;
-    /** Ends what a revoked key has under way. */
-    endJobsOfKey(keyId: string, options: { cancelActive: boolean }): Promise<void>;
-  },
-) {
-  server.post(
-    '/admin/api-keys',
-    {
-      schema: {
-        tags,
-        security,
-        operationId: 'createApiKey',
-        summary: 'Create an API key',
-        description: 'Only this response shows the key.',
-        body: NewApiKey,
-        response: {
-          201: Type.Object(
-            { ...key, plaintext_key: Type.String() },
-            {
-              title: 'IssuedApiKey',
-              description: 'The new key.',
-              examples: [{ ...example, plaintext_key: 'sk_<43 characters>' }],
-            },
-          ),
-          ...adminRefusals('conflict', ...bodyRefusals),
-        },
-      },
-    },
-    async (request, reply) => {
-      const { expires_at, ...fields } = request.body;
-      if (fields.scopes.includes('*') && fields.scopes.length > 1) {
-        throw invalid('scopes', 'must hold * alone or categories without it');
-      }
-      const issued = await apiKeys.issue({
-        ...fields,
-        ...(expires_at === undefined ? {} : { expires_at: futureMoment(expires_at, clock.now()) }),
-      });
-      return reply.status(201).send(issued);
-    },
-  );
+interface ApiKeyRouteDeps {
+  readonly apiKeys: ApiKeys;
+  readonly clock: Clock;
+  /** Ends what a revoked key has under way. */
+  endJobsOfKey(keyId: string, options: { cancelActive: boolean }): Promise<void>;
+}
 
-  server.get(
-    '/admin/api-keys',
-    {
-      schema: {
-        tags,
-        security,
-        operationId: 'listApiKeys',
-        summary: 'List all API keys, newest first',
-        response: {
-          200: Type.Array(ApiKey, {
-            description: 'All keys, revoked ones included, without the key itself or its hash.',
-            examples: [[{ ...example, expires_at: null }]],
-          }),
-          ...adminRefusals(),
-        },
-      },
-    },
-    async (_request, reply) => {
-      const keys = await apiKeys.list();
-      return reply.header('x-total-count', keys.length).send(keys);
-    },
-  );
+export function apiKeyRoutes(server: Server, deps: ApiKeyRouteDeps) {
+  issueRoute(server, deps);
+  listRoute(server, deps);
+  revokeRoute(server, deps);
+}
 
-  server.delete(
-    '/admin/api-keys/:id',
-    {
-      schema: {
-        tags,
-        security,
-        operationId: 'revokeApiKey',
-        summary: 'Revoke an API key permanently',
-        description:
-          'Queued jobs of the key end as cancelled. Active jobs continue without models ' +
-          'and tools, unless cancel_jobs is true. To cancel them later, revoke the key ' +
-          'again.',
-        params: Type.Object({ id: Id }),
-        querystring: Type.Object({
-          cancel_jobs: Type.Optional({
-            ...Words(['true', 'false']),
-            description: 'true: active jobs of the key are cancelled too.',
-          }),
-        }),
-        response: {
-          200: Type.Object(
-            { message: Type.String(), id: Id },
-            {
-              description: 'The key no longer authenticates any request.',
-              examples: [{ message: 'The API key is revoked', id: example.id }],
-            },
-          ),
-          ...adminRefusals('not_found'),
+function issueRoute(server: Server, { apiKeys, clock }: ApiKeyRouteDeps) {
+  const schema = {
+    ...operation,
+    operationId: 'createApiKey',
+    summary: 'Create an API key',
+    description: 'Only this response shows the key.',
+    body: NewApiKey,
+    response: {
+      201: Type.Object(
+        { ...key, plaintext_key: Type.String() },
+        {
+          title: 'IssuedApiKey',
+          description: 'The new key.',
+          examples: [{ ...example, plaintext_key: 'sk_<43 characters>' }],
         },
-      },
+      ),
+      ...adminRefusals('conflict', ...bodyRefusals),
     },
-    async (request) => {
-      const revoked = await apiKeys.revoke(request.params.id);
-      await endJobsOfKey(revoked.id, { cancelActive: request.query.cancel_jobs === 'true' });
-      return revoked;
+  };
+  server.post('/admin/api-keys', { schema }, async (request, reply) => {
+    const { expires_at, ...fields } = request.body;
+    if (fields.scopes.includes('*') && fields.scopes.length > 1) {
+      throw invalid('scopes', 'must hold * alone or categories without it');
+    }
+    const issued = await apiKeys.issue({
+      ...fields,
+      ...(expires_at === undefined ? {} : { expires_at: futureMoment(expires_at, clock.now()) }),
+    });
+    return reply.status(201).send(issued);
+  });
+}
+
+function listRoute(server: Server, { apiKeys }: ApiKeyRouteDeps) {
+  const schema = {
+    ...operation,
+    operationId: 'listApiKeys',
+    summary: 'List all API keys, newest first',
+    response: {
+      200: Type.Array(ApiKey, {
+        description: 'All keys, revoked ones included, without the key itself or its hash.',
+        examples: [[{ ...example, expires_at: null }]],
+      }),
+      ...adminRefusals(),
     },
-  );
+  };
+  server.get('/admin/api-keys', { schema }, async (_request, reply) => {
+    const keys = await apiKeys.list();
+    return reply.header('x-total-count', keys.length).send(keys);
+  });
+}
+
+function revokeRoute(server: Server, { apiKeys, endJobsOfKey }: ApiKeyRouteDeps) {
+  const schema = {
+    ...operation,
+    operationId: 'revokeApiKey',
+    summary: 'Revoke an API key permanently',
+    description:
+      'Queued jobs of the key end as cancelled. Active jobs continue without models ' +
+      'and tools, unless cancel_jobs is true. To cancel them later, revoke the key again.',
+    params: Type.Object({ id: Id }),
+    querystring: Type.Object({
+      cancel_jobs: Type.Optional({
+        ...Words(['true', 'false']),
+        description: 'true: active jobs of the key are cancelled too.',
+      }),
+    }),
+    response: {
+      200: Type.Object(
+        { message: Type.String(), id: Id },
+        {
+          description: 'The key no longer authenticates any request.',
+          examples: [{ message: 'The API key is revoked', id: example.id }],
+        },
+      ),
+      ...adminRefusals('not_found'),
+    },
+  };
+  server.delete('/admin/api-keys/:id', { schema }, async ({ params, query }) => {
+    const revoked = await apiKeys.revoke(params.id);
+    await endJobsOfKey(revoked.id, { cancelActive: query.cancel_jobs === 'true' });
+    return revoked;
+  });
 }
 
 /** A moment after `now`, in milliseconds. */

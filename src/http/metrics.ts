@@ -1,12 +1,12 @@
 /**
- * `/metrics` (specification: Health and metrics): the eleven families of the specification, and
- * further ones about model calls and for operators, in the text format. Counters count since the start of
- * this process; gauges are read at each scrape. Label values are bounded: route patterns, queue names, codes of the error table.
+ * `/metrics` (specification: Health and metrics) in the text format. Counters count since the start of this
+ * process; gauges are read at each scrape.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { type Gauge, Registry } from 'prom-client';
 import { type QueueName, queueNames } from '../kernel/queues.ts';
 import type { SharedRead } from '../kernel/shared-read.ts';
+import { createFamilies, type MetricFamilies } from './metric-families.ts';
 import { refusals } from './refusals.ts';
 import type { HttpObserver, Server } from './server.ts';
 
@@ -34,174 +34,37 @@ export interface MetricsSource {
 /** Interval at which the delay of the event loop is sampled. */
 const loopResolutionMs = 20;
 
-const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
-
 /** The outcomes of a model call. */
 const callOutcomes = ['answered', 'credentials', 'unavailable', 'refused', 'aborted'] as const;
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
+type LoopDelays = ReturnType<typeof monitorEventLoopDelay>;
+
+interface MetricsState {
+  readonly registry: Registry;
+  readonly families: MetricFamilies;
+  readonly loopDelays: LoopDelays;
+  /** Deaths of executors that are counted. */
+  deathsCounted: number;
+}
+
 /** `self` is what this process says of itself in `service_process_info`. */
 export function createMetrics(self: { version: string; roles: string }) {
-  const registers = [new Registry()];
-  const [registry] = registers as [Registry];
-  const httpRequests = new Counter({
-    name: 'service_http_requests_total',
-    help: 'HTTP requests answered',
-    labelNames: ['method', 'path', 'status'],
-    registers,
-  });
-  const httpDuration = new Histogram({
-    name: 'service_http_request_duration_seconds',
-    help: 'Time from the request to the end of its answer',
-    buckets: seconds,
-    registers,
-  });
-  const queueDepth = new Gauge({
-    name: 'service_queue_depth',
-    help: 'Jobs waiting',
-    labelNames: ['queue'],
-    registers,
-  });
-  const activeJobs = new Gauge({
-    name: 'service_active_jobs',
-    help: 'Jobs being processed',
-    labelNames: ['queue'],
-    registers,
-  });
-  const completedJobs = new Counter({
-    name: 'service_completed_jobs_total',
-    help: 'Jobs completed',
-    labelNames: ['queue'],
-    registers,
-  });
-  const failedJobs = new Counter({
-    name: 'service_failed_jobs_total',
-    help: 'Jobs failed for good',
-    labelNames: ['queue'],
-    registers,
-  });
-  const errors = new Counter({
-    name: 'service_errors_total',
-    help: 'Errors by code: refused requests and failed attempts',
-    labelNames: ['type'],
-    registers,
-  });
-  const jobDuration = new Histogram({
-    name: 'service_job_duration_seconds',
-    help: 'Time that attempts took',
-    labelNames: ['queue'],
-    buckets: seconds,
-    registers,
-  });
-  const poolActive = new Gauge({
-    name: 'service_database_pool_active',
-    help: 'Database connections in use',
-    registers,
-  });
-  const poolIdle = new Gauge({
-    name: 'service_database_pool_idle',
-    help: 'Database connections at rest',
-    registers,
-  });
-  const queueConnected = new Gauge({
-    name: 'service_redis_connected',
-    help: '1 while the queue store can be reached',
-    registers,
-  });
-  const modelCalls = new Counter({
-    name: 'service_model_calls_total',
-    help: 'Calls of models by how they ended',
-    labelNames: ['outcome'],
-    registers,
-  });
-  const modelTokens = new Counter({
-    name: 'service_model_tokens_total',
-    help: 'Tokens that providers of models reported',
-    labelNames: ['type'],
-    registers,
-  });
-  const modelDuration = new Histogram({
-    name: 'service_model_call_duration_seconds',
-    help: 'Time that calls of models took',
-    buckets: seconds,
-    registers,
-  });
-  const oldestDue = new Gauge({
-    name: 'service_oldest_due_job_age_seconds',
-    help: 'How long the longest waiting job that is due has waited',
-    labelNames: ['queue'],
-    registers,
-  });
-  const leaseExpiries = new Counter({
-    name: 'service_lease_expiries_total',
-    help: 'Attempts that were lost with the process that ran them',
-    registers,
-  });
-  const outboxLag = new Gauge({
-    name: 'service_outbox_lag_seconds',
-    help: 'How long the oldest event that webhooks have not heard of has waited',
-    registers,
-  });
-  const webhookBacklog = new Gauge({
-    name: 'service_webhook_backlog',
-    help: 'Webhook deliveries that are due and not under way; 10000 stands for more, too',
-    registers,
-  });
-  const executorDeaths = new Counter({
-    name: 'service_executor_deaths_total',
-    help: 'Child processes that were lost to a fault of what ran in them',
-    registers,
-  });
-  const loopLag = new Gauge({
-    name: 'service_event_loop_lag_seconds',
-    help: 'Delay of the event loop since the last scrape, 99th percentile',
-    registers,
-  });
-  const liveProcesses = new Gauge({
-    name: 'service_live_processes',
-    help: 'Processes heard of within the last 15 seconds',
-    labelNames: ['role'],
-    registers,
-  });
-  new Gauge({
-    name: 'service_process_info',
-    help: 'What this process is; always 1',
-    labelNames: ['version', 'roles'],
-    registers,
-  }).set(self, 1);
-  const delays = monitorEventLoopDelay({ resolution: loopResolutionMs });
-  delays.enable();
-  let deathsCounted = 0;
-  for (const queue of queueNames) {
-    completedJobs.inc({ queue }, 0);
-    failedJobs.inc({ queue }, 0);
-  }
-  // A series that began with 1 would show no increase, so no alert would see the first call.
-  for (const outcome of callOutcomes) modelCalls.inc({ outcome }, 0);
-  for (const type of ['prompt', 'completion']) modelTokens.inc({ type }, 0);
-
-  // One series for each route, method and status is looked up once, then only counted.
-  const requestCounters = new Map<string, ReturnType<typeof httpRequests.labels>>();
-  const http: HttpObserver = {
-    answered(method, route, status, took) {
-      const key = `${method} ${route} ${status}`;
-      let counter = requestCounters.get(key);
-      if (counter === undefined) {
-        counter = httpRequests.labels(method, route, String(status));
-        requestCounters.set(key, counter);
-      }
-      counter.inc();
-      httpDuration.observe(took);
-    },
-    refused: (code) => errors.inc({ type: code }),
-  };
-
+  const registry = new Registry();
+  const families = createFamilies(registry);
+  families.processInfo.set(self, 1);
+  beginSeries(families);
+  const loopDelays = monitorEventLoopDelay({ resolution: loopResolutionMs });
+  loopDelays.enable();
+  const state: MetricsState = { registry, families, loopDelays, deathsCounted: 0 };
+  const { errors, failedJobs, leaseExpiries, modelCalls, modelDuration, modelTokens } = families;
+  const { jobDuration, completedJobs } = families;
   const durations = new Map(queueNames.map((queue) => [queue, jobDuration.labels(queue)]));
   const completed = new Map(queueNames.map((queue) => [queue, completedJobs.labels(queue)]));
 
   return {
-    http,
+    http: createHttpObserver(families),
     contentType: 'text/plain; version=0.0.4',
 
     /** An attempt has ended. */
@@ -234,41 +97,75 @@ export function createMetrics(self: { version: string; roles: string }) {
     },
 
     /** The text of all families. */
-    async render(source: MetricsSource): Promise<string> {
-      const [byQueue, waiting] = await Promise.all([source.jobsByQueue(), source.waiting()]);
-      for (const queue of queueNames) {
-        if (byQueue === null) {
-          queueDepth.remove({ queue });
-          activeJobs.remove({ queue });
-        } else {
-          queueDepth.set({ queue }, byQueue[queue].waiting);
-          activeJobs.set({ queue }, byQueue[queue].active);
-        }
-      }
-      for (const queue of queueNames) {
-        if (waiting === null) oldestDue.remove({ queue });
-        else oldestDue.set({ queue }, waiting.oldestDueMs[queue] / 1000);
-      }
-      // Better than a number that is no longer true.
-      outboxLag.set(waiting === null ? Number.NaN : waiting.outboxLagMs / 1000);
-      webhookBacklog.set(waiting === null ? Number.NaN : waiting.webhookBacklog);
-      for (const [role, count] of Object.entries(source.liveProcesses())) {
-        liveProcesses.set({ role }, count);
-      }
-      const deaths = source.executorDeaths();
-      executorDeaths.inc(deaths - deathsCounted);
-      deathsCounted = deaths;
-      // It measures whole periods: what lies beyond one is the delay.
-      const p99 = delays.percentile(99) / 1e9 - loopResolutionMs / 1000;
-      loopLag.set(delays.count === 0 ? 0 : Math.max(0, p99));
-      delays.reset();
-      const { active, idle } = source.databaseConnections();
-      poolActive.set(active);
-      poolIdle.set(idle);
-      queueConnected.set(source.isQueueConnected() ? 1 : 0);
-      return registry.metrics();
-    },
+    render: (source: MetricsSource) => render(state, source),
   };
+}
+
+/** A series that began with 1 would show no increase, so no alert would see the first count. */
+function beginSeries({ completedJobs, failedJobs, modelCalls, modelTokens }: MetricFamilies): void {
+  for (const queue of queueNames) {
+    completedJobs.inc({ queue }, 0);
+    failedJobs.inc({ queue }, 0);
+  }
+  for (const outcome of callOutcomes) modelCalls.inc({ outcome }, 0);
+  for (const type of ['prompt', 'completion']) modelTokens.inc({ type }, 0);
+}
+
+function createHttpObserver({ httpRequests, httpDuration, errors }: MetricFamilies): HttpObserver {
+  // One series for each route, method and status is looked up once, then only counted.
+  const requestCounters = new Map<string, ReturnType<typeof httpRequests.labels>>();
+  return {
+    answered(method, route, status, took) {
+      const key = `${method} ${route} ${status}`;
+      let counter = requestCounters.get(key);
+      if (counter === undefined) {
+        counter = httpRequests.labels(method, route, String(status));
+        requestCounters.set(key, counter);
+      }
+      counter.inc();
+      httpDuration.observe(took);
+    },
+    refused: (code) => errors.inc({ type: code }),
+  };
+}
+
+async function render(state: MetricsState, source: MetricsSource): Promise<string> {
+  const { families } = state;
+  const [byQueue, waiting] = await Promise.all([source.jobsByQueue(), source.waiting()]);
+  for (const queue of queueNames) {
+    setOrRemove(families.queueDepth, queue, byQueue?.[queue].waiting);
+    setOrRemove(families.activeJobs, queue, byQueue?.[queue].active);
+    setOrRemove(families.oldestDue, queue, waiting && waiting.oldestDueMs[queue] / 1000);
+  }
+  // Better than a number that is no longer true.
+  families.outboxLag.set(waiting === null ? Number.NaN : waiting.outboxLagMs / 1000);
+  families.webhookBacklog.set(waiting === null ? Number.NaN : waiting.webhookBacklog);
+  for (const [role, count] of Object.entries(source.liveProcesses())) {
+    families.liveProcesses.set({ role }, count);
+  }
+  const deaths = source.executorDeaths();
+  families.executorDeaths.inc(deaths - state.deathsCounted);
+  state.deathsCounted = deaths;
+  families.loopLag.set(loopLagSeconds(state.loopDelays));
+  const { active, idle } = source.databaseConnections();
+  families.poolActive.set(active);
+  families.poolIdle.set(idle);
+  families.queueConnected.set(source.isQueueConnected() ? 1 : 0);
+  return state.registry.metrics();
+}
+
+function setOrRemove(gauge: Gauge<'queue'>, queue: QueueName, value: number | null | undefined) {
+  if (value === null || value === undefined) gauge.remove({ queue });
+  else gauge.set({ queue }, value);
+}
+
+/** The 99th percentile since the last call. */
+function loopLagSeconds(delays: LoopDelays): number {
+  // It measures whole periods: what exceeds one period is the delay.
+  const p99 = delays.percentile(99) / 1e9 - loopResolutionMs / 1000;
+  const lag = delays.count === 0 ? 0 : Math.max(0, p99);
+  delays.reset();
+  return lag;
 }
 
 export function metricsRoutes(

@@ -3,7 +3,7 @@
  * specification's format. Slow clients are disconnected (connections.ts).
  */
 
-import { createServer as createHttpServer } from 'node:http';
+import { createServer as createHttpServer, type RequestListener } from 'node:http';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, {
   type FastifyInstance,
@@ -58,29 +58,15 @@ export function createServer(
   observer: HttpObserver,
   limits: ConnectionLimits,
 ): Server {
+  const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
+    sendRefusal(observer, error, request, reply);
   const server = Fastify({
     loggerInstance: log,
     // A logger for each request would cost more than most requests log.
     childLoggerFactory: (logger) => logger,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: bodyBytesMax,
-    serverFactory(handler) {
-      const connections = createConnections(handler, limits, log);
-      const http = createHttpServer(
-        {
-          requestTimeout: requestTimeoutMs,
-          headersTimeout: headersTimeoutMs,
-          keepAliveTimeout: keepAliveTimeoutMs,
-          connectionsCheckingInterval: 1_000,
-          // Refused below: Node's own refusal has no body.
-          requireHostHeader: false,
-        },
-        connections.listener,
-      );
-      http.maxConnections = connectionsMax;
-      connections.watch(http);
-      return http;
-    },
+    serverFactory: (handler) => listenerWithin(limits, handler, log),
     routerOptions: { maxParamLength: pathSegmentMax },
     rewriteUrl: (request) => routedUrl(request.url ?? '/'),
     return503OnClosing: false,
@@ -97,7 +83,33 @@ export function createServer(
   server.server.on('checkExpectation', (request, response) =>
     server.server.emit('request', request, response),
   );
+  server.decorateRequest('caller', null);
+  server.setErrorHandler(refuse);
+  validateBySchemas(server);
+  addHooks(server, observer);
+  return server;
+}
 
+/** Node's server, with limits on the time of requests and on connections. */
+function listenerWithin(limits: ConnectionLimits, handler: RequestListener, log: Logger) {
+  const connections = createConnections(handler, limits, log);
+  const http = createHttpServer(
+    {
+      requestTimeout: requestTimeoutMs,
+      headersTimeout: headersTimeoutMs,
+      keepAliveTimeout: keepAliveTimeoutMs,
+      connectionsCheckingInterval: 1_000,
+      // A hook refuses such requests: Node's own refusal has no body.
+      requireHostHeader: false,
+    },
+    connections.listener,
+  );
+  http.maxConnections = connectionsMax;
+  connections.watch(http);
+  return http;
+}
+
+function validateBySchemas(server: Server): void {
   server.removeAllContentTypeParsers();
   server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
     try {
@@ -119,9 +131,9 @@ export function createServer(
   });
   // The code builds answers field by field; tests check them against the schemas.
   server.setSerializerCompiler(() => (value) => JSON.stringify(value));
-  server.setSchemaErrorFormatter((errors) => errors[0] as unknown as Error);
+}
 
-  server.decorateRequest('caller', null);
+function addHooks(server: Server, observer: HttpObserver): void {
   server.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     const { httpVersion, headers } = request.raw;
@@ -140,25 +152,25 @@ export function createServer(
     observer.answered(request.method, route, reply.statusCode, reply.elapsedTime / 1000);
     done();
   });
-  server.setErrorHandler((error, request, reply) => refuse(error, request, reply));
+}
 
-  function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    const refusal = asPlatformError(error);
-    if (refusal.status >= 500) {
-      // A probe has logged the outage once; an error for each request would repeat it.
-      const level = refusal.code === 'service_unavailable' ? 'debug' : 'error';
-      request.log[level](
-        { err: refusal.cause ?? refusal, request_id: request.id },
-        refusal.message,
-      );
-    }
-    observer.refused(refusal.code);
-    return reply
-      .status(refusal.status)
-      .headers({ 'x-request-id': request.id, ...errorHeaders(refusal) })
-      .header('content-type', 'application/json; charset=utf-8')
-      .serializer(JSON.stringify)
-      .send(errorBody(refusal));
+function sendRefusal(
+  observer: HttpObserver,
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  const refusal = asPlatformError(error);
+  if (refusal.status >= 500) {
+    // A probe has logged the outage once; an error for each request would repeat it.
+    const level = refusal.code === 'service_unavailable' ? 'debug' : 'error';
+    request.log[level]({ err: refusal.cause ?? refusal, request_id: request.id }, refusal.message);
   }
-  return server;
+  observer.refused(refusal.code);
+  return reply
+    .status(refusal.status)
+    .headers({ 'x-request-id': request.id, ...errorHeaders(refusal) })
+    .header('content-type', 'application/json; charset=utf-8')
+    .serializer(JSON.stringify)
+    .send(errorBody(refusal));
 }

@@ -8,41 +8,44 @@ import type { Statistics } from './statistics.ts';
 
 const security = [{ apiKey: [] }];
 
-export function statisticsRoutes(server: Server, { statistics }: { statistics: Statistics }) {
-  server.get(
-    '/api/statistics',
-    {
-      schema: {
-        tags: ['Statistics'],
-        security,
-        operationId: 'getStatistics',
-        summary: 'Get counts, durations and tokens of runs in the last hour or day',
-        description: 'For the whole organization. A run is counted within about a second.',
-        querystring: WindowQuery,
-        response: { 200: StatisticsOfWindow, ...apiRefusals() },
-      },
-    },
-    (request) => statistics.ofWindow(callerOf(request).organizationId, request.query.window),
-  );
+interface StatisticsRouteDeps {
+  readonly statistics: Statistics;
+}
 
-  server.get(
-    '/api/skills/:category/:version/:skillName/usages',
-    {
-      schema: {
-        tags: ['Skills'],
-        security,
-        operationId: 'getSkillUsages',
-        summary: 'Get the users of a version of a skill',
-        description:
-          'Schedules, triggers and keys of the organization that use the version, also an ' +
-          'inactive one. Check them before you deprecate it.',
-        params: SkillPath,
-        response: { 200: UsesOfSkill, ...apiRefusals('skill_not_found') },
-      },
-    },
-    (request) => {
-      const { category, version, skillName: name } = request.params;
-      return statistics.usesOf(callerOf(request).organizationId, { category, version, name });
-    },
+export function statisticsRoutes(server: Server, deps: StatisticsRouteDeps) {
+  statisticsRoute(server, deps);
+  usesRoute(server, deps);
+}
+
+function statisticsRoute(server: Server, { statistics }: StatisticsRouteDeps) {
+  const schema = {
+    tags: ['Statistics'],
+    security,
+    operationId: 'getStatistics',
+    summary: 'Get counts, durations and tokens of runs in the last hour or day',
+    description: 'For the whole organization. A run is counted within about a second.',
+    querystring: WindowQuery,
+    response: { 200: StatisticsOfWindow, ...apiRefusals() },
+  };
+  server.get('/api/statistics', { schema }, (request) =>
+    statistics.ofWindow(callerOf(request).organizationId, request.query.window),
   );
+}
+
+function usesRoute(server: Server, { statistics }: StatisticsRouteDeps) {
+  const schema = {
+    tags: ['Skills'],
+    security,
+    operationId: 'getSkillUsages',
+    summary: 'Get the users of a version of a skill',
+    description:
+      'Schedules, triggers and keys of the organization that use the version, also an ' +
+      'inactive one. Check them before you deprecate it.',
+    params: SkillPath,
+    response: { 200: UsesOfSkill, ...apiRefusals('skill_not_found') },
+  };
+  server.get('/api/skills/:category/:version/:skillName/usages', { schema }, (request) => {
+    const { category, version, skillName: name } = request.params;
+    return statistics.usesOf(callerOf(request).organizationId, { category, version, name });
+  });
 }

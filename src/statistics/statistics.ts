@@ -1,5 +1,6 @@
 /** Recent counts of an organization's runs, and the users of a skill version. */
 import type { Database } from '../database/database.ts';
+import { bind } from '../kernel/bind.ts';
 import { type Clock, dayMs, timestamp } from '../kernel/clock.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import {
@@ -35,79 +36,77 @@ type Lists<Row> = (
 
 export type Statistics = ReturnType<typeof createStatistics>;
 
-export function createStatistics(parts: {
-  database: Pick<Database, 'read'>;
-  clock: Pick<Clock, 'now'>;
-  skills: Pick<SkillRegistry, 'registered'>;
-  sources: StatisticsSources;
-}) {
-  const { database, clock, skills, sources } = parts;
+interface StatisticsDeps {
+  readonly database: Pick<Database, 'read'>;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly skills: Pick<SkillRegistry, 'registered'>;
+  readonly sources: StatisticsSources;
+}
 
+export function createStatistics(deps: StatisticsDeps) {
+  return bind(deps, { ofWindow, usesOf });
+}
+
+/** The last hour by minutes, or the last day by quarters of an hour, the current bucket included. */
+async function ofWindow(
+  { database, clock, sources }: StatisticsDeps,
+  organizationId: string,
+  window: WindowName,
+) {
+  const now = clock.now();
+  const span = spanOf(window, now);
+  const [unended, oldestDue, counts, bySkill] = await Promise.all([
+    sources.unended(organizationId),
+    sources.oldestDue(organizationId, now),
+    countsByStart(database.read, organizationId, span),
+    countsBySkill(database.read, organizationId, span, listedMax),
+  ]);
   return {
-    /** The last hour by minutes, or the last day by quarters of an hour, the current bucket included. */
-    async ofWindow(organizationId: string, window: WindowName) {
-      const now = clock.now();
-      const span = spanOf(window, now);
-      const [unended, oldestDue, counts, bySkill] = await Promise.all([
-        sources.unended(organizationId),
-        sources.oldestDue(organizationId, now),
-        countsByStart(database.read, organizationId, span),
-        countsBySkill(database.read, organizationId, span, listedMax),
-      ]);
-      const total = (name: Exclude<keyof (typeof counts)[number], 'start'>) =>
-        counts.reduce((sum, row) => sum + row[name], 0);
-      return {
-        window,
-        from: timestamp(span.from),
-        to: timestamp(span.to),
-        bucket_seconds: span.seconds,
-        now: {
-          ...unended,
-          oldest_waiting_seconds: oldestDue === undefined ? null : (now - oldestDue) / 1_000,
-        },
-        totals: {
-          accepted: total('accepted'),
-          completed: total('completed'),
-          failed: total('failed'),
-          cancelled: total('cancelled'),
-          prompt_tokens: total('prompt_tokens'),
-          completion_tokens: total('completion_tokens'),
-          total_tokens: total('prompt_tokens') + total('completion_tokens'),
-        },
-        buckets: bucketsOf(span, counts),
-        skills: bySkill.map(({ duration_ms, longest_ms, ...skill }) => {
-          const average = averageOf({ ...skill, duration_ms });
-          return {
-            ...skill,
-            average_duration_ms: average,
-            longest_duration_ms: average === null ? null : longest_ms,
-          };
-        }),
-      };
+    window,
+    from: timestamp(span.from),
+    to: timestamp(span.to),
+    bucket_seconds: span.seconds,
+    now: {
+      ...unended,
+      oldest_waiting_seconds: oldestDue === undefined ? null : (now - oldestDue) / 1_000,
     },
+    totals: totalsOf(counts),
+    buckets: bucketsOf(span, counts),
+    skills: bySkill.map(({ duration_ms, longest_ms, ...skill }) => {
+      const average = averageOf({ ...skill, duration_ms });
+      return {
+        ...skill,
+        average_duration_ms: average,
+        longest_duration_ms: average === null ? null : longest_ms,
+      };
+    }),
+  };
+}
 
-    /** The users of a skill version in an organization, also of an inactive one; `404` for an unknown version. */
-    async usesOf(organizationId: string, skill: SkillName) {
-      skills.registered(skill.category, skill.version, skill.name);
-      const since = firstKeyDay(clock.now());
-      const [scheduledJobs, triggers, keys] = await Promise.all([
-        sources.scheduledJobs(organizationId, skill, listedMax),
-        sources.triggers(organizationId, skill, listedMax),
-        keysOfSkill(database.read, organizationId, skill, since, listedMax),
-      ]);
-      return {
-        scheduled_jobs: scheduledJobs.rows.map((row) => ({ ...row, enabled: row.enabled === 1 })),
-        total_scheduled_jobs: scheduledJobs.total,
-        agent_triggers: triggers.rows.map((row) => ({ ...row, active: row.active === 1 })),
-        total_agent_triggers: triggers.total,
-        api_keys: keys.rows.map((row) => ({
-          ...row,
-          runs: Number(row.runs),
-          last_used_at: timestamp(Number(row.last_used_at)),
-        })),
-        total_api_keys: keys.total,
-      };
-    },
+/** The users of a skill version in an organization, also of an inactive one; `404` for an unknown version. */
+async function usesOf(
+  { database, clock, skills, sources }: StatisticsDeps,
+  organizationId: string,
+  skill: SkillName,
+) {
+  skills.registered(skill.category, skill.version, skill.name);
+  const since = firstKeyDay(clock.now());
+  const [scheduledJobs, triggers, keys] = await Promise.all([
+    sources.scheduledJobs(organizationId, skill, listedMax),
+    sources.triggers(organizationId, skill, listedMax),
+    keysOfSkill(database.read, organizationId, skill, since, listedMax),
+  ]);
+  return {
+    scheduled_jobs: scheduledJobs.rows.map((row) => ({ ...row, enabled: row.enabled === 1 })),
+    total_scheduled_jobs: scheduledJobs.total,
+    agent_triggers: triggers.rows.map((row) => ({ ...row, active: row.active === 1 })),
+    total_agent_triggers: triggers.total,
+    api_keys: keys.rows.map((row) => ({
+      ...row,
+      runs: Number(row.runs),
+      last_used_at: timestamp(Number(row.last_used_at)),
+    })),
+    total_api_keys: keys.total,
   };
 }
 
@@ -124,6 +123,20 @@ function spanOf(window: WindowName, now: number): Span {
 }
 
 type CountsRow = Awaited<ReturnType<typeof countsByStart>>[number];
+
+function totalsOf(counts: readonly CountsRow[]) {
+  const total = (name: Exclude<keyof CountsRow, 'start'>) =>
+    counts.reduce((sum, row) => sum + row[name], 0);
+  return {
+    accepted: total('accepted'),
+    completed: total('completed'),
+    failed: total('failed'),
+    cancelled: total('cancelled'),
+    prompt_tokens: total('prompt_tokens'),
+    completion_tokens: total('completion_tokens'),
+    total_tokens: total('prompt_tokens') + total('completion_tokens'),
+  };
+}
 
 /** All buckets of the span; zeros for those without rows. */
 function bucketsOf({ seconds, from, to }: Span, counts: readonly CountsRow[]) {
