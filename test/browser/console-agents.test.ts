@@ -1,4 +1,4 @@
-/** Agents, what they know and what they use; keys, and the platform itself: in the console. */
+/** Agents with memories and usage, API keys, and the platform, in the console. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type ConsoleWorld, dialogOf, startConsole } from '../support/console.ts';
 import {

@@ -1,4 +1,4 @@
-/** What starts by itself and what is told to others: schedules, webhooks and triggers in the console. */
+/** Schedules, webhooks and triggers in the console. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type ConsoleWorld, desktop, dialogOf, startConsole } from '../support/console.ts';
 import { isInstalled } from '../support/shared-servers.ts';

@@ -1,4 +1,4 @@
-/** Jobs and conversations in the console: found, followed while they run, understood, mended. */
+/** Jobs and conversations in the console: search, live view, timeline, retry. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ConsoleWorld, phone, startConsole } from '../support/console.ts';
 import {

@@ -1,4 +1,4 @@
-/** A page of the console belongs to one organization and to one session, whatever other tabs do. */
+/** A page of the console belongs to one organization and one session, independent of other tabs. */
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type ConsoleWorld, startConsole } from '../support/console.ts';

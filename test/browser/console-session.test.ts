@@ -1,4 +1,4 @@
-/** The console's frame as people meet it: signing in, the menu, the palette, light, dark, on a phone. */
+/** The frame of the console: sign-in, menu, palette, light and dark, on a phone. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type ConsoleWorld, dialogOf, phone, startConsole } from '../support/console.ts';
 import { adminSecret } from '../support/platform.ts';

@@ -1,4 +1,4 @@
-/** The console is there at once, and stays quick when there is much to show. */
+/** The console loads fast, and stays fast with much data. */
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ConsoleWorld, startConsole } from '../support/console.ts';

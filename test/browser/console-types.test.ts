@@ -1,4 +1,4 @@
-/** The console's client speaks the API as it is. */
+/** The types of the console's client match the API. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';

@@ -1,4 +1,4 @@
-/** What processes tell each other while it happens, through a real Redis, and what they do when it is gone. */
+/** Live messages between processes through a real Redis, and their behaviour without it. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createSharedJobFeed, type JobEvent } from '../../src/jobs/feed.ts';
 import type { Bus } from '../../src/kernel/bus.ts';

@@ -1,4 +1,4 @@
-/** How much an organization may have: exact, however many requests ask for the last place at once. */
+/** Limits of an organization: exact, with any number of simultaneous requests for the last resource. */
 import { describe, expect, test } from 'vitest';
 import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';

@@ -1,4 +1,4 @@
-/** Conversations that a later job goes on with, on every database (docs/decisions/conversations.md). */
+/** Conversations that a later job continues, on every database (docs/decisions/conversations.md). */
 import { describe, expect, test } from 'vitest';
 import { createJournals } from '../../src/agents/journal.ts';
 import type { AcceptedJob, WorkRequest } from '../../src/jobs/accept.ts';

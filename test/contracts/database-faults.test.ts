@@ -1,4 +1,4 @@
-/** What becomes of a database, and of those who use it, when something beneath it breaks. */
+/** A database and its callers when the disk, the network or the server fails. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';

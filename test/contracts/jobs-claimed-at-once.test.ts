@@ -1,4 +1,4 @@
-/** Work that is accepted where a worker has a place free: claimed in the transaction that accepts it. */
+/** A job that is accepted beside a worker with a free slot is claimed in the transaction that accepts it. */
 import { describe, expect, test } from 'vitest';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';

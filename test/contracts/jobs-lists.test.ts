@@ -1,4 +1,4 @@
-/** What clients find when they look: lists of jobs and conversations, filters, pages, tokens. */
+/** Lists of jobs and conversations: filters, pages, tokens. */
 import { describe, expect, test } from 'vitest';
 import type { ConversationFilters } from '../../src/conversations/conversations.ts';
 import type { JobFilters } from '../../src/jobs/jobs.ts';

@@ -1,4 +1,4 @@
-/** Perform and settle: what becomes of an accepted job (docs/decisions/jobs.md, docs/decisions/conversations.md). */
+/** Perform and settle: from an accepted job to its end (docs/decisions/jobs.md, docs/decisions/conversations.md). */
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
 import { createSkillRegistry } from '../../src/skills/registry.ts';

@@ -1,5 +1,5 @@
 /**
- * Whatever happens to jobs, in whatever order and at the same time: what is recorded agrees with
+ * Random commands on jobs, in any order and concurrently: what is recorded agrees with
  * itself at every moment, no accepted job is lost, each ends once, and what has ended stays so.
  */
 import fc from 'fast-check';

@@ -1,4 +1,4 @@
-/** The skills that a run calls, on every database: each is on record, and taken once over all attempts. */
+/** Skills that a run calls, on every database: each call is recorded, and executed once over all attempts. */
 import { describe, expect, test } from 'vitest';
 import { listSteps } from '../../src/agents/steps.store.ts';
 import { engines } from '../support/databases.ts';

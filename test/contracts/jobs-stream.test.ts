@@ -294,7 +294,7 @@ describe.each(await engines())('on $name', (engine) => {
     }
   });
 
-  test('one attempt adds at most 5,000 entries; its end is told all the same', async () => {
+  test('one attempt adds at most 5,000 entries, and its end in any case', async () => {
     const world = await jobsWorld(engine);
     const job = await world.submit();
 
@@ -366,7 +366,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await collect(world.stream('0191f3b0-0000-7000-8000-000000000000'))).toEqual([]);
   });
 
-  test('a client that goes ends its stream, whatever the stream waits for', async () => {
+  test('a client that disconnects ends its stream at any point', async () => {
     const world = await jobsWorld(engine);
     const job = await world.submit();
     const gone = new AbortController();

@@ -1,4 +1,4 @@
-/** What a list of jobs between two moments costs, however many jobs there are. */
+/** The cost of a list of jobs between two timestamps, with any number of jobs. */
 import { CompiledQuery, type KyselyPlugin, type QueryId, sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { type Executed, scansOf } from '../../bench/explain-plans.ts';

@@ -1,4 +1,4 @@
-/** What becomes of an attempt's memory on every database (docs/decisions/memories.md). */
+/** The memory changes of an attempt on every database (docs/decisions/memories.md). */
 import { describe, expect, test, vi } from 'vitest';
 import type { ClaimedJob } from '../../src/jobs/jobs.store.ts';
 import {

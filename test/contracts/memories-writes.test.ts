@@ -1,4 +1,4 @@
-/** How much one write holds of what runs remember, on every database. */
+/** The bounds of one write of memories, on every database. */
 import { describe, expect, test } from 'vitest';
 import { createBatch } from '../../src/database/batch.ts';
 import type { Database } from '../../src/database/database.ts';

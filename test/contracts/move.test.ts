@@ -1,4 +1,4 @@
-/** What the move of an embedded installation into PostgreSQL promises, table by table. */
+/** The move of an embedded installation into PostgreSQL, table by table. */
 import { existsSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { sql } from 'kysely';

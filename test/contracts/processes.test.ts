@@ -1,4 +1,4 @@
-/** What the processes of a cluster know of each other and of the time, on both databases. */
+/** Membership and clock of the processes of a cluster, on both databases. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { createDatabaseClock } from '../../src/database/clock.ts';

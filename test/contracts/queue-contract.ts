@@ -1,5 +1,5 @@
 /**
- * What every queue has to keep to (`src/queue/queue.ts`), whatever carries its hints: a suite for
+ * The contract of every queue (`src/queue/queue.ts`): a suite for
  * the adapter that `open` makes. Nothing here knows whether time is real.
  */
 import { describe, expect, onTestFinished, test } from 'vitest';

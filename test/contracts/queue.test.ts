@@ -1,4 +1,4 @@
-/** The queue's contract, held by each implementation. */
+/** The queue's contract, for each implementation. */
 import { setTimeout as elapsed } from 'node:timers/promises';
 import { Queue as Lane } from 'bullmq';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';

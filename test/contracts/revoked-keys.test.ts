@@ -1,4 +1,4 @@
-/** What becomes of the jobs of an API key that is revoked, on every database (docs/decisions/api-keys.md). */
+/** The jobs of a revoked API key, on every database (docs/decisions/api-keys.md). */
 import { describe, expect, test } from 'vitest';
 import { endJobsOfRevokedKey } from '../../src/jobs/revoked-key.ts';
 import { newId } from '../../src/kernel/ids.ts';
@@ -72,7 +72,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
   });
 
-  test('jobs of a key that wait or run are listed, however many jobs of other keys are newer', async () => {
+  test('queued and active jobs of a key are listed behind any number of newer jobs of other keys', async () => {
     const world = await jobsWorld(engine);
     const { keyId } = await world.callerOf('default');
     const waiting = await world.submit({ apiKeyId: keyId });

@@ -1,4 +1,4 @@
-/** What becomes of the slots of scheduled jobs, on every database (docs/decisions/schedules.md). */
+/** The outcomes of slots of scheduled jobs, on every database (docs/decisions/schedules.md). */
 import { describe, expect, test } from 'vitest';
 import type { Database, Transaction } from '../../src/database/database.ts';
 import { createLogger } from '../../src/kernel/log.ts';
@@ -133,7 +133,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect((await world.events()).map(({ type }) => type)).toEqual(['conversation.created']);
     });
 
-    test('fires once, however often it is looked at', async () => {
+    test('fires once in any number of ticks', async () => {
       const world = await schedulesWorld(engine);
       const id = await world.schedule();
       world.clock.advance(minute);

@@ -1,4 +1,4 @@
-/** What is counted of runs, on every database and by several processes at once. */
+/** Counters of runs, on every database and by several processes at once. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';

@@ -1,4 +1,4 @@
-/** The journal of runs that think on every database: what is on record whenever a run breaks off. */
+/** The journal of runs that think on every database, after an interruption at any point. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { LeaseLostError } from '../../src/agents/claim-writes.ts';

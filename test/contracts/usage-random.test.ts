@@ -1,4 +1,4 @@
-/** Reservations against a plain account of the same calls: any order, over days and months. */
+/** Reservations compared with a reference model of the same calls: any order, over days and months. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';

@@ -355,7 +355,7 @@ describe.each(await engines())('on $name', (engine) => {
       return i % 2 === 0 ? rotated : rotated.toReversed();
     };
 
-    test('never get more than is left, from however many processes they come', async () => {
+    test('never get more than is left, from any number of processes', async () => {
       const place = await engine.place();
       const first = worldOn(await place.open());
       // SQLite is for one process.
@@ -558,7 +558,7 @@ describe.each(await engines())('on $name', (engine) => {
     });
   });
 
-  test('days are deleted with age, however many they are', async () => {
+  test('any number of old days is deleted', async () => {
     const { database, clock, reserve, rows } = await world(engine);
     clock.jumpTo(Date.parse('2025-10-16'));
     const many = Array.from(

@@ -1,4 +1,4 @@
-/** A delivery's way through its attempts (specification: Delivery and retries; docs/decisions/webhooks.md). */
+/** The attempts of a delivery (specification: Delivery and retries; docs/decisions/webhooks.md). */
 import { describe, expect, test } from 'vitest';
 import { engines } from '../support/databases.ts';
 import { untilReadable } from '../support/outbox.ts';

@@ -1,4 +1,4 @@
-/** Events become deliveries: to whom, and each exactly once (specification: Events; docs/decisions/webhooks.md). */
+/** Events become deliveries, exactly once for each subscribed webhook (specification: Events; docs/decisions/webhooks.md). */
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
 import { furthestBehind } from '../../src/events/backlogs.ts';

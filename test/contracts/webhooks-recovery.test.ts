@@ -1,4 +1,4 @@
-/** The sweep of deliveries: what goes wrong with one of them holds up none of the others. */
+/** The sweep of deliveries: a fault of one delivery does not delay the others. */
 import { describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';

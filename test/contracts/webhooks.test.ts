@@ -1,4 +1,4 @@
-/** Webhooks and what is kept of them: changing, switching, deleting, sending on demand, retention. */
+/** Webhooks: change, deactivation, deletion, redelivery, retention. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { events, eventTypes } from '../../src/events/events.ts';

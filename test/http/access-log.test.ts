@@ -1,4 +1,4 @@
-/** What the log says of requests: a line each with ACCESS_LOG, a line of audit for deletions, no secrets. */
+/** Log lines of requests: one each with ACCESS_LOG, an audit line for deletions, no secrets. */
 import { expect, onTestFinished, test } from 'vitest';
 import { createLogger } from '../../src/kernel/log.ts';
 import { adminSecret, startPlatform } from '../support/platform.ts';

@@ -1,4 +1,4 @@
-/** What the ledger shows after all sorts of calls, held to conversations, jobs and the provider. */
+/** The ledger after all kinds of calls, compared with conversations, jobs and the provider. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   answering,

@@ -1,4 +1,4 @@
-/** Budgets as runs meet them: what is refused, cut short and counted, for each owner and period. */
+/** Budgets of runs: refused, cut and counted calls, for each owner and period. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { timestamp } from '../../src/kernel/clock.ts';
 import { expectRefusal } from '../support/expectations.ts';

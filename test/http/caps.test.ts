@@ -1,4 +1,4 @@
-/** What a client sees of how much an organization may have. */
+/** Limits of an organization, as a client sees them. */
 import { afterAll, expect, test } from 'vitest';
 import { startPlatform } from '../support/platform.ts';
 

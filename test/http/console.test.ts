@@ -1,4 +1,4 @@
-/** What the platform serves the console with: files, and sessions that no other client can use. */
+/** The files and sessions of the console. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

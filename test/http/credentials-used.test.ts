@@ -1,4 +1,4 @@
-/** Whose account a call of a model is made on: the organization's own, or else the platform's. */
+/** The account of a call of a model: the organization's own, or else the platform's. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
   answering,

@@ -127,7 +127,7 @@ describe('GET /health', () => {
   });
 });
 
-embeddedTest('uptime is seconds since the start, whatever the wall clock does', async () => {
+embeddedTest('uptime is seconds since the start, independent of the wall clock', async () => {
   const clock = manualClock();
   const other = await startStaged({ clock });
   const uptime = async () => (await other.request('GET', '/health')).body.uptime;

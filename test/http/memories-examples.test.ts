@@ -1,4 +1,4 @@
-/** The skill to copy that has a memory, with real executors and the real search. */
+/** The example skill with a memory, with real executors and the real search. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { manualClock } from '../support/manual-clock.ts';

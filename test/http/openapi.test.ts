@@ -1,4 +1,4 @@
-/** `/openapi.json` says what the platform does, all of it, and says it as OpenAPI 3.1. */
+/** `/openapi.json` describes every operation of the platform in OpenAPI 3.1. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** What an operator sees of skills in the log, and a caller does not. */
+/** Output of skills in the operator's log, which callers do not see. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createLogger } from '../../src/kernel/log.ts';
 import { goodDir } from '../fixtures/skills/driver.ts';

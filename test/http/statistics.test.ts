@@ -1,4 +1,4 @@
-/** What became of runs lately, and who uses a skill version, as clients see it. */
+/** Statistics of runs, and users of a skill version, as clients see them. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -161,7 +161,7 @@ describe('GET /api/statistics', () => {
     expect(await statistics(tenant, 'day')).toMatchObject({ totals: none, skills: [] });
   });
 
-  test('counts a run once, however many attempts it took, and a repeated request not at all', async () => {
+  test('counts a run once, with any number of attempts, and does not count a repeated request', async () => {
     const tenant = await newTenant(platform);
     const attempts = [[{ fail: { message: 'once' } }], []];
     const jobId = await tenant.start(play, { attempts }, { 'idempotency-key': 'one' });

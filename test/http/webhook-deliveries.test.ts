@@ -468,7 +468,7 @@ describe('POST /api/agent-webhooks/:webhookId/test', () => {
     if (request !== undefined) expectSigned(request, webhook.secret);
   });
 
-  test('does not count as a failure, however often it fails', async () => {
+  test('does not count as a failure, after any number of failures', async () => {
     receiver.answers({ status: 410 });
     const webhook = await newWebhook(tenant, receiver.origin);
 

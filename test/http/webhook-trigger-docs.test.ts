@@ -1,4 +1,4 @@
-/** The page on triggers says what is so: its commands and its mappings are run as they are written. */
+/** The page on triggers is correct: its commands and mappings are executed as written. */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

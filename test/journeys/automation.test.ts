@@ -99,7 +99,7 @@ describe.each(await engines())('on $name', (engine) => {
     expectSigned(delivery, webhook.body.secret);
   });
 
-  test('a push of a code host starts a run through a trigger, once however often it is sent', async () => {
+  test('a push of a code host starts one run through a trigger, also when it is repeated', async () => {
     const { platform, tenant } = await world();
     const signingSecret = 'the-secret-of-the-code-host';
     const trigger = await tenant.post('/api/agent-triggers', {

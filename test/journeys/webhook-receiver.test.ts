@@ -1,4 +1,4 @@
-/** The receiver of docs/webhooks.md, run as it stands there, against a platform and against forgers. */
+/** The receiver of docs/webhooks.md, executed as written, against a platform and against forged requests. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -140,7 +140,7 @@ describe('the receiver', () => {
 });
 
 describe('to other senders, the receiver', () => {
-  test('acts on a delivery once, however often it comes', async () => {
+  test('acts once on a repeated delivery', async () => {
     const body = eventOf('once');
     const headers = signed(body, 'delivery-once');
 

@@ -3,7 +3,7 @@ import { type JsonSchema, rulesOf } from '../skills/schema.ts';
 /** Limits beyond this are not met by filling in a form. */
 const saidMax = 1_000;
 
-/** Ids of the elements with a field's hint or error. */
+/** Id of the element with a field's hint or error. */
 export const aboutId = (id: string): string => `${id}__about`;
 
 /** What to know of a field: its description, and the bounds within which it is. */
