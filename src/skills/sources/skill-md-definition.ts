@@ -25,7 +25,6 @@ const categoryCharsMax = 63;
 const versionDefault = 'v1.0';
 /** Long enough for many turns of a model. */
 const timeoutMsDefault = 600_000;
-const maxAttemptsDefault = 3;
 
 const parameters = {
   type: 'object',
@@ -69,7 +68,6 @@ export function proseSkill(file: string, bytes?: Buffer): SkillDefinition<ProseI
     parameters,
     output,
     timeoutMs: timeoutMsDefault,
-    maxAttempts: maxAttemptsDefault,
     continuesConversations: true,
     taskField: 'task',
     answerField: 'answer',
