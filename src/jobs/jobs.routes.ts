@@ -25,9 +25,143 @@ import {
 } from './jobs.schemas.ts';
 import type { Jobs } from './jobs.ts';
 
-const tags = ['Jobs'];
-const security = [{ apiKey: [] }];
-const Params = Type.Object({ jobId: Id });
+const operation = { tags: ['Jobs'], security: [{ apiKey: [] }] };
+const params = Type.Object({ jobId: Id });
+
+const listSchema = {
+  ...operation,
+  operationId: 'listJobs',
+  summary: 'List jobs, newest first',
+  description:
+    'Where `created_after` or `created_before` leaves out any job of the organization, `total` ' +
+    `is at most ${boundedTotalMax}, and the list ends there. In the embedded database further ` +
+    `filters then look at the newest ${walkedMaxOfSqlite} jobs between the two, but for \`conversation_id\` and ` +
+    'the statuses active, failed and cancelled, which are found wherever they are.',
+  querystring: Type.Object({
+    status: Type.Optional(Words(jobStatuses)),
+    agent_id: Type.Optional(FilterText),
+    skill_category: Type.Optional(FilterText),
+    skill_name: Type.Optional(FilterText),
+    skill_version: Type.Optional(FilterText),
+    trigger_type: Type.Optional(Words(triggerTypes)),
+    conversation_id: Type.Optional(Id),
+    api_key_id: Type.Optional({
+      ...Id,
+      description: `Jobs that were accepted with this API key, among the organization's newest ${walkedMaxOfKey}; with \`status\` queued or active, all of them.`,
+    }),
+    created_after: Type.Optional(
+      Moment('Jobs accepted later than that; not those of that very moment.'),
+    ),
+    created_before: Type.Optional(
+      Moment('Jobs accepted earlier than that; not those of that very moment.'),
+    ),
+    include: Type.Optional({
+      ...Words(['timing']),
+      description: 'timing: adds timestamps, duration and error of each job.',
+    }),
+    ...Page.properties,
+  }),
+  response: {
+    200: Paged(JobListItem, 'A page of jobs.'),
+    ...apiRefusals(),
+  },
+};
+const getSchema = {
+  ...operation,
+  operationId: 'getJob',
+  summary: 'Get a job',
+  description: 'With Prefer: wait=N the response waits up to N seconds for the end of the job.',
+  params,
+  querystring: Type.Object({
+    include: Type.Optional({
+      ...Words(['origin']),
+      description: 'origin: adds the schedule or trigger that started it.',
+    }),
+  }),
+  headers: Type.Object({ prefer: Type.Optional(Type.String()) }),
+  response: {
+    200: { ...FullJob, ...carries('Preference-Applied') },
+    ...apiRefusals('not_found'),
+  },
+};
+const cancelSchema = {
+  ...operation,
+  operationId: 'cancelJob',
+  summary: 'Cancel a job',
+  description:
+    'A queued job ends at once. An active one is asked to stop, and its process is ' +
+    'killed if it does not.',
+  params,
+  response: {
+    200: { ...FullJob, description: 'The job is cancelled.', examples: [cancelledJob] },
+    202: { ...FullJob, description: 'The job is being stopped.', examples: [activeJob] },
+    ...apiRefusals('not_found', 'job_not_cancellable'),
+  },
+};
+const retrySchema = {
+  ...operation,
+  operationId: 'retryJob',
+  summary: 'Run a failed or cancelled job again',
+  params,
+  response: {
+    202: {
+      ...ListedJob,
+      ...carries('Location'),
+      description: 'The new job; its retry_of names the old one.',
+    },
+    ...apiRefusals(
+      'not_found',
+      'skill_not_found',
+      'insufficient_scope',
+      'conflict',
+      'job_not_retryable',
+      'agent_paused',
+    ),
+  },
+};
+const stepsSchema = {
+  ...operation,
+  operationId: 'listJobSteps',
+  summary: 'List the steps of a job: calls of models, their tools, and skills that it called',
+  description:
+    'Calls of models, their tools, and skills that its skill called, in order, ' +
+    'during the run and afterwards.',
+  params,
+  querystring: Page,
+  response: {
+    200: Paged(JobStep, 'Steps, in order.'),
+    ...apiRefusals('not_found', 'validation_error'),
+  },
+};
+const streamSchema = {
+  ...operation,
+  operationId: 'streamJobEvents',
+  summary: 'Follow a job as server-sent events',
+  description:
+    'Events: status, log, progress, message, and for a job that thinks token (a ' +
+    "piece of the model's text), tool_call and tool_result, each with the number of " +
+    'its step. The stream ends with the job, and when its key is revoked or ' +
+    'expires. A client that reconnects with Last-Event-ID resumes after that event. ' +
+    '503 if the key or the address has too many open streams.',
+  params,
+  headers: Type.Object({ 'last-event-id': Type.Optional(Type.String()) }),
+  response: {
+    200: {
+      description: 'The stream.',
+      content: {
+        'text/event-stream': {
+          schema: {
+            type: 'string',
+            examples: [
+              'id: 1.0\nevent: status\ndata: {"status":"active","attempt":1,"at":"2026-01-01T00:00:00.001Z"}\n\n',
+            ],
+          },
+        },
+      },
+    },
+    ...apiRefusals('not_found'),
+  },
+};
 
 /** The events of a job after a position, until it ends or the signal aborts. */
 export type OpenStream = (
@@ -45,261 +179,104 @@ export type OriginOf = (
   job: Pick<FoundJob, 'job_id' | 'trigger_type'>,
 ) => Promise<{ scheduled_job_id: string | null; trigger_id: string | null }>;
 
-export function jobRoutes(
-  server: Server,
-  {
-    jobs,
-    originOf,
-    openStream,
-    beginStream,
-    stopping,
-  }: {
-    jobs: Jobs;
-    originOf: OriginOf;
-    openStream: OpenStream;
-    beginStream: BeginStream;
-    stopping: AbortSignal;
-  },
-) {
-  /** Unknown jobs are 404 before the request is judged further (docs/decisions/order-of-checks.md). */
-  const lookUp = async (request: FastifyRequest) => {
+export interface JobRoutesDeps {
+  readonly jobs: Jobs;
+  readonly originOf: OriginOf;
+  readonly openStream: OpenStream;
+  readonly beginStream: BeginStream;
+  /** Aborts when the platform stops. */
+  readonly stopping: AbortSignal;
+}
+
+export function jobRoutes(server: Server, deps: JobRoutesDeps) {
+  listRoute(server, deps);
+  getRoute(server, deps);
+  cancelRoute(server, deps);
+  retryRoute(server, deps);
+  stepsRoute(server, deps);
+  streamRoute(server, deps);
+}
+
+/** A hook: an unknown job is 404 before any other check (docs/decisions/order-of-checks.md). */
+function requireJob({ jobs }: JobRoutesDeps) {
+  return async (request: FastifyRequest) => {
     const { jobId } = request.params as { jobId: string };
     await jobs.find(callerOf(request).organizationId, jobId);
   };
+}
 
-  server.get(
-    '/api/jobs',
-    {
-      schema: {
-        tags,
-        security,
-        operationId: 'listJobs',
-        summary: 'List jobs, newest first',
-        description:
-          'Where `created_after` or `created_before` leaves out any job of the organization, `total` ' +
-          `is at most ${boundedTotalMax}, and the list ends there. In the embedded database further ` +
-          `filters then look at the newest ${walkedMaxOfSqlite} jobs between the two, but for \`conversation_id\` and ` +
-          'the statuses active, failed and cancelled, which are found wherever they are.',
-        querystring: Type.Object({
-          status: Type.Optional(Words(jobStatuses)),
-          agent_id: Type.Optional(FilterText),
-          skill_category: Type.Optional(FilterText),
-          skill_name: Type.Optional(FilterText),
-          skill_version: Type.Optional(FilterText),
-          trigger_type: Type.Optional(Words(triggerTypes)),
-          conversation_id: Type.Optional(Id),
-          api_key_id: Type.Optional({
-            ...Id,
-            description: `Jobs that were accepted with this API key, among the organization's newest ${walkedMaxOfKey}; with \`status\` queued or active, all of them.`,
-          }),
-          created_after: Type.Optional(
-            Moment('Jobs accepted later than that; not those of that very moment.'),
-          ),
-          created_before: Type.Optional(
-            Moment('Jobs accepted earlier than that; not those of that very moment.'),
-          ),
-          include: Type.Optional({
-            ...Words(['timing']),
-            description: 'timing: adds timestamps, duration and error of each job.',
-          }),
-          ...Page.properties,
-        }),
-        response: {
-          200: Paged(JobListItem, 'A page of jobs.'),
-          ...apiRefusals(),
-        },
-      },
-    },
-    async (request) => {
-      const { limit, offset, include, ...filters } = request.query;
-      const page = { limit, offset };
-      const list = include ? jobs.listTimed : jobs.list;
-      const { organizationId } = callerOf(request);
-      const { jobs: data, total } = await list(organizationId, filters, page);
-      return { data, total, ...page };
-    },
-  );
+function listRoute(server: Server, { jobs }: JobRoutesDeps) {
+  server.get('/api/jobs', { schema: listSchema }, async (request) => {
+    const { limit, offset, include, ...filters } = request.query;
+    const page = { limit, offset };
+    const list = include ? jobs.listTimed : jobs.list;
+    const { jobs: data, total } = await list(callerOf(request).organizationId, filters, page);
+    return { data, total, ...page };
+  });
+}
 
-  server.get(
-    '/api/jobs/:jobId',
-    {
-      attachValidation: true,
-      schema: {
-        tags,
-        security,
-        operationId: 'getJob',
-        summary: 'Get a job',
-        description:
-          'With Prefer: wait=N the response waits up to N seconds for the end of the job.',
-        params: Params,
-        querystring: Type.Object({
-          include: Type.Optional({
-            ...Words(['origin']),
-            description: 'origin: adds the schedule or trigger that started it.',
-          }),
-        }),
-        headers: Type.Object({ prefer: Type.Optional(Type.String()) }),
-        response: {
-          200: { ...FullJob, ...carries('Preference-Applied') },
-          ...apiRefusals('not_found'),
-        },
-      },
-    },
-    async (request, reply) => {
-      if (request.validationError !== undefined) {
-        await lookUp(request);
-        throw request.validationError;
-      }
-      const { organizationId } = callerOf(request);
-      const { jobId } = request.params;
-      const seconds = waitSeconds(request.headers.prefer);
-      const isIncluded = request.query.include;
-      const origin = async (job: FoundJob) =>
-        isIncluded ? { ...job, ...(await originOf(organizationId, job)) } : job;
-      if (seconds === 0) return origin(await jobs.get(organizationId, jobId));
-      const signal = AbortSignal.any([goneSignal(reply), stopping]);
-      const ended = await jobs.awaitEnd(organizationId, jobId, seconds * 1000, signal);
-      if (ended === null) return origin(await jobs.get(organizationId, jobId));
-      reply.header('preference-applied', `wait=${seconds}`);
-      return origin(ended);
-    },
-  );
+function getRoute(server: Server, deps: JobRoutesDeps) {
+  const { jobs, originOf, stopping } = deps;
+  const lookUp = requireJob(deps);
+  const options = { attachValidation: true, schema: getSchema };
+  server.get('/api/jobs/:jobId', options, async (request, reply) => {
+    if (request.validationError !== undefined) {
+      await lookUp(request);
+      throw request.validationError;
+    }
+    const { organizationId } = callerOf(request);
+    const { jobId } = request.params;
+    const seconds = waitSeconds(request.headers.prefer);
+    const isIncluded = request.query.include;
+    const origin = async (job: FoundJob) =>
+      isIncluded ? { ...job, ...(await originOf(organizationId, job)) } : job;
+    if (seconds === 0) return origin(await jobs.get(organizationId, jobId));
+    const signal = AbortSignal.any([goneSignal(reply), stopping]);
+    const ended = await jobs.awaitEnd(organizationId, jobId, seconds * 1000, signal);
+    if (ended === null) return origin(await jobs.get(organizationId, jobId));
+    reply.header('preference-applied', `wait=${seconds}`);
+    return origin(ended);
+  });
+}
 
-  server.post(
-    '/api/jobs/:jobId/cancel',
-    {
-      onRequest: lookUp,
-      schema: {
-        tags,
-        security,
-        operationId: 'cancelJob',
-        summary: 'Cancel a job',
-        description:
-          'A queued job ends at once. An active one is asked to stop, and its process is ' +
-          'killed if it does not.',
-        params: Params,
-        response: {
-          200: { ...FullJob, description: 'The job is cancelled.', examples: [cancelledJob] },
-          202: { ...FullJob, description: 'The job is being stopped.', examples: [activeJob] },
-          ...apiRefusals('not_found', 'job_not_cancellable'),
-        },
-      },
-    },
-    async (request, reply) => {
-      const job = await jobs.cancel(callerOf(request).organizationId, request.params.jobId);
-      return reply.status(job.status === 'cancelled' ? 200 : 202).send(job);
-    },
-  );
+function cancelRoute(server: Server, deps: JobRoutesDeps) {
+  const options = { onRequest: requireJob(deps), schema: cancelSchema };
+  server.post('/api/jobs/:jobId/cancel', options, async (request, reply) => {
+    const job = await deps.jobs.cancel(callerOf(request).organizationId, request.params.jobId);
+    return reply.status(job.status === 'cancelled' ? 200 : 202).send(job);
+  });
+}
 
-  server.post(
-    '/api/jobs/:jobId/retry',
-    {
-      config: acceptingWork,
-      onRequest: lookUp,
-      schema: {
-        tags,
-        security,
-        operationId: 'retryJob',
-        summary: 'Run a failed or cancelled job again',
-        params: Params,
-        response: {
-          202: {
-            ...ListedJob,
-            ...carries('Location'),
-            description: 'The new job; its retry_of names the old one.',
-          },
-          ...apiRefusals(
-            'not_found',
-            'skill_not_found',
-            'insufficient_scope',
-            'conflict',
-            'job_not_retryable',
-            'agent_paused',
-          ),
-        },
-      },
-    },
-    async (request, reply) => {
-      const job = await jobs.retry(callerOf(request), request.params.jobId);
-      return reply
-        .status(202)
-        .header('location', `/api/jobs/${job.id}`)
-        .send(jobSummary({ ...job, status: 'queued' }));
-    },
-  );
+function retryRoute(server: Server, deps: JobRoutesDeps) {
+  const options = { config: acceptingWork, onRequest: requireJob(deps), schema: retrySchema };
+  server.post('/api/jobs/:jobId/retry', options, async (request, reply) => {
+    const job = await deps.jobs.retry(callerOf(request), request.params.jobId);
+    return reply
+      .status(202)
+      .header('location', `/api/jobs/${job.id}`)
+      .send(jobSummary({ ...job, status: 'queued' }));
+  });
+}
 
-  server.get(
-    '/api/jobs/:jobId/steps',
-    {
-      onRequest: lookUp,
-      schema: {
-        tags,
-        security,
-        operationId: 'listJobSteps',
-        summary: 'List the steps of a job: calls of models, their tools, and skills that it called',
-        description:
-          'Calls of models, their tools, and skills that its skill called, in order, ' +
-          'during the run and afterwards.',
-        params: Params,
-        querystring: Page,
-        response: {
-          200: Paged(JobStep, 'Steps, in order.'),
-          ...apiRefusals('not_found', 'validation_error'),
-        },
-      },
-    },
-    async (request) => {
-      const { params, query: page } = request;
-      const { steps, total } = await jobs.steps(params.jobId, page);
-      return { data: steps, total, ...page };
-    },
-  );
+function stepsRoute(server: Server, deps: JobRoutesDeps) {
+  const options = { onRequest: requireJob(deps), schema: stepsSchema };
+  server.get('/api/jobs/:jobId/steps', options, async ({ params: { jobId }, query: page }) => {
+    const { steps, total } = await deps.jobs.steps(jobId, page);
+    return { data: steps, total, ...page };
+  });
+}
 
-  server.get(
-    '/api/jobs/:jobId/events',
-    {
-      // A HEAD would hold the stream open for nothing.
-      exposeHeadRoute: false,
-      onRequest: lookUp,
-      schema: {
-        tags,
-        security,
-        operationId: 'streamJobEvents',
-        summary: 'Follow a job as server-sent events',
-        description:
-          'Events: status, log, progress, message, and for a job that thinks token (a ' +
-          "piece of the model's text), tool_call and tool_result, each with the number of " +
-          'its step. The stream ends with the job, and when its key is revoked or ' +
-          'expires. A client that reconnects with Last-Event-ID resumes after that event. ' +
-          '503 if the key or the address has too many open streams.',
-        params: Params,
-        headers: Type.Object({ 'last-event-id': Type.Optional(Type.String()) }),
-        response: {
-          200: {
-            description: 'The stream.',
-            content: {
-              'text/event-stream': {
-                schema: {
-                  type: 'string',
-                  examples: [
-                    'id: 1.0\nevent: status\ndata: {"status":"active","attempt":1,"at":"2026-01-01T00:00:00.001Z"}\n\n',
-                  ],
-                },
-              },
-            },
-          },
-          ...apiRefusals('not_found'),
-        },
-      },
-    },
-    async (request, reply) => {
-      const { organizationId } = callerOf(request);
-      const after = positionOf(request.headers['last-event-id']);
-      const signal = beginStream(request, reply);
-      const events = openStream(organizationId, request.params.jobId, after, signal);
-      await sendEvents(reply, asServerSent(events));
-    },
-  );
+function streamRoute(server: Server, deps: JobRoutesDeps) {
+  const { openStream, beginStream } = deps;
+  // A HEAD would hold the stream open for nothing.
+  const options = { exposeHeadRoute: false, onRequest: requireJob(deps), schema: streamSchema };
+  server.get('/api/jobs/:jobId/events', options, async (request, reply) => {
+    const { organizationId } = callerOf(request);
+    const after = positionOf(request.headers['last-event-id']);
+    const signal = beginStream(request, reply);
+    const events = openStream(organizationId, request.params.jobId, after, signal);
+    await sendEvents(reply, asServerSent(events));
+  });
 }
 
 /** An event's id tells its position, so that any process can resume the stream. */
