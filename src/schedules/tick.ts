@@ -55,187 +55,205 @@ interface Decided extends Prepared {
 /** Deals with everything that is due; how many scheduled jobs that were. */
 export type Tick = () => Promise<number>;
 
-export function createTick(parts: {
-  database: Database;
-  skills: SkillRegistry;
-  agents: Agents;
-  apiKeys: ApiKeys;
-  accept: Accept;
-  clock: Clock;
-  log: Logger;
-}): Tick {
-  const { database, skills, agents, apiKeys, accept, clock, log } = parts;
+export interface TickDeps {
+  readonly database: Database;
+  readonly skills: SkillRegistry;
+  readonly agents: Agents;
+  readonly apiKeys: ApiKeys;
+  readonly accept: Accept;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
 
-  const wasSetBack = createSetBackWatch(clock);
-  /** Until it has succeeded. */
-  let mustPlan = false;
+interface Ticking extends TickDeps {
+  /** Whether the clock was set back since the last call; true at the first one. */
+  readonly wasSetBack: () => boolean;
+  /** Whether next slots are to be planned anew, until that has succeeded. */
+  mustPlan: boolean;
+}
 
-  /** At the start, and when the clock was set back: next slots were planned by the earlier time. */
-  async function planAfterSetback(): Promise<void> {
-    mustPlan ||= wasSetBack();
-    if (!mustPlan) return;
-    await planAnew();
-    await database.write((tx) => clampLastRuns(tx, clock.now()));
-    mustPlan = false;
-  }
-
-  /** Plans what is not due by the clock as it is. A slot that has been dealt with stays so. */
-  async function planAnew(): Promise<void> {
-    let after = '';
-    for (;;) {
-      const now = clock.now();
-      const ahead = await findAhead(database.read, now, after, batchMax);
-      const moved = ahead.flatMap(({ id, updated_at, cron_expression, next_run_at: from }) => {
-        const cron = parsed(cron_expression);
-        const to = cron === null ? from : nextMatch(cron, now);
-        return to === from ? [] : [{ id, updated_at, from, to }];
-      });
-      if (moved.length > 0) await database.write((tx) => planScheduledJobs(tx, moved));
-      const last = ahead.at(-1);
-      if (last === undefined) return;
-      after = last.id;
-      await nextTurn();
-    }
-  }
-
-  async function nextBatch(): Promise<ScheduledJob[]> {
-    const now = clock.now();
-    const ids: string[] = [];
-    let bytes = 0;
-    let records = 0;
-    for (const job of await findDue(database.read, now, batchMax)) {
-      const cron = parsed(job.cron_expression);
-      bytes += job.input_bytes;
-      records += cron === null ? 1 : recordsDue(cron, job.next_run_at, now);
-      if (ids.length > 0 && (bytes > inputsMax || records > recordsMax)) break;
-      ids.push(job.id);
-    }
-    return ids.length === 0 ? [] : findScheduledJobs(database.read, ids);
-  }
-
-  /** A transaction awaits only its own queries, so all other checks are made before it. */
-  async function prepare(batch: readonly ScheduledJob[]): Promise<Map<string, Prepared>> {
-    const readiness = await readinessOf({ apiKeys, skills, agents }, batch, ({ input }) => input);
-    const prepared = batch.map((job, i) => {
-      const found = readiness[i] as Readiness;
-      return { job, readiness: 'code' in found ? refusalOf(job, found) : found };
-    });
-    return new Map(prepared.map((one) => [one.job.id, one]));
-  }
-
-  async function deal(batch: readonly ScheduledJob[]): Promise<number> {
-    const prepared = await prepare(batch);
-    return database.write((tx) => runDue(tx, prepared));
-  }
-
-  /** As `deal`; one that cannot be dealt with harms no other. */
-  async function dealWithAll(batch: readonly ScheduledJob[]): Promise<number> {
-    try {
-      return await deal(batch);
-    } catch (error) {
-      if (isUnavailable(error) || batch.length === 1) throw error;
-    }
-    let done = 0;
-    for (const job of batch) {
-      try {
-        done += await deal([job]);
-      } catch (err) {
-        log.error({ err, scheduled_job_id: job.id }, 'a scheduled job could not be dealt with');
-      }
-    }
-    return done;
-  }
-
-  async function runDue(tx: Transaction, prepared: ReadonlyMap<string, Prepared>) {
-    const now = clock.now();
-    const decided = await decideLocked(tx, prepared, now);
-    const firing = decided.filter(({ decision }) => decision.runs !== null);
-    const accepted = await accept.within(
-      tx,
-      firing.map(({ job, readiness }) => {
-        const { caller, skill } = readiness as Ready;
-        return runRequest(job, caller, skill);
-      }),
-    );
-    const jobIds = new Map(
-      accepted.map((one, i) => [firing[i]?.job.id, (one as { job: { id: string } }).job.id]),
-    );
-    await insertRuns(
-      tx,
-      decided.flatMap((one) => rowsOf(one, jobIds.get(one.job.id) ?? null, now)),
-    );
-    await appendEvents(tx, decided.flatMap(errorEvents), now);
-    const moved = await planScheduledJobs(
-      tx,
-      decided.map(({ job, from, decision }) => ({
-        id: job.id,
-        updated_at: job.updated_at,
-        from,
-        to: decision.nextRunAt,
-      })),
-    );
-    if (moved.includes(false)) throw new Error('A locked scheduled job was moved on by another.');
-    await beginLastRuns(
-      tx,
-      firing.map(({ job }) => ({
-        scheduled_job_id: job.id,
-        at: now,
-        job_id: jobIds.get(job.id) as string,
-      })),
-    );
-    tx.afterCommit(() => {
-      for (const one of decided) logSkipped(one);
-    });
-    return decided.length;
-  }
-
-  async function decideLocked(
-    tx: Transaction,
-    prepared: ReadonlyMap<string, Prepared>,
-    now: number,
-  ): Promise<Decided[]> {
-    const locked = await lockDue(tx, [...prepared.keys()], now);
-    const ids = locked.map(({ id }) => id);
-    const running = await findRunning(tx, ids);
-    const taken = Map.groupBy(
-      await findTakenSlots(tx, ids, now),
-      ({ scheduled_job_id }) => scheduled_job_id,
-    );
-    return locked.flatMap((row) => {
-      const one = prepared.get(row.id);
-      // Changed since it was read: the checks may no longer hold, so the next round makes them again.
-      if (one === undefined || one.job.updated_at !== row.updated_at) return [];
-      const schedule = {
-        cron: parseCron(one.job.cron_expression),
-        dueAt: row.next_run_at,
-        isRunning: running.has(row.id),
-        taken: new Set(taken.get(row.id)?.map(({ slot }) => slot)),
-      };
-      const refusal = 'outcome' in one.readiness ? one.readiness : null;
-      return [{ ...one, from: row.next_run_at, decision: decide(schedule, refusal, now) }];
-    });
-  }
-
-  function logSkipped({ job, decision }: Decided): void {
-    const last = decision.records.at(-1);
-    if (last === undefined || decision.runs !== null) return;
-    const { slot, outcome, message } = last;
-    log.info({ scheduled_job_id: job.id, slot, outcome }, message ?? 'a slot was skipped');
-  }
-
-  return async () => {
-    await planAfterSetback();
-    let total = 0;
-    for (;;) {
-      const batch = await nextBatch();
-      if (batch.length === 0) return total;
-      const done = await dealWithAll(batch);
-      total += done;
-      // Other processes have locked all of them; the ones that they leave are due at the next tick.
-      if (done === 0) return total;
-      await nextTurn();
-    }
+export function createTick(deps: TickDeps): Tick {
+  const ticking: Ticking = {
+    ...deps,
+    wasSetBack: createSetBackWatch(deps.clock),
+    mustPlan: false,
   };
+  return () => tick(ticking);
+}
+
+async function tick(ticking: Ticking): Promise<number> {
+  await planAfterSetback(ticking);
+  let total = 0;
+  for (;;) {
+    const batch = await nextBatch(ticking);
+    if (batch.length === 0) return total;
+    const done = await dealWithAll(ticking, batch);
+    total += done;
+    // Other processes have locked all of them; the ones that they leave are due at the next tick.
+    if (done === 0) return total;
+    await nextTurn();
+  }
+}
+
+/** At the start, and when the clock was set back: next slots were planned by the earlier time. */
+async function planAfterSetback(ticking: Ticking): Promise<void> {
+  const { database, clock } = ticking;
+  ticking.mustPlan ||= ticking.wasSetBack();
+  if (!ticking.mustPlan) return;
+  await planAnew(ticking);
+  await database.write((tx) => clampLastRuns(tx, clock.now()));
+  ticking.mustPlan = false;
+}
+
+/** Plans what is not due by the clock as it is. A slot that has been dealt with stays so. */
+async function planAnew({ database, clock }: TickDeps): Promise<void> {
+  let after = '';
+  for (;;) {
+    const now = clock.now();
+    const ahead = await findAhead(database.read, now, after, batchMax);
+    const moved = ahead.flatMap(({ id, updated_at, cron_expression, next_run_at: from }) => {
+      const cron = parsed(cron_expression);
+      const to = cron === null ? from : nextMatch(cron, now);
+      return to === from ? [] : [{ id, updated_at, from, to }];
+    });
+    if (moved.length > 0) await database.write((tx) => planScheduledJobs(tx, moved));
+    const last = ahead.at(-1);
+    if (last === undefined) return;
+    after = last.id;
+    await nextTurn();
+  }
+}
+
+async function nextBatch({ database, clock }: TickDeps): Promise<ScheduledJob[]> {
+  const now = clock.now();
+  const ids: string[] = [];
+  let bytes = 0;
+  let records = 0;
+  for (const job of await findDue(database.read, now, batchMax)) {
+    const cron = parsed(job.cron_expression);
+    bytes += job.input_bytes;
+    records += cron === null ? 1 : recordsDue(cron, job.next_run_at, now);
+    if (ids.length > 0 && (bytes > inputsMax || records > recordsMax)) break;
+    ids.push(job.id);
+  }
+  return ids.length === 0 ? [] : findScheduledJobs(database.read, ids);
+}
+
+/** A transaction awaits only its own queries, so all other checks are made before it. */
+async function prepare(
+  deps: TickDeps,
+  batch: readonly ScheduledJob[],
+): Promise<Map<string, Prepared>> {
+  const readiness = await readinessOf(deps, batch, ({ input }) => input);
+  const prepared = batch.map((job, i) => {
+    const found = readiness[i] as Readiness;
+    return { job, readiness: 'code' in found ? refusalOf(job, found) : found };
+  });
+  return new Map(prepared.map((one) => [one.job.id, one]));
+}
+
+async function deal(deps: TickDeps, batch: readonly ScheduledJob[]): Promise<number> {
+  const prepared = await prepare(deps, batch);
+  return deps.database.write((tx) => runDue(deps, tx, prepared));
+}
+
+/** As `deal`; one that cannot be dealt with harms no other. */
+async function dealWithAll(deps: TickDeps, batch: readonly ScheduledJob[]): Promise<number> {
+  try {
+    return await deal(deps, batch);
+  } catch (error) {
+    if (isUnavailable(error) || batch.length === 1) throw error;
+  }
+  let done = 0;
+  for (const job of batch) {
+    try {
+      done += await deal(deps, [job]);
+    } catch (err) {
+      deps.log.error({ err, scheduled_job_id: job.id }, 'a scheduled job could not be dealt with');
+    }
+  }
+  return done;
+}
+
+async function runDue(
+  { accept, clock, log }: TickDeps,
+  tx: Transaction,
+  prepared: ReadonlyMap<string, Prepared>,
+): Promise<number> {
+  const now = clock.now();
+  const decided = await decideLocked(tx, prepared, now);
+  const firing = decided.filter(({ decision }) => decision.runs !== null);
+  const accepted = await accept.within(
+    tx,
+    firing.map(({ job, readiness }) => {
+      const { caller, skill } = readiness as Ready;
+      return runRequest(job, caller, skill);
+    }),
+  );
+  const jobIds = new Map(
+    accepted.map((one, i) => [firing[i]?.job.id, (one as { job: { id: string } }).job.id]),
+  );
+  await insertRuns(
+    tx,
+    decided.flatMap((one) => rowsOf(one, jobIds.get(one.job.id) ?? null, now)),
+  );
+  await appendEvents(tx, decided.flatMap(errorEvents), now);
+  const moved = await planScheduledJobs(
+    tx,
+    decided.map(({ job, from, decision }) => ({
+      id: job.id,
+      updated_at: job.updated_at,
+      from,
+      to: decision.nextRunAt,
+    })),
+  );
+  if (moved.includes(false)) throw new Error('A locked scheduled job was moved on by another.');
+  await beginLastRuns(
+    tx,
+    firing.map(({ job }) => ({
+      scheduled_job_id: job.id,
+      at: now,
+      job_id: jobIds.get(job.id) as string,
+    })),
+  );
+  tx.afterCommit(() => {
+    for (const one of decided) logSkipped(log, one);
+  });
+  return decided.length;
+}
+
+async function decideLocked(
+  tx: Transaction,
+  prepared: ReadonlyMap<string, Prepared>,
+  now: number,
+): Promise<Decided[]> {
+  const locked = await lockDue(tx, [...prepared.keys()], now);
+  const ids = locked.map(({ id }) => id);
+  const running = await findRunning(tx, ids);
+  const taken = Map.groupBy(
+    await findTakenSlots(tx, ids, now),
+    ({ scheduled_job_id }) => scheduled_job_id,
+  );
+  return locked.flatMap((row) => {
+    const one = prepared.get(row.id);
+    // Changed since it was read: the checks may no longer hold, so the next round makes them again.
+    if (one === undefined || one.job.updated_at !== row.updated_at) return [];
+    const schedule = {
+      cron: parseCron(one.job.cron_expression),
+      dueAt: row.next_run_at,
+      isRunning: running.has(row.id),
+      taken: new Set(taken.get(row.id)?.map(({ slot }) => slot)),
+    };
+    const refusal = 'outcome' in one.readiness ? one.readiness : null;
+    return [{ ...one, from: row.next_run_at, decision: decide(schedule, refusal, now) }];
+  });
+}
+
+function logSkipped(log: Logger, { job, decision }: Decided): void {
+  const last = decision.records.at(-1);
+  if (last === undefined || decision.runs !== null) return;
+  const { slot, outcome, message } = last;
+  log.info({ scheduled_job_id: job.id, slot, outcome }, message ?? 'a slot was skipped');
 }
 
 /** Null for an invalid expression, which is handled per scheduled job, so that the others run. */

@@ -64,119 +64,137 @@ interface Task {
   readonly expiry: NodeJS.Timeout;
 }
 
+interface MappingState extends MappingLimits {
+  readonly waiting: Task[];
+  /** Running evaluations by owner. */
+  readonly runningOf: Map<string, number>;
+  readonly idle: Sandbox[];
+  readonly started: Set<Sandbox>;
+  running: number;
+  isStopped: boolean;
+}
+
 export function createMappings(limits: Partial<MappingLimits> = {}): Mappings {
-  const { evaluationMs, waitMs } = { ...limitsDefault, ...limits };
-  const waiting: Task[] = [];
-  const runningOf = new Map<string, number>();
-  const idle: Sandbox[] = [];
-  const started = new Set<Sandbox>();
-  let running = 0;
-  let isStopped = false;
-
-  function submit(
-    owner: string,
-    expression: string,
-    context: string | null,
-  ): Promise<string | null> {
-    const ofOwner = waiting.filter((task) => task.owner === owner);
-    if (isStopped || isFull(waiting, 1) || isFull(ofOwner, ownerShare)) {
-      return Promise.reject(tooBusy());
-    }
-    return new Promise((resolve, reject) => {
-      const expiry = setTimeout(() => {
-        waiting.splice(waiting.indexOf(task), 1);
-        reject(tooBusy());
-      }, waitMs);
-      const task: Task = { owner, expression, context, resolve, reject, expiry };
-      waiting.push(task);
-      startNext();
-    });
-  }
-
-  function startNext(): void {
-    while (running < processesMax && waiting.length > 0) {
-      // An owner without a running evaluation goes first, so that a slow owner delays no other.
-      const fair = waiting.findIndex(({ owner }) => !runningOf.has(owner));
-      const [task] = waiting.splice(Math.max(0, fair), 1) as [Task];
-      clearTimeout(task.expiry);
-      count(task.owner, 1);
-      void answer(task)
-        .then(task.resolve, task.reject)
-        .finally(() => {
-          count(task.owner, -1);
-          startNext();
-        });
-    }
-  }
-
-  function count(owner: string, change: 1 | -1): void {
-    running += change;
-    const left = (runningOf.get(owner) ?? 0) + change;
-    if (left === 0) runningOf.delete(owner);
-    else runningOf.set(owner, left);
-  }
-
-  async function answer({ expression, context }: Task): Promise<string | null> {
-    const order: EvaluationRequest = { expression, context, levels: levelsMax, valueBytesMax };
-    let kept = takeIdle();
-    // An idle process may have ended unnoticed, which is no attempt.
-    for (let attempt = kept === undefined ? 1 : 0; attempt <= attemptsMax; attempt++) {
-      const sandbox = kept ?? (await start());
-      kept = undefined;
-      const outcome = await sandbox.ask({ function: 'evaluate', input: order }, evaluationMs);
-      if (typeof outcome === 'object') {
-        idle.push(sandbox);
-        if ('error' in outcome) throw invalid('mapping', outcome.error);
-        const given = outcome.value as JsonataAnswer;
-        if ('fault' in given) throw invalid('mapping', given.fault);
-        return given.json;
-      }
-      started.delete(sandbox);
-      if (outcome === 'late') throw invalid('mapping', `takes longer than ${evaluationMs} ms`);
-      if (outcome === 'exhausted') throw invalid('mapping', 'needs too much memory');
-      if (outcome === 'held up') break;
-    }
-    throw heldUp();
-  }
-
-  /** An idle process that has not ended, as far as is known. */
-  function takeIdle(): Sandbox | undefined {
-    for (let sandbox = idle.pop(); sandbox !== undefined; sandbox = idle.pop()) {
-      if (!sandbox.hasEnded()) return sandbox;
-      started.delete(sandbox);
-    }
-    return undefined;
-  }
-
-  async function start(): Promise<Sandbox> {
-    const sandbox = await startSandbox({ module: program, memoryMb }).catch((cause: unknown) => {
-      throw tooBusy(cause);
-    });
-    started.add(sandbox);
-    if (!isStopped) return sandbox;
-    await sandbox.stop();
-    throw tooBusy();
-  }
-
+  const state: MappingState = {
+    ...limitsDefault,
+    ...limits,
+    waiting: [],
+    runningOf: new Map(),
+    idle: [],
+    started: new Set(),
+    running: 0,
+    isStopped: false,
+  };
   return {
     async check(owner, expression) {
-      await submit(owner, expression, null);
+      await submit(state, owner, expression, null);
     },
 
     async evaluate(owner, expression, context) {
-      const json = await submit(owner, expression, JSON.stringify(context));
+      const json = await submit(state, owner, expression, JSON.stringify(context));
       return json === null ? undefined : cleanValue(json);
     },
 
-    async stop() {
-      isStopped = true;
-      for (const task of waiting.splice(0)) {
-        clearTimeout(task.expiry);
-        task.reject(tooBusy());
-      }
-      await Promise.all([...started].map((sandbox) => sandbox.stop()));
-    },
+    stop: () => stop(state),
   };
+}
+
+function submit(
+  state: MappingState,
+  owner: string,
+  expression: string,
+  context: string | null,
+): Promise<string | null> {
+  const { waiting, waitMs, isStopped } = state;
+  const ofOwner = waiting.filter((task) => task.owner === owner);
+  if (isStopped || isFull(waiting, 1) || isFull(ofOwner, ownerShare)) {
+    return Promise.reject(tooBusy());
+  }
+  return new Promise((resolve, reject) => {
+    const expiry = setTimeout(() => {
+      waiting.splice(waiting.indexOf(task), 1);
+      reject(tooBusy());
+    }, waitMs);
+    const task: Task = { owner, expression, context, resolve, reject, expiry };
+    waiting.push(task);
+    startNext(state);
+  });
+}
+
+function startNext(state: MappingState): void {
+  const { waiting, runningOf } = state;
+  while (state.running < processesMax && waiting.length > 0) {
+    // An owner without a running evaluation goes first, so that a slow owner delays no other.
+    const fair = waiting.findIndex(({ owner }) => !runningOf.has(owner));
+    const [task] = waiting.splice(Math.max(0, fair), 1) as [Task];
+    clearTimeout(task.expiry);
+    count(state, task.owner, 1);
+    void answer(state, task)
+      .then(task.resolve, task.reject)
+      .finally(() => {
+        count(state, task.owner, -1);
+        startNext(state);
+      });
+  }
+}
+
+function count(state: MappingState, owner: string, change: 1 | -1): void {
+  state.running += change;
+  const left = (state.runningOf.get(owner) ?? 0) + change;
+  if (left === 0) state.runningOf.delete(owner);
+  else state.runningOf.set(owner, left);
+}
+
+async function answer(state: MappingState, { expression, context }: Task): Promise<string | null> {
+  const { idle, started, evaluationMs } = state;
+  const order: EvaluationRequest = { expression, context, levels: levelsMax, valueBytesMax };
+  let kept = takeIdle(state);
+  // An idle process may have ended unnoticed, which is no attempt.
+  for (let attempt = kept === undefined ? 1 : 0; attempt <= attemptsMax; attempt++) {
+    const sandbox = kept ?? (await start(state));
+    kept = undefined;
+    const outcome = await sandbox.ask({ function: 'evaluate', input: order }, evaluationMs);
+    if (typeof outcome === 'object') {
+      idle.push(sandbox);
+      if ('error' in outcome) throw invalid('mapping', outcome.error);
+      const given = outcome.value as JsonataAnswer;
+      if ('fault' in given) throw invalid('mapping', given.fault);
+      return given.json;
+    }
+    started.delete(sandbox);
+    if (outcome === 'late') throw invalid('mapping', `takes longer than ${evaluationMs} ms`);
+    if (outcome === 'exhausted') throw invalid('mapping', 'needs too much memory');
+    if (outcome === 'held up') break;
+  }
+  throw heldUp();
+}
+
+/** An idle process that has not ended, as far as is known. */
+function takeIdle({ idle, started }: MappingState): Sandbox | undefined {
+  for (let sandbox = idle.pop(); sandbox !== undefined; sandbox = idle.pop()) {
+    if (!sandbox.hasEnded()) return sandbox;
+    started.delete(sandbox);
+  }
+  return undefined;
+}
+
+async function start(state: MappingState): Promise<Sandbox> {
+  const sandbox = await startSandbox({ module: program, memoryMb }).catch((cause: unknown) => {
+    throw tooBusy(cause);
+  });
+  state.started.add(sandbox);
+  if (!state.isStopped) return sandbox;
+  await sandbox.stop();
+  throw tooBusy();
+}
+
+async function stop(state: MappingState): Promise<void> {
+  state.isStopped = true;
+  for (const task of state.waiting.splice(0)) {
+    clearTimeout(task.expiry);
+    task.reject(tooBusy());
+  }
+  await Promise.all([...state.started].map((sandbox) => sandbox.stop()));
 }
 
 function isFull(tasks: readonly Task[], share: number): boolean {
