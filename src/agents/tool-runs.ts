@@ -120,11 +120,11 @@ export function createToolRuns(parts: {
   }
 
   async function memory(
-    { question, payload }: Extract<ToolUse, { kind: 'memory' }>,
+    { verb, payload }: Extract<ToolUse, { kind: 'memory' }>,
     own: RunPart,
   ): Promise<ToolOutcome> {
     try {
-      return { output: await surroundings.memory().ask(question, payload, own.note) };
+      return { output: await surroundings.memory().ask(verb, payload, own.note) };
     } catch (error) {
       // An error that is not retryable breaks a rule, and its message is for the model.
       if ((error as { retryable?: unknown }).retryable !== false) throw error;

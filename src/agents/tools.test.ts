@@ -265,12 +265,12 @@ describe('a call', () => {
     const remembered = { content: 'x', tag: 't' };
     expect(box.read(call('remember', remembered))).toEqual({
       kind: 'memory',
-      question: 'remember',
+      verb: 'remember',
       payload: remembered,
     });
     expect(box.read(call('forget', { id: 'x' }))).toEqual({
       kind: 'memory',
-      question: 'forget',
+      verb: 'forget',
       payload: 'x',
     });
     expect(box.read(call('read_file', { path: 'a.md', offset: 3 }))).toEqual({

@@ -1,11 +1,12 @@
 /**
  * The tools of a model: the skills that both its agent's patterns and the caller's key allow, the agent's
- * memory, and the files of a prose skill. Lists the tools and parses calls; runs none. Calls are treated
+ * memory, and the files of a SKILL.md skill. Lists the tools and parses calls; runs none. Calls are treated
  * as hostile, because a model can name any tool and send any arguments.
  */
 import { createHash } from 'node:crypto';
 import { hasScopes } from '../kernel/caller.ts';
 import { cleanText, jsonTextFault } from '../kernel/text.ts';
+import { isMemoryVerb, type MemoryVerb, memoryTools } from '../memories/memory-verbs.ts';
 import type { ToolCall, ToolOffer } from '../models/model.ts';
 import { type Skill, skillKey } from '../skills/registry.ts';
 
@@ -20,14 +21,11 @@ const nameMax = 64;
 /** Characters of an error message for the model. */
 const complaintMax = 2_000;
 
-export const memoryQuestions = ['remember', 'recall', 'forget'] as const;
-export type MemoryQuestion = (typeof memoryQuestions)[number];
-
 /** A parsed call. */
 export type ToolUse =
   /** `input` is JSON text that the skill's schema allows. */
   | { readonly kind: 'skill'; readonly skill: string; readonly input: string }
-  | { readonly kind: 'memory'; readonly question: MemoryQuestion; readonly payload: unknown }
+  | { readonly kind: 'memory'; readonly verb: MemoryVerb; readonly payload: unknown }
   | { readonly kind: 'file'; readonly path: unknown; readonly offset: unknown }
   /** The call is invalid; the message is for the model. */
   | { readonly kind: 'refused'; readonly message: string };
@@ -76,7 +74,7 @@ export function toolBox(
   const hasMemory = tools !== false;
   const offers = [
     ...[...byName].map(([name, tool]) => offerOf(name, tool)),
-    ...(hasMemory ? memoryOffers : []),
+    ...(hasMemory ? memoryTools : []),
     ...(files ? [fileOffer] : []),
   ];
   return {
@@ -90,19 +88,19 @@ export function toolBox(
 
     read(call) {
       const tool = byName.get(call.name);
-      const question = hasMemory ? memoryQuestions.find((one) => one === call.name) : undefined;
+      const verb = hasMemory && isMemoryVerb(call.name) ? call.name : undefined;
       const isFile = files && call.name === fileOffer.name;
-      if (tool === undefined && question === undefined && !isFile) {
+      if (tool === undefined && verb === undefined && !isFile) {
         return refused(unknownTool(call.name, offers));
       }
       const read = readArguments(call.input);
       if ('fault' in read) return refused(read.fault);
       if (tool !== undefined) return useOfSkill(tool, read.value);
-      if (question === undefined) {
+      if (verb === undefined) {
         return { kind: 'file', path: read.value['path'], offset: read.value['offset'] };
       }
-      const payload = question === 'forget' ? read.value['id'] : read.value;
-      return { kind: 'memory', question, payload };
+      const payload = verb === 'forget' ? read.value['id'] : read.value;
+      return { kind: 'memory', verb, payload };
     },
   };
 }
@@ -203,46 +201,6 @@ function refused(message: string): ToolUse {
   const text = cleanText(message.slice(0, complaintMax));
   return { kind: 'refused', message: text };
 }
-
-const memoryOffers: readonly ToolOffer[] = [
-  {
-    name: 'remember',
-    description: 'Keeps something for later conversations.',
-    parameters: {
-      type: 'object',
-      properties: {
-        content: { type: 'string', description: 'What to remember, complete in itself.' },
-        tag: { type: 'string', description: 'Kind of memory, such as preference or fact.' },
-        metadata: { type: 'object' },
-      },
-      required: ['content'],
-      additionalProperties: false,
-    },
-  },
-  {
-    name: 'recall',
-    description: 'Finds what was remembered: the newest, or what has all words of a query.',
-    parameters: {
-      type: 'object',
-      properties: {
-        query: { type: 'string' },
-        tag: { type: 'string' },
-        limit: { type: 'integer', minimum: 1, maximum: 200 },
-      },
-      additionalProperties: false,
-    },
-  },
-  {
-    name: 'forget',
-    description: 'Deletes a memory.',
-    parameters: {
-      type: 'object',
-      properties: { id: { type: 'string' } },
-      required: ['id'],
-      additionalProperties: false,
-    },
-  },
-];
 
 const fileOffer: ToolOffer = {
   name: 'read_file',

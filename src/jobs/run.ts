@@ -13,13 +13,9 @@ import type { RunHandle, RunHandlers, RunOutcome, RunRequest } from '../executor
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { withDeadline } from '../kernel/with-deadline.ts';
+import { isMemoryVerb } from '../memories/memory-verbs.ts';
 import type { MemoryChanges } from '../memories/record.ts';
-import {
-  isMemoryQuestion,
-  type MemoryChange,
-  type RunMemory,
-  type StartRunMemory,
-} from '../memories/run-memory.ts';
+import type { MemoryChange, RunMemory, StartRunMemory } from '../memories/run-memory.ts';
 import type { YieldSlot } from '../queue/queue.ts';
 import { type SkillRegistry, skillKeyParts } from '../skills/registry.ts';
 import { type RunOptions, skillOf } from './admission.ts';
@@ -168,7 +164,7 @@ function handlersOf(attempt: Attempt, part: RunPart, said: RunMessage[]): RunHan
       if (kind === 'begin-step') return remember(recording, stepsOf().begin(payload, step));
       if (kind === 'end-step') return remember(recording, stepsOf().end(payload));
       const asking = step === null ? part : stepsOf().partOf(step);
-      if (isMemoryQuestion(kind)) return memoryOf(attempt).ask(kind, payload, asking.note);
+      if (isMemoryVerb(kind)) return memoryOf(attempt).ask(kind, payload, asking.note);
       if (kind === 'generate') return thinkingOf(attempt).generate(payload, asking, signal);
       throw new Error(`A run may not ask for ${JSON.stringify(kind)}`);
     },

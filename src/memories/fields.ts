@@ -4,6 +4,10 @@ import { refuseLong } from '../kernel/long-text.ts';
 /** The tag of a memory that was given none (docs/decisions/memories.md). */
 export const defaultTag = 'fact';
 
+/** Characters (code points) of a tag and of a query. */
+export const tagCharsMax = 200;
+export const queryCharsMax = 1_000;
+
 export interface MemoryFields {
   content?: string;
   tag?: string;

@@ -7,15 +7,12 @@ import { carries, tellNext } from '../http/response-headers.ts';
 import { FreeObject, Id, Name, Nothing, Page, Paged, Slug, Timestamp } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { longTextMax } from '../kernel/long-text.ts';
-import { defaultTag } from './fields.ts';
+import { defaultTag, queryCharsMax } from './fields.ts';
 import type { Memories } from './memories.ts';
 import type { Owning } from './record.ts';
 
 const tags = ['Memories'];
 const security = [{ apiKey: [] }];
-
-/** Characters of a query. */
-const queryMax = 1_000;
 
 const content = Type.String({
   minLength: 1,
@@ -92,7 +89,7 @@ function listMemoriesRoute(server: Server, memories: Memories): void {
         querystring: Type.Object({
           tag: Type.Optional(Type.String({ maxLength: 200, description: 'Exact match.' })),
           q: Type.Optional(
-            Type.String({ maxLength: queryMax, description: 'Words, in any order.' }),
+            Type.String({ maxLength: queryCharsMax, description: 'Words, in any order.' }),
           ),
           ...Page.properties,
         }),

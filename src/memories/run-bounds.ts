@@ -13,6 +13,8 @@ const bytesMax = 2 * 1024 * 1024;
 /** Words of all that it remembers, and of all that it forgets: each enters or leaves the index. */
 const wordsMax = 20_000;
 
+export type RunBounds = ReturnType<typeof createRunBounds>;
+
 /** The bounds of one attempt. What would pass one throws a refusal and is not counted. */
 export function createRunBounds() {
   let remembered = 0;

@@ -10,6 +10,7 @@ import { isId } from '../kernel/ids.ts';
 import { checkBytes } from './fields.ts';
 import { findOwner, listMemories, sizeOfMemory, type VisibleMemoryRow } from './memories.store.ts';
 import { runMemoryView } from './memories.ts';
+import type { MemoryVerb } from './memory-verbs.ts';
 import {
   type MemoryChanges,
   type NewMemory,
@@ -18,7 +19,7 @@ import {
   readyMemory,
 } from './record.ts';
 import { hasWords, type Ranked, rank } from './relevance.ts';
-import { createRunBounds } from './run-bounds.ts';
+import { createRunBounds, type RunBounds } from './run-bounds.ts';
 import {
   type Recollection,
   readForget,
@@ -33,13 +34,6 @@ import { queryWordsOf } from './words.ts';
 /** Bytes of an answer as JSON text; an executor takes no larger one. */
 const answerBytesMax = 1_000_000;
 
-const questions = ['remember', 'recall', 'forget'] as const;
-type Question = (typeof questions)[number];
-
-export function isMemoryQuestion(kind: string): kind is Question {
-  return questions.includes(kind as Question);
-}
-
 /** One thing that a part of a run did to the memory, as JSON. */
 export type MemoryChange =
   | { readonly remembered: ReturnType<typeof runMemoryView> }
@@ -51,7 +45,7 @@ export interface RunMemory {
    * changed, so that a repetition of the run that does not ask again can restore it.
    */
   ask(
-    kind: Question,
+    verb: MemoryVerb,
     payload: unknown,
     onChange?: (change: MemoryChange) => void,
   ): Promise<unknown>;
@@ -69,157 +63,199 @@ export type StartRunMemory = (owning: Owning) => RunMemory;
 /** A memory that is not recorded yet. */
 type Remembered = NewMemory & VisibleMemoryRow;
 
+/** The memory of one attempt. */
+interface AttemptMemory extends Owning {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly bounds: RunBounds;
+  readonly remembered: Map<string, Remembered>;
+  /** What the run remembered and forgot again. */
+  readonly dropped: Map<string, Remembered>;
+  readonly forgotten: Set<string>;
+  /** Resolves in a turn of the event loop that no other attempt gets. */
+  turn(): Promise<void>;
+  /** Resolves when all earlier questions are answered. */
+  answered: Promise<unknown>;
+}
+
 export function createRunMemories(database: Database, clock: Clock): StartRunMemory {
   // For all runs: what each of them does in a turn adds up.
   const turn = createTurns();
-
-  return ({ organizationId, agentId }) => {
-    const remembered = new Map<string, Remembered>();
-    /** What the run remembered and forgot again. */
-    const dropped = new Map<string, Remembered>();
-    const forgotten = new Set<string>();
-    const bounds = createRunBounds();
-    let answered: Promise<unknown> = Promise.resolve();
-
-    const ownerId = async () => (await findOwner(database.read, organizationId, agentId))?.id;
-
-    /** Runs `act` when all that was asked before is answered. */
-    function inTurn<T>(act: () => T | Promise<T>): Promise<T> {
-      const result = answered.then(() => turn()).then(act);
-      answered = result.catch(() => undefined);
-      return result;
-    }
-
-    /** A request is validated at once, so that a refused one does not wait for the database. */
-    async function answer(
-      kind: Question,
-      payload: unknown,
-      onChange: (change: MemoryChange) => void = () => {},
-    ): Promise<unknown> {
-      switch (kind) {
-        case 'remember': {
-          const fields = readRemember(payload);
-          bounds.countRemembered(refusing(() => checkBytes(fields)));
-          return inTurn(() => {
-            const memory = remember(fields);
-            onChange({ remembered: memory });
-            return memory;
-          });
-        }
-        case 'recall': {
-          const wanted = readRecall(payload);
-          return inTurn(() => recall(wanted));
-        }
-        case 'forget': {
-          const id = readForget(payload);
-          const isGone = isId(id) && (await inTurn(() => forget(id)));
-          if (isGone) onChange({ forgotten: id });
-          return isGone;
-        }
-      }
-    }
-
-    function remember(
-      fields: ReturnType<typeof readRemember>,
-      now = clock.now(),
-      id: string | undefined = undefined,
-    ) {
-      const memory = newMemory(fields, now, id);
-      bounds.countWords(memory.word_count);
-      const row = { ...memory, updated_at: memory.created_at };
-      remembered.set(memory.id, row);
-      return runMemoryView(row);
-    }
-
-    async function forget(id: string): Promise<boolean> {
-      const own = remembered.get(id);
-      if (own !== undefined) {
-        bounds.countForgotten(0);
-        dropped.set(id, own);
-        return remembered.delete(id);
-      }
-      const owner = await ownerId();
-      const size = owner === undefined ? undefined : await sizeOfMemory(database.read, owner, id);
-      if (size === undefined || forgotten.has(id)) return false;
-      bounds.countForgotten(size);
-      forgotten.add(id);
-      return true;
-    }
-
-    async function recall(wanted: Recollection) {
-      return fitting(
-        await (wanted.query === undefined ? newest(wanted) : found(wanted, wanted.query)),
-      );
-    }
-
-    /** The attempt's own new memories with the tag. */
-    function own(tag: string | undefined): Remembered[] {
-      return [...remembered.values()].filter((one) => tag === undefined || one.tag === tag);
-    }
-
-    async function newest({ tag, limit }: Recollection): Promise<VisibleMemoryRow[]> {
-      const owner = await ownerId();
-      const page = { limit, offset: 0 };
-      const filter = { tag, without: [...forgotten] };
-      const stored =
-        owner === undefined ? [] : await listMemories(database.read, owner, filter, page);
-      return [...own(tag), ...stored].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit);
-    }
-
-    async function found({ tag, limit }: Recollection, query: string): Promise<VisibleMemoryRow[]> {
-      const words = queryWordsOf(query);
-      const owner = await ownerId();
-      const stored =
-        owner === undefined
-          ? { matches: [], others: [] }
-          : await matchesOf(database.read, { owner, words, tag }, forgotten);
-      const unrecorded = own(tag).filter((one) => hasWords(one, words));
-      const best = rank<Ranked & { seq?: number }>([...unrecorded, ...stored.matches], words);
-      const order = [
-        ...best.map(({ id, seq }) => remembered.get(id) ?? seq),
-        ...stored.others,
-      ].slice(0, limit);
-      const seqs = order.filter((one) => typeof one === 'number');
-      const rows = owner === undefined ? [] : await inOrder(database.read, owner, seqs);
-      const bySeq = new Map(rows.map((row) => [row.seq, row]));
-      return order.flatMap((one) => (typeof one === 'number' ? bySeq.get(one) : one) ?? []);
-    }
-
-    return {
-      ask: answer,
-
-      async restore(changes) {
-        for (const change of changes) {
-          if ('forgotten' in change) await answer('forget', change.forgotten);
-          else {
-            const { id, content, tag, metadata, created_at } = change.remembered;
-            const fields = { content, tag, metadata };
-            bounds.countRemembered(checkBytes(fields));
-            await inTurn(() => remember(fields, Date.parse(created_at), id));
-          }
-        }
-      },
-
-      undo: (changes) =>
-        inTurn(() => {
-          for (const change of changes.toReversed()) {
-            if ('remembered' in change) remembered.delete(change.remembered.id);
-            else if (!forgotten.delete(change.forgotten)) {
-              const own = dropped.get(change.forgotten);
-              if (own !== undefined) remembered.set(own.id, own);
-            }
-          }
-        }),
-
-      async changes() {
-        await answered;
-        return {
-          remembered: [...remembered.values()].map(readyMemory),
-          forgotten: [...forgotten],
-          share: bounds.share(),
-        };
-      },
+  return (owning) => {
+    const attempt: AttemptMemory = {
+      ...owning,
+      database,
+      clock,
+      turn,
+      bounds: createRunBounds(),
+      remembered: new Map(),
+      dropped: new Map(),
+      forgotten: new Set(),
+      answered: Promise.resolve(),
     };
+    return {
+      ask: (verb, payload, onChange) => ask(attempt, verb, payload, onChange),
+      restore: (changes) => restore(attempt, changes),
+      undo: (changes) => inTurn(attempt, () => undo(attempt, changes)),
+      changes: () => changesOf(attempt),
+    };
+  };
+}
+
+/** Runs `act` when all that was asked before is answered. */
+function inTurn<T>(attempt: AttemptMemory, act: () => T | Promise<T>): Promise<T> {
+  const result = attempt.answered.then(() => attempt.turn()).then(act);
+  attempt.answered = result.catch(() => undefined);
+  return result;
+}
+
+/** A request is validated at once, so that a refused one does not wait for the database. */
+async function ask(
+  attempt: AttemptMemory,
+  verb: MemoryVerb,
+  payload: unknown,
+  onChange: (change: MemoryChange) => void = () => {},
+): Promise<unknown> {
+  switch (verb) {
+    case 'remember': {
+      const fields = readRemember(payload);
+      attempt.bounds.countRemembered(refusing(() => checkBytes(fields)));
+      return inTurn(attempt, () => {
+        const memory = remember(attempt, fields);
+        onChange({ remembered: memory });
+        return memory;
+      });
+    }
+    case 'recall': {
+      const wanted = readRecall(payload);
+      return inTurn(attempt, () => recall(attempt, wanted));
+    }
+    case 'forget': {
+      const id = readForget(payload);
+      const isGone = isId(id) && (await inTurn(attempt, () => forget(attempt, id)));
+      if (isGone) onChange({ forgotten: id });
+      return isGone;
+    }
+  }
+}
+
+function remember(
+  { clock, bounds, remembered }: AttemptMemory,
+  fields: ReturnType<typeof readRemember>,
+  now = clock.now(),
+  id: string | undefined = undefined,
+) {
+  const memory = newMemory(fields, now, id);
+  bounds.countWords(memory.word_count);
+  const row = { ...memory, updated_at: memory.created_at };
+  remembered.set(memory.id, row);
+  return runMemoryView(row);
+}
+
+async function forget(attempt: AttemptMemory, id: string): Promise<boolean> {
+  const { database, bounds, remembered, dropped, forgotten } = attempt;
+  const own = remembered.get(id);
+  if (own !== undefined) {
+    bounds.countForgotten(0);
+    dropped.set(id, own);
+    return remembered.delete(id);
+  }
+  const owner = await ownerOf(attempt);
+  const size = owner === undefined ? undefined : await sizeOfMemory(database.read, owner, id);
+  if (size === undefined || forgotten.has(id)) return false;
+  bounds.countForgotten(size);
+  forgotten.add(id);
+  return true;
+}
+
+/** The number of the owner; undefined for an agent that never had a memory. */
+async function ownerOf({
+  database,
+  organizationId,
+  agentId,
+}: AttemptMemory): Promise<number | undefined> {
+  return (await findOwner(database.read, organizationId, agentId))?.id;
+}
+
+async function recall(attempt: AttemptMemory, wanted: Recollection) {
+  const { query } = wanted;
+  const rows = query === undefined ? newest(attempt, wanted) : found(attempt, wanted, query);
+  return fitting(await rows);
+}
+
+/** The attempt's own new memories with the tag. */
+function own({ remembered }: AttemptMemory, tag: string | undefined): Remembered[] {
+  return [...remembered.values()].filter((one) => tag === undefined || one.tag === tag);
+}
+
+async function newest(
+  attempt: AttemptMemory,
+  { tag, limit }: Recollection,
+): Promise<VisibleMemoryRow[]> {
+  const { read } = attempt.database;
+  const owner = await ownerOf(attempt);
+  const filter = { tag, without: [...attempt.forgotten] };
+  const stored =
+    owner === undefined ? [] : await listMemories(read, owner, filter, { limit, offset: 0 });
+  return [...own(attempt, tag), ...stored].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit);
+}
+
+async function found(
+  attempt: AttemptMemory,
+  { tag, limit }: Recollection,
+  query: string,
+): Promise<VisibleMemoryRow[]> {
+  const { forgotten, remembered } = attempt;
+  const { read } = attempt.database;
+  const words = queryWordsOf(query);
+  const owner = await ownerOf(attempt);
+  const stored =
+    owner === undefined
+      ? { matches: [], others: [] }
+      : await matchesOf(read, { owner, words, tag }, forgotten);
+  const unrecorded = own(attempt, tag).filter((one) => hasWords(one, words));
+  const best = rank<Ranked & { seq?: number }>([...unrecorded, ...stored.matches], words);
+  const order = [...best.map(({ id, seq }) => remembered.get(id) ?? seq), ...stored.others].slice(
+    0,
+    limit,
+  );
+  const seqs = order.filter((one) => typeof one === 'number');
+  const rows = owner === undefined ? [] : await inOrder(read, owner, seqs);
+  const bySeq = new Map(rows.map((row) => [row.seq, row]));
+  return order.flatMap((one) => (typeof one === 'number' ? bySeq.get(one) : one) ?? []);
+}
+
+async function restore(attempt: AttemptMemory, changes: readonly MemoryChange[]): Promise<void> {
+  for (const change of changes) {
+    if ('forgotten' in change) await ask(attempt, 'forget', change.forgotten);
+    else {
+      const { id, content, tag, metadata, created_at } = change.remembered;
+      const fields = { content, tag, metadata };
+      attempt.bounds.countRemembered(checkBytes(fields));
+      await inTurn(attempt, () => remember(attempt, fields, Date.parse(created_at), id));
+    }
+  }
+}
+
+function undo(
+  { remembered, dropped, forgotten }: AttemptMemory,
+  changes: readonly MemoryChange[],
+): void {
+  for (const change of changes.toReversed()) {
+    if ('remembered' in change) remembered.delete(change.remembered.id);
+    else if (!forgotten.delete(change.forgotten)) {
+      const own = dropped.get(change.forgotten);
+      if (own !== undefined) remembered.set(own.id, own);
+    }
+  }
+}
+
+async function changesOf(attempt: AttemptMemory): Promise<MemoryChanges> {
+  await attempt.answered;
+  return {
+    remembered: [...attempt.remembered.values()].map(readyMemory),
+    forgotten: [...attempt.forgotten],
+    share: attempt.bounds.share(),
   };
 }
 

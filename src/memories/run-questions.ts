@@ -3,12 +3,8 @@
 import { PlatformError } from '../kernel/errors.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { isCleanText, jsonTextFault } from '../kernel/text.ts';
-import type { MemoryFields } from './fields.ts';
-
-const limitDefault = 50;
-const limitMax = 200;
-const tagCharsMax = 200;
-const queryCharsMax = 1_000;
+import { type MemoryFields, queryCharsMax, tagCharsMax } from './fields.ts';
+import { argumentsOf, type MemoryVerb, recallDefault, recallMax } from './memory-verbs.ts';
 
 export interface Recollection {
   readonly query?: string | undefined;
@@ -18,7 +14,7 @@ export interface Recollection {
 
 /** Throws a final error that names the fault: a repeated request would fail too. */
 export function readRemember(payload: unknown): MemoryFields & { content: string } {
-  const { content, tag, metadata } = fieldsOf(payload, ['content', 'tag', 'metadata']);
+  const { content, tag, metadata } = fieldsOf(payload, 'remember');
   if (typeof content !== 'string' || content === '') throw permanentError('content must be a text');
   if (!isCleanText(content)) throw permanentError('content must be well-formed text without NUL');
   return {
@@ -29,9 +25,9 @@ export function readRemember(payload: unknown): MemoryFields & { content: string
 }
 
 export function readRecall(payload: unknown): Recollection {
-  const { query, tag, limit = limitDefault } = fieldsOf(payload, ['query', 'tag', 'limit']);
-  if (!Number.isInteger(limit) || (limit as number) < 1 || (limit as number) > limitMax) {
-    throw permanentError(`limit must be an integer from 1 to ${limitMax}`);
+  const { query, tag, limit = recallDefault } = fieldsOf(payload, 'recall');
+  if (!Number.isInteger(limit) || (limit as number) < 1 || (limit as number) > recallMax) {
+    throw permanentError(`limit must be an integer from 1 to ${recallMax}`);
   }
   return {
     limit: limit as number,
@@ -55,8 +51,9 @@ export function refusing<T>(check: () => T): T {
   }
 }
 
-function fieldsOf(payload: unknown, known: readonly string[]): Record<string, unknown> {
+function fieldsOf(payload: unknown, verb: MemoryVerb): Record<string, unknown> {
   if (!isObject(payload)) throw permanentError('a memory is asked for, or given, as an object');
+  const known = argumentsOf(verb);
   const unknown = Object.keys(payload).find((name) => !known.includes(name));
   if (unknown !== undefined) throw permanentError(`${unknown.slice(0, 200)} is not allowed`);
   return payload;
