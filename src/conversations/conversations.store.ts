@@ -189,7 +189,8 @@ const isDialogue = sql<SqlBool>`(role = 'user' or dialogue = 1)`;
 
 /**
  * The messages to and from the agent in other jobs of a conversation, oldest first: of the newest
- * `limit` messages those newest that come to at most `bytesMax`, and whether there are older ones.
+ * `limit` messages the newest that come to at most `bytesMax`, and whether there are older ones. A user's
+ * message has no data: it is the input of its job, whose skill names the field of the task.
  */
 export async function listDialogue(
   db: Handle,

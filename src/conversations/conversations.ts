@@ -1,7 +1,8 @@
 /** Conversations as clients read them: pages, messages, and their token counts. */
-import type { Database } from '../database/database.ts';
+import type { Database, Handle } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
 import type { MessageRole } from '../database/tables.ts';
+import { bind } from '../kernel/bind.ts';
 import { timestamp } from '../kernel/clock.ts';
 import { notFound } from '../kernel/errors.ts';
 import { isId } from '../kernel/ids.ts';
@@ -69,113 +70,103 @@ function known(tokens: number, unreported: number): number | null {
 export type Conversations = ReturnType<typeof createConversations>;
 
 export function createConversations(database: Database) {
-  const db = database.read;
-
-  /** The organization's conversation, or `404 not_found`. */
-  async function find(organizationId: string, id: string): Promise<ConversationRow> {
-    const row = isId(id) ? await findConversation(db, organizationId, id) : undefined;
-    if (row === undefined) throw notFound('Conversation');
-    return row;
-  }
-
-  return {
+  return bind(database.read, {
     find,
+    list,
+    listOpened,
+    get,
+    messages,
+    tokenUsage,
+    dialogue: listDialogue,
+    dataOf,
+    tokensOfJob,
+  });
+}
 
-    async list(
-      organizationId: string,
-      filters: ConversationFilters,
-      page: { limit: number; offset: number },
-    ) {
-      const { conversations, total } = await listConversations(db, organizationId, filters, page);
-      return { conversations: conversations.map(conversationView), total };
-    },
+interface Page {
+  readonly limit: number;
+  readonly offset: number;
+}
 
-    /** As `list`, with how each begins. */
-    async listOpened(
-      organizationId: string,
-      filters: ConversationFilters,
-      page: { limit: number; offset: number },
-    ) {
-      const { conversations, total } = await listConversations(db, organizationId, filters, page);
-      const ids = conversations.map(({ id }) => id);
-      const openings = await listOpenings(db, ids, openingLength);
-      return {
-        conversations: conversations.map((row) => ({
-          ...conversationView(row),
-          opening: openings.get(row.id) ?? null,
-        })),
-        total,
-      };
-    },
+/** The organization's conversation, or `404 not_found`. */
+async function find(db: Handle, organizationId: string, id: string): Promise<ConversationRow> {
+  const row = isId(id) ? await findConversation(db, organizationId, id) : undefined;
+  if (row === undefined) throw notFound('Conversation');
+  return row;
+}
 
-    async get(organizationId: string, id: string) {
-      const row = await find(organizationId, id);
-      return { ...conversationView(row), token_stats: tokenStats(await sumTokensByJob(db, id)) };
-    },
+async function list(db: Handle, organizationId: string, filters: ConversationFilters, page: Page) {
+  const { conversations, total } = await listConversations(db, organizationId, filters, page);
+  return { conversations: conversations.map(conversationView), total };
+}
 
-    async messages(conversationId: string, role: MessageRole | undefined, page: PageAsked) {
-      const { messages, total, next } = await listMessages(db, conversationId, role, page);
-      return {
-        messages: messages.map(({ id, conversation_id, role: by, content, created_at }) => ({
-          id,
-          conversation_id,
-          role: by,
-          content,
-          created_at: timestamp(created_at),
-        })),
-        total,
-        next,
-      };
-    },
-
-    /** The tokens of all messages together, and of each message from `offset` on. */
-    async tokenUsage(conversationId: string, offset = 0) {
-      const totals = tokenStats(await sumTokensByJob(db, conversationId));
-      const page = { limit: breakdownMax + 1, offset };
-      const rows = await listMessageTokens(db, conversationId, page);
-      const breakdown = rows
-        .slice(0, breakdownMax)
-        .map(({ id, role, prompt_tokens, completion_tokens, unreported }) => ({
-          message_id: id,
-          role,
-          prompt_tokens: known(prompt_tokens, unreported & 1),
-          completion_tokens: known(completion_tokens, unreported & 2),
-        }));
-      return {
-        usage: { conversation_id: conversationId, ...totals, breakdown },
-        /** The offset at which to go on, null where the breakdown is complete. */
-        next: rows.length > breakdownMax ? offset + breakdownMax : null,
-      };
-    },
-
-    /**
-     * The messages to and from the agent in other jobs of the conversation, oldest first: the newest
-     * messages within the bounds, and whether older ones were left out. A user's message has no data: it
-     * is the input of its job, whose skill names the field of the task.
-     */
-    dialogue(
-      conversationId: string,
-      exceptJobId: string,
-      bounds: { limit: number; bytesMax: number },
-    ) {
-      return listDialogue(db, conversationId, exceptJobId, bounds);
-    },
-
-    /** Those of the messages that models said or were told, as they take them, by their id. */
-    async dataOf(
-      conversationId: string,
-      ids: readonly string[],
-    ): Promise<ReadonlyMap<string, string>> {
-      const rows = await listData(db, conversationId, ids);
-      return new Map(rows.flatMap(({ id, data }) => (data === null ? [] : [[id, data]])));
-    },
-
-    /** Tokens that one job of a conversation used. */
-    async tokensOfJob(conversationId: string, jobId: string): Promise<TokenStats> {
-      const rows = await sumTokensByJob(db, conversationId);
-      return tokenStats(rows.filter((row) => row.job_id === jobId));
-    },
+/** Like `list`, with the beginning of each. */
+async function listOpened(
+  db: Handle,
+  organizationId: string,
+  filters: ConversationFilters,
+  page: Page,
+) {
+  const { conversations, total } = await list(db, organizationId, filters, page);
+  const ids = conversations.map(({ id }) => id);
+  const openings = await listOpenings(db, ids, openingLength);
+  return {
+    conversations: conversations.map((one) => ({ ...one, opening: openings.get(one.id) ?? null })),
+    total,
   };
+}
+
+async function get(db: Handle, organizationId: string, id: string) {
+  const row = await find(db, organizationId, id);
+  return { ...conversationView(row), token_stats: tokenStats(await sumTokensByJob(db, id)) };
+}
+
+async function messages(
+  db: Handle,
+  conversationId: string,
+  role: MessageRole | undefined,
+  page: PageAsked,
+) {
+  const found = await listMessages(db, conversationId, role, page);
+  return {
+    ...found,
+    messages: found.messages.map((one) => ({ ...one, created_at: timestamp(one.created_at) })),
+  };
+}
+
+/** The tokens of all messages together, and of each message from `offset` on. */
+async function tokenUsage(db: Handle, conversationId: string, offset = 0) {
+  const totals = tokenStats(await sumTokensByJob(db, conversationId));
+  const rows = await listMessageTokens(db, conversationId, { limit: breakdownMax + 1, offset });
+  const breakdown = rows
+    .slice(0, breakdownMax)
+    .map(({ id, role, prompt_tokens, completion_tokens, unreported }) => ({
+      message_id: id,
+      role,
+      prompt_tokens: known(prompt_tokens, unreported & 1),
+      completion_tokens: known(completion_tokens, unreported & 2),
+    }));
+  return {
+    usage: { conversation_id: conversationId, ...totals, breakdown },
+    /** The offset at which to go on, null where the breakdown is complete. */
+    next: rows.length > breakdownMax ? offset + breakdownMax : null,
+  };
+}
+
+/** Messages in the form that models take, by id; those of users have none. */
+async function dataOf(
+  db: Handle,
+  conversationId: string,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const rows = await listData(db, conversationId, ids);
+  return new Map(rows.flatMap(({ id, data }) => (data === null ? [] : [[id, data]])));
+}
+
+/** Tokens that one job of a conversation used. */
+async function tokensOfJob(db: Handle, conversationId: string, jobId: string): Promise<TokenStats> {
+  const rows = await sumTokensByJob(db, conversationId);
+  return tokenStats(rows.filter((row) => row.job_id === jobId));
 }
 
 function conversationView(row: ConversationRow) {

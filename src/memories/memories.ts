@@ -5,6 +5,7 @@
  */
 import type { Database, Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
+import { bind } from '../kernel/bind.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { notFound, PlatformError } from '../kernel/errors.ts';
 import { isId } from '../kernel/ids.ts';
@@ -54,165 +55,181 @@ export interface AgentsOfMemories {
 
 export type Memories = ReturnType<typeof createMemories>;
 
-export function createMemories(parts: {
-  database: Database;
-  clock: Clock;
-  agents: AgentsOfMemories;
-}) {
-  const { database, clock, agents } = parts;
+interface MemoriesDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly agents: AgentsOfMemories;
+}
 
-  /** The owner's number and the memory, or `404 not_found`. */
-  async function findRow(
-    { organizationId, agentId }: Owning,
-    id: string,
-  ): Promise<VisibleMemoryRow> {
-    const owner = await findOwner(database.read, organizationId, agentId);
-    const row = owner && isId(id) && (await findMemory(database.read, owner.id, id));
+export function createMemories(deps: MemoriesDeps) {
+  return bind(deps, { findAgent, find, list, get, create, update, remove, keep, purge });
+}
+
+/** `404 not_found` for an agent that does not exist. */
+async function findAgent(
+  { agents }: MemoriesDeps,
+  { organizationId, agentId }: Owning,
+): Promise<void> {
+  await agents.find(organizationId, agentId);
+}
+
+/** `404 not_found` for a memory, or an agent, that does not exist. */
+async function find(deps: MemoriesDeps, owning: Owning, id: string): Promise<void> {
+  await findAgent(deps, owning);
+  await findRow(deps, owning, id);
+}
+
+/** The memory, or `404 not_found`. */
+async function findRow(
+  { database }: MemoriesDeps,
+  { organizationId, agentId }: Owning,
+  id: string,
+): Promise<VisibleMemoryRow> {
+  const owner = await findOwner(database.read, organizationId, agentId);
+  const row = owner && isId(id) && (await findMemory(database.read, owner.id, id));
+  if (!row) throw notFound('Memory');
+  return row;
+}
+
+/** A page: newest first, or with `q` best first. `tag` has to be equal. */
+async function list(
+  { database: { read } }: MemoriesDeps,
+  { organizationId, agentId }: Owning,
+  { q, tag }: { q?: string | undefined; tag?: string | undefined },
+  page: PageAsked,
+) {
+  const owner = await findOwner(read, organizationId, agentId);
+  if (owner === undefined) return { memories: [], total: 0, next: null };
+  const { rows, total, next } =
+    q === undefined
+      ? {
+          ...(await listMemoriesWithinBytes(read, owner.id, { tag }, page)),
+          total: tag === undefined ? owner.count : await countOfTag(read, owner.id, tag),
+        }
+      : await search(read, { owner: owner.id, words: queryWordsOf(q), tag }, page);
+  return { memories: rows.map((row) => memoryView(agentId, row)), total, next };
+}
+
+async function get(deps: MemoriesDeps, owning: Owning, id: string) {
+  return memoryView(owning.agentId, await findRow(deps, owning, id));
+}
+
+async function create(
+  { database, clock, agents }: MemoriesDeps,
+  owning: Owning,
+  fields: MemoryFields & { content: string },
+) {
+  const memory = readyMemory(newMemory(fields, clock.now()));
+  await database.write(async (tx) => {
+    await agents.lock(tx, owning.organizationId, owning.agentId);
+    await insertAll(tx, owning, [memory]);
+  });
+  return memoryView(owning.agentId, { ...memory, updated_at: memory.created_at });
+}
+
+/** Runs `change` on an existing memory, while the agent is locked against other writers. */
+function writeTo<T>(
+  { database, agents }: MemoriesDeps,
+  { organizationId, agentId }: Owning,
+  id: string,
+  change: (tx: Transaction, owner: number, row: LockedRow) => Promise<T>,
+): Promise<T> {
+  return database.write(async (tx) => {
+    await agents.lock(tx, organizationId, agentId);
+    const owner = await findOwner(tx, organizationId, agentId);
+    const row = owner && isId(id) && (await lockMemory(tx, owner.id, id));
     if (!row) throw notFound('Memory');
-    return row;
-  }
+    return await change(tx, owner.id, row);
+  });
+}
 
-  /** Runs `change` on an existing memory, while the agent is locked against other writers. */
-  function writeTo<T>(
-    { organizationId, agentId }: Owning,
-    id: string,
-    change: (tx: Transaction, owner: number, row: LockedRow) => Promise<T>,
-  ): Promise<T> {
-    return database.write(async (tx) => {
-      await agents.lock(tx, organizationId, agentId);
-      const owner = await findOwner(tx, organizationId, agentId);
-      const row = owner && isId(id) && (await lockMemory(tx, owner.id, id));
-      if (!row) throw notFound('Memory');
-      return await change(tx, owner.id, row);
-    });
-  }
-
-  return {
-    /** `404 not_found` for an agent that is not there. */
-    async findAgent({ organizationId, agentId }: Owning): Promise<void> {
-      await agents.find(organizationId, agentId);
-    },
-
-    /** `404 not_found` for a memory, or an agent, that is not there. */
-    async find(owning: Owning, id: string): Promise<void> {
-      await agents.find(owning.organizationId, owning.agentId);
-      await findRow(owning, id);
-    },
-
-    /** A page: newest first, or with `q` best first. `tag` has to be equal. */
-    async list(
-      owning: Owning,
-      { q, tag }: { q?: string | undefined; tag?: string | undefined },
-      page: PageAsked,
-    ) {
-      const { organizationId, agentId } = owning;
-      const owner = await findOwner(database.read, organizationId, agentId);
-      if (owner === undefined) return { memories: [], total: 0, next: null };
-      const { rows, total, next } =
-        q === undefined
-          ? {
-              ...(await listMemoriesWithinBytes(database.read, owner.id, { tag }, page)),
-              total:
-                tag === undefined ? owner.count : await countOfTag(database.read, owner.id, tag),
-            }
-          : await search(database.read, { owner: owner.id, words: queryWordsOf(q), tag }, page);
-      return { memories: rows.map((row) => memoryView(agentId, row)), total, next };
-    },
-
-    async get(owning: Owning, id: string) {
-      return memoryView(owning.agentId, await findRow(owning, id));
-    },
-
-    async create(owning: Owning, fields: MemoryFields & { content: string }) {
-      const memory = readyMemory(newMemory(fields, clock.now()));
-      await database.write(async (tx) => {
-        await agents.lock(tx, owning.organizationId, owning.agentId);
-        await insertAll(tx, owning, [memory]);
-      });
-      return memoryView(owning.agentId, { ...memory, updated_at: memory.created_at });
-    },
-
-    /** Changes what `fields` name. */
-    async update(owning: Owning, id: string, fields: MemoryFields) {
-      checkBytes(fields);
-      const { content, tag, metadata } = fields;
-      // Outside of the transaction, because other writers wait for that.
-      const words = content === undefined ? null : wordsOf(content);
-      return await writeTo(owning, id, async (tx, owner, row) => {
-        if (Object.keys(fields).length === 0) return memoryView(owning.agentId, row);
-        const after: VisibleMemoryRow = {
-          ...row,
-          content: content ?? row.content,
-          tag: tag ?? row.tag,
-          metadata: metadata === undefined ? row.metadata : JSON.stringify(metadata),
-          // A clock that was set back, or has not moved, makes no change older than the one before.
-          updated_at: Math.max(clock.now(), row.updated_at + 1),
-        };
-        await updateMemory(tx, row.seq, { ...columnsOf(after), ...(words && wordColumns(words)) });
-        if (words !== null || after.tag !== row.tag) {
-          const found = words ?? splitWords(row.words);
-          await reindexMemory(tx, owner, indexedAs(row), termsText(found, after.tag));
-        }
-        if (after.tag !== row.tag) {
-          const moved: [string, number][] = [
-            [row.tag, -1],
-            [after.tag, 1],
-          ];
-          await addToCounts(tx, owner, new Map(moved));
-        }
-        return memoryView(owning.agentId, after);
-      });
-    },
-
-    async remove(owning: Owning, id: string): Promise<void> {
-      await writeTo(owning, id, async (tx, owner, row) => {
-        await deleteMemories(tx, owner, [indexedAs(row)]);
-        await addToCounts(tx, owner, new Map([[row.tag, -1]]));
-      });
-    },
-
-    /**
-     * Records the memory changes of runs, in the transaction that completes them. A deleted memory or
-     * a deleted agent is no error. An agent that was created after the job was
-     * accepted is another one of the same id, and gets nothing.
-     */
-    async keep(tx: Transaction, runs: readonly RunChanges[]): Promise<void> {
-      // Always in one order, so that two transactions never wait for each other.
-      const keyOf = (run: Owning) => `${run.organizationId}/${run.agentId}`;
-      const byAgent = [...Map.groupBy(runs, keyOf)].sort(([a], [b]) => (a < b ? -1 : 1));
-      for (const [, ofAgent] of byAgent) {
-        const since = await heldSince(tx, ofAgent[0] as RunChanges);
-        for (const run of ofAgent) if (since <= run.acceptedAt) await keepOne(tx, run);
-      }
-    },
-
-    /** Deletes some of the marked memories, in small transactions that delay no other writer for long. */
-    async purge(): Promise<void> {
-      for (let step = 0; step < purgeStepsMax; step++) {
-        const owner = await findRemovedOwner(database.read);
-        if (owner === undefined) return;
-        await database.write(async (tx) => {
-          const rows = await someMemories(tx, owner, purgedRowsMax);
-          if (rows.length === 0) await deleteEmptyOwner(tx, owner, purgedRowsMax);
-          else await deleteMemories(tx, owner, rows.map(indexedAs));
-        });
-      }
-    },
-  };
-
-  /** When the agent that is held now was created; infinity for one that is not there. */
-  async function heldSince(tx: Transaction, { organizationId, agentId }: Owning): Promise<number> {
-    try {
-      return (await agents.lock(tx, organizationId, agentId)).created_at;
-    } catch (error) {
-      if (error instanceof PlatformError && error.code === 'not_found') return Infinity;
-      throw error;
+/** Changes what `fields` name. */
+async function update(deps: MemoriesDeps, owning: Owning, id: string, fields: MemoryFields) {
+  checkBytes(fields);
+  const { content, tag, metadata } = fields;
+  // Outside of the transaction, because other writers wait for that.
+  const words = content === undefined ? null : wordsOf(content);
+  return await writeTo(deps, owning, id, async (tx, owner, row) => {
+    if (Object.keys(fields).length === 0) return memoryView(owning.agentId, row);
+    const after: VisibleMemoryRow = {
+      ...row,
+      content: content ?? row.content,
+      tag: tag ?? row.tag,
+      metadata: metadata === undefined ? row.metadata : JSON.stringify(metadata),
+      // A clock that was set back, or has not moved, makes no change older than the one before.
+      updated_at: Math.max(deps.clock.now(), row.updated_at + 1),
+    };
+    await updateMemory(tx, row.seq, { ...columnsOf(after), ...(words && wordColumns(words)) });
+    if (words !== null || after.tag !== row.tag) {
+      const found = words ?? splitWords(row.words);
+      await reindexMemory(tx, owner, indexedAs(row), termsText(found, after.tag));
     }
-  }
+    if (after.tag !== row.tag) {
+      const moved: [string, number][] = [
+        [row.tag, -1],
+        [after.tag, 1],
+      ];
+      await addToCounts(tx, owner, new Map(moved));
+    }
+    return memoryView(owning.agentId, after);
+  });
+}
 
-  async function keepOne(tx: Transaction, run: RunChanges): Promise<void> {
-    if (run.forgotten.length > 0) await deleteAll(tx, run, run.forgotten);
-    if (run.remembered.length > 0) await insertAll(tx, run, run.remembered);
+async function remove(deps: MemoriesDeps, owning: Owning, id: string): Promise<void> {
+  await writeTo(deps, owning, id, async (tx, owner, row) => {
+    await deleteMemories(tx, owner, [indexedAs(row)]);
+    await addToCounts(tx, owner, new Map([[row.tag, -1]]));
+  });
+}
+
+/**
+ * Records the memory changes of runs, in the transaction that completes them. A deleted memory or a deleted
+ * agent is no error. An agent that was created after the job was accepted is another one of the same id, and
+ * gets nothing.
+ */
+async function keep(
+  { agents }: MemoriesDeps,
+  tx: Transaction,
+  runs: readonly RunChanges[],
+): Promise<void> {
+  // Always in one order, so that two transactions never wait for each other.
+  const keyOf = (run: Owning) => `${run.organizationId}/${run.agentId}`;
+  const byAgent = [...Map.groupBy(runs, keyOf)].sort(([a], [b]) => (a < b ? -1 : 1));
+  for (const [, ofAgent] of byAgent) {
+    const since = await lockedSince(agents, tx, ofAgent[0] as RunChanges);
+    for (const run of ofAgent) if (since <= run.acceptedAt) await keepOne(tx, run);
+  }
+}
+
+/** Locks the agent. Returns when it was created; infinity for one that does not exist. */
+async function lockedSince(
+  agents: AgentsOfMemories,
+  tx: Transaction,
+  { organizationId, agentId }: Owning,
+): Promise<number> {
+  try {
+    return (await agents.lock(tx, organizationId, agentId)).created_at;
+  } catch (error) {
+    if (error instanceof PlatformError && error.code === 'not_found') return Infinity;
+    throw error;
+  }
+}
+
+async function keepOne(tx: Transaction, run: RunChanges): Promise<void> {
+  if (run.forgotten.length > 0) await deleteAll(tx, run, run.forgotten);
+  if (run.remembered.length > 0) await insertAll(tx, run, run.remembered);
+}
+
+/** Deletes some of the marked memories, in small transactions that delay no other writer for long. */
+async function purge({ database }: MemoriesDeps): Promise<void> {
+  for (let step = 0; step < purgeStepsMax; step++) {
+    const owner = await findRemovedOwner(database.read);
+    if (owner === undefined) return;
+    await database.write(async (tx) => {
+      const rows = await someMemories(tx, owner, purgedRowsMax);
+      if (rows.length === 0) await deleteEmptyOwner(tx, owner, purgedRowsMax);
+      else await deleteMemories(tx, owner, rows.map(indexedAs));
+    });
   }
 }
 

@@ -33,7 +33,7 @@ export interface SkillModule {
 }
 
 /** The bytes of a SKILL.md; undefined leaves it to the loader to read it from the disk. */
-export type ReadProse = (file: string) => Buffer | undefined;
+export type ReadSkillMd = (file: string) => Buffer | undefined;
 
 interface LoadOptions {
   /** Called before a file is imported, because its top-level code may never return. */
@@ -43,7 +43,7 @@ interface LoadOptions {
   /** Also checks the schemas (about 70 ms): for the load that is recorded only. */
   checkSchemas?: boolean;
   /** Reads a SKILL.md; when absent, the loader reads it from the disk. */
-  read?: ReadProse;
+  read?: ReadSkillMd;
 }
 
 /** Loads all skills of `dirs`, in the order of their files. Throws SkillLoadError. */
@@ -73,16 +73,18 @@ export async function loadSkillModules(
 }
 
 /** Loads the skill of one file. Throws SkillLoadError. */
-export async function loadSkillModule(file: string, read?: ReadProse): Promise<SkillModule> {
-  const value = isSkillMd(file) ? await readProse(file, read?.(file)) : await importDefault(file);
+export async function loadSkillModule(file: string, read?: ReadSkillMd): Promise<SkillModule> {
+  const value = isSkillMd(file)
+    ? await importSkillMd(file, read?.(file))
+    : await importDefault(file);
   const definition = asSkill(file, value);
   return { skill: describe(definition, file), run: definition.run.bind(definition) };
 }
 
 /** Imported at its first use, so that a process with modules only loads no YAML parser. */
-async function readProse(file: string, bytes: Buffer | undefined): Promise<unknown> {
-  const { proseSkill } = await import('./skill-md-definition.ts');
-  return proseSkill(file, bytes);
+async function importSkillMd(file: string, bytes: Buffer | undefined): Promise<unknown> {
+  const { skillFromSkillMd } = await import('./skill-md-definition.ts');
+  return skillFromSkillMd(file, bytes);
 }
 
 async function importDefault(file: string): Promise<unknown> {

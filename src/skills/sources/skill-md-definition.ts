@@ -10,11 +10,11 @@ import { readSkillMd, type SkillMd } from './skill-md.ts';
 import { instructionsText } from './skill-md-instructions.ts';
 import { reservedCategories } from './skill-shape.ts';
 
-export interface ProseInput {
+export interface SkillMdInput {
   readonly task: string;
 }
 
-export interface ProseOutput {
+export interface SkillMdOutput {
   readonly answer: string;
   /** Present when the answer is cut. */
   readonly is_cut?: true;
@@ -54,7 +54,10 @@ const output = {
 };
 
 /** The skill of `file`, a SKILL.md; reads the file unless `bytes` is given. Throws SkillLoadError. */
-export function proseSkill(file: string, bytes?: Buffer): SkillDefinition<ProseInput, ProseOutput> {
+export function skillFromSkillMd(
+  file: string,
+  bytes?: Buffer,
+): SkillDefinition<SkillMdInput, SkillMdOutput> {
   const skill = readSkillMd(file, bytes);
   const category = categoryOf(skill.metadata.get('category'));
   const version = versionOf(skill.metadata.get('version'));
