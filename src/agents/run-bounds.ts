@@ -50,89 +50,89 @@ interface Waiter {
   reject(error: ThinkingError): void;
 }
 
-export function createRunBounds({ tokensMax, callsMax, callsAtATime }: RunLimits): RunBounds {
-  const waiters = new Set<Waiter>();
-  let spent = 0;
-  let held = 0;
-  let calls = 0;
-  let underWay = 0;
+interface BoundsState extends RunLimits {
+  /** In the order in which they asked. */
+  readonly waiters: Set<Waiter>;
+  /** Tokens of calls that have ended. */
+  spent: number;
+  /** Tokens that calls under way may use. */
+  held: number;
+  calls: number;
+  underWay: number;
+}
 
-  /** The permit of a call, why there will be none, or null while the call has to wait. */
-  function decide({ prompt, output }: CallNeed): Permit | ThinkingError | null {
-    if (calls >= callsMax) {
-      return exceeded(`The run has called models ${callsMax} times, which is the most`);
-    }
-    const used = `The run has used ${spent} tokens, of at most ${tokensMax}`;
-    if (spent >= tokensMax) return exceeded(used);
-    const least = prompt + Math.min(output, outputMin);
-    if (tokensMax - spent < least) return exceeded(`${used}; the call needs about ${least}`);
-    if (underWay >= callsAtATime) return null;
-    const left = tokensMax - spent - held;
-    if (left >= prompt + output) return begin(prompt, output);
-    // Calls under way usually use less than they hold.
-    return held > 0 ? null : begin(prompt, left - prompt);
-  }
-
-  function begin(prompt: number, output: number): Permit {
-    const reserved = prompt + output;
-    let isReleased = false;
-    calls += 1;
-    underWay += 1;
-    held += reserved;
-    return {
-      output,
-      release() {
-        if (isReleased) return;
-        isReleased = true;
-        underWay -= 1;
-        held -= reserved;
-        admitWaiters();
-      },
-    };
-  }
-
-  /** Admits or refuses waiters in order, up to the first one that has to go on waiting. */
-  function admitWaiters(): void {
-    for (const waiter of waiters) {
-      const decision = decide(waiter.need);
-      if (decision === null) return;
-      if (decision instanceof ThinkingError) waiter.reject(decision);
-      else waiter.resolve(decision);
-    }
-  }
-
+export function createRunBounds(limits: RunLimits): RunBounds {
+  const state = { ...limits, waiters: new Set<Waiter>(), spent: 0, held: 0, calls: 0, underWay: 0 };
   return {
     count({ usage, estimated }) {
-      spent += (usage.prompt ?? 0) + (usage.completion ?? 0) + estimated;
+      state.spent += (usage.prompt ?? 0) + (usage.completion ?? 0) + estimated;
     },
+    admit: (need, signal) => admit(state, need, signal),
+  };
+}
 
-    async admit(need, signal) {
-      if (signal.aborted) throw stopped();
-      const { promise, resolve, reject } = Promise.withResolvers<Permit>();
-      const onAbort = () => {
-        waiter.reject(stopped());
-        // The next waiter may need fewer tokens than this one did.
-        admitWaiters();
-      };
-      const leave = () => {
-        waiters.delete(waiter);
-        signal.removeEventListener('abort', onAbort);
-      };
-      const waiter: Waiter = {
-        need,
-        resolve(permit) {
-          leave();
-          resolve(permit);
-        },
-        reject(error) {
-          leave();
-          reject(error);
-        },
-      };
-      waiters.add(waiter);
-      signal.addEventListener('abort', onAbort, { once: true });
-      admitWaiters();
-      return promise;
+async function admit(state: BoundsState, need: CallNeed, signal: AbortSignal): Promise<Permit> {
+  if (signal.aborted) throw stopped();
+  const { promise, resolve, reject } = Promise.withResolvers<Permit>();
+  const waiter: Waiter = { need, resolve, reject };
+  const onAbort = () => {
+    state.waiters.delete(waiter);
+    reject(stopped());
+    // The next waiter may need fewer tokens than this one did.
+    admitWaiters(state);
+  };
+  state.waiters.add(waiter);
+  signal.addEventListener('abort', onAbort, { once: true });
+  admitWaiters(state);
+  try {
+    return await promise;
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+/** Admits or refuses waiters in order, up to the first one that has to go on waiting. */
+function admitWaiters(state: BoundsState): void {
+  for (const waiter of state.waiters) {
+    const decision = decide(state, waiter.need);
+    if (decision === null) return;
+    state.waiters.delete(waiter);
+    if (decision instanceof ThinkingError) waiter.reject(decision);
+    else waiter.resolve(decision);
+  }
+}
+
+/** The permit of a call, why there will be none, or null while the call has to wait. */
+function decide(state: BoundsState, { prompt, output }: CallNeed): Permit | ThinkingError | null {
+  const { tokensMax, callsMax, callsAtATime, spent, held, calls, underWay } = state;
+  if (calls >= callsMax) {
+    return exceeded(`The run has called models ${callsMax} times, which is the most`);
+  }
+  const used = `The run has used ${spent} tokens, of at most ${tokensMax}`;
+  if (spent >= tokensMax) return exceeded(used);
+  const least = prompt + Math.min(output, outputMin);
+  if (tokensMax - spent < least) return exceeded(`${used}; the call needs about ${least}`);
+  if (underWay >= callsAtATime) return null;
+  const left = tokensMax - spent - held;
+  if (left >= prompt + output) return begin(state, prompt, output);
+  // Calls under way usually use less than they hold.
+  return held > 0 ? null : begin(state, prompt, left - prompt);
+}
+
+function begin(state: BoundsState, prompt: number, output: number): Permit {
+  const reserved = prompt + output;
+  let isReleased = false;
+  state.calls += 1;
+  state.underWay += 1;
+  state.held += reserved;
+  return {
+    output,
+    release() {
+      if (isReleased) return;
+      isReleased = true;
+      state.underWay -= 1;
+      state.held -= reserved;
+      admitWaiters(state);
     },
   };
 }
