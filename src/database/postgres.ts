@@ -7,7 +7,6 @@
 import { setTimeout as elapsed } from 'node:timers/promises';
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import pg from 'pg';
-import { PlatformError } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 import {
   asUnit,
@@ -18,6 +17,15 @@ import {
 } from './database.ts';
 import { migrate } from './migrate.ts';
 import { type Answer, forgetPrepared, runTogether, type Step } from './pipeline.ts';
+import {
+  inOurTerms,
+  isGivenUp,
+  isOutage,
+  isOutdated,
+  isReadOnly,
+  translated,
+  unavailable,
+} from './postgres-errors.ts';
 import { createStatements, handleOver, type Runner } from './postgres-handle.ts';
 import { openSession, type Session } from './postgres-session.ts';
 import { toValue } from './postgres-values.ts';
@@ -49,6 +57,15 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 // SUM over bigint is numeric.
 pg.types.setTypeParser(pg.types.builtins.NUMERIC, Number);
 
+/** An open database. */
+interface Opened {
+  readonly pool: pg.Pool;
+  readonly statements: ReturnType<typeof createStatements>;
+  /** Under way. */
+  readonly writes: Set<Promise<unknown>>;
+  isClosing: boolean;
+}
+
 /**
  * Connects to `url` and migrates under Kysely's advisory lock, so that processes may start together.
  * No statement takes longer than `statementTimeoutMs`.
@@ -58,6 +75,47 @@ export async function openPostgres(
   log: Logger,
   { connectionsMax = 10, statementTimeoutMs = usualStatementTimeoutMs } = {},
 ): Promise<Database> {
+  const pool = openPool(url, log, connectionsMax, statementTimeoutMs);
+  const kysely = kyselyOver(async () => await pool.connect());
+  let statements: ReturnType<typeof createStatements>;
+  try {
+    await migrate(kysely, 'postgres', (work) => patiently(url, work));
+    if (await adoptRestored(kysely, (work) => patiently(url, work))) {
+      log.info('the database was restored from another server: its events are numbered anew');
+    }
+    statements = createStatements(kysely, await columnTypes(kysely));
+  } catch (error) {
+    await pool.end();
+    throw error;
+  }
+  const opened: Opened = { pool, statements, writes: new Set(), isClosing: false };
+  const reader: Runner = {
+    ask: (steps) => read(pool, steps),
+    async tell(steps) {
+      await read(pool, steps);
+    },
+  };
+  return {
+    read: handleOver(reader, () => kysely, statements),
+    write: (run) => write(opened, run),
+    async ping() {
+      await translated(pool.query('SELECT 1'));
+    },
+    connections: () => ({ active: pool.totalCount - pool.idleCount, idle: pool.idleCount }),
+    async close() {
+      opened.isClosing = true;
+      await Promise.allSettled(opened.writes);
+      await pool.end();
+    },
+  };
+}
+
+function openPool(
+  url: string,
+  log: Logger,
+  connectionsMax: number,
+  statementTimeoutMs: number,
+): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
     max: connectionsMax,
@@ -77,115 +135,85 @@ export async function openPostgres(
   );
   // Nor does the pool listen while a connection is lent: there the next query tells.
   pool.on('connect', (client) => client.on('error', () => {}));
+  return pool;
+}
 
-  const kysely = kyselyOver(async () => await pool.connect());
-  let statements: ReturnType<typeof createStatements>;
+async function write<T>(opened: Opened, run: (tx: Transaction) => Promise<T>): Promise<T> {
+  refuseNesting();
+  if (opened.isClosing) throw unavailable();
+  const writing = transact(opened, run);
+  opened.writes.add(writing);
   try {
-    await migrate(kysely, 'postgres', (work) => patiently(url, work));
-    if (await adoptRestored(kysely, (work) => patiently(url, work))) {
-      log.info('the database was restored from another server: its events are numbered anew');
-    }
-    statements = createStatements(kysely, await columnTypes(kysely));
-  } catch (error) {
-    await pool.end();
-    throw error;
+    return await writing;
+  } finally {
+    opened.writes.delete(writing);
   }
+}
 
-  async function transact<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
-    for (let runs = 1; ; runs++) {
-      try {
-        return await transactOnce(run);
-      } catch (error) {
-        if (!isGivenUp(error) || runs === runsMax) throw error;
-        // At once, it would take what the other one is only being woken for.
-        await elapsed(runs * pauseMs * (1 + Math.random()));
-      }
-    }
-  }
-
-  async function transactOnce<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
-    const client = await translated(pool.connect());
-    const session = openSession(client);
-    const hooks: (() => void)[] = [];
-    let broken: Error | undefined;
+async function transact<T>(opened: Opened, run: (tx: Transaction) => Promise<T>): Promise<T> {
+  for (let runs = 1; ; runs++) {
     try {
-      const handle = handleOver(
-        runnerOf(session),
-        () => kyselyOver(async () => borrowed(session)),
-        statements,
-      );
-      const tx = Object.assign(handle, {
-        afterCommit: (hook: () => void) => void hooks.push(hook),
-      });
-      const value = await asUnit(() => run(tx));
-      await translated(session.commit());
-      runAfterCommit(hooks);
-      return value;
+      return await transactOnce(opened, run);
     } catch (error) {
-      if (isOutdated(error)) forgetPrepared(client);
-      // A connection that cannot roll back is not returned to the pool.
-      await session.rollBack().catch((cause: Error) => {
-        broken = cause;
-      });
-      // The server may have been demoted, and then it stays so for as long as this connection lives.
-      if (isReadOnly(error)) broken ??= error as Error;
-      throw error;
-    } finally {
-      client.release(broken);
+      if (!isGivenUp(error) || runs === runsMax) throw error;
+      // At once, it would take what the other one is only being woken for.
+      await elapsed(runs * pauseMs * (1 + Math.random()));
     }
   }
+}
 
-  async function read(steps: readonly Step[]): Promise<Answer[]> {
-    for (let runs = 1; ; runs++) {
-      try {
-        return await readOnce(steps);
-      } catch (error) {
-        if (!isOutdated(error) || runs === runsMax) throw error;
-      }
-    }
-  }
-
-  async function readOnce(steps: readonly Step[]): Promise<Answer[]> {
-    const client = await translated(pool.connect());
-    const { answers, error } = await runTogether(client, steps);
+async function transactOnce<T>(
+  { pool, statements }: Opened,
+  run: (tx: Transaction) => Promise<T>,
+): Promise<T> {
+  const client = await translated(pool.connect());
+  const session = openSession(client);
+  const hooks: (() => void)[] = [];
+  let broken: Error | undefined;
+  try {
+    const handle = handleOver(
+      runnerOf(session),
+      () => kyselyOver(async () => borrowed(session)),
+      statements,
+    );
+    const tx = Object.assign(handle, {
+      afterCommit: (hook: () => void) => void hooks.push(hook),
+    });
+    const value = await asUnit(() => run(tx));
+    await translated(session.commit());
+    runAfterCommit(hooks);
+    return value;
+  } catch (error) {
     if (isOutdated(error)) forgetPrepared(client);
-    client.release(error !== undefined && isOutage(error) ? error : undefined);
-    if (error !== undefined) throw inOurTerms(error);
-    return [...answers];
+    // A connection that cannot roll back is not returned to the pool.
+    await session.rollBack().catch((cause: Error) => {
+      broken = cause;
+    });
+    // The server may have been demoted, and then it stays so for as long as this connection lives.
+    if (isReadOnly(error)) broken ??= error as Error;
+    throw error;
+  } finally {
+    client.release(broken);
   }
+}
 
-  const reader: Runner = {
-    ask: read,
-    async tell(steps) {
-      await read(steps);
-    },
-  };
+async function read(pool: pg.Pool, steps: readonly Step[]): Promise<Answer[]> {
+  for (let runs = 1; ; runs++) {
+    try {
+      return await readOnce(pool, steps);
+    } catch (error) {
+      if (!isOutdated(error) || runs === runsMax) throw error;
+    }
+  }
+}
 
-  const writes = new Set<Promise<unknown>>();
-  let closing = false;
-  return {
-    read: handleOver(reader, () => kysely, statements),
-    async write<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
-      refuseNesting();
-      if (closing) throw unavailable();
-      const write = transact(run);
-      writes.add(write);
-      try {
-        return await write;
-      } finally {
-        writes.delete(write);
-      }
-    },
-    async ping() {
-      await translated(pool.query('SELECT 1'));
-    },
-    connections: () => ({ active: pool.totalCount - pool.idleCount, idle: pool.idleCount }),
-    async close() {
-      closing = true;
-      await Promise.allSettled(writes);
-      await pool.end();
-    },
-  };
+async function readOnce(pool: pg.Pool, steps: readonly Step[]): Promise<Answer[]> {
+  const client = await translated(pool.connect());
+  const { answers, error } = await runTogether(client, steps);
+  if (isOutdated(error)) forgetPrepared(client);
+  client.release(error !== undefined && isOutage(error) ? error : undefined);
+  if (error !== undefined) throw inOurTerms(error);
+  return [...answers];
 }
 
 /**
@@ -269,51 +297,4 @@ function borrowed(session: Session): Connection {
   const query = (text: string, values: readonly unknown[]) =>
     session.ask({ name: '', text, values: values.map(toValue), givesRows: true });
   return { query: query as never, release() {} };
-}
-
-async function translated<T>(query: Promise<T>): Promise<T> {
-  try {
-    return await query;
-  } catch (error) {
-    throw inOurTerms(error);
-  }
-}
-
-function inOurTerms(error: unknown): unknown {
-  return isOutage(error) ? unavailable(error) : error;
-}
-
-function unavailable(cause?: unknown): PlatformError {
-  return new PlatformError('service_unavailable', 'The database cannot be used right now', {
-    retryAfter: 5,
-    cause,
-  });
-}
-
-/**
- * SQLSTATE classes 08 (connection), 53 (resources), 57 (operator intervention), 25006 (read only),
- * and errors without a SQLSTATE: sockets that broke, a pool that timed out.
- */
-function isOutage(error: unknown): boolean {
-  const code = (error as { code?: unknown }).code;
-  if (typeof code !== 'string') return error instanceof Error && !(error instanceof TypeError);
-  return /^(08|53|57)/.test(code) || code === '25006' || /^E[A-Z]+$/.test(code);
-}
-
-/** Whether the session takes no writes; `error` is in the platform's terms. */
-function isReadOnly(error: unknown): boolean {
-  const { cause } = (error ?? {}) as { cause?: { code?: unknown } };
-  return cause?.code === '25006';
-}
-
-/** Whether the transaction was rolled back for a reason that is none when it is run again. */
-function isGivenUp(error: unknown): boolean {
-  const { code } = error as { code?: unknown };
-  return code === '40P01' || code === '40001' || isOutdated(error);
-}
-
-/** Whether a prepared statement gives other columns since a newer version has changed the schema. */
-function isOutdated(error: unknown): boolean {
-  const { code, routine } = (error ?? {}) as { code?: unknown; routine?: unknown };
-  return code === '0A000' && routine === 'RevalidateCachedQuery';
 }

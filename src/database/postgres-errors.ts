@@ -1,0 +1,50 @@
+/** What the errors of PostgreSQL and its driver mean. */
+import { PlatformError } from '../kernel/errors.ts';
+
+/** The answer of a query, with errors in the platform's terms. */
+export async function translated<T>(query: Promise<T>): Promise<T> {
+  try {
+    return await query;
+  } catch (error) {
+    throw inOurTerms(error);
+  }
+}
+
+export function inOurTerms(error: unknown): unknown {
+  return isOutage(error) ? unavailable(error) : error;
+}
+
+export function unavailable(cause?: unknown): PlatformError {
+  return new PlatformError('service_unavailable', 'The database cannot be used right now', {
+    retryAfter: 5,
+    cause,
+  });
+}
+
+/**
+ * SQLSTATE classes 08 (connection), 53 (resources), 57 (operator intervention), 25006 (read only),
+ * and errors without a SQLSTATE: sockets that broke, a pool that timed out.
+ */
+export function isOutage(error: unknown): boolean {
+  const code = (error as { code?: unknown }).code;
+  if (typeof code !== 'string') return error instanceof Error && !(error instanceof TypeError);
+  return /^(08|53|57)/.test(code) || code === '25006' || /^E[A-Z]+$/.test(code);
+}
+
+/** Whether the session takes no writes; `error` is in the platform's terms. */
+export function isReadOnly(error: unknown): boolean {
+  const { cause } = (error ?? {}) as { cause?: { code?: unknown } };
+  return cause?.code === '25006';
+}
+
+/** Whether the transaction was rolled back for a reason that is none when it is run again. */
+export function isGivenUp(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return code === '40P01' || code === '40001' || isOutdated(error);
+}
+
+/** Whether a prepared statement gives other columns since a newer version has changed the schema. */
+export function isOutdated(error: unknown): boolean {
+  const { code, routine } = (error ?? {}) as { code?: unknown; routine?: unknown };
+  return code === '0A000' && routine === 'RevalidateCachedQuery';
+}
