@@ -2,7 +2,7 @@
  * Statements that travel to PostgreSQL together and are answered together: one round trip however
  * many they are. When one fails, the server skips those after it. node-postgres takes this for one
  * query of its own (its `Submittable`); a query of its own for each statement costs a round trip,
- * or four times the work.
+ * or four times the work. docs/decisions/postgres-pipeline.md has the reason for the undocumented members.
  */
 import pg from 'pg';
 import type { Value } from './postgres-values.ts';
