@@ -5,8 +5,8 @@ import { useScratchDirectory } from './test/support/scratch.ts';
 
 /**
  * One project per kind of test. The broker starts PostgreSQL for the first test that asks for it,
- * once for all of them. Fault tests kill processes and measure time, so they run apart from everything
- * else and two files at a time, or one.
+ * once for all of them. All projects run in one group: while a test of faults waits for a lease to pass,
+ * or a browser for a page, others compute.
  *
  * The files of a project share the processes that run them, and Node loads the code as it does in
  * production, so each module is read once in a process instead of once for each file. A test that
@@ -23,9 +23,6 @@ const onCluster = { TEST_STORES: 'cluster' };
 const serverTests = 'test/support/servers.test.ts';
 /** These kill processes and measure time as well, so they are fault tests beside their file. */
 const executorFaults = 'src/executors/pool.{hostile,lifecycle}.test.ts';
-
-/** These set clocks or measure time, so nothing runs beside them. */
-const faultsAlone = [executorFaults, 'test/faults/cluster-clocks.test.ts'];
 /**
  * Of test/http what would be the same on the stores of a cluster: what is decided before a store is asked
  * (parsers, documents, pages, forms of answers), and what moves the clock, which Redis would not follow.
@@ -153,32 +150,16 @@ const everyChange = [
       ...shared,
       testTimeout: 60 * seconds,
       hookTimeout: 60 * seconds,
-      // A browser beside two other tests takes seconds to show a page, and what it waits for is bounded.
-      fileParallelism: false,
-      sequence: { groupOrder: 1 },
     },
   },
   {
     test: {
       name: 'faults',
-      include: ['test/faults/**/*.test.ts'],
-      exclude: [...faultsAlone, ...soakOnly],
+      include: ['test/faults/**/*.test.ts', executorFaults],
+      exclude: soakOnly,
       ...shared,
       testTimeout: 300 * seconds,
       hookTimeout: 60 * seconds,
-      maxWorkers: 2,
-      sequence: { groupOrder: 2 },
-    },
-  },
-  {
-    test: {
-      name: 'faults-alone',
-      include: faultsAlone,
-      ...shared,
-      testTimeout: 300 * seconds,
-      hookTimeout: 60 * seconds,
-      fileParallelism: false,
-      sequence: { groupOrder: 3 },
     },
   },
 ] satisfies TestProjectConfiguration[];
@@ -201,8 +182,8 @@ process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.c
 export default defineConfig({
   test: {
     passWithNoTests: true,
-    // One more than there are cores: a test often waits for a disk or a timer.
-    maxWorkers: availableParallelism() + 1,
+    // More than there are cores: tests often wait for a process, a browser or a timer.
+    maxWorkers: availableParallelism() + 2,
     globalSetup: ['test/support/server-broker.ts'],
     reporters: ['default', './test/support/closing-line-reporter.ts'],
     projects: isSoak ? [soak] : everyChange,

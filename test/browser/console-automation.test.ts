@@ -24,20 +24,9 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
   });
   afterEach(async () => {
     expect(world.errors.filter((error) => !refusal.test(error))).toEqual([]);
-    expect(await faultsInBoth()).toEqual([]);
+    expect(await world.faultsInBoth()).toEqual([]);
   });
 
-  const faultsInBoth = async () => {
-    const found: string[] = [];
-    for (const scheme of ['dark', 'light'] as const) {
-      await world.shown(scheme);
-      await expect
-        .poll(() => world.page.evaluate('document.documentElement.classList.contains("dark")'))
-        .toBe(scheme === 'dark');
-      found.push(...(await world.faults()));
-    }
-    return found;
-  };
   const heading = (name: string | RegExp) =>
     world.page.getByRole('heading', { level: 1, name }).waitFor();
   const button = (name: string | RegExp) => world.page.getByRole('button', { name });
@@ -97,7 +86,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       const text = dialog().getByLabel('text', { exact: true });
       expect(await text.inputValue()).not.toBe('');
       await text.fill('good morning');
-      expect(await faultsInBoth()).toEqual([]);
+      expect(await world.faultsInBoth()).toEqual([]);
       await page.mouse.click(4, 4);
       await button('Create schedule').click();
 
@@ -276,7 +265,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await page.getByLabel('URL').fill(`${receiver.origin}/made`);
       await button('Create webhook').click();
       await page.getByText(/^whsec_/).waitFor();
-      expect(await faultsInBoth()).toEqual([]);
+      expect(await world.faultsInBoth()).toEqual([]);
       await keepsWhatIsShownOnce();
       await button('I have copied it').click();
       await heading(/\/made$/);
@@ -364,7 +353,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
       await page.getByLabel('Name').fill('Contact form');
       await page.getByLabel('Skill').selectOption('text/v1.0/word-count');
       await page.getByLabel('Mapping').fill('{"text": body.message}');
-      expect(await faultsInBoth()).toEqual([]);
+      expect(await world.faultsInBoth()).toEqual([]);
       await button('Create trigger').click();
       const url = (await page
         .getByText(/^http.*\/trg_/)
@@ -432,7 +421,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the console', () => {
         .toBe('true');
       await page.getByLabel('Calls per minute').fill('');
       await page.getByLabel('Remove it').check();
-      expect(await faultsInBoth()).toEqual([]);
+      expect(await world.faultsInBoth()).toEqual([]);
       await button('Save').click();
       await page.getByText('60 calls per minute').waitFor();
       await page.getByText('Not asked for').waitFor();

@@ -9,11 +9,6 @@ import {
 import { isInstalled } from '../support/shared-servers.ts';
 import { acting, gate, play } from '../support/staged.ts';
 import { asks, environmentOf, runTask, thinkersSkills, toolNamed } from '../support/thinkers.ts';
-import { waitFor } from '../support/wait-for.ts';
-
-/** Colours are measured as they are, and not on their way from light to dark. */
-const isStill =
-  'document.getAnimations().every((one) => one.playState !== "running" || one.effect.getTiming().iterations === Infinity)';
 
 const outage = { message: 'The shop answered 503', code: 'upstream_unavailable' };
 
@@ -45,18 +40,6 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     return job;
   }
 
-  /** What axe finds, light and dark. */
-  async function faults(): Promise<string[]> {
-    const found: string[] = [];
-    for (const scheme of ['dark', 'light'] as const) {
-      await world.shown(scheme);
-      await world.page.locator(scheme === 'dark' ? 'html.dark' : 'html:not(.dark)').waitFor();
-      await waitFor(() => world.page.evaluate(isStill), { describe: 'nothing moves' });
-      found.push(...(await world.faults()));
-    }
-    return found;
-  }
-
   test('jobs are filtered in the url, appear while one looks, and lead to their page', async () => {
     const { page } = world;
     await ended('util/v1.0/echo', { text: 'hello' });
@@ -71,7 +54,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     expect(await rows.filter({ hasText: 'The shop answered 503' }).count()).toBe(1);
     await ended(play, acting({ fail: { message: 'Out of paper', retryable: false } }));
     await rows.filter({ hasText: 'Out of paper' }).waitFor();
-    expect(await faults()).toEqual([]);
+    expect(await world.faultsInBoth()).toEqual([]);
 
     await page.getByLabel('Skill').selectOption('util/v1.0/echo');
     await page.getByText('No matching jobs').waitFor();
@@ -99,11 +82,11 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await timeline.getByRole('row', { name: /Attempt 2.*running/ }).waitFor();
     await page.getByRole('progressbar', { name: 'Progress' }).waitFor();
     await page.getByText('50 % · 1 of 2 pages').waitFor();
-    expect(await faults()).toEqual([]);
+    expect(await world.faultsInBoth()).toEqual([]);
     await page.getByRole('tab', { name: 'Logs' }).click();
     await page.getByRole('log').getByText('page 1').first().waitFor();
     expect(new URL(page.url()).search).toBe('?tab=logs');
-    expect(await faults()).toEqual([]);
+    expect(await world.faultsInBoth()).toEqual([]);
     halfway.open();
     await page.getByRole('log').getByText('completed').waitFor();
 
@@ -141,7 +124,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.getByRole('button', { name: 'Cancel', exact: true }).click();
     await page.getByRole('button', { name: 'Keep it' }).click();
     await page.getByRole('button', { name: 'Cancel', exact: true }).click();
-    expect(await faults()).toEqual([]);
+    expect(await world.faultsInBoth()).toEqual([]);
     await page.getByRole('button', { name: 'Cancel the job' }).click();
     await page.getByRole('row', { name: /Cancelled/ }).waitFor();
 
@@ -166,7 +149,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
 
     await world.open(`/jobs/${job_id}?tab=deliveries`);
     await page.getByRole('link', { name: 'skill.completed' }).waitFor();
-    expect(await faults()).toEqual([]);
+    expect(await world.faultsInBoth()).toEqual([]);
     await page.getByRole('link', { name: 'skill.completed' }).click();
 
     await page.waitForURL(new RegExp(`/webhooks/${webhook.id}\\?delivery=`));
@@ -195,7 +178,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.waitForURL(/user_id=somebody/);
     const rows = page.getByRole('table', { name: 'Conversations, newest first' }).getByRole('row');
     await rows.nth(2).waitFor({ state: 'detached' });
-    expect(await faults()).toEqual([]);
+    expect(await world.faultsInBoth()).toEqual([]);
     await rows.nth(1).getByRole('link').first().click();
     await page.waitForURL(new RegExp(`/conversations/${conversation_id}`));
 
@@ -208,7 +191,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.locator('summary').focus();
     await page.keyboard.press('Enter');
     await output.getByText('"folded"').waitFor();
-    expect(await faults()).toEqual([]);
+    expect(await world.faultsInBoth()).toEqual([]);
 
     await page.getByRole('link', { name: 'agent/v1.0/run-task' }).click();
     await page.waitForURL(new RegExp(`/jobs/${job_id}`));
@@ -240,7 +223,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
       ),
     );
     expect(texts.join()).not.toContain('{');
-    expect(await faults()).toEqual([]);
+    expect(await world.faultsInBoth()).toEqual([]);
     await failed.getByRole('link').click();
     await page.waitForURL(new RegExp(`/jobs/${job_id}`));
   });
@@ -278,7 +261,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
       await tools.filter({ hasText: name }).nth(1).waitFor();
       expect(await tools.count()).toBe(2);
     }
-    expect(await faults()).toEqual([]);
+    expect(await world.faultsInBoth()).toEqual([]);
     await world.open(`/jobs/${job_id}`);
     const rows = page.getByRole('table', { name: 'Timeline of the job' }).getByRole('row');
     await rows.filter({ hasText: 'util/v1.0/echo' }).nth(3).waitFor();

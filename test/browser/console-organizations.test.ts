@@ -11,7 +11,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('a page of the console', () =>
   let world: ConsoleWorld;
   let elsewhereKey: string;
   beforeAll(async () => {
-    world = await startConsole();
+    world = await startConsole({}, 'own');
     elsewhereKey = await world.platform.key({ organization_id: 'elsewhere' });
   });
   afterAll(() => world.stop());

@@ -2,8 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import type { ConversationFilters } from '../../src/conversations/conversations.ts';
 import type { JobFilters } from '../../src/jobs/jobs.ts';
-import { idFloor, newId } from '../../src/kernel/ids.ts';
+import { idFloor } from '../../src/kernel/ids.ts';
 import { expectConsistent } from '../support/consistency.ts';
+import { copyJob } from '../support/copied-jobs.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 
@@ -72,21 +73,7 @@ async function addWriters({ database }: JobsWorld): Promise<void> {
 async function addNewerJobs({ database, submit, attempt }: JobsWorld): Promise<void> {
   const { id } = await submit({ agentId: 'busy' });
   await attempt(id, completed());
-  const row = await database.read.kysely
-    .selectFrom('jobs')
-    .selectAll()
-    .where('id', '=', id)
-    .executeTakeFirstOrThrow();
-  const copies = Array.from({ length: 10_000 }, () => ({ ...row, id: newId() }));
-  await database.write(async (tx) => {
-    await tx.insert('jobs', copies);
-    await tx.kysely
-      .updateTable('job_counts')
-      .set((eb) => ({ count: eb('count', '+', copies.length) }))
-      .where('agent_id', '=', 'busy')
-      .where('status', '=', 'completed')
-      .execute();
-  });
+  await copyJob(database, id, 10_000);
 }
 
 /** Lets the organization's jobs have been accepted half an hour apart; when each was. */

@@ -20,7 +20,12 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose network', () => {
   let cluster: Cluster;
   let proxies: Record<'postgres' | 'redis', TcpProxy>;
   beforeAll(async () => {
-    cluster = await startCluster({ ...twoOfEach, proxied: true });
+    cluster = await startCluster({
+      ...twoOfEach,
+      proxied: true,
+      // Longer than a connection that is dead takes to be found out.
+      environment: { JOB_LEASE_MS: '5000' },
+    });
     proxies = cluster.proxies as typeof proxies;
   });
   afterEach(async () => {

@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import {
   canRunClusters,
+  leaseMs,
   loadCluster,
   rememberProcesses,
   twoOfEach,
@@ -132,7 +133,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
     try {
       await client.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
       const locked = performance.now();
-      await waitFor(() => performance.now() - locked > 6_000, {
+      await waitFor(() => performance.now() - locked > leaseMs + 1_000, {
         describe: 'the leases have passed',
       });
     } finally {

@@ -10,6 +10,7 @@ import {
   type ClusterLoad,
   canRunClusters,
   isAcceptedSoon,
+  leaseMs,
   loadCluster,
   rememberProcesses,
   twoOfEach,
@@ -84,12 +85,12 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose Redis', () => {
     await expectNothingFelt(running);
   });
 
-  test('stands still for 15 s refuses and delays no execution', async () => {
+  test('stands still for three leases refuses and delays no execution', async () => {
     const running = await load();
     await running.acceptedMore(30);
     cluster.redis.freeze();
     await untilHealth(cluster, 503, resumeMs);
-    await pause(15_000);
+    await pause(3 * leaseMs);
     cluster.redis.thaw();
     await running.begunMore(30, resumeMs);
     await untilHealth(cluster, 200, resumeMs);

@@ -268,7 +268,7 @@ describe('a bad skill stops the start with one sentence that names the file and 
   test('a module whose top level never ends is named too', async () => {
     const root = skills({ 'a.ts': 'await new Promise(() => setInterval(() => {}, 1000))' });
 
-    const said = await refusedStart({ SKILLS_DIR: root });
+    const said = await refusedStart({ SKILLS_DIR: root, SKILL_LOAD_MS: '10000' });
 
     expect(said).toEqual([expect.stringContaining(join(root, 'a.ts'))]);
   });

@@ -1,11 +1,16 @@
 /**
- * A real Chromium for browser tests: a new profile, no name resolution, and a list of every request
- * that was meant for another host than the one under test, all of which are refused.
+ * A real Chromium for browser tests: new profiles, no name resolution, so that no request reaches another
+ * host, and a list of every request that was meant for one.
  */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Page } from 'playwright-core';
+import type {
+  BrowserContext,
+  BrowserType,
+  Browser as Chromium,
+  LaunchOptions,
+  Page,
+} from 'playwright-core';
 
 export interface Browser {
   readonly page: Page;
@@ -36,40 +41,48 @@ export function findChromium(): string | undefined {
   return programs.find(existsSync);
 }
 
-/** Opens a browser for the pages of `origin`. */
-export async function openBrowser(origin: string): Promise<Browser> {
+/** One for all pages of a test process: it starts slowly. It ends with the process. */
+let browser: Promise<Chromium> | undefined;
+
+async function launcher(): Promise<{ chromium: BrowserType; options: LaunchOptions }> {
   const executablePath = findChromium();
   if (executablePath === undefined) throw new Error('Chromium is not installed.');
   // Only here, so that asking whether there is a browser costs nothing.
   const { chromium } = await import('playwright-core');
-  const profile = mkdtempSync(join(tmpdir(), 'skillwright-chromium-'));
-  const context = await chromium.launchPersistentContext(profile, { executablePath, args: flags });
+  return { chromium, options: { executablePath, args: flags } };
+}
+
+/** A new profile in the browser that all share. */
+async function sharedProfile(): Promise<BrowserContext> {
+  browser ??= launcher().then(({ chromium, options }) => chromium.launch(options));
+  return await (await browser).newContext();
+}
+
+/** A browser of its own, whose pages are tabs of one window: the one in front hides the others. */
+async function ownWindow(): Promise<BrowserContext> {
+  const { chromium, options } = await launcher();
+  // Of its own too, and removed with it.
+  return await chromium.launchPersistentContext('', options);
+}
+
+/** Opens a page on a new profile, for the pages of `origin`; in a window of its own, if so asked. */
+export async function openBrowser(origin: string, window?: 'own'): Promise<Browser> {
+  const context = await (window === 'own' ? ownWindow() : sharedProfile());
   const elsewhere: string[] = [];
   const errors: string[] = [];
-  const isHere = (url: string) => url.startsWith(`${origin}/`) || /^(data|blob):/.test(url);
+  const isHere = (url: string) => url.startsWith(`${origin}/`) || /^(about|data|blob):/.test(url);
 
-  await context.route('**/*', async (route) => {
-    const url = route.request().url();
-    if (isHere(url)) return route.continue();
-    elsewhere.push(url);
-    return route.abort();
+  // They are watched, not intercepted: a page whose requests are intercepted has no cache.
+  context.on('request', (request) => {
+    if (!isHere(request.url())) elsewhere.push(request.url());
   });
-  await context.routeWebSocket('**/*', (socket) => {
-    elsewhere.push(socket.url());
-  });
+  const watch = (opened: Page) => opened.on('websocket', (socket) => elsewhere.push(socket.url()));
+  context.on('page', watch).pages().forEach(watch);
   const page = context.pages()[0] ?? (await context.newPage());
   page.on('pageerror', (error) => errors.push(error.message));
   page.on('console', (message) => {
     if (message.type() === 'error') errors.push(message.text());
   });
 
-  return {
-    page,
-    elsewhere,
-    errors,
-    async close() {
-      await context.close();
-      rmSync(profile, { recursive: true, force: true });
-    },
-  };
+  return { page, elsewhere, errors, close: () => context.close() };
 }

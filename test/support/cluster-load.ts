@@ -16,12 +16,15 @@ export const stagedSkillsDir = join(import.meta.dirname, '../fixtures/skills/sta
 
 export const effect = 'staged/v1.0/effect';
 
+/** Of a cluster whose stores or network fail. */
+export const leaseMs = 3_000;
+
 /** What a cluster is made of whose stores or network fail. */
 export const twoOfEach: ClusterOptions = {
   api: 2,
   workers: 2,
   skillsDir: stagedSkillsDir,
-  environment: { JOB_LEASE_MS: '5000' },
+  environment: { JOB_LEASE_MS: String(leaseMs) },
 };
 
 /** For a cluster whose processes a test adds itself. */

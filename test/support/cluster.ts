@@ -220,7 +220,7 @@ async function open(
         {
           describe: () => `nothing is left to be done; there was: ${JSON.stringify(left)}`,
           deadlineMs,
-          everyMs: 100,
+          everyMs: 200,
         },
       );
     },

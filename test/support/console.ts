@@ -28,6 +28,9 @@ export function dialogOf(page: Page, role: 'dialog' | 'alertdialog' = 'dialog'):
   return page.getByRole(role).and(page.locator(':not([aria-modal="false"])'));
 }
 
+/** Those of axe's rules whose answers depend on a scheme of colours. */
+const rulesOfColour = ['color-contrast', 'link-in-text-block'];
+
 export interface ConsoleWorld {
   readonly platform: Platform;
   /** An API key of the organization `default` with all scopes. */
@@ -39,18 +42,24 @@ export interface ConsoleWorld {
   open(path: string): Promise<void>;
   /** Signs in with a secret, from the page where one does. */
   signInAs(secret: string): Promise<void>;
-  /** What axe finds serious or critical in the page as it is. */
-  faults(): Promise<string[]>;
+  /** What axe finds serious or critical in the page as it is; only in its colours, if so asked. */
+  faults(of?: 'colours'): Promise<string[]>;
+  /** What axe finds dark and light; the page is light then. What is no colour is the same in both. */
+  faultsInBoth(): Promise<string[]>;
   /** Shows the page light or dark, as a system that prefers it. */
   shown(scheme: 'light' | 'dark'): Promise<void>;
   stop(): Promise<void>;
 }
 
-export async function startConsole(options: PlatformOptions = {}): Promise<ConsoleWorld> {
+/** With a window of its own, its tabs hide one another, as those of a person do. */
+export async function startConsole(
+  options: PlatformOptions = {},
+  window?: 'own',
+): Promise<ConsoleWorld> {
   const consoleFiles = prepareConsole(createLogger('error'));
   const platform = await startPlatform({ ...options, parts: { ...options.parts, consoleFiles } });
   const key = await platform.key();
-  const browser = await openBrowser(platform.url);
+  const browser = await openBrowser(platform.url, window);
   const { page } = browser;
   page.setDefaultTimeout(30_000);
   await page.setViewportSize(desktop);
@@ -83,16 +92,26 @@ export async function startConsole(options: PlatformOptions = {}): Promise<Conso
       await page.getByRole('button', { name: 'Sign in' }).click();
       await page.getByRole('heading', { level: 1 }).filter({ hasNotText: 'Sign in' }).waitFor();
     },
-    async faults() {
+    async faults(of) {
       // What is still changing its colours has neither the old ones nor the new.
       await waitFor(() => page.evaluate(isStill), { describe: () => 'the page is still' });
       await page.evaluate(`window.axe ?? (() => { ${axe} })()`);
       const found = (await page.evaluate(
-        'axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)',
+        `axe.run(document, ${JSON.stringify({
+          resultTypes: ['violations'],
+          selectors: false,
+          ...(of === undefined ? {} : { runOnly: rulesOfColour }),
+        })}).then(({ violations }) => violations)`,
       )) as { id: string; impact: string; help: string; nodes: { html: string }[] }[];
       return found
         .filter(({ impact }) => impact === 'serious' || impact === 'critical')
         .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html).join(' ')}`);
+    },
+    async faultsInBoth() {
+      await world.shown('dark');
+      const found = await world.faults();
+      await world.shown('light');
+      return [...found, ...(await world.faults('colours'))];
     },
     async shown(colorScheme) {
       // Colours of a running transition are not judged.

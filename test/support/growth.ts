@@ -23,7 +23,8 @@ export function growthOf(
   for (let length = lengthMin; length <= lengthMax; length *= 2) {
     const time = shortestTime(inputOf(length), read);
     if (time < measurableUs) continue;
-    return shortestTime(inputOf(length * factor), read) / time;
+    // Repeated only where the first time is too long: the shortest counts.
+    return shortestTime(inputOf(length * factor), read, time * linearGrowthMax) / time;
   }
   return 1;
 }
@@ -31,10 +32,10 @@ export function growthOf(
 /** Between linear growth and quadratic growth. */
 export const linearGrowthMax = factor * Math.sqrt(factor);
 
-/** Microseconds of the processor. */
-function shortestTime(input: string, read: (input: string) => void): number {
+/** Microseconds of the processor: the shortest of some times, or the first that is below `enoughUs`. */
+function shortestTime(input: string, read: (input: string) => void, enoughUs = 0): number {
   let shortest = Number.POSITIVE_INFINITY;
-  for (let i = 0; i < repeats; i++) {
+  for (let i = 0; i < repeats && shortest >= enoughUs; i++) {
     const before = process.threadCpuUsage();
     try {
       read(input);

@@ -1,16 +1,21 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
+const pauseMinMs = 10;
+const pauseMaxMs = 100;
+
 /**
  * Waits until `condition` gives something that is neither false nor null nor undefined, and
  * returns it. A condition that throws has not come true yet; past the deadline (10 s) the error
- * says what was awaited and what went wrong last.
+ * says what was awaited and what went wrong last. Without `everyMs` it looks every 10 ms at first, and less
+ * often the longer it waits: a look is often a request, which takes the processor from what is awaited.
  */
 export async function waitFor<T>(
   condition: () => T | Promise<T>,
   options: { describe: string | (() => string); deadlineMs?: number; everyMs?: number },
 ): Promise<Exclude<T, false | null | undefined>> {
-  const { describe, deadlineMs = 10_000, everyMs = 10 } = options;
-  const end = performance.now() + deadlineMs;
+  const { describe, deadlineMs = 10_000, everyMs } = options;
+  const begin = performance.now();
+  const end = begin + deadlineMs;
   let cause: unknown;
   for (;;) {
     try {
@@ -26,6 +31,11 @@ export async function waitFor<T>(
       const awaited = typeof describe === 'string' ? describe : describe();
       throw new Error(`Not within ${deadlineMs} ms: ${awaited}`, { cause });
     }
-    await pause(everyMs);
+    await pause(everyMs ?? pauseAfter(performance.now() - begin));
   }
+}
+
+/** A tenth of the time that has passed, so that nothing is noticed much later than it happens. */
+function pauseAfter(waitedMs: number): number {
+  return Math.min(pauseMaxMs, Math.max(pauseMinMs, waitedMs / 10));
 }
