@@ -1,12 +1,13 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig, type TestProjectConfiguration } from 'vitest/config';
+import { LongWaitsFirst } from './test/support/long-waits-first.ts';
 import { useScratchDirectory } from './test/support/scratch.ts';
 
 /**
  * One project per kind of test. The broker starts PostgreSQL for the first test that asks for it,
- * once for all of them. All projects run in one group: while a test of faults waits for a lease to pass,
- * or a browser for a page, others compute.
+ * once for all of them. Fault tests kill processes, so that no more of them run at a time than leave the
+ * processor some room: they run after everything else.
  *
  * The files of a project share the processes that run them, and Node loads the code as it does in
  * production, so each module is read once in a process instead of once for each file. A test that
@@ -160,6 +161,9 @@ const everyChange = [
       ...shared,
       testTimeout: 300 * seconds,
       hookTimeout: 60 * seconds,
+      // Half of their time they wait.
+      maxWorkers: availableParallelism() + 1,
+      sequence: { groupOrder: 1 },
     },
   },
 ] satisfies TestProjectConfiguration[];
@@ -184,6 +188,7 @@ export default defineConfig({
     passWithNoTests: true,
     // More than there are cores: tests often wait for a process, a browser or a timer.
     maxWorkers: availableParallelism() + 2,
+    sequence: { sequencer: LongWaitsFirst },
     globalSetup: ['test/support/server-broker.ts'],
     reporters: ['default', './test/support/closing-line-reporter.ts'],
     projects: isSoak ? [soak] : everyChange,
