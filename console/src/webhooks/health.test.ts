@@ -15,6 +15,8 @@ test('a failing webhook says how many deliveries have failed', () => {
   expect(failing(3)).toMatch(/^3 deliveries in a row used up all retries/);
 });
 
-test('a webhook that was enabled again after failures does not speak of none', () => {
-  expect(failing(0)).toBe('It was enabled again after failures, and nothing has arrived since.');
+test('a webhook that was enabled again after failures does not mention a count of zero', () => {
+  expect(failing(0)).toBe(
+    'It was enabled again after failures, and no delivery has succeeded since.',
+  );
 });
