@@ -11,22 +11,24 @@ import { notFound, PlatformError } from '../kernel/errors.ts';
 import { isId } from '../kernel/ids.ts';
 import { checkBytes, type MemoryFields } from './fields.ts';
 import {
-  addToCounts,
-  countOfTag,
-  deleteEmptyOwner,
   deleteMemories,
   findMemory,
-  findOwner,
-  findRemovedOwner,
   type LockedRow,
   listMemoriesWithinBytes,
   lockMemory,
-  markRemoved,
   reindexMemory,
   someMemories,
   updateMemory,
   type VisibleMemoryRow,
 } from './memories.store.ts';
+import {
+  addToCounts,
+  countOfTag,
+  deleteEmptyOwner,
+  findOwner,
+  findRemovedOwner,
+  markRemoved,
+} from './owners.store.ts';
 import {
   deleteAll,
   indexedAs,

@@ -6,15 +6,13 @@ import type { Transaction } from '../database/database.ts';
 import { newId } from '../kernel/ids.ts';
 import { checkBytes, defaultTag, type MemoryFields } from './fields.ts';
 import {
-  addToCounts,
   deleteMemories,
-  findOwner,
   type Indexed,
   insertMemories,
-  insertOwner,
   type LockedRow,
   memoriesById,
 } from './memories.store.ts';
+import { addToCounts, findOwner, insertOwner } from './owners.store.ts';
 import { joinWords, type Ranked, splitWords } from './relevance.ts';
 import { termsText } from './terms.ts';
 import { wordsOf } from './words.ts';

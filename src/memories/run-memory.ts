@@ -8,9 +8,10 @@ import type { Database } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { isId } from '../kernel/ids.ts';
 import { checkBytes } from './fields.ts';
-import { findOwner, listMemories, sizeOfMemory, type VisibleMemoryRow } from './memories.store.ts';
+import { listMemories, sizeOfMemory, type VisibleMemoryRow } from './memories.store.ts';
 import { runMemoryView } from './memories.ts';
 import type { MemoryVerb } from './memory-verbs.ts';
+import { findOwner } from './owners.store.ts';
 import {
   type MemoryChanges,
   type NewMemory,
