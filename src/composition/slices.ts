@@ -31,10 +31,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   const { config, database, queue, executors, cluster, log } = parts;
   const base = { database, queue, clock, log, writer };
   const times: ClusterTimes = cluster === null ? {} : clusterTimes;
-  const metrics = createMetrics({
-    version: parts.version,
-    roles: [...config.roles].sort().join(','),
-  });
+  const metrics = metricsOf(parts);
   const apiKeys = createApiKeys(database, clock, insertDefaultAgent, config.apiKeysMax);
   const conversations = createConversations(database);
   const { agents, memories } = composeAgents(base, config.agentsMax);
@@ -69,11 +66,8 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     scheduledJobs: schedules.schedules,
     organizationOfKey: apiKeys.organizationOf,
   });
-  const triggers = composeTriggers(
-    base,
-    { ...running, secrets: signingSecrets },
-    config.triggersMax,
-  );
+  const receiving = { ...running, secrets: signingSecrets };
+  const triggers = composeTriggers(base, receiving, config.triggersMax);
   const webhooks = composeWebhooks({
     base,
     config,
@@ -100,6 +94,10 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     triggers,
     webhooks,
   };
+}
+
+function metricsOf({ version, config }: Parts) {
+  return createMetrics({ version, roles: [...config.roles].sort().join(',') });
 }
 
 /** Stands where a process takes no jobs, and so never runs any. */

@@ -1,4 +1,4 @@
-/** Every environment variable of the platform, with its default and its rule. */
+/** Every environment variable of the platform, with its default and its rule: one table, in one file. */
 import { readEncryptionKey } from './encryption-key.ts';
 import {
   addressRanges,

@@ -1,6 +1,7 @@
 /**
  * Every table as the code sees it. Moments are milliseconds since the epoch, flags are 0 or 1,
- * and JSON is stored as text, so that both databases hold the same values.
+ * and JSON is stored as text, so that both databases hold the same values. One file, because the type of a
+ * database needs all tables, slices share some of them, and database must not import slices.
  */
 import type { Generated } from 'kysely';
 
