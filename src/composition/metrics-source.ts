@@ -3,8 +3,8 @@
 import { type Role, roles } from '../config/readers.ts';
 import type { MetricsSource } from '../http/metrics.ts';
 import { findOldestDue } from '../jobs/admission.store.ts';
-import { countUnended } from '../jobs/job-lists.store.ts';
 import { queueOf } from '../jobs/queues.ts';
+import { countUnended } from '../jobs/unended-jobs.store.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { type QueueName, queueNames } from '../kernel/queues.ts';
 import { createSharedRead } from '../kernel/shared-read.ts';

@@ -1,8 +1,8 @@
 /** Statistics, and everything that is counted while jobs and deliveries pass through. */
 import type { Metrics } from '../http/metrics.ts';
 import { findOldestDueOf } from '../jobs/admission.store.ts';
-import { countUnendedOf } from '../jobs/job-lists.store.ts';
 import { queueOf } from '../jobs/queues.ts';
+import { countUnendedOf } from '../jobs/unended-jobs.store.ts';
 import { listScheduledJobsOfSkill } from '../schedules/schedules.store.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import { createRecorder, type Recorder } from '../statistics/recorder.ts';

@@ -2,7 +2,13 @@
  * Lists of jobs and how many there are. Counts are read off the rows kept for them; only what no count
  * is kept of, a conversation and a window in time, is counted, and the latter up to a bound.
  */
-import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
+import {
+  type RawBuilder,
+  type Selectable,
+  type SelectQueryBuilder,
+  type SqlBool,
+  sql,
+} from 'kysely';
 import type { Handle } from '../database/database.ts';
 import {
   hasIdWithin,
@@ -11,7 +17,7 @@ import {
   type Window,
   windowBetween,
 } from '../database/job-window.ts';
-import type { JobStatus, JobsTable, TriggerType } from '../database/tables.ts';
+import type { JobStatus, JobsTable, Tables } from '../database/tables.ts';
 
 /** What a list of jobs may be narrowed by. */
 export interface JobFilters extends Moments {
@@ -54,8 +60,12 @@ const timedColumns = [
 /** With how it went. */
 export type TimedJob = Pick<Selectable<JobsTable>, (typeof timedColumns)[number]>;
 
-type Counted = Omit<JobFilters, 'conversation_id' | 'api_key_id' | keyof Moments>;
-type Equal = readonly [keyof Counted, never][];
+type Equal = readonly [
+  keyof Omit<JobFilters, 'conversation_id' | 'api_key_id' | keyof Moments>,
+  never,
+][];
+/** The ids of the jobs of a list, newest first. */
+type IdQuery = SelectQueryBuilder<Tables, 'jobs', { id: string }>;
 
 interface Page {
   readonly limit: number;
@@ -72,7 +82,7 @@ export function listJobs(
   return list(db, organizationId, filters, page, listedColumns);
 }
 
-/** As `listJobs`, with how each of them went. */
+/** Like `listJobs`, with how each of them went. */
 export function listTimedJobs(
   db: Handle,
   organizationId: string,
@@ -82,73 +92,50 @@ export function listTimedJobs(
   return list(db, organizationId, filters, page, timedColumns);
 }
 
+/** What a list asks for. */
+interface Asked {
+  readonly db: Handle;
+  readonly organizationId: string;
+  readonly equal: Equal;
+  /** Null without a filter by time. */
+  readonly window: Window | null;
+  /** Whether it is looked up by ids of which no count is kept. */
+  readonly isLookedUp: boolean;
+}
+
+/** How many jobs a list has, and what that tells about how to find a page of them. */
+interface Counted {
+  readonly total: number;
+  /** At most how many kinds of jobs it has; null when no count is kept of it. */
+  readonly kinds: number | null;
+  /** Whether jobs of a kind are better looked up than met among what else lies in the window. */
+  readonly isWide: boolean;
+}
+
 async function list<Column extends (typeof timedColumns)[number]>(
   db: Handle,
   organizationId: string,
-  { conversation_id, api_key_id, created_after, created_before, ...counted }: JobFilters,
+  filters: JobFilters,
   page: Page,
   columns: readonly Column[],
 ) {
-  const equal = Object.entries(counted).filter(
-    ([, value]) => value !== undefined,
-  ) as Equal[number][];
-  let query = db.kysely.selectFrom('jobs').where('organization_id', '=', organizationId);
-  for (const [column, value] of equal) query = query.where(column, '=', value);
-  if (counted.status === 'failed' || counted.status === 'cancelled') {
-    // Says what the status implies already, so that the index on these two is used.
-    query = query.where(sql<boolean>`status in ('failed', 'cancelled')`);
-  }
-  if (counted.status === 'active') {
-    // Few at any moment, and the index of due jobs knows them.
-    const active = sql<string>`select id from jobs where status = 'active' and due_at is not null`;
-    query = query.where(isAmong(db, active));
-  }
-  if (conversation_id !== undefined) {
-    const spoken = sql<string>`select distinct job_id from messages where conversation_id = ${conversation_id}`;
-    query = query.where(isAmong(db, spoken));
-  }
-  if (api_key_id !== undefined)
-    query = query.where(isAmong(db, ofKey(organizationId, api_key_id, counted.status)));
-  // What is looked up by its ids; no count is kept of it.
-  const isLookedUp = conversation_id !== undefined || api_key_id !== undefined;
-  const window = await windowBetween(db, organizationId, { created_after, created_before });
-  if (window !== null) {
-    const isFound = isLookedUp || db.dialect === 'postgres';
-    query = query.where(isFound ? isWithin(window) : isMetSoon(organizationId, equal, window));
-  }
-  const ids = query.select('id').orderBy('id', 'desc');
-  // Where a window is all that is asked for, what is kept says nothing of it.
-  const isUncounted = isLookedUp || (window !== null && equal.length === 0);
-  const kept = isUncounted ? null : await countJobs(db, organizationId, equal);
-  let total = kept?.total ?? Number.POSITIVE_INFINITY;
-  /** Whether those of a kind are better looked up than met among what else lies in the window. */
-  let isWide = window === null;
-  if (window !== null && total > 0) {
-    const within = { limit: Math.min(total, boundedTotalMax), offset: 0 };
-    if (db.dialect === 'sqlite' || kept === null) {
-      total = await countIds(db, sql`${ids.limit(within.limit)}`);
-    } else {
-      const met = newestMet(organizationId, equal, within, window, 2 * walkedMax);
-      const areFew = kept.kinds <= kindsMax;
-      total = areFew ? 0 : await countIds(db, met);
-      // What there is much of was met often enough.
-      const isFull = total === within.limit;
-      isWide = isFull || (await hasMany(db, organizationId, window));
-      if (isWide && !isFull) {
-        total = await countIds(db, anyOfKinds(db, organizationId, equal, within.limit, window));
-      } else if (areFew) {
-        total = await countIds(db, met);
-      }
-    }
-  } else if (isLookedUp) {
-    total = await countIds(db, sql`${ids}`);
-  }
-  const rows = Math.min(page.limit, total - page.offset);
-  if (rows <= 0) return { jobs: [], total };
-  const newest = query.orderBy('id', 'desc').limit(rows).offset(page.offset);
-  if (db.dialect === 'sqlite' || isLookedUp) {
-    return { jobs: await newest.select([...columns]).execute(), total };
-  }
+  const { conversation_id, api_key_id, created_after, created_before, ...counts } = filters;
+  const asked: Asked = {
+    db,
+    organizationId,
+    equal: Object.entries(counts).filter(([, value]) => value !== undefined) as Equal[number][],
+    window: await windowBetween(db, organizationId, { created_after, created_before }),
+    isLookedUp: conversation_id !== undefined || api_key_id !== undefined,
+  };
+  const query = narrowed(asked, filters);
+  const counted = await count(asked, query.select('id').orderBy('id', 'desc'));
+  const { total } = counted;
+  const limit = Math.min(page.limit, total - page.offset);
+  if (limit <= 0) return { jobs: [], total };
+  const within = { limit, offset: page.offset };
+  const newest = query.orderBy('id', 'desc').limit(limit).offset(page.offset);
+  const all = () => newest.select([...columns]).execute();
+  if (db.dialect === 'sqlite' || asked.isLookedUp) return { jobs: await all(), total };
   const shown = (ids: RawBuilder<string>) =>
     db.kysely
       .selectFrom('jobs')
@@ -157,22 +144,91 @@ async function list<Column extends (typeof timedColumns)[number]>(
       .where(isAmong(db, ids))
       .orderBy('id', 'desc')
       .execute();
-  const within = { limit: rows, offset: page.offset };
-  const byKind = () => shown(newestOfKinds(db, organizationId, equal, within, window));
   // What the page skips is skipped in the index: its rows are not looked at.
-  if (equal.length === 0) return { jobs: await shown(sql`${newest.select('id')}`), total };
-  const met = () => shown(newestMet(organizationId, equal, within, window));
-  if (kept === null || !isWide) return { jobs: await met(), total };
-  const { kinds } = kept;
-  if (kinds <= kindsMax && Math.min(total, kinds * (page.offset + rows)) <= readMax) {
-    return { jobs: await byKind(), total };
+  if (asked.equal.length === 0) return { jobs: await shown(sql`${newest.select('id')}`), total };
+  return { jobs: await pageOfKinds(asked, counted, within, { shown, all }), total };
+}
+
+/** The jobs that the filters allow. */
+function narrowed({ db, organizationId, equal, window, isLookedUp }: Asked, filters: JobFilters) {
+  const { status, conversation_id, api_key_id } = filters;
+  let query = db.kysely.selectFrom('jobs').where('organization_id', '=', organizationId);
+  for (const [column, value] of equal) query = query.where(column, '=', value);
+  if (status === 'failed' || status === 'cancelled') {
+    // Says what the status implies already, so that the index on these two is used.
+    query = query.where(sql<boolean>`status in ('failed', 'cancelled')`);
   }
-  if (page.offset + rows > walkedMax) {
-    return { jobs: await newest.select([...columns]).execute(), total };
+  if (status === 'active') {
+    // Few at any moment, and the index of due jobs knows them.
+    const active = sql<string>`select id from jobs where status = 'active' and due_at is not null`;
+    query = query.where(isAmong(db, active));
   }
+  if (conversation_id !== undefined) {
+    const spoken = sql<string>`select distinct job_id from messages where conversation_id = ${conversation_id}`;
+    query = query.where(isAmong(db, spoken));
+  }
+  if (api_key_id !== undefined) {
+    query = query.where(isAmong(db, ofKey(organizationId, api_key_id, status)));
+  }
+  if (window === null) return query;
+  const isFound = isLookedUp || db.dialect === 'postgres';
+  return query.where(isFound ? isWithin(window) : isMetSoon(organizationId, equal, window));
+}
+
+async function count(asked: Asked, ids: IdQuery): Promise<Counted> {
+  const { db, organizationId, equal, window, isLookedUp } = asked;
+  // Where a window is all that is asked for, what is kept says nothing of it.
+  const isUncounted = isLookedUp || (window !== null && equal.length === 0);
+  const kept = isUncounted ? null : await countJobs(db, organizationId, equal);
+  const kinds = kept?.kinds ?? null;
+  const total = kept?.total ?? Number.POSITIVE_INFINITY;
+  if (window === null) {
+    return { total: isLookedUp ? await countIds(db, sql`${ids}`) : total, kinds, isWide: true };
+  }
+  if (total <= 0) return { total, kinds, isWide: false };
+  const limit = Math.min(total, boundedTotalMax);
+  if (db.dialect === 'sqlite' || kinds === null) {
+    return { total: await countIds(db, sql`${ids.limit(limit)}`), kinds, isWide: false };
+  }
+  return { ...(await countInWindow({ ...asked, window }, kinds, limit)), kinds };
+}
+
+/** Counts the jobs of a window by those of each kind, or by meeting them, up to `limit`. */
+async function countInWindow(
+  { db, organizationId, equal, window }: Asked & { readonly window: Window },
+  kinds: number,
+  limit: number,
+): Promise<Pick<Counted, 'total' | 'isWide'>> {
+  const met = newestMet(organizationId, equal, { limit, offset: 0 }, window, 2 * walkedMax);
+  const areFew = kinds <= kindsMax;
+  let total = areFew ? 0 : await countIds(db, met);
+  // What there is much of was met often enough.
+  const isFull = total === limit;
+  const isWide = isFull || (await hasMany(db, organizationId, window));
+  if (isWide && !isFull) {
+    total = await countIds(db, anyOfKinds(db, organizationId, equal, limit, window));
+  } else if (areFew) {
+    total = await countIds(db, met);
+  }
+  return { total, isWide };
+}
+
+/** The jobs of a page in PostgreSQL: met among the newest, looked up by kind, or all walked past. */
+async function pageOfKinds<Row>(
+  { db, organizationId, equal, window }: Asked,
+  { total, kinds, isWide }: Counted,
+  within: Page,
+  read: { shown(ids: RawBuilder<string>): Promise<Row[]>; all(): Promise<Row[]> },
+): Promise<Row[]> {
+  const byKind = () => read.shown(newestOfKinds(db, organizationId, equal, within, window));
+  const met = () => read.shown(newestMet(organizationId, equal, within, window));
+  if (kinds === null || !isWide) return met();
+  const end = within.offset + within.limit;
+  if (kinds <= kindsMax && Math.min(total, kinds * end) <= readMax) return byKind();
+  if (end > walkedMax) return read.all();
   // What there is much of is mostly met soon; where it is not, because it is long ago, by kind.
   const soon = await met();
-  return { jobs: soon.length === rows ? soon : await byKind(), total };
+  return soon.length === within.limit ? soon : byKind();
 }
 
 /**
@@ -369,34 +425,3 @@ function idsOfKinds(
 
 /** Ids are hexadecimal. */
 const afterAllIds = 'g';
-
-/** Jobs of all organizations that have not ended, by status and trigger, for the metrics. */
-export async function countUnended(
-  db: Handle,
-): Promise<{ trigger_type: TriggerType; status: JobStatus; n: number }[]> {
-  const rows = await db.kysely
-    .selectFrom('job_counts')
-    .select((eb) => ['trigger_type', 'status', eb.fn.sum<number>('count').as('n')])
-    // Literals, for the index of these two.
-    .where(sql<SqlBool>`status in ('queued', 'active')`)
-    .groupBy(['trigger_type', 'status'])
-    .execute();
-  return rows.map((row) => ({ ...row, n: Number(row.n) }));
-}
-
-/** How many jobs of an organization wait and run. */
-export async function countUnendedOf(
-  db: Handle,
-  organizationId: string,
-): Promise<{ queued: number; active: number }> {
-  const rows = await db.kysely
-    .selectFrom('job_counts')
-    .select((eb) => ['status', eb.fn.sum<number>('count').as('n')])
-    .where('organization_id', '=', organizationId)
-    // Literals, for the index of these two.
-    .where(sql<SqlBool>`status in ('queued', 'active')`)
-    .groupBy('status')
-    .execute();
-  const of = (status: JobStatus) => Number(rows.find((row) => row.status === status)?.n ?? 0);
-  return { queued: of('queued'), active: of('active') };
-}
