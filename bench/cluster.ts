@@ -193,7 +193,7 @@ async function queued(count: number): Promise<Figure[]> {
   });
 }
 
-/** A job that nobody works on; before it a worker was there and made the skills known. */
+/** A job that no worker claims; an earlier worker has registered the skills. */
 async function acceptOne(stores: Stores): Promise<Pattern> {
   const accept = async (cluster: Cluster) => {
     const { url, headers, body } = echo(cluster);
@@ -269,7 +269,7 @@ async function claimSome({ databaseUrl }: Stores): Promise<number[]> {
       if (wait > 0) await pause(wait);
       const some = ids.slice(i * jobsPerClaim, (i + 1) * jobsPerClaim);
       const asked = performance.now();
-      // The lease outlives the bench: nobody is to take these for lost.
+      // The lease outlives the bench: so that no sweep takes these for lost.
       const lease = Date.now() + 24 * 3600 * 1000;
       const claimed = await database.write((tx) => claimJobs(tx, some, Date.now(), lease));
       samples.push(performance.now() - asked);

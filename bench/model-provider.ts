@@ -1,5 +1,5 @@
 /**
- * A provider of models in a process of its own, so that what it does costs nobody who is measured. It
+ * A provider of models in a process of its own, so that its work does not count for the measured processes. It
  * speaks streamed chat completions. What it does is in the model's name: `calls-30` calls a tool in
  * every turn but the 30th, `holds` keeps its first byte back, `drips` says a word every 250 ms; the
  * latter two until they are released. It tells its parent over IPC what it saw.
@@ -105,7 +105,7 @@ process.on('message', (order: ProviderOrder) => {
     isReleased = true;
     gate.resolve();
     gate = Promise.withResolvers();
-    // Whoever comes from now on is kept waiting again.
+    // Later requests wait again.
     setTimeout(() => {
       isReleased = false;
     }, 2 * dripEveryMs);

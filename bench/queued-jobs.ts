@@ -12,7 +12,7 @@ interface Names {
   readonly conversationId: string;
 }
 
-/** The job that is copied, as it was while nobody had worked on it. */
+/** The job that is copied, as it was before any worker claimed it. */
 export interface Pattern extends Names {
   /** All rows that mention it. */
   readonly rows: readonly {

@@ -10,7 +10,7 @@ const refused = /\b(?:who(?:m)?ever|somebody|nobody|anybody|everybody)\b/gi;
 /** Prompts: their words change only with a measurement of what models make of them. */
 const prompts = /whoever it claims to be from|Nobody is here to talk to/g;
 /** `code`, 'word', "word" and name=word: data, not prose. */
-const quoted = /`[^`]*`|(['"])[^\s'"]*\1|\w+=\w+/g;
+const quoted = /`[^`$]*`|(['"])[^\s'"]*\1|\w+=\w+/g;
 
 export interface Finding {
   readonly line: number;

@@ -74,6 +74,6 @@ export function refuseMovedDirectory(dataDir: string): void {
     );
   }
   throw new Error(
-    `A move of ${dataDir} into PostgreSQL (${move.into}) was begun and not finished: run "npm run migrate-to-cluster" again. To go on without it, make sure that nobody uses that database, and delete ${file}.`,
+    `A move of ${dataDir} into PostgreSQL (${move.into}) was begun and not finished: run "npm run migrate-to-cluster" again. To go on without it, make sure that no platform uses that database, and delete ${file}.`,
   );
 }

@@ -73,7 +73,7 @@ function expectSteps({ jobs, steps, messages }: Ledger): void {
     expect(message !== undefined, `${about} has its message`).toBe(step.message_id !== null);
     if (step.status === 'completed') expect(message, about).toBeDefined();
     if (step.kind === 'model' && step.error?.includes('"worker_lost"')) {
-      expect(message?.unreported, `${about}: nobody knows what it cost`).toBe(3);
+      expect(message?.unreported, `${about}: its cost is unknown`).toBe(3);
     }
     if (message === undefined) continue;
     expect(message.job_id, about).toBe(step.job_id);
