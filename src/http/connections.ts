@@ -43,88 +43,116 @@ interface Connection {
 
 type Cut = (connection: Connection, why: string) => void;
 
+interface Watching {
+  readonly handler: RequestListener;
+  readonly limits: ConnectionLimits;
+  readonly connections: Map<Socket, Connection>;
+  /** Open connections of each address. */
+  readonly byAddress: Map<string, number>;
+  readonly cut: Cut;
+}
+
 /** Returns a listener that calls `handler` within the limits; `watch` applies them to a server. */
 export function createConnections(
   handler: RequestListener,
   limits: ConnectionLimits,
   log: Logger,
 ): { readonly listener: RequestListener; watch(server: Server): void } {
-  const connections = new Map<Socket, Connection>();
-  const byAddress = new Map<string, number>();
-  let warnedAt = Number.NEGATIVE_INFINITY;
+  const watching: Watching = {
+    handler,
+    limits,
+    connections: new Map(),
+    byAddress: new Map(),
+    cut: createCut(log),
+  };
+  return {
+    listener: (request, response) => listen(watching, request, response),
+    watch: (server) => watch(watching, server),
+  };
+}
 
-  const cut: Cut = ({ socket, address }, why) => {
+/** Cuts a connection, and warns of it once a minute. */
+function createCut(log: Logger): Cut {
+  let warnedAt = Number.NEGATIVE_INFINITY;
+  return ({ socket, address }, why) => {
     socket.destroy();
     const now = performance.now();
     const level = now - warnedAt < warnEveryMs ? 'debug' : 'warn';
     if (level === 'warn') warnedAt = now;
     log[level]({ address }, `connection cut: ${why}`);
   };
+}
 
-  function connect(socket: Socket): void {
-    const address = networkOf(socket.remoteAddress ?? '');
-    const connection = connectionOf(socket, address);
-    const count = (byAddress.get(address) ?? 0) + 1;
-    byAddress.set(address, count);
-    connections.set(socket, connection);
-    socket.once('close', () => {
-      connections.delete(socket);
-      const left = (byAddress.get(address) ?? 1) - 1;
-      if (left > 0) byAddress.set(address, left);
-      else byAddress.delete(address);
-      abandon(connection);
-    });
-    if (count > limits.perAddress) {
-      cut(connection, `its address has ${limits.perAddress} others (CONNECTIONS_PER_ADDRESS_MAX)`);
+function watch(watching: Watching, server: Server): void {
+  const { limits, connections, cut } = watching;
+  server.on('connection', (socket) => connect(watching, socket));
+  // Node restarts this time with every byte that is sent or received.
+  server.setTimeout(limits.stallMs, (socket) => {
+    const connection = connections.get(socket);
+    // Node never ends a connection that has sent no byte, so this does.
+    if (connection === undefined || connection.open.length === 0) socket.destroy();
+    else if (unreadBytesOf(connection) > 0) {
+      cut(connection, `its client took nothing for ${limits.stallMs} ms (RESPONSE_STALL_MS)`);
     }
-  }
+  });
+  const checking = setInterval(() => cutSlow(connections.values(), limits, cut), checkEveryMs);
+  checking.unref();
+  server.once('close', () => clearInterval(checking));
+}
 
-  function begin(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
-    connection.open.push(response);
-    response.once('close', () => {
-      connection.open.splice(connection.open.indexOf(response), 1);
-      connection.unreadSince = null;
-      connection.sendingSince = null;
-      const next = connection.socket.destroyed ? undefined : connection.waiting.shift();
-      if (next !== undefined) begin(connection, ...next);
-    });
+function connect({ limits, connections, byAddress, cut }: Watching, socket: Socket): void {
+  const address = networkOf(socket.remoteAddress ?? '');
+  const connection = connectionOf(socket, address);
+  const count = (byAddress.get(address) ?? 0) + 1;
+  byAddress.set(address, count);
+  connections.set(socket, connection);
+  socket.once('close', () => {
+    connections.delete(socket);
+    const left = (byAddress.get(address) ?? 1) - 1;
+    if (left > 0) byAddress.set(address, left);
+    else byAddress.delete(address);
+    abandon(connection);
+  });
+  if (count > limits.perAddress) {
+    cut(connection, `its address has ${limits.perAddress} others (CONNECTIONS_PER_ADDRESS_MAX)`);
+  }
+}
+
+function listen(
+  { handler, connections, cut }: Watching,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const connection = connections.get(request.socket);
+  if (connection === undefined) {
     handler(request, response);
+    return;
   }
-
-  function listener(request: IncomingMessage, response: ServerResponse): void {
-    const connection = connections.get(request.socket);
-    if (connection === undefined) {
-      handler(request, response);
-      return;
-    }
-    if (connection.open.length < atOnceMax) {
-      begin(connection, request, response);
-      return;
-    }
-    connection.waiting.push([request, response]);
-    if (connection.waiting.length > waitingMax) {
-      cut(connection, `it sent more than ${waitingMax} requests before their answers`);
-    }
+  if (connection.open.length < atOnceMax) {
+    begin(handler, connection, request, response);
+    return;
   }
+  connection.waiting.push([request, response]);
+  if (connection.waiting.length > waitingMax) {
+    cut(connection, `it sent more than ${waitingMax} requests before their answers`);
+  }
+}
 
-  return {
-    listener,
-    watch(server) {
-      server.on('connection', connect);
-      // Node restarts this time with every byte that is sent or received.
-      server.setTimeout(limits.stallMs, (socket) => {
-        const connection = connections.get(socket);
-        // Node never ends a connection that has sent no byte, so this does.
-        if (connection === undefined || connection.open.length === 0) socket.destroy();
-        else if (unreadBytesOf(connection) > 0) {
-          cut(connection, `its client took nothing for ${limits.stallMs} ms (RESPONSE_STALL_MS)`);
-        }
-      });
-      const checking = setInterval(() => cutSlow(connections.values(), limits, cut), checkEveryMs);
-      checking.unref();
-      server.once('close', () => clearInterval(checking));
-    },
-  };
+function begin(
+  handler: RequestListener,
+  connection: Connection,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  connection.open.push(response);
+  response.once('close', () => {
+    connection.open.splice(connection.open.indexOf(response), 1);
+    connection.unreadSince = null;
+    connection.sendingSince = null;
+    const next = connection.socket.destroyed ? undefined : connection.waiting.shift();
+    if (next !== undefined) begin(handler, connection, ...next);
+  });
+  handler(request, response);
 }
 
 function connectionOf(socket: Socket, address: string): Connection {

@@ -54,6 +54,12 @@ interface Hit {
   reject(error: unknown): void;
 }
 
+interface Batching {
+  readonly decideHits: (keys: string[], limits: number[]) => Promise<(string | number)[]>;
+  /** The hits of this turn of the event loop. */
+  waiting: Hit[];
+}
+
 /**
  * While Redis is unavailable, `local` limits this process, and `processes` returns the number of
  * processes that share a limit.
@@ -66,58 +72,17 @@ export function createRedisRateLimiter(
 ): RateLimiter {
   const { commands } = redis;
   commands.defineCommand('decideHits', { lua: script });
-  const decideHits = (keys: string[], limits: number[]) =>
-    (
-      commands as unknown as {
-        decideHits(...args: (string | number)[]): Promise<(string | number)[]>;
-      }
-    ).decideHits(keys.length, ...keys, ...limits);
-  let waiting: Hit[] = [];
-
-  /** Decides on the hits of this turn of the event loop. */
-  function decideAll(): void {
-    const hits = waiting;
-    waiting = [];
-    for (let from = 0; from < hits.length; from += batchMax) {
-      void decide(hits.slice(from, from + batchMax));
-    }
-  }
-
-  async function decide(hits: readonly Hit[]): Promise<void> {
-    try {
-      const answer = await decideHits(
-        hits.map(({ key }) => prefix + key),
-        hits.map(({ limit }) => limit),
-      );
-      const now = Number(answer[0]);
-      hits.forEach(({ limit, resolve }, i) => {
-        const [allowed, count, untilLeaves, untilFree] = answer
-          .slice(1 + 4 * i, 5 + 4 * i)
-          .map(Number) as [number, number, number, number];
-        resolve({
-          allowed: allowed === 1,
-          limit,
-          remaining: Math.max(0, limit - count),
-          reset: Math.ceil((now + untilLeaves) / 1000),
-          retryAfter: Math.max(1, Math.ceil(untilFree / 1000)),
-        });
-      });
-    } catch (error) {
-      for (const { reject } of hits) reject(error);
-    }
-  }
-
-  function hitInRedis(key: string, limit: number): Promise<RateDecision> {
-    return new Promise((resolve, reject) => {
-      if (waiting.length === 0) setImmediate(decideAll);
-      waiting.push({ key, limit, resolve, reject });
-    });
-  }
-
+  const defined = commands as unknown as {
+    decideHits(...args: (string | number)[]): Promise<(string | number)[]>;
+  };
+  const batching: Batching = {
+    decideHits: (keys, limits) => defined.decideHits(keys.length, ...keys, ...limits),
+    waiting: [],
+  };
   return {
     async hit(key, limit, isNeeded = false) {
       try {
-        if (redis.isConnected()) return await hitInRedis(key, limit);
+        if (redis.isConnected()) return await hitInRedis(batching, key, limit);
       } catch (err) {
         log.debug({ err }, 'Redis judged no hit');
       }
@@ -131,5 +96,46 @@ export function createRedisRateLimiter(
       const share = Math.max(1, Math.floor(limit / Math.max(1, processes())));
       return { ...(await local.hit(key, share)), limit };
     },
+  };
+}
+
+function hitInRedis(batching: Batching, key: string, limit: number): Promise<RateDecision> {
+  return new Promise((resolve, reject) => {
+    if (batching.waiting.length === 0) setImmediate(decideAll, batching);
+    batching.waiting.push({ key, limit, resolve, reject });
+  });
+}
+
+function decideAll(batching: Batching): void {
+  const hits = batching.waiting;
+  batching.waiting = [];
+  for (let from = 0; from < hits.length; from += batchMax) {
+    void decide(batching, hits.slice(from, from + batchMax));
+  }
+}
+
+async function decide({ decideHits }: Batching, hits: readonly Hit[]): Promise<void> {
+  try {
+    const answer = await decideHits(
+      hits.map(({ key }) => prefix + key),
+      hits.map(({ limit }) => limit),
+    );
+    const now = Number(answer[0]);
+    hits.forEach((hit, i) => {
+      hit.resolve(decisionOf(hit.limit, now, answer.slice(1 + 4 * i, 5 + 4 * i).map(Number)));
+    });
+  } catch (error) {
+    for (const { reject } of hits) reject(error);
+  }
+}
+
+function decisionOf(limit: number, now: number, answer: readonly number[]): RateDecision {
+  const [allowed, count, untilLeaves, untilFree] = answer as [number, number, number, number];
+  return {
+    allowed: allowed === 1,
+    limit,
+    remaining: Math.max(0, limit - count),
+    reset: Math.ceil((now + untilLeaves) / 1000),
+    retryAfter: Math.max(1, Math.ceil(untilFree / 1000)),
   };
 }
