@@ -6,10 +6,11 @@
 import type { Database } from '../database/database.ts';
 import { isOrganization } from '../database/organizations.ts';
 import { baseUrlFault } from '../kernel/base-url.ts';
+import { bind } from '../kernel/bind.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { type Cipher, DecryptionError } from '../kernel/encryption.ts';
 import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
-import { createShortCache } from '../kernel/short-cache.ts';
+import { createShortCache, type ShortCache } from '../kernel/short-cache.ts';
 import { type ProviderSettings, providerPattern } from '../models/providers.ts';
 import {
   type CredentialRow,
@@ -40,112 +41,150 @@ export interface UnusableCredentials {
 
 export type Credentials = ReturnType<typeof createCredentials>;
 
-/** Without an encryption key `cipher` is null, and API keys can be neither stored nor used. */
-export function createCredentials(parts: {
-  database: Database;
-  clock: Clock;
-  cipher: Cipher | null;
-}) {
-  const { database, clock, cipher } = parts;
-  /** Null for a provider without credentials of the organization. */
-  const cache = createShortCache<CredentialRow | null>(clock, cacheMs, cachedMax);
-  const keyOf = (organizationId: string, provider: string) => `${organizationId}/${provider}`;
+interface CredentialsDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  /** Null without an encryption key: API keys can be neither stored nor used then. */
+  readonly cipher: Cipher | null;
+}
 
-  function encrypted(apiKey: string, context: string): string {
-    if (cipher !== null) return cipher.encrypt(apiKey, context);
-    throw new PlatformError(
-      'conflict',
-      'API keys are stored encrypted, and there is no key to encrypt them with: set ENCRYPTION_KEY, the same for every process, and start again',
-    );
-  }
+interface CredentialsState extends CredentialsDeps {
+  /** By `keyOf`; null for a provider without credentials of the organization. */
+  readonly cache: ShortCache<CredentialRow | null>;
+}
 
-  function settingsIn(row: CredentialRow): ProviderSettings | UnusableCredentials {
-    const own = { baseUrl: row.base_url, source: 'organization' } as const;
-    if (row.api_key === null) return { ...own, apiKey: null };
-    const stored = `The stored API key for ${row.provider} cannot be decrypted`;
-    if (cipher === null) return { fault: `${stored}: ENCRYPTION_KEY is not set` };
-    try {
-      return { ...own, apiKey: cipher.decrypt(row.api_key, contextOf(row)) };
-    } catch (error) {
-      if (!(error instanceof DecryptionError)) throw error;
-      return { fault: `${stored}: it was stored under another ENCRYPTION_KEY; store it again` };
-    }
-  }
-
-  async function find(organizationId: string, provider: string): Promise<CredentialRow> {
-    const row = await findCredential(database.read, organizationId, provider);
-    if (row === undefined) throw credentialsNotFound();
-    return row;
-  }
-
-  return {
-    /** Throws `404` for an unknown organization. Organizations are never deleted. */
-    async requireOrganization(organizationId: string): Promise<void> {
-      if (!(await isOrganization(database.read, organizationId))) throw notFound('Organization');
-    },
-
-    /** Counts the stored API keys, of the first 1,000, that cannot be decrypted. */
-    async countUnusable(): Promise<number> {
-      const rows = await listKeys(database.read, checkedMax);
-      return rows.filter((row) => 'fault' in settingsIn(row)).length;
-    },
-
-    /** Throws `404` when the organization has no credentials for the provider. */
-    find,
-
-    async list(organizationId: string, page: { limit: number; offset: number }) {
-      const { credentials, total } = await listCredentials(database.read, organizationId, page);
-      return { credentials: credentials.map(credentialBody), total };
-    },
-
-    /**
-     * Stores the credentials of an existing organization for a provider, in place of earlier ones: a
-     * field that is left out is removed. Throws `400` for an invalid provider name and when both fields
-     * are missing, `409` for an API key without a cipher.
-     */
-    async replace(organizationId: string, provider: string, fields: CredentialFields) {
-      refuseMalformed(provider, fields);
-      const now = clock.now();
-      const { api_key = null, base_url = null } = fields;
-      const named = { organization_id: organizationId, provider, base_url };
-      const row = {
-        ...named,
-        api_key: api_key === null ? null : encrypted(api_key, contextOf(named)),
-        created_at: now,
-        updated_at: now,
-      };
-      const replaced = await database.write((tx) => replaceCredential(tx, row));
-      cache.forget(keyOf(organizationId, provider));
-      return credentialBody(replaced);
-    },
-
-    /** Throws `404` when there are none. */
-    async remove(organizationId: string, provider: string): Promise<void> {
-      const wasThere = await database.write((tx) => deleteCredential(tx, organizationId, provider));
-      if (!wasThere) throw credentialsNotFound();
-      cache.forget(keyOf(organizationId, provider));
-    },
-
-    /**
-     * An organization's settings for a provider, decrypted. Undefined when there are none, so that the
-     * platform's own settings apply.
-     */
-    async settingsOf(
-      organizationId: string,
-      provider: string,
-    ): Promise<ProviderSettings | UnusableCredentials | undefined> {
-      const key = keyOf(organizationId, provider);
-      const known = cache.get(key);
-      const row =
-        known !== undefined
-          ? known
-          : await cache.read(
-              key,
-              async () => (await findCredential(database.read, organizationId, provider)) ?? null,
-            );
-      return row === null ? undefined : settingsIn(row);
-    },
+export function createCredentials(deps: CredentialsDeps) {
+  const state: CredentialsState = {
+    ...deps,
+    cache: createShortCache(deps.clock, cacheMs, cachedMax),
   };
+  return bind(state, {
+    requireOrganization,
+    countUnusable,
+    find,
+    list,
+    replace,
+    remove,
+    settingsOf,
+  });
+}
+
+const keyOf = (organizationId: string, provider: string) => `${organizationId}/${provider}`;
+
+/** Throws `404` for an unknown organization. Organizations are never deleted. */
+async function requireOrganization(
+  { database }: CredentialsState,
+  organizationId: string,
+): Promise<void> {
+  if (!(await isOrganization(database.read, organizationId))) throw notFound('Organization');
+}
+
+/** Counts the stored API keys, of the first 1,000, that cannot be decrypted. */
+async function countUnusable({ database, cipher }: CredentialsState): Promise<number> {
+  const rows = await listKeys(database.read, checkedMax);
+  return rows.filter((row) => 'fault' in settingsIn(cipher, row)).length;
+}
+
+/** Throws `404` when the organization has no credentials for the provider. */
+async function find(
+  { database }: CredentialsState,
+  organizationId: string,
+  provider: string,
+): Promise<CredentialRow> {
+  const row = await findCredential(database.read, organizationId, provider);
+  if (row === undefined) throw credentialsNotFound();
+  return row;
+}
+
+async function list(
+  { database }: CredentialsState,
+  organizationId: string,
+  page: { limit: number; offset: number },
+) {
+  const { credentials, total } = await listCredentials(database.read, organizationId, page);
+  return { credentials: credentials.map(credentialBody), total };
+}
+
+/**
+ * Stores the credentials of an existing organization for a provider, in place of earlier ones: a field that
+ * is left out is removed. Throws `400` for an invalid provider name and when both fields are missing, `409`
+ * for an API key without a cipher.
+ */
+async function replace(
+  { database, clock, cipher, cache }: CredentialsState,
+  organizationId: string,
+  provider: string,
+  fields: CredentialFields,
+) {
+  refuseMalformed(provider, fields);
+  const now = clock.now();
+  const { api_key = null, base_url = null } = fields;
+  const named = { organization_id: organizationId, provider, base_url };
+  const row = {
+    ...named,
+    api_key: api_key === null ? null : encrypted(cipher, api_key, contextOf(named)),
+    created_at: now,
+    updated_at: now,
+  };
+  const replaced = await database.write((tx) => replaceCredential(tx, row));
+  cache.forget(keyOf(organizationId, provider));
+  return credentialBody(replaced);
+}
+
+/** Throws `404` when there are none. */
+async function remove(
+  { database, cache }: CredentialsState,
+  organizationId: string,
+  provider: string,
+): Promise<void> {
+  const wasThere = await database.write((tx) => deleteCredential(tx, organizationId, provider));
+  if (!wasThere) throw credentialsNotFound();
+  cache.forget(keyOf(organizationId, provider));
+}
+
+/**
+ * An organization's settings for a provider, decrypted. Undefined when there are none, so that the
+ * platform's own settings apply.
+ */
+async function settingsOf(
+  { database, cipher, cache }: CredentialsState,
+  organizationId: string,
+  provider: string,
+): Promise<ProviderSettings | UnusableCredentials | undefined> {
+  const key = keyOf(organizationId, provider);
+  const known = cache.get(key);
+  const row =
+    known !== undefined
+      ? known
+      : await cache.read(
+          key,
+          async () => (await findCredential(database.read, organizationId, provider)) ?? null,
+        );
+  return row === null ? undefined : settingsIn(cipher, row);
+}
+
+function encrypted(cipher: Cipher | null, apiKey: string, context: string): string {
+  if (cipher !== null) return cipher.encrypt(apiKey, context);
+  throw new PlatformError(
+    'conflict',
+    'API keys are stored encrypted, and there is no key to encrypt them with: set ENCRYPTION_KEY, the same for every process, and start again',
+  );
+}
+
+function settingsIn(
+  cipher: Cipher | null,
+  row: CredentialRow,
+): ProviderSettings | UnusableCredentials {
+  const own = { baseUrl: row.base_url, source: 'organization' } as const;
+  if (row.api_key === null) return { ...own, apiKey: null };
+  const stored = `The stored API key for ${row.provider} cannot be decrypted`;
+  if (cipher === null) return { fault: `${stored}: ENCRYPTION_KEY is not set` };
+  try {
+    return { ...own, apiKey: cipher.decrypt(row.api_key, contextOf(row)) };
+  } catch (error) {
+    if (!(error instanceof DecryptionError)) throw error;
+    return { fault: `${stored}: it was stored under another ENCRYPTION_KEY; store it again` };
+  }
 }
 
 const wellFormedProvider = new RegExp(`^${providerPattern}$`);
