@@ -7,6 +7,7 @@ import { type Agents, defaultAgentId } from '../agents/agents.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import type { Database } from '../database/database.ts';
 import type { TriggerType } from '../database/tables.ts';
+import { bind } from '../kernel/bind.ts';
 import { type Caller, requireScopes } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { type Issue, invalid, notFound, PlatformError } from '../kernel/errors.ts';
@@ -43,110 +44,108 @@ export interface ExecutionOptions {
 
 export type Execute = ReturnType<typeof createExecute>;
 
-export function createExecute(parts: {
-  database: Database;
-  skills: SkillRegistry;
-  agents: Agents;
-  conversations: Pick<Conversations, 'find'>;
-  accept: Accept;
-  clock: Clock;
-}) {
-  const { database, skills, agents, conversations, accept, clock } = parts;
+export interface ExecuteDeps {
+  readonly database: Database;
+  readonly skills: SkillRegistry;
+  readonly agents: Agents;
+  readonly conversations: Pick<Conversations, 'find'>;
+  readonly accept: Accept;
+  readonly clock: Clock;
+}
 
-  return {
-    /**
-     * Finds what a request is aimed at, or refuses with 404 or 403; `asked` is asked once there is a
-     * skill. A promise only when the database is asked.
-     */
-    target(
-      caller: Caller,
-      path: { category: string; version: string; skillName: string },
-      asked: () => { agentId?: string | undefined; conversationId?: string | undefined },
-    ): Target | Promise<Target> {
-      const skill = skills.active(path.category, path.version, path.skillName);
-      const { agentId = defaultAgentId, conversationId } = asked();
-      const judge = (status: 'active' | 'paused'): Target => {
-        requireScopes(caller.scopes, skill.requiredScopes);
-        return { skill, agentId, conversationId, isPaused: status === 'paused' };
-      };
-      const status = agents.statusOf(caller.organizationId, agentId);
-      if (conversationId === undefined) {
-        return status instanceof Promise ? status.then(judge) : judge(status);
-      }
-      return findConversation(caller, agentId, conversationId, status).then(judge);
-    },
+export function createExecute(deps: ExecuteDeps) {
+  return bind(deps, { target: targetOf, run: execute });
+}
 
-    /** Accepts a run of the target with this input; whether it is an earlier one again. */
-    async run(
-      caller: Caller,
-      { skill, agentId, conversationId, isPaused }: Target,
-      input: unknown,
-      options: ExecutionOptions,
-    ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
-      refuseInvalid(skill, input);
-      if (conversationId !== undefined && !skill.continuesConversations) {
-        throw invalid('x-conversation-id', `is not for ${skill.name}, which begins its own`);
-      }
-      const idempotency = options.idempotency && {
-        fingerprint: fingerprintOf(skill, agentId, input, conversationId),
-        ...options.idempotency,
-      };
-      if (isPaused) {
-        // A repeat of a request accepted before the pause still gets the earlier job.
-        const earlier = idempotency && (await replayOf(idempotency));
-        if (!earlier) throw agentPaused(agentId);
-        return answer(earlier);
-      }
-      const acceptance = await accept({
-        organizationId: caller.organizationId,
-        apiKeyId: caller.keyId,
-        agentId,
-        userId: options.userId,
-        triggerType: options.triggerType,
-        skill,
-        maxAttempts: skill.maxAttempts,
-        input: JSON.stringify(input),
-        retryOf: null,
-        ...(conversationId === undefined ? {} : { conversationId }),
-        ...(idempotency ? { idempotency } : {}),
-      });
-      if (acceptance.kind === 'conversation_active') {
-        throw conversationActive(conversationId ?? '');
-      }
-      return answer(acceptance);
-    },
+/**
+ * Finds the target of a request, or refuses with 404 or 403; `asked` is called once the skill is found.
+ * A promise only when the database is asked.
+ */
+function targetOf(
+  deps: ExecuteDeps,
+  caller: Caller,
+  path: { category: string; version: string; skillName: string },
+  asked: () => { agentId?: string | undefined; conversationId?: string | undefined },
+): Target | Promise<Target> {
+  const skill = deps.skills.active(path.category, path.version, path.skillName);
+  const { agentId = defaultAgentId, conversationId } = asked();
+  const withStatus = (status: 'active' | 'paused'): Target => {
+    requireScopes(caller.scopes, skill.requiredScopes);
+    return { skill, agentId, conversationId, isPaused: status === 'paused' };
   };
-
-  /** `404` unless it is the agent's; the agent's status. */
-  async function findConversation(
-    { organizationId }: Caller,
-    agentId: string,
-    id: string,
-    status: 'active' | 'paused' | Promise<'active' | 'paused'>,
-  ): Promise<'active' | 'paused'> {
-    const known = await status;
-    const found = await conversations.find(organizationId, id);
-    if (found.agent_id !== agentId) throw notFound('Conversation');
-    await agents.findSince(organizationId, agentId, found.created_at);
-    return known;
+  const status = deps.agents.statusOf(caller.organizationId, agentId);
+  if (conversationId === undefined) {
+    return status instanceof Promise ? status.then(withStatus) : withStatus(status);
   }
+  return findConversation(deps, caller, agentId, conversationId, status).then(withStatus);
+}
 
-  async function replayOf({
-    owner,
-    key,
-    fingerprint,
-  }: Required<NonNullable<ExecutionOptions['idempotency']>>): Promise<Answered | undefined> {
-    const earlier = await findByIdempotencyKey(
-      database.read,
-      owner,
-      key,
-      clock.now() - idempotencyMs,
-    );
-    if (earlier === undefined) return undefined;
-    return earlier.fingerprint === fingerprint
-      ? { kind: 'replayed', job: earlier }
-      : { kind: 'key_reused' };
+/** Accepts a run of the target with this input, or returns the job of an earlier equal request. */
+async function execute(
+  deps: ExecuteDeps,
+  caller: Caller,
+  { skill, agentId, conversationId, isPaused }: Target,
+  input: unknown,
+  options: ExecutionOptions,
+): Promise<{ job: AcceptedJob; isReplay: boolean }> {
+  refuseInvalid(skill, input);
+  if (conversationId !== undefined && !skill.continuesConversations) {
+    throw invalid('x-conversation-id', `is not for ${skill.name}, which begins its own`);
   }
+  const idempotency = options.idempotency && {
+    fingerprint: fingerprintOf(skill, agentId, input, conversationId),
+    ...options.idempotency,
+  };
+  if (isPaused) {
+    // A repeat of a request accepted before the pause still gets the earlier job.
+    const earlier = idempotency && (await replayOf(deps, idempotency));
+    if (!earlier) throw agentPaused(agentId);
+    return answer(earlier);
+  }
+  const acceptance = await deps.accept({
+    organizationId: caller.organizationId,
+    apiKeyId: caller.keyId,
+    agentId,
+    userId: options.userId,
+    triggerType: options.triggerType,
+    skill,
+    maxAttempts: skill.maxAttempts,
+    input: JSON.stringify(input),
+    retryOf: null,
+    ...(conversationId === undefined ? {} : { conversationId }),
+    ...(idempotency ? { idempotency } : {}),
+  });
+  if (acceptance.kind === 'conversation_active') {
+    throw conversationActive(conversationId ?? '');
+  }
+  return answer(acceptance);
+}
+
+/** Returns the agent's status; throws `404` unless the conversation is the agent's. */
+async function findConversation(
+  { agents, conversations }: ExecuteDeps,
+  { organizationId }: Caller,
+  agentId: string,
+  id: string,
+  status: 'active' | 'paused' | Promise<'active' | 'paused'>,
+): Promise<'active' | 'paused'> {
+  const known = await status;
+  const found = await conversations.find(organizationId, id);
+  if (found.agent_id !== agentId) throw notFound('Conversation');
+  await agents.findSince(organizationId, agentId, found.created_at);
+  return known;
+}
+
+async function replayOf(
+  { database, clock }: ExecuteDeps,
+  { owner, key, fingerprint }: Required<NonNullable<ExecutionOptions['idempotency']>>,
+): Promise<Answered | undefined> {
+  const since = clock.now() - idempotencyMs;
+  const earlier = await findByIdempotencyKey(database.read, owner, key, since);
+  if (earlier === undefined) return undefined;
+  return earlier.fingerprint === fingerprint
+    ? { kind: 'replayed', job: earlier }
+    : { kind: 'key_reused' };
 }
 
 /** `422 agent_paused`. */
