@@ -3,7 +3,7 @@
  * committed is published. Nothing is kept: a listener that comes late reads the database first. The
  * feed of one process misses nothing. One that processes share may, and says so to its listeners.
  */
-
+import { bind } from '../kernel/bind.ts';
 import type { Bus, Listening } from '../kernel/bus.ts';
 
 /** Orders the events of one job: claim by claim, and inside a claim by number. */
@@ -91,89 +91,110 @@ const looksApart = 6;
 /** How long a subscription to the bus outlives its last listener. */
 const idleMs = 5_000;
 
+type Outgoing = [jobId: string, event: JobEvent];
+
+interface SharedFeed {
+  readonly bus: Bus;
+  readonly listeners: Listeners;
+  /** The events published in this turn of the event loop. */
+  outgoing: Outgoing[];
+  /** The subscription to the bus, while there are listeners and shortly after. */
+  listening: Listening | null;
+  looking: NodeJS.Timeout | undefined;
+  looks: number;
+  /** When the last listener left; infinite while there is one. */
+  idleSince: number;
+}
+
 /** The feed that processes share. What is published in one turn of the event loop is sent together. */
 export function createSharedJobFeed(bus: Bus): JobFeed {
   const listeners = createListeners();
-  let outgoing: [jobId: string, event: JobEvent][] = [];
-  let listening: Listening | null = null;
-  let looking: NodeJS.Timeout | undefined;
-  let looks = 0;
-  let idleSince = Number.POSITIVE_INFINITY;
-
-  const lookAll = () => {
-    for (const jobId of [...listeners.jobs()]) listeners.tell(jobId, null);
+  const feed: SharedFeed = {
+    bus,
+    listeners,
+    outgoing: [],
+    listening: null,
+    looking: undefined,
+    looks: 0,
+    idleSince: Number.POSITIVE_INFINITY,
   };
-  bus.onMissed(lookAll);
+  bus.onMissed(() => lookAll(listeners));
+  return { isShared: true, hasListeners: () => true, ...bind(feed, { publish, subscribe }) };
+}
 
-  function send(): void {
-    const events = outgoing;
-    outgoing = [];
-    bus.send('jobs', JSON.stringify(events));
-  }
+function publish(feed: SharedFeed, jobId: string, event: JobEvent): void {
+  feed.listeners.tell(jobId, event);
+  if (feed.outgoing.length === 0) setImmediate(send, feed);
+  feed.outgoing.push([jobId, event]);
+}
 
-  function hear(message: string): void {
-    let events: typeof outgoing;
-    try {
-      events = JSON.parse(message) as typeof outgoing;
-      if (!Array.isArray(events)) throw new Error('It is no list');
-    } catch {
-      // Perhaps from another version of the platform: its events are in the database too.
-      lookAll();
-      return;
-    }
-    for (const [jobId, event] of events) listeners.tell(jobId, event);
-  }
-
-  function look(): void {
-    looks++;
-    if (listeners.size === 0) {
-      if (performance.now() - idleSince > idleMs) stopListening();
-      return;
-    }
-    if (!bus.isConnected()) {
-      lookAll();
-      return;
-    }
-    // A part of them at each look, so that they do not all read at once.
-    let i = 0;
-    for (const jobId of [...listeners.jobs()]) {
-      if (i++ % looksApart === looks % looksApart) listeners.tell(jobId, null);
-    }
-  }
-
-  function listen(): Promise<void> {
-    idleSince = Number.POSITIVE_INFINITY;
-    if (listening === null) {
-      listening = bus.listen('jobs', hear);
-      looking = setInterval(look, lookEveryMs).unref();
-    }
-    return listening.ready;
-  }
-
-  function stopListening(): void {
-    listening?.stop();
-    listening = null;
-    clearInterval(looking);
-  }
-
+function subscribe(feed: SharedFeed, jobId: string, listener: JobListener): Subscription {
+  const ready = listen(feed);
+  const remove = feed.listeners.add(jobId, listener);
   return {
-    isShared: true,
-    publish(jobId, event) {
-      listeners.tell(jobId, event);
-      if (outgoing.length === 0) setImmediate(send);
-      outgoing.push([jobId, event]);
-    },
-    hasListeners: () => true,
-    subscribe(jobId, listener) {
-      const ready = listen();
-      const remove = listeners.add(jobId, listener);
-      return {
-        ready,
-        stop() {
-          remove();
-          if (listeners.size === 0) idleSince = performance.now();
-        },
-      };
+    ready,
+    stop() {
+      remove();
+      if (feed.listeners.size === 0) feed.idleSince = performance.now();
     },
   };
+}
+
+function send(feed: SharedFeed): void {
+  const events = feed.outgoing;
+  feed.outgoing = [];
+  feed.bus.send('jobs', JSON.stringify(events));
+}
+
+/** Subscribes to the bus, unless the feed still is. */
+function listen(feed: SharedFeed): Promise<void> {
+  feed.idleSince = Number.POSITIVE_INFINITY;
+  if (feed.listening === null) {
+    feed.listening = feed.bus.listen('jobs', (message) => hear(feed.listeners, message));
+    feed.looking = setInterval(look, lookEveryMs, feed).unref();
+  }
+  return feed.listening.ready;
+}
+
+function stopListening(feed: SharedFeed): void {
+  feed.listening?.stop();
+  feed.listening = null;
+  clearInterval(feed.looking);
+}
+
+/** Tells the listeners what another process has published. */
+function hear(listeners: Listeners, message: string): void {
+  let events: Outgoing[];
+  try {
+    events = JSON.parse(message) as Outgoing[];
+    if (!Array.isArray(events)) throw new Error('It is no list');
+  } catch {
+    // Perhaps from another version of the platform: its events are in the database too.
+    lookAll(listeners);
+    return;
+  }
+  for (const [jobId, event] of events) listeners.tell(jobId, event);
+}
+
+/** Has listeners read the database, because the bus may have missed events. */
+function look(feed: SharedFeed): void {
+  const { bus, listeners } = feed;
+  feed.looks++;
+  if (listeners.size === 0) {
+    if (performance.now() - feed.idleSince > idleMs) stopListening(feed);
+    return;
+  }
+  if (!bus.isConnected()) {
+    lookAll(listeners);
+    return;
+  }
+  // A part of them at each look, so that they do not all read at once.
+  let i = 0;
+  for (const jobId of [...listeners.jobs()]) {
+    if (i++ % looksApart === feed.looks % looksApart) listeners.tell(jobId, null);
+  }
+}
+
+function lookAll(listeners: Listeners): void {
+  for (const jobId of [...listeners.jobs()]) listeners.tell(jobId, null);
 }
