@@ -8,12 +8,13 @@
  * each hint costs four times as much in the processes and in Redis together.
  */
 import { Queue as Lane } from 'bullmq';
+import { bind } from '../kernel/bind.ts';
 import type { Logger } from '../kernel/log.ts';
 import { type QueueName, queueNames } from '../kernel/queues.ts';
 import type { Redis } from '../redis/redis.ts';
 import { createLaneConsumer, type LaneConsumer } from './bullmq-consumer.ts';
 import { inTime } from './in-time.ts';
-import type { Hint, Queue } from './queue.ts';
+import type { Consumer, Hint, HintHandler, Queue } from './queue.ts';
 import { createSlots } from './slots.ts';
 
 /** Hints kept in Redis for each queue, due ones and delayed ones each. */
@@ -28,6 +29,7 @@ const idsMax = 16;
 const bulkMax = 250;
 /** Between two looks at how many hints there are. */
 const lookEveryMs = 500;
+
 interface Depth {
   waiting: number;
   delayed: number;
@@ -43,87 +45,109 @@ interface SharedLane {
   consumer: LaneConsumer | null;
 }
 
+interface BullmqQueue {
+  readonly redis: Redis;
+  readonly log: Logger;
+  readonly lanes: ReadonlyMap<QueueName, SharedLane>;
+  looking: NodeJS.Timeout | undefined;
+  isClosed: boolean;
+}
+
 export function createBullmqQueue(redis: Redis, log: Logger): Queue {
   const lanes = new Map(queueNames.map((name) => [name, openLane(name, redis)]));
-  const laneOf = (name: QueueName) => lanes.get(name) as SharedLane;
-  let isClosed = false;
+  const queue: BullmqQueue = { redis, log, lanes, looking: undefined, isClosed: false };
+  lookAll(queue);
+  queue.looking = setInterval(lookAll, lookEveryMs, queue).unref();
+  return bind(queue, { sendHints, consume, isRunningLow, isConnected, close });
+}
 
-  async function look(one: SharedLane): Promise<void> {
-    if (!redis.isConnected()) return;
-    const counts = await one.lane.getJobCounts('waiting', 'delayed');
-    one.depth.waiting = (counts['waiting'] ?? 0) * idsMax;
-    one.depth.delayed = counts['delayed'] ?? 0;
-    one.consumer?.watch(one.depth.waiting);
+function sendHints(queue: BullmqQueue, name: QueueName, hints: readonly Hint[]): void {
+  if (!isConnected(queue)) return;
+  const one = laneOf(queue, name);
+  const wasEmpty = one.outgoing.length === 0;
+  for (const hint of hints) {
+    const kind = hint.delayMs > 0 ? 'delayed' : 'waiting';
+    if (one.depth[kind] >= hintsMax || one.underWay >= underWayMax) continue;
+    one.depth[kind]++;
+    one.underWay++;
+    one.outgoing.push(hint);
   }
+  if (wasEmpty && one.outgoing.length > 0) setImmediate(() => void send(queue, one));
+}
 
-  const lookAll = () => {
-    // A failure means that Redis cannot be reached, which `isConnected` reports.
-    for (const one of lanes.values()) look(one).catch(() => {});
-  };
-  lookAll();
-  const looking = setInterval(lookAll, lookEveryMs).unref();
-
-  /** Sends the hints of this turn of the event loop together. */
-  async function send(one: SharedLane): Promise<void> {
-    const hints = one.outgoing;
-    one.outgoing = [];
-    try {
-      const jobs = jobsOf(hints);
-      for (let from = 0; from < jobs.length && !isClosed; from += bulkMax) {
-        await one.lane.addBulk(jobs.slice(from, from + bulkMax));
-      }
-    } catch (error) {
-      log.debug({ err: error, queue: one.name }, 'hints got lost; the sweep sends them again');
+/** Sends the hints of this turn of the event loop together. */
+async function send(queue: BullmqQueue, one: SharedLane): Promise<void> {
+  const hints = one.outgoing;
+  one.outgoing = [];
+  try {
+    const jobs = jobsOf(hints);
+    for (let from = 0; from < jobs.length && !queue.isClosed; from += bulkMax) {
+      await one.lane.addBulk(jobs.slice(from, from + bulkMax));
     }
-    one.underWay -= hints.length;
+  } catch (error) {
+    queue.log.debug({ err: error, queue: one.name }, 'hints got lost; the sweep sends them again');
   }
+  one.underWay -= hints.length;
+}
 
+function consume(
+  queue: BullmqQueue,
+  name: QueueName,
+  concurrency: number,
+  handler: HintHandler,
+): Consumer {
+  const { redis, log } = queue;
+  const one = laneOf(queue, name);
+  if (one.consumer !== null) throw new Error(`Queue ${name} has a consumer already.`);
+  const slots = createSlots(concurrency);
+  const consumer = createLaneConsumer({ ...one, redis, log, slots, handler });
+  one.consumer = consumer;
   return {
-    sendHints(name, hints) {
-      if (isClosed || !redis.isConnected()) return;
-      const one = laneOf(name);
-      const wasEmpty = one.outgoing.length === 0;
-      for (const hint of hints) {
-        const kind = hint.delayMs > 0 ? 'delayed' : 'waiting';
-        if (one.depth[kind] >= hintsMax || one.underWay >= underWayMax) continue;
-        one.depth[kind]++;
-        one.underWay++;
-        one.outgoing.push(hint);
-      }
-      if (wasEmpty && one.outgoing.length > 0) setImmediate(() => void send(one));
-    },
-
-    consume(name, concurrency, handler) {
-      const one = laneOf(name);
-      if (one.consumer !== null) throw new Error(`Queue ${name} has a consumer already.`);
-      const slots = createSlots(concurrency);
-      const consumer = createLaneConsumer({ ...one, redis, log, slots, handler });
-      one.consumer = consumer;
-      return {
-        ...consumer,
-        stop() {
-          if (one.consumer === consumer) one.consumer = null;
-          return consumer.stop();
-        },
-      };
-    },
-
-    isRunningLow: (name) => laneOf(name).depth.waiting < lowWaterMark,
-    isConnected: () => !isClosed && redis.isConnected(),
-
-    async close() {
-      if (isClosed) return;
-      isClosed = true;
-      clearInterval(looking);
-      await Promise.all(
-        [...lanes.values()].map(async (one) => {
-          one.outgoing = [];
-          await one.consumer?.close();
-          await inTime(one.lane.close());
-        }),
-      );
+    ...consumer,
+    stop() {
+      if (one.consumer === consumer) one.consumer = null;
+      return consumer.stop();
     },
   };
+}
+
+function isRunningLow(queue: BullmqQueue, name: QueueName): boolean {
+  return laneOf(queue, name).depth.waiting < lowWaterMark;
+}
+
+function isConnected(queue: BullmqQueue): boolean {
+  return !queue.isClosed && queue.redis.isConnected();
+}
+
+async function close(queue: BullmqQueue): Promise<void> {
+  if (queue.isClosed) return;
+  queue.isClosed = true;
+  clearInterval(queue.looking);
+  await Promise.all(
+    [...queue.lanes.values()].map(async (one) => {
+      one.outgoing = [];
+      await one.consumer?.close();
+      await inTime(one.lane.close());
+    }),
+  );
+}
+
+function lookAll(queue: BullmqQueue): void {
+  // A failure means that Redis cannot be reached, which `isConnected` reports.
+  for (const one of queue.lanes.values()) look(queue.redis, one).catch(() => {});
+}
+
+/** Counts the hints of a lane. */
+async function look(redis: Redis, one: SharedLane): Promise<void> {
+  if (!redis.isConnected()) return;
+  const counts = await one.lane.getJobCounts('waiting', 'delayed');
+  one.depth.waiting = (counts['waiting'] ?? 0) * idsMax;
+  one.depth.delayed = counts['delayed'] ?? 0;
+  one.consumer?.watch(one.depth.waiting);
+}
+
+function laneOf({ lanes }: BullmqQueue, name: QueueName): SharedLane {
+  return lanes.get(name) as SharedLane;
 }
 
 function openLane(name: QueueName, redis: Redis): SharedLane {
