@@ -3,6 +3,7 @@
  * skills that it has loaded. A process whose last heartbeat is too old counts as gone.
  */
 import type { Database } from '../database/database.ts';
+import { bind } from '../kernel/bind.ts';
 import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { newId } from '../kernel/ids.ts';
 import {
@@ -48,89 +49,140 @@ export interface Processes {
   forgetGone(): Promise<void>;
 }
 
-export function createProcesses(parts: {
-  database: Database;
-  clock: Clock;
-  roles: readonly string[];
-  version: string;
-  skills: readonly string[];
+export interface ProcessesDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly roles: readonly string[];
+  readonly version: string;
+  readonly skills: readonly string[];
   /** What this process announces that it can do. */
-  capabilities: readonly string[];
-}): Processes {
-  const { database, clock, roles, version, skills, capabilities } = parts;
-  const id = newId();
-  const startedAt = clock.now();
-  let lastClaimAt = 0;
-  let lastJobAt = 0;
-  /** Monotonic time of this process's last heartbeat: the age of `live`. */
-  let lastBeat = Number.NEGATIVE_INFINITY;
-  let live: {
-    roles: readonly string[];
-    skills: readonly string[];
-    capabilities: readonly string[];
-    lastClaimAt: number;
-  }[] = [];
-  const isFresh = () => clock.monotonic() - lastBeat < goneAfterMs;
+  readonly capabilities: readonly string[];
+}
 
-  return {
-    async beat() {
-      const now = clock.now();
-      await database.write((tx) =>
-        recordProcess(tx, {
-          id,
-          roles: JSON.stringify(roles),
-          version,
-          skills: JSON.stringify(skills),
-          capabilities: JSON.stringify(capabilities),
-          started_at: startedAt,
-          seen_at: now,
-          last_claim_at: lastClaimAt,
-          last_job_at: lastJobAt,
-        }),
-      );
-      const rows = await findProcesses(database.read, now - goneAfterMs);
-      lastBeat = clock.monotonic();
-      live = rows.map((row) => ({
-        roles: JSON.parse(row.roles) as string[],
-        skills: JSON.parse(row.skills) as string[],
-        capabilities: JSON.parse(row.capabilities) as string[],
-        lastClaimAt: row.last_claim_at,
-      }));
-    },
-    claimed() {
-      lastClaimAt = clock.now();
-    },
-    begun() {
-      lastJobAt = clock.now();
-    },
-    live: (role) => (isFresh() ? live.filter((one) => one.roles.includes(role)).length : 0),
-    canAll: (capability) => isFresh() && live.every((one) => one.capabilities.includes(capability)),
-    skills: () => new Set(live.flatMap((one) => one.skills)),
-    lastClaimAt: () => Math.max(lastClaimAt, ...live.map((one) => one.lastClaimAt)),
-    async list() {
-      const rows = await findProcesses(database.read, clock.now() - goneAfterMs);
-      return rows
-        .toSorted((a, b) => a.started_at - b.started_at || (a.id < b.id ? -1 : 1))
-        .map((row) =>
-          processView({
-            id: row.id,
-            roles: JSON.parse(row.roles) as string[],
-            version: row.version,
-            skills: JSON.parse(row.skills) as string[],
-            startedAt: row.started_at,
-            seenAt: row.seen_at,
-            lastClaimAt: row.last_claim_at,
-            lastJobAt: row.last_job_at,
-          }),
-        );
-    },
-    async leave() {
-      await database.write((tx) => forgetProcess(tx, id));
-    },
-    async forgetGone() {
-      await database.write((tx) => forgetProcessesBefore(tx, clock.now() - forgottenAfterMs));
-    },
+/** What the last heartbeat read of a live process. */
+interface Member {
+  readonly roles: readonly string[];
+  readonly skills: readonly string[];
+  readonly capabilities: readonly string[];
+  readonly lastClaimAt: number;
+}
+
+interface Membership extends ProcessesDeps {
+  readonly id: string;
+  readonly startedAt: number;
+  lastClaimAt: number;
+  lastJobAt: number;
+  /** Monotonic time of this process's last heartbeat: the age of `members`. */
+  lastBeat: number;
+  members: readonly Member[];
+}
+
+export function createProcesses(deps: ProcessesDeps): Processes {
+  const membership: Membership = {
+    ...deps,
+    id: newId(),
+    startedAt: deps.clock.now(),
+    lastClaimAt: 0,
+    lastJobAt: 0,
+    lastBeat: Number.NEGATIVE_INFINITY,
+    members: [],
   };
+  return bind(membership, {
+    beat,
+    claimed,
+    begun,
+    live: countLive,
+    skills: skillsOf,
+    canAll,
+    lastClaimAt: lastClaimOf,
+    list,
+    leave,
+    forgetGone,
+  });
+}
+
+async function beat(membership: Membership): Promise<void> {
+  const { database, clock } = membership;
+  const now = clock.now();
+  await database.write((tx) =>
+    recordProcess(tx, {
+      id: membership.id,
+      roles: JSON.stringify(membership.roles),
+      version: membership.version,
+      skills: JSON.stringify(membership.skills),
+      capabilities: JSON.stringify(membership.capabilities),
+      started_at: membership.startedAt,
+      seen_at: now,
+      last_claim_at: membership.lastClaimAt,
+      last_job_at: membership.lastJobAt,
+    }),
+  );
+  const rows = await findProcesses(database.read, now - goneAfterMs);
+  membership.lastBeat = clock.monotonic();
+  membership.members = rows.map((row) => ({
+    roles: JSON.parse(row.roles) as string[],
+    skills: JSON.parse(row.skills) as string[],
+    capabilities: JSON.parse(row.capabilities) as string[],
+    lastClaimAt: row.last_claim_at,
+  }));
+}
+
+function claimed(membership: Membership): void {
+  membership.lastClaimAt = membership.clock.now();
+}
+
+function begun(membership: Membership): void {
+  membership.lastJobAt = membership.clock.now();
+}
+
+function countLive(membership: Membership, role: string): number {
+  if (!isFresh(membership)) return 0;
+  return membership.members.filter((member) => member.roles.includes(role)).length;
+}
+
+function canAll(membership: Membership, capability: string): boolean {
+  if (!isFresh(membership)) return false;
+  return membership.members.every((member) => member.capabilities.includes(capability));
+}
+
+/** Whether this process has read the others recently enough to know them. */
+function isFresh(membership: Membership): boolean {
+  return membership.clock.monotonic() - membership.lastBeat < goneAfterMs;
+}
+
+function skillsOf({ members }: Membership): ReadonlySet<string> {
+  return new Set(members.flatMap((member) => member.skills));
+}
+
+function lastClaimOf(membership: Membership): number {
+  const { members } = membership;
+  return Math.max(membership.lastClaimAt, ...members.map((member) => member.lastClaimAt));
+}
+
+async function list({ database, clock }: Membership): Promise<LiveProcess[]> {
+  const rows = await findProcesses(database.read, clock.now() - goneAfterMs);
+  return rows
+    .toSorted((a, b) => a.started_at - b.started_at || (a.id < b.id ? -1 : 1))
+    .map((row) =>
+      processView({
+        id: row.id,
+        roles: JSON.parse(row.roles) as string[],
+        version: row.version,
+        skills: JSON.parse(row.skills) as string[],
+        startedAt: row.started_at,
+        seenAt: row.seen_at,
+        lastClaimAt: row.last_claim_at,
+        lastJobAt: row.last_job_at,
+      }),
+    );
+}
+
+async function leave({ database, id }: Membership): Promise<void> {
+  await database.write((tx) => forgetProcess(tx, id));
+}
+
+async function forgetGone({ database, clock }: Membership): Promise<void> {
+  await database.write((tx) => forgetProcessesBefore(tx, clock.now() - forgottenAfterMs));
 }
 
 /** `lastClaimAt` and `lastJobAt` are 0 before the first. */
