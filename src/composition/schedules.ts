@@ -5,7 +5,7 @@ import type { Jobs } from '../jobs/jobs.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { createTick } from '../schedules/tick.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
-import { deleteBudget } from '../usage/usage.store.ts';
+import { budgetsOfScheduledJob } from '../usage/budgets.ts';
 import type { Foundation } from './parts.ts';
 
 /** What schedules need of other slices. */
@@ -27,8 +27,7 @@ export function composeSchedules(
     ...base,
     ...deps,
     max,
-    removeDependents: (tx, organizationId, id) =>
-      deleteBudget(tx, organizationId, { owner_kind: 'scheduled_job', owner_id: id }),
+    removeDependents: budgetsOfScheduledJob.remove,
   });
   return { schedules, tick: createTick({ ...base, ...deps }) };
 }

@@ -80,6 +80,12 @@ export const budgetsOfAgent = {
     deleteBudget(tx, organizationId, { owner_kind: 'agent', owner_id: id }),
 };
 
+/** A deleted scheduled job loses its budget; its usage is kept. */
+export const budgetsOfScheduledJob = {
+  remove: (tx: Transaction, organizationId: string, id: string) =>
+    deleteBudget(tx, organizationId, { owner_kind: 'scheduled_job', owner_id: id }),
+};
+
 function budgetBody(owner: Owner, row: BudgetRow | undefined) {
   return {
     ...ownerField(owner),
