@@ -1,22 +1,15 @@
-/** Every query on conversations, their counts and their messages. */
-import {
-  type ExpressionBuilder,
-  type Insertable,
-  type Selectable,
-  type SqlBool,
-  sql,
-} from 'kysely';
+/** The queries on conversations, their counts and their messages; not the lists, and not what models are sent. */
+import { type Insertable, type Selectable, type SqlBool, sql } from 'kysely';
 import { createCounts } from '../database/counts.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idInLocked, idsParam } from '../database/ids-in.ts';
-import { bytesOf, cutPage, fittingRows, type PageAsked } from '../database/page-bytes.ts';
+import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { statement } from '../database/statement.ts';
 import type {
   ConversationStatus,
   ConversationsTable,
   MessageRole,
   MessagesTable,
-  Tables,
 } from '../database/tables.ts';
 
 export type ConversationRow = Selectable<ConversationsTable>;
@@ -141,84 +134,6 @@ const removeEmpty = statement<{ ids: string }>()((db, p, dialect) =>
 /** Deletes the conversations among these that have no message, and returns them. */
 export function deleteEmptyConversations(tx: Transaction, ids: readonly string[]) {
   return tx.all(removeEmpty, { ids: idsParam(ids) });
-}
-
-const dialogueSizes = statement<{ conversation_id: string; job_id: string; limit: number }>()(
-  (db, p) =>
-    db
-      .selectFrom('messages')
-      .select(['id', sql<number>`octet_length(coalesce(data, content))`.as('bytes')])
-      .where('conversation_id', '=', p('conversation_id'))
-      .where('job_id', '<>', p('job_id'))
-      .where(isDialogue)
-      .orderBy('id', 'desc')
-      .limit(p('limit')),
-);
-
-const dialogue = statement<{ conversation_id: string; job_id: string; oldest: string }>()((db, p) =>
-  db
-    .selectFrom('messages')
-    .select((eb) => [
-      'role',
-      'data',
-      sql<string>`case when data is null then content else '' end`.as('content'),
-      sql<string | null>`case when data is null then ${taskField(eb)} end`.as('task_field'),
-    ])
-    .where('conversation_id', '=', p('conversation_id'))
-    .where('id', '>=', p('oldest'))
-    .where('job_id', '<>', p('job_id'))
-    .where(isDialogue)
-    .orderBy('id'),
-);
-
-/** The field of a message that holds the task, if the message is the input of its job. */
-const taskField = (eb: ExpressionBuilder<Tables, 'messages'>) =>
-  eb
-    .selectFrom('jobs')
-    .innerJoin('skills', (join) =>
-      join
-        .onRef('skills.category', '=', 'jobs.skill_category')
-        .onRef('skills.skill_name', '=', 'jobs.skill_name')
-        .onRef('skills.version', '=', 'jobs.skill_version'),
-    )
-    .whereRef('jobs.id', '=', 'messages.job_id')
-    .select('skills.task_field');
-
-// The role is looked at first: it lies before a content that may be long, the other column after it.
-const isDialogue = sql<SqlBool>`(role = 'user' or dialogue = 1)`;
-
-/**
- * The messages to and from the agent in other jobs of a conversation, oldest first: of the newest
- * `limit` messages the newest that come to at most `bytesMax`, and whether there are older ones. A user's
- * message has no data: it is the input of its job, whose skill names the field of the task.
- */
-export async function listDialogue(
-  db: Handle,
-  conversationId: string,
-  exceptJobId: string,
-  { limit, bytesMax }: { limit: number; bytesMax: number },
-) {
-  const of = { conversation_id: conversationId, job_id: exceptJobId };
-  const sizes = await db.all(dialogueSizes, { ...of, limit: limit + 1 });
-  const newest = sizes.slice(0, limit);
-  const kept = newest.slice(0, fittingRows(newest, bytesMax));
-  const oldest = kept.at(-1)?.id;
-  const messages = oldest === undefined ? [] : await db.all(dialogue, { ...of, oldest });
-  return { messages, isCut: kept.length < sizes.length };
-}
-
-const dataOf = statement<{ conversation_id: string; ids: string }>()((db, p, dialect) =>
-  db
-    .selectFrom('messages')
-    .select(['id', 'data'])
-    .where('conversation_id', '=', p('conversation_id'))
-    .where(idIn(dialect, p('ids')))
-    .where('data', 'is not', null),
-);
-
-/** Messages of a conversation as models take them. */
-export function listData(db: Handle, conversationId: string, ids: readonly string[]) {
-  return db.all(dataOf, { conversation_id: conversationId, ids: idsParam(ids) });
 }
 
 const byId = statement<{ id: string; organization_id: string }>()((db, p) =>

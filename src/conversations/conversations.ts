@@ -14,12 +14,11 @@ import {
 import {
   type ConversationRow,
   findConversation,
-  listData,
-  listDialogue,
   listMessages,
   listMessageTokens,
   sumTokensByJob,
 } from './conversations.store.ts';
+import { listData, listDialogue } from './dialogue.store.ts';
 
 export type { ConversationFilters } from './conversation-lists.store.ts';
 
