@@ -1,42 +1,26 @@
 /**
  * SQLite through node:sqlite, for one process. One connection writes, one reads, so a read never
- * sees half a transaction. Writes that wait together share one commit, hence one fsync
- * (WAL, synchronous=FULL). Never used by two processes at once: a
- * lock on a file beside the database, released by the kernel however the process ends, sees to it.
+ * sees half a transaction. Writes that wait together share one commit (`group-commit.ts`), hence one
+ * fsync (WAL, synchronous=FULL). Never used by two processes at once: a lock on a file beside the
+ * database, released by the kernel however the process ends, sees to it.
  */
 import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { type Insertable, Kysely, SqliteDialect } from 'kysely';
 import { keepPrivate, makeDirectory, makePrivateFile } from '../kernel/directory.ts';
-import { PlatformError } from '../kernel/errors.ts';
-import {
-  asUnit,
-  type Database,
-  type Handle,
-  refuseNesting,
-  runAfterCommit,
-  type Transaction,
-} from './database.ts';
+import type { Database, Handle } from './database.ts';
+import { groupCommit } from './group-commit.ts';
 import { migrate } from './migrate.ts';
 import { refuseMovedDirectory } from './move-marker.ts';
+import { translated } from './sqlite-errors.ts';
 import { type CompiledStatement, compile, type Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
 /** The database in a data directory. */
 export const sqliteFile = (dataDir: string): string => join(dataDir, 'skillwright.db');
 
-/** Units that may wait for the writer; beyond that the service answers that it is overloaded. */
-const waitingMax = 10_000;
-/** Units in one commit. */
-const unitsPerCommitMax = 512;
 /** Statements kept prepared for ad-hoc queries; list filters make a bounded variety of texts. */
 const preparedMax = 500;
-
-interface Waiting {
-  run(tx: Transaction): Promise<unknown>;
-  resolve(value: never): void;
-  reject(error: unknown): void;
-}
 
 /**
  * Opens (and migrates) the database in `dataDir`. Throws a sentence for the operator when another
@@ -104,142 +88,6 @@ function lockDirectory(dataDir: string): DatabaseSync {
       `The data directory ${dataDir} is in use by another Skillwright process: stop it, or set DATA_DIR to another directory.`,
       { cause },
     );
-  }
-}
-
-function groupCommit(writer: DatabaseSync, handle: Handle) {
-  const waiting: Waiting[] = [];
-  let running = false;
-  let scheduled = false;
-  let closing = false;
-  let onDrained: (() => void)[] = [];
-
-  const schedule = () => {
-    if (scheduled || running) return;
-    scheduled = true;
-    setImmediate(() => void flush());
-  };
-
-  async function flush(): Promise<void> {
-    scheduled = false;
-    running = true;
-    const units = waiting.splice(0, unitsPerCommitMax);
-    await commitTogether(writer, handle, units);
-    running = false;
-    if (waiting.length > 0) schedule();
-    else {
-      for (const resolve of onDrained) resolve();
-      onDrained = [];
-    }
-  }
-
-  return {
-    busy: () => running,
-    async write<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
-      refuseNesting();
-      if (closing) throw unavailable();
-      if (waiting.length >= waitingMax) throw overloaded();
-      return new Promise<T>((resolve, reject) => {
-        waiting.push({ run, resolve, reject });
-        schedule();
-      });
-    },
-    /** Takes no further unit; resolves when the taken ones have ended. */
-    close() {
-      closing = true;
-      return new Promise<void>((resolve) => {
-        if (!running && waiting.length === 0) resolve();
-        else onDrained.push(resolve);
-      });
-    },
-  };
-}
-
-/** Units that were rolled back and run again together, each behind a savepoint. */
-type Attempt = { readonly value: unknown } | { readonly error: unknown };
-
-/**
- * One transaction for all units. When one of them throws, nothing is kept and all run again in a second
- * transaction, each behind a savepoint: those that throw are rolled back alone, and the others share one
- * commit. Savepoints from the start would cost every commit a copy of every page.
- */
-async function commitTogether(
-  writer: DatabaseSync,
-  handle: Handle,
-  units: readonly Waiting[],
-): Promise<void> {
-  const done: { unit: Waiting; value: unknown }[] = [];
-  const hooks: (() => void)[] = [];
-  const tx: Transaction = { ...handle, afterCommit: (hook) => void hooks.push(hook) };
-  try {
-    writer.exec('BEGIN IMMEDIATE');
-    for (const unit of units) done.push({ unit, value: await asUnit(() => unit.run(tx)) });
-    writer.exec('COMMIT');
-  } catch (error) {
-    rollBack(writer);
-    if (units.length > 1) await commitApart(writer, handle, units);
-    else units[0]?.reject(asPlatformError(error));
-    return;
-  }
-  runAfterCommit(hooks);
-  for (const { unit, value } of done) unit.resolve(value as never);
-}
-
-/** The same when a unit throws: it alone is rolled back, and the others share one commit. */
-async function commitApart(
-  writer: DatabaseSync,
-  handle: Handle,
-  units: readonly Waiting[],
-): Promise<void> {
-  const attempts: Attempt[] = [];
-  const hooks: (() => void)[] = [];
-  try {
-    writer.exec('BEGIN IMMEDIATE');
-    for (const unit of units) attempts.push(await attemptApart(writer, handle, unit, hooks));
-    writer.exec('COMMIT');
-  } catch {
-    // The transaction itself could not go on, as with a full disk: a smaller one may.
-    rollBack(writer);
-    for (const unit of units) await commitTogether(writer, handle, [unit]);
-    return;
-  }
-  runAfterCommit(hooks);
-  for (const [i, unit] of units.entries()) {
-    const attempt = attempts[i] as Attempt;
-    if ('error' in attempt) unit.reject(asPlatformError(attempt.error));
-    else unit.resolve(attempt.value as never);
-  }
-}
-
-/** Runs a unit behind a savepoint; throws when the transaction itself cannot go on. */
-async function attemptApart(
-  writer: DatabaseSync,
-  handle: Handle,
-  unit: Waiting,
-  hooks: (() => void)[],
-): Promise<Attempt> {
-  const own: (() => void)[] = [];
-  const tx: Transaction = { ...handle, afterCommit: (hook) => void own.push(hook) };
-  writer.exec('SAVEPOINT unit');
-  try {
-    const value = await asUnit(() => unit.run(tx));
-    writer.exec('RELEASE unit');
-    hooks.push(...own);
-    return { value };
-  } catch (error) {
-    // SQLite ends the transaction itself where it cannot go on, as with a full disk.
-    if (!writer.isTransaction) throw error;
-    writer.exec('ROLLBACK TO unit; RELEASE unit');
-    return { error };
-  }
-}
-
-/** After an I/O error there may be nothing left to roll back, or no way to. */
-function rollBack(writer: DatabaseSync): void {
-  try {
-    if (writer.isTransaction) writer.exec('ROLLBACK');
-  } catch {
-    // The next BEGIN fails with the cause, for the caller that writes then.
   }
 }
 
@@ -339,33 +187,4 @@ function dialectOver(connection: DatabaseSync): SqliteDialect {
       },
     },
   });
-}
-
-function translated<T>(query: () => T): T {
-  try {
-    return query();
-  } catch (error) {
-    throw asPlatformError(error);
-  }
-}
-
-/** Primary result codes that say the database cannot be used now: busy, I/O, full, corrupt, cannot open. */
-const unavailableCodes = new Set([5, 6, 8, 10, 11, 13, 14, 26]);
-
-function asPlatformError(error: unknown): unknown {
-  const { code, errcode } = error as { code?: string; errcode?: number };
-  // Node's own word for a connection that is closed.
-  if (code === 'ERR_INVALID_STATE') return unavailable(error);
-  return errcode !== undefined && unavailableCodes.has(errcode & 0xff) ? unavailable(error) : error;
-}
-
-function unavailable(cause?: unknown): PlatformError {
-  return new PlatformError('service_unavailable', 'The database cannot be used right now', {
-    retryAfter: 5,
-    cause,
-  });
-}
-
-function overloaded(): PlatformError {
-  return new PlatformError('service_unavailable', 'Too many writes are waiting', { retryAfter: 1 });
 }

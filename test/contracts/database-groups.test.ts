@@ -1,4 +1,4 @@
-/** A unit that throws, and the units that share its commit (`src/database/sqlite.ts`). */
+/** A unit that throws, and the units that share its commit (`src/database/group-commit.ts`). */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
