@@ -6,8 +6,8 @@ import type { NewEvent } from '../events/events.ts';
 import { appendEvents } from '../events/outbox.ts';
 import type { EndedRun, ScheduledRuns } from '../jobs/scheduled-runs.ts';
 import { timestamp } from '../kernel/clock.ts';
+import { endLastRuns } from './last-runs.store.ts';
 import { endRunsOfJobs, findScheduledJobOf, findUnwanted } from './runs.store.ts';
-import { endLastRuns } from './schedules.store.ts';
 
 export const scheduledRuns: ScheduledRuns = {
   scheduledJobOf: findScheduledJobOf,

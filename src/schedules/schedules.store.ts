@@ -1,14 +1,10 @@
-/** Every query on scheduled jobs and on how their last runs went. */
+/** Every query on scheduled jobs. */
 import { type Selectable, sql, type Updateable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
-import { namesAgent, startersOfSkill } from '../database/starters.ts';
+import { namesAgent } from '../database/names-agent.ts';
 import { statement } from '../database/statement.ts';
-import type {
-  LastRunStatus,
-  ScheduledJobLastRunsTable,
-  ScheduledJobsTable,
-} from '../database/tables.ts';
+import type { ScheduledJobLastRunsTable, ScheduledJobsTable } from '../database/tables.ts';
 
 type LastRun = Omit<ScheduledJobLastRunsTable, 'scheduled_job_id'>;
 /** A scheduled job with its last run. */
@@ -142,13 +138,29 @@ export const schedulesOfAgent = {
   blocker: { noun: 'schedules', names: namesAgent('scheduled_jobs') },
 };
 
-/** Scheduled jobs of an organization that run a skill version, newest first, and how many there are. */
-export const listScheduledJobsOfSkill = startersOfSkill('scheduled_jobs', [
-  'id',
-  'agent_id',
-  'cron_expression',
-  'enabled',
-]);
+/** Scheduled jobs of an organization that run a skill version, newest first, and their total. */
+export async function listScheduledJobsOfSkill(
+  { kysely }: Handle,
+  organizationId: string,
+  skill: { category: string; name: string; version: string },
+  limit: number,
+) {
+  const found = kysely
+    .selectFrom('scheduled_jobs')
+    .where('organization_id', '=', organizationId)
+    .where('skill_category', '=', skill.category)
+    .where('skill_name', '=', skill.name)
+    .where('skill_version', '=', skill.version);
+  const [rows, count] = await Promise.all([
+    found
+      .select(['id', 'agent_id', 'cron_expression', 'enabled'])
+      .orderBy('id', 'desc')
+      .limit(limit)
+      .execute(),
+    found.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirstOrThrow(),
+  ]);
+  return { rows, total: Number(count.n) };
+}
 
 // A literal, not a parameter: otherwise the partial index of enabled scheduled jobs is not used.
 const enabled = sql.lit(1);
@@ -243,57 +255,4 @@ export async function planScheduledJobs(
   rows: readonly Planned[],
 ): Promise<boolean[]> {
   return (await tx.changes(plan, rows)).map((changed) => changed > 0);
-}
-
-/** The order in which many last runs are changed, so that two transactions never wait for each other. */
-const inOrder = (a: { scheduled_job_id: string }, b: { scheduled_job_id: string }) =>
-  a.scheduled_job_id < b.scheduled_job_id ? -1 : 1;
-
-interface BegunRun {
-  scheduled_job_id: string;
-  at: number;
-  job_id: string;
-}
-
-const begin = statement<BegunRun>()((db, p) =>
-  db
-    .updateTable('scheduled_job_last_runs')
-    .set({ last_run_at: p('at'), last_run_status: 'active', last_run_job_id: p('job_id') })
-    .where('scheduled_job_id', '=', p('scheduled_job_id')),
-);
-
-/** Records that runs are under way. To be done last in a transaction (see the migration). */
-export async function beginLastRuns(tx: Transaction, runs: readonly BegunRun[]): Promise<void> {
-  await tx.each(begin, runs.toSorted(inOrder));
-}
-
-const clamp = statement<{ now: number }>()((db, p) =>
-  db
-    .updateTable('scheduled_job_last_runs')
-    .set({ last_run_at: p('now') })
-    .where('last_run_at', '>', p('now')),
-);
-
-/** After the clock was set back: no last run lies in the future. */
-export async function clampLastRuns(tx: Transaction, now: number): Promise<void> {
-  await tx.each(clamp, [{ now }]);
-}
-
-interface EndedLastRun {
-  scheduled_job_id: string;
-  job_id: string;
-  status: LastRunStatus;
-}
-
-const end = statement<EndedLastRun>()((db, p) =>
-  db
-    .updateTable('scheduled_job_last_runs')
-    .set({ last_run_status: p('status') })
-    .where('scheduled_job_id', '=', p('scheduled_job_id'))
-    .where('last_run_job_id', '=', p('job_id')),
-);
-
-/** Records how runs ended, where they are still the last. To be done last in a transaction. */
-export async function endLastRuns(tx: Transaction, runs: readonly EndedLastRun[]): Promise<void> {
-  await tx.each(end, runs.toSorted(inOrder));
 }

@@ -28,12 +28,12 @@ import type { Skill, SkillRegistry } from '../skills/registry.ts';
 import { change } from './changes.ts';
 import { nextMatch } from './cron.ts';
 import { cronColumns, cronOf, nextRunsOf } from './cron-fields.ts';
+import { beginLastRuns } from './last-runs.store.ts';
 import { duplicate, find, lock, stopRuns } from './lookup.ts';
 import { runRequest } from './run-request.ts';
 import { findScheduledJobOf, insertRuns, listRuns, newRun } from './runs.store.ts';
 import type { NewScheduledJob, ScheduledJobChanges } from './schedules.schemas.ts';
 import {
-  beginLastRuns,
   deleteScheduledJob,
   findScheduledJob,
   insertScheduledJob,
@@ -95,7 +95,7 @@ async function ofJob(
   return (await findScheduledJob(read, organizationId, id))?.id;
 }
 
-/** `404 not_found` and `403 insufficient_scope` for a change, before its body is judged. */
+/** `404 not_found` and `403 insufficient_scope` for a change, before its body is checked. */
 async function admitChange(deps: ScheduleDeps, caller: Caller, id: string): Promise<void> {
   requireSkillScopes(deps.skills, caller, await find(deps, caller.organizationId, id));
 }

@@ -18,12 +18,11 @@ import type { Logger } from '../kernel/log.ts';
 import { createSetBackWatch } from '../kernel/set-back.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import { type Cron, CronError, nextMatch, parseCron } from './cron.ts';
+import { beginLastRuns, clampLastRuns } from './last-runs.store.ts';
 import { type Decision, decide, type Refusal, recordsDue } from './run-due.ts';
 import { runRequest } from './run-request.ts';
 import { findRunning, findTakenSlots, insertRuns, newRun, type RunRow } from './runs.store.ts';
 import {
-  beginLastRuns,
-  clampLastRuns,
   findAhead,
   findDue,
   findScheduledJobs,

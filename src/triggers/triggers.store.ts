@@ -1,8 +1,8 @@
 /** The queries on triggers. */
 import type { Selectable, Updateable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
+import { namesAgent } from '../database/names-agent.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
-import { namesAgent, startersOfSkill } from '../database/starters.ts';
 import { statement } from '../database/statement.ts';
 import type { AgentTriggersTable } from '../database/tables.ts';
 
@@ -145,9 +145,21 @@ export const triggersOfAgent = {
 };
 
 /** Triggers of an organization that run a skill version, newest first, and their total. */
-export const listTriggersOfSkill = startersOfSkill('agent_triggers', [
-  'id',
-  'name',
-  'agent_id',
-  'active',
-]);
+export async function listTriggersOfSkill(
+  { kysely }: Handle,
+  organizationId: string,
+  skill: { category: string; name: string; version: string },
+  limit: number,
+) {
+  const found = kysely
+    .selectFrom('agent_triggers')
+    .where('organization_id', '=', organizationId)
+    .where('skill_category', '=', skill.category)
+    .where('skill_name', '=', skill.name)
+    .where('skill_version', '=', skill.version);
+  const [rows, count] = await Promise.all([
+    found.select(['id', 'name', 'agent_id', 'active']).orderBy('id', 'desc').limit(limit).execute(),
+    found.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirstOrThrow(),
+  ]);
+  return { rows, total: Number(count.n) };
+}
