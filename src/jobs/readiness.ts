@@ -1,5 +1,5 @@
 /**
- * Whether what starts jobs by itself, such as a scheduled job or a trigger, could start one now: its
+ * Whether a starter, which is a scheduled job or a trigger, could start a job now: its
  * key, its skill, the key's scopes, its input and its agent. It reads, and changes nothing.
  */
 import { type Caller, hasScopes, requireScopes } from '../kernel/caller.ts';
@@ -13,7 +13,7 @@ export interface SkillColumns {
   readonly skill_version: string;
 }
 
-/** What starts jobs in the name of the key that made it. */
+/** A scheduled job or a trigger: it starts jobs in the name of the key that created it. */
 export interface Starter extends SkillColumns {
   readonly organization_id: string;
   readonly api_key_id: string;
@@ -55,7 +55,7 @@ export interface ReadinessDeps {
 
 /**
  * The readiness of each starter, in order; each key is looked up once. `inputOf` gives the input as
- * JSON text; where it is left out, inputs are not judged.
+ * JSON text; where it is left out, inputs are not checked.
  */
 export function readinessOf<S extends Starter>(
   { apiKeys, skills, agents }: ReadinessDeps,
@@ -70,7 +70,7 @@ export function readinessOf<S extends Starter>(
   };
   return Promise.all(
     starters.map(async (starter) =>
-      judge(starter, {
+      readinessFrom(starter, {
         caller: await callerOf(starter.api_key_id),
         skill:
           skills.findActive(starter.skill_category, starter.skill_version, starter.skill_name) ??
@@ -82,8 +82,8 @@ export function readinessOf<S extends Starter>(
   );
 }
 
-/** In the order in which the API would refuse the same request. */
-function judge(
+/** Checks in the order in which the API would refuse the same request. */
+function readinessFrom(
   starter: Starter,
   {
     caller,

@@ -39,7 +39,7 @@ export function change(
     if (uniqueColumns.some((column) => after[column] !== before[column])) {
       await agents.lock(tx, organizationId, after.agent_id);
     }
-    judge(skills, caller, before, after, fields);
+    requireValidChange(skills, caller, before, after, fields);
     const next_run_at = planned(before, after, now);
     await recordGivenUp(tx, before, after, now);
     if (!(await updateScheduledJob(tx, { ...after, next_run_at }))) throw duplicate();
@@ -48,7 +48,7 @@ export function change(
   });
 }
 
-/** What a change makes of a scheduled job, except for its next slot. It has not been judged yet. */
+/** What a change makes of a scheduled job, except for its next slot. It has not been checked yet. */
 function changed(
   before: ScheduledJobRow,
   fields: ScheduledJobChanges,
@@ -69,15 +69,15 @@ function changed(
  * Throws `404` for a new skill that is not active, `403` for a skill that the caller may not run, `400`
  * for the expression or the input.
  */
-function judge(
+function requireValidChange(
   skills: SkillRegistry,
   caller: Caller,
   before: ScheduledJobRow,
   after: ScheduledJobRow,
   { skill_category, skill_name, skill_version, input, cron_expression }: ScheduledJobChanges,
 ): void {
-  const isJudged = (skill_category ?? skill_name ?? skill_version ?? input) !== undefined;
-  const skill = isJudged
+  const isChecked = (skill_category ?? skill_name ?? skill_version ?? input) !== undefined;
+  const skill = isChecked
     ? skills.active(after.skill_category, after.skill_version, after.skill_name)
     : null;
   requireSkillScopes(skills, caller, before);

@@ -18,7 +18,6 @@ import { isId, newId } from '../kernel/ids.ts';
 import { createShortCache, type ShortCache } from '../kernel/short-cache.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import { deleteCallsOf } from './calls.store.ts';
-import { creatorOf, judge, judgeSkill, refuseHalfSkill } from './judge.ts';
 import type { Mappings } from './mapping.ts';
 import type { NewTrigger, TriggerChanges } from './triggers.schemas.ts';
 import {
@@ -31,6 +30,7 @@ import {
   type TriggerRow,
   updateTrigger,
 } from './triggers.store.ts';
+import { creatorOf, refuseHalfSkill, requireValidSkill, requireValidTrigger } from './validity.ts';
 
 /** How long a cached trigger is used without another query. */
 const cachedMs = 1_000;
@@ -127,7 +127,7 @@ async function create(state: TriggerState, caller: Caller, fields: NewTrigger) {
     created_at: now,
     updated_at: now,
   };
-  await judge(state, caller, caller, row);
+  await requireValidTrigger(state, caller, caller, row);
   await database.write(async (tx) => {
     const cap = { table: 'agent_triggers', things: 'triggers', max } as const;
     await requireRoom(tx, row.organization_id, [cap]);
@@ -154,7 +154,7 @@ async function get(state: TriggerState, organizationId: string, id: string, incl
   return view as TriggerView;
 }
 
-/** The input would be only known with a call, so inputs are not judged for a refusal. */
+/** The input would be only known with a call, so inputs are not checked for a refusal. */
 async function viewsOf(
   deps: ReadinessDeps,
   rows: readonly TriggerRow[],
@@ -171,13 +171,13 @@ async function update(state: TriggerState, caller: Caller, id: string, fields: T
   const columns = columnsOf(state, { id, organization_id: organizationId }, fields);
   const known = await find(state, organizationId, id);
   const creator = await creatorOf(database.read, known);
-  await judge(state, caller, creator, { ...known, ...columns }, known);
+  await requireValidTrigger(state, caller, creator, { ...known, ...columns }, known);
   const row = await database.write(async (tx) => {
     const before = found(await lockTrigger(tx, organizationId, id));
     if (Object.keys(columns).length === 0) return before;
-    // Another request may have changed the trigger since it was judged.
+    // Another request may have changed the trigger since it was checked.
     requireSkillScopes(skills, caller, before);
-    judgeSkill(skills, caller, creator, { ...before, ...columns }, before);
+    requireValidSkill(skills, caller, creator, { ...before, ...columns }, before);
     if (columns.agent_id !== undefined) await agents.lock(tx, organizationId, columns.agent_id);
     const changes = { ...columns, updated_at: clock.now() };
     return found(await updateTrigger(tx, organizationId, id, changes));

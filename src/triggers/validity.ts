@@ -9,7 +9,7 @@ import type { Mappings } from './mapping.ts';
 import type { TriggerChanges } from './triggers.schemas.ts';
 import { findCreatorScopes, type TriggerRow } from './triggers.store.ts';
 
-interface JudgeDeps {
+interface ValidityDeps {
   readonly agents: Pick<Agents, 'statusOf'>;
   readonly skills: SkillRegistry;
   readonly mappings: Pick<Mappings, 'check'>;
@@ -23,9 +23,9 @@ export async function creatorOf(db: Handle, trigger: TriggerRow): Promise<Creato
   return { scopes: JSON.parse(scopes ?? '[]') as string[] };
 }
 
-/** Judges agent and skill (404), scope (403) and mapping (400) of a trigger. */
-export async function judge(
-  { agents, skills, mappings }: JudgeDeps,
+/** Throws for the agent or the skill (404), the scopes (403) or the mapping (400) of a trigger. */
+export async function requireValidTrigger(
+  { agents, skills, mappings }: ValidityDeps,
   caller: Caller,
   creator: Creator,
   after: TriggerRow,
@@ -34,17 +34,17 @@ export async function judge(
   if (after.agent_id !== before?.agent_id) {
     await agents.statusOf(caller.organizationId, after.agent_id);
   }
-  judgeSkill(skills, caller, creator, after, before);
+  requireValidSkill(skills, caller, creator, after, before);
   if (after.mapping !== null && after.mapping !== before?.mapping) {
     await mappings.check(caller.organizationId, after.mapping);
   }
 }
 
 /**
- * Judges the skill of a trigger. A new skill must be active (404), and the caller must be allowed to
+ * Throws for the skill of a trigger. A new skill must be active (404), and the caller must be allowed to
  * run it; for a new skill, the creator must be allowed to run it as well (403).
  */
-export function judgeSkill(
+export function requireValidSkill(
   skills: SkillRegistry,
   caller: Caller,
   creator: Creator,
