@@ -27,6 +27,7 @@ import { stopped, ThinkingError } from './thinking-error.ts';
 const messageShownMax = 60_000;
 /** Delays while other calls hold the budget's tokens; each new try is a transaction. */
 const budgetBackoff = { baseMs: 100, maxMs: 1_000 };
+
 /** A turn to be asked for, with the messages that the model is sent. */
 interface AskedTurn {
   readonly generation: Generation;

@@ -1,6 +1,7 @@
 /**
  * Lists of jobs and how many there are. Counts are read off the rows kept for them; only what no count
- * is kept of, a conversation and a window in time, is counted, and the latter up to a bound.
+ * is kept of, a conversation and a window in time, is counted, and the latter up to a bound. One file,
+ * because the total decides how its page is found.
  */
 import {
   type RawBuilder,

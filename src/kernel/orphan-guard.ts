@@ -46,8 +46,12 @@ export function startOrphanGuard(name: string, onMissing: (reason: string) => vo
   shell.stdin.on('error', () => {});
   shell.unref();
   return {
-    add: (pid) => pid !== undefined && shell.stdin.write(`+ ${pid}\n`),
-    remove: (pid) => pid !== undefined && shell.stdin.write(`- ${pid}\n`),
+    add(pid) {
+      if (pid !== undefined) shell.stdin.write(`+ ${pid}\n`);
+    },
+    remove(pid) {
+      if (pid !== undefined) shell.stdin.write(`- ${pid}\n`);
+    },
     stop() {
       shell.ref();
       shell.stdin.end();
