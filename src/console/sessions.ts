@@ -21,6 +21,7 @@ import { parseCookie, stringifySetCookie } from 'cookie';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Database } from '../database/database.ts';
 import type { Credentials } from '../http/authenticate.ts';
+import { bind } from '../kernel/bind.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
@@ -52,195 +53,223 @@ export interface SessionRequest {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
+interface SessionDeps {
+  readonly database: Database;
+  readonly apiKeys: Pick<ApiKeys, 'verify' | 'callerById' | 'consoleCaller' | 'organizations'>;
+  readonly adminSecret: string;
+  readonly clock: Clock;
+}
+
+interface SessionKeys {
+  readonly signing: Buffer;
+  readonly cookieName: string;
+}
+
+/** With the keys, once they have been read. */
+interface SessionState extends SessionDeps {
+  readonly isAdminSecret: (secret: string) => boolean;
+  keys: Promise<SessionKeys> | undefined;
+}
+
 export type Sessions = ReturnType<typeof createSessions>;
 
-export function createSessions({
-  database,
-  apiKeys,
-  adminSecret,
-  clock,
-}: {
-  database: Database;
-  apiKeys: Pick<ApiKeys, 'verify' | 'callerById' | 'consoleCaller' | 'organizations'>;
-  adminSecret: string;
-  clock: Clock;
-}) {
-  let keys: Promise<{ readonly signing: Buffer; readonly cookieName: string }> | undefined;
-  const isAdminSecret = secretCheck(adminSecret);
+export function createSessions(deps: SessionDeps) {
+  const state: SessionState = {
+    ...deps,
+    isAdminSecret: secretCheck(deps.adminSecret),
+    keys: undefined,
+  };
+  return bind(state, { open, read, ended, isAdministrator, credentials });
+}
 
-  /** Reads the secret at the first use; after a failure, the next use reads it again. */
-  function readKeys() {
-    keys ??= sessionSecret(database, randomBytes(32).toString('hex')).then((text) => {
-      const secret = Buffer.from(text, 'hex');
-      const derived = (salt: string, use: string, bytes: number) =>
-        Buffer.from(hkdfSync('sha256', secret, salt, use, bytes));
-      // Cookies do not depend on the port, so two platforms on one machine need different names.
-      const cookieName = cookiePrefix + derived('', 'console cookie', 4).toString('hex');
-      return { signing: derived(adminSecret, 'console session', 32), cookieName };
-    });
-    keys.catch(() => {
-      keys = undefined;
-    });
-    return keys;
-  }
+/** Opens a session for the admin secret or an API key; `401` for anything else. */
+async function open(state: SessionState, request: SessionRequest, secret: string) {
+  return await begin(state, request, await holderOf(state, secret), state.clock.now());
+}
 
-  const signatureOf = async (value: string) =>
-    createHmac('sha256', (await readKeys()).signing)
-      .update(value)
-      .digest('base64url');
+/**
+ * The session of a request, with a new cookie when it expires soon; null without a session, or when
+ * its key is revoked or expired.
+ */
+async function read(state: SessionState, request: SessionRequest) {
+  const session = await sessionOf(state, request);
+  const content = session === null ? null : await sessionBody(state.apiKeys, session);
+  if (session === null || content === null) return null;
+  const { signed_in_at, expires_at, ...holder } = session;
+  const isLate = expires_at - state.clock.now() < renewedMs;
+  return isLate
+    ? await begin(state, request, holder, signed_in_at)
+    : { cookie: null, session: content };
+}
 
-  /** The session of a request; null without one, or when it has expired. */
-  async function sessionOf({ headers }: SessionRequest): Promise<Session | null> {
-    const { cookie, [headerName]: marked } = headers;
-    if (cookie === undefined || marked === undefined) return null;
-    const { cookieName } = await readKeys();
-    const [value = '', signature = ''] = parseCookie(String(cookie))[cookieName]?.split('.') ?? [];
-    if (value === '' || !isSame(signature, await signatureOf(value))) return null;
-    const session = JSON.parse(Buffer.from(value, 'base64url').toString()) as Session;
-    const now = clock.now();
-    return session.expires_at > now && session.expires_at <= now + lifetimeMs ? session : null;
-  }
+/** The cookie that ends a session in its browser. */
+function ended(state: SessionState, request: SessionRequest): Promise<string> {
+  return setCookie(state, request, '', 0);
+}
 
-  /** The caller of a session's key; undefined when the key is revoked or expired. */
-  const keyCallerOf = ({ api_key_id }: { readonly api_key_id: string }) =>
-    apiKeys.callerById(api_key_id);
+async function isAdministrator(state: SessionState, request: SessionRequest): Promise<boolean> {
+  return (await sessionOf(state, request))?.kind === 'administrator';
+}
 
-  /** The caller of a session in the organization that the request names; throws `401` if it has no access. */
-  async function requestCallerOf(session: Session, { headers }: SessionRequest): Promise<Caller> {
-    const organizationId = headers[organizationHeaderName];
-    if (typeof organizationId !== 'string' || organizationId === '') {
-      throw new PlatformError(
-        'authentication_required',
-        `Name the organization in the header ${organizationHeaderName}: load the page again`,
-      );
-    }
-    if (session.kind === 'administrator') {
-      const caller = await apiKeys.consoleCaller(organizationId);
-      if (caller !== undefined) return caller;
-      throw new PlatformError(
-        'authentication_required',
-        `There is no organization “${organizationId}”`,
-      );
-    }
-    const caller = await keyCallerOf(session);
-    if (caller === undefined) throw keyIsOver();
-    if (caller.organizationId === organizationId) return caller;
+/**
+ * The caller of a request without a key; null without a session, `401` for an organization that the
+ * session does not cover. Only requests that change something count against the limit of the key.
+ */
+async function credentials(
+  state: SessionState,
+  request: SessionRequest,
+): Promise<Credentials | null> {
+  const session = await sessionOf(state, request);
+  if (session === null) return null;
+  const caller = await requestCallerOf(state.apiKeys, session, request);
+  const isReading = request.method === 'GET' || request.method === 'HEAD';
+  return isReading
+    ? { caller, limitedAs: `console:${caller.keyId}`, perMinute: readsPerMinute }
+    : { caller, limitedAs: caller.keyId, perMinute: caller.rateLimit };
+}
+
+/** Reads the secret at the first use; after a failure, the next use reads it again. */
+function readKeys(state: SessionState): Promise<SessionKeys> {
+  state.keys ??= deriveKeys(state);
+  state.keys.catch(() => {
+    state.keys = undefined;
+  });
+  return state.keys;
+}
+
+async function deriveKeys({ database, adminSecret }: SessionState): Promise<SessionKeys> {
+  const secret = Buffer.from(await sessionSecret(database, randomBytes(32).toString('hex')), 'hex');
+  const derived = (salt: string, use: string, bytes: number) =>
+    Buffer.from(hkdfSync('sha256', secret, salt, use, bytes));
+  // Cookies do not depend on the port, so two platforms on one machine need different names.
+  const cookieName = cookiePrefix + derived('', 'console cookie', 4).toString('hex');
+  return { signing: derived(adminSecret, 'console session', 32), cookieName };
+}
+
+async function signatureOf(state: SessionState, value: string): Promise<string> {
+  const { signing } = await readKeys(state);
+  return createHmac('sha256', signing).update(value).digest('base64url');
+}
+
+/** The session of a request; null without one, or when it has expired. */
+async function sessionOf(
+  state: SessionState,
+  { headers }: SessionRequest,
+): Promise<Session | null> {
+  const { cookie, [headerName]: marked } = headers;
+  if (cookie === undefined || marked === undefined) return null;
+  const { cookieName } = await readKeys(state);
+  const [value = '', signature = ''] = parseCookie(String(cookie))[cookieName]?.split('.') ?? [];
+  if (value === '' || !isSame(signature, await signatureOf(state, value))) return null;
+  const session = JSON.parse(Buffer.from(value, 'base64url').toString()) as Session;
+  const now = state.clock.now();
+  return session.expires_at > now && session.expires_at <= now + lifetimeMs ? session : null;
+}
+
+/** The caller of a session in the organization that the request names; throws `401` if it has no access. */
+async function requestCallerOf(
+  apiKeys: SessionDeps['apiKeys'],
+  session: Session,
+  { headers }: SessionRequest,
+): Promise<Caller> {
+  const organizationId = headers[organizationHeaderName];
+  if (typeof organizationId !== 'string' || organizationId === '') {
     throw new PlatformError(
       'authentication_required',
-      `The request is for the organization “${organizationId}”, and the session is signed in to “${caller.organizationId}”`,
+      `Name the organization in the header ${organizationHeaderName}: load the page again`,
     );
   }
-
-  /** Opens a session, or renews one that was opened at `signedInAt`, up to the longest time. */
-  async function begin(request: SessionRequest, holder: Holder, signedInAt = clock.now()) {
-    const expires_at = Math.min(clock.now() + lifetimeMs, signedInAt + longestMs);
-    const session: Session = { ...holder, signed_in_at: signedInAt, expires_at };
-    const value = Buffer.from(JSON.stringify(session)).toString('base64url');
-    const signature = await signatureOf(value);
-    const seconds = Math.ceil((expires_at - clock.now()) / 1000);
-    const content = await sessionBody(session);
-    if (content === null) throw keyIsOver();
-    return {
-      cookie: await setCookie(request, `${value}.${signature}`, seconds),
-      session: content,
-    };
+  if (session.kind === 'administrator') {
+    const caller = await apiKeys.consoleCaller(organizationId);
+    if (caller !== undefined) return caller;
+    throw new PlatformError(
+      'authentication_required',
+      `There is no organization “${organizationId}”`,
+    );
   }
+  const caller = await apiKeys.callerById(session.api_key_id);
+  if (caller === undefined) throw keyIsOver();
+  if (caller.organizationId === organizationId) return caller;
+  throw new PlatformError(
+    'authentication_required',
+    `The request is for the organization “${organizationId}”, and the session is signed in to “${caller.organizationId}”`,
+  );
+}
 
-  /** A session as the console gets it; null when its key is revoked or expired. */
-  async function sessionBody(session: Session) {
-    const expires_at = timestamp(session.expires_at);
-    if (session.kind === 'administrator') {
-      return {
-        kind: session.kind,
-        api_key_id: null,
-        client_name: 'Administrator',
-        scopes: ['*'],
-        organizations: await apiKeys.organizations(),
-        expires_at,
-      };
-    }
-    const caller = await keyCallerOf(session);
-    if (caller === undefined) return null;
-    return {
-      kind: session.kind,
-      api_key_id: caller.keyId,
-      client_name: caller.clientName,
-      scopes: caller.scopes,
-      organizations: [caller.organizationId],
-      expires_at,
-    };
-  }
-
-  /** The holder of a secret; throws `401` for a wrong one. */
-  async function holderOf(secret: string): Promise<Holder> {
-    if (isAdminSecret(secret)) return { kind: 'administrator' };
-    try {
-      return { kind: 'api_key', api_key_id: (await apiKeys.verify(secret)).keyId };
-    } catch (error) {
-      if (!(error instanceof PlatformError) || error.code !== 'invalid_api_key') throw error;
-      throw new PlatformError(
-        'invalid_api_key',
-        'This is neither the admin secret nor a valid API key',
-      );
-    }
-  }
-
-  async function setCookie(
-    { headers }: SessionRequest,
-    value: string,
-    maxAge: number,
-  ): Promise<string> {
-    // A load balancer that terminates TLS sets this header. Over plain HTTP, a secure cookie is not sent back.
-    const [protocol = ''] = String(headers['x-forwarded-proto'] ?? '').split(',');
-    const secure = protocol.trim().toLowerCase() === 'https';
-    const attributes = { httpOnly: true, sameSite: 'strict', path: '/', secure } as const;
-    const { cookieName } = await readKeys();
-    return stringifySetCookie({ name: cookieName, value, ...attributes, maxAge });
-  }
-
+/** Opens a session, or renews one that was opened at `signedInAt`, up to the longest time. */
+async function begin(
+  state: SessionState,
+  request: SessionRequest,
+  holder: Holder,
+  signedInAt: number,
+) {
+  const { clock, apiKeys } = state;
+  const expires_at = Math.min(clock.now() + lifetimeMs, signedInAt + longestMs);
+  const session: Session = { ...holder, signed_in_at: signedInAt, expires_at };
+  const value = Buffer.from(JSON.stringify(session)).toString('base64url');
+  const signature = await signatureOf(state, value);
+  const seconds = Math.ceil((expires_at - clock.now()) / 1000);
+  const content = await sessionBody(apiKeys, session);
+  if (content === null) throw keyIsOver();
   return {
-    /** Opens a session for the admin secret or an API key; `401` for anything else. */
-    async open(request: SessionRequest, secret: string) {
-      return await begin(request, await holderOf(secret));
-    },
-
-    /**
-     * The session of a request, with a new cookie when it expires soon; null without a session, or when
-     * its key is revoked or expired.
-     */
-    async read(request: SessionRequest) {
-      const session = await sessionOf(request);
-      const content = session === null ? null : await sessionBody(session);
-      if (session === null || content === null) return null;
-      const { signed_in_at, expires_at, ...holder } = session;
-      const isLate = expires_at - clock.now() < renewedMs;
-      return isLate
-        ? await begin(request, holder, signed_in_at)
-        : { cookie: null, session: content };
-    },
-
-    /** The cookie that ends a session in its browser. */
-    ended: (request: SessionRequest) => setCookie(request, '', 0),
-
-    async isAdministrator(request: SessionRequest): Promise<boolean> {
-      return (await sessionOf(request))?.kind === 'administrator';
-    },
-
-    /**
-     * The caller of a request without a key; null without a session, `401` for an organization that the
-     * session does not cover. Only requests that change something count against the limit of the key.
-     */
-    async credentials(request: SessionRequest): Promise<Credentials | null> {
-      const session = await sessionOf(request);
-      if (session === null) return null;
-      const caller = await requestCallerOf(session, request);
-      const isReading = request.method === 'GET' || request.method === 'HEAD';
-      return isReading
-        ? { caller, limitedAs: `console:${caller.keyId}`, perMinute: readsPerMinute }
-        : { caller, limitedAs: caller.keyId, perMinute: caller.rateLimit };
-    },
+    cookie: await setCookie(state, request, `${value}.${signature}`, seconds),
+    session: content,
   };
 }
 
-const keyIsOver = () =>
-  new PlatformError('invalid_api_key', 'The API key of this session is invalid or revoked');
+/** A session as the console gets it; null when its key is revoked or expired. */
+async function sessionBody(apiKeys: SessionDeps['apiKeys'], session: Session) {
+  const expires_at = timestamp(session.expires_at);
+  if (session.kind === 'administrator') {
+    return {
+      kind: session.kind,
+      api_key_id: null,
+      client_name: 'Administrator',
+      scopes: ['*'],
+      organizations: await apiKeys.organizations(),
+      expires_at,
+    };
+  }
+  const caller = await apiKeys.callerById(session.api_key_id);
+  if (caller === undefined) return null;
+  return {
+    kind: session.kind,
+    api_key_id: caller.keyId,
+    client_name: caller.clientName,
+    scopes: caller.scopes,
+    organizations: [caller.organizationId],
+    expires_at,
+  };
+}
+
+/** The holder of a secret; throws `401` for a wrong one. */
+async function holderOf({ isAdminSecret, apiKeys }: SessionState, secret: string): Promise<Holder> {
+  if (isAdminSecret(secret)) return { kind: 'administrator' };
+  try {
+    return { kind: 'api_key', api_key_id: (await apiKeys.verify(secret)).keyId };
+  } catch (error) {
+    if (!(error instanceof PlatformError) || error.code !== 'invalid_api_key') throw error;
+    throw new PlatformError(
+      'invalid_api_key',
+      'This is neither the admin secret nor a valid API key',
+    );
+  }
+}
+
+async function setCookie(
+  state: SessionState,
+  { headers }: SessionRequest,
+  value: string,
+  maxAge: number,
+): Promise<string> {
+  // A load balancer that terminates TLS sets this header. Over plain HTTP, a secure cookie is not sent back.
+  const [protocol = ''] = String(headers['x-forwarded-proto'] ?? '').split(',');
+  const secure = protocol.trim().toLowerCase() === 'https';
+  const attributes = { httpOnly: true, sameSite: 'strict', path: '/', secure } as const;
+  const { cookieName } = await readKeys(state);
+  return stringifySetCookie({ name: cookieName, value, ...attributes, maxAge });
+}
+
+function keyIsOver(): PlatformError {
+  return new PlatformError('invalid_api_key', 'The API key of this session is invalid or revoked');
+}
