@@ -4,6 +4,7 @@
  * write. That is acceptable, because the jobs themselves are the record.
  */
 import type { Database } from '../database/database.ts';
+import { bind } from '../kernel/bind.ts';
 import { dayMs, timestamp } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import {
@@ -28,9 +29,14 @@ export interface CountedJob {
   readonly skill_version: string;
 }
 
+interface AcceptedJob extends CountedJob {
+  readonly api_key_id: string;
+  readonly created_at: number;
+}
+
 export interface Recorder {
   /** Counts accepted jobs. Each method is called after the commit that it counts. */
-  accepted(jobs: readonly (CountedJob & { api_key_id: string; created_at: number })[]): void;
+  accepted(jobs: readonly AcceptedJob[]): void;
   /** Counts an ended job. `durationMs` is that of the last attempt; ignored for a cancelled job. */
   ended(job: CountedJob, status: 'completed' | 'failed' | 'cancelled', durationMs: number): void;
   /** Counts the tokens of a model call, null where the provider did not report them. */
@@ -39,113 +45,141 @@ export interface Recorder {
   flush(): Promise<void>;
 }
 
-export function createRecorder(parts: {
-  database: Pick<Database, 'write'>;
-  clock: { now(): number };
-  log: Pick<Logger, 'warn'>;
-}): Recorder {
-  const { database, clock, log } = parts;
+interface RecorderDeps {
+  readonly database: Pick<Database, 'write'>;
+  readonly clock: { now(): number };
+  readonly log: Pick<Logger, 'warn'>;
+}
+
+interface Recording extends RecorderDeps {
   /** By minute. */
-  const runs = new Map<string, RunCounts>();
-  const keys = new Map<string, KeyRuns>();
-  const dayOf = createDayFormatter();
-  let dropped = 0;
+  readonly runs: Map<string, RunCounts>;
+  readonly keys: Map<string, KeyRuns>;
+  readonly dayOf: (at: number) => string;
+  /** Counters without room since the last flush. */
+  dropped: number;
+}
 
-  /** The counter of a job for the minute of `at`; undefined when there is no room for another one. */
-  function countsOf(job: CountedJob, at: number): RunCounts | undefined {
-    const { seconds } = windows.hour;
-    const start = startOf(at, seconds);
-    const key = `${start} ${nameOf(job)}`;
-    const known = runs.get(key);
-    if (known !== undefined || !hasRoom(runs)) return known;
-    const row = { ...kindOf(job), seconds, start, ...none };
-    runs.set(key, row);
-    return row;
-  }
-
-  /** The counter of a key on a day; undefined when there is no room for another one. */
-  function keyRunsOf(job: CountedJob, api_key_id: string, day: string): KeyRuns | undefined {
-    const key = `${day} ${api_key_id} ${nameOf(job)}`;
-    const known = keys.get(key);
-    if (known !== undefined || !hasRoom(keys)) return known;
-    const row = { ...kindOf(job), api_key_id, day, runs: 0, last_used_at: 0 };
-    keys.set(key, row);
-    return row;
-  }
-
-  function hasRoom(target: ReadonlyMap<string, unknown>): boolean {
-    if (target.size < countersMax) return true;
-    dropped += 1;
-    return false;
-  }
-
-  /** Adds counters that could not be written to those in memory. */
-  function restore(counted: readonly RunCounts[], used: readonly KeyRuns[]): void {
-    for (const row of counted) {
-      const counts = countsOf(row, row.start);
-      if (counts !== undefined) addUp(counts, row);
-    }
-    for (const row of used) {
-      const uses = keyRunsOf(row, row.api_key_id, row.day);
-      if (uses !== undefined) addUse(uses, row.runs, row.last_used_at);
-    }
-  }
-
-  async function writeBatch(): Promise<void> {
-    const counted = take(runs, writtenMax);
-    const used = take(keys, writtenMax);
-    try {
-      await database.write(async (tx) => {
-        await addRunCounts(tx, inAllWidths(counted));
-        await addKeyRuns(tx, used);
-      });
-    } catch (error) {
-      restore(counted, used);
-      throw error;
-    }
-  }
-
-  return {
-    accepted(jobs) {
-      for (const job of jobs) {
-        const counts = countsOf(job, job.created_at);
-        if (counts !== undefined) counts.accepted += 1;
-        const uses = keyRunsOf(job, job.api_key_id, dayOf(job.created_at));
-        if (uses !== undefined) addUse(uses, 1, job.created_at);
-      }
-    },
-
-    ended(job, status, durationMs) {
-      const counts = countsOf(job, clock.now());
-      if (counts === undefined) return;
-      counts[status] += 1;
-      if (status === 'cancelled') return;
-      const tookMs = Math.max(0, durationMs);
-      counts.duration_ms += tookMs;
-      counts.longest_ms = Math.max(counts.longest_ms, tookMs);
-    },
-
-    used(job, { prompt, completion }) {
-      if (!prompt && !completion) return;
-      const counts = countsOf(job, clock.now());
-      if (counts === undefined) return;
-      counts.prompt_tokens += prompt ?? 0;
-      counts.completion_tokens += completion ?? 0;
-    },
-
-    async flush() {
-      if (dropped > 0) {
-        log.warn(
-          { dropped },
-          'there was more to count than is kept: the statistics have too little',
-        );
-        dropped = 0;
-      }
-      // Counters that are added meanwhile wait for the next flush.
-      const times = Math.ceil(Math.max(runs.size, keys.size) / writtenMax);
-      for (let i = 0; i < times; i++) await writeBatch();
-    },
+export function createRecorder(deps: RecorderDeps): Recorder {
+  const recording: Recording = {
+    ...deps,
+    runs: new Map(),
+    keys: new Map(),
+    dayOf: createDayFormatter(),
+    dropped: 0,
   };
+  return bind(recording, { accepted, ended, used, flush });
+}
+
+function accepted(recording: Recording, jobs: readonly AcceptedJob[]): void {
+  for (const job of jobs) {
+    const counts = countsOf(recording, job, job.created_at);
+    if (counts !== undefined) counts.accepted += 1;
+    const uses = keyRunsOf(recording, job, job.api_key_id, recording.dayOf(job.created_at));
+    if (uses !== undefined) addUse(uses, 1, job.created_at);
+  }
+}
+
+function ended(
+  recording: Recording,
+  job: CountedJob,
+  status: 'completed' | 'failed' | 'cancelled',
+  durationMs: number,
+): void {
+  const counts = countsOf(recording, job, recording.clock.now());
+  if (counts === undefined) return;
+  counts[status] += 1;
+  if (status === 'cancelled') return;
+  const tookMs = Math.max(0, durationMs);
+  counts.duration_ms += tookMs;
+  counts.longest_ms = Math.max(counts.longest_ms, tookMs);
+}
+
+function used(
+  recording: Recording,
+  job: CountedJob,
+  { prompt, completion }: { prompt: number | null; completion: number | null },
+): void {
+  if (!prompt && !completion) return;
+  const counts = countsOf(recording, job, recording.clock.now());
+  if (counts === undefined) return;
+  counts.prompt_tokens += prompt ?? 0;
+  counts.completion_tokens += completion ?? 0;
+}
+
+async function flush(recording: Recording): Promise<void> {
+  const { runs, keys, log } = recording;
+  if (recording.dropped > 0) {
+    log.warn(
+      { dropped: recording.dropped },
+      'there was more to count than is kept: the statistics have too little',
+    );
+    recording.dropped = 0;
+  }
+  // Counters that are added meanwhile wait for the next flush.
+  const times = Math.ceil(Math.max(runs.size, keys.size) / writtenMax);
+  for (let i = 0; i < times; i++) await writeBatch(recording);
+}
+
+async function writeBatch(recording: Recording): Promise<void> {
+  const runs = take(recording.runs, writtenMax);
+  const keys = take(recording.keys, writtenMax);
+  try {
+    await recording.database.write(async (tx) => {
+      await addRunCounts(tx, inAllWidths(runs));
+      await addKeyRuns(tx, keys);
+    });
+  } catch (error) {
+    restore(recording, runs, keys);
+    throw error;
+  }
+}
+
+/** Adds counters that could not be written to those in memory. */
+function restore(recording: Recording, runs: readonly RunCounts[], keys: readonly KeyRuns[]): void {
+  for (const row of runs) {
+    const counts = countsOf(recording, row, row.start);
+    if (counts !== undefined) addUp(counts, row);
+  }
+  for (const row of keys) {
+    const uses = keyRunsOf(recording, row, row.api_key_id, row.day);
+    if (uses !== undefined) addUse(uses, row.runs, row.last_used_at);
+  }
+}
+
+/** The counter of a job for the minute of `at`; undefined when there is no room for another one. */
+function countsOf(recording: Recording, job: CountedJob, at: number): RunCounts | undefined {
+  const { runs } = recording;
+  const { seconds } = windows.hour;
+  const start = startOf(at, seconds);
+  const key = `${start} ${nameOf(job)}`;
+  const known = runs.get(key);
+  if (known !== undefined || !hasRoom(recording, runs)) return known;
+  const row = { ...kindOf(job), seconds, start, ...none };
+  runs.set(key, row);
+  return row;
+}
+
+/** The counter of a key on a day; undefined when there is no room for another one. */
+function keyRunsOf(
+  recording: Recording,
+  job: CountedJob,
+  api_key_id: string,
+  day: string,
+): KeyRuns | undefined {
+  const { keys } = recording;
+  const key = `${day} ${api_key_id} ${nameOf(job)}`;
+  const known = keys.get(key);
+  if (known !== undefined || !hasRoom(recording, keys)) return known;
+  const row = { ...kindOf(job), api_key_id, day, runs: 0, last_used_at: 0 };
+  keys.set(key, row);
+  return row;
+}
+
+function hasRoom(recording: Recording, target: ReadonlyMap<string, unknown>): boolean {
+  if (target.size < countersMax) return true;
+  recording.dropped += 1;
+  return false;
 }
 
 const none = {
