@@ -13,7 +13,7 @@ import { type RunAgentDeps, requireScopes } from './run-agent.ts';
 import type { RunPart } from './run-part.ts';
 import type { RunSurroundings, ThinkingDeps } from './thinking.ts';
 import { ThinkingError } from './thinking-error.ts';
-import { createToolRuns } from './tool-runs.ts';
+import { runTool, type ToolRunDeps } from './tool-runs.ts';
 import type { ToolBox } from './tools.ts';
 
 /** What the loops of an attempt need. */
@@ -41,7 +41,7 @@ export async function answer(
   const { generation, history, recorded, asked, box, part } = start;
   const { request, corrections } = asked;
   const { job, journal, say } = surroundings;
-  const tools = createToolRuns({
+  const tools: ToolRunDeps = {
     journal,
     requireKey: caller.requireKey,
     surroundings: {
@@ -54,7 +54,7 @@ export async function answer(
     isDialogue: generation.isDialogue,
     signal: generation.signal,
     say,
-  });
+  };
   const planned = new Map<string, PlannedTool>();
   /** Tool results that are being recorded. */
   const records: Promise<void>[] = [];
@@ -72,9 +72,8 @@ export async function answer(
           return reply;
         },
         async runTool({ id }) {
-          const run = await tools.run(
-            planned.get(id) ?? (await restartTool(journal, recorded, id)),
-          );
+          const tool = planned.get(id) ?? (await restartTool(journal, recorded, id));
+          const run = await runTool(tools, tool);
           records.push(run.recorded);
           // The next call awaits it, and so does the end of the loop.
           run.recorded.catch(() => {});

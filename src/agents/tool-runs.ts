@@ -50,101 +50,104 @@ interface ToolOutcome {
   readonly said?: readonly SaidMessage[] | undefined;
 }
 
-export function createToolRuns(parts: {
-  journal: Journal;
+/** What running the tools of a generation needs. */
+export interface ToolRunDeps {
+  readonly journal: Journal;
   /** Rejects with a ThinkingError when the run's API key is no longer valid; asked before each tool. */
-  requireKey(): Promise<void>;
-  surroundings: ToolSurroundings;
-  box: ToolBox;
-  part: RunPart;
+  readonly requireKey: () => Promise<void>;
+  readonly surroundings: ToolSurroundings;
+  readonly box: ToolBox;
+  readonly part: RunPart;
   /** The generation whose tools these are. */
-  generation: string;
-  isDialogue: boolean;
-  signal: AbortSignal;
-  say(report: ThinkingReport): void;
-}) {
-  const { journal, requireKey, surroundings, box, part, generation, isDialogue, signal, say } =
-    parts;
+  readonly generation: string;
+  readonly isDialogue: boolean;
+  readonly signal: AbortSignal;
+  readonly say: (report: ThinkingReport) => void;
+}
 
-  return {
-    /**
-     * Runs a tool. It resolves before the result is recorded, so that the next turn can begin in the
-     * same commit. Rejects with a ThinkingError when the run is stopped.
-     */
-    async run(tool: PlannedTool): Promise<ToolRun> {
-      const { n: step, call, name } = tool;
-      const place = { step, call_id: call.id, tool: name };
-      say({ type: 'tool_call', data: { ...place, input: previewOfJson(call.input) } });
-      const changes: MemoryChange[] = [];
-      // Another generation may have a call of the same id.
-      const own = toolPart(part, step, `${generation}/${call.id}`, changes);
-      const excess = excessOf(call);
-      const use = excess === null ? box.read(call) : { kind: 'refused' as const, message: excess };
-      const outcome = await attempt(use, own);
-      const message = messageOf(call, outcome);
-      const recorded = journal.endTool(tool, {
-        status: outcome.error === undefined ? 'completed' : 'failed',
-        error: outcome.error ?? null,
-        message,
-        content: contentOf(call, name, outcome),
-        isDialogue,
-        memory: changes,
-        said: outcome.said ?? [],
-      });
-      const { error } = outcome;
-      const result = error === undefined ? { output: preview(outcome.output) } : { error };
-      say({ type: 'tool_result', data: { ...place, ...result } });
-      return { message, recorded };
-    },
-  };
+/**
+ * Runs a tool. It resolves before the result is recorded, so that the next turn can begin in the
+ * same commit. Rejects with a ThinkingError when the run is stopped.
+ */
+export async function runTool(deps: ToolRunDeps, tool: PlannedTool): Promise<ToolRun> {
+  const { journal, box, part, generation, isDialogue, say } = deps;
+  const { n: step, call, name } = tool;
+  const place = { step, call_id: call.id, tool: name };
+  say({ type: 'tool_call', data: { ...place, input: previewOfJson(call.input) } });
+  const changes: MemoryChange[] = [];
+  // Another generation may have a call of the same id.
+  const own = toolPart(part, step, `${generation}/${call.id}`, changes);
+  const excess = excessOf(call);
+  const use = excess === null ? box.read(call) : { kind: 'refused' as const, message: excess };
+  const outcome = await attempt(deps, use, own);
+  const message = messageOf(call, outcome);
+  const recorded = journal.endTool(tool, {
+    status: outcome.error === undefined ? 'completed' : 'failed',
+    error: outcome.error ?? null,
+    message,
+    content: contentOf(call, name, outcome),
+    isDialogue,
+    memory: changes,
+    said: outcome.said ?? [],
+  });
+  const { error } = outcome;
+  const result = error === undefined ? { output: preview(outcome.output) } : { error };
+  say({ type: 'tool_result', data: { ...place, ...result } });
+  return { message, recorded };
+}
 
-  async function attempt(use: ToolUse, own: RunPart): Promise<ToolOutcome> {
-    try {
-      await requireKey();
-    } catch (error) {
-      if (!(error instanceof ThinkingError)) throw error;
-      return failed('insufficient_scope', error.message);
-    }
-    switch (use.kind) {
-      case 'refused':
-        return failed('invalid_input', use.message);
-      case 'memory':
-        return memory(use, own);
-      case 'file': {
-        const read = await surroundings.readFile(use.path, use.offset);
-        return 'error' in read ? failed('not_found', read.error) : { output: read.text };
-      }
-      case 'skill':
-        return skill(use.skill, use.input, own);
-    }
+async function attempt(deps: ToolRunDeps, use: ToolUse, own: RunPart): Promise<ToolOutcome> {
+  try {
+    await deps.requireKey();
+  } catch (error) {
+    if (!(error instanceof ThinkingError)) throw error;
+    return failed('insufficient_scope', error.message);
   }
-
-  async function memory(
-    { verb, payload }: Extract<ToolUse, { kind: 'memory' }>,
-    own: RunPart,
-  ): Promise<ToolOutcome> {
-    try {
-      return { output: await surroundings.memory().ask(verb, payload, own.note) };
-    } catch (error) {
-      // An error that is not retryable breaks a rule, and its message is for the model.
-      if ((error as { retryable?: unknown }).retryable !== false) throw error;
-      return failed('invalid_input', (error as Error).message);
+  switch (use.kind) {
+    case 'refused':
+      return failed('invalid_input', use.message);
+    case 'memory':
+      return askMemory(deps.surroundings, use, own);
+    case 'file': {
+      const read = await deps.surroundings.readFile(use.path, use.offset);
+      return 'error' in read ? failed('not_found', read.error) : { output: read.text };
     }
+    case 'skill':
+      return runSkill(deps, use.skill, use.input, own);
   }
+}
 
-  async function skill(name: string, input: string, own: RunPart): Promise<ToolOutcome> {
-    if (!(await surroundings.mayCall(name))) {
-      return failed('insufficient_scope', `This run may not use ${name}`);
-    }
-    const result = await surroundings.runSkill(name, input, own, signal);
-    switch (result.kind) {
-      case 'completed':
-        return { output: JSON.parse(result.output), said: result.said };
-      case 'failed':
-        return { ...failed(result.code, result.message), said: result.said };
-      case 'stopped':
-        throw stopped();
-    }
+async function askMemory(
+  surroundings: ToolSurroundings,
+  { verb, payload }: Extract<ToolUse, { kind: 'memory' }>,
+  own: RunPart,
+): Promise<ToolOutcome> {
+  try {
+    return { output: await surroundings.memory().ask(verb, payload, own.note) };
+  } catch (error) {
+    // An error that is not retryable breaks a rule, and its message is for the model.
+    if ((error as { retryable?: unknown }).retryable !== false) throw error;
+    return failed('invalid_input', (error as Error).message);
+  }
+}
+
+async function runSkill(
+  { surroundings, signal }: ToolRunDeps,
+  name: string,
+  input: string,
+  own: RunPart,
+): Promise<ToolOutcome> {
+  if (!(await surroundings.mayCall(name))) {
+    return failed('insufficient_scope', `This run may not use ${name}`);
+  }
+  const result = await surroundings.runSkill(name, input, own, signal);
+  switch (result.kind) {
+    case 'completed':
+      return { output: JSON.parse(result.output), said: result.said };
+    case 'failed':
+      return { ...failed(result.code, result.message), said: result.said };
+    case 'stopped':
+      throw stopped();
   }
 }
 
