@@ -5,6 +5,7 @@
  * version); `sealStored` encrypts those later.
  */
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
+import { bind } from '../kernel/bind.ts';
 import { type Cipher, DecryptionError, encryptedPrefix } from '../kernel/encryption.ts';
 import type { Database, Handle, Transaction } from './database.ts';
 
@@ -47,6 +48,16 @@ export interface SigningSecrets {
   areAnyPlain(): Promise<boolean>;
 }
 
+/** The state of a process's signing secrets. */
+interface SecretState {
+  readonly database: Database;
+  /** Null where no encryption key is set. */
+  readonly cipher: Cipher | null;
+  readonly canAllOpen: () => boolean;
+  /** Whether no older process can have stored a secret in plain text beside `secret_sealed` 1 since. */
+  areLabelsRight: boolean;
+}
+
 /**
  * `cipher` is null where no encryption key is set. `canAllOpen` tells whether every process can decrypt
  * now; an older one would take the encrypted text for the secret.
@@ -56,92 +67,102 @@ export function createSigningSecrets(
   cipher: Cipher | null,
   canAllOpen: () => boolean,
 ): SigningSecrets {
-  /** Whether no older process can have stored a secret in plain text beside `secret_sealed` 1 since. */
-  let areLabelsRight = false;
+  const state: SecretState = { database, cipher, canAllOpen, areLabelsRight: false };
+  return bind(state, { seal, open, sealStored, countUnusable, areAnyPlain });
+}
 
-  function seal(table: SecretTable, owner: SecretOwner, secret: string): StoredSecret {
-    return cipher === null || !canAllOpen()
-      ? { secret, secret_sealed: 0 }
-      : { secret: cipher.encrypt(secret, contextOf(table, owner)), secret_sealed: 1 };
-  }
+function seal(
+  { cipher, canAllOpen }: SecretState,
+  table: SecretTable,
+  owner: SecretOwner,
+  secret: string,
+): StoredSecret {
+  return cipher === null || !canAllOpen()
+    ? { secret, secret_sealed: 0 }
+    : { secret: cipher.encrypt(secret, contextOf(table, owner)), secret_sealed: 1 };
+}
 
-  function open(table: SecretTable, owner: SecretOwner, stored: StoredSecret): string {
-    // An older process that changes a secret stores it in plain text and leaves `secret_sealed` as it was.
-    if (stored.secret_sealed === 0 || !stored.secret.startsWith(encryptedPrefix))
-      return stored.secret;
-    if (cipher === null) throw new DecryptionError();
-    return cipher.decrypt(stored.secret, contextOf(table, owner));
-  }
+function open(
+  { cipher }: SecretState,
+  table: SecretTable,
+  owner: SecretOwner,
+  stored: StoredSecret,
+): string {
+  // An older process that changes a secret stores it in plain text and leaves `secret_sealed` as it was.
+  if (stored.secret_sealed === 0 || !stored.secret.startsWith(encryptedPrefix))
+    return stored.secret;
+  if (cipher === null) throw new DecryptionError();
+  return cipher.decrypt(stored.secret, contextOf(table, owner));
+}
 
-  function isUsable(table: SecretTable, row: SecretOwner & StoredSecret): boolean {
-    try {
-      open(table, row, row);
-      return true;
-    } catch (error) {
-      if (error instanceof DecryptionError) return false;
-      throw error;
+async function sealStored(state: SecretState): Promise<number> {
+  const { database, cipher, canAllOpen } = state;
+  if (!canAllOpen()) state.areLabelsRight = false;
+  if (cipher === null || !canAllOpen()) return 0;
+  let total = 0;
+  // No index finds the mislabelled ones, and none can come while there is no older process.
+  const kinds: PlainKind[] = state.areLabelsRight ? ['plain'] : ['plain', 'mislabelled'];
+  for (const table of tables) {
+    for (const kind of kinds) {
+      for (let sealed = sealedMax; sealed === sealedMax; total += sealed) {
+        if (!(await areAny(database.read, table, kind))) break;
+        sealed = await database.write((tx) => sealSome(tx, cipher, table, kind));
+      }
     }
   }
+  state.areLabelsRight = true;
+  return total;
+}
 
-  async function sealSome(
-    tx: Transaction,
-    cipher: Cipher,
-    table: SecretTable,
-    kind: PlainKind,
-  ): Promise<number> {
-    const rows = await findSecrets(tx, table, kind, sealedMax);
-    const column = sql.ref(columns[table]);
-    // Else the secret would stay readable in the bytes of the file that its row has left.
-    const overwrite = tx.dialect === 'sqlite' && rows.length > 0;
-    if (overwrite) await sql`pragma secure_delete = on`.execute(tx.kysely);
-    for (const row of rows) {
-      const secret = cipher.encrypt(row.secret, contextOf(table, row));
-      // The owner may have changed it since it was read; that change stands.
-      await sql`update ${sql.table(table)} set ${column} = ${secret}, secret_sealed = 1
-        where id = ${row.id} and secret_sealed = ${row.secret_sealed} and ${column} = ${row.secret}`.execute(
-        tx.kysely,
-      );
-    }
-    if (overwrite) await sql`pragma secure_delete = off`.execute(tx.kysely);
-    return rows.length;
+async function countUnusable(state: SecretState): Promise<number> {
+  let unusable = 0;
+  for (const table of tables) {
+    const rows = await findSecrets(state.database.read, table, 'encrypted', checkedMax);
+    unusable += rows.filter((row) => !isUsable(state, table, row)).length;
   }
+  return unusable;
+}
 
-  return {
-    seal,
-    open,
+async function areAnyPlain({ database }: SecretState): Promise<boolean> {
+  const found = await Promise.all(tables.map((table) => areAny(database.read, table, 'plain')));
+  return found.includes(true);
+}
 
-    async sealStored() {
-      if (!canAllOpen()) areLabelsRight = false;
-      if (cipher === null || !canAllOpen()) return 0;
-      let total = 0;
-      // No index finds the mislabelled ones, and none can come while there is no older process.
-      const kinds: PlainKind[] = areLabelsRight ? ['plain'] : ['plain', 'mislabelled'];
-      for (const table of tables) {
-        for (const kind of kinds) {
-          for (let sealed = sealedMax; sealed === sealedMax; total += sealed) {
-            if (!(await areAny(database.read, table, kind))) break;
-            sealed = await database.write((tx) => sealSome(tx, cipher, table, kind));
-          }
-        }
-      }
-      areLabelsRight = true;
-      return total;
-    },
+function isUsable(
+  state: SecretState,
+  table: SecretTable,
+  row: SecretOwner & StoredSecret,
+): boolean {
+  try {
+    open(state, table, row, row);
+    return true;
+  } catch (error) {
+    if (error instanceof DecryptionError) return false;
+    throw error;
+  }
+}
 
-    async countUnusable() {
-      let unusable = 0;
-      for (const table of tables) {
-        const rows = await findSecrets(database.read, table, 'encrypted', checkedMax);
-        unusable += rows.filter((row) => !isUsable(table, row)).length;
-      }
-      return unusable;
-    },
-
-    async areAnyPlain() {
-      const found = await Promise.all(tables.map((table) => areAny(database.read, table, 'plain')));
-      return found.includes(true);
-    },
-  };
+async function sealSome(
+  tx: Transaction,
+  cipher: Cipher,
+  table: SecretTable,
+  kind: PlainKind,
+): Promise<number> {
+  const rows = await findSecrets(tx, table, kind, sealedMax);
+  const column = sql.ref(columns[table]);
+  // Else the secret would stay readable in the bytes of the file that its row has left.
+  const overwrite = tx.dialect === 'sqlite' && rows.length > 0;
+  if (overwrite) await sql`pragma secure_delete = on`.execute(tx.kysely);
+  for (const row of rows) {
+    const secret = cipher.encrypt(row.secret, contextOf(table, row));
+    // The owner may have changed it since it was read; that change stands.
+    await sql`update ${sql.table(table)} set ${column} = ${secret}, secret_sealed = 1
+      where id = ${row.id} and secret_sealed = ${row.secret_sealed} and ${column} = ${row.secret}`.execute(
+      tx.kysely,
+    );
+  }
+  if (overwrite) await sql`pragma secure_delete = off`.execute(tx.kysely);
+  return rows.length;
 }
 
 /** What an encrypted secret is bound to. */
