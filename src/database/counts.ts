@@ -25,6 +25,7 @@ export type Writer = string;
 
 /** A row of any of the tables. */
 type Row = Record<string, string | number>;
+type Counted = Row & { readonly status: string; readonly count: number };
 
 export interface Counts<T extends CountsTable> {
   /** Records changes; to be told of every change of a row's status. */
@@ -37,6 +38,16 @@ export interface Counts<T extends CountsTable> {
   fold(tx: Transaction, writer: Writer): Promise<void>;
 }
 
+/** A table of counts and its prepared statements. */
+interface Counting {
+  readonly columns: readonly string[];
+  readonly names: readonly string[];
+  readonly types: Types<Row>;
+  readonly addOne: ReturnType<typeof addOneStatement>;
+  readonly addMany: ReturnType<typeof addManyStatement>;
+  readonly takeOthers: ReturnType<typeof takeOthersStatement>;
+}
+
 /** The counts in `table`, which are kept by `columns`. */
 export function createCounts<T extends CountsTable>(
   table: T,
@@ -46,39 +57,127 @@ export function createCounts<T extends CountsTable>(
   const types: Types<Row> = Object.fromEntries(
     names.map((name) => [name, name === 'count' ? 'bigint' : 'text']),
   );
-  const added = (insert: InsertQueryBuilder<Tables, never, InsertResult>) =>
-    insert.onConflict((conflict) =>
-      conflict.columns([...columns, 'status', 'writer'] as never).doUpdateSet(
-        (eb) =>
-          ({
-            count: eb(`${table}.count` as never, '+', eb.ref('excluded.count' as never)),
-          }) as never,
-      ),
-    );
-  const addOne = statement<Row>()((db, p) =>
+  const counting: Counting = {
+    columns,
+    names,
+    types,
+    addOne: addOneStatement(table, columns, names),
+    addMany: addManyStatement(table, columns, names, types),
+    takeOthers: takeOthersStatement(table),
+  };
+  return {
+    change: (tx, writer, changes) => change(counting, tx, writer, changes),
+    fold: (tx, writer) => fold(counting, tx, writer),
+  };
+}
+
+async function change<T extends CountsTable>(
+  counting: Counting,
+  tx: Transaction,
+  writer: Writer,
+  changes: readonly CountChange<T>[],
+): Promise<void> {
+  const sums: Sums = new Map();
+  for (const { kind, from, to } of changes) {
+    if (from !== null) addTo(sums, counting.columns, kind as Row, from, writer, -1);
+    if (to !== null) addTo(sums, counting.columns, kind as Row, to, writer, 1);
+  }
+  await write(counting, tx, sums);
+}
+
+async function fold(counting: Counting, tx: Transaction, writer: Writer): Promise<void> {
+  const sums: Sums = new Map();
+  for (const row of (await tx.all(counting.takeOthers, { writer })) as Counted[]) {
+    addTo(sums, counting.columns, row, row.status, writer, row.count);
+  }
+  await write(counting, tx, sums);
+}
+
+/** The amounts to add to each row: a batch of equal changes needs one or two. */
+type Sums = Map<string, Row>;
+
+function addTo(
+  sums: Sums,
+  columns: readonly string[],
+  kind: Row,
+  status: string,
+  writer: Writer,
+  by: number,
+): void {
+  let key = status;
+  for (const column of columns) key += `\n${kind[column]}`;
+  const row = sums.get(key);
+  if (row !== undefined) row['count'] = (row['count'] as number) + by;
+  else {
+    const fields = columns.map((column) => [column, kind[column]]);
+    sums.set(key, { ...Object.fromEntries(fields), status, writer, count: by });
+  }
+}
+
+/** Writes the sums in one order, so that two transactions of a process never wait for each other. */
+function write(counting: Counting, tx: Transaction, sums: Sums) {
+  const { names, types, addOne, addMany } = counting;
+  const rows = [...sums.values()].filter((row) => row['count'] !== 0);
+  if (rows.length === 0) return;
+  const ordered = inOrder(names, rows);
+  return tx.dialect === 'sqlite'
+    ? tx.each(addOne, ordered)
+    : tx.each(addMany, [listsOf(ordered, types)]);
+}
+
+function inOrder(names: readonly string[], rows: readonly Row[]): Row[] {
+  const keyed = rows.map((row) => ({ key: names.map((name) => row[name]).join('\n'), row }));
+  return keyed.sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ row }) => row);
+}
+
+function addOneStatement(table: CountsTable, columns: readonly string[], names: readonly string[]) {
+  return statement<Row>()((db, p) =>
     added(
+      table,
+      columns,
       db
         .insertInto(table as never)
         .values(Object.fromEntries(names.map((name) => [name, p(name)])) as never),
     ),
   );
-  const addMany = statement<Lists<Row>>()((db, p) =>
+}
+
+function addManyStatement(
+  table: CountsTable,
+  columns: readonly string[],
+  names: readonly string[],
+  types: Types<Row>,
+) {
+  return statement<Lists<Row>>()((db, p) =>
     added(
+      table,
+      columns,
       db
         .insertInto(table as never)
         .columns(names as never)
         .expression(db.selectFrom(rowsIn<Row>(p, types)).selectAll()),
     ),
   );
-  /** In one order, so that two transactions of a process never wait for each other. */
-  const add = (tx: Transaction, rows: readonly Row[]) => {
-    if (rows.length === 0) return;
-    const ordered = inOrder(rows);
-    return tx.dialect === 'sqlite'
-      ? tx.each(addOne, ordered)
-      : tx.each(addMany, [listsOf(ordered, types)]);
-  };
-  const takeOthers = statement<{ writer: string }>()((db, p, dialect) => {
+}
+
+/** An insert that adds to the count of a row that exists. */
+function added(
+  table: CountsTable,
+  columns: readonly string[],
+  insert: InsertQueryBuilder<Tables, never, InsertResult>,
+) {
+  return insert.onConflict((conflict) =>
+    conflict.columns([...columns, 'status', 'writer'] as never).doUpdateSet(
+      (eb) =>
+        ({
+          count: eb(`${table}.count` as never, '+', eb.ref('excluded.count' as never)),
+        }) as never,
+    ),
+  );
+}
+
+function takeOthersStatement(table: CountsTable) {
+  return statement<{ writer: string }>()((db, p, dialect) => {
     const others = sql<SqlBool>`writer <> ${p('writer')}`;
     const free = sql<SqlBool>`ctid in (select ctid from ${sql.table(table)} where ${others}
       and (select pg_try_advisory_xact_lock(hashtext(${sql.lit(table)}))) for update skip locked)`;
@@ -87,49 +186,4 @@ export function createCounts<T extends CountsTable>(
       .where(dialect === 'sqlite' ? others : free)
       .returningAll();
   });
-  const inOrder = (rows: readonly Row[]) => {
-    const keyed = rows.map((row) => ({ key: names.map((name) => row[name]).join('\n'), row }));
-    return keyed.sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ row }) => row);
-  };
-
-  async function change(
-    tx: Transaction,
-    writer: Writer,
-    changes: readonly CountChange<T>[],
-  ): Promise<void> {
-    const sums = createSums();
-    for (const { kind, from, to } of changes) {
-      if (from !== null) sums.add(kind, from, writer, -1);
-      if (to !== null) sums.add(kind, to, writer, 1);
-    }
-    await add(tx, sums.rows());
-  }
-
-  async function fold(tx: Transaction, writer: Writer): Promise<void> {
-    const sums = createSums();
-    for (const row of (await tx.all(takeOthers, { writer })) as Tables[T][]) {
-      sums.add(row, row.status, writer, row.count);
-    }
-    await add(tx, sums.rows());
-  }
-
-  /** The amounts to add to each row: a batch of equal changes needs one or two. */
-  function createSums() {
-    const sums = new Map<string, Row>();
-    return {
-      add(kind: Kind<T>, status: string, writer: Writer, by: number): void {
-        let key = status;
-        for (const column of columns) key += `\n${kind[column]}`;
-        const row = sums.get(key);
-        if (row !== undefined) row['count'] = (row['count'] as number) + by;
-        else {
-          const fields = columns.map((column) => [column, kind[column]]);
-          sums.set(key, { ...Object.fromEntries(fields), status, writer, count: by });
-        }
-      },
-      rows: () => [...sums.values()].filter((row) => row['count'] !== 0),
-    };
-  }
-
-  return { change, fold };
 }
