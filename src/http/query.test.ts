@@ -3,7 +3,7 @@ import { type TObject, Type } from 'typebox';
 import { describe, expect, test } from 'vitest';
 import type { PlatformError } from '../kernel/errors.ts';
 import { type Query, queryReader } from './query.ts';
-import { FilterText, Limit, Moment, Offset, Page, Slug, Words } from './schemas.ts';
+import { FilterText, Id, Limit, Moment, Offset, Page, Slug, Words } from './schemas.ts';
 
 /** What a route with this schema reads. */
 function read(schema: TObject, query: Query): Record<string, unknown> {
@@ -37,8 +37,36 @@ test('a schema that no query can be read by is refused', () => {
   expect(() => queryReader(Type.Object({ tags: Type.Array(Type.String()) }))).toThrow('tags');
 });
 
+test.each([
+  ['exclusiveMinimum', Type.Integer({ minimum: 0, maximum: 9, exclusiveMinimum: 0 })],
+  ['multipleOf', Type.Integer({ minimum: 0, maximum: 9, multipleOf: 2 })],
+  ['minimum', Type.String({ maxLength: 9, minimum: 1 })],
+  ['const', Type.Literal('all')],
+  ['pattern', Type.Integer({ minimum: 0, maximum: 9, pattern: '^1' })],
+  ['format email', Type.String({ maxLength: 9, format: 'email' })],
+])('a schema with a keyword that is not read is refused: %s', (keyword, schema) => {
+  const register = () => queryReader(Type.Object({ tag: schema }));
+
+  expect(register).toThrow(TypeError);
+  expect(register).toThrow(`tag: ${keyword}`);
+});
+
+test.each([
+  ['a text', 'maxLength', Type.String()],
+  ['a text with a pattern', 'maxLength', Type.String({ pattern: '^a+$' })],
+  ['an integer', 'a maximum', Type.Integer({ minimum: 0 })],
+  ['an integer', 'a minimum', Type.Integer({ maximum: 9 })],
+  ['an integer below 0', 'a minimum', Type.Integer({ minimum: -1, maximum: 9 })],
+  ['an integer of 11 digits', 'a maximum', Type.Integer({ minimum: 0, maximum: 1e10 })],
+])('a schema of %s without its bounds is refused: %s', (_text, bound, schema) => {
+  const register = () => queryReader(Type.Object({ tag: schema }));
+
+  expect(register).toThrow(TypeError);
+  expect(register).toThrow(bound);
+});
+
 test('a required parameter is refused and named where it is absent', () => {
-  const schema = Type.Object({ cron_expression: Type.String() });
+  const schema = Type.Object({ cron_expression: FilterText });
 
   expect(refusedField(schema, {})).toBe('cron_expression');
   expect(read(schema, { cron_expression: '' })).toEqual({ cron_expression: '' });
@@ -134,15 +162,29 @@ describe('a text parameter', () => {
   );
 
   test('is at most as long as it may be', () => {
-    const schemas = [Tag, Type.Object({ tag: Type.String() })];
-    for (const schema of schemas) {
-      expect(read(schema, { tag: '😀'.repeat(200) })['tag']).toHaveLength(400);
+    expect(read(Tag, { tag: '😀'.repeat(200) })['tag']).toHaveLength(400);
+    for (const schema of [Tag, Type.Object({ tag: Id })]) {
       expect(refusedField(schema, { tag: 'x'.repeat(201) })).toBe('tag');
     }
     expect(refusedField(Type.Object({ tag: Type.String({ maxLength: 1 }) }), { tag: 'xx' })).toBe(
       'tag',
     );
   });
+});
+
+test('a text is at least as long as it must be', () => {
+  const schema = Type.Object({ tag: Type.String({ minLength: 2, maxLength: 9 }) });
+
+  expect(read(schema, { tag: '😀😀' })).toEqual({ tag: '😀😀' });
+  for (const tag of ['', 'x', '😀']) expect(refusedField(schema, { tag })).toBe('tag');
+});
+
+test('a text matches its pattern', () => {
+  const schema = Type.Object({ tag: Type.String({ pattern: '^v\\d+$', maxLength: 9 }) });
+
+  expect(read(schema, { tag: 'v12' })).toEqual({ tag: 'v12' });
+  for (const tag of ['', 'v', 'V1', 'v1\n', 'xv1'])
+    expect(refusedField(schema, { tag })).toBe('tag');
 });
 
 describe('a word parameter', () => {

@@ -22,10 +22,10 @@ export const takingAnyQuery = { anyQuery: true };
 /** Unknown parameters that a refusal names, and characters of their names. */
 const issuesMax = 50;
 const nameMax = 200;
-/** Characters of a text whose schema has no `maxLength`. */
-const textMax = 200;
-/** The largest integer where the schema has no `maximum`: that of a column of 32 bits. */
-const integerMax = 2_147_483_647;
+/** Characters of a text that words, a format or the pattern of a slug bound already. */
+const boundedTextMax = 200;
+/** The largest integer that a parameter can have: ten digits are read. */
+const integerMax = 9_999_999_999;
 
 export type Query = Readonly<Record<string, unknown>>;
 
@@ -54,7 +54,8 @@ export function refuseQuery({
 
 /**
  * A function that reads a query: the values of the parameters in `schema`, with their defaults, or the
- * refusal of the first invalid one. Other parameters are left out.
+ * refusal of the first invalid one. Other parameters are left out. Throws where the schema has a keyword
+ * that is not read here, or a text or an integer without bounds.
  */
 export function queryReader({ properties, ...schema }: TObject) {
   const required: readonly string[] = schema.required ?? [];
@@ -88,62 +89,92 @@ interface Rules {
   readonly format?: string;
   readonly pattern?: string;
   readonly enum?: readonly string[];
+  readonly minLength?: number;
   readonly maxLength?: number;
   readonly minimum?: number;
   readonly maximum?: number;
 }
 
+/** Keywords that allow or refuse no value. */
+const annotations = ['type', 'title', 'description', 'examples', 'default', 'deprecated'];
+const textKeywords = [...annotations, 'enum', 'format', 'pattern', 'minLength', 'maxLength'];
+const integerKeywords = [...annotations, 'minimum', 'maximum'];
+/** The format of an id is for documentation: a text that is no id finds nothing. */
+const formats = ['date-time', 'date', 'uuid'];
+
 /** Reads one parameter; throws `400 validation_error`. */
 type Read = (given: unknown) => string | number;
 
 function readerOf(name: string, schema: TSchema): Read {
-  const { type, format, pattern, enum: words, maxLength = textMax, ...bounds } = schema as Rules;
-  if (type === 'integer') return integerReader(name, bounds);
-  if (type !== 'string') throw new TypeError(`No query can be read for the schema of ${name}`);
-  const text = (given: unknown) => textOf(name, given, maxLength);
-  if (words !== undefined) {
-    return ruled(name, text, (word) => words.includes(word), `must be one of ${words.join(', ')}`);
-  }
-  if (format === 'date-time') {
-    return (given) => {
-      const ms = momentOf(text(given));
-      if (ms === null) throw invalid(name, momentIssue);
-      return ms;
-    };
-  }
-  if (format === 'date') return ruled(name, text, isDay, dayIssue);
-  if (pattern === slugPattern) {
-    const slug = new RegExp(pattern);
-    return ruled(name, text, (id) => slug.test(id), 'must be a slug such as acme-labs');
-  }
-  // The format of an id is for documentation: a text that is no id finds nothing.
-  return text;
+  const rules = schema as Rules;
+  const isInteger = rules.type === 'integer';
+  if (!isInteger && rules.type !== 'string') throw unreadable(name, 'its type');
+  const read = isInteger ? integerKeywords : textKeywords;
+  const unread = Object.keys(schema).find((keyword) => !read.includes(keyword));
+  if (unread !== undefined) throw unreadable(name, unread);
+  return isInteger ? integerReader(name, rules) : textReader(name, rules);
 }
 
-function ruled(
-  name: string,
-  text: (given: unknown) => string,
-  passes: (text: string) => boolean,
-  issue: string,
-): Read {
+/** The error for a schema that promises what this module does not check. */
+const unreadable = (name: string, what: string) =>
+  new TypeError(`No query can be read for the schema of ${name}: ${what}`);
+
+interface Check {
+  readonly passes: (text: string) => boolean;
+  readonly issue: string;
+}
+
+function textReader(name: string, rules: Rules): Read {
+  const { format, minLength: min = 0, maxLength } = rules;
+  if (format !== undefined && !formats.includes(format)) throw unreadable(name, `format ${format}`);
+  const isBounded =
+    rules.enum !== undefined || format !== undefined || rules.pattern === slugPattern;
+  if (maxLength === undefined && !isBounded) throw unreadable(name, 'it has no maxLength');
+  const max = maxLength ?? boundedTextMax;
+  const checks = checksOf(rules);
   return (given) => {
-    const value = text(given);
-    if (passes(value)) return value;
-    throw invalid(name, issue);
+    const text = textOf(name, given, min, max);
+    for (const { passes, issue } of checks) if (!passes(text)) throw invalid(name, issue);
+    if (format !== 'date-time') return text;
+    const ms = momentOf(text);
+    if (ms === null) throw invalid(name, momentIssue);
+    return ms;
   };
 }
 
-function textOf(name: string, given: unknown, max: number): string {
+function checksOf({ enum: words, format, pattern }: Rules): Check[] {
+  const checks: Check[] = [];
+  if (words !== undefined) {
+    const issue = `must be one of ${words.join(', ')}`;
+    checks.push({ passes: (text) => words.includes(text), issue });
+  }
+  if (format === 'date') checks.push({ passes: isDay, issue: dayIssue });
+  if (pattern !== undefined) {
+    const compiled = new RegExp(pattern, 'u');
+    const isSlug = pattern === slugPattern;
+    const issue = isSlug ? 'must be a slug such as acme-labs' : `must match ${pattern}`;
+    checks.push({ passes: (text) => compiled.test(text), issue });
+  }
+  return checks;
+}
+
+function textOf(name: string, given: unknown, min: number, max: number): string {
   if (typeof given !== 'string') throw invalid(name, 'must be given once');
   if (!isCleanText(given)) throw invalid(name, 'must be well-formed text without NUL');
   // As in bodies, characters are code points.
   if (given.length > max && [...given].length > max) {
     throw invalid(name, `must be at most ${max} characters`);
   }
+  if (min > 0 && [...given].length < min) {
+    throw invalid(name, `must be at least ${min} characters`);
+  }
   return given;
 }
 
-function integerReader(name: string, { minimum: min = 0, maximum: max = integerMax }: Rules): Read {
+function integerReader(name: string, { minimum: min, maximum: max }: Rules): Read {
+  if (min === undefined || max === undefined || min < 0 || max > integerMax) {
+    throw unreadable(name, `it needs a minimum and a maximum from 0 to ${integerMax}`);
+  }
   return (given) => {
     const isPlain = typeof given === 'string' && /^(0|[1-9]\d{0,9})$/.test(given);
     const value = isPlain ? Number(given) : NaN;
