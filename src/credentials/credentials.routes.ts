@@ -149,8 +149,7 @@ function deleteCredentialRoute(server: Server, credentials: Credentials): void {
         security,
         operationId: 'deleteCredential',
         summary:
-          "Delete the credentials of an organization for a provider; the platform's apply " +
-          'again',
+          "Delete the credentials of an organization for a provider; the platform's apply again",
         params: Params,
         response: { 204: Nothing, ...adminRefusals('not_found') },
       },

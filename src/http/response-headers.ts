@@ -29,7 +29,7 @@ export const responseHeaders = {
   },
   'X-Next-Offset': {
     description:
-      'Present if large entries end a page before its limit: the offset of the next ' + 'page.',
+      'Present if large entries end a page before its limit: the offset of the next page.',
     schema: { type: 'integer', minimum: 1 },
   },
   Location: {

@@ -143,8 +143,7 @@ function updateRoute(server: Server, { schedules, unmatched }: ScheduledJobRoute
     summary: 'Change, disable or enable a scheduled job',
     description:
       'Changes the given fields; input is replaced as a whole. The key needs the ' +
-      'scopes of the skill before and after the change. Disabling cancels queued ' +
-      'runs.',
+      'scopes of the skill before and after the change. Disabling cancels queued runs.',
     params,
     body: ScheduledJobChanges,
     response: {

@@ -201,9 +201,8 @@ const schema = {
     'idempotency-key': Type.Optional(
       Type.String({
         description:
-          'Repeats with the same key within 24 hours make no second job; x-github- ' +
-          'delivery and webhook-id work the same way, and only webhook-id if webhook- ' +
-          'signature is verified.',
+          'Repeats with the same key within 24 hours make no second job; x-github-delivery and ' +
+          'webhook-id work the same way, and only webhook-id if webhook-signature is verified.',
         maxLength: idempotencyKeyMax,
       }),
     ),

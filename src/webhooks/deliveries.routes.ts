@@ -37,8 +37,7 @@ const listOfJobSchema = {
   ...operation,
   operationId: 'listJobDeliveries',
   summary: 'List the deliveries of a job, newest first',
-  description:
-    "Deliveries of the job's events and of its conversation.created, to all " + 'webhooks.',
+  description: "Deliveries of the job's events and of its conversation.created, to all webhooks.",
   params: Type.Object({ jobId: Id }),
   querystring: Page,
   response: {

@@ -4070,7 +4070,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Repeats with the same key within 24 hours make no second job; x-github- delivery and webhook-id work the same way, and only webhook-id if webhook- signature is verified. */
+                /** @description Repeats with the same key within 24 hours make no second job; x-github-delivery and webhook-id work the same way, and only webhook-id if webhook-signature is verified. */
                 "idempotency-key"?: string;
                 /** @description sha256= and the HMAC of the body in hex. */
                 "x-hub-signature-256"?: string;
