@@ -16,6 +16,7 @@ import {
   Words,
 } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
+import { unknownFirst } from '../http/unknown-first.ts';
 import { longTextMax, refuseLong } from '../kernel/long-text.ts';
 import type { AgentFields, Agents } from './agents.ts';
 
@@ -143,6 +144,7 @@ function getAgentRoute(server: Server, agents: Agents): void {
   server.get(
     '/api/agents/:agentId',
     {
+      errorHandler: unknownFirst(lookUp(agents)),
       schema: {
         tags,
         security,

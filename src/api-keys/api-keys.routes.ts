@@ -1,4 +1,5 @@
 /** `/admin/api-keys` (specification: Admin API keys). */
+import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { adminRefusals, bodyRefusals } from '../http/refusals.ts';
 import { Id, Name, Nullable, Slug, Timestamp, Words } from '../http/schemas.ts';
@@ -142,7 +143,11 @@ function revokeRoute(server: Server, { apiKeys, endJobsOfKey }: ApiKeyRouteDeps)
       ...adminRefusals('not_found'),
     },
   };
-  server.delete('/admin/api-keys/:id', { schema }, async ({ params, query }) => {
+  /** An unknown key is 404 before any other check (docs/decisions/order-of-checks.md). */
+  const onRequest = async ({ params }: FastifyRequest) => {
+    await apiKeys.organizationOf((params as { id: string }).id);
+  };
+  server.delete('/admin/api-keys/:id', { onRequest, schema }, async ({ params, query }) => {
     const revoked = await apiKeys.revoke(params.id);
     await endJobsOfKey(revoked.id, { cancelActive: query.cancel_jobs === 'true' });
     return revoked;

@@ -18,6 +18,7 @@ import {
   Words,
 } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
+import { unknownFirst } from '../http/unknown-first.ts';
 import { type Conversations, openingLength } from './conversations.ts';
 
 const tags = ['Conversations'];
@@ -130,6 +131,7 @@ function getConversationRoute(server: Server, conversations: Conversations): voi
   server.get(
     '/api/conversations/:id',
     {
+      errorHandler: unknownFirst(lookUp(conversations)),
       schema: {
         tags,
         security,

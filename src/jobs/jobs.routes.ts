@@ -9,6 +9,7 @@ import { carries } from '../http/response-headers.ts';
 import { FilterText, Id, Moment, Page, Paged, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import type { BeginStream } from '../http/streams.ts';
+import { unknownFirst } from '../http/unknown-first.ts';
 import { invalid } from '../kernel/errors.ts';
 import { endingN, type JobEvent, type Position } from './feed.ts';
 import { boundedTotalMax, walkedMaxOfKey, walkedMaxOfSqlite } from './job-lists.store.ts';
@@ -217,13 +218,8 @@ function listRoute(server: Server, { jobs }: JobRoutesDeps) {
 
 function getRoute(server: Server, deps: JobRoutesDeps) {
   const { jobs, originOf, stopping } = deps;
-  const lookUp = requireJob(deps);
-  const options = { attachValidation: true, schema: getSchema };
+  const options = { errorHandler: unknownFirst(requireJob(deps)), schema: getSchema };
   server.get('/api/jobs/:jobId', options, async (request, reply) => {
-    if (request.validationError !== undefined) {
-      await lookUp(request);
-      throw request.validationError;
-    }
     const { organizationId } = callerOf(request);
     const { jobId } = request.params;
     const seconds = waitSeconds(request.headers.prefer);

@@ -6,6 +6,7 @@ import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
 import { Defaulted, Id, IncludedRefusal, Nothing, Page, Paged } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
+import { unknownFirst } from '../http/unknown-first.ts';
 import type { PlatformError } from '../kernel/errors.ts';
 import { cronCharactersMax } from './cron.ts';
 import {
@@ -126,7 +127,8 @@ function getRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
     querystring: Type.Object({ include: IncludedRefusal }),
     response: { 200: ScheduledJob, ...apiRefusals('not_found') },
   };
-  server.get(one, { schema }, (request) => {
+  const errorHandler = unknownFirst(requireScheduledJob(schedules));
+  server.get(one, { errorHandler, schema }, (request) => {
     const { organizationId } = callerOf(request);
     return schedules.get(organizationId, request.params.jobId, request.query.include);
   });

@@ -1,5 +1,6 @@
 /** The skill registry, and the deprecation of versions (specification: Skill registry; docs/decisions/skills.md). */
-import { Type } from 'typebox';
+import type { FastifyRequest } from 'fastify';
+import { type Static, Type } from 'typebox';
 import { adminRefusals, apiRefusals } from '../http/refusals.ts';
 import { FilterText, FreeObject, Id, SkillPath, Timestamp, Words } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
@@ -98,6 +99,14 @@ export function skillAdminRoutes(server: Server, { skills, leftOut }: AdminParts
   setDeprecatedRoute(server, skills, 'activate');
 }
 
+/** A hook: an unknown skill is 404 before any other check (docs/decisions/order-of-checks.md). */
+function requireSkill(find: SkillRegistry['active']) {
+  return async (request: FastifyRequest) => {
+    const { category, version, skillName } = request.params as Static<typeof SkillPath>;
+    find(category, version, skillName);
+  };
+}
+
 function listSkillsRoute(server: Server, skills: SkillRegistry): void {
   server.get(
     '/api/skills',
@@ -128,6 +137,7 @@ function getSkillRoute(server: Server, skills: SkillRegistry): void {
   server.get(
     '/api/skills/:category/:version/:skillName',
     {
+      onRequest: requireSkill(skills.active),
       schema: {
         tags,
         security,
@@ -207,6 +217,7 @@ function getAnySkillRoute(server: Server, skills: SkillRegistry): void {
   server.get(
     '/admin/skills/:category/:version/:skillName',
     {
+      onRequest: requireSkill(skills.registered),
       schema: {
         tags,
         security: adminSecurity,
@@ -230,6 +241,7 @@ function setDeprecatedRoute(
   server.post(
     `/admin/skills/:category/:version/:skillName/${verb}`,
     {
+      onRequest: requireSkill(skills.registered),
       schema: {
         tags,
         security: adminSecurity,

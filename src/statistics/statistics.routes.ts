@@ -1,4 +1,6 @@
 /** `/api/statistics`, and the users of a skill version. */
+import type { FastifyRequest } from 'fastify';
+import type { Static } from 'typebox';
 import { callerOf } from '../http/authenticate.ts';
 import { apiRefusals } from '../http/refusals.ts';
 import { SkillPath } from '../http/schemas.ts';
@@ -44,7 +46,13 @@ function usesRoute(server: Server, { statistics }: StatisticsRouteDeps) {
     params: SkillPath,
     response: { 200: UsesOfSkill, ...apiRefusals('skill_not_found') },
   };
-  server.get('/api/skills/:category/:version/:skillName/usages', { schema }, (request) => {
+  /** An unknown skill is 404 before any other check (docs/decisions/order-of-checks.md). */
+  const onRequest = async ({ params }: FastifyRequest) => {
+    const { category, version, skillName: name } = params as Static<typeof SkillPath>;
+    statistics.findSkill({ category, version, name });
+  };
+  const options = { onRequest, schema };
+  server.get('/api/skills/:category/:version/:skillName/usages', options, (request) => {
     const { category, version, skillName: name } = request.params;
     return statistics.usesOf(callerOf(request).organizationId, { category, version, name });
   });

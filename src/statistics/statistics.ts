@@ -44,7 +44,7 @@ interface StatisticsDeps {
 }
 
 export function createStatistics(deps: StatisticsDeps) {
-  return bind(deps, { ofWindow, usesOf });
+  return bind(deps, { ofWindow, findSkill, usesOf });
 }
 
 /** The last hour by minutes, or the last day by quarters of an hour, the current bucket included. */
@@ -83,13 +83,18 @@ async function ofWindow(
   };
 }
 
+/** `404` for a version that was never registered. */
+function findSkill({ skills }: Pick<StatisticsDeps, 'skills'>, skill: SkillName): void {
+  skills.registered(skill.category, skill.version, skill.name);
+}
+
 /** The users of a skill version in an organization, also of an inactive one; `404` for an unknown version. */
 async function usesOf(
   { database, clock, skills, sources }: StatisticsDeps,
   organizationId: string,
   skill: SkillName,
 ) {
-  skills.registered(skill.category, skill.version, skill.name);
+  findSkill({ skills }, skill);
   const since = firstKeyDay(clock.now());
   const [scheduledJobs, triggers, keys] = await Promise.all([
     sources.scheduledJobs(organizationId, skill, listedMax),

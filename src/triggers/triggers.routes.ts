@@ -6,6 +6,7 @@ import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries, tellNext } from '../http/response-headers.ts';
 import { IncludedRefusal, Nothing, Page, Paged } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
+import { unknownFirst } from '../http/unknown-first.ts';
 import { invalid } from '../kernel/errors.ts';
 import { refuseLong } from '../kernel/long-text.ts';
 import { secretFault } from '../kernel/webhook-signature.ts';
@@ -108,7 +109,8 @@ function getRoute(server: Server, { triggers }: TriggerRouteDeps) {
     querystring: Type.Object({ include: IncludedRefusal }),
     response: { 200: Trigger, ...apiRefusals('not_found') },
   };
-  server.get(one, { schema }, (request) => {
+  const errorHandler = unknownFirst(requireTrigger(triggers));
+  server.get(one, { errorHandler, schema }, (request) => {
     const { organizationId } = callerOf(request);
     return triggers.get(organizationId, request.params.triggerId, request.query.include);
   });

@@ -6,6 +6,7 @@ import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
 import { Nothing } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
+import { unknownFirst } from '../http/unknown-first.ts';
 import {
   CreatedWebhook,
   NewWebhook,
@@ -96,7 +97,8 @@ function listRoute(server: Server, webhooks: Webhooks) {
 }
 
 function getRoute(server: Server, webhooks: Webhooks) {
-  server.get(`${path}/:webhookId`, { schema: getSchema }, (request) =>
+  const options = { errorHandler: unknownFirst(requireWebhook(webhooks)), schema: getSchema };
+  server.get(`${path}/:webhookId`, options, (request) =>
     webhooks.get(callerOf(request).organizationId, request.params.webhookId),
   );
 }

@@ -167,6 +167,17 @@ describe('GET /api/skills/:category/:version/:skillName', () => {
     }
   });
 
+  test('an unknown one is 404 before an invalid query is 400', async () => {
+    const tenant = await newTenant(platform);
+
+    for (const query of ['include=more', 'include[]=examples', 'more=1']) {
+      const answer = await tenant.get(`/api/skills/util/v9.9/echo?${query}`);
+      expectRefusal(answer, 404, 'skill_not_found');
+      const asAdministrator = await platform.admin('GET', `/admin/skills/util/v9.9/echo?${query}`);
+      expectRefusal(asAdministrator, 404, 'skill_not_found');
+    }
+  });
+
   test('one of a version that there is not names those that there are', async () => {
     const tenant = await newTenant(platform);
     const versions =
