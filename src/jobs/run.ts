@@ -128,10 +128,12 @@ function newAttempt(deps: RunDeps, job: ClaimedJob): Attempt {
   };
 }
 
-async function ended({ thinking, recording, stream }: Attempt): Promise<void> {
+async function ended(attempt: Attempt): Promise<void> {
+  const { thinking, recording } = attempt;
   if (thinking !== undefined) await withDeadline(thinking.ended(), lastStepsMs);
   if (recording.size > 0) await withDeadline(Promise.all(recording), lastStepsMs);
-  await stream?.flushed();
+  // Read last, because the first report may be made during these waits.
+  await attempt.stream?.flushed();
 }
 
 /** What answers a part of the run; `said` gets the messages of that part. */

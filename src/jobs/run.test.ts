@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+import type { Journal } from '../agents/journal.ts';
+import type { Thinking } from '../agents/thinking.ts';
+import type { RunHandlers } from '../executors/run.ts';
+import type { Generated } from '../skills/definition.ts';
+import type { ClaimedJob } from './jobs.store.ts';
+import { createRuns, type RunDeps } from './run.ts';
+
+test('a first report that is made while the thinking ends is recorded before the run has ended', async () => {
+  const flushed = Promise.withResolvers<void>();
+  let isFlushing = false;
+  const { startRun, handlers } = runs({
+    thinking: ({ say }) => ({
+      ...idleThinking,
+      async ended() {
+        say({ type: 'token', data: { step: 1, text: 'late' } });
+      },
+    }),
+    reports: () => ({
+      add() {},
+      flushed() {
+        isFlushing = true;
+        return flushed.promise;
+      },
+    }),
+  });
+  const run = startRun({ id: 'a' } as ClaimedJob, options);
+  await handlers().onAsk('generate', {}, new AbortController().signal, null);
+  let hasEnded = false;
+
+  const ended = run.ended().then(() => {
+    hasEnded = true;
+  });
+  await new Promise(setImmediate);
+  expect({ isFlushing, hasEnded }).toEqual({ isFlushing: true, hasEnded: false });
+  flushed.resolve();
+  await ended;
+});
+
+const options = { timeoutMs: 1_000, alone: false, answerField: null };
+
+const idleThinking: ReturnType<Thinking> = {
+  generate: async () => ({}) as Generated,
+  ended: async () => {},
+  hasThought: true,
+  answer: null,
+  retryAfterMs: null,
+};
+
+/** Runs in executors that run nothing; `handlers` are those of the last run. */
+function runs(deps: Pick<RunDeps, 'thinking' | 'reports'>) {
+  let handlers: RunHandlers | undefined;
+  const startRun = createRuns({
+    ...deps,
+    executors: {
+      run(_request, of) {
+        handlers = of;
+        return { outcome: new Promise(() => {}), abort() {} };
+      },
+    },
+    journals: { open: () => ({}) as Journal },
+  } as Partial<RunDeps> as RunDeps);
+  return { startRun, handlers: () => handlers as RunHandlers };
+}
