@@ -2,13 +2,13 @@
  * Reports of runs: recorded in the job's event stream in order, and published once they are
  * recorded. Grouped across runs, so that skills with many reports cost few commits.
  */
-
+import { setTimeout as elapsed } from 'node:timers/promises';
 import type { ThinkingReport } from '../agents/generation.ts';
 import { createBatch } from '../database/batch.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { RunReport } from '../executors/run.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
-import { retryWhileUnavailable } from '../kernel/retry-while-unavailable.ts';
+import { isUnavailable } from '../kernel/errors.ts';
 import type { JobEvent, JobFeed } from './feed.ts';
 import { insertJobEvents } from './job-events.store.ts';
 import { type ClaimedJob, setJobProgress } from './jobs.store.ts';
@@ -19,10 +19,9 @@ const eventsPerAttemptMax = 5_000;
 /** Of these, deltas of a model's text, which is also recorded whole at its end. */
 const piecesPerAttemptMax = 3_000;
 
-/** Between two tries to record while the database cannot be used, and how many. */
+/** Between two tries to record while the database cannot be used, and how many in a row. */
 const retryMs = 500;
 const triesMax = 60;
-const mayRetry = (tries: number) => tries < triesMax;
 
 /** One report of a run. */
 export type Report =
@@ -92,19 +91,29 @@ function add(reporting: Reporting, stream: Stream, { type, data }: Report): void
   stream.recording ??= recordWaiting(reporting, stream);
 }
 
-/** Records the waiting reports in order; waits while the database is unavailable. */
+/**
+ * Records the waiting reports in order. While the database is unavailable it waits and tries again. The
+ * tries are counted over all reports, so that those made during an outage do not make the wait longer.
+ */
 async function recordWaiting({ record, onError }: Reporting, stream: Stream): Promise<void> {
   const { job } = stream;
-  const recordOne = (event: JobEvent) =>
-    retryWhileUnavailable(() => record({ job, event }), retryMs, mayRetry);
+  let tries = 0;
   // Reports made in one synchronous piece of code are recorded together.
   await Promise.resolve();
   while (stream.waiting.length > 0) {
     const events = stream.waiting;
     stream.waiting = [];
-    const results = await Promise.allSettled(events.map(recordOne));
-    const failed = results.find(({ status }) => status === 'rejected');
-    if (failed?.status === 'rejected') onError(failed.reason);
+    const results = await Promise.allSettled(events.map((event) => record({ job, event })));
+    if (results.some(({ status }) => status === 'fulfilled')) tries = 0;
+    const failure = results.find((result) => result.status === 'rejected');
+    if (failure === undefined) continue;
+    if (isUnavailable(failure.reason) && ++tries < triesMax) {
+      const failed = events.filter((_, i) => results[i]?.status === 'rejected');
+      stream.waiting = [...failed, ...stream.waiting];
+      await elapsed(retryMs);
+    } else {
+      onError(failure.reason);
+    }
   }
   stream.recording = null;
 }
