@@ -176,8 +176,9 @@ async function finish(
     () => performing.settle(settlement),
     () => {
       onUnavailable?.();
+      if (performing.isClosed) return false;
       log.warn({ job_id: job.id }, 'a result waits: the database cannot be used');
-      return !performing.isClosed;
+      return true;
     },
   );
   if (status === undefined) {

@@ -173,8 +173,9 @@ async function finish(
   const status = await settlePatiently(
     () => settle(settlement),
     () => {
+      if (stopping.signal.aborted) return false;
       log.warn({ delivery_id }, 'an attempt waits to be recorded');
-      return !stopping.signal.aborted;
+      return true;
     },
   );
   if (status === undefined) {
