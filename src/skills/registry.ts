@@ -177,7 +177,7 @@ async function record(
   if (changed.length === 0 && vanished.length === 0) return;
   await state.database.write(async (tx) => {
     for (const one of changed) {
-      const row = rows.get(keyOf(one));
+      const row = state.rows.get(keyOf(one));
       const columns = { ...columnsOf(one), defined: 1, updated_at: now };
       if (row !== undefined) await updateSkill(tx, row.id, columns);
       else await insertSkill(tx, { id: newId(), ...columns, deprecated: 0, created_at: now });
