@@ -86,12 +86,11 @@ export interface AcceptDeps {
 }
 
 export function createAccept(deps: AcceptDeps): Accept {
-  const within = (tx: Transaction, requests: readonly WorkRequest[]) =>
-    acceptWithin(deps, tx, requests);
+  const within = (tx: Transaction, requests: readonly WorkRequest[]) => accept(deps, tx, requests);
   return Object.assign(createBatch(deps.database, within), { within });
 }
 
-async function acceptWithin(
+async function accept(
   deps: AcceptDeps,
   tx: Transaction,
   requests: readonly WorkRequest[],

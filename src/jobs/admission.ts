@@ -1,6 +1,6 @@
 /**
  * Admission: decides whether a run may start now. Each way in which a run begins asks here: a job that a
- * hint names (`claimDue`), a job that starts here as it is accepted (`recordNew`), both then in the process
+ * hint names (`claim`), a job that starts here as it is accepted (`recordNew`), both then in the process
  * that runs it (`admit`), and a skill that a run calls (`mayCall`). The sweep sends hints only for jobs that
  * could be claimed: both queries are in `admission.store.ts`. Admission starts nothing itself.
  */
@@ -48,7 +48,7 @@ export interface RunOptions {
 
 export interface Admission {
   /** Claims those of the jobs that may start; null for the others, in the order of `ids`. */
-  claimDue(tx: Transaction, ids: readonly string[]): Promise<(ClaimedJob | null)[]>;
+  claim(tx: Transaction, ids: readonly string[]): Promise<(ClaimedJob | null)[]>;
   /** Records accepted jobs; claims those that may start in this process at once, and returns them. */
   recordNew(tx: Transaction, jobs: readonly NewJob[], now: number): Promise<ReadonlySet<NewJob>>;
   /** How a claimed job starts in this process; null when it may not. */
@@ -61,7 +61,7 @@ export interface Admission {
 
 export function createAdmission(deps: AdmissionDeps): Admission {
   return {
-    claimDue: (tx, ids) => claimDue(deps, tx, ids),
+    claim: (tx, ids) => claim(deps, tx, ids),
     recordNew: (tx, jobs, now) => recordNew(deps, tx, jobs, now),
     admit: (job) => admit(deps, job),
     refuse: (job) => refuse(deps, job),
@@ -69,7 +69,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
   };
 }
 
-async function claimDue(
+async function claim(
   { clock, writer, leaseMs, clockSkewMs = 0 }: AdmissionDeps,
   tx: Transaction,
   ids: readonly string[],

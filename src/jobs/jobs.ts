@@ -66,8 +66,8 @@ export function createJobs(deps: JobsDeps) {
     /** Cancels: a queued job at once, an active one as soon as its run has stopped. */
     cancel: (organizationId: string, id: string) => cancel(deps, organizationId, id),
 
-    cancelWaiting: (tx: Transaction, ids: readonly string[], error?: JobError) =>
-      cancelWaiting(deps, tx, ids, error),
+    cancelQueued: (tx: Transaction, ids: readonly string[], error?: JobError) =>
+      cancelQueued(deps, tx, ids, error),
 
     /** Runs a failed or cancelled job's input again, as a new job. */
     retry: async (caller: Caller, id: string) =>
@@ -152,7 +152,7 @@ function cancelStored({ database, settle, clock }: JobsDeps, id: string): Promis
  * Cancels the queued ones of the jobs in the caller's transaction. Active ones go on, but their
  * rows are locked, so that none is settled before the transaction ends.
  */
-async function cancelWaiting(
+async function cancelQueued(
   { settle }: JobsDeps,
   tx: Transaction,
   ids: readonly string[],

@@ -22,7 +22,7 @@ import { activeEvent } from './status-events.ts';
 
 export interface PerformDeps {
   readonly database: Database;
-  readonly admission: Pick<Admission, 'claimDue' | 'admit' | 'refuse'>;
+  readonly admission: Pick<Admission, 'claim' | 'admit' | 'refuse'>;
   readonly startRun: StartRun;
   readonly settle: Settle;
   readonly feed: JobFeed;
@@ -79,7 +79,7 @@ export function createPerformer(deps: PerformDeps): Performer {
   const { database, admission } = deps;
   const performing: Performing = {
     ...deps,
-    claim: createBatch(database, (tx, ids) => admission.claimDue(tx, ids)),
+    claim: createBatch(database, (tx, ids) => admission.claim(tx, ids)),
     running: new Map(),
     starting: new Map(),
     isClosed: false,

@@ -19,7 +19,7 @@ const keyRevokedError: JobError = {
 interface Deps {
   readonly database: Database;
   readonly clock: Clock;
-  readonly jobs: Pick<Jobs, 'cancelWaiting'>;
+  readonly jobs: Pick<Jobs, 'cancelQueued'>;
   /** Tells the worker that runs the job to stop it. */
   stopRun(jobId: string): void;
 }
@@ -34,7 +34,7 @@ export async function endJobsOfRevokedKey(
 ): Promise<void> {
   const { database, clock, jobs, stopRun } = deps;
   await forEachBatch(database, keyId, 'queued', (ids) =>
-    database.write((tx) => jobs.cancelWaiting(tx, ids, keyRevokedError)),
+    database.write((tx) => jobs.cancelQueued(tx, ids, keyRevokedError)),
   );
   if (!cancelActive) return;
   await forEachBatch(database, keyId, 'active', async (ids) => {

@@ -10,12 +10,12 @@ import { statement } from '../database/statement.ts';
 import type { JobStatus } from '../database/tables.ts';
 import { claimOf, inIdOrder, type JobRow } from './jobs.store.ts';
 
-interface SettledRow extends Settled {
+interface GivenRow extends SettledRow {
   /** Always `active`. A condition on a column, so that the planner expects as many rows as it gets. */
   was: JobStatus;
 }
 
-interface Settled {
+interface SettledRow {
   id: string;
   epoch: number;
   status: JobStatus;
@@ -30,7 +30,7 @@ interface Settled {
   cancelling: number;
 }
 
-const settle = statement<Settled>()((db, p) =>
+const settle = statement<SettledRow>()((db, p) =>
   db
     .updateTable('jobs')
     .set((eb) => ({
@@ -52,7 +52,7 @@ const settle = statement<Settled>()((db, p) =>
     ),
 );
 
-const settledTypes: Types<SettledRow> = {
+const settledTypes: Types<GivenRow> = {
   id: 'text',
   epoch: 'integer',
   was: 'text',
@@ -68,10 +68,10 @@ const settledTypes: Types<SettledRow> = {
 };
 
 /** The same for many at once, on PostgreSQL; which claims it settled. */
-const settleMany = statement<Lists<SettledRow>>()((db, p) =>
+const settleMany = statement<Lists<GivenRow>>()((db, p) =>
   db
     .updateTable('jobs')
-    .from(rowsIn<SettledRow>(p, settledTypes))
+    .from(rowsIn<GivenRow>(p, settledTypes))
     .set((eb) => ({
       status: eb.ref('given.status'),
       output: eb.ref('given.output'),
@@ -96,7 +96,10 @@ const settleMany = statement<Lists<SettledRow>>()((db, p) =>
 );
 
 /** Settles attempts; the i-th result is false where the attempt no longer held the job. */
-export async function settleJobs(tx: Transaction, settled: readonly Settled[]): Promise<boolean[]> {
+export async function settleJobs(
+  tx: Transaction,
+  settled: readonly SettledRow[],
+): Promise<boolean[]> {
   if (settled.length === 0) return [];
   const inOrder = settled.toSorted(inIdOrder);
   if (tx.dialect === 'postgres') {

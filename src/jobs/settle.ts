@@ -21,7 +21,6 @@ import {
   type EffectDeps,
   isOfSchedule,
   isQueuedAgain,
-  type RunMessage,
   recordEffects,
   type Settled,
 } from './settle-effects.ts';
@@ -34,20 +33,15 @@ import {
 } from './states.ts';
 
 /** The end of an attempt. */
-export interface Settlement {
+export interface Settlement extends Pick<Settled, 'messages' | 'answer' | 'answerField'> {
   readonly job: ClaimedJob;
   readonly outcome: AttemptOutcome;
-  readonly messages: readonly RunMessage[];
   /** The run's changes to its agent's memories; recorded if this completes the job. */
   readonly memory?: MemoryChanges | undefined;
   /** Milliseconds that the run took, where this process has measured it. */
   readonly tookMs?: number;
   /** Whether it asked a model or called a skill, so that unfinished steps may be recorded. */
   readonly hasSteps?: boolean;
-  /** The model's answer, if it is in the conversation already; null when there is none. */
-  readonly answer?: string | null;
-  /** The field of the output that holds the skill's answer; null when the skill names none. */
-  readonly answerField?: string | null;
 }
 
 export interface Settle {
@@ -67,23 +61,21 @@ export interface SettleDeps extends EffectDeps {
 }
 
 /** A settlement with what it makes of the job. */
-interface Decided
-  extends Settlement,
-    Omit<Settled, 'job' | 'messages' | 'answer' | 'answerField'> {}
+type Decided = Settlement & Pick<Settled, 'from' | 'transition' | 'durationMs'>;
 
 export function createSettle(deps: SettleDeps): Settle {
-  const settle = createBatch<Settlement, JobStatus | null>(
+  const settleOne = createBatch<Settlement, JobStatus | null>(
     deps.database,
-    (tx, settlements) => settleTogether(deps, tx, settlements),
+    (tx, settlements) => settle(deps, tx, settlements),
     partOfWrite,
   );
-  return Object.assign(settle, {
+  return Object.assign(settleOne, {
     cancelQueued: (tx: Transaction, ids: readonly string[], error?: JobError) =>
       cancelQueued(deps, tx, ids, error),
   });
 }
 
-async function settleTogether(
+async function settle(
   deps: SettleDeps,
   tx: Transaction,
   settlements: readonly Settlement[],

@@ -19,7 +19,7 @@ interface ChangeDeps {
   readonly database: Database;
   readonly skills: SkillRegistry;
   readonly agents: Pick<Agents, 'lock'>;
-  readonly jobs: Pick<Jobs, 'cancelWaiting'>;
+  readonly jobs: Pick<Jobs, 'cancelQueued'>;
   readonly clock: Clock;
 }
 

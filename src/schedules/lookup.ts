@@ -40,11 +40,11 @@ export function duplicate(): PlatformError {
 /** Cancels the queued runs of a locked scheduled job; its active runs get no further attempt. */
 export async function stopRuns(
   tx: Transaction,
-  jobs: Pick<Jobs, 'cancelWaiting'>,
+  jobs: Pick<Jobs, 'cancelQueued'>,
   scheduledJobId: string,
 ): Promise<void> {
   const jobIds = await findJobsGoingOn(tx, scheduledJobId);
   if (jobIds.length === 0) return;
-  await jobs.cancelWaiting(tx, jobIds);
+  await jobs.cancelQueued(tx, jobIds);
   await markRunsUnwanted(tx, scheduledJobId);
 }

@@ -56,7 +56,7 @@ export interface ScheduleDeps {
   readonly agents: Agents;
   readonly apiKeys: ReadinessDeps['apiKeys'];
   readonly accept: Accept;
-  readonly jobs: Pick<Jobs, 'cancelWaiting'>;
+  readonly jobs: Pick<Jobs, 'cancelQueued'>;
   readonly clock: Clock;
   /** Deletes what other slices keep of a scheduled job. */
   removeDependents(tx: Transaction, organizationId: string, id: string): Promise<void>;
