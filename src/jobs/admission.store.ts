@@ -118,7 +118,7 @@ const oldestOf = statement<{ organization_id: string; now: number }>()((db, p) =
     .selectFrom('jobs')
     .select('run_at')
     .where('organization_id', '=', p('organization_id'))
-    // As the index has it that is for this alone.
+    // The exact expression of the index that serves this query alone.
     .where(sql<SqlBool>`status || '' = 'queued'`)
     .where('run_at', '<=', p('now'))
     .orderBy('run_at')

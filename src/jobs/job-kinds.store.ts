@@ -25,6 +25,7 @@ export interface Page {
 
 /** Jobs that are walked past to find a page. */
 export const walkedMax = 10_000;
+
 /** The kinds of which an organization has jobs, with how many. */
 function kindsOf(db: Handle, organizationId: string, equal: Equal) {
   let query = db.kysely.selectFrom('job_counts').where('organization_id', '=', organizationId);

@@ -1,7 +1,7 @@
 /**
- * Lists of jobs and how many there are. Counts are read off the rows kept for them; only what no count
- * is kept of, a conversation and a window in time, is counted, and the latter up to a bound. One file,
- * because the total decides how its page is found.
+ * Lists of jobs, with totals. Totals come from the rows of `job_counts`. Those rows cover neither
+ * conversations nor windows of time, so the jobs of these are counted, those of a window up to a bound. One
+ * file, because the total decides how its page is found.
  */
 import {
   type RawBuilder,
@@ -203,7 +203,7 @@ async function countInWindow(
   const met = newestMet(organizationId, equal, { limit, offset: 0 }, window, 2 * walkedMax);
   const areFew = kinds <= kindsMax;
   let total = areFew ? 0 : await countIds(db, met);
-  // What there is much of was met often enough.
+  // When the limit is reached, nothing more has to be counted: there are many such jobs.
   const isFull = total === limit;
   const isWide = isFull || (await hasMany(db, organizationId, window));
   if (isWide && !isFull) {
@@ -227,7 +227,7 @@ async function pageOfKinds<Row>(
   const end = within.offset + within.limit;
   if (kinds <= kindsMax && Math.min(total, kinds * end) <= readMax) return byKind();
   if (end > walkedMax) return read.all();
-  // What there is much of is mostly met soon; where it is not, because it is long ago, by kind.
+  // Frequent jobs are mostly among the newest. Where these do not fill the page, the jobs are looked up by kind.
   const soon = await met();
   return soon.length === within.limit ? soon : byKind();
 }
@@ -278,7 +278,7 @@ export const walkedMaxOfSqlite = 20_000;
 /** Jobs of an organization among which those of a key are looked for. */
 export const walkedMaxOfKey = 10_000;
 
-/** Whether there is more between two moments than should be walked past. */
+/** Whether a window holds more jobs than a query should walk past. */
 async function hasMany(db: Handle, organizationId: string, window: Window): Promise<boolean> {
   const jobs = db.kysely.selectFrom('jobs').where('organization_id', '=', organizationId);
   const newest = jobs.where(hasIdWithin(window)).orderBy('id', 'desc').select('id');
@@ -286,8 +286,8 @@ async function hasMany(db: Handle, organizationId: string, window: Window): Prom
 }
 
 /**
- * That a job lies in the window, and among its newest where a filter of which SQLite has no index may
- * refuse most of them. What lies before those is found in an index.
+ * The condition that a job lies in the window. Where SQLite has no index for a filter, which may leave out most
+ * jobs, the job must also be among the newest of the window, so that the walk has a bound.
  */
 function isMetSoon(organizationId: string, equal: Equal, window: Window): RawBuilder<SqlBool> {
   const status = equal.find(([column]) => column === 'status')?.[1] as JobStatus | undefined;

@@ -106,7 +106,7 @@ export function requestCancellation(tx: Transaction, id: string, now: number) {
   return tx.first(requestCancel, { id, now });
 }
 
-/** `due_at` is what the index of unended jobs has. */
+/** The condition on `due_at` makes the query use the index of unended jobs. */
 const ofKey = statement<{ api_key_id: string; status: JobStatus; after: string; limit: number }>()(
   (db, p) =>
     db

@@ -82,9 +82,10 @@ interface Place {
 const allRead: Place = { txid: '18446744073709551615', seq: Number.MAX_SAFE_INTEGER };
 
 /**
- * Deletes events of the outbox that are older than `before`, out of the first `limit`; how many. What
- * lies behind `read` stays, because its reader has not read it; null says that there is no reader. The newest event stays, whatever its age: SQLite numbers the next one after it, and no
- * number may come twice, because readers follow by it.
+ * Deletes events of the outbox that are older than `before`, out of the first `limit`; how many. Events
+ * behind `read` stay, because the reader has not read them; null says that there is no reader. The newest
+ * event stays, whatever its age: SQLite numbers the next one after it, and no number may come twice,
+ * because readers follow by it.
  */
 export async function deleteOldEvents(
   tx: Transaction,

@@ -39,7 +39,7 @@ export interface Settled {
   /** Milliseconds of the attempt; 0 for a job that waited. */
   readonly durationMs: number;
   readonly messages: readonly RunMessage[];
-  /** The model's answer, if it is in the conversation already. */
+  /** The model's answer, if it is in the conversation already; null when there is none. */
   readonly answer?: string | null;
   /** The field of the output that holds the skill's answer; null when the skill names none. */
   readonly answerField?: string | null;
@@ -147,7 +147,10 @@ function messagesOf(
   return [...said, { ...output, conversation_id: job.conversation_id, job_id: job.id }];
 }
 
-/** Whether an output is the model's answer that was recorded before, or has it in its field or in any field. */
+/**
+ * Whether an output repeats the model's answer, which is in the conversation already: the output is the answer,
+ * or has it in the skill's answer field. Of a skill that names no answer field, any field counts.
+ */
 function tells(output: string, answer: string | null, field: string | null): boolean {
   if (answer === null) return false;
   const value: unknown = JSON.parse(output);

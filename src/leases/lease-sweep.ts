@@ -70,7 +70,7 @@ async function sweep<Row>(sweeping: Sweeping<Row>): Promise<void> {
   const { database, clock, rows, isInGrace, further } = sweeping;
   await bringForward(sweeping);
   const isAnyExpired = (await rows.findExpired(database.read, clock.now(), 1)).length > 0;
-  // Asked at each pass that reaches the database: passes that do not are what it detects.
+  // Asked only after a read of the database has succeeded: a gap between two such passes is a stall.
   const mayEnd = !isInGrace();
   await runAll([
     async () => {

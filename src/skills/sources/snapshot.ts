@@ -1,8 +1,9 @@
 /**
  * The skills snapshot, one file of modules. The first executor records it while it loads; every later
  * executor loads from it and not from the disk. Promises that all executors of a snapshot run the same
- * text of every module that was imported during the load, and of every module below the skill directories. Does not cover the platform's own installation, packages
- * that are first imported during a run, and files that code reads itself.
+ * text of every module that was imported during the load, and of every module below the skill directories.
+ * Does not cover the platform's own installation, packages that are first imported during a run, and files
+ * that code reads itself.
  */
 import { fstatSync, readdirSync, readFileSync, readSync, realpathSync, writeSync } from 'node:fs';
 import { type LoadHookContext, type ResolveHookContext, registerHooks } from 'node:module';
