@@ -20,6 +20,14 @@ interface Waiting<I, O> {
   reject(error: unknown): void;
 }
 
+interface Batch<I, O> {
+  readonly database: Database;
+  readonly run: BatchRunner<I, O>;
+  readonly partOfWrite: (item: I) => number;
+  readonly waiting: Waiting<I, O>[];
+  isWriting: boolean;
+}
+
 /**
  * A function that takes one item and answers when the write that held it is durable. `partOfWrite`
  * says how large a part of one write an item may take up: a write blocks the process on SQLite, so
@@ -30,82 +38,87 @@ export function createBatch<I, O>(
   run: BatchRunner<I, O>,
   partOfWrite: (item: I) => number = () => 0,
 ): (item: I) => Promise<O> {
-  const waiting: Waiting<I, O>[] = [];
-  let writing = false;
+  const batch: Batch<I, O> = { database, run, partOfWrite, waiting: [], isWriting: false };
+  return (item) => add(batch, item);
+}
 
-  async function writeAll(): Promise<void> {
-    writing = true;
-    while (waiting.length > 0) await writeSome();
-    writing = false;
+function add<I, O>(batch: Batch<I, O>, item: I): Promise<O> {
+  // It would wait for the next write, and that one for the write around the caller.
+  refuseNesting();
+  if (batch.waiting.length >= waitingMax) {
+    return Promise.reject(
+      new PlatformError('service_unavailable', 'Too many writes are waiting', { retryAfter: 1 }),
+    );
   }
+  return new Promise<O>((resolve, reject) => {
+    batch.waiting.push({ item, resolve, reject });
+    if (!batch.isWriting) void writeAll(batch);
+  });
+}
 
-  async function writeSome(): Promise<void> {
-    // Taken when the transaction runs, not when it is requested: calls that arrive until then join it.
-    let taken: Waiting<I, O>[] = [];
+async function writeAll<I, O>(batch: Batch<I, O>): Promise<void> {
+  batch.isWriting = true;
+  while (batch.waiting.length > 0) await writeSome(batch);
+  batch.isWriting = false;
+}
+
+async function writeSome<I, O>(batch: Batch<I, O>): Promise<void> {
+  const { database, run, waiting } = batch;
+  // Taken when the transaction runs, not when it is requested: calls that arrive until then join it.
+  let taken: Waiting<I, O>[] = [];
+  try {
+    const results = await database.write((tx) => {
+      // The database may run a unit a second time; it is then about the same items.
+      if (taken.length === 0) taken = waiting.splice(0, fitting(batch));
+      return run(
+        tx,
+        taken.map((one) => one.item),
+      );
+    });
+    taken.forEach((one, i) => {
+      one.resolve(results[i] as O);
+    });
+  } catch (error) {
+    if (taken.length === 0) taken = waiting.splice(0);
+    await afterFailure(batch, taken, error);
+  }
+}
+
+/** How many of those that wait go into one write. */
+function fitting<I, O>({ waiting, partOfWrite }: Batch<I, O>): number {
+  let parts = 0;
+  const first = waiting.slice(0, itemsPerWriteMax);
+  const end = first.findIndex(({ item }, i) => {
+    parts += partOfWrite(item);
+    return i > 0 && parts > 1;
+  });
+  return end === -1 ? first.length : end;
+}
+
+async function afterFailure<I, O>(
+  batch: Batch<I, O>,
+  taken: Waiting<I, O>[],
+  error: unknown,
+): Promise<void> {
+  if (taken.length === 1 || isUnavailable(error)) {
+    for (const one of taken) one.reject(error);
+    return;
+  }
+  // By halves, so that one item that fails costs some ten writes and not one for each neighbour.
+  const middle = taken.length >> 1;
+  for (const half of [taken.slice(0, middle), taken.slice(middle)]) {
     try {
-      const results = await database.write((tx) => {
-        // The database may run a unit a second time; it is then about the same items.
-        if (taken.length === 0) taken = waiting.splice(0, fitting());
-        return run(
+      const results = await batch.database.write((tx) =>
+        batch.run(
           tx,
-          taken.map((one) => one.item),
-        );
-      });
-      taken.forEach((one, i) => {
+          half.map((one) => one.item),
+        ),
+      );
+      half.forEach((one, i) => {
         one.resolve(results[i] as O);
       });
-    } catch (error) {
-      if (taken.length === 0) taken = waiting.splice(0);
-      await afterFailure(taken, error);
+    } catch (failure) {
+      await afterFailure(batch, half, failure);
     }
   }
-
-  /** How many of those that wait go into one write. */
-  function fitting(): number {
-    let parts = 0;
-    const first = waiting.slice(0, itemsPerWriteMax);
-    const end = first.findIndex(({ item }, i) => {
-      parts += partOfWrite(item);
-      return i > 0 && parts > 1;
-    });
-    return end === -1 ? first.length : end;
-  }
-
-  async function afterFailure(taken: Waiting<I, O>[], error: unknown): Promise<void> {
-    if (taken.length === 1 || isUnavailable(error)) {
-      for (const one of taken) one.reject(error);
-      return;
-    }
-    // By halves, so that one item that fails costs some ten writes and not one for each neighbour.
-    const middle = taken.length >> 1;
-    for (const half of [taken.slice(0, middle), taken.slice(middle)]) {
-      try {
-        const results = await database.write((tx) =>
-          run(
-            tx,
-            half.map((one) => one.item),
-          ),
-        );
-        half.forEach((one, i) => {
-          one.resolve(results[i] as O);
-        });
-      } catch (failure) {
-        await afterFailure(half, failure);
-      }
-    }
-  }
-
-  return (item) => {
-    // It would wait for the next write, and that one for the write around the caller.
-    refuseNesting();
-    if (waiting.length >= waitingMax) {
-      return Promise.reject(
-        new PlatformError('service_unavailable', 'Too many writes are waiting', { retryAfter: 1 }),
-      );
-    }
-    return new Promise<O>((resolve, reject) => {
-      waiting.push({ item, resolve, reject });
-      if (!writing) void writeAll();
-    });
-  };
 }
