@@ -134,6 +134,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('a page of the console', () =>
     await other.getByRole('button', { name: 'Sign in' }).click();
     await other.waitForURL(addressOf('elsewhere', '/'));
     await page.bringToFront();
+    // Playwright keeps all tabs visible, so the event of a tab that is shown again does not always come.
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))");
 
     const dialog = page.getByRole('dialog', { name: 'Another organization' });
     await dialog.getByText(/This page is of the organization “default”/).waitFor();
