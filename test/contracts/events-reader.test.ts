@@ -61,6 +61,7 @@ describe.each(await engines())('on $name', (engine) => {
     const database = await engine.fresh();
     await database.write((tx) => append(tx, 'before'));
     expect(await hasUnread(database.read, reader)).toBe(false);
+    await untilReadable(database);
     await join(database);
     expect(await hasUnread(database.read, reader)).toBe(false);
 
