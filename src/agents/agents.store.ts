@@ -1,6 +1,7 @@
 /** Every query on agents. */
 import type { Selectable, Updateable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
+import { locked } from '../database/locked.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { statement } from '../database/statement.ts';
 import type { AgentsTable } from '../database/tables.ts';
@@ -40,8 +41,7 @@ const byIdLocked = statement<{ organization_id: string; id: string }>()((db, p, 
     .selectAll()
     .where('organization_id', '=', p('organization_id'))
     .where('id', '=', p('id'));
-  // SQLite has one writer at a time.
-  return dialect === 'sqlite' ? query : query.forUpdate();
+  return locked(dialect, query);
 });
 
 /** Like `findAgent`, and locks the row until the transaction ends. */

@@ -3,6 +3,7 @@ import { type Insertable, type Selectable, type SqlBool, sql } from 'kysely';
 import { createCounts } from '../database/counts.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idInLocked, idsParam } from '../database/ids-in.ts';
+import { locked } from '../database/locked.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { statement } from '../database/statement.ts';
 import type {
@@ -98,8 +99,7 @@ const byIdsLocked = statement<{ ids: string }>()((db, p, dialect) => {
     .selectAll()
     .where(idIn(dialect, p('ids')))
     .orderBy('id');
-  // SQLite has only one writer at a time.
-  return dialect === 'sqlite' ? query : query.forUpdate();
+  return locked(dialect, query);
 });
 
 /** The conversations that there are of these, held until the transaction ends, in the order in which all do. */

@@ -2,6 +2,7 @@
 import { type SqlBool, sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { anyOf, idInLocked, idsParam } from '../database/ids-in.ts';
+import { locked } from '../database/locked.ts';
 import { statement } from '../database/statement.ts';
 import { setBackMs } from '../kernel/set-back.ts';
 import { claimedColumns, claimOf } from './jobs.store.ts';
@@ -41,8 +42,7 @@ const held = statement<{ id: string; epoch: number }>()((db, p, dialect) => {
     .where('id', '=', p('id'))
     .where('epoch', '=', p('epoch'))
     .where('status', '=', 'active');
-  // SQLite has only one writer at a time.
-  return dialect === 'sqlite' ? query : query.forShare();
+  return locked(dialect, query, (unlocked) => unlocked.forShare());
 });
 
 /** Whether a claim still holds its job; if it does, it does until the transaction ends. */

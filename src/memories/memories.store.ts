@@ -2,6 +2,7 @@
 import { type Selectable, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
+import { locked } from '../database/locked.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { statement } from '../database/statement.ts';
 import type { MemoriesTable } from '../database/tables.ts';
@@ -217,8 +218,7 @@ export function lockMemory(
     .select([...shownColumns, 'seq', 'words'])
     .where('owner', '=', owner)
     .where('id', '=', id);
-  // SQLite has one writer at a time anyhow.
-  return (tx.dialect === 'sqlite' ? query : query.forUpdate()).executeTakeFirst();
+  return locked(tx.dialect, query).executeTakeFirst();
 }
 
 /** An entry of the index. */

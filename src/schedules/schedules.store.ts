@@ -2,6 +2,7 @@
 import { type Selectable, sql, type Updateable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
+import { locked } from '../database/locked.ts';
 import { namesAgent } from '../database/names-agent.ts';
 import { statement } from '../database/statement.ts';
 import type { ScheduledJobLastRunsTable, ScheduledJobsTable } from '../database/tables.ts';
@@ -81,8 +82,9 @@ export function lockScheduledJob(
   id: string,
 ): Promise<ScheduledJobRow | undefined> {
   const query = byId(tx, organizationId, id);
-  // SQLite has only one writer at a time.
-  return (tx.dialect === 'sqlite' ? query : query.forUpdate('scheduled_jobs')).executeTakeFirst();
+  return locked(tx.dialect, query, (unlocked) =>
+    unlocked.forUpdate('scheduled_jobs'),
+  ).executeTakeFirst();
 }
 
 /** All of an organization, newest first. */
@@ -208,7 +210,7 @@ const lockedDue = statement<{ ids: string; now: number }>()((db, p, dialect) => 
     .where('enabled', '=', enabled)
     .where('next_run_at', '<=', p('now'))
     .orderBy('id');
-  return dialect === 'sqlite' ? query : query.forUpdate().skipLocked();
+  return locked(dialect, query, (unlocked) => unlocked.forUpdate().skipLocked());
 });
 
 /** Locks those of `ids` that are still due and that no other process has locked. */

@@ -2,6 +2,7 @@
 import { type Selectable, sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
+import { locked } from '../database/locked.ts';
 import { statement } from '../database/statement.ts';
 import type { TriggerCallsTable } from '../database/tables.ts';
 
@@ -13,7 +14,7 @@ const held = statement<{ ids: string }>()((db, p, dialect) => {
     .select('id')
     .where(idIn(dialect, p('ids')))
     .orderBy('id');
-  return dialect === 'sqlite' ? query : query.forUpdate();
+  return locked(dialect, query);
 });
 
 const allButNewest = statement<{ trigger_id: string; kept: number }>()((db, p) =>

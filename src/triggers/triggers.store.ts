@@ -1,6 +1,7 @@
 /** The queries on triggers. */
 import type { Selectable, Updateable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
+import { locked } from '../database/locked.ts';
 import { namesAgent } from '../database/names-agent.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { statement } from '../database/statement.ts';
@@ -77,8 +78,7 @@ export function lockTrigger(
   id: string,
 ): Promise<TriggerRow | undefined> {
   const query = byId(tx, organizationId, id);
-  // SQLite has one writer at a time, so it needs no lock.
-  return (tx.dialect === 'sqlite' ? query : query.forUpdate()).executeTakeFirst();
+  return locked(tx.dialect, query).executeTakeFirst();
 }
 
 /**

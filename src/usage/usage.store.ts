@@ -1,6 +1,7 @@
 /** Every query on usage and budgets; in one file, because both find owners by the same condition. */
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
+import { locked } from '../database/locked.ts';
 import { statement } from '../database/statement.ts';
 import type { TokenBudgetsTable, TokenUsageTable, UsageOwnerKind } from '../database/tables.ts';
 
@@ -124,8 +125,8 @@ export async function setAsideUsage(
     .where('owner_kind', '=', 'agent')
     .where('owner_id', '=', agentId)
     .orderBy('day');
-  // Calls of the deleted agent may still be charged. SQLite has one writer at a time.
-  const rows = await (tx.dialect === 'sqlite' ? query : query.forUpdate()).execute();
+  // Calls of the deleted agent may still be charged.
+  const rows = await locked(tx.dialect, query).execute();
   const moved = rows.map((row) => ({ ...row, owner_kind: 'deleted_agent' as const }));
   await addUsage(tx, moved);
   const keys = rows.map(({ organization_id, owner_kind, owner_id, day }) => ({

@@ -6,6 +6,7 @@ import { type Selectable, type SqlBool, sql } from 'kysely';
 import { createCounts } from '../database/counts.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idInLocked, idsParam } from '../database/ids-in.ts';
+import { locked } from '../database/locked.ts';
 import { statement } from '../database/statement.ts';
 import type {
   DeliveryStatus,
@@ -135,7 +136,7 @@ const held = statement<{ ids: string }>()((db, p, dialect) => {
     .where(idIn(dialect, p('ids')))
     .where('status', '=', 'delivering')
     .orderBy('id');
-  return dialect === 'sqlite' ? query : query.forUpdate();
+  return locked(dialect, query);
 });
 
 /** Locks the deliveries in `ids` that are under way; their epochs by id. */

@@ -3,6 +3,7 @@
 import { type Selectable, sql, type Updateable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
+import { locked } from '../database/locked.ts';
 import { statement } from '../database/statement.ts';
 import type { WebhooksTable } from '../database/tables.ts';
 
@@ -35,7 +36,7 @@ export function lockWebhook(
   id: string,
 ): Promise<WebhookRow | undefined> {
   const query = webhooksOf(tx, organizationId).where('id', '=', id);
-  return (tx.dialect === 'sqlite' ? query : query.forUpdate()).executeTakeFirst();
+  return locked(tx.dialect, query).executeTakeFirst();
 }
 
 /** All webhooks of an organization, newest first. */
@@ -82,8 +83,8 @@ export async function lockRemovedWebhook(tx: Transaction): Promise<string | unde
     .where('removed', '=', sql.lit(1))
     .orderBy('id')
     .limit(1);
-  const locked = tx.dialect === 'sqlite' ? query : query.forUpdate().skipLocked();
-  return (await locked.executeTakeFirst())?.id;
+  const free = locked(tx.dialect, query, (unlocked) => unlocked.forUpdate().skipLocked());
+  return (await free.executeTakeFirst())?.id;
 }
 
 export async function deleteWebhook(tx: Transaction, id: string): Promise<void> {
@@ -103,7 +104,7 @@ async function lockWebhooksOfAgent(
     .where('agent_id', '=', agentId)
     .where('removed', '=', 0)
     .orderBy('id');
-  const rows = await (tx.dialect === 'sqlite' ? query : query.forUpdate()).execute();
+  const rows = await locked(tx.dialect, query).execute();
   return rows.map(({ id }) => id);
 }
 
@@ -148,7 +149,7 @@ export async function holdActiveWebhooks(
     .where('agent_id', 'in', [...new Set(events.map((event) => event.agent_id))])
     .where('active', '=', 1)
     .orderBy('id');
-  return (tx.dialect === 'sqlite' ? query : query.forShare()).execute();
+  return locked(tx.dialect, query, (unlocked) => unlocked.forShare()).execute();
 }
 
 /** The columns of a webhook that a request needs: the address and the signing secret. */
@@ -178,7 +179,7 @@ const health = statement<{ ids: string }>()((db, p, dialect) => {
     .where(idIn(dialect, p('ids')))
     .where('removed', '=', 0)
     .orderBy('id');
-  return dialect === 'sqlite' ? query : query.forUpdate();
+  return locked(dialect, query);
 });
 
 /** Locks the health of webhooks; deleted ones are left out. */
