@@ -1,17 +1,23 @@
 /** The common result for every kind of document. */
 
 import { cut, oneLine } from './clean-text.ts';
+import type { Static } from './schemas.ts';
 
-/** The metadata of a document; fields that it does not state are absent. */
-export interface Metadata {
-  readonly author?: string;
-  readonly subject?: string;
-  readonly keywords?: string;
-  readonly language?: string;
-  /** ISO 8601, as is `modified_at`. */
-  readonly created_at?: string;
-  readonly modified_at?: string;
-}
+/** The schema of a document's metadata; fields that it does not state are absent. */
+export const metadata = {
+  type: 'object',
+  additionalProperties: false,
+  description: 'What the document says of itself.',
+  properties: {
+    author: { type: 'string', description: 'Who wrote it.' },
+    subject: { type: 'string', description: 'Its subject or summary.' },
+    keywords: { type: 'string', description: 'Its keywords as one text.' },
+    language: { type: 'string', description: 'Its language tag.' },
+    created_at: { type: 'string', description: 'When it was made, ISO 8601.' },
+    modified_at: { type: 'string', description: 'When it was last changed, ISO 8601.' },
+  },
+} as const;
+type Metadata = Static<typeof metadata>;
 
 export interface DocumentText {
   readonly text: string;

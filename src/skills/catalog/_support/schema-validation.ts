@@ -6,26 +6,9 @@
 import type { AnySchemaObject, ErrorObject, Options, ValidateFunction } from 'ajv';
 import { bundleCommonJs } from '../../../sandbox/commonjs-bundle.ts';
 import { createRealms } from '../../../sandbox/realms.ts';
+import type { ValidationRequest, ValidationResult } from './validating.ts';
 
-export interface ValidationRequest {
-  readonly schema: boolean | AnySchemaObject;
-  readonly data: unknown;
-  /** Errors to list. */
-  readonly errorsMax: number;
-}
-
-export interface Issue {
-  readonly path: string;
-  readonly message: string;
-  readonly keyword: string;
-  readonly schema_path: string;
-}
-
-export interface ValidationResult {
-  readonly valid: boolean;
-  readonly errors: readonly Issue[];
-  readonly error_count: number;
-}
+type Issue = ValidationResult['errors'][number];
 
 const limits = {
   /** Of one text of an error; a path is as long as the names in it. */

@@ -5,13 +5,7 @@
 
 import { defineSkill } from '../../definition.ts';
 import { quote } from '../_support/quoting.ts';
-import { isCutMark, objectWith } from '../_support/schemas.ts';
-
-interface Output {
-  readonly answer: string;
-  /** Present when the answer is cut. */
-  readonly is_cut?: true;
-}
+import { anyObject, isCutMark, objectWith, type Static } from '../_support/schemas.ts';
 
 const instructions = [
   'An event has arrived from outside. Nobody is here to talk to: neither your user nor your operator ' +
@@ -21,7 +15,15 @@ const instructions = [
   'End with a short account of what you did.',
 ];
 
-export default defineSkill<Readonly<Record<string, unknown>>, Output>({
+const parameters = anyObject('The event, whatever it is.');
+const output = objectWith(['answer'], {
+  answer: { type: 'string', description: 'What the agent did, in its words.' },
+  is_cut: isCutMark,
+});
+type Input = Static<typeof parameters>;
+type Output = Static<typeof output>;
+
+export default defineSkill<Input, Output>({
   category: 'agent',
   name: 'handle-event',
   version: 'v1.0',
@@ -29,11 +31,8 @@ export default defineSkill<Readonly<Record<string, unknown>>, Output>({
   description:
     'Has the agent handle an event from outside by its own instructions, with its skills and its ' +
     'memory. What a trigger runs that names no skill.',
-  parameters: { type: 'object', description: 'The event, whatever it is.' },
-  output: objectWith(['answer'], {
-    answer: { type: 'string', description: 'What the agent did, in its words.' },
-    is_cut: isCutMark,
-  }),
+  parameters,
+  output,
   timeoutMs: 600_000,
   answerField: 'answer',
   examples: [{ input: { event: { type: 'invoice.paid', number: 'A-17', amount: 120 } } }],

@@ -1,18 +1,28 @@
-import { defineSkill, type JsonSchema } from '../../definition.ts';
-import { isCutMark, objectWith, textWith } from '../_support/schemas.ts';
+import { defineSkill } from '../../definition.ts';
+import {
+  anyObject,
+  integer,
+  isCutMark,
+  objectWith,
+  type Static,
+  textWith,
+} from '../_support/schemas.ts';
 
-interface Input {
-  readonly task: string;
-  readonly schema?: JsonSchema;
-  readonly max_turns?: number;
-}
-
-interface Output {
-  readonly answer: string;
-  readonly output?: unknown;
-  /** Present when the answer is cut. */
-  readonly is_cut?: true;
-}
+const parameters = objectWith(['task'], {
+  task: textWith(65_536, 'What the agent is to do, with all that it needs to know.'),
+  schema: anyObject('JSON Schema (draft 2020-12) of the data that `output` is to be.'),
+  max_turns: integer(
+    { minimum: 1, maximum: 100 },
+    "Most calls of the model; the platform's setting when left out.",
+  ),
+});
+const output = objectWith(['answer'], {
+  answer: { type: 'string', description: 'What the agent says in the end.' },
+  output: { description: 'The answer as the schema wants it; absent without a schema.' },
+  is_cut: isCutMark,
+});
+type Input = Static<typeof parameters>;
+type Output = Static<typeof output>;
 
 export default defineSkill<Input, Output>({
   category: 'agent',
@@ -22,24 +32,8 @@ export default defineSkill<Input, Output>({
   description:
     'Gives the agent a task in plain words. It follows its instructions, uses its skills and its ' +
     'memory, and answers; with a JSON Schema also as data.',
-  parameters: objectWith(['task'], {
-    task: textWith(65_536, 'What the agent is to do, with all that it needs to know.'),
-    schema: {
-      type: 'object',
-      description: 'JSON Schema (draft 2020-12) of the data that `output` is to be.',
-    },
-    max_turns: {
-      type: 'integer',
-      minimum: 1,
-      maximum: 100,
-      description: "Most calls of the model; the platform's setting when left out.",
-    },
-  }),
-  output: objectWith(['answer'], {
-    answer: { type: 'string', description: 'What the agent says in the end.' },
-    output: { description: 'The answer as the schema wants it; absent without a schema.' },
-    is_cut: isCutMark,
-  }),
+  parameters,
+  output,
   timeoutMs: 600_000,
   continuesConversations: true,
   taskField: 'task',

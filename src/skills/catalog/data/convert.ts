@@ -6,28 +6,30 @@
 import { defineSkill } from '../../definition.ts';
 import { readCsv, rowValue, writeCsv } from '../_support/csv.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
-import { objectWith } from '../_support/schemas.ts';
+import { flag, integer, objectWith, type Static } from '../_support/schemas.ts';
 
-type Format = 'json' | 'yaml' | 'csv';
-
-interface Input {
-  readonly text: string;
-  readonly from: Format;
-  readonly to: Format;
-  readonly indent?: number;
-  readonly infer_types?: boolean;
-}
-
-interface Output {
-  readonly text: string;
-}
-
-const formats = ['json', 'yaml', 'csv'];
-const timeoutMs = 10_000;
+const formats = ['json', 'yaml', 'csv'] as const;
+const conversion = { module: import.meta.url, function: 'convert', timeoutMs: 10_000 };
 const outputBytesMax = 900_000;
 const rowsMax = 1_000_000;
 /** Most uses of aliases, counted with their content: a bomb has millions. */
 const aliasCountMax = 1_000;
+
+const parameters = objectWith(['text', 'from', 'to'], {
+  text: { type: 'string', maxLength: 2_000_000, description: 'Text in the format `from`.' },
+  from: { type: 'string', enum: formats, description: 'Format of the text.' },
+  to: { type: 'string', enum: formats, description: 'Format to return.' },
+  indent: integer(
+    { minimum: 0, maximum: 8, default: 2 },
+    'Spaces of a level; JSON with 0 has one line, YAML has at least 1.',
+  ),
+  infer_types: flag('Whether columns of numbers or of true and false in CSV are read as such.'),
+});
+const output = objectWith('all', {
+  text: { type: 'string', description: 'Text in the format `to`.' },
+});
+type Input = Static<typeof parameters>;
+type Output = Static<typeof output>;
 
 export default defineSkill<Input, Output>({
   category: 'data',
@@ -37,24 +39,8 @@ export default defineSkill<Input, Output>({
   description:
     'Converts between JSON, YAML and CSV. CSV has a header; its rows are objects on the other ' +
     'side. Nested values become JSON in a cell.',
-  parameters: objectWith(['text', 'from', 'to'], {
-    text: { type: 'string', maxLength: 2_000_000, description: 'Text in the format `from`.' },
-    from: { type: 'string', enum: formats, description: 'Format of the text.' },
-    to: { type: 'string', enum: formats, description: 'Format to return.' },
-    indent: {
-      type: 'integer',
-      minimum: 0,
-      maximum: 8,
-      default: 2,
-      description: 'Spaces of a level; JSON with 0 has one line, YAML has at least 1.',
-    },
-    infer_types: {
-      type: 'boolean',
-      default: false,
-      description: 'Whether columns of numbers or of true and false in CSV are read as such.',
-    },
-  }),
-  output: objectWith('all', { text: { type: 'string', description: 'Text in the format `to`.' } }),
+  parameters,
+  output,
   examples: [
     {
       input: { from: 'json', to: 'yaml', text: '{"name":"Ada","born":1815,"tags":["maths"]}' },
@@ -66,14 +52,7 @@ export default defineSkill<Input, Output>({
     },
   ],
 
-  run: (input, ctx) =>
-    inSandbox<Output>({
-      module: import.meta.url,
-      function: 'convert',
-      input,
-      signal: ctx.signal,
-      timeoutMs,
-    }),
+  run: (input, { signal }) => inSandbox<Output>({ ...conversion, input, signal }),
 });
 
 /** Converts the text. Runs in the sandbox. */

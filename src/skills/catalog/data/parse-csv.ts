@@ -1,31 +1,50 @@
 /** Parses CSV. A long text is parsed in a sandboxed process, so that the executor is not blocked. */
 
 import { defineSkill } from '../../definition.ts';
-import { type Cell, readCsv, rowValue } from '../_support/csv.ts';
+import { type Cell, type CsvTable, readCsv, rowValue } from '../_support/csv.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
-import { objectWith } from '../_support/schemas.ts';
-
-interface Input {
-  readonly text: string;
-  readonly header?: boolean;
-  readonly delimiter?: string;
-  readonly infer_types?: boolean;
-  readonly max_rows?: number;
-}
-
-interface Output {
-  readonly columns: readonly string[] | null;
-  readonly rows: readonly (readonly Cell[] | Readonly<Record<string, Cell>>)[];
-  readonly row_count: number;
-  readonly delimiter: string;
-  readonly truncated: boolean;
-}
+import { flag, integer, objectWith, type Static } from '../_support/schemas.ts';
 
 /** A text of this length is parsed in a few milliseconds, faster than a process starts. */
 const shortLength = 16_384;
-const timeoutMs = 10_000;
+const parsing = { module: import.meta.url, function: 'parse', timeoutMs: 10_000 };
 /** An output may have 1 MiB; rows beyond this are left out. */
 const rowsBytesMax = 900_000;
+
+const parameters = objectWith(['text'], {
+  text: { type: 'string', maxLength: 2_000_000, description: 'CSV text.' },
+  header: {
+    type: 'boolean',
+    default: true,
+    description: 'Whether the first row names the columns.',
+  },
+  delimiter: {
+    type: 'string',
+    minLength: 1,
+    maxLength: 1,
+    pattern: '^[^"\\r\\n]$',
+    description: 'Character between values; found out when left out (comma, ;, tab or |).',
+  },
+  infer_types: flag('Whether columns of numbers or of true and false are read as such.'),
+  max_rows: integer({ minimum: 1, maximum: 100_000, default: 10_000 }, 'Rows to return at most.'),
+});
+const output = objectWith('all', {
+  columns: {
+    type: ['array', 'null'],
+    items: { type: 'string' },
+    description: 'Names of the columns, made distinct; null without a header.',
+  },
+  rows: {
+    type: 'array',
+    items: { type: ['object', 'array'] },
+    description: 'Objects by column name, or lists without a header.',
+  },
+  row_count: { type: 'integer', description: 'Rows returned.' },
+  delimiter: { type: 'string', description: 'Character between values.' },
+  truncated: { type: 'boolean', description: 'Whether there are more rows than returned.' },
+});
+type Input = Static<typeof parameters>;
+type Output = Omit<Static<typeof output>, 'columns'> & Pick<CsvTable, 'columns'>;
 
 export default defineSkill<Input, Output>({
   category: 'data',
@@ -35,48 +54,8 @@ export default defineSkill<Input, Output>({
   description:
     'Turns CSV text into rows: objects by column name, or lists where there is no header. Finds ' +
     'the delimiter by itself, and numbers and booleans when asked to.',
-  parameters: objectWith(['text'], {
-    text: { type: 'string', maxLength: 2_000_000, description: 'CSV text.' },
-    header: {
-      type: 'boolean',
-      default: true,
-      description: 'Whether the first row names the columns.',
-    },
-    delimiter: {
-      type: 'string',
-      minLength: 1,
-      maxLength: 1,
-      pattern: '^[^"\\r\\n]$',
-      description: 'Character between values; found out when left out (comma, ;, tab or |).',
-    },
-    infer_types: {
-      type: 'boolean',
-      default: false,
-      description: 'Whether columns of numbers or of true and false are read as such.',
-    },
-    max_rows: {
-      type: 'integer',
-      minimum: 1,
-      maximum: 100_000,
-      default: 10_000,
-      description: 'Rows to return at most.',
-    },
-  }),
-  output: objectWith('all', {
-    columns: {
-      type: ['array', 'null'],
-      items: { type: 'string' },
-      description: 'Names of the columns, made distinct; null without a header.',
-    },
-    rows: {
-      type: 'array',
-      items: { type: ['object', 'array'] },
-      description: 'Objects by column name, or lists without a header.',
-    },
-    row_count: { type: 'integer', description: 'Rows returned.' },
-    delimiter: { type: 'string', description: 'Character between values.' },
-    truncated: { type: 'boolean', description: 'Whether there are more rows than returned.' },
-  }),
+  parameters,
+  output,
   examples: [
     {
       input: { text: 'name;born\nAda;1815\n"Hopper; Grace";1906\n', infer_types: true },
@@ -93,15 +72,9 @@ export default defineSkill<Input, Output>({
     },
   ],
 
-  run(input, ctx) {
+  run(input, { signal }) {
     if (input.text.length <= shortLength) return parse(input);
-    return inSandbox<Output>({
-      module: import.meta.url,
-      function: 'parse',
-      input,
-      signal: ctx.signal,
-      timeoutMs,
-    });
+    return inSandbox<Output>({ ...parsing, input, signal });
   },
 });
 

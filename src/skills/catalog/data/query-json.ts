@@ -7,24 +7,35 @@
 import type { EvaluationRequest, JsonataAnswer } from '../../../sandbox/jsonata.ts';
 import { defineSkill, SkillError } from '../../definition.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
-import { objectWith } from '../_support/schemas.ts';
+import { anyObject, objectWith, type Static } from '../_support/schemas.ts';
 
-interface Input {
-  readonly data: unknown;
-  readonly expression: string;
-  readonly variables?: Readonly<Record<string, unknown>>;
-}
-
-interface Output {
-  readonly result: unknown;
-  readonly found: boolean;
-}
-
-const timeoutMs = 5_000;
+const evaluation = {
+  module: new URL('../../../sandbox/jsonata.ts', import.meta.url).href,
+  function: 'evaluate',
+  timeoutMs: 5_000,
+  reusable: true,
+};
 /** Most nested evaluations; endless recursion reaches the limit within a second. */
 const levelsMax = 20_000;
 /** The platform refuses outputs beyond 1 MiB. */
 const resultBytesMax = 1_000_000;
+
+const parameters = objectWith(['data', 'expression'], {
+  data: { description: 'Any JSON value; the `$` of the expression.' },
+  expression: {
+    type: 'string',
+    minLength: 1,
+    maxLength: 20_000,
+    description: 'JSONata expression, such as items[price > 10].name.',
+  },
+  variables: anyObject('Values by name, in the expression as $name.', { default: {} }),
+});
+const output = objectWith('all', {
+  result: { description: 'Value of the expression; null when it has none.' },
+  found: { type: 'boolean', description: 'Whether the expression has a value.' },
+});
+type Input = Static<typeof parameters>;
+type Output = Static<typeof output>;
 
 export default defineSkill<Input, Output>({
   category: 'data',
@@ -34,24 +45,8 @@ export default defineSkill<Input, Output>({
   description:
     'Evaluates a JSONata expression over JSON data: select, filter, group, compute and reshape. ' +
     'See https://docs.jsonata.org for the language.',
-  parameters: objectWith(['data', 'expression'], {
-    data: { description: 'Any JSON value; the `$` of the expression.' },
-    expression: {
-      type: 'string',
-      minLength: 1,
-      maxLength: 20_000,
-      description: 'JSONata expression, such as items[price > 10].name.',
-    },
-    variables: {
-      type: 'object',
-      default: {},
-      description: 'Values by name, in the expression as $name.',
-    },
-  }),
-  output: objectWith('all', {
-    result: { description: 'Value of the expression; null when it has none.' },
-    found: { type: 'boolean', description: 'Whether the expression has a value.' },
-  }),
+  parameters,
+  output,
   examples: [
     {
       input: {
@@ -68,7 +63,7 @@ export default defineSkill<Input, Output>({
     },
   ],
 
-  async run({ data, expression, variables = {} }, ctx) {
+  async run({ data, expression, variables = {} }, { signal }) {
     const request: EvaluationRequest = {
       expression,
       context: JSON.stringify(data),
@@ -76,14 +71,7 @@ export default defineSkill<Input, Output>({
       levels: levelsMax,
       valueBytesMax: resultBytesMax,
     };
-    const answer = await inSandbox<JsonataAnswer>({
-      module: new URL('../../../sandbox/jsonata.ts', import.meta.url).href,
-      function: 'evaluate',
-      input: request,
-      signal: ctx.signal,
-      timeoutMs,
-      reusable: true,
-    });
+    const answer = await inSandbox<JsonataAnswer>({ ...evaluation, input: request, signal });
     if ('fault' in answer) {
       throw new SkillError(`The expression ${answer.fault}`, { retryable: false });
     }

@@ -3,18 +3,19 @@
  * nested references can take any time. The validation therefore runs in a sandboxed process.
  */
 
-import { defineSkill, type JsonSchema } from '../../definition.ts';
-import { inSandbox } from '../_support/in-sandbox.ts';
-import type { ValidationRequest, ValidationResult } from '../_support/schema-validation.ts';
-import { objectWith } from '../_support/schemas.ts';
+import { defineSkill } from '../../definition.ts';
+import { integer, objectWith, type Static } from '../_support/schemas.ts';
+import { type ValidationResult, validate, validationResult } from '../_support/validating.ts';
 
-interface Input {
-  readonly schema: boolean | JsonSchema;
-  readonly data: unknown;
-  readonly max_errors?: number;
-}
-
-const timeoutMs = 5_000;
+const parameters = objectWith(['schema', 'data'], {
+  schema: { type: ['object', 'boolean'], description: 'JSON Schema.' },
+  data: { description: 'Any JSON value to judge.' },
+  max_errors: integer(
+    { minimum: 1, maximum: 500, default: 50 },
+    'Errors to list; all are counted.',
+  ),
+});
+type Input = Static<typeof parameters>;
 
 export default defineSkill<Input, ValidationResult>({
   category: 'data',
@@ -24,34 +25,8 @@ export default defineSkill<Input, ValidationResult>({
   description:
     'Judges JSON data by a JSON Schema (draft 2020-12, or 2019-09 or draft-07 when `$schema` says ' +
     'so) and lists what is wrong where. References to other documents are never fetched.',
-  parameters: objectWith(['schema', 'data'], {
-    schema: { type: ['object', 'boolean'], description: 'JSON Schema.' },
-    data: { description: 'Any JSON value to judge.' },
-    max_errors: {
-      type: 'integer',
-      minimum: 1,
-      maximum: 500,
-      default: 50,
-      description: 'Errors to list; all are counted.',
-    },
-  }),
-  output: objectWith('all', {
-    valid: { type: 'boolean', description: 'Whether the schema allows the data.' },
-    errors: {
-      type: 'array',
-      description: 'What is wrong, in the order in which it was found.',
-      items: objectWith('all', {
-        path: {
-          type: 'string',
-          description: 'JSON Pointer into the data; empty for all of it.',
-        },
-        message: { type: 'string', description: 'What the schema asks for.' },
-        keyword: { type: 'string', description: 'Keyword of the schema that is not met.' },
-        schema_path: { type: 'string', description: 'JSON Pointer into the schema.' },
-      }),
-    },
-    error_count: { type: 'integer', description: 'Errors found, listed or not.' },
-  }),
+  parameters,
+  output: validationResult,
   examples: [
     {
       input: {
@@ -79,15 +54,6 @@ export default defineSkill<Input, ValidationResult>({
     },
   ],
 
-  run({ schema, data, max_errors: errorsMax = 50 }, ctx) {
-    const request: ValidationRequest = { schema, data, errorsMax };
-    return inSandbox<ValidationResult>({
-      module: new URL('../_support/schema-validation.ts', import.meta.url).href,
-      function: 'validateData',
-      input: request,
-      signal: ctx.signal,
-      timeoutMs,
-      reusable: true,
-    });
-  },
+  run: ({ schema, data, max_errors: errorsMax = 50 }, { signal }) =>
+    validate({ schema, data, errorsMax }, signal),
 });

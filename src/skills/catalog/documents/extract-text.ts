@@ -6,32 +6,16 @@
 import { defineSkill, SkillError } from '../../definition.ts';
 import { cleanText, cut } from '../_support/clean-text.ts';
 import { decodeText, looksBinary, mediaType } from '../_support/decode-text.ts';
-import { type DocumentText, metadataOf, titled } from '../_support/document-text.ts';
+import { type DocumentText, metadata, metadataOf, titled } from '../_support/document-text.ts';
 import { readDocx } from '../_support/docx.ts';
 import { assertAvailable, fetchOutside, header } from '../_support/fetching.ts';
 import { readHtml, textOf } from '../_support/html.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
 import { readPdf } from '../_support/pdf.ts';
-import { objectWith, urlWith } from '../_support/schemas.ts';
+import { integer, objectWith, type Static, urlWith } from '../_support/schemas.ts';
 
-type Format = 'pdf' | 'docx' | 'html' | 'text';
-
-interface Input {
-  readonly base64?: string;
-  readonly url?: string;
-  readonly format?: Format;
-  readonly max_characters?: number;
-}
-
-interface Extract extends DocumentText {
-  readonly format: Format;
-  /** Whether the text is cut. */
-  readonly truncated: boolean;
-}
-
-interface Output extends Extract {
-  readonly characters: number;
-}
+const formats = ['pdf', 'docx', 'html', 'text'] as const;
+type Format = (typeof formats)[number];
 
 export interface DocumentOrder {
   readonly base64: string;
@@ -43,8 +27,48 @@ export interface DocumentOrder {
 const documentBytesMax = 20 * 1024 * 1024;
 const base64LengthMax = Math.ceil(documentBytesMax / 3) * 4 + 1024;
 const fetchTimeoutMs = 30_000;
-const readingTimeoutMs = 60_000;
-const readingMemoryMb = 256;
+const reading = {
+  module: import.meta.url,
+  function: 'extract',
+  timeoutMs: 60_000,
+  memoryMb: 256,
+};
+
+const parameters = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    base64: {
+      type: 'string',
+      minLength: 1,
+      maxLength: base64LengthMax,
+      description: 'The document in base64; a data: url is understood too.',
+    },
+    url: urlWith('Absolute http or https url of the document.'),
+    format: {
+      type: 'string',
+      enum: formats,
+      description: 'What it should be; otherwise found out from its content.',
+    },
+    max_characters: integer(
+      { minimum: 100, maximum: 250_000, default: 200_000 },
+      'Characters of text to return; the rest is cut off.',
+    ),
+  },
+  oneOf: [{ required: ['base64'] }, { required: ['url'] }],
+} as const;
+const output = objectWith(['text', 'format', 'metadata', 'characters', 'truncated'], {
+  text: { type: 'string', description: 'Text, with blank lines between pages.' },
+  format: { type: 'string', enum: formats, description: 'What the document is.' },
+  pages: { type: 'integer', description: 'Pages of a PDF.' },
+  title: { type: 'string', description: 'Title, where the document has one.' },
+  metadata,
+  characters: { type: 'integer', description: 'Length of the text returned.' },
+  truncated: { type: 'boolean', description: 'Whether the document has more text.' },
+});
+type Input = Static<typeof parameters>;
+type Output = Static<typeof output>;
+type Extract = Omit<Output, 'characters'>;
 
 export default defineSkill<Input, Output>({
   category: 'documents',
@@ -54,57 +78,8 @@ export default defineSkill<Input, Output>({
   description:
     'Extracts the text, title and metadata of a PDF, Word (DOCX), HTML or plain text document of ' +
     'up to 20 MiB, given in base64 or by its url. Scanned pages have no text; images are not read.',
-  parameters: {
-    type: 'object',
-    additionalProperties: false,
-    properties: {
-      base64: {
-        type: 'string',
-        minLength: 1,
-        maxLength: base64LengthMax,
-        description: 'The document in base64; a data: url is understood too.',
-      },
-      url: urlWith('Absolute http or https url of the document.'),
-      format: {
-        type: 'string',
-        enum: ['pdf', 'docx', 'html', 'text'],
-        description: 'What it should be; otherwise found out from its content.',
-      },
-      max_characters: {
-        type: 'integer',
-        minimum: 100,
-        maximum: 250_000,
-        default: 200_000,
-        description: 'Characters of text to return; the rest is cut off.',
-      },
-    },
-    oneOf: [{ required: ['base64'] }, { required: ['url'] }],
-  },
-  output: objectWith(['text', 'format', 'metadata', 'characters', 'truncated'], {
-    text: { type: 'string', description: 'Text, with blank lines between pages.' },
-    format: {
-      type: 'string',
-      enum: ['pdf', 'docx', 'html', 'text'],
-      description: 'What the document is.',
-    },
-    pages: { type: 'integer', description: 'Pages of a PDF.' },
-    title: { type: 'string', description: 'Title, where the document has one.' },
-    metadata: {
-      type: 'object',
-      additionalProperties: false,
-      description: 'What the document says of itself.',
-      properties: {
-        author: { type: 'string', description: 'Who wrote it.' },
-        subject: { type: 'string', description: 'Its subject or summary.' },
-        keywords: { type: 'string', description: 'Its keywords as one text.' },
-        language: { type: 'string', description: 'Its language tag.' },
-        created_at: { type: 'string', description: 'When it was made, ISO 8601.' },
-        modified_at: { type: 'string', description: 'When it was last changed, ISO 8601.' },
-      },
-    },
-    characters: { type: 'integer', description: 'Length of the text returned.' },
-    truncated: { type: 'boolean', description: 'Whether the document has more text.' },
-  }),
+  parameters,
+  output,
   timeoutMs: 120_000,
   examples: [
     {
@@ -130,14 +105,8 @@ export default defineSkill<Input, Output>({
       hint: input.format ?? null,
       charactersMax: input.max_characters ?? 200_000,
     };
-    const extract = await inSandbox<Extract>({
-      module: import.meta.url,
-      function: 'extract',
-      input: order,
-      signal: ctx.signal,
-      timeoutMs: readingTimeoutMs,
-      memoryMb: readingMemoryMb,
-    });
+    const { signal } = ctx;
+    const extract = await inSandbox<Extract>({ ...reading, input: order, signal });
     return { ...extract, characters: extract.text.length };
   },
 });

@@ -7,25 +7,7 @@
 import { defineSkill, type JsonSchema, type SkillContext, SkillError } from '../../definition.ts';
 import { type Digest, digestOf } from '../_support/digest.ts';
 import { quote } from '../_support/quoting.ts';
-import { objectWith, textWith } from '../_support/schemas.ts';
-
-interface Input {
-  readonly text: string;
-  readonly labels: readonly (string | Label)[];
-  readonly multiple?: boolean;
-  readonly instructions?: string;
-}
-
-interface Label {
-  readonly label: string;
-  readonly description?: string;
-}
-
-interface Output {
-  readonly label: string;
-  readonly labels?: readonly string[];
-  readonly reason?: string;
-}
+import { flag, objectWith, type Static, textWith } from '../_support/schemas.ts';
 
 /** The model's answer. */
 interface Choice {
@@ -34,7 +16,36 @@ interface Choice {
   readonly further_labels?: readonly string[];
 }
 
-const labelName = { type: 'string', maxLength: 100, pattern: '\\S' };
+const labelName = { type: 'string', maxLength: 100, pattern: '\\S' } as const;
+const labelWithDescription = objectWith(['label'], {
+  label: { ...labelName, description: 'The label.' },
+  description: { type: 'string', maxLength: 500, description: 'When it fits.' },
+});
+type Label = Static<typeof labelWithDescription>;
+
+const parameters = objectWith(['text', 'labels'], {
+  text: textWith(1_000_000, 'Text to classify.'),
+  labels: {
+    type: 'array',
+    minItems: 2,
+    maxItems: 100,
+    description: 'Labels to choose from, all different; descriptions help the model to choose.',
+    items: { anyOf: [labelName, labelWithDescription] },
+  },
+  multiple: flag('Whether several labels may fit; `labels` then has all that do.'),
+  instructions: textWith(4_000, 'How to decide.'),
+});
+const output = objectWith(['label'], {
+  label: { type: 'string', description: 'The label that fits best.' },
+  labels: {
+    type: 'array',
+    items: { type: 'string' },
+    description: 'All labels that fit, the best first; with `multiple` only.',
+  },
+  reason: { type: 'string', description: 'Why, in a sentence.' },
+});
+type Input = Static<typeof parameters>;
+type Output = Static<typeof output>;
 
 export default defineSkill<Input, Output>({
   category: 'text',
@@ -44,39 +55,8 @@ export default defineSkill<Input, Output>({
   description:
     'Says which of some labels fits a text best, or which ones fit it, and why. Never answers with ' +
     'another label; give one such as "other" where none may fit.',
-  parameters: objectWith(['text', 'labels'], {
-    text: textWith(1_000_000, 'Text to classify.'),
-    labels: {
-      type: 'array',
-      minItems: 2,
-      maxItems: 100,
-      description: 'Labels to choose from, all different; descriptions help the model to choose.',
-      items: {
-        anyOf: [
-          labelName,
-          objectWith(['label'], {
-            label: { ...labelName, description: 'The label.' },
-            description: { type: 'string', maxLength: 500, description: 'When it fits.' },
-          }),
-        ],
-      },
-    },
-    multiple: {
-      type: 'boolean',
-      default: false,
-      description: 'Whether several labels may fit; `labels` then has all that do.',
-    },
-    instructions: textWith(4_000, 'How to decide.'),
-  }),
-  output: objectWith(['label'], {
-    label: { type: 'string', description: 'The label that fits best.' },
-    labels: {
-      type: 'array',
-      items: { type: 'string' },
-      description: 'All labels that fit, the best first; with `multiple` only.',
-    },
-    reason: { type: 'string', description: 'Why, in a sentence.' },
-  }),
+  parameters,
+  output,
   timeoutMs: 600_000,
   examples: [
     {
@@ -140,17 +120,11 @@ async function choose(
 /** Uses only keywords that every provider accepts; the other rules are checked afterwards. */
 function schemaOf(names: readonly string[], multiple: boolean): JsonSchema {
   const label = { type: 'string', enum: names };
-  const properties = {
+  return objectWith('all', {
     reason: { type: 'string' },
     label,
     ...(multiple ? { further_labels: { type: 'array', items: label } } : {}),
-  };
-  return {
-    type: 'object',
-    required: Object.keys(properties),
-    additionalProperties: false,
-    properties,
-  };
+  });
 }
 
 function rules(labels: readonly Label[], { instructions }: Input): string[] {

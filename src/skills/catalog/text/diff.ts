@@ -2,27 +2,32 @@
 
 import { defineSkill } from '../../definition.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
-import { objectWith } from '../_support/schemas.ts';
-
-interface Input {
-  readonly before: string;
-  readonly after: string;
-  readonly before_name?: string;
-  readonly after_name?: string;
-  readonly context_lines?: number;
-  readonly ignore_whitespace?: boolean;
-}
-
-interface Output {
-  readonly patch: string;
-  readonly identical: boolean;
-  readonly added_lines: number;
-  readonly removed_lines: number;
-  readonly hunks: number;
-}
+import { flag, integer, objectWith, type Static } from '../_support/schemas.ts';
 
 const timeoutMs = 10_000;
+const comparison = { module: import.meta.url, function: 'compare', timeoutMs };
 const textLengthMax = 2_000_000;
+
+const parameters = objectWith(['before', 'after'], {
+  before: { type: 'string', maxLength: textLengthMax, description: 'The old text.' },
+  after: { type: 'string', maxLength: textLengthMax, description: 'The new text.' },
+  before_name: nameOf('old'),
+  after_name: nameOf('new'),
+  context_lines: integer(
+    { minimum: 0, maximum: 100, default: 3 },
+    'Unchanged lines to show around each change.',
+  ),
+  ignore_whitespace: flag('Whether white space at the ends of lines is no difference.'),
+});
+const output = objectWith('all', {
+  patch: { type: 'string', description: 'Unified patch; empty when nothing changed.' },
+  identical: { type: 'boolean', description: 'Whether nothing changed.' },
+  added_lines: { type: 'integer', description: 'Lines that only the new text has.' },
+  removed_lines: { type: 'integer', description: 'Lines that only the old text has.' },
+  hunks: { type: 'integer', description: 'Places of change in the patch.' },
+});
+type Input = Static<typeof parameters>;
+type Output = Static<typeof output>;
 
 export default defineSkill<Input, Output>({
   category: 'text',
@@ -32,31 +37,8 @@ export default defineSkill<Input, Output>({
   description:
     'Compares two texts line by line and returns a unified patch, which `patch` and `git apply` ' +
     'understand, with the numbers of added and removed lines.',
-  parameters: objectWith(['before', 'after'], {
-    before: { type: 'string', maxLength: textLengthMax, description: 'The old text.' },
-    after: { type: 'string', maxLength: textLengthMax, description: 'The new text.' },
-    before_name: nameOf('old'),
-    after_name: nameOf('new'),
-    context_lines: {
-      type: 'integer',
-      minimum: 0,
-      maximum: 100,
-      default: 3,
-      description: 'Unchanged lines to show around each change.',
-    },
-    ignore_whitespace: {
-      type: 'boolean',
-      default: false,
-      description: 'Whether white space at the ends of lines is no difference.',
-    },
-  }),
-  output: objectWith('all', {
-    patch: { type: 'string', description: 'Unified patch; empty when nothing changed.' },
-    identical: { type: 'boolean', description: 'Whether nothing changed.' },
-    added_lines: { type: 'integer', description: 'Lines that only the new text has.' },
-    removed_lines: { type: 'integer', description: 'Lines that only the old text has.' },
-    hunks: { type: 'integer', description: 'Places of change in the patch.' },
-  }),
+  parameters,
+  output,
   examples: [
     {
       input: { before: 'one\ntwo\n', after: 'one\nthree\n', before_name: 'a', after_name: 'b' },
@@ -70,14 +52,7 @@ export default defineSkill<Input, Output>({
     },
   ],
 
-  run: (input, ctx) =>
-    inSandbox<Output>({
-      module: import.meta.url,
-      function: 'compare',
-      input,
-      signal: ctx.signal,
-      timeoutMs,
-    }),
+  run: (input, { signal }) => inSandbox<Output>({ ...comparison, input, signal }),
 });
 
 /** Compares the two texts, or gives up after `giveUpMs`. Runs in the sandbox. */
@@ -115,5 +90,5 @@ function nameOf(which: string) {
     maxLength: 200,
     pattern: '^[^\\r\\n\\t]*$',
     description: `Name of the ${which} text in the head of the patch.`,
-  };
+  } as const;
 }

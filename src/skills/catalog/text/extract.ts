@@ -6,25 +6,23 @@
  * and one last call extracts the data from all notes.
  */
 
-import { defineSkill, type JsonSchema, type SkillContext } from '../../definition.ts';
+import { defineSkill, type SkillContext } from '../../definition.ts';
 import { digestOf } from '../_support/digest.ts';
 import { inParallel } from '../_support/in-parallel.ts';
-import { inSandbox } from '../_support/in-sandbox.ts';
 import { joinLists, listsOnly } from '../_support/lists.ts';
 import { quote } from '../_support/quoting.ts';
-import type { ValidationRequest } from '../_support/schema-validation.ts';
-import { objectWith, textWith } from '../_support/schemas.ts';
+import { anyObject, objectWith, type Static, textWith } from '../_support/schemas.ts';
 import { pieceLengthMax, splitText } from '../_support/splitting.ts';
+import { validate } from '../_support/validating.ts';
 
-interface Input {
-  readonly text: string;
-  readonly schema: JsonSchema;
-  readonly instructions?: string;
-}
-
-interface Output {
-  readonly data: unknown;
-}
+const parameters = objectWith(['text', 'schema'], {
+  text: textWith(1_000_000, 'Text to take the data out of.'),
+  schema: anyObject('JSON Schema (draft 2020-12) of the data; descriptions of fields help.'),
+  instructions: textWith(4_000, 'What to take and what to leave out.'),
+});
+const output = objectWith('all', { data: { description: 'The data, valid by the schema.' } });
+type Input = Static<typeof parameters>;
+type Output = Static<typeof output>;
 
 export default defineSkill<Input, Output>({
   category: 'text',
@@ -34,15 +32,8 @@ export default defineSkill<Input, Output>({
   description:
     'Takes data out of a text, in the shape of a JSON Schema: the parties of a contract, all dates, ' +
     'the entries of a list. Long texts are read in parts.',
-  parameters: objectWith(['text', 'schema'], {
-    text: textWith(1_000_000, 'Text to take the data out of.'),
-    schema: {
-      type: 'object',
-      description: 'JSON Schema (draft 2020-12) of the data; descriptions of fields help.',
-    },
-    instructions: textWith(4_000, 'What to take and what to leave out.'),
-  }),
-  output: objectWith('all', { data: { description: 'The data, valid by the schema.' } }),
+  parameters,
+  output,
   timeoutMs: 600_000,
   examples: [
     {
@@ -116,7 +107,8 @@ async function listsIn(
 }
 
 async function dataInFindings(input: Input, ctx: SkillContext): Promise<unknown> {
-  await assertUsable(input.schema, ctx.signal);
+  // An invalid schema is refused before any call of the model.
+  await validate({ schema: input.schema, data: null, errorsMax: 1 }, ctx.signal);
   const findings = await digestOf(input.text, {
     ctx,
     instructions: [
@@ -136,17 +128,4 @@ function rules({ instructions }: Input): string[] {
       'schema allows. Never make anything up.',
     ...(instructions === undefined ? [] : [`What to take and what to leave out: ${instructions}`]),
   ];
-}
-
-/** Refuses an invalid schema before any call of the model. */
-async function assertUsable(schema: JsonSchema, signal: AbortSignal): Promise<void> {
-  const request: ValidationRequest = { schema, data: null, errorsMax: 1 };
-  await inSandbox({
-    module: new URL('../_support/schema-validation.ts', import.meta.url).href,
-    function: 'validateData',
-    input: request,
-    signal,
-    timeoutMs: 5_000,
-    reusable: true,
-  });
 }

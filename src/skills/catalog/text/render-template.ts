@@ -6,21 +6,29 @@
 import { defineSkill } from '../../definition.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
 import type { RenderingOrder } from '../_support/rendering.ts';
-import { objectWith } from '../_support/schemas.ts';
-
-interface Input {
-  readonly template: string;
-  readonly data?: Readonly<Record<string, unknown>>;
-  readonly strict?: boolean;
-  readonly escape_html?: boolean;
-}
-
-interface Output {
-  readonly text: string;
-}
+import { anyObject, flag, objectWith, type Static } from '../_support/schemas.ts';
 
 const templateLengthMax = 200_000;
-const timeoutMs = 3_000;
+const rendering = {
+  module: new URL('../_support/rendering.ts', import.meta.url).href,
+  function: 'render',
+  timeoutMs: 3_000,
+  reusable: true,
+};
+
+const parameters = objectWith(['template'], {
+  template: {
+    type: 'string',
+    maxLength: templateLengthMax,
+    description: 'Liquid template.',
+  },
+  data: anyObject('Values by name.', { default: {} }),
+  strict: flag('Whether a name or filter that is not known is an error, not empty text.'),
+  escape_html: flag('Whether values are escaped for HTML; `raw` exempts one.'),
+});
+const output = objectWith('all', { text: { type: 'string', description: 'The rendered text.' } });
+type Input = Static<typeof parameters>;
+type Output = Static<typeof output>;
 
 export default defineSkill<Input, Output>({
   category: 'text',
@@ -30,25 +38,8 @@ export default defineSkill<Input, Output>({
   description:
     'Fills a Liquid template ({{ name }}, {% for %}, {% if %}, filters) with data. Templates ' +
     'cannot include files.',
-  parameters: objectWith(['template'], {
-    template: {
-      type: 'string',
-      maxLength: templateLengthMax,
-      description: 'Liquid template.',
-    },
-    data: { type: 'object', default: {}, description: 'Values by name.' },
-    strict: {
-      type: 'boolean',
-      default: false,
-      description: 'Whether a name or filter that is not known is an error, not empty text.',
-    },
-    escape_html: {
-      type: 'boolean',
-      default: false,
-      description: 'Whether values are escaped for HTML; `raw` exempts one.',
-    },
-  }),
-  output: objectWith('all', { text: { type: 'string', description: 'The rendered text.' } }),
+  parameters,
+  output,
   examples: [
     {
       input: {
@@ -59,16 +50,8 @@ export default defineSkill<Input, Output>({
     },
   ],
 
-  async run({ template, data = {}, strict = false, escape_html: escapeHtml = false }, ctx) {
-    const order: RenderingOrder = { template, data, strict, escapeHtml };
-    const text = await inSandbox<string>({
-      module: new URL('../_support/rendering.ts', import.meta.url).href,
-      function: 'render',
-      input: order,
-      signal: ctx.signal,
-      timeoutMs,
-      reusable: true,
-    });
-    return { text };
+  async run({ template, data = {}, strict = false, escape_html: escapeHtml = false }, { signal }) {
+    const input: RenderingOrder = { template, data, strict, escapeHtml };
+    return { text: await inSandbox<string>({ ...rendering, input, signal }) };
   },
 });

@@ -3,24 +3,32 @@
 import { defineSkill } from '../../definition.ts';
 import { digestOf } from '../_support/digest.ts';
 import { quote } from '../_support/quoting.ts';
-import { objectWith, textWith } from '../_support/schemas.ts';
+import { integer, objectWith, type Static, textWith } from '../_support/schemas.ts';
 import { wholeAnswer } from '../_support/whole-answer.ts';
-
-interface Input {
-  readonly text: string;
-  readonly max_words?: number;
-  readonly focus?: string;
-  readonly format?: 'paragraph' | 'bullets';
-}
-
-interface Output {
-  readonly summary: string;
-  readonly parts: number;
-}
 
 const wordsDefault = 150;
 /** Enough notes on few pieces for a long summary, and not too many on a long text. */
 const noteWords = { min: 200, max: 600 };
+
+const parameters = objectWith(['text'], {
+  text: textWith(1_000_000, 'Text to summarize.'),
+  max_words: integer(
+    { minimum: 10, maximum: 2_000, default: wordsDefault },
+    'Words that the summary should not exceed; the model counts roughly.',
+  ),
+  focus: textWith(1_000, 'What matters most to the reader.'),
+  format: {
+    enum: ['paragraph', 'bullets'],
+    default: 'paragraph',
+    description: 'Whether to write prose or a Markdown list.',
+  },
+});
+const output = objectWith('all', {
+  summary: { type: 'string', description: 'The summary.' },
+  parts: { type: 'integer', description: 'Parts in which the text was read.' },
+});
+type Input = Static<typeof parameters>;
+type Output = Static<typeof output>;
 
 export default defineSkill<Input, Output>({
   category: 'text',
@@ -30,26 +38,8 @@ export default defineSkill<Input, Output>({
   description:
     'Says in few words what a text says, in its language, as a paragraph or as a list. Long texts ' +
     'are read in parts.',
-  parameters: objectWith(['text'], {
-    text: textWith(1_000_000, 'Text to summarize.'),
-    max_words: {
-      type: 'integer',
-      minimum: 10,
-      maximum: 2_000,
-      default: wordsDefault,
-      description: 'Words that the summary should not exceed; the model counts roughly.',
-    },
-    focus: textWith(1_000, 'What matters most to the reader.'),
-    format: {
-      enum: ['paragraph', 'bullets'],
-      default: 'paragraph',
-      description: 'Whether to write prose or a Markdown list.',
-    },
-  }),
-  output: objectWith('all', {
-    summary: { type: 'string', description: 'The summary.' },
-    parts: { type: 'integer', description: 'Parts in which the text was read.' },
-  }),
+  parameters,
+  output,
   timeoutMs: 600_000,
   examples: [
     {

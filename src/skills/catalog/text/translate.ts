@@ -6,21 +6,9 @@
 import { defineSkill } from '../../definition.ts';
 import { inParallel } from '../_support/in-parallel.ts';
 import { quote } from '../_support/quoting.ts';
-import { objectWith, textWith } from '../_support/schemas.ts';
+import { objectWith, type Static, textWith } from '../_support/schemas.ts';
 import { splitText } from '../_support/splitting.ts';
 import { wholeAnswer } from '../_support/whole-answer.ts';
-
-interface Input {
-  readonly text: string;
-  readonly to: string;
-  readonly from?: string;
-  readonly tone?: string;
-  readonly glossary?: Readonly<Record<string, string>>;
-}
-
-interface Output {
-  readonly text: string;
-}
 
 /**
  * Characters of one piece. The answer is as long as the piece, and many models stop at 4,096 tokens. This
@@ -32,6 +20,23 @@ export const pieceLengthMax = 4_000;
 const textLengthMax = 300_000;
 const termLengthMax = 100;
 
+const parameters = objectWith(['text', 'to'], {
+  text: textWith(textLengthMax, 'Text to translate.'),
+  to: textWith(100, 'Language to translate into, by name or tag (`de-CH`).'),
+  from: textWith(100, 'Language of the text, where the model should not guess.'),
+  tone: textWith(200, 'How it should sound: `formal`, `as to a friend`.'),
+  glossary: {
+    type: 'object',
+    maxProperties: 200,
+    propertyNames: { type: 'string', minLength: 1, maxLength: termLengthMax },
+    additionalProperties: { type: 'string', minLength: 1, maxLength: termLengthMax },
+    description: 'Translations of terms, by term.',
+  },
+});
+const output = objectWith('all', { text: { type: 'string', description: 'The translation.' } });
+type Input = Static<typeof parameters>;
+type Output = Static<typeof output>;
+
 export default defineSkill<Input, Output>({
   category: 'text',
   name: 'translate',
@@ -40,20 +45,8 @@ export default defineSkill<Input, Output>({
   description:
     'Translates a text and keeps its layout: paragraphs, Markdown, code and placeholders. Long texts ' +
     'are translated in parts.',
-  parameters: objectWith(['text', 'to'], {
-    text: textWith(textLengthMax, 'Text to translate.'),
-    to: textWith(100, 'Language to translate into, by name or tag (`de-CH`).'),
-    from: textWith(100, 'Language of the text, where the model should not guess.'),
-    tone: textWith(200, 'How it should sound: `formal`, `as to a friend`.'),
-    glossary: {
-      type: 'object',
-      maxProperties: 200,
-      propertyNames: { type: 'string', minLength: 1, maxLength: termLengthMax },
-      additionalProperties: { type: 'string', minLength: 1, maxLength: termLengthMax },
-      description: 'Translations of terms, by term.',
-    },
-  }),
-  output: objectWith('all', { text: { type: 'string', description: 'The translation.' } }),
+  parameters,
+  output,
   timeoutMs: 1_200_000,
   examples: [
     {

@@ -6,24 +6,33 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { defineSkill } from '../../definition.ts';
-import { objectWith } from '../_support/schemas.ts';
-
-interface Input {
-  readonly text: string;
-  readonly locale?: string;
-}
-
-interface Output {
-  readonly words: number;
-  readonly characters: number;
-  readonly characters_without_spaces: number;
-  readonly sentences: number;
-  readonly lines: number;
-  readonly reading_time_minutes: number;
-}
+import { objectWith, type Static } from '../_support/schemas.ts';
 
 const wordsPerMinute = 200;
 const segmentsPerTurn = 10_000;
+
+const parameters = objectWith(['text'], {
+  text: { type: 'string', maxLength: 2_000_000, description: 'Text to count.' },
+  locale: {
+    type: 'string',
+    pattern: '^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$',
+    maxLength: 35,
+    description: 'Language tag such as ja or de-CH, where its rules should decide.',
+  },
+});
+const output = objectWith('all', {
+  words: { type: 'integer', description: 'Words, numbers included.' },
+  characters: { type: 'integer', description: 'Characters as readers see them.' },
+  characters_without_spaces: { type: 'integer', description: 'The same without white space.' },
+  sentences: { type: 'integer', description: 'Sentences; a single line end does not end one.' },
+  lines: { type: 'integer', description: 'Lines; an empty text has none.' },
+  reading_time_minutes: {
+    type: 'number',
+    description: `Minutes at ${wordsPerMinute} words a minute, to a tenth.`,
+  },
+});
+type Input = Static<typeof parameters>;
+type Output = Static<typeof output>;
 
 export default defineSkill<Input, Output>({
   category: 'text',
@@ -33,26 +42,8 @@ export default defineSkill<Input, Output>({
   description:
     'Counts words, characters, sentences and lines of a text in any script, and estimates how ' +
     'long it takes to read.',
-  parameters: objectWith(['text'], {
-    text: { type: 'string', maxLength: 2_000_000, description: 'Text to count.' },
-    locale: {
-      type: 'string',
-      pattern: '^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$',
-      maxLength: 35,
-      description: 'Language tag such as ja or de-CH, where its rules should decide.',
-    },
-  }),
-  output: objectWith('all', {
-    words: { type: 'integer', description: 'Words, numbers included.' },
-    characters: { type: 'integer', description: 'Characters as readers see them.' },
-    characters_without_spaces: { type: 'integer', description: 'The same without white space.' },
-    sentences: { type: 'integer', description: 'Sentences; a single line end does not end one.' },
-    lines: { type: 'integer', description: 'Lines; an empty text has none.' },
-    reading_time_minutes: {
-      type: 'number',
-      description: `Minutes at ${wordsPerMinute} words a minute, to a tenth.`,
-    },
-  }),
+  parameters,
+  output,
   examples: [
     {
       input: { text: 'Skills do one thing. They do it well.' },

@@ -1,27 +1,14 @@
 import { defineSkill } from '../../definition.ts';
+import { objectWith } from '../_support/schemas.ts';
 
-interface Text {
-  readonly text: string;
-}
-
-export default defineSkill<Text, Text>({
+export default defineSkill<{ readonly text: string }, { readonly text: string }>({
   category: 'util',
   name: 'echo',
   version: 'v1.0',
   displayName: 'Echo',
   description: 'Returns the text that it is given. For a first try, and to measure the platform.',
-  parameters: {
-    type: 'object',
-    required: ['text'],
-    additionalProperties: false,
-    properties: { text: { type: 'string', description: 'Text to return.' } },
-  },
-  output: {
-    type: 'object',
-    required: ['text'],
-    additionalProperties: false,
-    properties: { text: { type: 'string', description: 'The same text.' } },
-  },
+  parameters: objectWith('all', { text: { type: 'string', description: 'Text to return.' } }),
+  output: objectWith('all', { text: { type: 'string', description: 'The same text.' } }),
   examples: [{ input: { text: 'hello' }, output: { text: 'hello' } }],
 
   run: ({ text }) => ({ text }),

@@ -1,4 +1,5 @@
 import { defineSkill } from '../../definition.ts';
+import { integer, objectWith } from '../_support/schemas.ts';
 
 const waitMsMax = 300_000;
 /** A wait longer than this reports progress at this interval. */
@@ -11,25 +12,12 @@ export default defineSkill<{ readonly ms: number }, { readonly waited_ms: number
   displayName: 'Wait',
   description:
     'Waits for up to five minutes, reporting its progress, and ends at once when it is cancelled.',
-  parameters: {
-    type: 'object',
-    required: ['ms'],
-    additionalProperties: false,
-    properties: {
-      ms: {
-        type: 'integer',
-        minimum: 0,
-        maximum: waitMsMax,
-        description: 'Milliseconds to wait.',
-      },
-    },
-  },
-  output: {
-    type: 'object',
-    required: ['waited_ms'],
-    additionalProperties: false,
-    properties: { waited_ms: { type: 'integer', description: 'Milliseconds that were waited.' } },
-  },
+  parameters: objectWith('all', {
+    ms: integer({ minimum: 0, maximum: waitMsMax }, 'Milliseconds to wait.'),
+  }),
+  output: objectWith('all', {
+    waited_ms: { type: 'integer', description: 'Milliseconds that were waited.' },
+  }),
   // The timeout leaves some time besides the wait itself.
   timeoutMs: waitMsMax + 10_000,
   examples: [{ input: { ms: 5 }, output: { waited_ms: 5 } }],

@@ -9,38 +9,7 @@ import { decodeText, looksLikeText, mediaType } from '../_support/decode-text.ts
 import { assertAvailable, fetchOutside, header } from '../_support/fetching.ts';
 import { depthOf, type HtmlDocument, markdownOf, readHtml } from '../_support/html.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
-import { objectWith, urlWith } from '../_support/schemas.ts';
-
-interface Input {
-  readonly url: string;
-  readonly timeout_ms?: number;
-  readonly max_characters?: number;
-  readonly max_links?: number;
-}
-
-interface Link {
-  readonly text: string;
-  readonly url: string;
-}
-
-/** The content of a page; fields that it does not state are absent. */
-interface PageContent {
-  readonly title: string;
-  readonly byline?: string;
-  readonly description?: string;
-  readonly site_name?: string;
-  readonly language?: string;
-  readonly published_at?: string;
-  readonly markdown: string;
-  readonly links: readonly Link[];
-}
-
-interface Output extends PageContent {
-  readonly url: string;
-  readonly status: number;
-  readonly content_type: string;
-  readonly truncated: boolean;
-}
+import { integer, objectWith, type Static, urlWith } from '../_support/schemas.ts';
 
 export interface PageOrder {
   readonly html: string;
@@ -50,8 +19,12 @@ export interface PageOrder {
 }
 
 const pageBytesMax = 5 * 1024 * 1024;
-const readingTimeoutMs = 20_000;
-const readingMemoryMb = 192;
+const reading = {
+  module: import.meta.url,
+  function: 'readPage',
+  timeoutMs: 20_000,
+  memoryMb: 192,
+};
 /** Readability's time grows with the cube of the depth; real pages stay far below this. */
 const depthMax = 200;
 const elementsMax = 100_000;
@@ -61,40 +34,24 @@ const linkUrlMax = 2_048;
 const htmlTypes: ReadonlySet<string> = new Set(['text/html', 'application/xhtml+xml']);
 const proseTypes: ReadonlySet<string> = new Set(['text/plain', 'text/markdown', 'text/x-markdown']);
 
-export default defineSkill<Input, Output>({
-  category: 'web',
-  name: 'fetch-page',
-  version: 'v1.0',
-  displayName: 'Fetch page',
-  description:
-    'Fetches a web page and returns what a reader would see of it: title, author, main text as ' +
-    'Markdown, and links. Other text (plain text, JSON, XML) is returned as it is. Follows up to ' +
-    'five redirects; reaches public addresses only, unless the operator allows others.',
-  parameters: objectWith(['url'], {
-    url: urlWith('Absolute http or https url of the page.'),
-    timeout_ms: {
-      type: 'integer',
-      minimum: 100,
-      maximum: 30_000,
-      default: 15_000,
-      description: 'Milliseconds that fetching may take, redirects included.',
-    },
-    max_characters: {
-      type: 'integer',
-      minimum: 100,
-      maximum: 250_000,
-      default: 100_000,
-      description: 'Characters of Markdown to return; the rest is cut off.',
-    },
-    max_links: {
-      type: 'integer',
-      minimum: 0,
-      maximum: 200,
-      default: 100,
-      description: 'Links to return, in the order of the page.',
-    },
-  }),
-  output: objectWith(['url', 'status', 'content_type', 'title', 'markdown', 'links', 'truncated'], {
+const parameters = objectWith(['url'], {
+  url: urlWith('Absolute http or https url of the page.'),
+  timeout_ms: integer(
+    { minimum: 100, maximum: 30_000, default: 15_000 },
+    'Milliseconds that fetching may take, redirects included.',
+  ),
+  max_characters: integer(
+    { minimum: 100, maximum: 250_000, default: 100_000 },
+    'Characters of Markdown to return; the rest is cut off.',
+  ),
+  max_links: integer(
+    { minimum: 0, maximum: 200, default: 100 },
+    'Links to return, in the order of the page.',
+  ),
+});
+const output = objectWith(
+  ['url', 'status', 'content_type', 'title', 'markdown', 'links', 'truncated'],
+  {
     url: { type: 'string', description: 'Url that answered, after redirects.' },
     status: { type: 'integer', description: 'HTTP status; 4xx pages are returned too.' },
     content_type: { type: 'string', description: 'Media type, such as text/html.' },
@@ -114,7 +71,22 @@ export default defineSkill<Input, Output>({
       }),
     },
     truncated: { type: 'boolean', description: 'Whether page or Markdown were cut off.' },
-  }),
+  },
+);
+type Input = Static<typeof parameters>;
+type Output = Static<typeof output>;
+
+export default defineSkill<Input, Output>({
+  category: 'web',
+  name: 'fetch-page',
+  version: 'v1.0',
+  displayName: 'Fetch page',
+  description:
+    'Fetches a web page and returns what a reader would see of it: title, author, main text as ' +
+    'Markdown, and links. Other text (plain text, JSON, XML) is returned as it is. Follows up to ' +
+    'five redirects; reaches public addresses only, unless the operator allows others.',
+  parameters,
+  output,
   examples: [{ input: { url: 'https://example.com/' } }],
 
   async run(input, ctx) {
@@ -131,11 +103,14 @@ export default defineSkill<Input, Output>({
     const type = mediaType(contentType) || sniffedType(response.body);
     const text = decodeText(textual(type, response.body), contentType);
     const charactersMax = input.max_characters ?? 100_000;
+    const order: PageOrder = {
+      html: text,
+      url: response.url,
+      maxLinks: input.max_links ?? 100,
+      charactersMax,
+    };
     const { truncated, ...content } = htmlTypes.has(type)
-      ? await read(
-          { html: text, url: response.url, maxLinks: input.max_links ?? 100, charactersMax },
-          ctx.signal,
-        )
+      ? await inSandbox<Reading>({ ...reading, input: order, signal: ctx.signal })
       : { title: '', ...fitted(asMarkdown(type, text), charactersMax), links: [] };
     return {
       url: response.url,
@@ -148,18 +123,7 @@ export default defineSkill<Input, Output>({
 });
 
 /** A page's content, and whether its Markdown is longer than requested. */
-type Reading = PageContent & { readonly truncated: boolean };
-
-function read(order: PageOrder, signal: AbortSignal): Promise<Reading> {
-  return inSandbox({
-    module: import.meta.url,
-    function: 'readPage',
-    input: order,
-    signal,
-    timeoutMs: readingTimeoutMs,
-    memoryMb: readingMemoryMb,
-  });
-}
+type Reading = Omit<Output, 'url' | 'status' | 'content_type'>;
 
 /** Parses a page. Runs in the sandbox. */
 export async function readPage(order: PageOrder): Promise<Reading> {
@@ -206,8 +170,8 @@ function makeUrlsAbsolute(document: HtmlDocument, pageUrl: string): void {
   }
 }
 
-function linksOf(document: HtmlDocument, maxLinks: number): Link[] {
-  const links = new Map<string, Link>();
+function linksOf(document: HtmlDocument, maxLinks: number): Output['links'] {
+  const links = new Map<string, Output['links'][number]>();
   for (const element of document.querySelectorAll('a[href]')) {
     if (links.size >= maxLinks) break;
     const url = element.getAttribute('href') ?? '';

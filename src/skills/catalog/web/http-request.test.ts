@@ -55,7 +55,7 @@ describe('a request', () => {
       'text/xml',
       '<a/>',
     ],
-  ])('%j is sent as it is meant', async (asked, method, type, body) => {
+  ] as const)('%j is sent as it is meant', async (asked, method, type, body) => {
     const { json } = await trySkill(httpRequest, {
       url: await served(echo),
       headers: { 'X-Token': 't' },
@@ -66,7 +66,7 @@ describe('a request', () => {
     expect(json).toMatchObject(type === undefined ? seen : { ...seen, type });
   });
 
-  test.each(['GET', 'HEAD'])('with %s has no body', async (method) => {
+  test.each(['GET', 'HEAD'] as const)('with %s has no body', async (method) => {
     const asked = { url: 'https://example.com/', method, body: 'x' };
 
     await expect(trySkill(httpRequest, asked)).rejects.toMatchObject({ retryable: false });
@@ -175,7 +175,7 @@ describe('a request without an answer', () => {
     ['DELETE', true],
     ['POST', false],
     ['PATCH', false],
-  ])('with %s may be sent again after it arrived: %s', async (method, retryable) => {
+  ] as const)('with %s may be sent again after it arrived: %s', async (method, retryable) => {
     const url = await served((request) => request.socket.destroy());
 
     await expect(trySkill(httpRequest, { url, method })).rejects.toMatchObject({
@@ -184,15 +184,18 @@ describe('a request without an answer', () => {
     });
   });
 
-  test.each(['GET', 'POST'])('with %s may be sent again when it never arrived', async (method) => {
-    const url = await served(echo);
-    await receivers[0]?.close();
+  test.each(['GET', 'POST'] as const)(
+    'with %s may be sent again when it never arrived',
+    async (method) => {
+      const url = await served(echo);
+      await receivers[0]?.close();
 
-    await expect(trySkill(httpRequest, { url, method })).rejects.toMatchObject({
-      code: 'upstream_unavailable',
-      retryable: true,
-    });
-  });
+      await expect(trySkill(httpRequest, { url, method })).rejects.toMatchObject({
+        code: 'upstream_unavailable',
+        retryable: true,
+      });
+    },
+  );
 
   test.each([
     'http://169.254.169.254/latest/',

@@ -5,27 +5,7 @@ import { defineSkill, SkillError } from '../../definition.ts';
 import { cleanText } from '../_support/clean-text.ts';
 import { decodeText, looksLikeText, mediaType } from '../_support/decode-text.ts';
 import { fetchOutside, header } from '../_support/fetching.ts';
-import { objectWith, urlWith } from '../_support/schemas.ts';
-
-interface Input {
-  readonly url: string;
-  readonly method?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: unknown;
-  readonly timeout_ms?: number;
-  readonly max_redirects?: number;
-}
-
-interface Output {
-  readonly url: string;
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-  readonly body_encoding: 'text' | 'base64';
-  readonly json?: unknown;
-  readonly truncated: boolean;
-  readonly duration_ms: number;
-}
+import { integer, objectWith, type Static, urlWith } from '../_support/schemas.ts';
 
 /** A body is returned as text and also as JSON, and an output may have 1 MiB. */
 const bodyBytesMax = 256 * 1024;
@@ -34,6 +14,54 @@ const bodyBytesMax = 256 * 1024;
 const jsonDepthMax = 63;
 
 const bodiless: ReadonlySet<string> = new Set(['GET', 'HEAD']);
+
+const parameters = objectWith(['url'], {
+  url: urlWith('Absolute http or https url.'),
+  method: {
+    type: 'string',
+    enum: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
+    default: 'GET',
+    description: 'HTTP method.',
+  },
+  headers: {
+    type: 'object',
+    maxProperties: 50,
+    propertyNames: { pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$" },
+    additionalProperties: { type: 'string', maxLength: 8192 },
+    description: 'Headers to send. Host and those of the connection cannot be set.',
+  },
+  body: {
+    type: ['string', 'object', 'array', 'number', 'boolean'],
+    description: 'A text is sent as it is, anything else as JSON. Not for GET and HEAD.',
+  },
+  timeout_ms: integer(
+    { minimum: 100, maximum: 55_000, default: 30_000 },
+    'Milliseconds for the whole request, redirects included.',
+  ),
+  max_redirects: integer(
+    { minimum: 0, maximum: 5, default: 5 },
+    'Redirects to follow; with 0 the redirect itself is returned.',
+  ),
+});
+const output = objectWith(
+  ['url', 'status', 'headers', 'body', 'body_encoding', 'truncated', 'duration_ms'],
+  {
+    url: { type: 'string', description: 'Url that answered, after redirects.' },
+    status: { type: 'integer', description: 'HTTP status.' },
+    headers: {
+      type: 'object',
+      additionalProperties: { type: 'string' },
+      description: 'Headers in lower case; one that came several times is joined by commas.',
+    },
+    body: { type: 'string', description: 'Body as text, or in base64 when it is binary.' },
+    body_encoding: { type: 'string', enum: ['text', 'base64'], description: 'How to read body.' },
+    json: { description: 'The parsed body; absent unless it is complete and valid JSON.' },
+    truncated: { type: 'boolean', description: 'Whether the body is longer than returned.' },
+    duration_ms: { type: 'integer', description: 'Milliseconds from request to last byte.' },
+  },
+);
+type Input = Static<typeof parameters>;
+type Output = Static<typeof output>;
 
 export default defineSkill<Input, Output>({
   category: 'web',
@@ -44,57 +72,8 @@ export default defineSkill<Input, Output>({
     'Sends one HTTP request and returns status, headers and body, with the body parsed where it ' +
     'is JSON. Every status is an answer; only a request without an answer fails. Reaches public ' +
     'addresses only, unless the operator allows others. At most 256 KiB of the body are returned.',
-  parameters: objectWith(['url'], {
-    url: urlWith('Absolute http or https url.'),
-    method: {
-      type: 'string',
-      enum: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
-      default: 'GET',
-      description: 'HTTP method.',
-    },
-    headers: {
-      type: 'object',
-      maxProperties: 50,
-      propertyNames: { pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$" },
-      additionalProperties: { type: 'string', maxLength: 8192 },
-      description: 'Headers to send. Host and those of the connection cannot be set.',
-    },
-    body: {
-      type: ['string', 'object', 'array', 'number', 'boolean'],
-      description: 'A text is sent as it is, anything else as JSON. Not for GET and HEAD.',
-    },
-    timeout_ms: {
-      type: 'integer',
-      minimum: 100,
-      maximum: 55_000,
-      default: 30_000,
-      description: 'Milliseconds for the whole request, redirects included.',
-    },
-    max_redirects: {
-      type: 'integer',
-      minimum: 0,
-      maximum: 5,
-      default: 5,
-      description: 'Redirects to follow; with 0 the redirect itself is returned.',
-    },
-  }),
-  output: objectWith(
-    ['url', 'status', 'headers', 'body', 'body_encoding', 'truncated', 'duration_ms'],
-    {
-      url: { type: 'string', description: 'Url that answered, after redirects.' },
-      status: { type: 'integer', description: 'HTTP status.' },
-      headers: {
-        type: 'object',
-        additionalProperties: { type: 'string' },
-        description: 'Headers in lower case; one that came several times is joined by commas.',
-      },
-      body: { type: 'string', description: 'Body as text, or in base64 when it is binary.' },
-      body_encoding: { type: 'string', enum: ['text', 'base64'], description: 'How to read body.' },
-      json: { description: 'The parsed body; absent unless it is complete and valid JSON.' },
-      truncated: { type: 'boolean', description: 'Whether the body is longer than returned.' },
-      duration_ms: { type: 'integer', description: 'Milliseconds from request to last byte.' },
-    },
-  ),
+  parameters,
+  output,
   examples: [
     { input: { url: 'https://example.com/' } },
     {
