@@ -1,6 +1,7 @@
 /**
  * Webhooks: the addresses to which an agent's events are delivered. A webhook gets the events that happen
- * after it became active. Switching it off or deleting it cancels its pending deliveries.
+ * after the answer that made it active; `untilHeard` delays that answer until none can be missed. Switching
+ * it off or deleting it cancels its pending deliveries.
  */
 import { randomBytes } from 'node:crypto';
 import type { Agents } from '../agents/agents.ts';
@@ -11,6 +12,7 @@ import type { SigningSecrets } from '../database/signing-secrets.ts';
 import type { AllowList } from '../egress/allow-list.ts';
 import { checkUrl } from '../egress/url-guard.ts';
 import type { EventType } from '../events/events.ts';
+import { untilHeard } from '../events/outbox.ts';
 import { bind } from '../kernel/bind.ts';
 import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { invalid, notFound } from '../kernel/errors.ts';
@@ -108,6 +110,13 @@ async function create(deps: WebhooksDeps, organizationId: string, fields: NewWeb
     });
     tx.afterCommit(onActive);
   });
+  try {
+    await untilHeard(database);
+  } catch (error) {
+    // The caller does not learn its id, and may create it again.
+    await remove(deps, organizationId, id);
+    throw error;
+  }
   const timestamps = { created_at: timestamp(now), updated_at: timestamp(now) };
   return { id, agent_id, url, events: [...events], secret, active: true, ...timestamps };
 }
@@ -146,9 +155,9 @@ async function update(
   changes: WebhookChanges,
 ) {
   const { database, clock, onActive } = deps;
-  const { active } = changes;
+  const { active, events } = changes;
   const given = givenColumns(deps, { id, organization_id: organizationId }, changes);
-  return database.write(async (tx) => {
+  const changed = await database.write(async (tx) => {
     const place = active === true ? await currentPlace(tx) : '';
     const before = await lockWebhook(tx, organizationId, id);
     if (before === undefined) throw notFound('Webhook');
@@ -169,6 +178,8 @@ async function update(
     if (active === true) tx.afterCommit(onActive);
     return webhookBody({ ...before, ...columns, updated_at: now });
   });
+  if (active === true || events !== undefined) await untilHeard(database);
+  return changed;
 }
 
 /** The columns of the changed fields, without `active`. */

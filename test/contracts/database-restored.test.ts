@@ -4,14 +4,13 @@
  */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import type { Database, Transaction } from '../../src/database/database.ts';
+import type { Database } from '../../src/database/database.ts';
 import { openPostgres } from '../../src/database/postgres.ts';
-import { appendEvents } from '../../src/events/outbox.ts';
 import { isAfter, joinReader, type OutboxEvent, readEvents } from '../../src/events/reader.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { engines } from '../support/databases.ts';
-import { untilReadable } from '../support/outbox.ts';
+import { addEvents, untilReadable } from '../support/outbox.ts';
 
 const reader = 'webhooks';
 const log = createLogger('silent');
@@ -19,16 +18,6 @@ const log = createLogger('silent');
 const ahead = 1_000_000_000;
 
 const postgres = (await engines()).filter(({ name }) => name === 'PostgreSQL');
-
-function append(tx: Transaction, name: string): Promise<void> {
-  const event = {
-    type: 'agent.error' as const,
-    organizationId: 'default',
-    agentId: 'default',
-    data: { code: name, message: '', job_id: null },
-  };
-  return appendEvents(tx, [event], 0);
-}
 
 const nameOf = ({ data }: OutboxEvent) => JSON.parse(data).code as string;
 
@@ -112,16 +101,16 @@ describe.each(postgres)('a dump from an older server', (engine) => {
   test('read events are not read again, unread and new events are read once', async () => {
     const place = await engine.place();
     const database = await place.open();
-    await database.write((tx) => append(tx, 'before'));
+    await database.write((tx) => addEvents(tx, 'before'));
     // A reader that joins earlier begins before it, as a transaction of another test is still open.
     await untilReadable(database);
     await activate(database, true);
-    for (const name of ['a', 'b', 'c']) await database.write((tx) => append(tx, name));
+    for (const name of ['a', 'b', 'c']) await database.write((tx) => addEvents(tx, name));
     expect((await read(database, 2)).map(nameOf)).toEqual(['a', 'b']);
     await age(database);
 
     const restored = await openPostgres(place.at, log);
-    await restored.write((tx) => append(tx, 'd'));
+    await restored.write((tx) => addEvents(tx, 'd'));
     const [{ active_since } = { active_since: '' }] = await places(restored);
     const events = await read(restored, 10);
 
@@ -134,12 +123,12 @@ describe.each(postgres)('a dump from an older server', (engine) => {
   test('without an active webhook, the first one begins at the end', async () => {
     const place = await engine.place();
     const database = await place.open();
-    await database.write((tx) => append(tx, 'a'));
+    await database.write((tx) => addEvents(tx, 'a'));
     await age(database);
 
     const restored = await openPostgres(place.at, log);
     await activate(restored, true);
-    await restored.write((tx) => append(tx, 'b'));
+    await restored.write((tx) => addEvents(tx, 'b'));
 
     expect((await read(restored, 10)).map(nameOf)).toEqual(['b']);
     await restored.close();
@@ -158,7 +147,7 @@ describe.each(postgres)('a dump from an older server', (engine) => {
       if (chance < 0.25) await activate(database, false);
       else if (chance < 0.5) {
         events++;
-        await database.write((tx) => append(tx, name));
+        await database.write((tx) => addEvents(tx, name));
       } else if (chance < 0.75 && open.length < 4) {
         // One that is appended and not yet committed when others are.
         events++;
@@ -167,7 +156,7 @@ describe.each(postgres)('a dump from an older server', (engine) => {
         open.push(resolve);
         under.push(
           database.write(async (tx) => {
-            await append(tx, name);
+            await addEvents(tx, name);
             appended.resolve();
             await promise;
           }),
@@ -189,7 +178,7 @@ describe.each(postgres)('a dump from an older server', (engine) => {
     const restored = await openPostgres(place.at, log);
 
     expect(await heard(restored)).toEqual(expected);
-    await restored.write((tx) => append(tx, 'new'));
+    await restored.write((tx) => addEvents(tx, 'new'));
     const news = await heard(restored);
     expect([...news.values()]).toEqual([...news].map(() => ['new']));
     await restored.close();
@@ -199,12 +188,12 @@ describe.each(postgres)('a dump from an older server', (engine) => {
     const place = await engine.place();
     const database = await place.open();
     await activate(database, true);
-    for (const name of ['a', 'b']) await database.write((tx) => append(tx, name));
+    for (const name of ['a', 'b']) await database.write((tx) => addEvents(tx, name));
     const db = database.read.kysely;
     await sql`update events set txid = '0'`.execute(db);
     await sql`update event_cursors set txid = '0', seq = 1`.execute(db);
     await sql`update webhooks set active_since = '0'`.execute(db);
-    await database.write((tx) => append(tx, 'c'));
+    await database.write((tx) => addEvents(tx, 'c'));
     await age(database);
 
     const restored = await openPostgres(place.at, log);
@@ -219,7 +208,7 @@ describe.each(postgres)('a dump from an older server', (engine) => {
     const place = await engine.place();
     const database = await place.open();
     await activate(database, true);
-    for (const name of ['a', 'b']) await database.write((tx) => append(tx, name));
+    for (const name of ['a', 'b']) await database.write((tx) => addEvents(tx, name));
     await read(database, 1);
     const all = async () => [
       await database.read.kysely.selectFrom('events').selectAll().orderBy('seq').execute(),

@@ -1,14 +1,13 @@
 /** The outbox is read by cursor: no event is lost or doubled, in any order of commits. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import type { Database, Transaction } from '../../src/database/database.ts';
+import type { Database } from '../../src/database/database.ts';
 import {
   beginBacklogs,
   dropBacklogs,
   furthestBehind,
   nextBacklog,
 } from '../../src/events/backlogs.ts';
-import { appendEvents } from '../../src/events/outbox.ts';
 import {
   hasUnread,
   isAfter,
@@ -17,20 +16,9 @@ import {
   readEvents,
 } from '../../src/events/reader.ts';
 import { engines } from '../support/databases.ts';
-import { untilReadable } from '../support/outbox.ts';
+import { addEvents, untilReadable } from '../support/outbox.ts';
 
 const reader = 'a reader';
-
-/** Appends events whose data name them. */
-function append(tx: Transaction, ...names: string[]): Promise<void> {
-  const events = names.map((name) => ({
-    type: 'agent.error' as const,
-    organizationId: 'default',
-    agentId: 'default',
-    data: { code: name, message: '', job_id: null },
-  }));
-  return appendEvents(tx, events, 0);
-}
 
 const nameOf = ({ data }: OutboxEvent) => JSON.parse(data).code as string;
 
@@ -59,14 +47,14 @@ const join = (database: Database, isFirst = true) =>
 describe.each(await engines())('on $name', (engine) => {
   test('a reader gets what happens after it joined, in order, each event once', async () => {
     const database = await engine.fresh();
-    await database.write((tx) => append(tx, 'before'));
+    await database.write((tx) => addEvents(tx, 'before'));
     expect(await hasUnread(database.read, reader)).toBe(false);
     await untilReadable(database);
     await join(database);
     expect(await hasUnread(database.read, reader)).toBe(false);
 
-    await database.write((tx) => append(tx, 'a', 'b'));
-    await database.write((tx) => append(tx, 'c'));
+    await database.write((tx) => addEvents(tx, 'a', 'b'));
+    await database.write((tx) => addEvents(tx, 'c'));
 
     await untilReadable(database);
     expect(await hasUnread(database.read, reader)).toBe(true);
@@ -124,7 +112,7 @@ describe.each(await engines())('on $name', (engine) => {
   test('a reader that joins an existing cursor does not move it', async () => {
     const database = await engine.fresh();
     await join(database);
-    await database.write((tx) => append(tx, 'a'));
+    await database.write((tx) => addEvents(tx, 'a'));
 
     await join(database, false);
 
@@ -134,7 +122,7 @@ describe.each(await engines())('on $name', (engine) => {
   test('a reader that deals with the first few only gets the others again', async () => {
     const database = await engine.fresh();
     await join(database);
-    await database.write((tx) => append(tx, 'a', 'b', 'c'));
+    await database.write((tx) => addEvents(tx, 'a', 'b', 'c'));
 
     await untilReadable(database);
     await database.write((tx) => readEvents(tx, reader, 100, async () => 1));
@@ -145,7 +133,7 @@ describe.each(await engines())('on $name', (engine) => {
   test('a transaction that fails leaves the cursor where it was', async () => {
     const database = await engine.fresh();
     await join(database);
-    await database.write((tx) => append(tx, 'a'));
+    await database.write((tx) => addEvents(tx, 'a'));
 
     await untilReadable(database);
     const failing = database.write((tx) =>
@@ -161,9 +149,9 @@ describe.each(await engines())('on $name', (engine) => {
   test('a cursor separates events committed before it from later ones', async () => {
     const database = await engine.fresh();
     await join(database);
-    await database.write((tx) => append(tx, 'before'));
+    await database.write((tx) => addEvents(tx, 'before'));
     const place = await join(database, false);
-    await database.write((tx) => append(tx, 'after'));
+    await database.write((tx) => addEvents(tx, 'after'));
 
     await untilReadable(database);
     const events: OutboxEvent[] = [];
@@ -196,7 +184,7 @@ describe.each(await engines())('on $name', (engine) => {
       while (appending || (await hasUnread(one.read, reader)));
       return read;
     });
-    await Promise.all(names.map((name) => database.write((tx) => append(tx, name))));
+    await Promise.all(names.map((name) => database.write((tx) => addEvents(tx, name))));
     await untilReadable(database);
     appending = false;
 
@@ -212,7 +200,7 @@ describe.each(postgres)('on $name, where transactions overlap', (engine) => {
     const appended = Promise.withResolvers<void>();
     const commit = Promise.withResolvers<void>();
     const committed = database.write(async (tx) => {
-      await append(tx, name);
+      await addEvents(tx, name);
       // A statement without an awaited result is sent with the next awaited one.
       await sql`select`.execute(tx.kysely);
       appended.resolve();
@@ -231,7 +219,7 @@ describe.each(postgres)('on $name, where transactions overlap', (engine) => {
     const database = await engine.fresh();
     await join(database);
     const early = await openTransaction(database, 'early');
-    await database.write((tx) => append(tx, 'late'));
+    await database.write((tx) => addEvents(tx, 'late'));
 
     const meanwhile = await readNow(database);
     await early.commit();
@@ -244,7 +232,7 @@ describe.each(postgres)('on $name, where transactions overlap', (engine) => {
     const database = await engine.fresh();
     await join(database);
     const early = await openTransaction(database, 'early');
-    await database.write((tx) => append(tx, 'committed before'));
+    await database.write((tx) => addEvents(tx, 'committed before'));
     const place = await join(database);
     await early.commit();
     await untilReadable(database);
@@ -264,7 +252,7 @@ describe.each(postgres)('on $name, where transactions overlap', (engine) => {
     const place = await engine.place();
     const [one, other] = [await place.open(), await place.open()];
     await join(one);
-    await one.write((tx) => append(tx, 'a'));
+    await one.write((tx) => addEvents(tx, 'a'));
     await untilReadable(one);
     const inside = Promise.withResolvers<void>();
     const finish = Promise.withResolvers<void>();

@@ -9,6 +9,7 @@ import type { SkillFacts } from '../../src/skills/facts.ts';
 import { createSkillRegistry } from '../../src/skills/registry.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
+import { recordEvents } from '../support/outbox.ts';
 
 const unknownId = '0191f3b0-0000-7000-8000-000000000000';
 const page = { limit: 50, offset: 0 };
@@ -146,6 +147,7 @@ describe.each(await engines())('on $name', (engine) => {
     async function agentsOf(organization = 'default') {
       const clock = manualClock();
       const database = await engine.fresh();
+      await recordEvents(database);
       await database.write((tx) => insertDefaultAgent(tx, organization, clock.now()));
       return { clock, database, ...composeAgents({ database, clock }) };
     }

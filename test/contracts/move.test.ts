@@ -7,7 +7,6 @@ import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
 import { moveMarkerFile, readMoveMarker, writeMoveMarker } from '../../src/database/move-marker.ts';
 import { openSqlite, sqliteFile } from '../../src/database/sqlite.ts';
-import { appendEvents } from '../../src/events/outbox.ts';
 import { isAfter, joinReader, type OutboxEvent, readEvents } from '../../src/events/reader.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { newId } from '../../src/kernel/ids.ts';
@@ -15,7 +14,7 @@ import { createLogger } from '../../src/kernel/log.ts';
 import { moveToPostgres } from '../../src/move/move.ts';
 import { planMove } from '../../src/move/plan.ts';
 import { engines, type Place } from '../support/databases.ts';
-import { untilReadable } from '../support/outbox.ts';
+import { addEvents, untilReadable } from '../support/outbox.ts';
 
 const log = createLogger('silent');
 const all = await engines();
@@ -168,7 +167,7 @@ describe.each(servers)('a move into PostgreSQL', (engine) => {
     await move(dataDir, place.at);
     const target = await place.open();
 
-    await target.write((tx) => appendEvents(tx, [anEvent('new')], 0));
+    await target.write((tx) => addEvents(tx, 'new'));
     const { id } = await target.read.kysely
       .insertInto('memory_owners')
       .values({ organization_id: 'o', agent_id: 'a' })
@@ -186,16 +185,15 @@ describe.each(servers)('a move into PostgreSQL', (engine) => {
     const place = await engine.place();
     let activeSince = '';
     const dataDir = await directory(async (source) => {
-      await source.write((tx) => appendEvents(tx, [anEvent('before')], 0));
+      await source.write((tx) => addEvents(tx, 'before'));
       activeSince = await source.write((tx) => joinReader(tx, 'webhooks', async () => true));
-      const events = ['a', 'b', 'c', 'd'].map(anEvent);
-      await source.write((tx) => appendEvents(tx, events, 0));
+      await source.write((tx) => addEvents(tx, 'a', 'b', 'c', 'd'));
       expect(await read(source, 2)).toMatchObject(['a', 'b']);
     });
 
     await move(dataDir, place.at);
     const target = await place.open();
-    await target.write((tx) => appendEvents(tx, [anEvent('e')], 0));
+    await target.write((tx) => addEvents(tx, 'e'));
 
     const heard: boolean[] = [];
     expect(await read(target, 2, heard, activeSince)).toEqual(['c', 'd']);
@@ -352,13 +350,6 @@ describe.each(servers)('a move into PostgreSQL', (engine) => {
       );
     });
   });
-});
-
-const anEvent = (code: string) => ({
-  type: 'agent.error' as const,
-  organizationId: 'default',
-  agentId: 'default',
-  data: { code, message: '', job_id: null },
 });
 
 /** What can be read next; and into `heard`, whether it came after `place`. */

@@ -22,6 +22,7 @@ import type { NewTrigger } from '../../src/triggers/triggers.schemas.ts';
 import { requireActive } from '../../src/triggers/triggers.ts';
 import { engines } from '../support/databases.ts';
 import { type ManualClock, manualClock } from '../support/manual-clock.ts';
+import { recordEvents } from '../support/outbox.ts';
 
 const second = 1_000;
 const minute = 60 * second;
@@ -123,6 +124,7 @@ describe.each(await engines())('on $name', (engine) => {
     const clock = manualClock();
     const place = await engine.place();
     const database = await place.open();
+    await recordEvents(database);
     const other = engine.name === 'SQLite' ? database : await place.open();
     const here = await processOn(database, clock);
     const caller = await here.newCaller();

@@ -72,7 +72,8 @@ async function load(platform: PlatformProcess, key: string, accepted: Map<string
 /** A platform under load until `backUp` is done and for a while longer, then killed. */
 async function backedUp(platform: PlatformProcess, backUp: () => Promise<void>) {
   const key = await platform.key();
-  const hook = { agent_id: 'default', url: `${receiver.origin}/hook`, events: ['skill.completed'] };
+  const events = ['skill.completed', 'skill.failed', 'conversation.created'];
+  const hook = { agent_id: 'default', url: `${receiver.origin}/hook`, events };
   const webhook = await platform.request('POST', '/api/agent-webhooks', { key, body: hook });
   expect(webhook.status).toBe(201);
   const accepted = new Map<string, number>();

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { hostileLimits, hostileOffsets } from '../support/hostile-pages.ts';
 import { manualClock } from '../support/manual-clock.ts';
+import { recordEvents } from '../support/outbox.ts';
 import type { Platform } from '../support/platform.ts';
 import { startStaged } from '../support/staged.ts';
 import { newTenant } from '../support/tenant.ts';
@@ -10,6 +11,7 @@ const clock = manualClock();
 let platform: Platform;
 beforeAll(async () => {
   platform = await startStaged({ clock });
+  await recordEvents(platform.database);
 });
 afterAll(() => platform.stop());
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { timestamp } from '../../src/kernel/clock.ts';
 import { expectRefusal } from '../support/expectations.ts';
 import { manualClock } from '../support/manual-clock.ts';
+import { recordEvents } from '../support/outbox.ts';
 import type { Answer } from '../support/platform.ts';
 import { answering, inTurn } from '../support/scripted-provider.ts';
 import {
@@ -19,6 +20,7 @@ const clock = manualClock('2026-11-20T12:00:00.000Z');
 let world: Thinkers;
 beforeAll(async () => {
   world = await startThinkers({ clock });
+  await recordEvents(world.platform.database);
 });
 afterAll(() => world.stop());
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deleteExpired } from '../../src/jobs/retention.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { expectInvalid, expectRefusal } from '../support/expectations.ts';
+import { recordEvents } from '../support/outbox.ts';
 import { sendRaw } from '../support/raw-http.ts';
 import { answering, inTurn } from '../support/scripted-provider.ts';
 import { newTenant } from '../support/tenant.ts';
@@ -17,6 +18,7 @@ import { waitFor } from '../support/wait-for.ts';
 let world: Thinkers;
 beforeAll(async () => {
   world = await startThinkers();
+  await recordEvents(world.platform.database);
 });
 afterAll(() => world.stop());
 

@@ -1,5 +1,6 @@
 /** The account of a call of a model: the organization's own, or else the platform's. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { recordEvents } from '../support/outbox.ts';
 import {
   answering,
   type RecordedRequest,
@@ -24,6 +25,7 @@ beforeAll(async () => {
   world = await startThinkers({
     environment: { OLLAMA_BASE_URL: ollama.openaiBaseUrl, OLLAMA_API_KEY: 'key-of-ollama' },
   });
+  await recordEvents(world.platform.database);
 });
 afterAll(async () => {
   await world.stop();

@@ -8,6 +8,7 @@ import {
   expectRefusal,
 } from '../support/expectations.ts';
 import { manualClock } from '../support/manual-clock.ts';
+import { recordEvents } from '../support/outbox.ts';
 import type { Answer, Platform } from '../support/platform.ts';
 import { sendRaw } from '../support/raw-http.ts';
 import { startStaged } from '../support/staged.ts';
@@ -21,6 +22,7 @@ const clock = manualClock();
 let platform: Platform;
 beforeAll(async () => {
   platform = await startStaged({ clock });
+  await recordEvents(platform.database);
 });
 afterAll(() => platform.stop());
 

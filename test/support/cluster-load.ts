@@ -1,11 +1,13 @@
 /** A cluster under constant load: what every test of faults begins with and counts at the end. */
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
+import type { Database } from '../../src/database/database.ts';
 import type { EffectInput } from '../fixtures/skills/staged/effect.ts';
 import { type Account, account, nothingAmiss, readEffects, readJobs } from './accounts.ts';
 import type { Cluster, ClusterOptions } from './cluster.ts';
 import { expectConsistent } from './consistency.ts';
 import { type Attempt, type Load, type LoadOptions, outcomesOf, startLoad } from './load.ts';
+import { recordEvents } from './outbox.ts';
 import { isInstalled } from './shared-servers.ts';
 import { dataDirectory } from './staged.ts';
 import { newTenant, type Tenant } from './tenant.ts';
@@ -69,6 +71,7 @@ export async function loadCluster(
   options: ClusterLoadOptions = {},
 ): Promise<ClusterLoad> {
   const { input = ordinary, ...more } = options;
+  await onDatabase(cluster, recordEvents);
   const tenant = await newTenant(apiOf(cluster).client);
   const log = join(dataDirectory(), 'effects');
   const load = startLoad({
@@ -120,12 +123,7 @@ export async function loadCluster(
       expect(load.unexpected, about).toEqual([]);
       expect(made, about).toMatchObject({ ...nothingAmiss, recorded: made.accepted });
       expect(made.accepted, about).toBeGreaterThan(0);
-      const database = await cluster.openDatabase();
-      try {
-        await expectConsistent(database);
-      } finally {
-        await database.close();
-      }
+      await onDatabase(cluster, expectConsistent);
       return made;
     },
   };
@@ -134,6 +132,15 @@ export async function loadCluster(
 /** Whether it was accepted without being held up. */
 export function isAcceptedSoon({ outcome, ms }: Attempt): boolean {
   return outcome === 202 && ms < 3_000;
+}
+
+async function onDatabase(cluster: Cluster, use: (database: Database) => Promise<void>) {
+  const database = await cluster.openDatabase();
+  try {
+    await use(database);
+  } finally {
+    await database.close();
+  }
 }
 
 /** The first api process; there has to be one. */

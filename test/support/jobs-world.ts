@@ -31,6 +31,7 @@ import type { Hint, Queue, YieldSlot } from '../../src/queue/queue.ts';
 import { createSkillRegistry, type SkillRegistry } from '../../src/skills/registry.ts';
 import type { Engine } from './databases.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
+import { recordEvents } from './outbox.ts';
 import { type ScriptedPool, type ScriptedRun, scriptedPool } from './scripted-pool.ts';
 
 export const leaseMs = 30_000;
@@ -155,6 +156,7 @@ export async function jobsWorld(
   const clock = options.clock ?? manualClock();
   const freeSlots = options.freeSlots ?? (() => 0);
   const database = options.database ?? (await engine.fresh());
+  await recordEvents(database);
   const feed = createJobFeed();
   const hints: JobsWorld['hints'] = [];
   const queue = rememberingQueue(hints);
