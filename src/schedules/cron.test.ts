@@ -1,11 +1,11 @@
-import { Cron as Croner } from 'croner';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { CronError, nextAfter, normalForm, parseCron } from './cron.ts';
+import { dayMs } from '../kernel/clock.ts';
+import { CronError, nextMatch, normalForm, parseCron } from './cron.ts';
 
-const after = (expression: string, from: string): string | null => {
-  const next = nextAfter(parseCron(expression), Date.parse(from));
-  return next === null ? null : new Date(next).toISOString().replace(':00.000Z', 'Z');
+const after = (expression: string, from: string): string => {
+  const next = nextMatch(parseCron(expression), Date.parse(from));
+  return new Date(next).toISOString().replace(':00.000Z', 'Z');
 };
 const newYear = '2026-01-01T00:00:00Z';
 
@@ -59,7 +59,7 @@ describe('the next match', () => {
 
   test.each([0, 1, 59_999, 60_000])('is a whole minute strictly after, %i ms into it', (ms) => {
     const from = Date.parse(newYear) + ms;
-    const next = nextAfter(parseCron('* * * * *'), from) as number;
+    const next = nextMatch(parseCron('* * * * *'), from);
     expect(next % 60_000).toBe(0);
     expect(next).toBeGreaterThan(from);
     expect(next - from).toBeLessThanOrEqual(60_000);
@@ -122,8 +122,8 @@ describe('the normal form', () => {
   });
 });
 
-describe('beside another implementation', () => {
-  /** A field that both understand alike. */
+describe('beside a walk through days and minutes', () => {
+  /** A field of an expression, without steps on the asterisk. */
   function field(min: number, max: number, names: readonly string[] = []): fc.Arbitrary<string> {
     const value = fc.integer({ min, max });
     const shown = (n: number) => fc.constantFrom(String(n), names[n - min] ?? `0${n}`);
@@ -170,20 +170,59 @@ describe('beside another implementation', () => {
     max: Date.parse('2200-01-01T00:00:00Z'),
   });
 
+  /** The numbers that a field of a valid expression matches. */
+  function numbersOf(text: string, min: number, max: number, names: readonly string[] = []) {
+    const numberOf = (value: string) =>
+      names.includes(value) ? names.indexOf(value) + min : Number(value);
+    const items = text.split(',').flatMap((item) => {
+      const [range = '', step = '1'] = item.split('/');
+      const [first = min, last = range === '*' ? max : first] =
+        range === '*' ? [] : range.split('-').map(numberOf);
+      return Array.from({ length: max - min + 1 }, (_, i) => min + i).filter(
+        (n) => n >= first && n <= last && (n - first) % Number(step) === 0,
+      );
+    });
+    return new Set(items);
+  }
+
+  /** The first match after `from`, found by looking at each day and each minute; null when it never fires. */
+  function walkToNext(text: string, from: number): number | null {
+    const [minute = '', hour = '', day = '', month = '', weekday = ''] = text.split(' ');
+    const minutes = numbersOf(minute, 0, 59);
+    const hours = numbersOf(hour, 0, 23);
+    const days = numbersOf(day, 1, 31);
+    const monthNumbers = numbersOf(month, 1, 12, months);
+    const dayNumbers = numbersOf(weekday, 0, 7, weekdays);
+    const isEither = day !== '*' && weekday !== '*';
+    const today = Math.floor(from / dayMs) * dayMs;
+    for (let at = today; at < today + 30 * 366 * dayMs; at += dayMs) {
+      const date = new Date(at);
+      const isDay = days.has(date.getUTCDate());
+      const number = date.getUTCDay();
+      const isWeekday = dayNumbers.has(number) || (number === 0 && dayNumbers.has(7));
+      if (!monthNumbers.has(date.getUTCMonth() + 1)) continue;
+      if (isEither ? !isDay && !isWeekday : !isDay || !isWeekday) continue;
+      for (let n = 0; n < 24 * 60; n++) {
+        const slot = at + n * 60_000;
+        if (slot > from && hours.has(Math.floor(n / 60)) && minutes.has(n % 60)) return slot;
+      }
+    }
+    return null;
+  }
+
   test('the next matches are the same', () => {
     fc.assert(
       fc.property(expression, moment, (text, from) => {
-        const theirs = new Croner(text, { mode: '5-part', timezone: 'UTC', paused: true });
-        const first = theirs.nextRun(new Date(from))?.getTime() ?? null;
-        if (first === null) {
+        let expected = walkToNext(text, from);
+        if (expected === null) {
           expect(() => parseCron(text)).toThrow(CronError);
           return;
         }
         const cron = parseCron(text);
-        let at = from;
-        for (const next of theirs.nextRuns(5, new Date(from))) {
-          at = nextAfter(cron, at) as number;
-          expect(at).toBe(next.getTime());
+        for (let i = 0, at = from; i < 5; i++) {
+          at = nextMatch(cron, at);
+          expect(at).toBe(expected);
+          expected = walkToNext(text, at);
         }
       }),
       { numRuns: 2_000 },
@@ -195,7 +234,7 @@ describe('the time it takes', () => {
   /** The fastest of many turns, in microseconds, so that a busy machine does not count. */
   function microseconds(run: () => unknown): number {
     let fastest = Number.POSITIVE_INFINITY;
-    for (let turn = 0; turn < 300; turn++) {
+    for (let turn = 0; turn < 100; turn++) {
       const start = performance.now();
       for (let i = 0; i < 10; i++) run();
       fastest = Math.min(fastest, (performance.now() - start) / 10);
@@ -208,13 +247,13 @@ describe('the time it takes', () => {
     (text) => {
       const cron = parseCron(text);
       const from = Date.parse('2026-01-01T00:00:30Z');
-      expect(microseconds(() => nextAfter(cron, from))).toBeLessThan(50);
+      expect(microseconds(() => nextMatch(cron, from))).toBeLessThan(50);
     },
   );
 
   test('for 29 February on a given weekday is under 5 ms, parsing included', () => {
     const from = Date.parse('2088-03-01T00:00:00Z');
     expect(after('0 0 29 2 */7', '2088-03-01T00:00:00Z')).toBe('2128-02-29T00:00Z');
-    expect(microseconds(() => nextAfter(parseCron('0 0 29 2 */7'), from))).toBeLessThan(5_000);
+    expect(microseconds(() => nextMatch(parseCron('0 0 29 2 */7'), from))).toBeLessThan(5_000);
   });
 });

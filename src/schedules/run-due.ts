@@ -5,7 +5,7 @@
 import type { SlotOutcome } from '../database/tables.ts';
 import { timestamp } from '../kernel/clock.ts';
 import { type Cron, nextMatch } from './cron.ts';
-import { countSlots, slotsUpTo } from './due-slots.ts';
+import { firstSlots, slotsUpTo } from './due-slots.ts';
 
 /** A slot fires on time up to so long after its minute has begun. */
 const onTimeMs = 10_000;
@@ -64,7 +64,7 @@ export function decide(schedule: DueSchedule, refusal: Refusal | null, now: numb
   if (last === undefined || nextMatch(schedule.cron, last.slot) !== nextRunAt) {
     return { records, runs: null, isRefused: false, nextRunAt };
   }
-  const newest = judgeNewest(last.slot, schedule, refusal, now);
+  const newest = decideNewest(last.slot, schedule, refusal, now);
   return {
     records: [...records.slice(0, -1), newest],
     runs: newest.outcome === 'fired' || newest.outcome === 'caught_up' ? newest : null,
@@ -87,10 +87,10 @@ export function missedSlots(
 
 /** How many records there are to make at most of the slots from `dueAt` to `now`. */
 export function recordsDue(cron: Cron, dueAt: number, now: number): number {
-  return Math.min(countSlots(cron, dueAt, now), rowsMax + 1);
+  return firstSlots(cron, dueAt, now + 1, rowsMax + 1).length;
 }
 
-function judgeNewest(
+function decideNewest(
   slot: number,
   { isRunning }: DueSchedule,
   refusal: Refusal | null,

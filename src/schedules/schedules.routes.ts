@@ -209,7 +209,7 @@ function listRunsRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
     querystring: Page,
     response: { 200: Paged(ScheduledRun, 'A page of runs.'), ...apiRefusals('not_found') },
   };
-  const options = { onRequest: requireScheduledJob(schedules), schema };
+  const options = { errorHandler: unknownFirst(requireScheduledJob(schedules)), schema };
   server.get(`${one}/runs`, options, async (request) => {
     const { query: page } = request;
     const { organizationId } = callerOf(request);
