@@ -9,7 +9,7 @@ import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import type { Queue } from '../queue/queue.ts';
 import type { Redis } from '../redis/redis.ts';
-import type { WebhookEgress } from '../webhooks/outgoing.ts';
+import type { SenderOptions } from '../webhooks/send.ts';
 
 /** What processes share beside the database and the queue. */
 export interface ClusterParts {
@@ -37,7 +37,8 @@ export interface Parts {
   readonly log: Logger;
   readonly clock?: Clock;
   readonly limiter?: RateLimiter;
-  readonly webhookEgress?: WebhookEgress;
+  /** For tests: additional certificate authorities in PEM, another resolver. */
+  readonly webhookEgress?: Pick<SenderOptions, 'ca' | 'resolve'>;
 }
 
 /** What every slice is built on. */

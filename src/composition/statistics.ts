@@ -8,7 +8,7 @@ import type { SkillRegistry } from '../skills/registry.ts';
 import { createRecorder, type Recorder } from '../statistics/recorder.ts';
 import { createStatistics } from '../statistics/statistics.ts';
 import { listTriggersOfSkill } from '../triggers/triggers.store.ts';
-import type { OutgoingOptions } from '../webhooks/outgoing.ts';
+import type { SettleDeps } from '../webhooks/settle.ts';
 import type { JobObserver } from './jobs.ts';
 import type { Foundation } from './parts.ts';
 import type { ComposedProcesses } from './processes.ts';
@@ -55,7 +55,7 @@ export function createJobObserver(
 }
 
 /** Counts deliveries for `/metrics`. */
-export function createDeliveryObserver(metrics: Metrics): OutgoingOptions['observe'] {
+export function createDeliveryObserver(metrics: Metrics): SettleDeps['observe'] {
   return ({ status, isAccepted, tookMs }) => {
     metrics.attemptEnded('webhooks', tookMs, isAccepted ? null : 'upstream_unavailable');
     if (status === 'delivered') metrics.jobEnded('webhooks', 'completed');

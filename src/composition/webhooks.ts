@@ -1,9 +1,19 @@
 import type { Agents } from '../agents/agents.ts';
 import type { Config } from '../config/config.ts';
 import type { SigningSecrets } from '../database/signing-secrets.ts';
-import { createOutgoingWebhooks, type OutgoingOptions } from '../webhooks/outgoing.ts';
+import { parseAllowList } from '../egress/allow-list.ts';
+import { createDeliverer } from '../webhooks/deliver.ts';
+import { createDeliveries } from '../webhooks/deliveries.ts';
+import { createDispatcher } from '../webhooks/dispatch.ts';
+import { createDeliveryRecovery } from '../webhooks/recover.ts';
+import { openSender, type Sender } from '../webhooks/send.ts';
+import { createSettle, type SettleDeps } from '../webhooks/settle.ts';
+import { createWebhooks } from '../webhooks/webhooks.ts';
 import type { ClusterTimes } from './cluster-times.ts';
 import type { Foundation, Parts } from './parts.ts';
+
+/** A lease is longer than an attempt by this much. An attempt without a settlement by then is lost. */
+const leaseMarginMs = 20_000;
 
 export interface WebhooksDeps {
   readonly base: Foundation;
@@ -17,24 +27,32 @@ export interface WebhooksDeps {
   >;
   readonly agents: Agents;
   readonly secrets: SigningSecrets;
-  readonly egress: Parts['webhookEgress'];
+  readonly egress?: Parts['webhookEgress'];
+  /** Replaces the network in tests. */
+  readonly sender?: Sender;
   readonly times: ClusterTimes;
-  readonly observe: OutgoingOptions['observe'];
+  readonly observe: SettleDeps['observe'];
 }
 
-/** Webhooks and the way of events to their receivers. */
+export type ComposedWebhooks = ReturnType<typeof composeWebhooks>;
+
+/** Webhooks and the way of events to their receivers. Call `close` after the last attempt has ended. */
 export function composeWebhooks(deps: WebhooksDeps) {
-  const { base, config, agents, secrets, egress, times, observe } = deps;
-  return createOutgoingWebhooks({
-    ...base,
-    ...times,
-    agents,
-    secrets,
-    delaysMs: config.webhookRetryDelays,
-    timeoutMs: config.webhookTimeoutMs,
-    allowCidrs: config.webhookAllowCidrs,
-    egress,
-    caps: { ofOrganization: config.webhooksMax, ofAgent: config.agentWebhooksMax },
-    observe,
-  });
+  const { base, config, agents, secrets, times, observe } = deps;
+  const { webhookTimeoutMs: timeoutMs, webhookAllowCidrs: ranges } = config;
+  const allowed = parseAllowList(ranges ?? undefined);
+  if (allowed.length > 0) {
+    base.log.warn({ ranges }, 'WEBHOOK_ALLOW_CIDRS lets webhooks reach private addresses');
+  }
+  const { send, close } = deps.sender ?? openSender({ allowed, timeoutMs, ...deps.egress });
+  const leaseMs = timeoutMs + leaseMarginMs;
+  const caps = { ofOrganization: config.webhooksMax, ofAgent: config.agentWebhooksMax };
+  const dispatcher = createDispatcher(base);
+  const settle = createSettle({ ...base, delaysMs: config.webhookRetryDelays, observe });
+  const deliverer = createDeliverer({ ...base, ...times, secrets, send, settle, leaseMs });
+  const { fullHosts } = deliverer;
+  const recovery = createDeliveryRecovery({ ...base, ...times, settle, leaseMs, fullHosts });
+  const onActive = dispatcher.wake;
+  const webhooks = createWebhooks({ ...base, agents, secrets, allowed, onActive, caps });
+  return { webhooks, deliveries: createDeliveries(base), dispatcher, deliverer, recovery, close };
 }

@@ -39,7 +39,7 @@ export async function cancelPendingBatch(
 
 /** Deletes a webhook, which the transaction has locked, and its deliveries. */
 export async function removeWebhook(tx: Transaction, writer: Writer, id: string): Promise<void> {
-  await markRemoved(tx, [id]);
+  await markRemoved(tx, { ids: [id] });
   await deleteBatch(tx, writer, id);
 }
 
@@ -66,10 +66,11 @@ export async function continueCleanup(
   now: number,
   writer: Writer,
 ): Promise<void> {
-  const id = await findInactive(database.read);
-  if (id !== undefined) {
+  const inactive = await findInactive(database.read, { after: '' });
+  if (inactive !== undefined) {
+    const { id } = inactive;
     await database.write(async (tx) => {
-      const [health] = await lockHealth(tx, [id]);
+      const [health] = await lockHealth(tx, { ids: [id] });
       if (health?.active !== 0) return;
       await changeDeliveryCounts(tx, writer, await cancelPendingBatch(tx, id, now));
     });

@@ -71,7 +71,7 @@ interface Delivering extends DeliverDeps {
 export function createDeliverer(deps: DeliverDeps): Deliverer {
   const delivering: Delivering = {
     ...deps,
-    claim: createBatch(deps.database, (tx, ids) => claimDue(deps, tx, ids)),
+    claim: createBatch(deps.database, (tx, ids) => claim(deps, tx, ids)),
     lanes: createLanes((id) => deliver(delivering, id)),
     stopping: new AbortController(),
   };
@@ -88,20 +88,21 @@ async function lookUp(
   { database, clock, lanes, clockSkewMs = 0 }: Delivering,
   ids: readonly string[],
 ): Promise<void> {
-  const found = await findWaiting(database.read, ids, clock.now() + clockSkewMs);
+  const found = await findWaiting(database.read, { ids, now: clock.now() + clockSkewMs });
   for (const { id, host } of found) lanes.add(host, id);
 }
 
 /** Claims the deliveries that are due; null for the others, in the order of `ids`. */
-async function claimDue(
+async function claim(
   { clock, writer, leaseMs, clockSkewMs = 0 }: DeliverDeps,
   tx: Transaction,
   ids: readonly string[],
 ): Promise<(Claim | null)[]> {
   const now = clock.now();
-  const claimed = await claimDeliveries(tx, ids, now, now + leaseMs, now + clockSkewMs);
+  const times = { now, due_by: now + clockSkewMs, lease_until: now + leaseMs };
+  const claimed = await claimDeliveries(tx, { ids, ...times });
   const webhookIds = new Set(claimed.map(({ webhook_id }) => webhook_id));
-  const found = await findTargets(tx, [...webhookIds]);
+  const found = await findTargets(tx, { ids: [...webhookIds] });
   await changeDeliveryCounts(
     tx,
     writer,

@@ -5,6 +5,7 @@ import { callerOf } from '../http/authenticate.ts';
 import { apiRefusals } from '../http/refusals.ts';
 import { Id, Page, Paged } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
+import { unknownFirst } from '../http/unknown-first.ts';
 import type { Deliveries } from './deliveries.ts';
 import { requireWebhook } from './webhooks.routes.ts';
 import { Delivery, DeliveryWithBody, JobDelivery } from './webhooks.schemas.ts';
@@ -83,12 +84,11 @@ export function deliveryRoutes(server: Server, deps: DeliveryRouteDeps) {
 }
 
 function listRoute(server: Server, { webhooks, deliveries }: DeliveryRouteDeps) {
-  const options = { onRequest: requireWebhook(webhooks), schema: listSchema };
+  const options = { errorHandler: unknownFirst(requireWebhook(webhooks)), schema: listSchema };
   server.get(`${webhookPath}/deliveries`, options, async (request) => {
-    const { query: page } = request;
+    const { params, query: page } = request;
     const { organizationId } = callerOf(request);
-    const found = await deliveries.list(organizationId, request.params.webhookId, page);
-    return { data: found.deliveries, total: found.total, ...page };
+    return { ...(await deliveries.list(organizationId, params.webhookId, page)), ...page };
   });
 }
 
@@ -100,19 +100,16 @@ function getRoute(server: Server, deps: DeliveryRouteDeps) {
 }
 
 function listOfJobRoute(server: Server, { deliveries, findJob }: DeliveryRouteDeps) {
-  const jobOf = (request: FastifyRequest) => {
-    const { jobId } = request.params as { jobId: string };
-    return findJob(callerOf(request).organizationId, jobId);
-  };
   const requireJob = async (request: FastifyRequest) => {
-    await jobOf(request);
+    const { jobId } = request.params as { jobId: string };
+    await findJob(callerOf(request).organizationId, jobId);
   };
-  const options = { onRequest: requireJob, schema: listOfJobSchema };
+  const options = { errorHandler: unknownFirst(requireJob), schema: listOfJobSchema };
   server.get('/api/jobs/:jobId/deliveries', options, async (request) => {
-    const { query: page } = request;
+    const { params, query: page } = request;
     const { organizationId } = callerOf(request);
-    const found = await deliveries.ofJob(organizationId, await jobOf(request), page);
-    return { data: found.deliveries, total: found.total, ...page };
+    const job = await findJob(organizationId, params.jobId);
+    return { ...(await deliveries.ofJob(organizationId, job, page)), ...page };
   });
 }
 

@@ -4,15 +4,11 @@
  */
 import { type Selectable, type SqlBool, sql } from 'kysely';
 import { createCounts } from '../database/counts.ts';
-import type { Handle, Transaction } from '../database/database.ts';
-import { idIn, idInLocked, idsParam } from '../database/ids-in.ts';
+import type { Transaction } from '../database/database.ts';
+import { idIn, idInLocked } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
-import { statement } from '../database/statement.ts';
-import type {
-  DeliveryStatus,
-  WebhookAttemptsTable,
-  WebhookDeliveriesTable,
-} from '../database/tables.ts';
+import { allRows, statement } from '../database/statement.ts';
+import type { WebhookAttemptsTable, WebhookDeliveriesTable } from '../database/tables.ts';
 
 export type DeliveryRow = Selectable<WebhookDeliveriesTable>;
 export type AttemptRow = Selectable<WebhookAttemptsTable>;
@@ -46,19 +42,14 @@ export async function insertDeliveries(
   return inserted;
 }
 
-/** A due delivery and the host of its webhook. */
-export interface WaitingDelivery {
-  readonly id: string;
-  readonly host: string;
-}
-
-const waiting = statement<{ ids: string; now: number }>()((db, p, dialect) =>
+/** Of the deliveries in `ids` those that are due, with the hosts of their webhooks. */
+export const findWaiting = allRows<{ ids: readonly string[]; now: number }>()((db, p, dialect) =>
   db
     .selectFrom((eb) =>
       eb
         .selectFrom('webhook_deliveries')
         .select(['id as delivery_id', 'webhook_id'])
-        .where(idIn(dialect, p('ids')))
+        .where(idIn(dialect, p.list('ids')))
         .where('status', '=', 'pending')
         .where('due_at', '<=', p('now'))
         .as('waiting'),
@@ -67,15 +58,6 @@ const waiting = statement<{ ids: string; now: number }>()((db, p, dialect) =>
     .where('webhooks.active', '=', 1)
     .select(['waiting.delivery_id as id', 'webhooks.host']),
 );
-
-/** The deliveries in `ids` that are due. */
-export function findWaiting(
-  db: Handle,
-  ids: readonly string[],
-  now: number,
-): Promise<WaitingDelivery[]> {
-  return db.all(waiting, { ids: idsParam(ids), now });
-}
 
 const claimedColumns = [
   'id',
@@ -91,71 +73,55 @@ const claimedColumns = [
 ] as const;
 export type ClaimedDelivery = Pick<DeliveryRow, (typeof claimedColumns)[number]>;
 
-const claim = statement<{ ids: string; now: number; due_by: number; lease_until: number }>()(
-  (db, p, dialect) =>
-    db
-      .updateTable('webhook_deliveries')
-      .set((eb) => ({
-        status: 'delivering',
-        attempts: eb('attempts', '+', 1),
-        epoch: eb('epoch', '+', 1),
-        started_at: p('now'),
-        due_at: p('lease_until'),
-      }))
-      .where(
-        idInLocked(
-          dialect,
-          p('ids'),
-          'webhook_deliveries',
-          sql<SqlBool>`status = 'pending' and due_at <= ${p('due_by')}
-          and webhook_id in (select id from webhooks where active = 1)`,
-          true,
-        ),
-      )
-      .returning([...claimedColumns]),
-);
+interface Claims {
+  readonly ids: readonly string[];
+  readonly now: number;
+  readonly due_by: number;
+  readonly lease_until: number;
+}
 
 /**
- * Claims the deliveries in `ids` that are pending, due by `dueBy`, not locked and of an active webhook;
+ * Claims the deliveries in `ids` that are pending, due by `due_by`, not locked and of an active webhook;
  * returns those alone.
  */
-export function claimDeliveries(
-  tx: Transaction,
-  ids: readonly string[],
-  now: number,
-  leaseUntil: number,
-  dueBy = now,
-): Promise<ClaimedDelivery[]> {
-  return tx.all(claim, { ids: idsParam(ids), now, due_by: dueBy, lease_until: leaseUntil });
-}
+export const claimDeliveries = allRows<Claims, Transaction>()((db, p, dialect) =>
+  db
+    .updateTable('webhook_deliveries')
+    .set((eb) => ({
+      status: 'delivering',
+      attempts: eb('attempts', '+', 1),
+      epoch: eb('epoch', '+', 1),
+      started_at: p('now'),
+      due_at: p('lease_until'),
+    }))
+    .where(
+      idInLocked(
+        dialect,
+        p.list('ids'),
+        'webhook_deliveries',
+        sql<SqlBool>`status = 'pending' and due_at <= ${p('due_by')}
+        and webhook_id in (select id from webhooks where active = 1)`,
+        true,
+      ),
+    )
+    .returning([...claimedColumns]),
+);
 
-const held = statement<{ ids: string }>()((db, p, dialect) => {
-  const query = db
-    .selectFrom('webhook_deliveries')
-    .select(['id', 'epoch'])
-    .where(idIn(dialect, p('ids')))
-    .where('status', '=', 'delivering')
-    .orderBy('id');
-  return locked(dialect, query);
-});
-
-/** Locks the deliveries in `ids` that are under way; their epochs by id. */
-export async function lockDelivering(
-  tx: Transaction,
-  ids: readonly string[],
-): Promise<Map<string, number>> {
-  const rows = await tx.all(held, { ids: idsParam(ids) });
-  return new Map(rows.map(({ id, epoch }) => [id, epoch]));
-}
+/** Locks the deliveries in `ids` that are under way. */
+export const lockDelivering = allRows<{ ids: readonly string[] }, Transaction>()(
+  (db, p, dialect) => {
+    const query = db
+      .selectFrom('webhook_deliveries')
+      .select(['id', 'epoch'])
+      .where(idIn(dialect, p.list('ids')))
+      .where('status', '=', 'delivering')
+      .orderBy('id');
+    return locked(dialect, query);
+  },
+);
 
 /** The new columns of a delivery at the end of an attempt. */
-export interface SettledDelivery {
-  readonly id: string;
-  readonly status: DeliveryStatus;
-  readonly lost: number;
-  readonly due_at: number | null;
-  readonly finished_at: number | null;
-}
+type SettledDelivery = Pick<DeliveryRow, 'id' | 'status' | 'lost' | 'due_at' | 'finished_at'>;
 
 const settle = statement<SettledDelivery>()((db, p) =>
   db
@@ -169,18 +135,18 @@ const settle = statement<SettledDelivery>()((db, p) =>
     .where('id', '=', p('id')),
 );
 
-export async function settleDeliveries(
+/** Records the ends of attempts: what becomes of their deliveries, and the attempts themselves. */
+export async function endAttempts(
   tx: Transaction,
-  rows: readonly SettledDelivery[],
+  deliveries: readonly SettledDelivery[],
+  attempts: readonly AttemptRow[],
 ): Promise<void> {
-  await tx.each(settle, rows);
+  await tx.each(settle, deliveries);
+  await tx.insert('webhook_attempts', attempts);
 }
 
-export async function insertAttempts(tx: Transaction, rows: readonly AttemptRow[]): Promise<void> {
-  await tx.insert('webhook_attempts', rows);
-}
-
-const expired = statement<{ now: number; limit: number }>()((db, p) =>
+/** Deliveries under way whose lease has expired. */
+export const findExpired = allRows<{ now: number; limit: number }>()((db, p) =>
   db
     .selectFrom('webhook_deliveries')
     .select([...claimedColumns])
@@ -189,8 +155,3 @@ const expired = statement<{ now: number; limit: number }>()((db, p) =>
     .orderBy('due_at')
     .limit(p('limit')),
 );
-
-/** Deliveries under way whose lease has expired. */
-export function findExpired(db: Handle, now: number, limit: number): Promise<ClaimedDelivery[]> {
-  return db.all(expired, { now, limit });
-}

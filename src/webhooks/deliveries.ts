@@ -1,5 +1,6 @@
 /** The delivery log of a webhook, and sending on demand: redeliveries and tests. */
 import type { Transaction } from '../database/database.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
 import { type EventType, events } from '../events/events.ts';
 import { bind } from '../kernel/bind.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
@@ -16,11 +17,6 @@ import {
 import { messageBody } from './message.ts';
 import { addDeliveries, type NewDeliveriesDeps, newDelivery } from './new-deliveries.ts';
 import { findWebhook, lockWebhook, type WebhookRow } from './webhooks.store.ts';
-
-interface PageRequest {
-  readonly limit: number;
-  readonly offset: number;
-}
 
 export type Deliveries = ReturnType<typeof createDeliveries>;
 
@@ -50,13 +46,13 @@ async function list(
   deps: NewDeliveriesDeps,
   organizationId: string,
   webhookId: string,
-  page: PageRequest,
+  page: PageAsked,
 ) {
   const { read } = deps.database;
   if ((await findWebhook(read, organizationId, webhookId)) === undefined) throw notFound('Webhook');
-  const { deliveries, total } = await listDeliveries(read, webhookId, page);
-  const found = await withAttempts(deps, deliveries);
-  return { deliveries: found.map(({ delivery }) => delivery), total };
+  const { data, total } = await listDeliveries(read, webhookId, page);
+  const found = await withAttempts(deps, data);
+  return { data: found.map(({ delivery }) => delivery), total };
 }
 
 /** Deliveries of the events of a job, and of the events of its conversation that name no job. */
@@ -64,20 +60,18 @@ async function ofJob(
   deps: NewDeliveriesDeps,
   organizationId: string,
   job: { readonly id: string; readonly conversation_id: string },
-  page: PageRequest,
+  page: PageAsked,
 ) {
   const subjects = [job.id, job.conversation_id];
   const { read } = deps.database;
-  const { deliveries, total } = await listDeliveriesAbout(read, organizationId, subjects, page);
-  const found = await withAttempts(deps, deliveries);
-  return {
-    deliveries: found.map(({ row: { webhook_id, url }, delivery }) => ({
-      ...delivery,
-      webhook_id,
-      url,
-    })),
-    total,
-  };
+  const { data, total } = await listDeliveriesAbout(read, organizationId, subjects, page);
+  const found = await withAttempts(deps, data);
+  const shown = found.map(({ row: { webhook_id, url }, delivery }) => ({
+    ...delivery,
+    webhook_id,
+    url,
+  }));
+  return { data: shown, total };
 }
 
 /** Adds the attempts to deliveries. */

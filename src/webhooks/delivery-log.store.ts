@@ -1,13 +1,10 @@
 /** The queries of the delivery log. */
+import { countOf } from '../database/count-of.ts';
 import type { Handle } from '../database/database.ts';
-import type { DeliveryStatus } from '../database/tables.ts';
-import type { AttemptRow, DeliveryRow } from './deliveries.store.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
+import type { DeliveryRow } from './deliveries.store.ts';
 
-export function findDelivery(
-  db: Handle,
-  webhookId: string,
-  id: string,
-): Promise<DeliveryRow | undefined> {
+export function findDelivery(db: Handle, webhookId: string, id: string) {
   return db.kysely
     .selectFrom('webhook_deliveries')
     .selectAll()
@@ -39,9 +36,9 @@ export type LoggedDelivery = Pick<DeliveryRow, (typeof loggedColumns)[number]>;
 export async function listDeliveries(
   db: Handle,
   webhookId: string,
-  page: { limit: number; offset: number },
-): Promise<{ deliveries: LoggedDelivery[]; total: number }> {
-  const deliveries = await db.kysely
+  page: PageAsked,
+): Promise<{ data: LoggedDelivery[]; total: number }> {
+  const data = await db.kysely
     .selectFrom('webhook_deliveries')
     .select([...loggedColumns])
     // The subquery skips the rows before the page in the index, without reading them.
@@ -61,7 +58,7 @@ export async function listDeliveries(
     .select((eb) => eb.fn.sum<number | null>('count').as('n'))
     .where('webhook_id', '=', webhookId)
     .executeTakeFirst();
-  return { deliveries, total: Number(row?.n ?? 0) };
+  return { data, total: Number(row?.n ?? 0) };
 }
 
 /**
@@ -72,30 +69,26 @@ export async function listDeliveriesAbout(
   db: Handle,
   organizationId: string,
   subjects: readonly string[],
-  page: { limit: number; offset: number },
-): Promise<{ deliveries: (LoggedDelivery & { url: string })[]; total: number }> {
+  page: PageAsked,
+): Promise<{ data: (LoggedDelivery & { url: string })[]; total: number }> {
   const query = db.kysely
     .selectFrom('webhook_deliveries')
     .innerJoin('webhooks', 'webhooks.id', 'webhook_deliveries.webhook_id')
     .where('webhook_deliveries.subject', 'in', subjects)
     .where('webhooks.organization_id', '=', organizationId)
     .where('webhooks.removed', '=', 0);
-  const deliveries = await query
+  const data = await query
     .select(loggedColumns.map((column) => `webhook_deliveries.${column}` as const))
     .select('webhooks.url')
     .orderBy('webhook_deliveries.id', 'desc')
     .limit(page.limit)
     .offset(page.offset)
     .execute();
-  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-  return { deliveries, total: Number(row?.n ?? 0) };
+  return { data, total: await countOf(query) };
 }
 
 /** The attempts of deliveries, oldest first. */
-export async function listAttempts(
-  db: Handle,
-  deliveryIds: readonly string[],
-): Promise<AttemptRow[]> {
+export async function listAttempts(db: Handle, deliveryIds: readonly string[]) {
   if (deliveryIds.length === 0) return [];
   return db.kysely
     .selectFrom('webhook_attempts')
@@ -107,9 +100,7 @@ export async function listAttempts(
 }
 
 /** The number of deliveries in each status, over all organizations. */
-export async function countDeliveries(
-  db: Handle,
-): Promise<{ status: DeliveryStatus; n: number }[]> {
+export async function countDeliveries(db: Handle) {
   const rows = await db.kysely
     .selectFrom('webhook_delivery_counts')
     .select((eb) => ['status', eb.fn.sum<number>('count').as('n')])

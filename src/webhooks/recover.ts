@@ -67,7 +67,7 @@ export function createDeliveryRecovery(deps: DeliveryRecoverDeps): LeaseSweep {
     clock,
     graceMs,
     rows: {
-      findExpired,
+      findExpired: (db, now, limit) => findExpired(db, { now, limit }),
       settleLost: (delivery) => settleLost(deps, delivery),
       bringForward: (tx, now) => bringDeliveriesForward(tx, now, leaseMs),
       onLost: ({ length }) =>
@@ -104,10 +104,10 @@ async function sendDueHints(recovering: Recovering): Promise<void> {
   const share = Math.floor(hintsMax / Math.max(1, webhooks.length));
   const limit = Math.max(least, Math.min(most, share));
   for (const { id } of webhooks) {
-    const due = await findDue(database.read, id, now, limit);
+    const due = await findDue(database.read, { webhook_id: id, now, limit });
     queue.sendHints(
       'webhooks',
-      due.map((deliveryId) => ({ id: deliveryId, generation, delayMs: 0 })),
+      due.map((delivery) => ({ ...delivery, generation, delayMs: 0 })),
     );
   }
 }

@@ -1,14 +1,14 @@
 /** The queries of the sweep and of retention: due, lost and old deliveries. */
 import { type Kysely, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idIn, idsParam, textsOf } from '../database/ids-in.ts';
-import { statement } from '../database/statement.ts';
+import { idIn, textsOf } from '../database/ids-in.ts';
+import { allRows, firstRow, statement } from '../database/statement.ts';
 import type { Tables } from '../database/tables.ts';
 import { setBackMs } from '../kernel/set-back.ts';
 
 interface Waiting {
   readonly after: string;
-  readonly full: string;
+  readonly full: readonly string[];
   readonly now: number;
   readonly limit: number;
 }
@@ -40,13 +40,14 @@ function withPending(db: Kysely<Tables>, after: RawBuilder<string>) {
   );
 }
 
-const waitingWebhooks = statement<Waiting>()((db, p, dialect) =>
+/** Active webhooks with due deliveries, after the id `after`, without those of the hosts in `full`. */
+export const findWaitingWebhooks = allRows<Waiting>()((db, p, dialect) =>
   withPending(db, p('after'))
     .selectFrom('waiting')
     .innerJoin('webhooks', 'webhooks.id', 'waiting.webhook_id')
     .select(['webhooks.id', 'webhooks.host'])
     .where('webhooks.active', '=', 1)
-    .where(sql<SqlBool>`webhooks.host not in (${textsOf(dialect, p('full'))})`)
+    .where(sql<SqlBool>`webhooks.host not in (${textsOf(dialect, p.list('full'))})`)
     .where((eb) =>
       eb.exists(
         eb
@@ -61,15 +62,8 @@ const waitingWebhooks = statement<Waiting>()((db, p, dialect) =>
     .limit(p('limit')),
 );
 
-/** Active webhooks with due deliveries, after the id `after`, without those of the hosts in `full`. */
-export function findWaitingWebhooks(
-  db: Handle,
-  { after, full, now, limit }: Omit<Waiting, 'full'> & { readonly full: readonly string[] },
-): Promise<{ id: string; host: string }[]> {
-  return db.all(waitingWebhooks, { after, full: idsParam(full), now, limit });
-}
-
-const inactive = statement<{ after: string }>()((db, p) =>
+/** An inactive webhook that still has pending deliveries; `after` is empty. */
+export const findInactive = firstRow<{ after: string }>()((db, p) =>
   withPending(db, p('after'))
     .selectFrom('waiting')
     .innerJoin('webhooks', 'webhooks.id', 'waiting.webhook_id')
@@ -79,12 +73,8 @@ const inactive = statement<{ after: string }>()((db, p) =>
     .limit(1),
 );
 
-/** An inactive webhook that still has pending deliveries. */
-export async function findInactive(db: Handle): Promise<string | undefined> {
-  return (await db.first(inactive, { after: '' }))?.id;
-}
-
-const dueOf = statement<{ webhook_id: string; now: number; limit: number }>()((db, p) =>
+/** The due deliveries of a webhook, the longest due first. */
+export const findDue = allRows<{ webhook_id: string; now: number; limit: number }>()((db, p) =>
   db
     .selectFrom('webhook_deliveries')
     .select('id')
@@ -95,18 +85,8 @@ const dueOf = statement<{ webhook_id: string; now: number; limit: number }>()((d
     .limit(p('limit')),
 );
 
-/** The due deliveries of a webhook, the longest due first. */
-export async function findDue(
-  db: Handle,
-  webhookId: string,
-  now: number,
-  limit: number,
-): Promise<string[]> {
-  const rows = await db.all(dueOf, { webhook_id: webhookId, now, limit });
-  return rows.map(({ id }) => id);
-}
-
-const oldest = statement<{ before: string; limit: number }>()((db, p) =>
+/** Ended deliveries with an id below `before`, the oldest first. */
+export const findEnded = allRows<{ before: string; limit: number }>()((db, p) =>
   db
     .selectFrom('webhook_deliveries')
     .select('id')
@@ -116,28 +96,22 @@ const oldest = statement<{ before: string; limit: number }>()((db, p) =>
     .limit(p('limit')),
 );
 
-/** Ended deliveries with an id below `before`, the oldest first. */
-export async function findEnded(tx: Transaction, before: string, limit: number): Promise<string[]> {
-  const rows = await tx.all(oldest, { before, limit });
-  return rows.map(({ id }) => id);
-}
-
-const removeDeliveries = statement<{ ids: string }>()((db, p, dialect) =>
+const removeDeliveries = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .deleteFrom('webhook_deliveries')
-    .where(idIn(dialect, p('ids')))
+    .where(idIn(dialect, p.list('ids')))
     .returning(['id', 'webhook_id', 'status']),
 );
-const removeAttempts = statement<{ ids: string }>()((db, p, dialect) =>
+const removeAttempts = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .deleteFrom('webhook_attempts')
-    .where(sql<SqlBool>`delivery_id in (${textsOf(dialect, p('ids'))})`),
+    .where(sql<SqlBool>`delivery_id in (${textsOf(dialect, p.list('ids'))})`),
 );
 
 /** Deletes deliveries and their attempts; the rows that this transaction has deleted. */
 export async function deleteDeliveries(tx: Transaction, ids: readonly string[]) {
-  const deleted = await tx.all(removeDeliveries, { ids: idsParam(ids) });
-  await tx.all(removeAttempts, { ids: idsParam(deleted.map(({ id }) => id)) });
+  const deleted = await removeDeliveries(tx, { ids });
+  await removeAttempts(tx, { ids: deleted.map(({ id }) => id) });
   return deleted;
 }
 
@@ -183,7 +157,7 @@ export async function bringDeliveriesForward(
 /** The count stops here. */
 const overdueMax = 10_000;
 
-const overdue = statement<{ now: number }>()((db, p) =>
+const countOverdue = firstRow<{ now: number }>()((db, p) =>
   db
     .selectFrom((eb) =>
       eb
@@ -206,6 +180,6 @@ export async function findOverdue(
   db: Handle,
   now: number,
 ): Promise<{ n: number; oldest: number | undefined }> {
-  const row = await db.first(overdue, { now });
+  const row = await countOverdue(db, { now });
   return { n: Number(row?.n ?? 0), oldest: row?.oldest ?? undefined };
 }

@@ -24,12 +24,15 @@ export async function deleteExpiredDeliveries(
 }
 
 async function deleteSome(tx: Transaction, writer: Writer, before: string) {
-  const ids = await findEnded(tx, before, deletedMax);
-  const rows = await deleteDeliveries(tx, ids);
+  const ended = await findEnded(tx, { before, limit: deletedMax });
+  const rows = await deleteDeliveries(
+    tx,
+    ended.map(({ id }) => id),
+  );
   await changeDeliveryCounts(
     tx,
     writer,
     rows.map(({ webhook_id, status }) => ({ kind: { webhook_id }, from: status, to: null })),
   );
-  return { found: ids.length, deleted: rows.length };
+  return { found: ended.length, deleted: rows.length };
 }

@@ -53,22 +53,20 @@ export interface Sender {
   close(): Promise<void>;
 }
 
-export function openSender(options: {
-  allowed: AllowList;
-  timeoutMs: number;
-  /** For tests: additional certificate authorities, another resolver. */
-  ca?: string | undefined;
-  resolve?: Resolve | undefined;
-}): Sender {
-  const { allowed, timeoutMs, ca, resolve } = options;
+export interface SenderOptions {
+  readonly allowed: AllowList;
+  readonly timeoutMs: number;
+  readonly ca?: string;
+  readonly resolve?: Resolve;
+}
+
+export function openSender({ timeoutMs, ...options }: SenderOptions): Sender {
   const common = {
-    allowed,
+    ...options,
     schemes: ['https:'],
     fragment: 'refused',
     // Connecting and answering share one time limit.
     connectTimeoutMs: timeoutMs,
-    ...(ca === undefined ? {} : { ca }),
-    ...(resolve === undefined ? {} : { resolve }),
   } as const;
   let isOpen = false;
   // Loaded at the first attempt: it takes a sixth of the memory of a process without webhooks.

@@ -14,9 +14,8 @@ import { cancelPendingBatch } from './cleanup.ts';
 import {
   type ClaimedDelivery,
   changeDeliveryCounts,
-  insertAttempts,
+  endAttempts,
   lockDelivering,
-  settleDeliveries,
 } from './deliveries.store.ts';
 import type { AttemptResult } from './send.ts';
 import { isFinal, nextState, type Transition, type WebhookHealth } from './states.ts';
@@ -61,10 +60,10 @@ export interface SettleDeps {
 }
 
 export function createSettle(deps: SettleDeps): Settle {
-  return createBatch(deps.database, (tx, settlements) => settleTogether(deps, tx, settlements));
+  return createBatch(deps.database, (tx, settlements) => settle(deps, tx, settlements));
 }
 
-async function settleTogether(
+async function settle(
   deps: SettleDeps,
   tx: Transaction,
   settlements: readonly Settlement[],
@@ -114,11 +113,10 @@ async function lockBatch(
   settlements: readonly Settlement[],
 ): Promise<SettlementBatch> {
   const webhookIds = new Set(settlements.map(({ delivery }) => delivery.webhook_id));
-  const rows = await lockHealth(tx, [...webhookIds]);
-  const epochs = await lockDelivering(
-    tx,
-    settlements.map(({ delivery }) => delivery.id),
-  );
+  const rows = await lockHealth(tx, { ids: [...webhookIds] });
+  const ids = settlements.map(({ delivery }) => delivery.id);
+  const held = await lockDelivering(tx, { ids });
+  const epochs = new Map(held.map(({ id, epoch }) => [id, epoch]));
   const health = new Map(rows.map((row) => [row.id, healthOf(row)]));
   return { health, epochs, switchedOff: new Set() };
 }
@@ -148,7 +146,7 @@ function healthRows({ health }: SettlementBatch, decided: readonly Decided[]): H
 }
 
 async function record(tx: Transaction, settled: readonly Decided[], now: number): Promise<void> {
-  await settleDeliveries(
+  await endAttempts(
     tx,
     settled.map(({ delivery, transition: { status, lost, dueAt } }) => ({
       id: delivery.id,
@@ -157,9 +155,6 @@ async function record(tx: Transaction, settled: readonly Decided[], now: number)
       due_at: dueAt,
       finished_at: isFinal(status) ? now : null,
     })),
-  );
-  await insertAttempts(
-    tx,
     settled.map(({ delivery, result, startedAt, tookMs }) => ({
       delivery_id: delivery.id,
       attempt: delivery.attempts,

@@ -1,6 +1,6 @@
 /** What the webhook endpoints take and show (specification: Webhook; docs/decisions/webhooks.md). */
-import { Type } from 'typebox';
-import { eventTypes } from '../events/events.ts';
+import { type Static, Type } from 'typebox';
+import { type EventType, eventTypes } from '../events/events.ts';
 import { Id, Name, Nullable, Timestamp, Words } from '../http/schemas.ts';
 
 const given = {
@@ -10,11 +10,13 @@ const given = {
     maxLength: 2_048,
     description: 'An https url of a public address, without credentials or a fragment.',
   }),
-  events: Type.Array(Words(eventTypes), {
-    minItems: 1,
-    uniqueItems: true,
-    description: 'The event types to deliver.',
-  }),
+  events: Type.Unsafe<readonly EventType[]>(
+    Type.Array(Words(eventTypes), {
+      minItems: 1,
+      uniqueItems: true,
+      description: 'The event types to deliver.',
+    }),
+  ),
   secret: Type.String({
     minLength: 16,
     maxLength: 200,
@@ -42,11 +44,13 @@ export const NewWebhook = Type.Object(
     ],
   },
 );
+export type NewWebhook = Static<typeof NewWebhook>;
 
 export const WebhookChanges = Type.Partial(
   Type.Object({ url: given.url, events: given.events, secret: given.secret, active: given.active }),
   { title: 'WebhookChanges', additionalProperties: false, examples: [{ active: true }] },
 );
+export type WebhookChanges = Static<typeof WebhookChanges>;
 
 const moments = { created_at: Timestamp, updated_at: Timestamp };
 const described = {

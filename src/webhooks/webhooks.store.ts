@@ -2,9 +2,9 @@
 
 import { type Selectable, sql, type Updateable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idIn, idsParam } from '../database/ids-in.ts';
+import { idIn } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
-import { statement } from '../database/statement.ts';
+import { allRows, firstRow, statement } from '../database/statement.ts';
 import type { WebhooksTable } from '../database/tables.ts';
 
 export type WebhookRow = Selectable<WebhooksTable>;
@@ -21,20 +21,12 @@ function webhooksOf(db: Handle, organizationId: string) {
     .where('removed', '=', 0);
 }
 
-export function findWebhook(
-  db: Handle,
-  organizationId: string,
-  id: string,
-): Promise<WebhookRow | undefined> {
+export function findWebhook(db: Handle, organizationId: string, id: string) {
   return webhooksOf(db, organizationId).where('id', '=', id).executeTakeFirst();
 }
 
 /** Like `findWebhook`, and locks the row: no other transaction changes the webhook before this one ends. */
-export function lockWebhook(
-  tx: Transaction,
-  organizationId: string,
-  id: string,
-): Promise<WebhookRow | undefined> {
+export function lockWebhook(tx: Transaction, organizationId: string, id: string) {
   const query = webhooksOf(tx, organizationId).where('id', '=', id);
   return locked(tx.dialect, query).executeTakeFirst();
 }
@@ -52,17 +44,13 @@ export async function updateWebhook(
   await tx.kysely.updateTable('webhooks').set(changes).where('id', '=', id).execute();
 }
 
-const removal = statement<{ ids: string }>()((db, p, dialect) =>
+/** Marks webhooks, which the transaction has locked, as deleted: no query for clients finds them after that. */
+export const markRemoved = allRows<{ ids: readonly string[] }, Transaction>()((db, p, dialect) =>
   db
     .updateTable('webhooks')
     .set((eb) => ({ active: eb.lit(0), removed: eb.lit(1) }))
-    .where(idIn(dialect, p('ids'))),
+    .where(idIn(dialect, p.list('ids'))),
 );
-
-/** Marks webhooks, which the transaction has locked, as deleted: no query for clients finds them after that. */
-export async function markRemoved(tx: Transaction, ids: readonly string[]): Promise<void> {
-  await tx.all(removal, { ids: idsParam(ids) });
-}
 
 /** Whether any deleted webhook still has deliveries to delete. */
 export async function isAnyRemoved(db: Handle): Promise<boolean> {
@@ -114,11 +102,11 @@ async function lockWebhooksOfAgent(
  */
 export const webhooksOfAgent = {
   async remove(tx: Transaction, organizationId: string, agentId: string) {
-    await markRemoved(tx, await lockWebhooksOfAgent(tx, organizationId, agentId));
+    await markRemoved(tx, { ids: await lockWebhooksOfAgent(tx, organizationId, agentId) });
   },
 };
 
-const anyActive = statement<object>()((db) =>
+const findActive = firstRow<object>()((db) =>
   db
     .selectFrom('webhooks')
     .select('id')
@@ -128,7 +116,7 @@ const anyActive = statement<object>()((db) =>
 
 /** Whether any webhook is active. */
 export async function areAnyActive(db: Handle): Promise<boolean> {
-  return (await db.first(anyActive, {})) !== undefined;
+  return (await findActive(db, {})) !== undefined;
 }
 
 const listeningColumns = ['id', 'organization_id', 'agent_id', 'events', 'active_since'] as const;
@@ -153,39 +141,28 @@ export async function holdActiveWebhooks(
 }
 
 /** The columns of a webhook that a request needs: the address and the signing secret. */
-export type Target = Pick<
-  WebhookRow,
-  'id' | 'organization_id' | 'url' | 'host' | 'secret' | 'secret_sealed'
->;
+export type Target = Awaited<ReturnType<typeof findTargets>>[number];
 
-const targets = statement<{ ids: string }>()((db, p, dialect) =>
+export const findTargets = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .selectFrom('webhooks')
     .select(['id', 'organization_id', 'url', 'host', 'secret', 'secret_sealed'])
-    .where(idIn(dialect, p('ids'))),
+    .where(idIn(dialect, p.list('ids'))),
 );
-
-export function findTargets(db: Handle, ids: readonly string[]): Promise<Target[]> {
-  return db.all(targets, { ids: idsParam(ids) });
-}
 
 /** The columns of a webhook that its deliveries read and change. */
 export type HealthRow = Pick<WebhookRow, 'id' | 'active' | 'failing' | 'consecutive_failures'>;
 
-const health = statement<{ ids: string }>()((db, p, dialect) => {
+/** Locks the health of webhooks; deleted ones are left out. */
+export const lockHealth = allRows<{ ids: readonly string[] }, Transaction>()((db, p, dialect) => {
   const query = db
     .selectFrom('webhooks')
     .select(['id', 'active', 'failing', 'consecutive_failures'])
-    .where(idIn(dialect, p('ids')))
+    .where(idIn(dialect, p.list('ids')))
     .where('removed', '=', 0)
     .orderBy('id');
   return locked(dialect, query);
 });
-
-/** Locks the health of webhooks; deleted ones are left out. */
-export function lockHealth(tx: Transaction, ids: readonly string[]): Promise<HealthRow[]> {
-  return tx.all(health, { ids: idsParam(ids) });
-}
 
 const updateHealth = statement<HealthRow & { last_delivery_at: number }>()((db, p) =>
   db

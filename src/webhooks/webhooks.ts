@@ -21,6 +21,7 @@ import { secretFault } from '../kernel/webhook-signature.ts';
 import { cancelPendingBatch, removeWebhook } from './cleanup.ts';
 import { changeDeliveryCounts } from './deliveries.store.ts';
 import { currentPlace } from './dispatch.ts';
+import type { NewWebhook, WebhookChanges } from './webhooks.schemas.ts';
 import {
   findWebhook,
   insertWebhook,
@@ -29,21 +30,6 @@ import {
   updateWebhook,
   type WebhookRow,
 } from './webhooks.store.ts';
-
-/** The fields of a webhook that a client may change. */
-export interface WebhookChanges {
-  url?: string;
-  events?: readonly EventType[];
-  secret?: string;
-  active?: boolean;
-}
-
-export interface NewWebhook {
-  agent_id: string;
-  url: string;
-  events: readonly EventType[];
-  secret?: string;
-}
 
 /** The limits on the number of webhooks. */
 export interface WebhookCaps {
@@ -61,7 +47,7 @@ export interface WebhooksDeps {
   readonly allowed: AllowList;
   /** Called after the commit when a webhook has become active. */
   onActive(): void;
-  readonly caps?: WebhookCaps | undefined;
+  readonly caps: WebhookCaps;
 }
 
 export type Webhooks = ReturnType<typeof createWebhooks>;
@@ -124,7 +110,6 @@ async function create(deps: WebhooksDeps, organizationId: string, fields: NewWeb
 const caps = { table: 'webhooks', things: 'webhooks' } as const;
 
 function capsFor({ caps: max }: WebhooksDeps, agentId: string): readonly Cap[] {
-  if (max === undefined) return [];
   const ofThisAgent = { agent_id: agentId, removed: 0 };
   return [
     { ...caps, where: { removed: 0 }, max: max.ofOrganization },

@@ -60,15 +60,16 @@ describe.each(await engines())('on $name', (engine) => {
     expect(areSigned(world)).toEqual([true, true]);
   });
 
+  /** A world in which each process says through `canAllOpen` whether all can decrypt, and its secrets. */
+  async function sealing(canAllOpen: () => boolean) {
+    const world = await webhooksWorld(engine, { canAllOpen });
+    const cipher = createCipher(Buffer.alloc(32, 1));
+    return { world, secrets: createSigningSecrets(world.database, cipher, canAllOpen) };
+  }
+
   test('while an older process cannot decrypt, secrets are stored as they are; they are encrypted after it has ended', async () => {
     let isOlderThere = true;
-    const canAllOpen = () => !isOlderThere;
-    const world = await webhooksWorld(engine, { canAllOpen });
-    const secrets = createSigningSecrets(
-      world.database,
-      createCipher(Buffer.alloc(32, 1)),
-      canAllOpen,
-    );
+    const { world, secrets } = await sealing(() => !isOlderThere);
     const id = await world.webhook({ secret });
     await world.webhooks.update('default', id, { secret: `${secret}-2` });
 
@@ -82,13 +83,7 @@ describe.each(await engines())('on $name', (engine) => {
 
   test('a secret that an older process has changed signs, and is encrypted after that process has ended', async () => {
     let isOlderThere = false;
-    const canAllOpen = () => !isOlderThere;
-    const world = await webhooksWorld(engine, { canAllOpen });
-    const secrets = createSigningSecrets(
-      world.database,
-      createCipher(Buffer.alloc(32, 1)),
-      canAllOpen,
-    );
+    const { world, secrets } = await sealing(() => !isOlderThere);
     await world.webhook({ secret: 'the-secret-before' });
     await secrets.sealStored();
     isOlderThere = true;
@@ -126,7 +121,7 @@ describe.each(await engines())('on $name', (engine) => {
     await world.deliver();
 
     expect(world.sent).toEqual([]);
-    const { deliveries } = await world.log.list('default', other, { limit: 5, offset: 0 });
+    const { data: deliveries } = await world.log.list('default', other, { limit: 5, offset: 0 });
     expect(deliveries[0]).toMatchObject({
       status: 'pending',
       attempts: [{ status: null, error: expect.stringContaining('cannot be decrypted') }],

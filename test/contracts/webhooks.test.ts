@@ -165,7 +165,12 @@ describe.each(await engines())('on $name', (engine) => {
     const mayCommit = Promise.withResolvers<void>();
     const claim = database.write(async (tx) => {
       const now = clock.now();
-      const claimed = await claimDeliveries(tx, [pending?.id ?? ''], now, now + 30_000);
+      const claimed = await claimDeliveries(tx, {
+        ids: [pending?.id ?? ''],
+        now,
+        due_by: now,
+        lease_until: now + 30_000,
+      });
       isClaimed.resolve();
       await mayCommit.promise;
       const kind = { webhook_id: id };
@@ -220,11 +225,11 @@ describe.each(await engines())('on $name', (engine) => {
     const inOrder = async (jobId: string, conversationId: string, organizationId = 'default') => {
       const job = { id: jobId, conversation_id: conversationId };
       const found = await world.log.ofJob(organizationId, job, page);
-      expect(found.total).toBe(found.deliveries.length);
-      expect(found.deliveries.map((one) => one.id)).toEqual(
-        found.deliveries.map((one) => one.id).toSorted((a, b) => (a < b ? 1 : -1)),
+      expect(found.total).toBe(found.data.length);
+      expect(found.data.map((one) => one.id)).toEqual(
+        found.data.map((one) => one.id).toSorted((a, b) => (a < b ? 1 : -1)),
       );
-      return found.deliveries.map((one) => `${one.event} to ${one.webhook_id}`).toSorted();
+      return found.data.map((one) => `${one.event} to ${one.webhook_id}`).toSorted();
     };
 
     const ofJob = eventTypes.filter((type) => {
@@ -392,7 +397,7 @@ describe.each(await engines())('on $name', (engine) => {
       const id = await webhook();
       await happen();
       await deliver();
-      const [first] = (await log.list('default', id, page)).deliveries;
+      const [first] = (await log.list('default', id, page)).data;
       answer(down);
 
       const again = await log.redeliver('default', id, first?.id ?? '');
@@ -412,7 +417,7 @@ describe.each(await engines())('on $name', (engine) => {
       expect(sent.map(({ body }) => body)).toEqual([0, 1, 2].map(() => sent[0]?.body));
       expect(sent.map(({ deliveryId }) => deliveryId)).toEqual([first?.id, again.id, again.id]);
       expect(sent.map(({ isFresh }) => isFresh)).toEqual([false, true, true]);
-      const { deliveries, total } = await log.list('default', id, page);
+      const { data: deliveries, total } = await log.list('default', id, page);
       expect(total).toBe(2);
       expect(deliveries).toMatchObject([
         { id: again.id, status: 'delivered', attempts: [{ status: 503 }, { status: 200 }] },
@@ -426,7 +431,7 @@ describe.each(await engines())('on $name', (engine) => {
       const [id, other] = [await webhook(), await webhook()];
       await happen();
       await deliver();
-      const [first] = (await log.list('default', id, page)).deliveries;
+      const [first] = (await log.list('default', id, page)).data;
 
       await expect(log.redeliver('default', other, first?.id ?? '')).rejects.toMatchObject({
         code: 'not_found',
@@ -456,7 +461,7 @@ describe.each(await engines())('on $name', (engine) => {
     const id = await webhook();
     await happen();
     await deliver();
-    const [first] = (await log.list('default', id, page)).deliveries;
+    const [first] = (await log.list('default', id, page)).data;
     await webhooks.update('default', id, { active: false });
 
     await expect(log.test('default', id)).rejects.toMatchObject({ code: 'conflict' });

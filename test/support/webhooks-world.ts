@@ -5,6 +5,7 @@
 import { type Agents, insertDefaultAgent } from '../../src/agents/agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
+import { type ComposedWebhooks, composeWebhooks } from '../../src/composition/webhooks.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createSigningSecrets } from '../../src/database/signing-secrets.ts';
 import { type EventType, events, type NewEvent } from '../../src/events/events.ts';
@@ -13,10 +14,10 @@ import { createCipher } from '../../src/kernel/encryption.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { createMemoryQueue } from '../../src/queue/memory.ts';
 import type { DeliveryRow } from '../../src/webhooks/deliveries.store.ts';
-import { createOutgoingWebhooks, type OutgoingWebhooks } from '../../src/webhooks/outgoing.ts';
 import { type Answer, resultOf, type SendRequest } from '../../src/webhooks/send.ts';
 import type { Observation } from '../../src/webhooks/settle.ts';
-import type { NewWebhook, WebhookCaps } from '../../src/webhooks/webhooks.ts';
+import type { NewWebhook } from '../../src/webhooks/webhooks.schemas.ts';
+import type { WebhookCaps } from '../../src/webhooks/webhooks.ts';
 import type { Engine } from './databases.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 import { untilReadable } from './outbox.ts';
@@ -32,7 +33,7 @@ export const gone = answered(410);
 export const silent: Answer = { status: null, error: 'It did not answer', response: null };
 
 /** A process: what it sends goes to `receivers` instead of the network. */
-export interface WebhookProcess extends OutgoingWebhooks {
+export interface WebhookProcess extends ComposedWebhooks {
   readonly database: Database;
   /** Makes it end without settling what it has sent: as if it were killed. */
   stopsAnswering(): void;
@@ -68,7 +69,7 @@ export interface WebhooksWorld extends Omit<WebhookProcess, 'deliveries'> {
   process(encryptedBy?: number | null): Promise<WebhookProcess>;
   deliveries(webhookId?: string): Promise<DeliveryRow[]>;
   /** The webhook as it is shown. */
-  shown(webhookId: string): ReturnType<OutgoingWebhooks['webhooks']['get']>;
+  shown(webhookId: string): ReturnType<ComposedWebhooks['webhooks']['get']>;
 }
 
 /**
@@ -78,7 +79,7 @@ export interface WebhooksWorld extends Omit<WebhookProcess, 'deliveries'> {
 export async function webhooksWorld(
   engine: Engine,
   {
-    caps,
+    caps = { ofOrganization: Number.POSITIVE_INFINITY, ofAgent: Number.POSITIVE_INFINITY },
     key = 1,
     canAllOpen = () => true,
   }: { caps?: WebhookCaps; key?: number | null; canAllOpen?: () => boolean } = {},
@@ -99,22 +100,22 @@ export async function webhooksWorld(
   function start(on: Database, writer: string, encryptedBy = key): WebhookProcess {
     const queue = createMemoryQueue(log);
     let isKilled = false;
-    const outgoing = createOutgoingWebhooks({
-      database: on,
-      queue,
+    const outgoing = composeWebhooks({
+      base: { database: on, queue, clock, log, writer },
+      config: {
+        webhookRetryDelays: retryDelaysMs,
+        webhookTimeoutMs: 10_000,
+        webhookAllowCidrs: null,
+        webhooksMax: caps.ofOrganization,
+        agentWebhooksMax: caps.ofAgent,
+      },
       agents,
-      clock,
-      log,
-      writer,
       secrets: createSigningSecrets(
         on,
         encryptedBy === null ? null : createCipher(Buffer.alloc(32, encryptedBy)),
         canAllOpen,
       ),
-      delaysMs: retryDelaysMs,
-      timeoutMs: 10_000,
-      allowCidrs: null,
-      ...(caps === undefined ? {} : { caps }),
+      times: {},
       observe: (observation) => void observed.push(observation),
       sender: {
         async send(request) {
