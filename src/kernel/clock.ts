@@ -13,9 +13,16 @@ export const systemClock: Clock = {
   monotonic: () => performance.now(),
 };
 
-/** ISO 8601 in UTC with milliseconds, as the API shows every timestamp. */
+let lastMs = 0;
+let lastText = '1970-01-01T00:00:00.000Z';
+
+/** ISO 8601 in UTC with milliseconds, as the API shows every timestamp. Jobs of one batch have the same. */
 export function timestamp(ms: number): string {
-  return new Date(ms).toISOString();
+  if (ms !== lastMs) {
+    lastText = new Date(ms).toISOString();
+    lastMs = ms;
+  }
+  return lastText;
 }
 
 /** Like `timestamp`; null for null. */
