@@ -78,46 +78,60 @@ async function change<T extends CountsTable>(
   changes: readonly CountChange<T>[],
 ): Promise<void> {
   const sums: Sums = new Map();
+  let last: KindSums | undefined;
   for (const { kind, from, to } of changes) {
-    if (from !== null) addTo(sums, counting.columns, kind as Row, from, writer, -1);
-    if (to !== null) addTo(sums, counting.columns, kind as Row, to, writer, 1);
+    // Most changes of a batch are of one kind, and a comparison costs less than the text of a key.
+    if (
+      last === undefined ||
+      counting.columns.some((name) => last?.kind[name] !== (kind as Row)[name])
+    ) {
+      last = sumsOf(sums, counting.columns, kind as Row);
+    }
+    if (from !== null) addTo(last, from, -1);
+    if (to !== null) addTo(last, to, 1);
   }
-  await write(counting, tx, sums);
+  await write(counting, tx, writer, sums);
 }
 
 async function fold(counting: Counting, tx: Transaction, writer: Writer): Promise<void> {
   const sums: Sums = new Map();
   for (const row of (await tx.all(counting.takeOthers, { writer })) as Counted[]) {
-    addTo(sums, counting.columns, row, row.status, writer, row.count);
+    addTo(sumsOf(sums, counting.columns, row), row.status, row.count);
   }
-  await write(counting, tx, sums);
+  await write(counting, tx, writer, sums);
 }
 
-/** The amounts to add to each row: a batch of equal changes needs one or two. */
-type Sums = Map<string, Row>;
+/** The amounts to add to the rows of one kind, by status. */
+interface KindSums {
+  readonly kind: Row;
+  readonly byStatus: Map<string, number>;
+}
 
-function addTo(
-  sums: Sums,
-  columns: readonly string[],
-  kind: Row,
-  status: string,
-  writer: Writer,
-  by: number,
-): void {
-  let key = status;
-  for (const column of columns) key += `\n${kind[column]}`;
-  const row = sums.get(key);
-  if (row !== undefined) row['count'] = (row['count'] as number) + by;
-  else {
-    const fields = columns.map((column) => [column, kind[column]]);
-    sums.set(key, { ...Object.fromEntries(fields), status, writer, count: by });
-  }
+/** By the values of the kind. */
+type Sums = Map<string, KindSums>;
+
+function sumsOf(sums: Sums, columns: readonly string[], kind: Row): KindSums {
+  const key = columns.map((column) => kind[column]).join('\n');
+  const known = sums.get(key);
+  if (known !== undefined) return known;
+  const fields = columns.map((column) => [column, kind[column]]);
+  const made = { kind: Object.fromEntries(fields) as Row, byStatus: new Map<string, number>() };
+  sums.set(key, made);
+  return made;
+}
+
+function addTo({ byStatus }: KindSums, status: string, by: number): void {
+  byStatus.set(status, (byStatus.get(status) ?? 0) + by);
 }
 
 /** Writes the sums in one order, so that two transactions of a process never wait for each other. */
-function write(counting: Counting, tx: Transaction, sums: Sums) {
+function write(counting: Counting, tx: Transaction, writer: Writer, sums: Sums) {
   const { names, types, addOne, addMany } = counting;
-  const rows = [...sums.values()].filter((row) => row['count'] !== 0);
+  const rows = [...sums.values()].flatMap(({ kind, byStatus }) =>
+    [...byStatus].flatMap(([status, count]): Row[] =>
+      count === 0 ? [] : [{ ...kind, status, writer, count }],
+    ),
+  );
   if (rows.length === 0) return;
   const ordered = inOrder(names, rows);
   return tx.dialect === 'sqlite'
