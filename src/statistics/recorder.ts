@@ -55,6 +55,9 @@ interface Recording extends RecorderDeps {
   /** By minute. */
   readonly runs: Map<string, RunCounts>;
   readonly keys: Map<string, KeyRuns>;
+  /** The counters used last: most jobs use them again, and a comparison costs less than the text of a key. */
+  lastRuns: RunCounts | undefined;
+  lastKey: KeyRuns | undefined;
   readonly dayOf: (at: number) => string;
   /** Counters without room since the last flush. */
   dropped: number;
@@ -65,6 +68,8 @@ export function createRecorder(deps: RecorderDeps): Recorder {
     ...deps,
     runs: new Map(),
     keys: new Map(),
+    lastRuns: undefined,
+    lastKey: undefined,
     dayOf: createDayFormatter(),
     dropped: 0,
   };
@@ -124,6 +129,8 @@ async function flush(recording: Recording): Promise<void> {
 async function writeBatch(recording: Recording): Promise<void> {
   const runs = take(recording.runs, writtenMax);
   const keys = take(recording.keys, writtenMax);
+  recording.lastRuns = undefined;
+  recording.lastKey = undefined;
   try {
     await recording.database.write(async (tx) => {
       await addRunCounts(tx, inAllWidths(runs));
@@ -149,14 +156,18 @@ function restore(recording: Recording, runs: readonly RunCounts[], keys: readonl
 
 /** The counter of a job for the minute of `at`; undefined when there is no room for another one. */
 function countsOf(recording: Recording, job: CountedJob, at: number): RunCounts | undefined {
-  const { runs } = recording;
+  const { runs, lastRuns: last } = recording;
   const { seconds } = windows.hour;
   const start = startOf(at, seconds);
+  if (last?.start === start && isOfKind(last, job)) return last;
   const key = `${start} ${nameOf(job)}`;
-  const known = runs.get(key);
-  if (known !== undefined || !hasRoom(recording, runs)) return known;
-  const row = { ...kindOf(job), seconds, start, ...none };
-  runs.set(key, row);
+  let row = runs.get(key);
+  if (row === undefined) {
+    if (!hasRoom(recording, runs)) return undefined;
+    row = { ...kindOf(job), seconds, start, ...none };
+    runs.set(key, row);
+  }
+  recording.lastRuns = row;
   return row;
 }
 
@@ -167,12 +178,16 @@ function keyRunsOf(
   api_key_id: string,
   day: string,
 ): KeyRuns | undefined {
-  const { keys } = recording;
+  const { keys, lastKey: last } = recording;
+  if (last?.day === day && last.api_key_id === api_key_id && isOfKind(last, job)) return last;
   const key = `${day} ${api_key_id} ${nameOf(job)}`;
-  const known = keys.get(key);
-  if (known !== undefined || !hasRoom(recording, keys)) return known;
-  const row = { ...kindOf(job), api_key_id, day, runs: 0, last_used_at: 0 };
-  keys.set(key, row);
+  let row = keys.get(key);
+  if (row === undefined) {
+    if (!hasRoom(recording, keys)) return undefined;
+    row = { ...kindOf(job), api_key_id, day, runs: 0, last_used_at: 0 };
+    keys.set(key, row);
+  }
+  recording.lastKey = row;
   return row;
 }
 
@@ -243,6 +258,12 @@ const keyOf = (row: RunCounts) => `${row.seconds} ${row.start} ${nameOf(row)}`;
 /** Names have no spaces. */
 const nameOf = (kind: CountedJob) =>
   `${kind.organization_id} ${kind.skill_category} ${kind.skill_name} ${kind.skill_version}`;
+
+const isOfKind = (counter: CountedJob, job: CountedJob) =>
+  counter.organization_id === job.organization_id &&
+  counter.skill_category === job.skill_category &&
+  counter.skill_name === job.skill_name &&
+  counter.skill_version === job.skill_version;
 
 const kindOf = (job: CountedJob): CountedJob => ({
   organization_id: job.organization_id,
