@@ -116,13 +116,8 @@ function start(state: State, accepted: AcceptedRun): ActiveRun {
 
 function runMessage({ id, accepted }: ActiveRun): string {
   const { skill, context, input } = accepted.request;
-  const tuple = [
-    context.jobId,
-    context.agentId,
-    context.conversationId,
-    context.organizationId,
-    context.attempt,
-  ];
+  const { jobId, agentId, conversationId, organizationId, attempt } = context;
+  const tuple = [jobId, agentId, conversationId, organizationId, attempt];
   // Between JSON tokens a line break is white space; within strings it is always escaped.
   const line = input.includes('\n') ? input.replaceAll('\n', ' ') : input;
   return `["run",${id},${JSON.stringify(skill)},${JSON.stringify(tuple)},${line}]`;

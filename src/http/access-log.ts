@@ -38,8 +38,10 @@ export function logRequests(server: Server, log: Logger, isAccessLogOn: boolean)
 }
 
 /** The revocation of an API key counts as a deletion. */
-function isDeletion({ method, routeOptions }: FastifyRequest, { statusCode }: FastifyReply) {
-  return method === 'DELETE' && statusCode < 300 && routeOptions.schema?.hide !== true;
+function isDeletion(request: FastifyRequest, { statusCode }: FastifyReply): boolean {
+  // The method first: Fastify makes a new object for each look at the options of a route.
+  if (request.method !== 'DELETE' || statusCode >= 300) return false;
+  return request.routeOptions.schema?.hide !== true;
 }
 
 function factsOf(request: FastifyRequest) {

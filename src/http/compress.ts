@@ -18,13 +18,11 @@ const options = { level: constants.Z_BEST_SPEED };
 
 export function compressAnswers(server: Server): void {
   server.addHook('onSend', (request, reply, payload, done) => {
-    const isText = typeof payload === 'string' || Buffer.isBuffer(payload);
-    const type = String(reply.getHeader('content-type') ?? '');
     const isCompressible =
-      isText &&
-      payload.length >= bytesMin &&
       request.method === 'GET' &&
-      type.startsWith('application/json') &&
+      (typeof payload === 'string' || Buffer.isBuffer(payload)) &&
+      payload.length >= bytesMin &&
+      String(reply.getHeader('content-type')).startsWith('application/json') &&
       !reply.hasHeader('content-encoding');
     if (!isCompressible) {
       done(null, payload);

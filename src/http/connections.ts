@@ -145,8 +145,11 @@ function begin(
   response: ServerResponse,
 ): void {
   connection.open.push(response);
-  response.once('close', () => {
-    connection.open.splice(connection.open.indexOf(response), 1);
+  // `on` costs less than `once`; a response that is abandoned may close twice.
+  response.on('close', () => {
+    const at = connection.open.indexOf(response);
+    if (at === -1) return;
+    connection.open.splice(at, 1);
     connection.unreadSince = null;
     connection.sendingSince = null;
     const next = connection.socket.destroyed ? undefined : connection.waiting.shift();

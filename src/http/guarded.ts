@@ -1,4 +1,5 @@
 /** Groups of routes behind a hook that admits requests: the keys of /api, the secret of /admin. */
+import type { FastifyRequest } from 'fastify';
 import { invalid, invalidIn, type PlatformError } from '../kernel/errors.ts';
 import type { adminHook } from './authenticate.ts';
 import type { rememberRoutes } from './routes-known.ts';
@@ -24,9 +25,9 @@ export function guarded(
       if (request.is404) next(unmatched(request.method, request.originalUrl));
       else next();
     });
-    scope.addHook('preValidation', (request, _reply, next) => {
-      const takesBody = request.routeOptions.schema?.body !== undefined;
-      next(takesBody ? undefined : unexpectedBody(request.body));
+    scope.addHook('onRoute', (route) => {
+      if (route.schema?.body !== undefined) return;
+      route.preValidation = [route.preValidation ?? [], refuseBody].flat();
     });
     routes(scope as unknown as Server);
     scope.register(
@@ -40,6 +41,11 @@ export function guarded(
     );
     done();
   });
+}
+
+/** A hook for an operation without a body. */
+function refuseBody({ body }: FastifyRequest, _reply: unknown, next: (error?: Error) => void) {
+  next(unexpectedBody(body));
 }
 
 /** The refusal of a body for an operation without one; an empty object counts as no body. */

@@ -2,7 +2,7 @@
  * Reads the parameters of a query by the schema of their route: one value each, clean text, integers in
  * plain decimal. The schema alone says which parameters there are, what they may be, and their defaults.
  */
-import type { FastifyRequest } from 'fastify';
+import type { FastifyRequest, RouteOptions } from 'fastify';
 import type { TObject, TSchema } from 'typebox';
 import { invalid, invalidIn, PlatformError } from '../kernel/errors.ts';
 import { dayIssue, isDay, momentIssue, momentOf } from '../kernel/moment.ts';
@@ -30,23 +30,24 @@ const integerMax = 9_999_999_999;
 export type Query = Readonly<Record<string, unknown>>;
 
 /**
- * The refusal of a query with an unreadable parameter or with parameters that the schema of the route
- * does not have. Undocumented routes accept any query.
+ * A hook that refuses a query with an unreadable parameter or with parameters that the schema of the route
+ * does not have. Undefined for undocumented routes, which accept any query.
  */
-export function refuseQuery({
-  originalUrl,
-  query,
-  routeOptions,
-}: FastifyRequest): PlatformError | undefined {
-  const { schema, config } = routeOptions;
-  if (config.anyQuery === true || schema?.hide === true || !originalUrl.includes('?'))
-    return undefined;
-  const unreadable = unreadableParameter(originalUrl);
-  if (unreadable !== null) return invalid(unreadable, 'must be percent-encoded UTF-8 without NUL');
+export function queryHook({ schema, config }: RouteOptions) {
+  if (config?.anyQuery === true || schema?.hide === true) return undefined;
   const { properties = {} } = (schema?.querystring ?? {}) as { properties?: object };
+  return ({ originalUrl, query }: FastifyRequest, _reply: unknown, next: (error?: Error) => void) =>
+    next(
+      originalUrl.includes('?') ? refusalOf(originalUrl, query as Query, properties) : undefined,
+    );
+}
+
+function refusalOf(url: string, query: Query, properties: object): PlatformError | undefined {
+  const unreadable = unreadableParameter(url);
+  if (unreadable !== null) return invalid(unreadable, 'must be percent-encoded UTF-8 without NUL');
   // The reader of a parameter refuses a list `name[]` of it.
   const isKnown = (name: string) => Object.hasOwn(properties, name.replace(/\[\]$/, ''));
-  const unknown = Object.keys(query as Query).filter((name) => !isKnown(name));
+  const unknown = Object.keys(query).filter((name) => !isKnown(name));
   if (unknown.length === 0) return undefined;
   const names = unknown.slice(0, issuesMax).map((name) => name.slice(0, nameMax).toWellFormed());
   return invalidIn(names.map((field) => ({ field, issue: 'is no query parameter of this path' })));

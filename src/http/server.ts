@@ -25,7 +25,7 @@ import {
   errorHeaders,
   refuseTunnel,
 } from './errors.ts';
-import { queryReader, refuseQuery } from './query.ts';
+import { queryHook, queryReader } from './query.ts';
 import { routedUrl } from './url.ts';
 
 /** A whole request must arrive within this time. */
@@ -61,9 +61,7 @@ export function createServer(
   const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
     sendRefusal(observer, error, request, reply);
   const server = Fastify({
-    loggerInstance: log,
-    // A logger for each request would cost more than most requests log.
-    childLoggerFactory: (logger) => logger,
+    loggerInstance: withoutChildren(log),
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: bodyBytesMax,
     serverFactory: (handler) => listenerWithin(limits, handler, log),
@@ -88,6 +86,12 @@ export function createServer(
   validateBySchemas(server);
   addHooks(server, observer);
   return server;
+}
+
+/** Fastify asks for a child for each request, which would cost more than most requests log. */
+function withoutChildren(log: Logger): Logger {
+  const shared = log.child({});
+  return Object.assign(shared, { child: () => shared });
 }
 
 /** Node's server, with limits on the time of requests and on connections. */
@@ -141,15 +145,13 @@ function addHooks(server: Server, observer: HttpObserver): void {
       done(new PlatformError('validation_error', 'The request has no Host header'));
     } else done();
   });
-  // The path has been parsed and its resource found, so now the query is checked.
-  server.addHook('preParsing', (request, _reply, payload, next) => {
-    const refusal = request.is404 ? undefined : refuseQuery(request);
-    if (refusal === undefined) next(null, payload);
-    else next(refusal);
+  // Last of a route's hooks before the body: the resource of the path has been found, so now the query is checked.
+  server.addHook('onRoute', (route) => {
+    route.onRequest = [route.onRequest ?? [], queryHook(route) ?? []].flat();
   });
   server.addHook('onResponse', (request, reply, done) => {
-    const route = request.is404 ? 'unmatched' : (request.routeOptions.url ?? 'unmatched');
-    observer.answered(request.method, route, reply.statusCode, reply.elapsedTime / 1000);
+    const { url = 'unmatched' } = request.routeOptions;
+    observer.answered(request.method, url, reply.statusCode, reply.elapsedTime / 1000);
     done();
   });
 }
