@@ -43,6 +43,8 @@ export class ExcessError extends Error {}
 export interface AnswerSoFar {
   /** Throws an ExcessError, or the error that the SDK reports. */
   take(part: SdkPart): void;
+  /** Takes text that does not pass through the SDK. Throws an ExcessError. */
+  takeText(text: string): void;
   text(): string;
   /** The answer; null until the SDK has reported its end. */
   whole(model: string): Omit<ModelAnswer, 'usage'> | null;
@@ -77,6 +79,7 @@ export function createAnswer(protocol: Protocol, onText: (delta: string) => void
   };
   return {
     take: (part) => take(state, part),
+    takeText: (text) => takeText(state, text),
     text: () => state.texts.join('') + (state.finish === null ? endOfText(state) : ''),
     whole: (model) => whole(state, model),
   };
@@ -85,8 +88,7 @@ export function createAnswer(protocol: Protocol, onText: (delta: string) => void
 function take(state: State, part: SdkPart): void {
   switch (part.type) {
     case 'text-delta':
-      spend(state, 'written', part.delta.length);
-      addText(state, state.thinkTags?.push(part.delta) ?? part.delta);
+      takeText(state, part.delta);
       break;
     case 'reasoning-start':
     case 'reasoning-delta':
@@ -107,6 +109,11 @@ function take(state: State, part: SdkPart): void {
     case 'error':
       throw part.error;
   }
+}
+
+function takeText(state: State, text: string): void {
+  spend(state, 'written', text.length);
+  addText(state, state.thinkTags?.push(text) ?? text);
 }
 
 /** The text that the filter of think tags still holds. */

@@ -4,6 +4,7 @@
  * asked for. Such a document is recognized by its first character, because its content type is not
  * reliable.
  */
+import { ExcessError } from './answer.ts';
 import { eventsOf } from './document.ts';
 import { statusIn } from './error-body.ts';
 import { createEventDataReader, type EventDataReader } from './event-data.ts';
@@ -33,6 +34,8 @@ export interface BodyTransformDeps {
   /** The response's. */
   readonly headers: Headers;
   readonly bounds: BodyBytesMax;
+  /** Takes text of the answer that does not pass through the SDK. Throws an ExcessError. */
+  onText(text: string): void;
   /** Takes a fault of the body. */
   fail(fault: WireFault): void;
 }
@@ -43,7 +46,7 @@ interface State extends BodyTransformDeps {
   /** The chunks of a document; null when the body is a stream of events. */
   document: string[] | null;
   isBegun: boolean;
-  /** Whether the SDK was given any event. */
+  /** Whether any event was forwarded. */
   isForwarded: boolean;
   bytes: number;
   isOver: boolean;
@@ -77,7 +80,8 @@ function forward(state: State, value: Uint8Array | null): string {
   try {
     return value === null ? end(state) : take(state, state.decoder.decode(value, { stream: true }));
   } catch (error) {
-    return fail(state, { kind: 'malformed', detail: (error as Error).message });
+    const kind = error instanceof ExcessError ? 'excessive' : 'malformed';
+    return fail(state, { kind, detail: (error as Error).message });
   }
 }
 
@@ -134,6 +138,11 @@ function forwardEvent(state: State, event: unknown): string {
   const parsedEvent = parser.parse(event);
   if ('error' in parsedEvent) return fail(state, faultOf(state, parsedEvent.error, event));
   state.isOver = parser.state.isOver;
+  if ('text' in parsedEvent) {
+    state.isForwarded = true;
+    state.onText(parsedEvent.text);
+    return '';
+  }
   return encodeEvents(state, parsedEvent.events);
 }
 

@@ -23,6 +23,8 @@ interface ChatState extends StreamState {
   readonly toolCalls: ToolCallDeltas;
   /** Whether any part of the answer besides its reasoning has arrived. */
   isAnswered: boolean;
+  /** Whether the SDK was given a part of the answer: then it gets all later parts too, which keeps their order. */
+  isInSdk: boolean;
 }
 
 export function createChatParser(): StreamParser {
@@ -30,6 +32,7 @@ export function createChatParser(): StreamParser {
     ...nothingStreamed,
     toolCalls: createToolCallDeltas(),
     isAnswered: false,
+    isInSdk: false,
   };
   return { state, parse: (event) => parse(state, event), end: () => end(state) };
 }
@@ -47,10 +50,27 @@ function parse(state: ChatState, event: unknown): ParsedEvent {
   const objects = choices.map(objectOf);
   if (objects.includes(null)) return { error: 'a choice that is no object' };
   const parsed = objects.map((choice, n) => parseChoice(state, choice as Json, n));
+  const text = state.isInSdk ? '' : textOf(parsed);
+  if (text !== '') return { text };
+  state.isInSdk ||= parsed.some(({ delta }) => Object.keys(delta).length > 0);
   return { events: [{ choices: parsed }] };
 }
 
-function parseChoice(state: ChatState, choice: Json, position: number): Json {
+/** The text of a chunk that has only text; empty for any other chunk. */
+function textOf([choice, other]: readonly Choice[]): string {
+  if (choice === undefined || other !== undefined || choice.finish_reason !== null) return '';
+  const { content, ...rest } = choice.delta;
+  return typeof content === 'string' && Object.keys(rest).length === 0 ? content : '';
+}
+
+/** A choice as the SDK accepts it. */
+interface Choice {
+  readonly index: number;
+  readonly finish_reason: string | null;
+  readonly delta: Json;
+}
+
+function parseChoice(state: ChatState, choice: Json, position: number): Choice {
   const { index, usage, delta } = choice;
   addUsage(state, usage);
   const finish = finishReasonIn(choice);
@@ -98,7 +118,7 @@ function addReasoning(state: ChatState, delta: Json): void {
   state.reasoning = { field, text: before + text };
 }
 
-function choiceOf(index: number, finish: string | null, delta: Json): Json {
+function choiceOf(index: number, finish: string | null, delta: Json): Choice {
   return { index, finish_reason: finish, delta };
 }
 

@@ -44,8 +44,10 @@ export function createModels(parts: {
     async call(call) {
       const { provider, name } = partsOfModel(call.model);
       const access = await accessOf(call.organizationId, provider);
-      const wire = openWire({ protocol: access.protocol, signal: call.signal, silence });
-      const answer = createAnswer(access.protocol, call.onText);
+      const { protocol } = access;
+      const answer = createAnswer(protocol, call.onText);
+      const { takeText } = answer;
+      const wire = openWire({ protocol, signal: call.signal, silence, onText: takeText });
       try {
         await exchange(access, name, call, wire, answer);
       } finally {

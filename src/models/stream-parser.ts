@@ -11,6 +11,8 @@ import { nothingReported, type Reasoning, type Usage } from './model.ts';
 export type ParsedEvent =
   /** The events for the SDK in its place; empty when the event has nothing of the answer. */
   | { readonly events: readonly Json[] }
+  /** Text of the answer and nothing else. It need not pass through the SDK, because nothing before it is there. */
+  | { readonly text: string }
   /** The provider says that the call failed. */
   | { readonly error: string };
 

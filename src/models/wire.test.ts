@@ -27,6 +27,7 @@ async function exchangeWith(answer: (response: ServerResponse) => void) {
     signal: new AbortController().signal,
     silence,
     bounds,
+    onText: () => {},
   });
   onTestFinished(() => wire.close());
   let text = '';

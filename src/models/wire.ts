@@ -77,8 +77,7 @@ const dispatcher = lazily(async () => {
   return new Agent({ headersTimeout: 0, bodyTimeout: 0 });
 });
 
-interface State {
-  readonly protocol: Protocol;
+interface State extends Pick<WireOptions, 'protocol' | 'onText'> {
   readonly parser: StreamParser;
   readonly bounds: BodyBytesMax;
   readonly request: AbortController;
@@ -89,17 +88,25 @@ interface State {
   isDraining: boolean;
 }
 
+export interface WireOptions {
+  readonly protocol: Protocol;
+  readonly signal: AbortSignal;
+  readonly silence: SilenceLimits;
+  readonly bounds?: BodyBytesMax;
+  /**
+   * Takes text of the answer before anything of the answer has reached the SDK. Most parts of an answer
+   * are such text, and the SDK's chain of streams takes longer for each than everything else.
+   */
+  onText(text: string): void;
+}
+
 /** Opens the exchange of one call; a longer silence than `silence` allows is a fault. */
-export function openWire(options: {
-  protocol: Protocol;
-  signal: AbortSignal;
-  silence: SilenceLimits;
-  bounds?: BodyBytesMax;
-}): Wire {
+export function openWire(options: WireOptions): Wire {
   const { protocol, signal, silence, bounds = bodyBytesMax } = options;
   const parser = protocol === 'chat' ? createChatParser() : createMessagesParser();
   const state: State = {
     protocol,
+    onText: options.onText,
     parser,
     bounds,
     request: new AbortController(),
@@ -178,12 +185,13 @@ function transformedBody(
   body: ReadableStream<Uint8Array>,
   headers: Headers,
 ): ReadableStream<Uint8Array> {
-  const { protocol, parser, bounds } = state;
+  const { protocol, parser, bounds, onText } = state;
   const transform = createBodyTransform({
     protocol,
     parser,
     headers,
     bounds,
+    onText,
     fail: (fault) => fail(state, fault),
   });
   const reader = body.getReader();
