@@ -126,7 +126,7 @@ module.exports = {
         'main.ts reads the environment and starts the program; folders hold everything else.',
       severity: 'error',
       from: { path: '^src/[^/]+[.]ts$' },
-      to: { path: '^src/', pathNot: '^src/composition/run[.]ts$' },
+      to: { path: '^src/', pathNot: '^src/(bundle|stack-traces|composition/run)[.]ts$' },
     },
     {
       name: 'sqlite-driver',

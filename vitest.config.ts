@@ -47,6 +47,8 @@ const soaks = [
   'test/faults/kill{,-schedules-and-webhooks,-thinking}.test.ts',
   'test/faults/{move,sigterm}.test.ts',
 ];
+/** For projects that start the program. */
+const globalSetup = ['test/support/bundle.ts'];
 const isSoak = process.env['SOAK'] === 'true';
 
 /** Need Vite: these import JSX, or replace a module. */
@@ -130,6 +132,7 @@ const everyChange = [
       name: 'journeys',
       include: ['test/journeys/**/*.test.ts'],
       ...shared,
+      globalSetup,
       testTimeout: 120 * seconds,
       hookTimeout: 60 * seconds,
     },
@@ -159,6 +162,7 @@ const everyChange = [
       include: ['test/faults/**/*.test.ts', executorFaults],
       exclude: soakOnly,
       ...shared,
+      globalSetup,
       testTimeout: 300 * seconds,
       hookTimeout: 60 * seconds,
       // Half of their time they wait.
@@ -173,6 +177,7 @@ const soak: TestProjectConfiguration = {
     name: 'soak',
     include: soaks,
     ...shared,
+    globalSetup,
     testTimeout: 600 * seconds,
     hookTimeout: 60 * seconds,
     fileParallelism: false,

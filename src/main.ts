@@ -1,9 +1,15 @@
 /**
  * The program: environment → configuration → app, and signals → stop. The executors are started
- * first, because they load while everything else does.
+ * first, because they load while everything else does. Runs the bundle of these sources if there is one;
+ * if not, runs the sources and makes the bundle for the next start.
  */
+import { spawn } from 'node:child_process';
 import module from 'node:module';
+import { setPriority } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { freshBundle, root } from './bundle.ts';
+import { traceSources } from './stack-traces.ts';
 
 // Before anything uses a thread. Of Node's 4, two may look up names, and a name whose servers are
 // silent holds one for many seconds: two of them would hold up every request to a name.
@@ -17,8 +23,24 @@ if (Number(process.versions.node.split('.')[0]) < oldestNode) {
   process.exit(1);
 }
 // Later starts find their modules compiled.
-const compileCache =
-  process.env.NODE_COMPILE_CACHE ?? join(import.meta.dirname, '../node_modules/.cache/compile');
+const compileCache = process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules/.cache/compile');
 module.enableCompileCache(compileCache);
-const { run } = await import('./composition/run.ts');
+const bundle = freshBundle();
+if (bundle !== null) traceSources();
+const { run }: typeof import('./composition/run.ts') =
+  bundle === null ? await import('./composition/run.ts') : await import(pathToFileURL(bundle).href);
 await run({ ...process.env, NODE_COMPILE_CACHE: compileCache });
+if (bundle === null) makeBundle();
+
+/** Where the bundler is not installed, this fails, and every start runs the sources. */
+function makeBundle(): void {
+  const maker = spawn(process.execPath, [join(root, 'scripts/bundle.ts')], {
+    stdio: 'ignore',
+    // Without the platform's secrets.
+    env: { PATH: process.env['PATH'] },
+  });
+  maker.on('error', () => {});
+  maker.unref();
+  process.once('exit', () => maker.kill('SIGKILL'));
+  if (maker.pid !== undefined) setPriority(maker.pid, 10);
+}

@@ -3,7 +3,7 @@
  * variables. For tests that kill it, stop it by a signal, or look at what it prints.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { adminSecret, clientOf, type Platform } from './platform.ts';
 import { waitFor } from './wait-for.ts';
 
@@ -27,8 +27,8 @@ export interface PlatformProcess
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Starts a process that may fail to start: what it printed, and how it ended if it did. */
-export function spawnPlatform(environment: Environment) {
-  return spawnSource(['main.ts'], { PORT: '0', ADMIN_SECRET: adminSecret, ...environment });
+export function spawnPlatform(environment: Environment, main = 'main.ts') {
+  return spawnSource([main], { PORT: '0', ADMIN_SECRET: adminSecret, ...environment });
 }
 
 /** Starts one of the commands beside the platform, as its script in package.json does. */
@@ -41,7 +41,7 @@ export function spawnCommand(
 }
 
 function spawnSource([file = '', ...args]: readonly string[], environment: Environment) {
-  const child: ChildProcess = spawn(process.execPath, [join(source, file), ...args], {
+  const child: ChildProcess = spawn(process.execPath, [resolve(source, file), ...args], {
     env: { PATH: process.env['PATH'], ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -57,12 +57,13 @@ function spawnSource([file = '', ...args]: readonly string[], environment: Envir
   return { child, exit, output: () => text };
 }
 
-/** Starts the platform on `dataDir` and waits until it is ready. */
+/** Starts the platform on `dataDir`, or another copy's `main.ts`, and waits until it is ready. */
 export async function startProcess(
   dataDir: string,
   environment: Environment = {},
+  main?: string,
 ): Promise<PlatformProcess> {
-  const { child, exit, output } = spawnPlatform({ DATA_DIR: dataDir, ...environment });
+  const { child, exit, output } = spawnPlatform({ DATA_DIR: dataDir, ...environment }, main);
   const url = await waitFor(
     () => {
       if (child.exitCode !== null) throw new Error(`It ended with code ${child.exitCode}`);

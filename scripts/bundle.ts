@@ -1,0 +1,113 @@
+/**
+ * Bundles the program into `dist`, unless that holds a bundle of the present sources. A start without one
+ * runs this in the background; images and tests run it before.
+ *
+ * Executors and sandboxed processes run the sources, because skills import parts of them. So in a bundled
+ * module `import.meta.url` and `import.meta.dirname` stay those of its source.
+ */
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { SourceMap } from 'node:module';
+import { dirname, join, relative, sep } from 'node:path';
+import { type OutputChunk, type Plugin, rolldown } from 'rolldown';
+import { bundles, entryName, freshBundle, recordFile, recordSources, root } from '../src/bundle.ts';
+import type { LineTable } from '../src/stack-traces.ts';
+
+/** A running program loads parts of its bundle later, so earlier bundles are kept for a while. */
+const keptMs = 7 * 24 * 3_600_000;
+
+if (freshBundle() === null) await bundle();
+
+async function bundle(): Promise<void> {
+  const sources = recordSources();
+  const directory = join(bundles, sources.fingerprint);
+  mkdirSync(bundles, { recursive: true });
+  removeOld();
+  const fresh = mkdtempSync(join(bundles, 'new-'));
+  try {
+    await write(fresh);
+    if (recordSources().times !== sources.times) throw new Error('the sources changed meanwhile');
+    // Another process may have made the same bundle.
+    if (!existsSync(directory)) renameSync(fresh, directory);
+    const record = `${fresh}.json`;
+    writeFileSync(record, JSON.stringify(sources));
+    renameSync(record, recordFile);
+  } finally {
+    rmSync(fresh, { recursive: true, force: true });
+  }
+}
+
+async function write(directory: string): Promise<void> {
+  const build = await rolldown({
+    cwd: root,
+    input: { run: 'src/composition/run.ts' },
+    platform: 'node',
+    // Native, and loaded only where they are installed.
+    external: ['msgpackr-extract', 'pg-native'],
+    plugins: [sourcePlaces(directory)],
+  });
+  const { output } = await build.generate({
+    dir: directory,
+    // Not ES modules, which have Node load all parts of a built-in module that it would load lazily.
+    format: 'cjs',
+    entryFileNames: entryName,
+    chunkFileNames: '[name]-[hash].cjs',
+    comments: false,
+    sourcemap: 'hidden',
+  });
+  await build.close();
+  for (const file of output) {
+    if (file.type !== 'chunk') continue;
+    writeFileSync(join(directory, file.fileName), file.code);
+    writeFileSync(join(directory, `${file.fileName}.lines`), JSON.stringify(linesOf(file)));
+  }
+}
+
+/** Keeps each module's idea of its place. */
+function sourcePlaces(directory: string): Plugin {
+  return {
+    name: 'source-places',
+    transform: {
+      filter: { id: /\/src\/.*\.ts$/, code: /import\.meta\./ },
+      handler(code, id) {
+        const file = relative(directory, id).split(sep).join('/');
+        const url = `new URL(${JSON.stringify(file)}, import.meta.url).href`;
+        const place = `(import.meta.dirname + ${JSON.stringify(`/${dirname(file)}`)})`;
+        return {
+          code: code.replaceAll('import.meta.url', url).replaceAll('import.meta.dirname', place),
+          // The lines stay where they are.
+          map: null,
+        };
+      },
+    },
+  };
+}
+
+function linesOf({ code, map }: OutputChunk): LineTable {
+  if (map === null) return { sources: [], lines: [] };
+  const { sources } = map;
+  const indexes = new Map(sources.map((source, index) => [source, index]));
+  const origins = new SourceMap(JSON.parse(map.toString()));
+  const lines = code.split('\n').flatMap((text, line) => {
+    const origin = origins.findEntry(line, text.length);
+    const isHere = 'originalSource' in origin && origin.generatedLine === line;
+    return isHere ? [indexes.get(origin.originalSource) ?? -1, origin.originalLine + 1] : [-1, 0];
+  });
+  return { sources, lines };
+}
+
+function removeOld(): void {
+  for (const name of readdirSync(bundles)) {
+    const path = join(bundles, name);
+    const changed = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
+    if (Date.now() - changed > keptMs) rmSync(path, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,68 @@
+/** `npm start` runs a bundle of the program, but never one of other sources than those that are there. */
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { startProcess } from '../support/process.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const root = join(import.meta.dirname, '../..');
+
+/** A copy of the program that has not been bundled. */
+function copyProgram(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'skillwright-bundle-'));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  for (const name of ['src', 'scripts', 'package.json', 'package-lock.json', 'tsconfig.json']) {
+    cpSync(join(root, name), join(directory, name), { recursive: true });
+  }
+  symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
+  mkdirSync(join(directory, 'data'));
+  return directory;
+}
+
+test('a start without a bundle makes it for the next; changed sources run at once', async () => {
+  const program = copyProgram();
+  const source = join(program, 'src/composition/run.ts');
+  const bundled = () => {
+    const { fingerprint } = JSON.parse(readFileSync(join(program, 'dist/last.json'), 'utf8'));
+    return join(program, 'dist', fingerprint, 'run.cjs');
+  };
+  const start = () => startProcess(join(program, 'data'), {}, join(program, 'src/main.ts'));
+  const said = async (before = async () => {}) => {
+    const platform = await start();
+    await before();
+    await platform.stop();
+    return platform.output();
+  };
+  appendFileSync(source, "\nprocess.stdout.write(new Error('traced').stack ?? '');\n");
+  const line = readFileSync(source, 'utf8').split('\n').length - 1;
+  const trace = `${source}:${line}:`;
+
+  const first = await said(async () => {
+    await waitFor(() => existsSync(join(program, 'dist/last.json')), {
+      describe: 'the bundle is made',
+      // At a low priority.
+      deadlineMs: 120_000,
+    });
+  });
+  appendFileSync(bundled(), "\nprocess.stdout.write('from the bundle\\n');\n");
+  const second = await said();
+  appendFileSync(source, "\nprocess.stdout.write('from the sources\\n');\n");
+  const third = await said();
+
+  expect(first).toContain(trace);
+  expect(first).not.toContain('from the bundle');
+  expect(second).toContain('from the bundle');
+  expect(second).toContain(trace);
+  expect(third).toContain('from the sources');
+  expect(third).not.toContain('from the bundle');
+});
