@@ -9,7 +9,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { desktop, dialogOf, phone } from '../support/console.ts';
 import { type BusyConsole, startBusyConsole } from '../support/console-world.ts';
 import { isInstalled } from '../support/shared-servers.ts';
-import { waitFor } from '../support/wait-for.ts';
 
 const folder = process.env['SCREENSHOTS'];
 if (folder !== undefined) mkdirSync(folder, { recursive: true });
@@ -43,14 +42,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('the screen', () => {
   async function settled() {
     const { page } = world;
     await page.waitForLoadState('networkidle');
-    await waitFor(
-      async () =>
-        (await page.getByRole('status', { name: 'Loading' }).count()) === 0 &&
-        (await page.evaluate(
-          'document.getAnimations().every((one) => one.playState !== "running" || one.effect.getTiming().iterations === Infinity)',
-        )),
-      { describe: 'nothing is being loaded' },
-    );
+    await expect.poll(() => page.getByRole('status', { name: 'Loading' }).count()).toBe(0);
     await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))');
   }
 

@@ -52,13 +52,16 @@ async function launcher(): Promise<{ chromium: BrowserType; options: LaunchOptio
   return { chromium, options: { executablePath, args: flags } };
 }
 
-/** A new profile in the browser that all share. */
+/** A new profile in the browser that all share. Nothing fades or slides: the processor draws each frame. */
 async function sharedProfile(): Promise<BrowserContext> {
   browser ??= launcher().then(({ chromium, options }) => chromium.launch(options));
-  return await (await browser).newContext();
+  return await (await browser).newContext({ reducedMotion: 'reduce' });
 }
 
-/** A browser of its own, whose pages are tabs of one window: the one in front hides the others. */
+/**
+ * A browser of its own, whose pages are tabs of one window: the one in front hides the others. Its pages
+ * have their animations.
+ */
 async function ownWindow(): Promise<BrowserContext> {
   const { chromium, options } = await launcher();
   // Of its own too, and removed with it.

@@ -95,7 +95,7 @@ export async function startConsole(
     async faults(of) {
       // What is still changing its colours has neither the old ones nor the new.
       await waitFor(() => page.evaluate(isStill), { describe: () => 'the page is still' });
-      await page.evaluate(`window.axe ?? (() => { ${axe} })()`);
+      if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe);
       const found = (await page.evaluate(
         `axe.run(document, ${JSON.stringify({
           resultTypes: ['violations'],
@@ -114,8 +114,7 @@ export async function startConsole(
       return [...found, ...(await world.faults('colours'))];
     },
     async shown(colorScheme) {
-      // Colours of a running transition are not judged.
-      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      await page.emulateMedia({ colorScheme });
       const whenDone = colorScheme === 'dark' ? 'html.dark' : 'html:not(.dark)';
       await page.locator(whenDone).waitFor({ state: 'attached' });
     },
