@@ -16,6 +16,8 @@ import { useScratchDirectory } from './test/support/scratch.ts';
 const seconds = 1000;
 const shared = {
   isolate: false,
+  // A poll waits as long as a wait: Vitest's second is short for a busy machine.
+  expect: { poll: { timeout: 20 * seconds } },
   experimental: { viteModuleRunner: false, nodeLoader: false },
 };
 /** The same suites on PostgreSQL, Redis and BullMQ (test/support/platform.ts). */
@@ -164,7 +166,8 @@ const everyChange = [
       ...shared,
       globalSetup,
       testTimeout: 300 * seconds,
-      hookTimeout: 60 * seconds,
+      // A hook starts up to seven processes.
+      hookTimeout: 180 * seconds,
       // Half of their time they wait.
       maxWorkers: availableParallelism() + 1,
       sequence: { groupOrder: 1 },

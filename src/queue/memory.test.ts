@@ -3,6 +3,8 @@ import { createLogger } from '../kernel/log.ts';
 import { createMemoryQueue } from './memory.ts';
 
 const name = 'skill-execution';
+/** Its second is short for a busy machine. */
+const waiting = { timeout: 10_000 };
 const hints = (n: number, delayMs = 0, prefix = 'row') =>
   Array.from({ length: n }, (_, i) => ({ id: `${prefix}-${i}`, generation: 0, delayMs }));
 
@@ -141,7 +143,7 @@ describe('a consumer', () => {
     queue.sendHints(name, hints(4, 0, 'more'));
     expect(consumer.freeSlots()).toBe(0);
     held.resolve();
-    await vi.waitFor(() => expect(consumer.freeSlots()).toBe(5));
+    await vi.waitFor(() => expect(consumer.freeSlots()).toBe(5), waiting);
   });
 
   test('counts work without a hint among what it handles', async () => {
@@ -157,7 +159,7 @@ describe('a consumer', () => {
     expect(handled).toEqual([]);
 
     work.resolve();
-    await vi.waitFor(() => expect(handled).toEqual(['row-0']));
+    await vi.waitFor(() => expect(handled).toEqual(['row-0']), waiting);
   });
 
   test('that is stopped has no slot, and waits for the work without a hint', async () => {

@@ -347,7 +347,8 @@ describe.skipIf(postgres === undefined)('a lost connection', () => {
     expect(refused).toMatchObject(Array(2).fill({ status: 'rejected', reason: unavailable }));
     const began = performance.now();
     await Promise.all([database.write((tx) => insert(tx, 'c')), idsIn(database)]);
-    expect(performance.now() - began).toBeLessThan(1_000);
+    // A query without an answer is given up after ten.
+    expect(performance.now() - began).toBeLessThan(4_000);
     expect(await idsIn(database)).toEqual(['a', 'c']);
   });
 

@@ -95,7 +95,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose clocks differ', () =
     // Every one ran once, but for the tenth that fails twice before it succeeds.
     expect(new Set(runs)).toEqual(new Set([1, 3]));
     // Two waits of 0.5 and 1 s with what chance adds, or one long run.
-    expect(account.longestDelayMs).toBeLessThan(longRunMs + 5_000);
+    expect(account.longestDelayMs).toBeLessThan(longRunMs + 15_000);
   });
 
   test('has one run for each minute, with two schedulers and with five', async () => {
@@ -123,7 +123,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose clocks differ', () =
           const found = await slots();
           return found.length >= count && found.every(({ n }) => n >= schedules);
         },
-        { describe: `${count} minutes have run`, deadlineMs: aheadMs + 15_000, everyMs: 200 },
+        { describe: `${count} minutes have run`, deadlineMs: aheadMs + 40_000, everyMs: 200 },
       );
     };
 
@@ -136,7 +136,8 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose clocks differ', () =
     for (const { slot, late } of found) {
       expect(slot % minuteMs).toBe(0);
       expect(late).toBeGreaterThanOrEqual(0);
-      expect(late).toBeLessThan(3_000);
+      // By a clock that is off it would be 90 s.
+      expect(late).toBeLessThan(10_000);
     }
     expect(await minutesAmiss(cluster.sql)).toEqual([]);
     await cluster.untilIdle();

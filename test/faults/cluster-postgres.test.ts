@@ -18,7 +18,7 @@ import { randomInteger } from '../support/random.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** From the end of a fault to a cluster that accepts and runs again. */
-const recoveryMs = 10_000;
+const recoveryMs = 30_000;
 
 describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
   let cluster: Cluster;
@@ -91,7 +91,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
     try {
       await waitFor(() => running.attempts.slice(-10).every(is503), {
         describe: 'requests are answered 503',
-        deadlineMs: 20_000,
+        deadlineMs: 60_000,
       });
     } finally {
       await release();
@@ -179,7 +179,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose PostgreSQL', () => {
     await waitFor(async () => (await left()) === 0, {
       describe: 'there is none that the platform could have',
       everyMs: 50,
-      deadlineMs: 20_000,
+      deadlineMs: 60_000,
     });
     return async () => {
       isOver = true;

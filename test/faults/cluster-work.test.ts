@@ -84,7 +84,8 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
     const answers = await Promise.all(waits);
 
     expect(answers.map(({ body }) => body.status)).toEqual(jobIds.map(() => 'completed'));
-    expect(performance.now() - began).toBeLessThan(2_000);
+    // The wait itself is of 30 s.
+    expect(performance.now() - began).toBeLessThan(5_000);
   });
 
   test('a job is followed at both apis, and a broken stream goes on at the other one', async () => {
@@ -210,7 +211,7 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
     const began = performance.now();
     const { body } = await ask(0, 'GET', `/api/jobs/${jobId}`, { prefer: 'wait=30' });
     expect(body).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } });
-    expect(performance.now() - began).toBeLessThan(how === 'until' ? 1_500 : 6_000);
+    expect(performance.now() - began).toBeLessThan(how === 'until' ? 4_000 : 10_000);
   });
 
   test('a cancellation reaches a worker that Redis cannot tell of it', async () => {
@@ -231,7 +232,7 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
       const began = performance.now();
       const { body } = await ask(0, 'GET', `/api/jobs/${jobId}`, { prefer: 'wait=30' });
       expect(body).toMatchObject({ status: 'cancelled', attempt: 1 });
-      expect(performance.now() - began).toBeLessThan(5_000);
+      expect(performance.now() - began).toBeLessThan(10_000);
     } finally {
       for (const worker of cluster.of('worker')) worker.signal('SIGCONT');
       await cluster.remove(cutOff);

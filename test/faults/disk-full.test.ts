@@ -36,7 +36,7 @@ async function answers(load: Load, outcome: number, count: number): Promise<void
   await waitFor(
     () =>
       load.attempts.slice(from).filter((attempt) => attempt.outcome === outcome).length >= count,
-    { describe: `${count} answers are ${outcome}`, deadlineMs: 20_000 },
+    { describe: `${count} answers are ${outcome}`, deadlineMs: 60_000 },
   );
 }
 

@@ -293,7 +293,8 @@ describe('a job that is cancelled while its model answers', () => {
       const began = performance.now();
       await own.post(`/api/jobs/${id}/cancel`);
       const request = await provider.ended(1);
-      expect(performance.now() - began).toBeLessThan(1_000);
+      // A second, and what the requests themselves take on a busy machine.
+      expect(performance.now() - began).toBeLessThan(3_000);
 
       expect(request.endedBy).toBe('aborted');
       const { body } = await own.jobIn(id, 'cancelled', 'completed', 'failed');

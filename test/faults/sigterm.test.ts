@@ -268,7 +268,7 @@ describe('SIGTERM', () => {
     platform.signal('SIGTERM');
     await platform.exit;
 
-    expect(performance.now() - began).toBeLessThan(2_000);
+    expect(performance.now() - began).toBeLessThan(10_000);
     end.open();
     const next = await start();
     const { body } = await next.jobIn(tenant.key, jobId, 'completed', 'failed');

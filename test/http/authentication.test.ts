@@ -490,7 +490,7 @@ describe.skipIf(!(await isInstalled('PostgreSQL')))('two processes on one databa
           return one.status === 401 ? one : null;
         },
         // A second, and what the requests themselves take on a busy machine.
-        { describe: 'the other process refuses the key', deadlineMs: 1_500 },
+        { describe: 'the other process refuses the key', deadlineMs: 3_000 },
       );
       expectRefusal(answer, 401, 'invalid_api_key');
     } finally {

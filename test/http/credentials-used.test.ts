@@ -156,7 +156,7 @@ describe.each([
         const found = await wayOf(thinker);
         return found[0]?.at === 'platform' ? found : null;
       },
-      { describe: "the platform's credentials are used", deadlineMs: 3_000 },
+      { describe: "the platform's credentials are used", deadlineMs: 10_000 },
     );
 
     expect(way).toEqual([{ at: 'platform', key: platformKey }]);

@@ -154,7 +154,7 @@ test.each([
   } while (!isOver);
 
   expectInvalid((await bad).answer, 'mapping');
-  expect(Math.max(...slowest)).toBeLessThan(1_000);
+  expect(Math.max(...slowest)).toBeLessThan(5_000);
   expect((await mapped('{"a": body.a}', { body: { a: 1 } })).input).toEqual({ a: 1 });
 });
 

@@ -208,7 +208,7 @@ async function open(
     },
     sql,
     openDatabase: () => openPostgres(databaseUrl, createLogger('silent')),
-    async untilIdle(deadlineMs = 60_000) {
+    async untilIdle(deadlineMs = 120_000) {
       let left: unknown;
       await waitFor(
         async () => {

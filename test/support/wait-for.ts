@@ -5,7 +5,7 @@ const pauseMaxMs = 100;
 
 /**
  * Waits until `condition` gives something that is neither false nor null nor undefined, and
- * returns it. A condition that throws has not come true yet; past the deadline (10 s) the error
+ * returns it. A condition that throws has not come true yet; past the deadline (20 s) the error
  * says what was awaited and what went wrong last. Without `everyMs` it looks every 10 ms at first, and less
  * often the longer it waits: a look is often a request, which takes the processor from what is awaited.
  */
@@ -13,7 +13,7 @@ export async function waitFor<T>(
   condition: () => T | Promise<T>,
   options: { describe: string | (() => string); deadlineMs?: number; everyMs?: number },
 ): Promise<Exclude<T, false | null | undefined>> {
-  const { describe, deadlineMs = 10_000, everyMs } = options;
+  const { describe, deadlineMs = 20_000, everyMs } = options;
   const begin = performance.now();
   const end = begin + deadlineMs;
   let cause: unknown;
