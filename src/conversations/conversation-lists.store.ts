@@ -4,6 +4,7 @@
  */
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
 import type { Handle } from '../database/database.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
 import type { ConversationStatus, ConversationsTable, TriggerType } from '../database/tables.ts';
 
 export interface ConversationFilters {
@@ -11,11 +12,6 @@ export interface ConversationFilters {
   user_id?: string | undefined;
   status?: ConversationStatus | undefined;
   trigger_type?: TriggerType | undefined;
-}
-
-interface Page {
-  readonly limit: number;
-  readonly offset: number;
 }
 
 const columns = [
@@ -34,7 +30,7 @@ export async function listConversations(
   db: Handle,
   organizationId: string,
   filters: ConversationFilters,
-  page: Page,
+  page: PageAsked,
 ): Promise<{ conversations: Selectable<ConversationsTable>[]; total: number }> {
   let query = db.kysely.selectFrom('conversations').where('organization_id', '=', organizationId);
   for (const column of ['agent_id', 'status', 'trigger_type', 'user_id'] as const) {
@@ -128,7 +124,7 @@ async function countConversations(
 function idsOfPage(
   organizationId: string,
   filters: ConversationFilters,
-  { limit, offset }: Page,
+  { limit, offset }: PageAsked,
   { total, kinds }: { total: number; kinds: number },
 ): RawBuilder<string> | undefined {
   const { agent_id, trigger_type, status } = filters;

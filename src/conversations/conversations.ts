@@ -82,11 +82,6 @@ export function createConversations(database: Database) {
   });
 }
 
-interface Page {
-  readonly limit: number;
-  readonly offset: number;
-}
-
 /** The organization's conversation, or `404 not_found`. */
 async function find(db: Handle, organizationId: string, id: string): Promise<ConversationRow> {
   const row = isId(id) ? await findConversation(db, organizationId, id) : undefined;
@@ -94,7 +89,12 @@ async function find(db: Handle, organizationId: string, id: string): Promise<Con
   return row;
 }
 
-async function list(db: Handle, organizationId: string, filters: ConversationFilters, page: Page) {
+async function list(
+  db: Handle,
+  organizationId: string,
+  filters: ConversationFilters,
+  page: PageAsked,
+) {
   const { conversations, total } = await listConversations(db, organizationId, filters, page);
   return { conversations: conversations.map(conversationView), total };
 }
@@ -104,7 +104,7 @@ async function listOpened(
   db: Handle,
   organizationId: string,
   filters: ConversationFilters,
-  page: Page,
+  page: PageAsked,
 ) {
   const { conversations, total } = await list(db, organizationId, filters, page);
   const ids = conversations.map(({ id }) => id);

@@ -4,8 +4,8 @@
  * answered only after its commit; a batch that fails is tried again by halves, down to the item that
  * makes it fail, so that item harms no neighbour.
  */
-import { isUnavailable, PlatformError } from '../kernel/errors.ts';
-import { type Database, refuseNesting, type Transaction } from './database.ts';
+import { isUnavailable } from '../kernel/errors.ts';
+import { type Database, overloaded, refuseNesting, type Transaction } from './database.ts';
 
 /** Handles all items in one transaction; the result's i-th entry answers the i-th item. */
 export type BatchRunner<I, O> = (tx: Transaction, items: readonly I[]) => Promise<O[]>;
@@ -46,9 +46,7 @@ function add<I, O>(batch: Batch<I, O>, item: I): Promise<O> {
   // It would wait for the next write, and that one for the write around the caller.
   refuseNesting();
   if (batch.waiting.length >= waitingMax) {
-    return Promise.reject(
-      new PlatformError('service_unavailable', 'Too many writes are waiting', { retryAfter: 1 }),
-    );
+    return Promise.reject(overloaded());
   }
   return new Promise<O>((resolve, reject) => {
     batch.waiting.push({ item, resolve, reject });
@@ -62,12 +60,19 @@ async function writeAll<I, O>(batch: Batch<I, O>): Promise<void> {
   batch.isWriting = false;
 }
 
-async function writeSome<I, O>(batch: Batch<I, O>): Promise<void> {
+/**
+ * Writes some of the items that wait, or those that are given. Where the write fails, each half is written
+ * alone: one item that fails costs some ten writes and not one for each neighbour.
+ */
+async function writeSome<I, O>(
+  batch: Batch<I, O>,
+  given: readonly Waiting<I, O>[] = [],
+): Promise<void> {
   const { database, run, waiting } = batch;
-  // Taken when the transaction runs, not when it is requested: calls that arrive until then join it.
-  let taken: Waiting<I, O>[] = [];
+  let taken = given;
   try {
     const results = await database.write((tx) => {
+      // Taken when the transaction runs, not when it is requested: calls that arrive until then join it.
       // The database may run a unit a second time; it is then about the same items.
       if (taken.length === 0) taken = waiting.splice(0, fitting(batch));
       return run(
@@ -80,7 +85,13 @@ async function writeSome<I, O>(batch: Batch<I, O>): Promise<void> {
     });
   } catch (error) {
     if (taken.length === 0) taken = waiting.splice(0);
-    await afterFailure(batch, taken, error);
+    if (taken.length <= 1 || isUnavailable(error)) {
+      for (const one of taken) one.reject(error);
+      return;
+    }
+    const middle = taken.length >> 1;
+    await writeSome(batch, taken.slice(0, middle));
+    await writeSome(batch, taken.slice(middle));
   }
 }
 
@@ -93,32 +104,4 @@ function fitting<I, O>({ waiting, partOfWrite }: Batch<I, O>): number {
     return i > 0 && parts > 1;
   });
   return end === -1 ? first.length : end;
-}
-
-async function afterFailure<I, O>(
-  batch: Batch<I, O>,
-  taken: Waiting<I, O>[],
-  error: unknown,
-): Promise<void> {
-  if (taken.length === 1 || isUnavailable(error)) {
-    for (const one of taken) one.reject(error);
-    return;
-  }
-  // By halves, so that one item that fails costs some ten writes and not one for each neighbour.
-  const middle = taken.length >> 1;
-  for (const half of [taken.slice(0, middle), taken.slice(middle)]) {
-    try {
-      const results = await batch.database.write((tx) =>
-        batch.run(
-          tx,
-          half.map((one) => one.item),
-        ),
-      );
-      half.forEach((one, i) => {
-        one.resolve(results[i] as O);
-      });
-    } catch (failure) {
-      await afterFailure(batch, half, failure);
-    }
-  }
 }

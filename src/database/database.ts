@@ -5,6 +5,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Insertable, Kysely } from 'kysely';
+import { PlatformError } from '../kernel/errors.ts';
 import type { Statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
@@ -82,4 +83,15 @@ export function refuseNesting(): void {
   if (insideWrite.getStore()) {
     throw new Error('A transaction is open already: pass its handle on instead of writing anew.');
   }
+}
+
+export function unavailable(cause?: unknown): PlatformError {
+  return new PlatformError('service_unavailable', 'The database cannot be used right now', {
+    retryAfter: 5,
+    cause,
+  });
+}
+
+export function overloaded(): PlatformError {
+  return new PlatformError('service_unavailable', 'Too many writes are waiting', { retryAfter: 1 });
 }

@@ -1,13 +1,14 @@
 /** One commit of SQLite for all units that wait together; one that throws harms none of the others. */
-import { PlatformError } from '../kernel/errors.ts';
 import {
   asUnit,
   type Handle,
+  overloaded,
   refuseNesting,
   runAfterCommit,
   type Transaction,
+  unavailable,
 } from './database.ts';
-import { asPlatformError, unavailable } from './sqlite-errors.ts';
+import { asPlatformError } from './sqlite-errors.ts';
 
 /** Units that may wait for the writer; beyond that the service answers that it is overloaded. */
 const waitingMax = 10_000;
@@ -161,8 +162,4 @@ function rollBack(writer: Writer): void {
   } catch {
     // The next BEGIN fails with the cause, for the caller that writes then.
   }
-}
-
-function overloaded(): PlatformError {
-  return new PlatformError('service_unavailable', 'Too many writes are waiting', { retryAfter: 1 });
 }

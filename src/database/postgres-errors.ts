@@ -1,5 +1,5 @@
 /** What the errors of PostgreSQL and its driver mean. */
-import { PlatformError } from '../kernel/errors.ts';
+import { unavailable } from './database.ts';
 
 /** The answer of a query, with errors in the platform's terms. */
 export async function translated<T>(query: Promise<T>): Promise<T> {
@@ -12,13 +12,6 @@ export async function translated<T>(query: Promise<T>): Promise<T> {
 
 export function inOurTerms(error: unknown): unknown {
   return isOutage(error) ? unavailable(error) : error;
-}
-
-export function unavailable(cause?: unknown): PlatformError {
-  return new PlatformError('service_unavailable', 'The database cannot be used right now', {
-    retryAfter: 5,
-    cause,
-  });
 }
 
 /**

@@ -14,6 +14,7 @@ import {
   refuseNesting,
   runAfterCommit,
   type Transaction,
+  unavailable,
 } from './database.ts';
 import { migrate } from './migrate.ts';
 import { type Answer, forgetPrepared, runTogether, type Step } from './pipeline.ts';
@@ -24,7 +25,6 @@ import {
   isOutdated,
   isReadOnly,
   translated,
-  unavailable,
 } from './postgres-errors.ts';
 import { createStatements, handleOver, type Runner } from './postgres-handle.ts';
 import { openSession, type Session } from './postgres-session.ts';

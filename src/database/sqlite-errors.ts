@@ -1,5 +1,5 @@
 /** What an error of SQLite is to a caller. */
-import { PlatformError } from '../kernel/errors.ts';
+import { unavailable } from './database.ts';
 
 export function translated<T>(query: () => T): T {
   try {
@@ -17,11 +17,4 @@ export function asPlatformError(error: unknown): unknown {
   // Node's own word for a connection that is closed.
   if (code === 'ERR_INVALID_STATE') return unavailable(error);
   return errcode !== undefined && unavailableCodes.has(errcode & 0xff) ? unavailable(error) : error;
-}
-
-export function unavailable(cause?: unknown): PlatformError {
-  return new PlatformError('service_unavailable', 'The database cannot be used right now', {
-    retryAfter: 5,
-    cause,
-  });
 }

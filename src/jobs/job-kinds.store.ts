@@ -5,6 +5,7 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Handle } from '../database/database.ts';
 import { isWithin, type Window } from '../database/job-window.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
 
 /** What jobs are counted by: a kind is one of each. */
 const kindColumns = [
@@ -17,11 +18,6 @@ const kindColumns = [
 ] as const;
 /** The columns that a list is narrowed by, with their values. */
 export type Equal = readonly [(typeof kindColumns)[number], never][];
-
-export interface Page {
-  readonly limit: number;
-  readonly offset: number;
-}
 
 /** Jobs that are walked past to find a page. */
 export const walkedMax = 10_000;
@@ -65,7 +61,7 @@ function isIn(organizationId: string, window: Window | null): RawBuilder<SqlBool
 export function newestMet(
   organizationId: string,
   equal: Equal,
-  { limit, offset }: Page,
+  { limit, offset }: PageAsked,
   window: Window | null,
   walked = walkedMax,
 ): RawBuilder<string> {
@@ -85,7 +81,7 @@ export function newestOfKinds(
   db: Handle,
   organizationId: string,
   equal: Equal,
-  { limit, offset }: Page,
+  { limit, offset }: PageAsked,
   window: Window | null,
 ): RawBuilder<string> {
   const ids = idsOfKinds(db, organizationId, equal, offset + limit, window);

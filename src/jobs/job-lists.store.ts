@@ -18,6 +18,7 @@ import {
   type Window,
   windowBetween,
 } from '../database/job-window.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
 import type { JobStatus, JobsTable, Tables } from '../database/tables.ts';
 import {
   anyOfKinds,
@@ -25,7 +26,6 @@ import {
   type Equal,
   newestMet,
   newestOfKinds,
-  type Page,
   walkedMax,
 } from './job-kinds.store.ts';
 
@@ -78,7 +78,7 @@ export function listJobs(
   db: Handle,
   organizationId: string,
   filters: JobFilters,
-  page: Page,
+  page: PageAsked,
 ): Promise<{ jobs: ListedJobRow[]; total: number }> {
   return list(db, organizationId, filters, page, listedColumns);
 }
@@ -88,7 +88,7 @@ export function listTimedJobs(
   db: Handle,
   organizationId: string,
   filters: JobFilters,
-  page: Page,
+  page: PageAsked,
 ): Promise<{ jobs: TimedJob[]; total: number }> {
   return list(db, organizationId, filters, page, timedColumns);
 }
@@ -117,7 +117,7 @@ async function list<Column extends (typeof timedColumns)[number]>(
   db: Handle,
   organizationId: string,
   filters: JobFilters,
-  page: Page,
+  page: PageAsked,
   columns: readonly Column[],
 ) {
   const { conversation_id, api_key_id, created_after, created_before, ...counts } = filters;
@@ -218,7 +218,7 @@ async function countInWindow(
 async function pageOfKinds<Row>(
   { db, organizationId, equal, window }: Asked,
   { total, kinds, isWide }: Counted,
-  within: Page,
+  within: PageAsked,
   read: { shown(ids: RawBuilder<string>): Promise<Row[]>; all(): Promise<Row[]> },
 ): Promise<Row[]> {
   const byKind = () => read.shown(newestOfKinds(db, organizationId, equal, within, window));

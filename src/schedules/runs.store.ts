@@ -2,6 +2,7 @@
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { anyOf, idIn, idsParam } from '../database/ids-in.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
 import { statement } from '../database/statement.ts';
 import type { JobStatus, ScheduledRunsTable } from '../database/tables.ts';
 import { newId } from '../kernel/ids.ts';
@@ -164,7 +165,7 @@ export async function markRunsUnwanted(tx: Transaction, scheduledJobId: string):
 export async function listRuns(
   db: Handle,
   scheduledJobId: string,
-  page: { limit: number; offset: number },
+  page: PageAsked,
 ): Promise<{ runs: ListedRun[]; total: number }> {
   const query = db.kysely
     .selectFrom('scheduled_runs')

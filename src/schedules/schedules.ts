@@ -10,6 +10,7 @@
 import type { Agents } from '../agents/agents.ts';
 import { requireRoom } from '../database/caps.ts';
 import type { Database, Transaction } from '../database/database.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
 import type { Accept, AcceptedJob } from '../jobs/accept.ts';
 import { agentPaused, refuseInvalid } from '../jobs/execute.ts';
 import { jobSummary } from '../jobs/job-views.ts';
@@ -198,12 +199,7 @@ function runNow(
 }
 
 /** The outcomes of its due slots, newest first. */
-async function runs(
-  deps: ScheduleDeps,
-  organizationId: string,
-  id: string,
-  page: { limit: number; offset: number },
-) {
+async function runs(deps: ScheduleDeps, organizationId: string, id: string, page: PageAsked) {
   await find(deps, organizationId, id);
   const found = await listRuns(deps.database.read, id, page);
   return { runs: found.runs.map(scheduledRunView), total: found.total };
