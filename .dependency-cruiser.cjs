@@ -219,7 +219,7 @@ module.exports = {
         orphan: true,
         path: '^(src|test/support)/',
         pathNot:
-          '[.]test[.]ts$|^src/(main|executors/child|sandbox/sandbox-process)[.]ts$|^src/skills/catalog/(?!_)',
+          '[.]test[.]ts$|^src/(main|executors/child|sandbox/sandbox-process|database/migrations/[0-9].*)[.]ts$|^src/skills/catalog/(?!_)',
       },
       to: {},
     },
