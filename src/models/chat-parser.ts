@@ -52,8 +52,12 @@ function parse(state: ChatState, event: unknown): ParsedEvent {
   const parsed = objects.map((choice, n) => parseChoice(state, choice as Json, n));
   const text = state.isInSdk ? '' : textOf(parsed);
   if (text !== '') return { text };
-  state.isInSdk ||= parsed.some(({ delta }) => Object.keys(delta).length > 0);
+  state.isInSdk ||= parsed.some(hasPart);
   return { events: [{ choices: parsed }] };
+}
+
+function hasPart({ delta: { content, ...rest } }: Choice): boolean {
+  return Boolean(content) || Object.keys(rest).length > 0;
 }
 
 /** The text of a chunk that has only text; empty for any other chunk. */

@@ -22,12 +22,13 @@ async function exchangeWith(answer: (response: ServerResponse) => void) {
     server.closeAllConnections();
     server.close();
   });
+  const texts: string[] = [];
   const wire = openWire({
     protocol: 'chat',
     signal: new AbortController().signal,
     silence,
     bounds,
-    onText: () => {},
+    onText: (part) => texts.push(part),
   });
   onTestFinished(() => wire.close());
   let text = '';
@@ -37,7 +38,7 @@ async function exchangeWith(answer: (response: ServerResponse) => void) {
   } catch {
     // The fault has the reason.
   }
-  return { fault: wire.fault(), text, closed: closed.promise };
+  return { fault: wire.fault(), text, texts, closed: closed.promise };
 }
 
 function endless(piece: string): Readable {
@@ -91,4 +92,21 @@ test('a document is passed on as the events of a stream', async () => {
   const chunk = { choices: [{ index: 0, finish_reason: 'stop', delta: { content: 'Hi.' } }] };
   expect(text).toMatch(/^data: .+\n\n$/);
   expect(JSON.parse(text.slice(6))).toEqual(chunk);
+});
+
+test('text is taken directly until a part of another kind; all later parts follow it through the SDK, in order', async () => {
+  const chunk = (delta: object, finish: string | null = null) =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
+  const call = { index: 0, id: 'a', function: { name: 'echo', arguments: '{}' } };
+  const { texts, text } = await exchangeWith((response) => {
+    response.write(chunk({ role: 'assistant', content: '' }));
+    response.write(chunk({ content: 'one ' }) + chunk({ content: 'two ' }));
+    response.write(chunk({ tool_calls: [call] }) + chunk({ content: 'three' }));
+    response.end(`${chunk({}, 'tool_calls')}data: [DONE]\n\n`);
+  });
+
+  expect(texts).toEqual(['one ', 'two ']);
+  const forwarded = text.split('\n\n').filter((event) => event !== '');
+  const deltas = forwarded.map((event) => JSON.parse(event.slice(6)).choices[0].delta);
+  expect(deltas).toEqual([{ content: '' }, { tool_calls: [call] }, { content: 'three' }, {}]);
 });
