@@ -4,6 +4,7 @@
  */
 import type { OrphanGuard } from '../kernel/orphan-guard.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
+import { isInstalled } from '../skills/sources/snapshot.ts';
 import { isFault } from './death-attribution.ts';
 import { type Executor, startExecutor } from './executor.ts';
 import type { FoundSkills } from './loading.ts';
@@ -22,8 +23,10 @@ export type Role = 'shared' | 'spare' | 'exclusive' | 'draining';
 export interface PooledChild {
   role: Role;
   readonly executor: Executor;
-  /** It checked the skills and reported them. */
+  /** It reports the skills that it finds. */
   readonly isFirst: boolean;
+  /** It checked schemas, which enlarged it. */
+  hasChecked: boolean;
   /** The port on which it waits for a debugger, or null. */
   readonly port: number | null;
 }
@@ -112,7 +115,7 @@ function add(processes: Processes, role: Role, isFirst: boolean): void {
   const port = freePort(processes);
   const start = { isFirst, inspectPort: port };
   const executor = startExecutor(settings, processes.snapshot, start, {
-    onReady: (found) => onReady(processes, isFirst, found),
+    onReady: (found) => onReady(processes, child, found),
     onUnavailable() {
       child.role = 'draining';
       replenish(processes);
@@ -128,7 +131,7 @@ function add(processes: Processes, role: Role, isFirst: boolean): void {
     },
     mayDrain: () => countOf(processes, 'draining') < settings.size,
   });
-  const child: PooledChild = { role, executor, isFirst, port };
+  const child: PooledChild = { role, executor, isFirst, hasChecked: false, port };
   children.add(child);
   processes.guard?.add(executor.pid);
 }
@@ -142,22 +145,23 @@ function freePort(processes: Processes): number | null {
   return port;
 }
 
-function onReady(processes: Processes, isFirst: boolean, found: FoundSkills): void {
+function onReady(processes: Processes, child: PooledChild, found: FoundSkills): void {
   // A debugger stays attached to one child, so no child is replaced without need.
   const isDebugged = processes.settings.inspectPort !== null;
   processes.failedStarts = 0;
   processes.backoffs = 0;
-  if (isFirst) {
+  if (child.isFirst) {
     processes.first.resolve(found);
-    if (!isDebugged) fork(processes, 'shared', false);
+    child.hasChecked = found.skills.some(({ file }) => !isInstalled(file));
+    if (child.hasChecked && !isDebugged) fork(processes, 'shared', false);
   } else if (!isDebugged) retireFirst(processes);
   replenish(processes);
   processes.onReady();
 }
 
-/** Checking the schemas enlarges the first child; a child that only loaded replaces it. */
+/** Replaces a first child that checked schemas by one that only loaded. */
 function retireFirst(processes: Processes): void {
-  const checked = findChild(processes, (child) => child.isFirst && child.role === 'shared');
+  const checked = findChild(processes, (child) => child.hasChecked && child.role === 'shared');
   if (checked?.executor.inFlight === 0) checked.executor.end('retired');
 }
 

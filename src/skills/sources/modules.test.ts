@@ -34,7 +34,7 @@ function writeSkill(path: string, changes: object = {}): string {
   return write(path, `export default Object.assign(${fields}, { run: (input) => input });`);
 }
 
-async function faultOf(options?: { checkSchemas: boolean }): Promise<string> {
+async function faultOf(options?: { checkSchemas: () => boolean }): Promise<string> {
   const error = await loadSkillModules([dir], options).then(
     () => new Error('it loaded'),
     (fault: unknown) => fault,
@@ -181,7 +181,7 @@ describe('what stops the load', () => {
   test('a faulty schema, when schemas are checked', async () => {
     writeSkill('a.ts', { output: { type: 'text' } });
     expect(await loadSkillModules([dir])).toHaveLength(1);
-    expect(await faultOf({ checkSchemas: true })).toMatch(
+    expect(await faultOf({ checkSchemas: () => true })).toMatch(
       /^\/a.ts: output is no valid JSON Schema/,
     );
   });

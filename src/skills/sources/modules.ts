@@ -40,8 +40,8 @@ interface LoadOptions {
   onFile?: (file: string) => void;
   /** Called for a SKILL.md that breaks a rule and is left out; when absent, it stops the load. */
   onLeftOut?: (fault: SkillLoadError) => void;
-  /** Also checks the schemas (about 70 ms): for the load that is recorded only. */
-  checkSchemas?: boolean;
+  /** Whether to check the schemas of a file's skill too. The first check loads the validator. */
+  checkSchemas?: (file: string) => boolean;
   /** Reads a SKILL.md; when absent, the loader reads it from the disk. */
   read?: ReadSkillMd;
 }
@@ -61,7 +61,7 @@ export async function loadSkillModules(
       if (twin !== undefined) {
         throw new SkillLoadError(file, `defines ${key}, which ${twin.skill.file} defines already`);
       }
-      if (options.checkSchemas === true) checkSchemas(module.skill);
+      if (options.checkSchemas?.(file) === true) checkSchemas(module.skill);
       loaded.set(key, module);
     } catch (error) {
       const mayLeaveOut = isSkillMd(file) && error instanceof SkillLoadError;

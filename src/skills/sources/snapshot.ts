@@ -169,9 +169,12 @@ export function loadFromSnapshot(fd: number): Snapshot {
 
 /** Whether it is a file outside of the platform's own installation. */
 function isCovered(url: string): boolean {
-  if (!url.startsWith('file:')) return false;
-  const path = fileURLToPath(url);
-  return !own.some((dir) => path.startsWith(dir));
+  return url.startsWith('file:') && !isInstalled(fileURLToPath(url));
+}
+
+/** Whether a path belongs to the platform's own installation, as the catalog does. */
+export function isInstalled(path: string): boolean {
+  return own.some((dir) => path.startsWith(dir));
 }
 
 function moduleKey(url: string, { conditions }: Pick<LoadHookContext, 'conditions'>): string {
@@ -209,7 +212,7 @@ function modulesBelow(dir: string): string[] {
   const seen = new Set<string>();
   const visit = (path: string): void => {
     const real = realpathSync(path);
-    if (seen.has(real) || own.some((root) => `${real}${sep}`.startsWith(root))) return;
+    if (seen.has(real) || isInstalled(`${real}${sep}`)) return;
     seen.add(real);
     for (const entry of readdirSync(real, { withFileTypes: true })) {
       if (entry.isDirectory() && entry.name !== 'node_modules' && !entry.name.startsWith('.')) {
