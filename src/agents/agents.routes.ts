@@ -20,8 +20,7 @@ import { unknownFirst } from '../http/unknown-first.ts';
 import { longTextMax, refuseLong } from '../kernel/long-text.ts';
 import type { AgentFields, Agents } from './agents.ts';
 
-const tags = ['Agents'];
-const security = [{ apiKey: [] }];
+const operation = { tags: ['Agents'], security: [{ apiKey: [] }] };
 
 const fields = {
   name: Name(),
@@ -66,146 +65,94 @@ const Agent = Type.Object(
   },
 );
 const optionalFields = Type.Partial(Type.Object(fields)).properties;
-const Params = Type.Object({ agentId: Type.String() });
+const params = Type.Object({ agentId: Type.String() });
+
+const createSchema = {
+  ...operation,
+  operationId: 'createAgent',
+  summary: 'Create an agent',
+  body: Type.Object(
+    { id: Type.Optional(Slug), ...optionalFields },
+    {
+      title: 'NewAgent',
+      additionalProperties: false,
+      examples: [{ id: 'support', name: 'Support' }],
+    },
+  ),
+  response: {
+    201: { ...Agent, ...carries('Location') },
+    ...apiRefusals('conflict', ...bodyRefusals),
+  },
+};
+const listSchema = {
+  ...operation,
+  operationId: 'listAgents',
+  summary: 'List agents, newest first',
+  querystring: Page,
+  response: {
+    200: { ...Paged(Agent, 'A page of agents.'), ...carries('X-Next-Offset') },
+    ...apiRefusals(),
+  },
+};
+const getSchema = {
+  ...operation,
+  operationId: 'getAgent',
+  summary: 'Get an agent',
+  params,
+  response: { 200: Agent, ...apiRefusals('not_found') },
+};
+const updateSchema = {
+  ...operation,
+  operationId: 'updateAgent',
+  summary: 'Change an agent, pause or resume it',
+  description: 'Changes the given fields. A paused agent takes no new work.',
+  params,
+  body: Type.Object(optionalFields, {
+    title: 'AgentChanges',
+    additionalProperties: false,
+    examples: [{ status: 'paused' }],
+  }),
+  response: { 200: Agent, ...apiRefusals('not_found', ...bodyRefusals) },
+};
+const deleteSchema = {
+  ...operation,
+  operationId: 'deleteAgent',
+  summary: 'Delete an agent',
+  params,
+  response: { 204: Nothing, ...apiRefusals('not_found', 'conflict') },
+};
 
 export function agentRoutes(server: Server, { agents }: { agents: Agents }): void {
-  createAgentRoute(server, agents);
-  listAgentsRoute(server, agents);
-  getAgentRoute(server, agents);
-  updateAgentRoute(server, agents);
-  deleteAgentRoute(server, agents);
-}
-
-/** An unknown agent is 404 before the body is validated (docs/decisions/order-of-checks.md). */
-function lookUp(agents: Agents) {
-  return async (request: FastifyRequest) => {
+  /** An unknown agent is 404 before the body is validated (docs/decisions/order-of-checks.md). */
+  const lookUp = async (request: FastifyRequest) => {
     const { agentId } = request.params as { agentId: string };
     await agents.find(callerOf(request).organizationId, agentId);
   };
-}
-
-function createAgentRoute(server: Server, agents: Agents): void {
-  server.post(
-    '/api/agents',
-    {
-      schema: {
-        tags,
-        security,
-        operationId: 'createAgent',
-        summary: 'Create an agent',
-        body: Type.Object(
-          { id: Type.Optional(Slug), ...optionalFields },
-          {
-            title: 'NewAgent',
-            additionalProperties: false,
-            examples: [{ id: 'support', name: 'Support' }],
-          },
-        ),
-        response: {
-          201: { ...Agent, ...carries('Location') },
-          ...apiRefusals('conflict', ...bodyRefusals),
-        },
-      },
-    },
-    async (request, reply) => {
-      const created = await agents.create(callerOf(request).organizationId, checked(request.body));
-      return reply.status(201).header('location', `/api/agents/${created.id}`).send(created);
-    },
+  server.post('/api/agents', { schema: createSchema }, async (request, reply) => {
+    const created = await agents.create(callerOf(request).organizationId, checked(request.body));
+    return reply.status(201).header('location', `/api/agents/${created.id}`).send(created);
+  });
+  server.get('/api/agents', { schema: listSchema }, async (request, reply) => {
+    const { query: page } = request;
+    const { organizationId } = callerOf(request);
+    const { agents: data, total, next } = await agents.list(organizationId, page);
+    tellNext(reply, next);
+    return { data, total, ...page };
+  });
+  const getOptions = { errorHandler: unknownFirst(lookUp), schema: getSchema };
+  server.get('/api/agents/:agentId', getOptions, (request) =>
+    agents.get(callerOf(request).organizationId, request.params.agentId),
   );
-}
-
-function listAgentsRoute(server: Server, agents: Agents): void {
-  server.get(
-    '/api/agents',
-    {
-      schema: {
-        tags,
-        security,
-        operationId: 'listAgents',
-        summary: 'List agents, newest first',
-        querystring: Page,
-        response: {
-          200: { ...Paged(Agent, 'A page of agents.'), ...carries('X-Next-Offset') },
-          ...apiRefusals(),
-        },
-      },
-    },
-    async (request, reply) => {
-      const { query: page } = request;
-      const { organizationId } = callerOf(request);
-      const { agents: data, total, next } = await agents.list(organizationId, page);
-      tellNext(reply, next);
-      return { data, total, ...page };
-    },
-  );
-}
-
-function getAgentRoute(server: Server, agents: Agents): void {
-  server.get(
-    '/api/agents/:agentId',
-    {
-      errorHandler: unknownFirst(lookUp(agents)),
-      schema: {
-        tags,
-        security,
-        operationId: 'getAgent',
-        summary: 'Get an agent',
-        params: Params,
-        response: { 200: Agent, ...apiRefusals('not_found') },
-      },
-    },
-    (request) => agents.get(callerOf(request).organizationId, request.params.agentId),
-  );
-}
-
-function updateAgentRoute(server: Server, agents: Agents): void {
-  server.put(
-    '/api/agents/:agentId',
-    {
-      onRequest: lookUp(agents),
-      schema: {
-        tags,
-        security,
-        operationId: 'updateAgent',
-        summary: 'Change an agent, pause or resume it',
-        description: 'Changes the given fields. A paused agent takes no new work.',
-        params: Params,
-        body: Type.Object(optionalFields, {
-          title: 'AgentChanges',
-          additionalProperties: false,
-          examples: [{ status: 'paused' }],
-        }),
-        response: { 200: Agent, ...apiRefusals('not_found', ...bodyRefusals) },
-      },
-    },
-    (request) =>
-      agents.update(
-        callerOf(request).organizationId,
-        request.params.agentId,
-        checked(request.body),
-      ),
-  );
-}
-
-function deleteAgentRoute(server: Server, agents: Agents): void {
-  server.delete(
-    '/api/agents/:agentId',
-    {
-      onRequest: lookUp(agents),
-      schema: {
-        tags,
-        security,
-        operationId: 'deleteAgent',
-        summary: 'Delete an agent',
-        params: Params,
-        response: { 204: Nothing, ...apiRefusals('not_found', 'conflict') },
-      },
-    },
-    async (request, reply) => {
-      await agents.remove(callerOf(request).organizationId, request.params.agentId);
-      return reply.status(204).send(null);
-    },
-  );
+  const updateOptions = { onRequest: lookUp, schema: updateSchema };
+  server.put('/api/agents/:agentId', updateOptions, (request) => {
+    const { organizationId } = callerOf(request);
+    return agents.update(organizationId, request.params.agentId, checked(request.body));
+  });
+  const deleteOptions = { onRequest: lookUp, schema: deleteSchema };
+  server.delete('/api/agents/:agentId', deleteOptions, async (request, reply) => {
+    await agents.remove(callerOf(request).organizationId, request.params.agentId);
+    return reply.status(204).send(null);
+  });
 }
 
 /** Checks the limits in bytes, which a JSON Schema cannot express. */

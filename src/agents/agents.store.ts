@@ -1,5 +1,6 @@
 /** Every query on agents. */
 import type { Selectable, Updateable } from 'kysely';
+import { countRows } from '../database/count-rows.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { locked } from '../database/locked.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
@@ -19,37 +20,24 @@ export async function insertAgent(tx: Transaction, row: AgentRow): Promise<boole
   return rows.length > 0;
 }
 
-const byId = statement<{ organization_id: string; id: string }>()((db, p) =>
-  db
-    .selectFrom('agents')
-    .selectAll()
-    .where('organization_id', '=', p('organization_id'))
-    .where('id', '=', p('id')),
-);
+const agentById = (isLocked: boolean) =>
+  statement<{ organization_id: string; id: string }>()((db, p, dialect) => {
+    const query = db
+      .selectFrom('agents')
+      .selectAll()
+      .where('organization_id', '=', p('organization_id'))
+      .where('id', '=', p('id'));
+    return isLocked ? locked(dialect, query) : query;
+  });
+const byId = agentById(false);
+const byIdLocked = agentById(true);
 
-export function findAgent(
-  db: Handle,
-  organizationId: string,
-  id: string,
-): Promise<AgentRow | undefined> {
+export function findAgent(db: Handle, organizationId: string, id: string) {
   return db.first(byId, { organization_id: organizationId, id });
 }
 
-const byIdLocked = statement<{ organization_id: string; id: string }>()((db, p, dialect) => {
-  const query = db
-    .selectFrom('agents')
-    .selectAll()
-    .where('organization_id', '=', p('organization_id'))
-    .where('id', '=', p('id'));
-  return locked(dialect, query);
-});
-
 /** Like `findAgent`, and locks the row until the transaction ends. */
-export function lockAgent(
-  tx: Transaction,
-  organizationId: string,
-  id: string,
-): Promise<AgentRow | undefined> {
+export function lockAgent(tx: Transaction, organizationId: string, id: string) {
   return tx.first(byIdLocked, { organization_id: organizationId, id });
 }
 
@@ -57,31 +45,19 @@ export function lockAgent(
  * A page of agents, newest first, and the total. `next` is the offset of the next page when this one was
  * cut because of its size in bytes.
  */
-export async function listAgents(
-  db: Handle,
-  organizationId: string,
-  page: PageAsked,
-): Promise<{ agents: AgentRow[]; total: number; next: number | null }> {
+export async function listAgents(db: Handle, organizationId: string, page: PageAsked) {
   const query = db.kysely.selectFrom('agents').where('organization_id', '=', organizationId);
-  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-  const sizes = await query
+  const newest = query.orderBy('created_at', 'desc').orderBy('id', 'desc');
+  const total = await countRows(query);
+  const sizes = await newest
     .select(['id', bytesOf('description', 'instructions', 'skills', 'metadata').as('bytes')])
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
     .limit(page.limit)
     .offset(page.offset)
     .execute();
   const { rows, next } = cutPage(sizes, page);
-  const total = Number(row?.n ?? 0);
   if (rows.length === 0) return { agents: [], total, next };
   const ids = rows.map(({ id }) => id);
-  const agents = await query
-    .selectAll()
-    .where('id', 'in', ids)
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .execute();
-  return { agents, total, next };
+  return { agents: await newest.selectAll().where('id', 'in', ids).execute(), total, next };
 }
 
 /** Changes an agent; undefined when there is none. */
@@ -90,7 +66,7 @@ export function updateAgent(
   organizationId: string,
   id: string,
   changes: Updateable<AgentsTable>,
-): Promise<AgentRow | undefined> {
+) {
   return tx.kysely
     .updateTable('agents')
     .set(changes)
@@ -100,11 +76,7 @@ export function updateAgent(
     .executeTakeFirst();
 }
 
-export async function deleteAgent(
-  tx: Transaction,
-  organizationId: string,
-  id: string,
-): Promise<void> {
+export async function deleteAgent(tx: Transaction, organizationId: string, id: string) {
   await tx.kysely
     .deleteFrom('agents')
     .where('organization_id', '=', organizationId)

@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { type Cap, requireRoom } from '../database/caps.ts';
 import type { Database, Transaction } from '../database/database.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
 import { appendEvents } from '../events/outbox.ts';
 import { bind } from '../kernel/bind.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
@@ -32,12 +33,8 @@ const cacheMs = 1_000;
 const cachedMax = 10_000;
 
 /** The fields of an agent that a client may set. */
-export interface AgentFields {
-  name?: string;
-  description?: string;
-  status?: 'active' | 'paused';
-  instructions?: string;
-  model?: string | null;
+export interface AgentFields
+  extends Partial<Pick<AgentRow, 'name' | 'description' | 'status' | 'instructions' | 'model'>> {
   skills?: readonly string[];
   metadata?: Readonly<Record<string, unknown>>;
 }
@@ -85,11 +82,7 @@ export function createAgents({ max, ...deps }: AgentsDeps) {
 const keyOf = (organizationId: string, id: string) => `${organizationId}/${id}`;
 
 /** The agent, or `404 not_found`. */
-async function find(
-  { database }: AgentsState,
-  organizationId: string,
-  id: string,
-): Promise<AgentRow> {
+async function find({ database }: AgentsState, organizationId: string, id: string) {
   return found(await findAgent(database.read, organizationId, id));
 }
 
@@ -103,12 +96,7 @@ function found(row: AgentRow | undefined): AgentRow {
  * must not see the data of the deleted one. A creation time in the future means that the clock was set
  * back since; such an agent is accepted, because its age is unknown.
  */
-async function findSince(
-  state: AgentsState,
-  organizationId: string,
-  id: string,
-  beganAt: number,
-): Promise<AgentRow> {
+async function findSince(state: AgentsState, organizationId: string, id: string, beganAt: number) {
   const row = await find(state, organizationId, id);
   const { created_at } = row;
   const isNewer = created_at > beganAt + clockSkewMs && created_at <= state.clock.now();
@@ -144,11 +132,7 @@ async function create(
   return agentBody(row);
 }
 
-async function list(
-  { database }: AgentsState,
-  organizationId: string,
-  page: { limit: number; offset: number },
-) {
+async function list({ database }: AgentsState, organizationId: string, page: PageAsked) {
   const { agents, total, next } = await listAgents(database.read, organizationId, page);
   return { agents: agents.map(agentBody), total, next };
 }
@@ -237,37 +221,17 @@ function emptyAgent(organizationId: string, id: string, now: number): AgentRow {
   };
 }
 
-function columnsOf({
-  skills,
-  metadata,
-  name,
-  description,
-  status,
-  instructions,
-  model,
-}: AgentFields) {
-  const columns = {
-    name,
-    description,
-    status,
-    instructions,
-    model,
-    skills: skills && JSON.stringify(skills),
-    metadata: metadata && JSON.stringify(metadata),
+function columnsOf({ skills, metadata, ...texts }: AgentFields): Partial<AgentRow> {
+  return {
+    ...texts,
+    ...(skills && { skills: JSON.stringify(skills) }),
+    ...(metadata && { metadata: JSON.stringify(metadata) }),
   };
-  const given = Object.entries(columns).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given) as Partial<AgentRow>;
 }
 
-function agentBody(row: AgentRow) {
-  const { id, name, description, status, instructions, model } = row;
+function agentBody({ organization_id: _, ...row }: AgentRow) {
   return {
-    id,
-    name,
-    description,
-    status,
-    instructions,
-    model,
+    ...row,
     skills: JSON.parse(row.skills) as string[],
     metadata: JSON.parse(row.metadata) as Record<string, unknown>,
     created_at: timestamp(row.created_at),

@@ -52,7 +52,7 @@ export async function answer(
     part,
     generation: generation.id,
     isDialogue: generation.isDialogue,
-    signal: generation.signal,
+    signal: generation.call.signal,
     say,
   };
   const planned = new Map<string, PlannedTool>();

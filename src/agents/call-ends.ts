@@ -71,8 +71,7 @@ export function normalized(
     };
   });
   const { reasoning } = message;
-  const thought =
-    reasoning === undefined ? {} : { reasoning: { ...reasoning, text: cleanText(reasoning.text) } };
+  const thought = reasoning && { reasoning: { ...reasoning, text: cleanText(reasoning.text) } };
   return { ...message, text: cleanText(message.text), toolCalls, ...thought };
 }
 
@@ -91,9 +90,8 @@ export function estimateOf(
   { reserved, output }: BegunCall,
   completion: number,
 ): number {
-  return (
-    (usage.prompt === null ? reserved - output : 0) + (usage.completion === null ? completion : 0)
-  );
+  const prompt = usage.prompt === null ? reserved - output : 0;
+  return prompt + (usage.completion === null ? completion : 0);
 }
 
 /** The estimated tokens of an answer, which are at most the tokens that it was allowed. */
@@ -107,17 +105,12 @@ export function failedEnd(
   call: BegunCall,
 ): Omit<CallEnd, 'generation' | 'turn' | 'isDialogue'> {
   const { fault, usage } = error;
-  const message: AssistantMessage = {
-    role: 'assistant',
-    text: cleanText(error.text),
-    toolCalls: [],
-  };
+  const text = cleanText(error.text);
   const costNothing = usage.prompt === 0 && usage.completion === 0;
-  const wasStopped = fault === 'aborted';
   return {
-    status: wasStopped ? 'interrupted' : 'failed',
-    error: { code: wasStopped ? 'interrupted' : codes[fault], message: error.message },
-    message: costNothing && message.text === '' ? null : message,
+    status: fault === 'aborted' ? 'interrupted' : 'failed',
+    error: { code: faultCodes[fault], message: error.message },
+    message: costNothing && text === '' ? null : { role: 'assistant', text, toolCalls: [] },
     usage,
     // The partial text says little about the cost: the model may have reasoned, or written on.
     estimated: estimateOf(usage, call, call.output),
@@ -125,7 +118,9 @@ export function failedEnd(
   };
 }
 
-const codes = {
+/** The error's code of a call that failed. */
+export const faultCodes = {
+  aborted: 'interrupted',
   credentials: 'missing_credentials',
   unavailable: 'upstream_unavailable',
   refused: 'skill_execution_failed',

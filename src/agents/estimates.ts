@@ -13,24 +13,21 @@ const bounds = { least: 0.02, most: 3 };
 /** Models with reports in memory; the oldest is evicted first. */
 const modelsMax = 1_000;
 
-export interface Estimates {
-  /** Tokens that a prompt of this size (see `tokensOfText`) will have. */
-  tokens(model: string, size: number): number;
-  /** Records the reported tokens of a prompt of this size. */
-  learn(model: string, size: number, reported: number): void;
-}
+export type Estimates = ReturnType<typeof createEstimates>;
 
-export function createEstimates(): Estimates {
+export function createEstimates() {
   const ratios = new Map<string, number[]>();
   return {
-    tokens(model, size) {
+    /** Tokens that a prompt of this size (see `tokensOfText`) will have. */
+    tokens(model: string, size: number): number {
       const known = ratios.get(model);
       const ratio = known === undefined ? unknownRatio : Math.max(...known) * margin;
       // Rounding errors of floating point must not add a token.
       return Math.ceil(size * ratio - 1e-6);
     },
 
-    learn(model, size, reported) {
+    /** Records the reported tokens of a prompt of this size. */
+    learn(model: string, size: number, reported: number): void {
       if (reported <= 0) return;
       const ratio = Math.min(bounds.most, Math.max(bounds.least, reported / size));
       const known = ratios.get(model) ?? [];

@@ -19,13 +19,13 @@ const correctionCharsMax = 4_096;
 export interface GenerateOptions {
   readonly prompt: string;
   readonly system: string;
-  readonly schema: Readonly<Record<string, unknown>> | undefined;
+  readonly schema?: Readonly<Record<string, unknown>>;
   readonly tools: boolean | readonly string[];
-  readonly files: string | undefined;
+  readonly files?: string;
   readonly continues: boolean;
-  readonly maxOutputTokens: number | undefined;
-  readonly maxTurns: number | undefined;
-  readonly temperature: number | undefined;
+  readonly maxOutputTokens?: number;
+  readonly maxTurns?: number;
+  readonly temperature?: number;
 }
 
 /** A request, its number among equal ones in the run, and the corrections to its answers so far. */
@@ -39,89 +39,72 @@ export interface GenerateRequest {
 export function readGenerateRequest(payload: unknown): GenerateRequest {
   const { request, nth, corrections } = objectOf('a request', payload);
   if (!isIntegerIn(nth, 1, Number.MAX_SAFE_INTEGER)) throw permanentError('nth must be a count');
-  const isList = Array.isArray(corrections) && corrections.length <= correctionsMax;
-  if (!isList || !corrections.every((one) => isText(one, correctionCharsMax * 3))) {
+  if (!isListOf(corrections, correctionsMax, text(correctionCharsMax * 3))) {
     throw permanentError(`corrections must be up to ${correctionsMax} texts`);
   }
   return { request: readRequest(request), nth, corrections };
 }
 
-const known = new Set([
-  'prompt',
-  'system',
-  'schema',
-  'tools',
-  'files',
-  'continues',
-  'maxOutputTokens',
-  'maxTurns',
-  'temperature',
-]);
+/** A check of one option, with a sentence for a value that fails it. */
+type Rule = readonly [isValid: (value: unknown) => boolean, requirement: string];
+
+const integer = (max: number): Rule => [
+  (value) => isIntegerIn(value, 1, max),
+  `must be an integer from 1 to ${max}`,
+];
+const text = (bytesMax: number) => (value: unknown) => isText(value, bytesMax);
+
+const rules: Readonly<Record<keyof GenerateOptions, Rule>> = {
+  prompt: [
+    (value) => isText(value, promptBytesMax) && value !== '',
+    `must be a text of 1 to ${promptBytesMax} bytes`,
+  ],
+  system: [text(systemBytesMax), `must be a text of at most ${systemBytesMax / 1024} KiB`],
+  continues: [(value) => typeof value === 'boolean', 'must be true or false'],
+  files: [text(300), 'must name a skill as category/version/name'],
+  schema: [
+    (value) => isText(JSON.stringify(objectOf('schema', value)), schemaBytesMax),
+    `must have at most ${schemaBytesMax / 1024} KiB of JSON`,
+  ],
+  tools: [
+    (value) => typeof value === 'boolean' || isListOf(value, patternsMax, text(200)),
+    'must be true, false or a list of patterns such as text/*',
+  ],
+  maxOutputTokens: integer(outputTokensLimit),
+  maxTurns: integer(turnsLimit),
+  temperature: [
+    (value) => typeof value === 'number' && value >= 0 && value <= 2,
+    'must be a number from 0 to 2',
+  ],
+};
 
 function readRequest(payload: unknown): GenerateOptions {
   const fields = objectOf('what is asked of generate', payload);
-  const unknown = Object.keys(fields).find((name) => !known.has(name));
+  const unknown = Object.keys(fields).find((name) => !Object.hasOwn(rules, name));
   if (unknown !== undefined) throw permanentError(`generate knows no ${unknown.slice(0, 200)}`);
-  const { prompt, system = '', schema, tools = false, files, continues = false } = fields;
-  const { maxOutputTokens, maxTurns, temperature } = fields;
-  if (!isText(prompt, promptBytesMax) || prompt === '') {
-    throw permanentError(`prompt must be a text of 1 to ${promptBytesMax} bytes`);
-  }
-  if (!isText(system, systemBytesMax)) {
-    throw permanentError(`system must be a text of at most ${systemBytesMax / 1024} KiB`);
-  }
-  if (typeof continues !== 'boolean') throw permanentError('continues must be true or false');
-  if (files !== undefined && !isText(files, 300)) {
-    throw permanentError('files must name a skill as category/version/name');
-  }
-  return {
-    prompt,
-    system,
-    schema: schema === undefined ? undefined : readSchema(schema),
-    tools: readTools(tools),
-    files,
-    continues,
-    maxOutputTokens: readInteger('maxOutputTokens', maxOutputTokens, outputTokensLimit),
-    maxTurns: readInteger('maxTurns', maxTurns, turnsLimit),
-    temperature: readTemperature(temperature),
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  const request = {
+    prompt: undefined,
+    system: '',
+    tools: false,
+    continues: false,
+    ...Object.fromEntries(given),
   };
-}
-
-function readSchema(schema: unknown): Readonly<Record<string, unknown>> {
-  const fields = objectOf('schema', schema);
-  if (Buffer.byteLength(JSON.stringify(fields)) > schemaBytesMax) {
-    throw permanentError(`schema must have at most ${schemaBytesMax / 1024} KiB of JSON`);
+  for (const [name, value] of Object.entries(request)) {
+    const [isValid, requirement] = rules[name as keyof GenerateOptions];
+    if (!isValid(value)) throw permanentError(`${name} ${requirement}`);
   }
-  return fields;
-}
-
-function readTools(tools: unknown): boolean | readonly string[] {
-  if (typeof tools === 'boolean') return tools;
-  const isList = Array.isArray(tools) && tools.length <= patternsMax;
-  if (isList && tools.every((pattern) => isText(pattern, 200))) return tools;
-  throw permanentError('tools must be true, false or a list of patterns such as text/*');
-}
-
-function readInteger(name: string, value: unknown, max: number): number | undefined {
-  if (value === undefined || isIntegerIn(value, 1, max)) return value;
-  throw permanentError(`${name} must be an integer from 1 to ${max}`);
-}
-
-function readTemperature(value: unknown): number | undefined {
-  if (value === undefined || (typeof value === 'number' && value >= 0 && value <= 2)) return value;
-  throw permanentError('temperature must be a number from 0 to 2');
+  return request as unknown as GenerateOptions;
 }
 
 /** `path` is that of the part of the run that asks: empty for the run itself. */
 export function generationIdOf(path: string, { request, nth }: GenerateRequest): string {
-  return createHash('sha256')
-    .update(`${path}\n${nth}\n${canonicalJson(withoutUndefined(request))}`)
-    .digest('base64url')
-    .slice(0, 22);
+  return digestOf(`${path}\n${nth}\n${canonicalJson(request)}`);
 }
 
-function withoutUndefined(request: GenerateOptions): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(request).filter(([, value]) => value !== undefined));
+/** A short digest of what is the same in every attempt. */
+export function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64url').slice(0, 22);
 }
 
 function objectOf(what: string, value: unknown): Record<string, unknown> {
@@ -133,6 +116,14 @@ function objectOf(what: string, value: unknown): Record<string, unknown> {
 
 function isText(value: unknown, bytesMax: number): value is string {
   return typeof value === 'string' && Buffer.byteLength(value) <= bytesMax;
+}
+
+function isListOf(
+  value: unknown,
+  max: number,
+  isValid: (one: unknown) => boolean,
+): value is string[] {
+  return Array.isArray(value) && value.length <= max && value.every(isValid);
 }
 
 function isIntegerIn(value: unknown, min: number, max: number): value is number {

@@ -7,7 +7,7 @@ import type { StepKind } from '../database/tables.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import { type OpenClaim, write } from './claim-writes.ts';
 import { activeStep, endedStep, type StepError } from './step-rows.ts';
-import { endSteps, findStepByKey, insertSteps, restartStep } from './steps.store.ts';
+import { endSteps, insertSteps, listStepsOfGeneration, restartStep } from './steps.store.ts';
 
 export interface WantedStep {
   /** The same in every attempt: a hash of the step's place in the run, its kind and its input. */
@@ -34,12 +34,7 @@ export interface BegunStep {
   readonly recorded: StepResult | undefined;
 }
 
-export interface StepJournal {
-  /** Begins a step. A step that did not complete in an earlier attempt begins again. */
-  beginStep(wanted: WantedStep): Promise<BegunStep>;
-  endStep(n: number, end: StepEnd): Promise<void>;
-}
-
+/** Begins a step. A step that did not complete in an earlier attempt begins again. */
 export async function beginStep(
   claim: OpenClaim,
   { key, kind, name, parent }: WantedStep,
@@ -49,11 +44,11 @@ export async function beginStep(
   let next: number | undefined;
   return write(claim, async (tx) => {
     const now = deps.clock.now();
-    const known = await findStepByKey(tx, job.id, key);
+    const [known] = await listStepsOfGeneration(tx, job.id, key);
     if (known === undefined) {
       next ??= counter.next++;
-      const step = activeStep(job, next, { generation: key, parent, turn: 1, name, now });
-      await insertSteps(tx, [{ ...step, kind, call_id: null, reserved: 0 }]);
+      const step = { n: next, kind, generation: key, parent, turn: 1, name, started_at: now };
+      await insertSteps(tx, [activeStep(job, step)]);
       return { n: next, recorded: undefined };
     }
     const { n, result, memory } = known;
@@ -61,7 +56,7 @@ export async function beginStep(
       const changes = memory === null ? [] : (JSON.parse(memory) as MemoryChange[]);
       return { n, recorded: { result, memory: changes } };
     }
-    await restartStep(tx, { job_id: job.id, n, epoch: job.epoch, now });
+    await restartStep(tx, job, n, now);
     return { n, recorded: undefined };
   });
 }

@@ -4,26 +4,27 @@
  * change in one transaction, and only while the claim holds the job. A claim that lost its lease records
  * nothing. A repeated attempt continues from the journal.
  */
-import { addDialogue, addMessages } from '../conversations/record.ts';
-import type { Transaction } from '../database/database.ts';
-import type { MessageRole } from '../database/tables.ts';
+import { addDialogue, addMessages, type NewMessage } from '../conversations/record.ts';
+import { bind } from '../kernel/bind.ts';
 import { newId } from '../kernel/ids.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
-import type { AssistantMessage, ToolCall, ToolMessage, Usage } from '../models/model.ts';
-import { type EndedClaim, endAbandonedSteps } from './abandoned-steps.ts';
+import type { AssistantMessage, ToolMessage } from '../models/model.ts';
+import { endAbandonedSteps } from './abandoned-steps.ts';
 import { type JournalDeps, type OpenClaim, openClaim, write } from './claim-writes.ts';
-import { beginStep, endStep, type StepJournal } from './journal-steps.ts';
+import { beginStep, endStep } from './journal-steps.ts';
 import {
+  type CallCost,
   nothingRecorded,
   type PlannedTool,
   type RecordedGeneration,
   readGeneration,
 } from './recorded-generation.ts';
+import type { CallNeed } from './run-bounds.ts';
 import { activeStep, endedStep, type StepError, type ThinkingJob } from './step-rows.ts';
 import {
   endSteps,
-  findActiveStep,
   insertSteps,
+  listActiveSteps,
   listStepsOfGeneration,
   restartStep,
 } from './steps.store.ts';
@@ -40,13 +41,13 @@ export interface BegunCall {
   readonly output: number;
 }
 
+/** `wait` and `exceeded` mean that it has not begun; the message is a sentence that says why. */
 export type Beginning =
   | { readonly kind: 'begun'; readonly call: BegunCall }
-  | { readonly kind: 'wait'; readonly message: string }
-  | { readonly kind: 'exceeded'; readonly message: string };
+  | { readonly kind: 'wait' | 'exceeded'; readonly message: string };
 
 /** How a call of a model ended. */
-export interface CallEnd {
+export interface CallEnd extends CallCost {
   readonly generation: string;
   readonly turn: number;
   readonly status: 'completed' | 'failed' | 'interrupted';
@@ -55,19 +56,12 @@ export interface CallEnd {
   readonly message: AssistantMessage | null;
   /** Whether later runs of the conversation see the message. */
   readonly isDialogue: boolean;
-  readonly usage: Usage;
-  /** Tokens in place of counts that were not reported. */
-  readonly estimated: number;
-  /** The tools that the model called, with their names on record. */
-  readonly tools: readonly { readonly call: ToolCall; readonly name: string }[];
+  /** The tools that the model called. */
+  readonly tools: readonly Omit<PlannedTool, 'n'>[];
 }
 
 /** A message that a tool added to the conversation. */
-export interface SaidMessage {
-  readonly role: MessageRole;
-  readonly content: string;
-  readonly at: number;
-}
+export type SaidMessage = Pick<NewMessage, 'role' | 'content' | 'at'>;
 
 export interface ToolEnd {
   readonly status: 'completed' | 'failed';
@@ -81,57 +75,31 @@ export interface ToolEnd {
 }
 
 /** A call of a model that is to begin. */
-export interface WantedCall {
+export interface WantedCall extends CallNeed {
   readonly generation: string;
   /** The step of the part of the run that asks, null for the run itself. */
   readonly parent: number | null;
   readonly turn: number;
   readonly model: string;
-  /** Estimated tokens. */
-  readonly prompt: number;
-  readonly output: number;
 }
 
-export interface Journal extends StepJournal {
-  /**
-   * The recorded part of a generation, from earlier claims, and from this one when the request repeats
-   * (an answer was corrected, a tool was restarted). `model` is the model that continues.
-   */
-  recorded(generation: string, model: string): Promise<RecordedGeneration>;
-  beginCall(wanted: WantedCall): Promise<Beginning>;
-  /** Returns the tools that the model called, planned as steps. */
-  endCall(call: BegunCall, end: CallEnd): Promise<PlannedTool[]>;
-  restartTool(tool: PlannedTool): Promise<void>;
-  endTool(tool: PlannedTool, end: ToolEnd): Promise<void>;
+export type Journals = ReturnType<typeof createJournals>;
+export type Journal = ReturnType<typeof open>;
+
+export function createJournals(deps: JournalDeps) {
+  return bind(deps, { open, endAbandonedSteps });
 }
 
-export interface Journals {
-  /** The journal of one claim of a job. */
-  open(job: ThinkingJob): Journal;
-  /** Ends the abandoned steps of claims, in the transaction that ends the claims. */
-  endAbandonedSteps(tx: Transaction, claims: readonly EndedClaim[]): Promise<void>;
+/** The journal of one claim of a job. */
+function open(deps: JournalDeps, job: ThinkingJob) {
+  const verbs = { recorded, beginCall, endCall, restartTool, endTool, beginStep, endStep };
+  return bind(openClaim(deps, job), verbs);
 }
 
-export function createJournals(deps: JournalDeps): Journals {
-  return {
-    open: (job) => open(deps, job),
-    endAbandonedSteps: (tx, claims) => endAbandonedSteps(deps, tx, claims),
-  };
-}
-
-function open(deps: JournalDeps, job: ThinkingJob): Journal {
-  const claim = openClaim(deps, job);
-  return {
-    recorded: (generation, model) => recorded(claim, generation, model),
-    beginCall: (wanted) => beginCall(claim, wanted),
-    endCall: (call, end) => endCall(claim, call, end),
-    restartTool: (tool) => restartTool(claim, tool),
-    endTool: (tool, end) => endTool(claim, tool, end),
-    beginStep: (wanted) => beginStep(claim, wanted),
-    endStep: (n, end) => endStep(claim, n, end),
-  };
-}
-
+/**
+ * The recorded part of a generation, from earlier claims, and from this one when the request repeats
+ * (an answer was corrected, a tool was restarted). `model` is the model that continues.
+ */
 async function recorded(
   { deps, job, opened }: OpenClaim,
   generation: string,
@@ -154,7 +122,8 @@ async function beginCall(claim: OpenClaim, wanted: WantedCall): Promise<Beginnin
   const now = deps.clock.now();
   let n: number | undefined;
   return write(claim, async (tx, isRepeat) => {
-    const begun = isRepeat && n !== undefined ? await findActiveStep(tx, job.id, n) : undefined;
+    const active = isRepeat ? await listActiveSteps(tx, job.id) : [];
+    const begun = active.find((step) => step.n === n);
     if (begun !== undefined) {
       const { started_at: startedAt, reserved } = begun;
       return {
@@ -166,12 +135,13 @@ async function beginCall(claim: OpenClaim, wanted: WantedCall): Promise<Beginnin
     if (reservation.kind !== 'granted') return reservation;
     n ??= counter.next++;
     const { reserved } = reservation;
-    const step = activeStep(job, n, { generation, parent, turn, name: model, now });
-    await insertSteps(tx, [{ ...step, kind: 'model', call_id: null, reserved }]);
+    const step = { n, kind: 'model', generation, parent, turn, name: model, reserved } as const;
+    await insertSteps(tx, [activeStep(job, { ...step, started_at: now })]);
     return { kind: 'begun', call: { n, startedAt: now, reserved, output: reservation.output } };
   });
 }
 
+/** Returns the tools that the model called, planned as steps. */
 async function endCall(claim: OpenClaim, call: BegunCall, end: CallEnd): Promise<PlannedTool[]> {
   const { job, deps } = claim;
   const { generation, turn, usage, estimated, tools } = end;
@@ -209,12 +179,18 @@ async function endCall(claim: OpenClaim, call: BegunCall, end: CallEnd): Promise
     if (planned.length > 0) {
       await insertSteps(
         tx,
-        planned.map(({ n, call: { id: call_id }, name }) => ({
-          ...activeStep(job, n, { generation, parent: call.n, turn, name, now }),
-          kind: 'tool',
-          call_id,
-          reserved: 0,
-        })),
+        planned.map(({ n, call: { id: call_id }, name }) => {
+          const step = {
+            n,
+            kind: 'tool',
+            generation,
+            parent: call.n,
+            turn,
+            name,
+            call_id,
+          } as const;
+          return activeStep(job, { ...step, started_at: now });
+        }),
       );
     }
   });
@@ -223,9 +199,7 @@ async function endCall(claim: OpenClaim, call: BegunCall, end: CallEnd): Promise
 
 function restartTool(claim: OpenClaim, { n }: PlannedTool): Promise<void> {
   const { job, deps } = claim;
-  return write(claim, (tx) =>
-    restartStep(tx, { job_id: job.id, n, epoch: job.epoch, now: deps.clock.now() }),
-  );
+  return write(claim, (tx) => restartStep(tx, job, n, deps.clock.now()));
 }
 
 async function endTool(claim: OpenClaim, { n }: PlannedTool, end: ToolEnd): Promise<void> {

@@ -12,7 +12,15 @@ import {
   ModelError,
   type Models,
 } from '../models/model.ts';
-import { estimateOf, failedEnd, lengthOf, normalized, notMade, shortageOf } from './call-ends.ts';
+import {
+  estimateOf,
+  failedEnd,
+  faultCodes,
+  lengthOf,
+  normalized,
+  notMade,
+  shortageOf,
+} from './call-ends.ts';
 import { delayBefore, isOutOfTries, unansweredMax } from './call-retries.ts';
 import { cutText, fitDialogue, tokensOfMessages } from './dialogue.ts';
 import type { Estimates } from './estimates.ts';
@@ -100,7 +108,7 @@ async function askWithRetries(
       const delayMs = delayBefore(error, tries);
       if (delayMs === null) throw asThinkingError(caller, error);
       log(caller, `${error.message}; asking again`);
-      await wait(delayMs, asked.generation.signal);
+      await wait(delayMs, asked.generation.call.signal);
     }
   }
 }
@@ -111,9 +119,9 @@ async function askOnce(
   asked: AskedTurn,
   ready: Promise<unknown>,
 ): Promise<Turn> {
-  const { model, output, signal } = asked.generation;
-  const prompt = caller.estimates.tokens(model, asked.size);
-  const permit = await caller.bounds.admit({ prompt, output }, signal);
+  const { output, call: to } = asked.generation;
+  const prompt = caller.estimates.tokens(to.model, asked.size);
+  const permit = await caller.bounds.admit({ prompt, output }, to.signal);
   try {
     await caller.requireKey();
     const call = await begin(caller, asked, { prompt, output: permit.output }, ready);
@@ -131,7 +139,8 @@ async function begin(
   ready: Promise<unknown>,
 ): Promise<BegunCall> {
   const { journal } = caller;
-  const { id, parent, model, signal } = generation;
+  const { id, parent } = generation;
+  const { model, signal } = generation.call;
   for (let tries = 1; ; tries++) {
     if (signal.aborted) throw stopped();
     const beginning = journal.beginCall({ generation: id, parent, turn, model, ...need });
@@ -181,21 +190,10 @@ async function stream(
   { generation, messages }: AskedTurn,
   call: BegunCall,
 ): Promise<ModelAnswer> {
-  const { model, organizationId, system, offers, schema, temperature, signal } = generation;
   const batcher = createTextBatcher((text) => say({ type: 'token', data: { step: call.n, text } }));
   try {
-    return await models.call({
-      model,
-      organizationId,
-      system,
-      messages,
-      tools: offers,
-      schema,
-      temperature,
-      maxOutputTokens: call.output,
-      signal,
-      onText: batcher.add,
-    });
+    const bound = { messages, maxOutputTokens: call.output, onText: batcher.add };
+    return await models.call({ ...generation.call, ...bound });
   } finally {
     batcher.end();
   }
@@ -208,30 +206,30 @@ async function recordAnswer(
 ): Promise<Turn> {
   const { generation, turn, size } = asked;
   const { usage, finish } = answer;
-  if (usage.prompt !== null) caller.estimates.learn(generation.model, size, usage.prompt);
+  if (usage.prompt !== null) {
+    caller.estimates.learn(generation.call.model, size, usage.prompt);
+  }
   const isCut = finish === 'length' || finish === 'too-long';
-  const message = {
-    ...normalized(answer.message, call.n, asked.messages),
-    ...(isCut ? { isCut } : {}),
-  };
+  const clean = normalized(answer.message, call.n, asked.messages);
+  const message = isCut ? { ...clean, isCut } : clean;
   if (finish === 'content-filter') {
     throw new ModelError('refused', withheld, { text: message.text, usage });
   }
   const estimated = estimateOf(usage, call, lengthOf(answer.message, call));
   spend(caller, asked, { usage, estimated });
-  const shortage =
-    finish === 'length' ? shortageOf(message, call, permitted, generation.output) : null;
+  const { id, isDialogue, nameOf, output } = generation;
+  const shortage = finish === 'length' ? shortageOf(message, call, permitted, output) : null;
   const calls = shortage === null ? message.toolCalls : [];
   const tools = await caller.journal.endCall(call, {
-    generation: generation.id,
+    generation: id,
     turn,
-    isDialogue: generation.isDialogue,
+    isDialogue,
     status: shortage === null ? 'completed' : 'failed',
-    error: shortage === null ? null : { code: shortage.code, message: shortage.message },
+    error: shortage && { code: shortage.code, message: shortage.message },
     message,
     usage,
     estimated,
-    tools: calls.map((one) => ({ call: one, name: generation.nameOf(one) })),
+    tools: calls.map((one) => ({ call: one, name: nameOf(one) })),
   });
   if (message.text !== '') {
     const content = cutText(message.text, messageShownMax);
@@ -252,17 +250,11 @@ function spend({ bounds }: ModelCaller, { generation }: AskedTurn, cost: CallCos
 }
 
 function asThinkingError({ onRetryAfter }: ModelCaller, error: ModelError): ThinkingError {
-  switch (error.fault) {
-    case 'credentials':
-      return new ThinkingError('missing_credentials', error.message);
-    case 'unavailable':
-      if (error.retryAfterMs !== null) onRetryAfter(error.retryAfterMs);
-      return new ThinkingError('upstream_unavailable', error.message, true);
-    case 'refused':
-      return new ThinkingError('skill_execution_failed', error.message);
-    case 'aborted':
-      return stopped();
-  }
+  const { fault, message, retryAfterMs } = error;
+  if (fault === 'aborted') return stopped();
+  if (fault !== 'unavailable') return new ThinkingError(faultCodes[fault], message);
+  if (retryAfterMs !== null) onRetryAfter(retryAfterMs);
+  return new ThinkingError(faultCodes[fault], message, true);
 }
 
 const withheld = "The provider's filter withheld the answer";

@@ -40,15 +40,6 @@ export interface RecordedGeneration {
   readonly memory: readonly MemoryChange[];
 }
 
-export const nothingRecorded: RecordedGeneration = {
-  messages: [],
-  turns: 0,
-  costs: [],
-  unanswered: new Map(),
-  open: new Map(),
-  memory: [],
-};
-
 /**
  * Reads a generation from its steps. `data` has the messages by id. Signed and provider-specific parts
  * are kept only for the answers of `model`.
@@ -100,3 +91,5 @@ export function readGeneration(
   }
   return { messages, turns, costs, unanswered, open, memory };
 }
+
+export const nothingRecorded = readGeneration([], new Map(), '');

@@ -4,6 +4,7 @@
  * use at most. So the tokens used never exceed the bound by more than a provider counts beyond the
  * estimate of a prompt. Calls that have to wait are admitted in the order in which they asked.
  */
+import { bind } from '../kernel/bind.ts';
 import type { CallCost } from './recorded-generation.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 
@@ -34,20 +35,10 @@ export interface Permit {
   release(): void;
 }
 
-export interface RunBounds {
-  /** Counts what a call has cost. */
-  count(cost: CallCost): void;
-  /**
-   * Resolves when the call may be made. Rejects with a ThinkingError when a bound is reached, or when
-   * `signal` aborts first.
-   */
-  admit(need: CallNeed, signal: AbortSignal): Promise<Permit>;
-}
+export type RunBounds = ReturnType<typeof createRunBounds>;
 
-interface Waiter {
+interface Waiter extends Omit<PromiseWithResolvers<Permit>, 'promise'> {
   readonly need: CallNeed;
-  resolve(permit: Permit): void;
-  reject(error: ThinkingError): void;
 }
 
 interface BoundsState extends RunLimits {
@@ -61,16 +52,20 @@ interface BoundsState extends RunLimits {
   underWay: number;
 }
 
-export function createRunBounds(limits: RunLimits): RunBounds {
+export function createRunBounds(limits: RunLimits) {
   const state = { ...limits, waiters: new Set<Waiter>(), spent: 0, held: 0, calls: 0, underWay: 0 };
-  return {
-    count({ usage, estimated }) {
-      state.spent += (usage.prompt ?? 0) + (usage.completion ?? 0) + estimated;
-    },
-    admit: (need, signal) => admit(state, need, signal),
-  };
+  return bind(state, { count, admit });
 }
 
+/** Counts what a call has cost. */
+function count(state: BoundsState, { usage, estimated }: CallCost): void {
+  state.spent += (usage.prompt ?? 0) + (usage.completion ?? 0) + estimated;
+}
+
+/**
+ * Resolves when the call may be made. Rejects with a ThinkingError when a bound is reached, or when
+ * `signal` aborts first.
+ */
 async function admit(state: BoundsState, need: CallNeed, signal: AbortSignal): Promise<Permit> {
   if (signal.aborted) throw stopped();
   const { promise, resolve, reject } = Promise.withResolvers<Permit>();

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
-import type { MemoryChange } from '../memories/run-memory.ts';
-import { type RunPart, toolPart, wholeRun } from './run-part.ts';
+import { innerPart, wholeRun } from './run-part.ts';
 
 test('the path of a part consists of the calls that lead to it, the same in every attempt', () => {
-  const names = () => toolPart(toolPart(wholeRun, 2, 'a', []), 3, 'b', []);
+  const names = () => innerPart(innerPart(wholeRun, 2, 'a').part, 3, 'b').part;
 
   expect(names()).toMatchObject({ path: '/a/b', depth: 2 });
   expect(names().path).toBe(names().path);
@@ -11,10 +10,8 @@ test('the path of a part consists of the calls that lead to it, the same in ever
 });
 
 test('a memory change of a part is recorded by it and by all parts around it', () => {
-  const outer: MemoryChange[] = [];
-  const inner: MemoryChange[] = [];
-  const around = toolPart(wholeRun, 2, 'a', outer);
-  const part: RunPart = toolPart(around, 3, 'b', inner);
+  const { part: around, changes: outer } = innerPart(wholeRun, 2, 'a');
+  const { part, changes: inner } = innerPart(around, 3, 'b');
 
   part.note({ forgotten: '1' });
   around.note({ forgotten: '2' });

@@ -18,20 +18,23 @@ export interface RunPart {
 /** The run itself. It records no memory changes, because a repeated attempt makes them again. */
 export const wholeRun: RunPart = { path: '', depth: 0, step: null, note() {} };
 
-/** The part of a tool call, whose step is `step`. Its memory changes are added to `changes`. */
-export function toolPart(
-  parent: RunPart,
+/** A part within another, and its memory changes, which the outer part gets too. */
+export interface InnerPart {
+  readonly part: RunPart;
+  readonly changes: readonly MemoryChange[];
+}
+
+/** `name` leads to the part within `outer`. A step of the run's own code keeps the depth. */
+export function innerPart(
+  outer: RunPart,
   step: number,
-  callId: string,
-  changes: MemoryChange[],
-): RunPart {
-  return {
-    path: `${parent.path}/${callId}`,
-    depth: parent.depth + 1,
-    step,
-    note(change) {
-      changes.push(change);
-      parent.note(change);
-    },
+  name: string,
+  depth = outer.depth + 1,
+): InnerPart {
+  const changes: MemoryChange[] = [];
+  const note = (change: MemoryChange) => {
+    changes.push(change);
+    outer.note(change);
   };
+  return { part: { path: `${outer.path}/${name}`, depth, step, note }, changes };
 }

@@ -3,12 +3,13 @@
  * result. A step with a recorded result does not run again; its memory changes and its messages to the
  * conversation are applied again. The run's payloads are treated as hostile input.
  */
-import { createHash } from 'node:crypto';
+import { bind } from '../kernel/bind.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
-import type { MemoryChange, RunMemory } from '../memories/run-memory.ts';
-import type { SaidMessage } from './journal.ts';
-import type { StepJournal } from './journal-steps.ts';
-import type { RunPart } from './run-part.ts';
+import type { RunMemory } from '../memories/run-memory.ts';
+import { digestOf } from './generate-request.ts';
+import type { Journal, SaidMessage } from './journal.ts';
+import { type InnerPart, innerPart, type RunPart } from './run-part.ts';
+import type { StepError } from './step-rows.ts';
 
 /** Steps of one run. */
 const stepsMax = 10_000;
@@ -20,10 +21,7 @@ const codeMax = 100;
 /** The answer to a run that begins a step: run it as this step, or use the recorded output. */
 export type StepAnswer = { readonly step: number } | { readonly output: unknown };
 
-interface OpenStep {
-  /** The part of the run that the step is. */
-  readonly part: RunPart;
-  readonly changes: MemoryChange[];
+interface OpenStep extends InnerPart {
   readonly said: SaidMessage[];
   /** The enclosing step. */
   readonly enclosing: OpenStep | undefined;
@@ -35,116 +33,83 @@ interface RecordedOutput {
   readonly said: readonly SaidMessage[];
 }
 
-export interface RunSteps {
-  /** The part of the run that a step is; the run itself for null, and for a step that is not open. */
-  partOf(step: number | null): RunPart;
-  /** Takes a message of the step, which is added to the conversation when the run completes. */
-  say(step: number | null, message: SaidMessage): void;
-  /** Rejects when the caller's key does not allow the skill, and beyond the bound of steps. */
-  begin(payload: unknown, within: number | null): Promise<StepAnswer>;
-  end(payload: unknown): Promise<true>;
-}
-
-export function createRunSteps(parts: {
+interface RunStepsDeps {
   /** The part that asks: the run itself, or a tool call. */
-  part: RunPart;
-  journal: StepJournal;
+  readonly part: RunPart;
+  readonly journal: Pick<Journal, 'beginStep' | 'endStep'>;
   memory(): Pick<RunMemory, 'restore'>;
   mayCall(skill: string): Promise<boolean>;
   /** The messages of the run. */
-  said: SaidMessage[];
-}): RunSteps {
-  const { part: base, journal, memory, mayCall, said } = parts;
-  const open = new Map<number, OpenStep>();
-  let count = 0;
-
-  function partOf(step: number | null): RunPart {
-    return (step === null ? undefined : open.get(step)?.part) ?? base;
-  }
-
-  /** The enclosing steps get the message too, because each may be replayed alone. */
-  function say(step: number | null, message: SaidMessage): void {
-    said.push(message);
-    let within = step === null ? undefined : open.get(step);
-    for (; within !== undefined; within = within.enclosing) within.said.push(message);
-  }
-
-  return {
-    partOf,
-    say,
-
-    async begin(payload, within) {
-      const { name, digest, nth } = readWanted(payload);
-      if (!(await mayCall(name))) throw permanentError(`this run may not call ${name}`);
-      count += 1;
-      if (count > stepsMax) throw permanentError(`a run may call skills ${stepsMax} times`);
-      const enclosing = within === null ? undefined : open.get(within);
-      const part = enclosing?.part ?? base;
-      const key = keyOf(part.path, 'skill', name, nth, digest);
-      const { n, recorded } = await journal.beginStep({
-        key,
-        kind: 'skill',
-        name,
-        parent: part.step,
-      });
-      if (recorded === undefined) {
-        open.set(n, openStep(n, key, part, enclosing));
-        return { step: n };
-      }
-      if (recorded.memory.length > 0) {
-        await memory().restore(recorded.memory);
-        recorded.memory.forEach(part.note);
-      }
-      const { output, said: messages } = JSON.parse(recorded.result) as RecordedOutput;
-      for (const message of messages) say(within, message);
-      return { output };
-    },
-
-    async end(payload) {
-      const { step, ...ending } = readEnd(payload);
-      const ended = open.get(step);
-      if (ended === undefined) throw permanentError('there is no such step');
-      open.delete(step);
-      if ('error' in ending) await journal.endStep(step, ending);
-      else {
-        const record: RecordedOutput = { output: ending.output, said: ended.said };
-        await journal.endStep(step, { result: JSON.stringify(record), memory: ended.changes });
-      }
-      return true;
-    },
-  };
+  readonly said: SaidMessage[];
 }
 
-function openStep(
-  n: number,
-  key: string,
-  part: RunPart,
-  enclosing: OpenStep | undefined,
-): OpenStep {
-  const changes: MemoryChange[] = [];
-  return {
-    part: {
-      path: `${part.path}/${key}`,
-      // A step is part of the run's own code, so it keeps the depth.
-      depth: part.depth,
-      step: n,
-      note(change) {
-        changes.push(change);
-        part.note(change);
-      },
-    },
-    changes,
-    said: [],
-    enclosing,
-  };
+interface StepsState extends RunStepsDeps {
+  readonly open: Map<number | null, OpenStep>;
+  count: number;
 }
 
-/** The step's key, the same in every attempt. `nth` is its number among equal steps of the path. */
-function keyOf(path: string, kind: string, name: string, nth: number, digest: string): string {
-  return createHash('sha256')
-    .update(JSON.stringify([path, kind, name, nth, digest]))
-    .digest('base64url')
-    .slice(0, 22);
+export type RunSteps = ReturnType<typeof createRunSteps>;
+
+export function createRunSteps(deps: RunStepsDeps) {
+  const state: StepsState = { ...deps, open: new Map(), count: 0 };
+  return bind(state, { partOf, say, begin, end });
+}
+
+/** The part of the run that a step is; the run itself for null, and for a step that is not open. */
+function partOf({ open, part }: StepsState, step: number | null): RunPart {
+  return open.get(step)?.part ?? part;
+}
+
+/**
+ * Takes a message of the step, which is added to the conversation when the run completes. The enclosing
+ * steps get it too, because each may be replayed alone.
+ */
+function say({ said, open }: StepsState, step: number | null, message: SaidMessage): void {
+  said.push(message);
+  let within = open.get(step);
+  for (; within !== undefined; within = within.enclosing) within.said.push(message);
+}
+
+/** Rejects when the caller's key does not allow the skill, and beyond the bound of steps. */
+async function begin(
+  state: StepsState,
+  payload: unknown,
+  within: number | null,
+): Promise<StepAnswer> {
+  const { journal, memory, mayCall, open } = state;
+  const { name, digest, nth } = readWanted(payload);
+  if (!(await mayCall(name))) throw permanentError(`this run may not call ${name}`);
+  state.count += 1;
+  if (state.count > stepsMax) throw permanentError(`a run may call skills ${stepsMax} times`);
+  const enclosing = open.get(within);
+  const part = partOf(state, within);
+  // `nth` is the number of the step among equal ones of the path.
+  const key = digestOf(JSON.stringify([part.path, 'skill', name, nth, digest]));
+  const { n, recorded } = await journal.beginStep({ key, kind: 'skill', name, parent: part.step });
+  if (recorded === undefined) {
+    open.set(n, { ...innerPart(part, n, key, part.depth), said: [], enclosing });
+    return { step: n };
+  }
+  if (recorded.memory.length > 0) {
+    await memory().restore(recorded.memory);
+    recorded.memory.forEach(part.note);
+  }
+  const { output, said } = JSON.parse(recorded.result) as RecordedOutput;
+  for (const message of said) say(state, within, message);
+  return { output };
+}
+
+async function end({ open, journal }: StepsState, payload: unknown): Promise<true> {
+  const { step, ...ending } = readEnd(payload);
+  const ended = open.get(step);
+  if (ended === undefined) throw permanentError('there is no such step');
+  open.delete(step);
+  if ('error' in ending) await journal.endStep(step, ending);
+  else {
+    const record: RecordedOutput = { output: ending.output, said: ended.said };
+    await journal.endStep(step, { result: JSON.stringify(record), memory: ended.changes });
+  }
+  return true;
 }
 
 function readWanted(payload: unknown): { name: string; digest: string; nth: number } {
@@ -162,7 +127,7 @@ function readWanted(payload: unknown): { name: string; digest: string; nth: numb
 
 function readEnd(
   payload: unknown,
-): { step: number } & ({ output: unknown } | { error: { code: string; message: string } }) {
+): { step: number } & ({ output: unknown } | { error: StepError }) {
   const { step, output, error } = fieldsOf(payload);
   if (typeof step !== 'number') throw permanentError('there is no such step');
   if (error === undefined) return { step, output: output ?? null };

@@ -1,5 +1,6 @@
 /** The rows of steps: as they begin, and as they end. */
-import type { StepStatus } from '../database/tables.ts';
+import type { Insertable } from 'kysely';
+import type { JobStepsTable, StepStatus } from '../database/tables.ts';
 
 /** A job whose run calls models or takes steps, as one claim holds it. */
 export interface ThinkingJob {
@@ -24,29 +25,10 @@ export interface StepError {
 
 /** The row of a step that begins. */
 export function activeStep(
-  job: ThinkingJob,
-  n: number,
-  begun: { generation: string; parent: number | null; turn: number; name: string; now: number },
+  { id: job_id, epoch }: ThinkingJob,
+  step: Omit<Insertable<JobStepsTable>, 'job_id' | 'epoch' | 'status'>,
 ) {
-  const { generation, parent, turn, name, now } = begun;
-  return {
-    job_id: job.id,
-    n,
-    epoch: job.epoch,
-    generation,
-    parent,
-    turn,
-    name,
-    status: 'active' as const,
-    error: null,
-    message_id: null,
-    memory: null,
-    result: null,
-    prompt_tokens: null,
-    completion_tokens: null,
-    started_at: now,
-    finished_at: null,
-  };
+  return { job_id, epoch, status: 'active' as const, ...step };
 }
 
 /** The columns that the end of a step changes. */

@@ -1,33 +1,35 @@
 /** Every query on the steps of jobs. */
 import type { Insertable, Selectable } from 'kysely';
+import { countRows } from '../database/count-rows.ts';
 import type { Handle, Transaction } from '../database/database.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
 import { statement } from '../database/statement.ts';
 import type { JobStepsTable, StepStatus } from '../database/tables.ts';
 
 export type StepRow = Selectable<JobStepsTable>;
 
-export async function insertSteps(
-  tx: Transaction,
-  rows: readonly Insertable<JobStepsTable>[],
-): Promise<void> {
-  await tx.insert('job_steps', rows);
+export function insertSteps(tx: Transaction, rows: readonly Insertable<JobStepsTable>[]) {
+  return tx.insert('job_steps', rows);
 }
 
-interface Ended {
-  job_id: string;
-  n: number;
+/** What the end of a step changes. */
+export interface EndedStep
+  extends Omit<
+    StepRow,
+    | 'epoch'
+    | 'generation'
+    | 'parent'
+    | 'turn'
+    | 'kind'
+    | 'name'
+    | 'call_id'
+    | 'reserved'
+    | 'started_at'
+  > {
   status: Exclude<StepStatus, 'active'>;
-  error: string | null;
-  message_id: string | null;
-  memory: string | null;
-  result: string | null;
-  prompt_tokens: number | null;
-  completion_tokens: number | null;
-  estimated: number;
-  finished_at: number;
 }
 
-const end = statement<Ended>()((db, p) =>
+const end = statement<EndedStep>()((db, p) =>
   db
     .updateTable('job_steps')
     .set({
@@ -48,7 +50,7 @@ const end = statement<Ended>()((db, p) =>
 );
 
 /** Ends active steps. Returns 1 for each that was active, else 0. */
-export function endSteps(tx: Transaction, steps: readonly Ended[]): Promise<number[]> {
+export function endSteps(tx: Transaction, steps: readonly EndedStep[]): Promise<number[]> {
   return tx.changes(end, steps);
 }
 
@@ -67,11 +69,13 @@ const again = statement<{ job_id: string; n: number; epoch: number; now: number 
 );
 
 /** Makes an ended step active again, for this claim. */
-export async function restartStep(
+export function restartStep(
   tx: Transaction,
-  step: { job_id: string; n: number; epoch: number; now: number },
+  job: { readonly id: string; readonly epoch: number },
+  n: number,
+  now: number,
 ): Promise<void> {
-  await tx.each(again, [step]);
+  return tx.each(again, [{ job_id: job.id, n, epoch: job.epoch, now }]);
 }
 
 const ofGeneration = statement<{ job_id: string; generation: string }>()((db, p) =>
@@ -83,32 +87,9 @@ const ofGeneration = statement<{ job_id: string; generation: string }>()((db, p)
     .orderBy('n'),
 );
 
-/** The steps of a generation, in order. */
-export function listStepsOfGeneration(
-  db: Handle,
-  jobId: string,
-  generation: string,
-): Promise<StepRow[]> {
+/** The steps of a generation, in order; a step that code takes is alone in its generation. */
+export function listStepsOfGeneration(db: Handle, jobId: string, generation: string) {
   return db.all(ofGeneration, { job_id: jobId, generation });
-}
-
-const ofKey = statement<{ job_id: string; generation: string }>()((db, p) =>
-  db
-    .selectFrom('job_steps')
-    .selectAll()
-    .where('job_id', '=', p('job_id'))
-    .where('generation', '=', p('generation'))
-    .orderBy('n')
-    .limit(1),
-);
-
-/** The step with that key; undefined when it never began. */
-export function findStepByKey(
-  db: Handle,
-  jobId: string,
-  key: string,
-): Promise<StepRow | undefined> {
-  return db.first(ofKey, { job_id: jobId, generation: key });
 }
 
 const last = statement<{ job_id: string }>()((db, p) =>
@@ -133,11 +114,7 @@ const listedColumns = [
 export type ListedStep = Pick<StepRow, (typeof listedColumns)[number]>;
 
 /** A page of the steps of a job, in order, and how many there are in all. */
-export async function listSteps(
-  db: Handle,
-  jobId: string,
-  page: { limit: number; offset: number },
-): Promise<{ steps: ListedStep[]; total: number }> {
+export async function listSteps(db: Handle, jobId: string, page: PageAsked) {
   const query = db.kysely.selectFrom('job_steps').where('job_id', '=', jobId);
   const steps = await query
     .select(listedColumns)
@@ -145,8 +122,7 @@ export async function listSteps(
     .limit(page.limit)
     .offset(page.offset)
     .execute();
-  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-  return { steps, total: Number(row?.n ?? 0) };
+  return { steps, total: await countRows(query) };
 }
 
 const activeOfJob = statement<{ job_id: string }>()((db, p) =>
@@ -159,22 +135,8 @@ const activeOfJob = statement<{ job_id: string }>()((db, p) =>
 );
 
 /** The active steps of a job. */
-export function listActiveSteps(db: Handle, jobId: string): Promise<StepRow[]> {
+export function listActiveSteps(db: Handle, jobId: string) {
   return db.all(activeOfJob, { job_id: jobId });
-}
-
-const activeOne = statement<{ job_id: string; n: number }>()((db, p) =>
-  db
-    .selectFrom('job_steps')
-    .selectAll()
-    .where('job_id', '=', p('job_id'))
-    .where('n', '=', p('n'))
-    .where('status', '=', 'active'),
-);
-
-/** The step, if it is active. */
-export function findActiveStep(db: Handle, jobId: string, n: number): Promise<StepRow | undefined> {
-  return db.first(activeOne, { job_id: jobId, n });
 }
 
 const remove = statement<{ job_id: string }>()((db, p) =>

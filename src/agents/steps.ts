@@ -1,38 +1,27 @@
 /** The steps of jobs, as clients read them, and their deletion together with jobs. */
-import type { Database, Transaction } from '../database/database.ts';
+import type { Database } from '../database/database.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
+import type { StepError } from './step-rows.ts';
 import { deleteSteps, type ListedStep, listSteps } from './steps.store.ts';
 
 /** A page of a job's steps, in order. */
-export async function stepsOfJob(
-  database: Database,
-  jobId: string,
-  page: { limit: number; offset: number },
-) {
+export async function stepsOfJob(database: Database, jobId: string, page: PageAsked) {
   const { steps, total } = await listSteps(database.read, jobId, page);
   return { steps: steps.map(stepBody), total };
 }
 
 /** Deletes the steps of jobs. */
-export function removeSteps(tx: Transaction, jobIds: readonly string[]): Promise<void> {
-  return deleteSteps(tx, jobIds);
-}
+export const removeSteps = deleteSteps;
 
 function stepBody(row: ListedStep) {
-  const { n, kind, name, turn, status, message_id, prompt_tokens, completion_tokens } = row;
-  const { started_at, finished_at } = row;
+  const { n, parent, generation, error, started_at, finished_at, ...shown } = row;
   return {
     step: n,
-    parent_step_id: row.parent,
-    generation_id: kind === 'skill' ? null : row.generation,
-    kind,
-    name,
-    turn,
-    status,
-    error: row.error === null ? null : (JSON.parse(row.error) as { code: string; message: string }),
-    message_id,
-    prompt_tokens,
-    completion_tokens,
+    parent_step_id: parent,
+    generation_id: row.kind === 'skill' ? null : generation,
+    ...shown,
+    error: error === null ? null : (JSON.parse(error) as StepError),
     started_at: timestamp(started_at),
     finished_at: timestampOrNull(finished_at),
     // The clock may have been set back during the step.

@@ -9,13 +9,7 @@ const intervalMs = 100;
 /** Characters at which a batch is passed on at once. */
 const charactersMax = 4_096;
 
-export interface TextBatcher {
-  add(text: string): void;
-  /** Passes on the rest. */
-  end(): void;
-}
-
-export function createTextBatcher(pass: (text: string) => void): TextBatcher {
+export function createTextBatcher(pass: (text: string) => void) {
   let waiting = '';
   let timer: NodeJS.Timeout | undefined;
   /** Whether no text came in the last interval. */
@@ -37,7 +31,7 @@ export function createTextBatcher(pass: (text: string) => void): TextBatcher {
   }
 
   return {
-    add(text) {
+    add(text: string): void {
       waiting += text;
       if (isIdle) {
         isIdle = false;
@@ -45,7 +39,8 @@ export function createTextBatcher(pass: (text: string) => void): TextBatcher {
         timer = setTimeout(onInterval, intervalMs);
       } else if (waiting.length >= charactersMax) flush();
     },
-    end() {
+    /** Passes on the rest. */
+    end(): void {
       clearTimeout(timer);
       if (waiting !== '') pass(cleanText(waiting));
       waiting = '';

@@ -4,7 +4,7 @@
  * model gets only the tools that both the agent's patterns and the API key's scopes allow.
  */
 import type { Conversations } from '../conversations/conversations.ts';
-import type { Models, Usage } from '../models/model.ts';
+import type { Models } from '../models/model.ts';
 import type { Generated } from '../skills/definition.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { AgentRow } from './agents.store.ts';
@@ -57,8 +57,6 @@ export interface RunThinking {
   generate(payload: unknown, part: RunPart, signal: AbortSignal): Promise<Generated>;
   /** Resolves when no request is under way. Abort their signals to end them. */
   ended(): Promise<void>;
-  /** Whether the run made any request. */
-  readonly hasThought: boolean;
   /** The model's last answer in the conversation's dialogue, null without one. */
   readonly answer: string | null;
   /** The delay that a provider asks for before a retry, else null. */
@@ -84,7 +82,6 @@ export interface ThinkingDeps extends RunAgentDeps {
 interface Attempt extends AnsweringDeps {
   readonly deps: ThinkingDeps;
   readonly underWay: Set<Promise<unknown>>;
-  hasThought: boolean;
   answer: string | null;
   retryAfterMs: number | null;
 }
@@ -118,7 +115,6 @@ function thinkingOf(
     surroundings,
     caller,
     underWay: new Set(),
-    hasThought: false,
     answer: null,
     retryAfterMs: null,
   };
@@ -126,9 +122,6 @@ function thinkingOf(
     generate: (payload, part, signal) => generate(attempt, payload, part, signal),
     async ended() {
       while (attempt.underWay.size > 0) await Promise.all(attempt.underWay);
-    },
-    get hasThought() {
-      return attempt.hasThought;
     },
     get answer() {
       return attempt.answer;
@@ -160,7 +153,6 @@ async function think(
   part: RunPart,
   signal: AbortSignal,
 ): Promise<Generated> {
-  attempt.hasThought = true;
   const { deps, surroundings, caller } = attempt;
   const { job, journal, say } = surroundings;
   const { request, corrections } = asked;
@@ -184,18 +176,20 @@ async function think(
   const generation: Generation = {
     id,
     parent: part.step,
-    organizationId: job.organization_id,
-    model,
-    system,
-    offers: box.offers,
-    schema: request.schema,
-    temperature: request.temperature,
+    call: {
+      organizationId: job.organization_id,
+      model,
+      system,
+      tools: box.offers,
+      schema: request.schema,
+      temperature: request.temperature,
+      signal,
+    },
     output: Math.min(request.maxOutputTokens ?? Infinity, deps.limits.outputTokens),
     window: deps.limits.contextTokens,
     task: history.length,
     isDialogue,
     overhead: tokensOfText(system) + tokensOfText(JSON.stringify([box.offers, request.schema])),
-    signal,
     unanswered: new Map(recorded.unanswered),
     nameOf: box.nameOf,
     onCost: (cost) => void costs.push(cost),
@@ -236,13 +230,10 @@ function systemOf({ instructions }: AgentRow, { system, schema }: GenerateOption
 
 /** The usage that a skill sees; null where a count was not reported. */
 function usageOf(costs: readonly CallCost[]): Generated['usage'] {
-  const sum = (part: keyof Usage) =>
-    costs.reduce<number | null>((all, { usage }) => {
-      const tokens = usage[part];
-      return all === null || tokens === null ? null : all + tokens;
-    }, 0);
-  const prompt = sum('prompt');
-  const completion = sum('completion');
-  const total = prompt === null || completion === null ? null : prompt + completion;
-  return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total };
+  const sum = (counts: readonly (number | null)[]) =>
+    counts.reduce((all, tokens) => (all === null || tokens === null ? null : all + tokens), 0);
+  const prompt_tokens = sum(costs.map(({ usage }) => usage.prompt));
+  const completion_tokens = sum(costs.map(({ usage }) => usage.completion));
+  const total_tokens = sum([prompt_tokens, completion_tokens]);
+  return { prompt_tokens, completion_tokens, total_tokens };
 }

@@ -3,14 +3,15 @@
  * failure becomes the tool's result for the model. Only a run that is being stopped has none.
  */
 import { cleanText } from '../kernel/text.ts';
-import type { MemoryChange, RunMemory } from '../memories/run-memory.ts';
+import type { RunMemory } from '../memories/run-memory.ts';
 import type { ToolCall, ToolMessage } from '../models/model.ts';
 import { excessOf } from './call-ends.ts';
 import { cutText } from './dialogue.ts';
 import type { ThinkingReport } from './generation.ts';
 import type { Journal, SaidMessage } from './journal.ts';
 import type { PlannedTool } from './recorded-generation.ts';
-import { type RunPart, toolPart } from './run-part.ts';
+import { innerPart, type RunPart } from './run-part.ts';
+import type { StepError } from './step-rows.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 import type { ToolBox, ToolUse } from './tools.ts';
 
@@ -22,7 +23,7 @@ const previewMax = 30_000;
 /** The end of a skill that ran as a tool, and its messages to the conversation. */
 export type SkillResult = (
   | { readonly kind: 'completed'; readonly output: string }
-  | { readonly kind: 'failed'; readonly code: string; readonly message: string }
+  | ({ readonly kind: 'failed' } & StepError)
   | { readonly kind: 'stopped' }
 ) & { readonly said?: readonly SaidMessage[] };
 
@@ -46,7 +47,7 @@ interface ToolRun {
 interface ToolOutcome {
   /** JSON value. */
   readonly output?: unknown;
-  readonly error?: { readonly code: string; readonly message: string };
+  readonly error?: StepError;
   readonly said?: readonly SaidMessage[] | undefined;
 }
 
@@ -74,9 +75,8 @@ export async function runTool(deps: ToolRunDeps, tool: PlannedTool): Promise<Too
   const { n: step, call, name } = tool;
   const place = { step, call_id: call.id, tool: name };
   say({ type: 'tool_call', data: { ...place, input: previewOfJson(call.input) } });
-  const changes: MemoryChange[] = [];
   // Another generation may have a call of the same id.
-  const own = toolPart(part, step, `${generation}/${call.id}`, changes);
+  const { part: own, changes } = innerPart(part, step, `${generation}/${call.id}`);
   const excess = excessOf(call);
   const use = excess === null ? box.read(call) : { kind: 'refused' as const, message: excess };
   const outcome = await attempt(deps, use, own);

@@ -42,7 +42,6 @@ const options = { timeoutMs: 1_000, alone: false, answerField: null };
 const idleThinking: ReturnType<Thinking> = {
   generate: async () => ({}) as Generated,
   ended: async () => {},
-  hasThought: true,
   answer: null,
   retryAfterMs: null,
 };
