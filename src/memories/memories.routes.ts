@@ -11,8 +11,7 @@ import { defaultTag, queryCharsMax } from './fields.ts';
 import type { Memories } from './memories.ts';
 import type { Owning } from './record.ts';
 
-const tags = ['Memories'];
-const security = [{ apiKey: [] }];
+const operation = { tags: ['Memories'], security: [{ apiKey: [] }] };
 
 const content = Type.String({
   minLength: 1,
@@ -48,165 +47,110 @@ const Memory = Type.Object(
     ],
   },
 );
-const Params = Type.Object({ agentId: Type.String() });
-const MemoryParams = Type.Object({ agentId: Type.String(), memoryId: Id });
+const agentParams = Type.Object({ agentId: Type.String() });
+const params = Type.Object({ agentId: Type.String(), memoryId: Id });
 
+const listSchema = {
+  ...operation,
+  operationId: 'listMemories',
+  summary: 'List or search the memories of an agent',
+  description:
+    'Newest first; with q the memories with all its words, best first. Letter case, ' +
+    'accents and punctuation are ignored.',
+  params: agentParams,
+  querystring: Type.Object({
+    tag: Type.Optional(Type.String({ maxLength: 200, description: 'Exact match.' })),
+    q: Type.Optional(
+      Type.String({ maxLength: queryCharsMax, description: 'Words, in any order.' }),
+    ),
+    ...Page.properties,
+  }),
+  response: {
+    200: { ...Paged(Memory, 'A page of memories.'), ...carries('X-Next-Offset') },
+    ...apiRefusals('not_found'),
+  },
+};
+const createSchema = {
+  ...operation,
+  operationId: 'createMemory',
+  summary: 'Add a memory to an agent',
+  params: agentParams,
+  body: Type.Object(
+    {
+      content,
+      tag: Type.Optional({ ...tag, default: defaultTag }),
+      metadata: Type.Optional({ ...metadata, default: {} }),
+    },
+    {
+      title: 'NewMemory',
+      additionalProperties: false,
+      examples: [{ content: 'Ada prefers short answers.', tag: 'preference' }],
+    },
+  ),
+  response: {
+    201: { ...Memory, ...carries('Location') },
+    ...apiRefusals('not_found', ...bodyRefusals),
+  },
+};
+const getSchema = {
+  ...operation,
+  operationId: 'getMemory',
+  summary: 'Get a memory',
+  params,
+  response: { 200: Memory, ...apiRefusals('not_found') },
+};
+const updateSchema = {
+  ...operation,
+  operationId: 'updateMemory',
+  summary: 'Change a memory',
+  description: 'Changes the given fields; metadata is replaced as a whole.',
+  params,
+  body: Type.Partial(Type.Object({ content, tag, metadata }), {
+    title: 'MemoryChanges',
+    additionalProperties: false,
+    examples: [{ content: 'Ada prefers very short answers.' }],
+  }),
+  response: { 200: Memory, ...apiRefusals('not_found', ...bodyRefusals) },
+};
+const deleteSchema = {
+  ...operation,
+  operationId: 'deleteMemory',
+  summary: 'Delete a memory',
+  params,
+  response: { 204: Nothing, ...apiRefusals('not_found') },
+};
+
+/** Unknown agents and memories are 404 before anything else is checked (docs/decisions/order-of-checks.md). */
 export function memoryRoutes(server: Server, { memories }: { memories: Memories }): void {
-  listMemoriesRoute(server, memories);
-  createMemoryRoute(server, memories);
-  getMemoryRoute(server, memories);
-  updateMemoryRoute(server, memories);
-  deleteMemoryRoute(server, memories);
-}
-
-/** Unknown agents are 404 before the request is validated further (docs/decisions/order-of-checks.md). */
-function lookUpAgent(memories: Memories) {
-  return (request: FastifyRequest) => memories.findAgent(owningOf(request));
-}
-
-/** So are unknown memories. */
-function lookUp(memories: Memories) {
-  return (request: FastifyRequest) => {
+  const all = '/api/agents/:agentId/memories';
+  const one = `${all}/:memoryId` as const;
+  const findAgent = (request: FastifyRequest) => memories.findAgent(owningOf(request));
+  const find = (request: FastifyRequest) => {
     const { memoryId } = request.params as { memoryId: string };
     return memories.find(owningOf(request), memoryId);
   };
-}
-
-function listMemoriesRoute(server: Server, memories: Memories): void {
-  server.get(
-    '/api/agents/:agentId/memories',
-    {
-      onRequest: lookUpAgent(memories),
-      schema: {
-        tags,
-        security,
-        operationId: 'listMemories',
-        summary: 'List or search the memories of an agent',
-        description:
-          'Newest first; with q the memories with all its words, best first. Letter case, ' +
-          'accents and punctuation are ignored.',
-        params: Params,
-        querystring: Type.Object({
-          tag: Type.Optional(Type.String({ maxLength: 200, description: 'Exact match.' })),
-          q: Type.Optional(
-            Type.String({ maxLength: queryCharsMax, description: 'Words, in any order.' }),
-          ),
-          ...Page.properties,
-        }),
-        response: {
-          200: { ...Paged(Memory, 'A page of memories.'), ...carries('X-Next-Offset') },
-          ...apiRefusals('not_found'),
-        },
-      },
-    },
-    async (request, reply) => {
-      const { limit, offset, ...filter } = request.query;
-      const page = { limit, offset };
-      const { memories: data, total, next } = await memories.list(owningOf(request), filter, page);
-      tellNext(reply, next);
-      return { data, total, ...page };
-    },
+  server.get(all, { onRequest: findAgent, schema: listSchema }, async (request, reply) => {
+    const { limit, offset, ...filter } = request.query;
+    const page = { limit, offset };
+    const { memories: data, total, next } = await memories.list(owningOf(request), filter, page);
+    tellNext(reply, next);
+    return { data, total, ...page };
+  });
+  server.post(all, { onRequest: findAgent, schema: createSchema }, async (request, reply) => {
+    const created = await memories.create(owningOf(request), request.body);
+    const location = `/api/agents/${created.agent_id}/memories/${created.id}`;
+    return reply.status(201).header('location', location).send(created);
+  });
+  server.get(one, { onRequest: find, schema: getSchema }, (request) =>
+    memories.get(owningOf(request), request.params.memoryId),
   );
-}
-
-function createMemoryRoute(server: Server, memories: Memories): void {
-  server.post(
-    '/api/agents/:agentId/memories',
-    {
-      onRequest: lookUpAgent(memories),
-      schema: {
-        tags,
-        security,
-        operationId: 'createMemory',
-        summary: 'Add a memory to an agent',
-        params: Params,
-        body: Type.Object(
-          {
-            content,
-            tag: Type.Optional({ ...tag, default: defaultTag }),
-            metadata: Type.Optional({ ...metadata, default: {} }),
-          },
-          {
-            title: 'NewMemory',
-            additionalProperties: false,
-            examples: [{ content: 'Ada prefers short answers.', tag: 'preference' }],
-          },
-        ),
-        response: {
-          201: { ...Memory, ...carries('Location') },
-          ...apiRefusals('not_found', ...bodyRefusals),
-        },
-      },
-    },
-    async (request, reply) => {
-      const created = await memories.create(owningOf(request), request.body);
-      const location = `/api/agents/${created.agent_id}/memories/${created.id}`;
-      return reply.status(201).header('location', location).send(created);
-    },
+  server.put(one, { onRequest: find, schema: updateSchema }, (request) =>
+    memories.update(owningOf(request), request.params.memoryId, request.body),
   );
-}
-
-function getMemoryRoute(server: Server, memories: Memories): void {
-  server.get(
-    '/api/agents/:agentId/memories/:memoryId',
-    {
-      onRequest: lookUp(memories),
-      schema: {
-        tags,
-        security,
-        operationId: 'getMemory',
-        summary: 'Get a memory',
-        params: MemoryParams,
-        response: { 200: Memory, ...apiRefusals('not_found') },
-      },
-    },
-    (request) => memories.get(owningOf(request), request.params.memoryId),
-  );
-}
-
-function updateMemoryRoute(server: Server, memories: Memories): void {
-  server.put(
-    '/api/agents/:agentId/memories/:memoryId',
-    {
-      onRequest: lookUp(memories),
-      schema: {
-        tags,
-        security,
-        operationId: 'updateMemory',
-        summary: 'Change a memory',
-        description: 'Changes the given fields; metadata is replaced as a whole.',
-        params: MemoryParams,
-        body: Type.Partial(Type.Object({ content, tag, metadata }), {
-          title: 'MemoryChanges',
-          additionalProperties: false,
-          examples: [{ content: 'Ada prefers very short answers.' }],
-        }),
-        response: { 200: Memory, ...apiRefusals('not_found', ...bodyRefusals) },
-      },
-    },
-    (request) => memories.update(owningOf(request), request.params.memoryId, request.body),
-  );
-}
-
-function deleteMemoryRoute(server: Server, memories: Memories): void {
-  server.delete(
-    '/api/agents/:agentId/memories/:memoryId',
-    {
-      onRequest: lookUp(memories),
-      schema: {
-        tags,
-        security,
-        operationId: 'deleteMemory',
-        summary: 'Delete a memory',
-        params: MemoryParams,
-        response: { 204: Nothing, ...apiRefusals('not_found') },
-      },
-    },
-    async (request, reply) => {
-      await memories.remove(owningOf(request), request.params.memoryId);
-      return reply.status(204).send(null);
-    },
-  );
+  server.delete(one, { onRequest: find, schema: deleteSchema }, async (request, reply) => {
+    await memories.remove(owningOf(request), request.params.memoryId);
+    return reply.status(204).send(null);
+  });
 }
 
 function owningOf(request: FastifyRequest): Owning {

@@ -21,15 +21,14 @@ export interface IndexedMemory {
 
 const shownColumns = ['id', 'tag', 'content', 'metadata', 'created_at', 'updated_at'] as const;
 
+/** What a memory is found by. */
+const foundBy = ['seq', 'tag', 'words'] as const;
+
 /** Up to `max` memories of an owner, with what they are found by. */
-export async function someMemories(
-  tx: Transaction,
-  owner: number,
-  max: number,
-): Promise<Pick<MemoryRow, 'seq' | 'tag' | 'words'>[]> {
-  return await tx.kysely
+export function someMemories(tx: Transaction, owner: number, max: number) {
+  return tx.kysely
     .selectFrom('memories')
-    .select(['seq', 'tag', 'words'])
+    .select(foundBy)
     .where('owner', '=', owner)
     .limit(max)
     .execute();
@@ -46,11 +45,7 @@ const byId = statement<{ owner: number; id: string }>()((db, p) =>
     .where('id', '=', p('id')),
 );
 
-export function findMemory(
-  db: Handle,
-  owner: number,
-  id: string,
-): Promise<VisibleMemoryRow | undefined> {
+export function findMemory(db: Handle, owner: number, id: string) {
   return db.first(byId, { owner, id });
 }
 
@@ -63,25 +58,18 @@ const sizeById = statement<{ owner: number; id: string }>()((db, p) =>
 );
 
 /** How many words a memory has; undefined for one that is not there. */
-export async function sizeOfMemory(
-  db: Handle,
-  owner: number,
-  id: string,
-): Promise<number | undefined> {
+export async function sizeOfMemory(db: Handle, owner: number, id: string) {
   return (await db.first(sizeById, { owner, id }))?.word_count;
 }
 
-/** What memories of these ids are found by, in no order; those that are not there are left out. */
-export async function memoriesById(
-  tx: Transaction,
-  owner: number,
-  ids: readonly string[],
-): Promise<Pick<MemoryRow, 'seq' | 'tag' | 'words'>[]> {
-  return await tx.kysely
+/** What memories of these ids are found by, in the order of the ids; those that are not there are left out. */
+export function memoriesById(tx: Transaction, owner: number, ids: readonly string[]) {
+  return tx.kysely
     .selectFrom('memories')
-    .select(['seq', 'tag', 'words'])
+    .select([...foundBy, 'id'])
     .where('owner', '=', owner)
     .where(idIn(tx.dialect, sql`${idsParam(ids)}`))
+    .orderBy('id')
     .execute();
 }
 
@@ -111,21 +99,18 @@ function idsOfPage(
   return ids;
 }
 
-/** A page, newest first. */
-export async function listMemories(
-  db: Handle,
-  owner: number,
-  filter: MemoryFilter,
-  page: PageAsked,
-): Promise<VisibleMemoryRow[]> {
-  // What a page skips is skipped in the index: its rows are not looked at.
-  return await db.kysely
+/** The memories of a page, newest first. What a page skips is skipped in the index: its rows are not read. */
+function ofPage(db: Handle, owner: number, filter: MemoryFilter, page: PageAsked) {
+  return db.kysely
     .selectFrom('memories')
-    .select(shownColumns)
     .where('owner', '=', owner)
     .where('id', 'in', idsOfPage(db, owner, filter, page))
-    .orderBy('id', 'desc')
-    .execute();
+    .orderBy('id', 'desc');
+}
+
+/** A page, newest first. */
+export function listMemories(db: Handle, owner: number, filter: MemoryFilter, page: PageAsked) {
+  return ofPage(db, owner, filter, page).select(shownColumns).execute();
 }
 
 /** As `listMemories`, with the offset at which to go on where the page was cut for its bytes. */
@@ -134,18 +119,13 @@ export async function listMemoriesWithinBytes(
   owner: number,
   filter: MemoryFilter,
   page: PageAsked,
-): Promise<{ rows: VisibleMemoryRow[]; next: number | null }> {
-  const sizes = await db.kysely
-    .selectFrom('memories')
+) {
+  const sizes = await ofPage(db, owner, filter, page)
     .select(bytesOf('content', 'metadata').as('bytes'))
-    .where('owner', '=', owner)
-    .where('id', 'in', idsOfPage(db, owner, filter, page))
-    .orderBy('id', 'desc')
     .execute();
   const { rows, next } = cutPage(sizes, page);
-  if (rows.length === 0) return { rows: [], next };
-  const { offset } = page;
-  return { rows: await listMemories(db, owner, filter, { limit: rows.length, offset }), next };
+  const fitting = { limit: rows.length, offset: page.offset };
+  return { rows: await listMemories(db, owner, filter, fitting), next };
 }
 
 /** Records memories of one owner; counts are the caller's. */
@@ -159,19 +139,10 @@ export async function insertMemories(
     memories.map(({ row }) => row),
   );
   const terms = new Map(memories.map(({ row, terms }) => [row.id, terms]));
-  const rows = await tx.kysely
-    .selectFrom('memories')
-    .select(['seq', 'id'])
-    .where('owner', '=', owner)
-    .where(idIn(tx.dialect, sql`${idsParam([...terms.keys()])}`))
-    .orderBy('id')
-    .execute();
-  await tx.insert(
-    'memory_index',
-    rows.map(({ seq, id }) => ({
-      rowid: seq,
-      tokens: tokensText(tx.dialect, owner, terms.get(id) ?? ''),
-    })),
+  const rows = await memoriesById(tx, owner, [...terms.keys()]);
+  await indexMemories(
+    tx,
+    rows.map(({ seq, id }) => ({ seq, owner, terms: terms.get(id) ?? '' })),
   );
 }
 
@@ -179,14 +150,10 @@ export async function insertMemories(
 export type LockedRow = VisibleMemoryRow & Pick<MemoryRow, 'seq' | 'words'>;
 
 /** Up to `max` memories of all owners that were recorded after `seq`, in that order. */
-export async function memoriesAfter(
-  tx: Transaction,
-  seq: number,
-  max: number,
-): Promise<Pick<MemoryRow, 'seq' | 'owner' | 'tag' | 'words'>[]> {
-  return await tx.kysely
+export function memoriesAfter(tx: Transaction, seq: number, max: number) {
+  return tx.kysely
     .selectFrom('memories')
-    .select(['seq', 'owner', 'tag', 'words'])
+    .select([...foundBy, 'owner'])
     .where('seq', '>', seq)
     .orderBy('seq')
     .limit(max)
@@ -208,11 +175,7 @@ export async function indexMemories(
 }
 
 /** A memory that is about to be changed or deleted, locked where several could be at it. */
-export function lockMemory(
-  tx: Transaction,
-  owner: number,
-  id: string,
-): Promise<LockedRow | undefined> {
+export function lockMemory(tx: Transaction, owner: number, id: string) {
   const query = tx.kysely
     .selectFrom('memories')
     .select([...shownColumns, 'seq', 'words'])
@@ -243,8 +206,7 @@ export async function reindexMemory(
   terms: string,
 ): Promise<void> {
   await unindex(tx, owner, [before]);
-  const tokens = tokensText(tx.dialect, owner, terms);
-  await tx.insert('memory_index', [{ rowid: before.seq, tokens }]);
+  await indexMemories(tx, [{ seq: before.seq, owner, terms }]);
 }
 
 export async function deleteMemories(
@@ -264,12 +226,8 @@ const deleteIndexed = statement<{ seq: number; tokens: string }>()((db, p, diale
     : db.deleteFrom('memory_index').where('rowid', '=', p('seq')),
 );
 
-async function unindex(
-  tx: Transaction,
-  owner: number,
-  memories: readonly Indexed[],
-): Promise<void> {
-  await tx.each(
+function unindex(tx: Transaction, owner: number, memories: readonly Indexed[]): Promise<void> {
+  return tx.each(
     deleteIndexed,
     memories.map(({ seq, terms }) => ({ seq, tokens: tokensText(tx.dialect, owner, terms) })),
   );

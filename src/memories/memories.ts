@@ -68,11 +68,8 @@ export function createMemories(deps: MemoriesDeps) {
 }
 
 /** `404 not_found` for an agent that does not exist. */
-async function findAgent(
-  { agents }: MemoriesDeps,
-  { organizationId, agentId }: Owning,
-): Promise<void> {
-  await agents.find(organizationId, agentId);
+async function findAgent({ agents }: MemoriesDeps, owning: Owning): Promise<void> {
+  await agents.find(owning.organizationId, owning.agentId);
 }
 
 /** `404 not_found` for a memory, or an agent, that does not exist. */
@@ -82,13 +79,9 @@ async function find(deps: MemoriesDeps, owning: Owning, id: string): Promise<voi
 }
 
 /** The memory, or `404 not_found`. */
-async function findRow(
-  { database }: MemoriesDeps,
-  { organizationId, agentId }: Owning,
-  id: string,
-): Promise<VisibleMemoryRow> {
-  const owner = await findOwner(database.read, organizationId, agentId);
-  const row = owner && isId(id) && (await findMemory(database.read, owner.id, id));
+async function findRow({ database: { read } }: MemoriesDeps, owning: Owning, id: string) {
+  const owner = await findOwner(read, owning.organizationId, owning.agentId);
+  const row = owner && isId(id) && (await findMemory(read, owner.id, id));
   if (!row) throw notFound('Memory');
   return row;
 }
@@ -167,11 +160,7 @@ async function update(deps: MemoriesDeps, owning: Owning, id: string, fields: Me
       await reindexMemory(tx, owner, indexedAs(row), termsText(found, after.tag));
     }
     if (after.tag !== row.tag) {
-      const moved: [string, number][] = [
-        [row.tag, -1],
-        [after.tag, 1],
-      ];
-      await addToCounts(tx, owner, new Map(moved));
+      await addToCounts(tx, owner, new Map([[row.tag, -1]]).set(after.tag, 1));
     }
     return memoryView(owning.agentId, after);
   });
@@ -189,11 +178,7 @@ async function remove(deps: MemoriesDeps, owning: Owning, id: string): Promise<v
  * agent is no error. An agent that was created after the job was accepted is another one of the same id, and
  * gets nothing.
  */
-async function keep(
-  { agents }: MemoriesDeps,
-  tx: Transaction,
-  runs: readonly RunChanges[],
-): Promise<void> {
+async function keep({ agents }: MemoriesDeps, tx: Transaction, runs: readonly RunChanges[]) {
   // Always in one order, so that two transactions never wait for each other.
   const keyOf = (run: Owning) => `${run.organizationId}/${run.agentId}`;
   const byAgent = [...Map.groupBy(runs, keyOf)].sort(([a], [b]) => (a < b ? -1 : 1));
@@ -254,7 +239,6 @@ export function runMemoryView(row: VisibleMemoryRow) {
   };
 }
 
-function memoryView(agentId: string, row: VisibleMemoryRow) {
-  const { id, ...others } = runMemoryView(row);
-  return { id, agent_id: agentId, ...others };
+function memoryView(agent_id: string, row: VisibleMemoryRow) {
+  return { agent_id, ...runMemoryView(row) };
 }

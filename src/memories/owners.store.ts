@@ -3,12 +3,6 @@ import { sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
 import { statement } from '../database/statement.ts';
 
-/** Whose memories. `count` is how many there are. */
-export interface Owner {
-  readonly id: number;
-  readonly count: number;
-}
-
 const ownerOf = statement<{ organization_id: string; agent_id: string }>()((db, p) =>
   db
     .selectFrom('memory_owners')
@@ -20,20 +14,12 @@ const ownerOf = statement<{ organization_id: string; agent_id: string }>()((db, 
 );
 
 /** Undefined for an agent that never had a memory. */
-export function findOwner(
-  db: Handle,
-  organizationId: string,
-  agentId: string,
-): Promise<Owner | undefined> {
+export function findOwner(db: Handle, organizationId: string, agentId: string) {
   return db.first(ownerOf, { organization_id: organizationId, agent_id: agentId });
 }
 
 /** Adds the owner of an agent's memories; its number. */
-export async function insertOwner(
-  tx: Transaction,
-  organizationId: string,
-  agentId: string,
-): Promise<number> {
+export async function insertOwner(tx: Transaction, organizationId: string, agentId: string) {
   const { id } = await tx.kysely
     .insertInto('memory_owners')
     .values({ organization_id: organizationId, agent_id: agentId })
@@ -43,11 +29,7 @@ export async function insertOwner(
 }
 
 /** From now on no query finds these memories. */
-export async function markRemoved(
-  tx: Transaction,
-  organizationId: string,
-  agentId: string,
-): Promise<void> {
+export async function markRemoved(tx: Transaction, organizationId: string, agentId: string) {
   await tx.kysely
     .updateTable('memory_owners')
     .set({ removed: 1 })
@@ -128,8 +110,6 @@ export async function addToCounts(
   const by = tags.reduce((sum, one) => sum + one.by, 0);
   await tx.each(addToOwner, [{ owner, by }]);
   await tx.each(addToTag, tags);
-  await tx.each(
-    deleteUnusedTag,
-    tags.filter((one) => one.by < 0).map(({ tag }) => ({ owner, tag })),
-  );
+  const lessened = tags.filter((one) => one.by < 0);
+  await tx.each(deleteUnusedTag, lessened);
 }

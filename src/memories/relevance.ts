@@ -55,12 +55,7 @@ export function rank<M extends Ranked>(memories: readonly M[], query: readonly s
 function mentions(words: string, wanted: string): number {
   let times = 0;
   // Two mentions in a row share the space between them.
-  for (
-    let at = words.indexOf(wanted);
-    at !== -1;
-    at = words.indexOf(wanted, at + wanted.length - 1)
-  ) {
-    times += 1;
-  }
+  const step = wanted.length - 1;
+  for (let at = words.indexOf(wanted); at !== -1; at = words.indexOf(wanted, at + step)) times += 1;
   return times;
 }

@@ -5,6 +5,7 @@
  * were asked, and each in a turn of the event loop of its own: on SQLite an answer blocks it.
  */
 import type { Database } from '../database/database.ts';
+import { bind } from '../kernel/bind.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { isId } from '../kernel/ids.ts';
 import { checkBytes } from './fields.ts';
@@ -40,26 +41,9 @@ export type MemoryChange =
   | { readonly remembered: ReturnType<typeof runMemoryView> }
   | { readonly forgotten: string };
 
-export interface RunMemory {
-  /**
-   * Rejects with a sentence for the author of the skill. `onChange` hears of what the question
-   * changed, so that a repetition of the run that does not ask again can restore it.
-   */
-  ask(
-    verb: MemoryVerb,
-    payload: unknown,
-    onChange?: (change: MemoryChange) => void,
-  ): Promise<unknown>;
-  /** Does again what an earlier attempt did, under the same ids. */
-  restore(changes: readonly MemoryChange[]): Promise<void>;
-  /** Takes back what a part of the run did that begins again; it counts against the bounds still. */
-  undo(changes: readonly MemoryChange[]): Promise<void>;
-  /** The changes to record; resolves once every request has been answered. */
-  changes(): Promise<MemoryChanges>;
-}
-
 /** The memory of an attempt of this agent; to be made when the attempt first asks for it. */
-export type StartRunMemory = (owning: Owning) => RunMemory;
+export type StartRunMemory = ReturnType<typeof createRunMemories>;
+export type RunMemory = ReturnType<StartRunMemory>;
 
 /** A memory that is not recorded yet. */
 type Remembered = NewMemory & VisibleMemoryRow;
@@ -79,10 +63,10 @@ interface AttemptMemory extends Owning {
   answered: Promise<unknown>;
 }
 
-export function createRunMemories(database: Database, clock: Clock): StartRunMemory {
+export function createRunMemories(database: Database, clock: Clock) {
   // For all runs: what each of them does in a turn adds up.
   const turn = createTurns();
-  return (owning) => {
+  return (owning: Owning) => {
     const attempt: AttemptMemory = {
       ...owning,
       database,
@@ -94,12 +78,7 @@ export function createRunMemories(database: Database, clock: Clock): StartRunMem
       forgotten: new Set(),
       answered: Promise.resolve(),
     };
-    return {
-      ask: (verb, payload, onChange) => ask(attempt, verb, payload, onChange),
-      restore: (changes) => restore(attempt, changes),
-      undo: (changes) => inTurn(attempt, () => undo(attempt, changes)),
-      changes: () => changesOf(attempt),
-    };
+    return bind(attempt, { ask, restore, undo, changes });
   };
 }
 
@@ -110,7 +89,11 @@ function inTurn<T>(attempt: AttemptMemory, act: () => T | Promise<T>): Promise<T
   return result;
 }
 
-/** A request is validated at once, so that a refused one does not wait for the database. */
+/**
+ * Answers a question; rejects with a sentence for the author of the skill. `onChange` receives what the
+ * question changed, so that a repetition of the run that does not ask again can restore it. A question is
+ * validated at once, so that a refused one does not wait for the database.
+ */
 async function ask(
   attempt: AttemptMemory,
   verb: MemoryVerb,
@@ -144,7 +127,7 @@ function remember(
   { clock, bounds, remembered }: AttemptMemory,
   fields: ReturnType<typeof readRemember>,
   now = clock.now(),
-  id: string | undefined = undefined,
+  id?: string,
 ) {
   const memory = newMemory(fields, now, id);
   bounds.countWords(memory.word_count);
@@ -170,12 +153,8 @@ async function forget(attempt: AttemptMemory, id: string): Promise<boolean> {
 }
 
 /** The number of the owner; undefined for an agent that never had a memory. */
-async function ownerOf({
-  database,
-  organizationId,
-  agentId,
-}: AttemptMemory): Promise<number | undefined> {
-  return (await findOwner(database.read, organizationId, agentId))?.id;
+async function ownerOf({ database, ...owning }: AttemptMemory): Promise<number | undefined> {
+  return (await findOwner(database.read, owning.organizationId, owning.agentId))?.id;
 }
 
 async function recall(attempt: AttemptMemory, wanted: Recollection) {
@@ -216,16 +195,15 @@ async function found(
       : await matchesOf(read, { owner, words, tag }, forgotten);
   const unrecorded = own(attempt, tag).filter((one) => hasWords(one, words));
   const best = rank<Ranked & { seq?: number }>([...unrecorded, ...stored.matches], words);
-  const order = [...best.map(({ id, seq }) => remembered.get(id) ?? seq), ...stored.others].slice(
-    0,
-    limit,
-  );
+  const ordered = [...best.map(({ id, seq }) => remembered.get(id) ?? seq), ...stored.others];
+  const order = ordered.slice(0, limit);
   const seqs = order.filter((one) => typeof one === 'number');
   const rows = owner === undefined ? [] : await inOrder(read, owner, seqs);
   const bySeq = new Map(rows.map((row) => [row.seq, row]));
   return order.flatMap((one) => (typeof one === 'number' ? bySeq.get(one) : one) ?? []);
 }
 
+/** Does again what an earlier attempt did, under the same ids. */
 async function restore(attempt: AttemptMemory, changes: readonly MemoryChange[]): Promise<void> {
   for (const change of changes) {
     if ('forgotten' in change) await ask(attempt, 'forget', change.forgotten);
@@ -238,20 +216,22 @@ async function restore(attempt: AttemptMemory, changes: readonly MemoryChange[])
   }
 }
 
-function undo(
-  { remembered, dropped, forgotten }: AttemptMemory,
-  changes: readonly MemoryChange[],
-): void {
-  for (const change of changes.toReversed()) {
-    if ('remembered' in change) remembered.delete(change.remembered.id);
-    else if (!forgotten.delete(change.forgotten)) {
-      const own = dropped.get(change.forgotten);
-      if (own !== undefined) remembered.set(own.id, own);
+/** Takes back what a part of the run did that begins again; it counts against the bounds still. */
+function undo(attempt: AttemptMemory, changes: readonly MemoryChange[]): Promise<void> {
+  const { remembered, dropped, forgotten } = attempt;
+  return inTurn(attempt, () => {
+    for (const change of changes.toReversed()) {
+      if ('remembered' in change) remembered.delete(change.remembered.id);
+      else if (!forgotten.delete(change.forgotten)) {
+        const own = dropped.get(change.forgotten);
+        if (own !== undefined) remembered.set(own.id, own);
+      }
     }
-  }
+  });
 }
 
-async function changesOf(attempt: AttemptMemory): Promise<MemoryChanges> {
+/** The changes to record; resolves once every request has been answered. */
+async function changes(attempt: AttemptMemory): Promise<MemoryChanges> {
   await attempt.answered;
   return {
     remembered: [...attempt.remembered.values()].map(readyMemory),

@@ -1,9 +1,9 @@
 /** The queries of a search: which memories have all of some terms, and what they are. */
-import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely';
+import { type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely';
 import type { Dialect, Handle } from '../database/database.ts';
 import { bytesOf } from '../database/page-bytes.ts';
 import { type Statement, statement } from '../database/statement.ts';
-import type { MemoriesTable, Tables } from '../database/tables.ts';
+import type { Tables } from '../database/tables.ts';
 
 /**
  * Those that have all terms: how many, and by `seq` the newest `limit` of them, the last recorded
@@ -56,60 +56,33 @@ interface AmongParams {
   seqs: string;
 }
 
-const sizes = statement<AmongParams>()((db, p, dialect) =>
-  db.selectFrom('memories').select(['seq', 'id', 'word_count']).where(among(dialect, p)),
-);
-const lengths = statement<AmongParams>()((db, p, dialect) =>
-  db
-    .selectFrom('memories')
-    .select(['seq', bytesOf('content', 'metadata').as('bytes')])
-    .where(among(dialect, p)),
-);
-const ranked = statement<AmongParams>()((db, p, dialect) =>
-  db.selectFrom('memories').select(['seq', 'id', 'word_count', 'words']).where(among(dialect, p)),
-);
-const shown = statement<AmongParams>()((db, p, dialect) =>
-  db
-    .selectFrom('memories')
-    .select(['seq', 'id', 'tag', 'content', 'metadata', 'created_at', 'updated_at'])
-    .where(among(dialect, p)),
-);
-
-/** Which they are, and how many words each has; those that are gone meanwhile are left out, as below. */
-export function sizesOf(
-  db: Handle,
-  owner: number,
-  seqs: readonly number[],
-): Promise<{ seq: number; id: string; word_count: number }[]> {
-  return db.all(sizes, { owner, seqs: seqsParam(db, seqs) });
+/** A function that reads something of the memories with these numbers, in no order; some may be gone. */
+function readerOf<R>(
+  select: (
+    memories: SelectQueryBuilder<Tables, 'memories', Record<never, unknown>>,
+  ) => SelectQueryBuilder<Tables, 'memories', R>,
+) {
+  const read = statement<AmongParams>()((db, p, dialect) =>
+    select(db.selectFrom('memories')).where(among(dialect, p)),
+  );
+  return (db: Handle, owner: number, seqs: readonly number[]) =>
+    db.all(read, { owner, seqs: seqsParam(db, seqs) });
 }
 
-/** How many bytes each takes up where it is shown, in no order. */
-export function bytesOfMemories(
-  db: Handle,
-  owner: number,
-  seqs: readonly number[],
-): Promise<{ seq: number; bytes: number }[]> {
-  return db.all(lengths, { owner, seqs: seqsParam(db, seqs) });
-}
-
-/** What ranks them, in no order. */
-export function wordsOfMemories(
-  db: Handle,
-  owner: number,
-  seqs: readonly number[],
-): Promise<{ seq: number; id: string; word_count: number; words: string }[]> {
-  return db.all(ranked, { owner, seqs: seqsParam(db, seqs) });
-}
-
-/** The memories as they are shown, in no order. */
-export function memoriesBySeq(
-  db: Handle,
-  owner: number,
-  seqs: readonly number[],
-): Promise<Omit<Selectable<MemoriesTable>, 'owner' | 'words' | 'word_count'>[]> {
-  return db.all(shown, { owner, seqs: seqsParam(db, seqs) });
-}
+/** Which they are, and how many words each has. */
+export const sizesOf = readerOf((memories) => memories.select(['seq', 'id', 'word_count']));
+/** How many bytes each takes up where it is shown. */
+export const bytesOfMemories = readerOf((memories) =>
+  memories.select(['seq', bytesOf('content', 'metadata').as('bytes')]),
+);
+/** What ranks them. */
+export const wordsOfMemories = readerOf((memories) =>
+  memories.select(['seq', 'id', 'word_count', 'words']),
+);
+/** The memories as they are shown. */
+export const memoriesBySeq = readerOf((memories) =>
+  memories.select(['seq', 'id', 'tag', 'content', 'metadata', 'created_at', 'updated_at']),
+);
 
 /** Any number of them as one parameter, so that the statement stays the same. */
 function seqsParam({ dialect }: Handle, seqs: readonly number[]): string {

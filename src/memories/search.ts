@@ -5,7 +5,6 @@
  */
 import type { Handle } from '../database/database.ts';
 import { cutPage, type PageAsked } from '../database/page-bytes.ts';
-import type { VisibleMemoryRow } from './memories.store.ts';
 import { type Ranked, rank } from './relevance.ts';
 import {
   bytesOfMemories,
@@ -40,11 +39,7 @@ const noneLeftOut: ReadonlySet<string> = new Set();
  * A page of what is found, how many are found in all, and the offset at which to go on where the page
  * was cut for its bytes.
  */
-export async function search(
-  db: Handle,
-  wanted: Wanted,
-  { limit, offset }: PageAsked,
-): Promise<{ rows: VisibleMemoryRow[]; total: number; next: number | null }> {
+export async function search(db: Handle, wanted: Wanted, { limit, offset }: PageAsked) {
   if (wanted.words.length === 0) return { rows: [], total: 0, next: null };
   const terms = wantedTerms(wanted.owner, wanted.words, wanted.tag);
   const { seqs, total } = await newestMatches(db, terms, Math.max(rankedMax, offset + limit));
@@ -59,12 +54,8 @@ export async function search(
     asked.map((seq) => ({ seq, bytes: bytes.get(seq) ?? 0 })),
     { offset },
   );
-  const shown = await inOrder(
-    db,
-    wanted.owner,
-    rows.map(({ seq }) => seq),
-  );
-  return { rows: shown, total, next };
+  const fitting = rows.map(({ seq }) => seq);
+  return { rows: await inOrder(db, wanted.owner, fitting), total, next };
 }
 
 /**
@@ -83,11 +74,7 @@ export async function matchesOf(
 }
 
 /** The memories of these numbers, in their order. */
-export async function inOrder(
-  db: Handle,
-  owner: number,
-  seqs: readonly number[],
-): Promise<(VisibleMemoryRow & { seq: number })[]> {
+export async function inOrder(db: Handle, owner: number, seqs: readonly number[]) {
   if (seqs.length === 0) return [];
   const rows = new Map((await memoriesBySeq(db, owner, seqs)).map((row) => [row.seq, row]));
   return seqs.flatMap((seq) => rows.get(seq) ?? []);
