@@ -17,12 +17,13 @@ const Scopes = Type.Array(Type.String({ pattern: '^([a-z0-9][a-z0-9-]{0,62}|\\*)
   uniqueItems: true,
   description: 'Skill categories that the key may use, or "*" alone for all.',
 });
+const RateLimit = Type.Integer({ minimum: 1, maximum: 1_000_000 });
 const key = {
   id: Id,
   organization_id: Slug,
   client_name: Name(),
   scopes: Scopes,
-  rate_limit: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
+  rate_limit: RateLimit,
   enabled: Type.Boolean(),
   created_at: Timestamp,
 };
@@ -42,7 +43,7 @@ const NewApiKey = Type.Object(
   {
     client_name: Name(),
     scopes: Scopes,
-    rate_limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000, default: 100 })),
+    rate_limit: Type.Optional({ ...RateLimit, default: 100 }),
     expires_at: Type.Optional(Timestamp),
     organization_id: Type.Optional(Slug),
   },
@@ -60,94 +61,83 @@ interface ApiKeyRouteDeps {
   endJobsOfKey(keyId: string, options: { cancelActive: boolean }): Promise<void>;
 }
 
-export function apiKeyRoutes(server: Server, deps: ApiKeyRouteDeps) {
-  issueRoute(server, deps);
-  listRoute(server, deps);
-  revokeRoute(server, deps);
-}
+const createSchema = {
+  ...operation,
+  operationId: 'createApiKey',
+  summary: 'Create an API key',
+  description: 'Only this response shows the key.',
+  body: NewApiKey,
+  response: {
+    201: Type.Object(
+      { ...key, plaintext_key: Type.String() },
+      {
+        title: 'IssuedApiKey',
+        description: 'The new key.',
+        examples: [{ ...example, plaintext_key: 'sk_<43 characters>' }],
+      },
+    ),
+    ...adminRefusals('conflict', ...bodyRefusals),
+  },
+};
+const listSchema = {
+  ...operation,
+  operationId: 'listApiKeys',
+  summary: 'List all API keys, newest first',
+  response: {
+    200: Type.Array(ApiKey, {
+      description: 'All keys, revoked ones included, without the key itself or its hash.',
+      examples: [[{ ...example, expires_at: null }]],
+    }),
+    ...adminRefusals(),
+  },
+};
+const revokeSchema = {
+  ...operation,
+  operationId: 'revokeApiKey',
+  summary: 'Revoke an API key permanently',
+  description:
+    'Queued jobs of the key end as cancelled. Active jobs continue without models ' +
+    'and tools, unless cancel_jobs is true. To cancel them later, revoke the key again.',
+  params: Type.Object({ id: Id }),
+  querystring: Type.Object({
+    cancel_jobs: Type.Optional({
+      ...Words(['true', 'false']),
+      description: 'true: active jobs of the key are cancelled too.',
+    }),
+  }),
+  response: {
+    200: Type.Object(
+      { message: Type.String(), id: Id },
+      {
+        description: 'The key no longer authenticates any request.',
+        examples: [{ message: 'The API key is revoked', id: example.id }],
+      },
+    ),
+    ...adminRefusals('not_found'),
+  },
+};
 
-function issueRoute(server: Server, { apiKeys, clock }: ApiKeyRouteDeps) {
-  const schema = {
-    ...operation,
-    operationId: 'createApiKey',
-    summary: 'Create an API key',
-    description: 'Only this response shows the key.',
-    body: NewApiKey,
-    response: {
-      201: Type.Object(
-        { ...key, plaintext_key: Type.String() },
-        {
-          title: 'IssuedApiKey',
-          description: 'The new key.',
-          examples: [{ ...example, plaintext_key: 'sk_<43 characters>' }],
-        },
-      ),
-      ...adminRefusals('conflict', ...bodyRefusals),
-    },
-  };
-  server.post('/admin/api-keys', { schema }, async (request, reply) => {
+export function apiKeyRoutes(server: Server, { apiKeys, clock, endJobsOfKey }: ApiKeyRouteDeps) {
+  server.post('/admin/api-keys', { schema: createSchema }, async (request, reply) => {
     const { expires_at, ...fields } = request.body;
     if (fields.scopes.includes('*') && fields.scopes.length > 1) {
       throw invalid('scopes', 'must hold * alone or categories without it');
     }
-    const issued = await apiKeys.issue({
-      ...fields,
-      ...(expires_at === undefined ? {} : { expires_at: futureMoment(expires_at, clock.now()) }),
-    });
-    return reply.status(201).send(issued);
+    const expiry = expires_at !== undefined && {
+      expires_at: futureMoment(expires_at, clock.now()),
+    };
+    return reply.status(201).send(await apiKeys.issue({ ...fields, ...expiry }));
   });
-}
-
-function listRoute(server: Server, { apiKeys }: ApiKeyRouteDeps) {
-  const schema = {
-    ...operation,
-    operationId: 'listApiKeys',
-    summary: 'List all API keys, newest first',
-    response: {
-      200: Type.Array(ApiKey, {
-        description: 'All keys, revoked ones included, without the key itself or its hash.',
-        examples: [[{ ...example, expires_at: null }]],
-      }),
-      ...adminRefusals(),
-    },
-  };
-  server.get('/admin/api-keys', { schema }, async (_request, reply) => {
+  server.get('/admin/api-keys', { schema: listSchema }, async (_request, reply) => {
     const keys = await apiKeys.list();
     return reply.header('x-total-count', keys.length).send(keys);
   });
-}
-
-function revokeRoute(server: Server, { apiKeys, endJobsOfKey }: ApiKeyRouteDeps) {
-  const schema = {
-    ...operation,
-    operationId: 'revokeApiKey',
-    summary: 'Revoke an API key permanently',
-    description:
-      'Queued jobs of the key end as cancelled. Active jobs continue without models ' +
-      'and tools, unless cancel_jobs is true. To cancel them later, revoke the key again.',
-    params: Type.Object({ id: Id }),
-    querystring: Type.Object({
-      cancel_jobs: Type.Optional({
-        ...Words(['true', 'false']),
-        description: 'true: active jobs of the key are cancelled too.',
-      }),
-    }),
-    response: {
-      200: Type.Object(
-        { message: Type.String(), id: Id },
-        {
-          description: 'The key no longer authenticates any request.',
-          examples: [{ message: 'The API key is revoked', id: example.id }],
-        },
-      ),
-      ...adminRefusals('not_found'),
-    },
-  };
   /** An unknown key is 404 before any other check (docs/decisions/order-of-checks.md). */
   const onRequest = async ({ params }: FastifyRequest) => {
     await apiKeys.organizationOf((params as { id: string }).id);
   };
-  server.delete('/admin/api-keys/:id', { onRequest, schema }, async ({ params, query }) => {
+  const revokeOptions = { onRequest, schema: revokeSchema };
+  server.delete('/admin/api-keys/:id', revokeOptions, async ({ params, query }) => {
     const revoked = await apiKeys.revoke(params.id);
     await endJobsOfKey(revoked.id, { cancelActive: query.cancel_jobs === 'true' });
     return revoked;

@@ -7,11 +7,7 @@ import type { ApiKeysTable } from '../database/tables.ts';
 export type ApiKeyRow = Selectable<ApiKeysTable>;
 
 /** Inserts the organization; false when it exists already. */
-export async function insertOrganization(
-  tx: Transaction,
-  id: string,
-  now: number,
-): Promise<boolean> {
+export async function insertOrganization(tx: Transaction, id: string, now: number) {
   const rows = await tx.kysely
     .insertInto('organizations')
     .values({ id, created_at: now })
@@ -29,7 +25,7 @@ const byHash = statement<{ key_hash: string }>()((db, p) =>
   db.selectFrom('api_keys').selectAll().where('key_hash', '=', p('key_hash')),
 );
 
-export function findApiKeyByHash(db: Handle, keyHash: string): Promise<ApiKeyRow | undefined> {
+export function findApiKeyByHash(db: Handle, keyHash: string) {
   return db.first(byHash, { key_hash: keyHash });
 }
 
@@ -75,16 +71,8 @@ export async function listOrganizations(db: Handle): Promise<string[]> {
 export function listApiKeys(db: Handle) {
   return db.kysely
     .selectFrom('api_keys')
-    .select([
-      'id',
-      'organization_id',
-      'client_name',
-      'scopes',
-      'rate_limit',
-      'enabled',
-      'created_at',
-      'expires_at',
-    ])
+    .select(['id', 'organization_id', 'client_name', 'scopes', 'rate_limit'])
+    .select(['enabled', 'created_at', 'expires_at'])
     .orderBy('id', 'desc')
     .execute();
 }

@@ -114,9 +114,8 @@ function verify(state: ApiKeyState, key: string): Caller | Promise<Caller> {
     return known.caller;
   }
   // Only valid keys are cached: the read throws for any other.
-  return keysByHash
-    .read(keyHash, () => readValid(state, keyHash))
-    .then(({ caller }) => caller as Caller);
+  const read = keysByHash.read(keyHash, () => readValid(state, keyHash));
+  return read.then(({ caller }) => caller as Caller);
 }
 
 async function readValid({ database, clock }: ApiKeyState, keyHash: string): Promise<CachedKey> {
@@ -181,11 +180,7 @@ async function issue(state: ApiKeyState, request: NewApiKey) {
 }
 
 /** A new key, not yet stored, and its plaintext, which is never stored. */
-function newKey(
-  request: NewApiKey,
-  now: number,
-  isConsole = false,
-): { row: ApiKeyRow; plaintext: string } {
+function newKey(request: NewApiKey, now: number, isConsole = false) {
   const plaintext = `sk_${randomBytes(32).toString('base64url')}`;
   const row = {
     id: newId(),
@@ -223,25 +218,16 @@ function store(
  * whose plaintext is discarded. Records name the key, and it can be revoked like any other. Undefined for
  * an unknown organization.
  */
-async function consoleCaller(
-  state: ApiKeyState,
-  organizationId: string,
-): Promise<Caller | undefined> {
+async function consoleCaller(state: ApiKeyState, organizationId: string) {
   const { consoleKeys } = state;
+  const read = () => consoleKey(state, organizationId);
   const row =
     consoleKeys.get(organizationId) ??
-    (await consoleKeys.read(
-      organizationId,
-      () => consoleKey(state, organizationId),
-      (found) => found !== undefined,
-    ));
-  return row === undefined ? undefined : callerOf(row);
+    (await consoleKeys.read(organizationId, read, (found) => found !== undefined));
+  return row && callerOf(row);
 }
 
-async function consoleKey(
-  state: ApiKeyState,
-  organizationId: string,
-): Promise<ApiKeyRow | undefined> {
+async function consoleKey(state: ApiKeyState, organizationId: string) {
   const { read } = state.database;
   const known = await findConsoleKey(read, organizationId);
   if (known !== undefined) return known;

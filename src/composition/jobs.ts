@@ -160,7 +160,7 @@ export interface JobVerbsDeps {
 export function composeJobVerbs(deps: JobVerbsDeps) {
   const { base, slices, feed, admission, settle, begin, stopRun, observer } = deps;
   const accept = createAccept({ ...base, admission, begin, observe: observer.accepted });
-  const jobs = createJobs({ ...base, ...slices, accept, settle, feed, stopRun });
+  const jobs = createJobs({ base, slices, accept, settle, feed, stopRun });
   return { accept, jobs, execute: createExecute({ ...base, ...slices, accept }) };
 }
 

@@ -39,47 +39,37 @@ const SignIn = Type.Object(
 /** `/` redirects to `/console/`. Each path below it that is no file is a location within the page. */
 export function consoleRoutes(
   server: Server,
-  {
-    files,
-    sessions,
-    wrongSecrets,
-  }: { files: ConsoleFiles; sessions: Sessions; wrongSecrets: WrongSecrets },
+  deps: { files: ConsoleFiles; sessions: Sessions; wrongSecrets: WrongSecrets },
 ): void {
-  const hidden = { hide: true };
-
-  server.get('/', { schema: hidden }, (_request, reply) => reply.redirect('/console/', 302));
-  server.get('/console', { schema: hidden }, (_request, reply) => reply.redirect('/console/', 302));
-
-  server.post(
-    '/console/session',
-    { schema: { ...hidden, body: SignIn } },
-    async (request, reply) => {
-      const { cookie, session } = await wrongSecrets.limited(request, () =>
-        sessions.open(request, request.body.secret),
-      );
-      return reply.headers({ 'set-cookie': cookie, ...unkept }).send(session);
-    },
-  );
-  server.get('/console/session', { schema: hidden }, async (request, reply) => {
+  const { files, sessions, wrongSecrets } = deps;
+  const schema = { hide: true };
+  for (const path of ['/', '/console']) {
+    server.get(path, { schema }, (_request, reply) => reply.redirect('/console/', 302));
+  }
+  const signIn = { schema: { ...schema, body: SignIn } };
+  server.post('/console/session', signIn, async (request, reply) => {
+    const { cookie, session } = await wrongSecrets.limited(request, () =>
+      sessions.open(request, request.body.secret),
+    );
+    return reply.headers({ 'set-cookie': cookie, ...unkept }).send(session);
+  });
+  server.get('/console/session', { schema }, async (request, reply) => {
     const read = await sessions.read(request);
     if (read === null) return reply.status(204).headers(unkept).send();
     if (read.cookie !== null) reply.header('set-cookie', read.cookie);
     return reply.headers(unkept).send(read.session);
   });
-  server.delete('/console/session', { schema: hidden }, async (request, reply) =>
-    reply
-      .status(204)
-      .header('set-cookie', await sessions.ended(request))
-      .send(),
-  );
-
+  server.delete('/console/session', { schema }, async (request, reply) => {
+    reply.header('set-cookie', await sessions.ended(request));
+    return reply.status(204).send();
+  });
   server.register(fastifyStatic, {
     serve: false,
     preCompressed: true,
     dotfiles: 'ignore',
     root: import.meta.dirname,
   });
-  server.get('/console/*', { schema: hidden }, async (request, reply) => {
+  server.get('/console/*', { schema }, async (request, reply) => {
     const root = await files();
     const name = (request.params as { '*': string })['*'];
     if (/(?:^|\/)\./.test(name)) throw notFound('File');

@@ -25,6 +25,7 @@ import { bind } from '../kernel/bind.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
+import { lazily } from '../kernel/lazy.ts';
 import { isSame, secretCheck } from '../kernel/timing-safe.ts';
 import { sessionSecret } from './console.store.ts';
 
@@ -65,10 +66,10 @@ interface SessionKeys {
   readonly cookieName: string;
 }
 
-/** With the keys, once they have been read. */
 interface SessionState extends SessionDeps {
   readonly isAdminSecret: (secret: string) => boolean;
-  keys: Promise<SessionKeys> | undefined;
+  /** Reads the secret at the first use; after a failure, the next use reads it again. */
+  readKeys(): Promise<SessionKeys>;
 }
 
 export type Sessions = ReturnType<typeof createSessions>;
@@ -77,7 +78,7 @@ export function createSessions(deps: SessionDeps) {
   const state: SessionState = {
     ...deps,
     isAdminSecret: secretCheck(deps.adminSecret),
-    keys: undefined,
+    readKeys: lazily(() => deriveKeys(deps)),
   };
   return bind(state, { open, read, ended, isAdministrator, credentials });
 }
@@ -128,16 +129,7 @@ async function credentials(
     : { caller, limitedAs: caller.keyId, perMinute: caller.rateLimit };
 }
 
-/** Reads the secret at the first use; after a failure, the next use reads it again. */
-function readKeys(state: SessionState): Promise<SessionKeys> {
-  state.keys ??= deriveKeys(state);
-  state.keys.catch(() => {
-    state.keys = undefined;
-  });
-  return state.keys;
-}
-
-async function deriveKeys({ database, adminSecret }: SessionState): Promise<SessionKeys> {
+async function deriveKeys({ database, adminSecret }: SessionDeps): Promise<SessionKeys> {
   const secret = Buffer.from(await sessionSecret(database, randomBytes(32).toString('hex')), 'hex');
   const derived = (salt: string, use: string, bytes: number) =>
     Buffer.from(hkdfSync('sha256', secret, salt, use, bytes));
@@ -147,7 +139,7 @@ async function deriveKeys({ database, adminSecret }: SessionState): Promise<Sess
 }
 
 async function signatureOf(state: SessionState, value: string): Promise<string> {
-  const { signing } = await readKeys(state);
+  const { signing } = await state.readKeys();
   return createHmac('sha256', signing).update(value).digest('base64url');
 }
 
@@ -158,7 +150,7 @@ async function sessionOf(
 ): Promise<Session | null> {
   const { cookie, [headerName]: marked } = headers;
   if (cookie === undefined || marked === undefined) return null;
-  const { cookieName } = await readKeys(state);
+  const { cookieName } = await state.readKeys();
   const [value = '', signature = ''] = parseCookie(String(cookie))[cookieName]?.split('.') ?? [];
   if (value === '' || !isSame(signature, await signatureOf(state, value))) return null;
   const session = JSON.parse(Buffer.from(value, 'base64url').toString()) as Session;
@@ -173,25 +165,21 @@ async function requestCallerOf(
   { headers }: SessionRequest,
 ): Promise<Caller> {
   const organizationId = headers[organizationHeaderName];
+  const refusal = (message: string) => new PlatformError('authentication_required', message);
   if (typeof organizationId !== 'string' || organizationId === '') {
-    throw new PlatformError(
-      'authentication_required',
+    throw refusal(
       `Name the organization in the header ${organizationHeaderName}: load the page again`,
     );
   }
   if (session.kind === 'administrator') {
     const caller = await apiKeys.consoleCaller(organizationId);
     if (caller !== undefined) return caller;
-    throw new PlatformError(
-      'authentication_required',
-      `There is no organization “${organizationId}”`,
-    );
+    throw refusal(`There is no organization “${organizationId}”`);
   }
   const caller = await apiKeys.callerById(session.api_key_id);
   if (caller === undefined) throw keyIsOver();
   if (caller.organizationId === organizationId) return caller;
-  throw new PlatformError(
-    'authentication_required',
+  throw refusal(
     `The request is for the organization “${organizationId}”, and the session is signed in to “${caller.organizationId}”`,
   );
 }
@@ -266,7 +254,7 @@ async function setCookie(
   const [protocol = ''] = String(headers['x-forwarded-proto'] ?? '').split(',');
   const secure = protocol.trim().toLowerCase() === 'https';
   const attributes = { httpOnly: true, sameSite: 'strict', path: '/', secure } as const;
-  const { cookieName } = await readKeys(state);
+  const { cookieName } = await state.readKeys();
   return stringifySetCookie({ name: cookieName, value, ...attributes, maxAge });
 }
 

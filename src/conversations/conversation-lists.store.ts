@@ -2,28 +2,16 @@
  * Lists of conversations and how many there are. How many is read off the rows kept for it; only those
  * of one user are counted.
  */
-import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
+import { type RawBuilder, type SqlBool, sql } from 'kysely';
+import { countRows } from '../database/count-rows.ts';
 import type { Handle } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
-import type { ConversationStatus, ConversationsTable, TriggerType } from '../database/tables.ts';
+import type { ConversationsTable } from '../database/tables.ts';
 
-export interface ConversationFilters {
-  agent_id?: string | undefined;
-  user_id?: string | undefined;
-  status?: ConversationStatus | undefined;
-  trigger_type?: TriggerType | undefined;
-}
+const narrowedBy = ['agent_id', 'status', 'trigger_type', 'user_id'] as const;
+type Filter = (typeof narrowedBy)[number];
 
-const columns = [
-  'id',
-  'organization_id',
-  'agent_id',
-  'user_id',
-  'status',
-  'trigger_type',
-  'created_at',
-  'updated_at',
-] as const;
+export type ConversationFilters = { [C in Filter]?: ConversationsTable[C] | undefined };
 
 /** A page of conversations, newest first, and how many there are in all. */
 export async function listConversations(
@@ -31,20 +19,16 @@ export async function listConversations(
   organizationId: string,
   filters: ConversationFilters,
   page: PageAsked,
-): Promise<{ conversations: Selectable<ConversationsTable>[]; total: number }> {
+) {
   let query = db.kysely.selectFrom('conversations').where('organization_id', '=', organizationId);
-  for (const column of ['agent_id', 'status', 'trigger_type', 'user_id'] as const) {
+  for (const column of narrowedBy) {
     const value = filters[column];
     if (value !== undefined) query = query.where(column, '=', value);
   }
-  let total: number;
-  let kinds = Number.POSITIVE_INFINITY;
-  if (filters.user_id === undefined) {
-    ({ total, kinds } = await countConversations(db, organizationId, filters));
-  } else {
-    const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-    total = Number(row?.n ?? 0);
-  }
+  const { total, kinds } =
+    filters.user_id === undefined
+      ? await countConversations(db, organizationId, filters)
+      : { total: await countRows(query), kinds: Number.POSITIVE_INFINITY };
   const rows = Math.min(page.limit, total - page.offset);
   if (rows <= 0) return { conversations: [], total };
   const within = { limit: rows, offset: page.offset };
@@ -58,7 +42,7 @@ export async function listConversations(
       found = query.where(isAmong(sql`${newest.select('id')}`)).orderBy('id', 'desc');
     }
   }
-  return { conversations: await found.select([...columns]).execute(), total };
+  return { conversations: await found.selectAll().execute(), total };
 }
 
 /** How each of these conversations begins: so many characters of its first message that is kept. */

@@ -21,8 +21,7 @@ import type { Server } from '../http/server.ts';
 import { unknownFirst } from '../http/unknown-first.ts';
 import { type Conversations, openingLength } from './conversations.ts';
 
-const tags = ['Conversations'];
-const security = [{ apiKey: [] }];
+const operation = { tags: ['Conversations'], security: [{ apiKey: [] }] };
 
 const statuses = ['active', 'completed', 'failed'] as const;
 const triggerTypes = ['api', 'scheduled', 'webhook'] as const;
@@ -68,171 +67,131 @@ const messageExample = {
   content: '{"text":"hello"}',
   created_at: '2026-01-01T00:00:00.000Z',
 };
-const Params = Type.Object({ id: Id });
+const params = Type.Object({ id: Id });
+
+const listSchema = {
+  ...operation,
+  operationId: 'listConversations',
+  summary: 'List conversations, newest first',
+  querystring: Type.Object({
+    agent_id: Type.Optional(FilterText),
+    user_id: Type.Optional(FilterText),
+    status: Type.Optional(Words(statuses)),
+    trigger_type: Type.Optional(Words(triggerTypes)),
+    include: Type.Optional({
+      ...Words(['opening']),
+      description: `opening: also the first ${openingLength} characters of the first message.`,
+    }),
+    ...Page.properties,
+  }),
+  response: {
+    200: Type.Array(ListedConversation, {
+      description: 'A page of conversations; X-Total-Count is the total number.',
+      examples: [[example]],
+    }),
+    ...apiRefusals(),
+  },
+};
+const getSchema = {
+  ...operation,
+  operationId: 'getConversation',
+  summary: 'Get a conversation with its tokens',
+  params,
+  response: {
+    200: Type.Object(
+      { ...listed, token_stats: TokenStats },
+      {
+        title: 'Conversation',
+        description: 'The conversation.',
+        examples: [{ ...example, token_stats: noTokens }],
+      },
+    ),
+    ...apiRefusals('not_found'),
+  },
+};
+const messagesSchema = {
+  ...operation,
+  operationId: 'listMessages',
+  summary: 'List the messages of a conversation, oldest first',
+  params,
+  querystring: Type.Object({
+    role: Type.Optional(Words(roles)),
+    limit: Limit({ default: 100, maximum: 500 }),
+    offset: Offset,
+  }),
+  response: {
+    200: Type.Array(Message, {
+      description: 'A page of messages; X-Total-Count is the total number.',
+      ...carries('X-Next-Offset'),
+      examples: [[messageExample]],
+    }),
+    ...apiRefusals('not_found'),
+  },
+};
+const tokenUsageSchema = {
+  ...operation,
+  operationId: 'getTokenUsage',
+  summary: 'Get the tokens of a conversation, message by message',
+  description: 'For a very long conversation, offset is the first message of the page.',
+  params,
+  querystring: Type.Object({ offset: Offset }),
+  response: {
+    200: Type.Object(
+      {
+        conversation_id: Id,
+        ...tokenCounts,
+        breakdown: Type.Array(
+          Type.Object({
+            message_id: Id,
+            role: Words(roles),
+            prompt_tokens: Tokens,
+            completion_tokens: Tokens,
+          }),
+        ),
+      },
+      {
+        title: 'TokenUsage',
+        description: 'The totals are the sums of the whole breakdown.',
+        ...carries('X-Next-Offset'),
+        examples: [{ conversation_id: example.id, ...noTokens, breakdown: [] }],
+      },
+    ),
+    ...apiRefusals('not_found'),
+  },
+};
 
 export function conversationRoutes(
   server: Server,
   { conversations }: { conversations: Conversations },
 ): void {
-  listConversationsRoute(server, conversations);
-  getConversationRoute(server, conversations);
-  listMessagesRoute(server, conversations);
-  tokenUsageRoute(server, conversations);
-}
-
-/** Unknown conversations are 404 before the query is validated (docs/decisions/order-of-checks.md). */
-function lookUp(conversations: Conversations) {
-  return async (request: FastifyRequest) => {
+  /** Unknown conversations are 404 before the query is validated (docs/decisions/order-of-checks.md). */
+  const onRequest = async (request: FastifyRequest) => {
     const { id } = request.params as { id: string };
     await conversations.find(callerOf(request).organizationId, id);
   };
-}
-
-function listConversationsRoute(server: Server, conversations: Conversations): void {
-  server.get(
-    '/api/conversations',
-    {
-      schema: {
-        tags,
-        security,
-        operationId: 'listConversations',
-        summary: 'List conversations, newest first',
-        querystring: Type.Object({
-          agent_id: Type.Optional(FilterText),
-          user_id: Type.Optional(FilterText),
-          status: Type.Optional(Words(statuses)),
-          trigger_type: Type.Optional(Words(triggerTypes)),
-          include: Type.Optional({
-            ...Words(['opening']),
-            description: `opening: also the first ${openingLength} characters of the first message.`,
-          }),
-          ...Page.properties,
-        }),
-        response: {
-          200: Type.Array(ListedConversation, {
-            description: 'A page of conversations; X-Total-Count is the total number.',
-            examples: [[example]],
-          }),
-          ...apiRefusals(),
-        },
-      },
-    },
-    async (request, reply) => {
-      const { limit, offset, include, ...filters } = request.query;
-      const { organizationId } = callerOf(request);
-      const list = include ? conversations.listOpened : conversations.list;
-      const { conversations: page, total } = await list(organizationId, filters, { limit, offset });
-      return reply.header('x-total-count', total).send(page);
-    },
+  server.get('/api/conversations', { schema: listSchema }, async (request, reply) => {
+    const { limit, offset, include, ...filters } = request.query;
+    const { organizationId } = callerOf(request);
+    const list = include ? conversations.listOpened : conversations.list;
+    const { conversations: page, total } = await list(organizationId, filters, { limit, offset });
+    return reply.header('x-total-count', total).send(page);
+  });
+  const getOptions = { errorHandler: unknownFirst(onRequest), schema: getSchema };
+  server.get('/api/conversations/:id', getOptions, (request) =>
+    conversations.get(callerOf(request).organizationId, request.params.id),
   );
-}
-
-function getConversationRoute(server: Server, conversations: Conversations): void {
-  server.get(
-    '/api/conversations/:id',
-    {
-      errorHandler: unknownFirst(lookUp(conversations)),
-      schema: {
-        tags,
-        security,
-        operationId: 'getConversation',
-        summary: 'Get a conversation with its tokens',
-        params: Params,
-        response: {
-          200: Type.Object(
-            { ...listed, token_stats: TokenStats },
-            {
-              title: 'Conversation',
-              description: 'The conversation.',
-              examples: [{ ...example, token_stats: noTokens }],
-            },
-          ),
-          ...apiRefusals('not_found'),
-        },
-      },
-    },
-    (request) => conversations.get(callerOf(request).organizationId, request.params.id),
-  );
-}
-
-function listMessagesRoute(server: Server, conversations: Conversations): void {
-  server.get(
-    '/api/conversations/:id/messages',
-    {
-      onRequest: lookUp(conversations),
-      schema: {
-        tags,
-        security,
-        operationId: 'listMessages',
-        summary: 'List the messages of a conversation, oldest first',
-        params: Params,
-        querystring: Type.Object({
-          role: Type.Optional(Words(roles)),
-          limit: Limit({ default: 100, maximum: 500 }),
-          offset: Offset,
-        }),
-        response: {
-          200: Type.Array(Message, {
-            description: 'A page of messages; X-Total-Count is the total number.',
-            ...carries('X-Next-Offset'),
-            examples: [[messageExample]],
-          }),
-          ...apiRefusals('not_found'),
-        },
-      },
-    },
-    async (request, reply) => {
-      const { role, ...page } = request.query;
-      const { messages, total, next } = await conversations.messages(request.params.id, role, page);
-      tellNext(reply, next);
-      return reply.header('x-total-count', total).send(messages);
-    },
-  );
-}
-
-function tokenUsageRoute(server: Server, conversations: Conversations): void {
-  server.get(
-    '/api/conversations/:id/token-usage',
-    {
-      onRequest: lookUp(conversations),
-      schema: {
-        tags,
-        security,
-        operationId: 'getTokenUsage',
-        summary: 'Get the tokens of a conversation, message by message',
-        description: 'For a very long conversation, offset is the first message of the page.',
-        params: Params,
-        querystring: Type.Object({ offset: Offset }),
-        response: {
-          200: Type.Object(
-            {
-              conversation_id: Id,
-              ...tokenCounts,
-              breakdown: Type.Array(
-                Type.Object({
-                  message_id: Id,
-                  role: Words(roles),
-                  prompt_tokens: Tokens,
-                  completion_tokens: Tokens,
-                }),
-              ),
-            },
-            {
-              title: 'TokenUsage',
-              description: 'The totals are the sums of the whole breakdown.',
-              ...carries('X-Next-Offset'),
-              examples: [{ conversation_id: example.id, ...noTokens, breakdown: [] }],
-            },
-          ),
-          ...apiRefusals('not_found'),
-        },
-      },
-    },
-    async (request, reply) => {
-      const { params, query } = request;
-      const { usage, next } = await conversations.tokenUsage(params.id, query.offset);
-      tellNext(reply, next);
-      return usage;
-    },
-  );
+  const messagesOptions = { onRequest, schema: messagesSchema };
+  server.get('/api/conversations/:id/messages', messagesOptions, async (request, reply) => {
+    const { role, ...page } = request.query;
+    const { messages, total, next } = await conversations.messages(request.params.id, role, page);
+    tellNext(reply, next);
+    return reply.header('x-total-count', total).send(messages);
+  });
+  const usageOptions = { onRequest, schema: tokenUsageSchema };
+  server.get('/api/conversations/:id/token-usage', usageOptions, async (request, reply) => {
+    const { params, query } = request;
+    const { usage, next } = await conversations.tokenUsage(params.id, query.offset);
+    tellNext(reply, next);
+    return usage;
+  });
 }

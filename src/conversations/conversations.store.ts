@@ -1,5 +1,6 @@
 /** The queries on conversations, their counts and their messages; not the lists, and not what models are sent. */
 import { type Insertable, type Selectable, type SqlBool, sql } from 'kysely';
+import { countRows } from '../database/count-rows.ts';
 import { createCounts } from '../database/counts.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idInLocked, idsParam } from '../database/ids-in.ts';
@@ -15,21 +16,14 @@ import type {
 
 export type ConversationRow = Selectable<ConversationsTable>;
 export type MessageRow = Selectable<MessagesTable>;
-type ListedMessage = Pick<MessageRow, 'id' | 'conversation_id' | 'role' | 'content' | 'created_at'>;
 
-export async function insertConversations(
-  tx: Transaction,
-  rows: readonly ConversationRow[],
-): Promise<void> {
-  await tx.insert('conversations', rows);
+export function insertConversations(tx: Transaction, rows: readonly ConversationRow[]) {
+  return tx.insert('conversations', rows);
 }
 
 /** Inserts messages; tokens left out are none. */
-export async function insertMessages(
-  tx: Transaction,
-  rows: readonly Insertable<MessagesTable>[],
-): Promise<void> {
-  await tx.insert('messages', rows);
+export function insertMessages(tx: Transaction, rows: readonly Insertable<MessagesTable>[]) {
+  return tx.insert('messages', rows);
 }
 
 const setStatus = statement<{ ids: string; status: ConversationStatus; now: number }>()(
@@ -103,10 +97,7 @@ const byIdsLocked = statement<{ ids: string }>()((db, p, dialect) => {
 });
 
 /** The conversations that there are of these, held until the transaction ends, in the order in which all do. */
-export function lockConversations(
-  tx: Transaction,
-  ids: readonly string[],
-): Promise<ConversationRow[]> {
+export function lockConversations(tx: Transaction, ids: readonly string[]) {
   return tx.all(byIdsLocked, { ids: idsParam(ids) });
 }
 
@@ -144,11 +135,7 @@ const byId = statement<{ id: string; organization_id: string }>()((db, p) =>
     .where('organization_id', '=', p('organization_id')),
 );
 
-export function findConversation(
-  db: Handle,
-  organizationId: string,
-  id: string,
-): Promise<ConversationRow | undefined> {
+export function findConversation(db: Handle, organizationId: string, id: string) {
   return db.first(byId, { id, organization_id: organizationId });
 }
 
@@ -161,11 +148,10 @@ export async function listMessages(
   conversationId: string,
   role: MessageRole | undefined,
   page: PageAsked,
-): Promise<{ messages: ListedMessage[]; total: number; next: number | null }> {
+) {
   let query = db.kysely.selectFrom('messages').where('conversation_id', '=', conversationId);
   if (role !== undefined) query = query.where('role', '=', role);
-  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-  const total = Number(row?.n ?? 0);
+  const total = await countRows(query);
   const sizes = await query
     .select(['id', bytesOf('content').as('bytes')])
     .orderBy('id')
@@ -206,7 +192,7 @@ export async function listMessageTokens(
   ]);
   const byId = new Map(counted.map((row) => [row.id, row]));
   const none = { prompt_tokens: 0, completion_tokens: 0, unreported: 0 };
-  return page.map(({ id, role }) => ({ ...none, ...byId.get(id), id, role }));
+  return page.map((message) => ({ ...none, ...byId.get(message.id), ...message }));
 }
 
 const sumTokens = statement<{ conversation_id: string }>()((db, p) =>

@@ -16,6 +16,7 @@ import {
   findConversation,
   listMessages,
   listMessageTokens,
+  type MessageRow,
   sumTokensByJob,
 } from './conversations.store.ts';
 import { listData, listDialogue } from './dialogue.store.ts';
@@ -31,21 +32,15 @@ const breakdownMax = 20_000;
  * Tokens in the specification's words. Each is the sum of what providers reported, and the total the
  * sum of the two; null where models were called and nothing of it was reported, which is not zero.
  */
-export interface TokenStats {
-  prompt_tokens: number | null;
-  completion_tokens: number | null;
-  total_tokens: number | null;
-}
-
-interface CountedTokens {
-  readonly prompt_tokens: number;
-  readonly completion_tokens: number;
-  /** As in `messages.unreported`. */
-  readonly unreported: number;
-}
+export type TokenStats = Record<
+  'prompt_tokens' | 'completion_tokens' | 'total_tokens',
+  number | null
+>;
 
 /** Adds up. */
-function tokenStats(rows: readonly CountedTokens[]): TokenStats {
+function tokenStats(
+  rows: readonly Pick<MessageRow, 'prompt_tokens' | 'completion_tokens' | 'unreported'>[],
+): TokenStats {
   let prompt = 0;
   let completion = 0;
   let unreported = 0;
@@ -83,7 +78,7 @@ export function createConversations(database: Database) {
 }
 
 /** The organization's conversation, or `404 not_found`. */
-async function find(db: Handle, organizationId: string, id: string): Promise<ConversationRow> {
+async function find(db: Handle, organizationId: string, id: string) {
   const row = isId(id) ? await findConversation(db, organizationId, id) : undefined;
   if (row === undefined) throw notFound('Conversation');
   return row;
@@ -109,10 +104,8 @@ async function listOpened(
   const { conversations, total } = await list(db, organizationId, filters, page);
   const ids = conversations.map(({ id }) => id);
   const openings = await listOpenings(db, ids, openingLength);
-  return {
-    conversations: conversations.map((one) => ({ ...one, opening: openings.get(one.id) ?? null })),
-    total,
-  };
+  const opened = conversations.map((one) => ({ ...one, opening: openings.get(one.id) ?? null }));
+  return { conversations: opened, total };
 }
 
 async function get(db: Handle, organizationId: string, id: string) {
@@ -126,11 +119,9 @@ async function messages(
   role: MessageRole | undefined,
   page: PageAsked,
 ) {
-  const found = await listMessages(db, conversationId, role, page);
-  return {
-    ...found,
-    messages: found.messages.map((one) => ({ ...one, created_at: timestamp(one.created_at) })),
-  };
+  const { messages, ...found } = await listMessages(db, conversationId, role, page);
+  const shown = messages.map((one) => ({ ...one, created_at: timestamp(one.created_at) }));
+  return { ...found, messages: shown };
 }
 
 /** The tokens of all messages together, and of each message from `offset` on. */
@@ -168,15 +159,9 @@ async function tokensOfJob(db: Handle, conversationId: string, jobId: string): P
   return tokenStats(rows.filter((row) => row.job_id === jobId));
 }
 
+/** Column by column, because PostgreSQL has more of them than are shown. */
 function conversationView(row: ConversationRow) {
   const { id, agent_id, user_id, status, trigger_type, created_at, updated_at } = row;
-  return {
-    id,
-    agent_id,
-    user_id,
-    status,
-    trigger_type,
-    created_at: timestamp(created_at),
-    updated_at: timestamp(updated_at),
-  };
+  const moments = { created_at: timestamp(created_at), updated_at: timestamp(updated_at) };
+  return { id, agent_id, user_id, status, trigger_type, ...moments };
 }

@@ -5,7 +5,7 @@
 
 import type { Writer } from '../database/counts.ts';
 import type { Transaction } from '../database/database.ts';
-import type { ConversationStatus, MessageRole, TriggerType } from '../database/tables.ts';
+import type { ConversationStatus } from '../database/tables.ts';
 import { continueAfter, newId } from '../kernel/ids.ts';
 import { isCleanText } from '../kernel/text.ts';
 import {
@@ -19,28 +19,19 @@ import {
   insertConversations,
   insertMessages,
   lockConversations,
+  type MessageRow,
   reopenConversation,
   setConversationStatus,
 } from './conversations.store.ts';
 
-interface ConversationKind {
-  readonly organization_id: string;
-  readonly agent_id: string;
-  readonly trigger_type: TriggerType;
-}
+export type NewConversation = Readonly<
+  Omit<ConversationRow, 'status' | 'created_at' | 'updated_at'>
+>;
 
-export interface NewConversation extends ConversationKind {
-  readonly id: string;
-  readonly user_id: string;
-}
-
-export interface NewMessage {
+export interface NewMessage
+  extends Readonly<Pick<MessageRow, 'conversation_id' | 'job_id' | 'role' | 'content'>> {
   /** Made when it is left out. */
   readonly id?: string;
-  readonly conversation_id: string;
-  readonly job_id: string;
-  readonly role: MessageRole;
-  readonly content: string;
   /** When it was said. */
   readonly at: number;
 }
@@ -48,7 +39,7 @@ export interface NewMessage {
 /** A message that a model gave, or was given in answer. */
 export interface DialogueEntry extends NewMessage {
   /** What the model's call cost, null where the provider did not say; left out for what cost nothing. */
-  readonly tokens?: { readonly prompt: number | null; readonly completion: number | null };
+  readonly tokens?: Readonly<Record<'prompt' | 'completion', number | null>>;
   /** JSON: the message as a model takes it. */
   readonly data: string | null;
   /** Whether a later run that continues the conversation is shown it. */
@@ -118,12 +109,7 @@ function storable(content: string): string {
  * Those of the conversations that there are, held until the transaction ends, before anything is
  * counted of any of them.
  */
-export function conversationsHeld(
-  tx: Transaction,
-  ids: readonly string[],
-): Promise<ConversationRow[]> {
-  return lockConversations(tx, ids);
-}
+export const conversationsHeld = lockConversations;
 
 /** Makes a conversation that is held and has ended active again. */
 export async function continueConversation(
@@ -151,12 +137,8 @@ export async function endConversations(
     endings.filter((ending) => ending.status === status).map(({ id }) => id);
   const statuses = (['completed', 'failed'] as const).filter((status) => idsOf(status).length > 0);
   // Like a continuation, this locks all conversations before it counts any.
-  if (statuses.length > 1) {
-    await holdConversations(
-      tx,
-      endings.map(({ id }) => id),
-    );
-  }
+  const ids = endings.map(({ id }) => id);
+  if (statuses.length > 1) await holdConversations(tx, ids);
   const changes = await Promise.all(
     statuses.map(async (status) => {
       // A continued conversation keeps the kind of its first job.
@@ -190,6 +172,4 @@ export async function forgetJobs(
 }
 
 /** Adds the counts that other processes keep to this one's (see `Counts`). */
-export function foldConversationCounts(tx: Transaction, writer: Writer): Promise<void> {
-  return foldCounts(tx, writer);
-}
+export const foldConversationCounts = foldCounts;

@@ -3,6 +3,7 @@
  * committed is published. Nothing is kept: a listener that comes late reads the database first. The
  * feed of one process misses nothing. One that processes share may, and says so to its listeners.
  */
+import { EventEmitter } from 'node:events';
 import { bind } from '../kernel/bind.ts';
 import type { Bus, Listening } from '../kernel/bus.ts';
 
@@ -41,36 +42,16 @@ export interface JobFeed {
   subscribe(jobId: string, listener: JobListener): Subscription;
 }
 
-/** The listeners of this process. */
-interface Listeners {
-  readonly size: number;
-  has(jobId: string): boolean;
-  add(jobId: string, listener: JobListener): () => void;
-  tell(jobId: string, event: JobEvent | null): void;
-  jobs(): Iterable<string>;
-}
+/** The listeners of this process: an event for each job, named by its id. */
+type Listeners = EventEmitter<Record<string, [JobEvent | null]>>;
 
 function createListeners(): Listeners {
-  const byJob = new Map<string, Set<JobListener>>();
-  return {
-    get size() {
-      return byJob.size;
-    },
-    has: (jobId) => byJob.has(jobId),
-    add(jobId, listener) {
-      const own = byJob.get(jobId) ?? new Set();
-      own.add(listener);
-      byJob.set(jobId, own);
-      return () => {
-        own.delete(listener);
-        if (own.size === 0) byJob.delete(jobId);
-      };
-    },
-    tell(jobId, event) {
-      for (const listener of byJob.get(jobId) ?? []) listener(event);
-    },
-    jobs: () => byJob.keys(),
-  };
+  return new EventEmitter<Record<string, [JobEvent | null]>>().setMaxListeners(0);
+}
+
+function add(listeners: Listeners, jobId: string, listener: JobListener): () => void {
+  listeners.on(jobId, listener);
+  return () => void listeners.off(jobId, listener);
 }
 
 /** The feed of a process that runs everything itself. */
@@ -78,16 +59,16 @@ export function createJobFeed(): JobFeed {
   const listeners = createListeners();
   return {
     isShared: false,
-    publish: listeners.tell,
-    hasListeners: listeners.has,
-    subscribe: (jobId, listener) => ({ ready: null, stop: listeners.add(jobId, listener) }),
+    publish: (jobId, event) => void listeners.emit(jobId, event),
+    hasListeners: (jobId) => listeners.listenerCount(jobId) > 0,
+    subscribe: (jobId, listener) => ({ ready: null, stop: add(listeners, jobId, listener) }),
   };
 }
 
 /** Between two checks of the bus; while it is disconnected, each listener reads the database each time. */
-const lookEveryMs = 500;
+const checkEveryMs = 500;
 /** While it is connected, each listener reads at every sixth check, because a sender may be cut off. */
-const looksApart = 6;
+const checksApart = 6;
 /** How long a subscription to the bus outlives its last listener. */
 const idleMs = 5_000;
 
@@ -96,13 +77,15 @@ type Outgoing = [jobId: string, event: JobEvent];
 interface SharedFeed {
   readonly bus: Bus;
   readonly listeners: Listeners;
+  /** The number of listeners. */
+  subscribed: number;
   /** The events published in this turn of the event loop. */
   outgoing: Outgoing[];
   /** The subscription to the bus, while there are listeners and shortly after. */
   listening: Listening | null;
-  looking: NodeJS.Timeout | undefined;
-  looks: number;
-  /** When the last listener left; infinite while there is one. */
+  checking: NodeJS.Timeout | undefined;
+  checks: number;
+  /** When the last listener left. */
   idleSince: number;
 }
 
@@ -112,30 +95,36 @@ export function createSharedJobFeed(bus: Bus): JobFeed {
   const feed: SharedFeed = {
     bus,
     listeners,
+    subscribed: 0,
     outgoing: [],
     listening: null,
-    looking: undefined,
-    looks: 0,
-    idleSince: Number.POSITIVE_INFINITY,
+    checking: undefined,
+    checks: 0,
+    idleSince: 0,
   };
-  bus.onMissed(() => lookAll(listeners));
+  bus.onMissed(() => refreshAll(listeners));
   return { isShared: true, hasListeners: () => true, ...bind(feed, { publish, subscribe }) };
 }
 
 function publish(feed: SharedFeed, jobId: string, event: JobEvent): void {
-  feed.listeners.tell(jobId, event);
+  feed.listeners.emit(jobId, event);
   if (feed.outgoing.length === 0) setImmediate(send, feed);
   feed.outgoing.push([jobId, event]);
 }
 
 function subscribe(feed: SharedFeed, jobId: string, listener: JobListener): Subscription {
   const ready = listen(feed);
-  const remove = feed.listeners.add(jobId, listener);
+  const remove = add(feed.listeners, jobId, listener);
+  feed.subscribed += 1;
+  let isStopped = false;
   return {
     ready,
     stop() {
+      if (isStopped) return;
+      isStopped = true;
       remove();
-      if (feed.listeners.size === 0) feed.idleSince = performance.now();
+      feed.subscribed -= 1;
+      feed.idleSince = performance.now();
     },
   };
 }
@@ -148,53 +137,49 @@ function send(feed: SharedFeed): void {
 
 /** Subscribes to the bus, unless the feed still is. */
 function listen(feed: SharedFeed): Promise<void> {
-  feed.idleSince = Number.POSITIVE_INFINITY;
   if (feed.listening === null) {
-    feed.listening = feed.bus.listen('jobs', (message) => hear(feed.listeners, message));
-    feed.looking = setInterval(look, lookEveryMs, feed).unref();
+    feed.listening = feed.bus.listen('jobs', (message) => receive(feed.listeners, message));
+    feed.checking = setInterval(check, checkEveryMs, feed).unref();
   }
   return feed.listening.ready;
 }
 
-function stopListening(feed: SharedFeed): void {
-  feed.listening?.stop();
-  feed.listening = null;
-  clearInterval(feed.looking);
-}
-
-/** Tells the listeners what another process has published. */
-function hear(listeners: Listeners, message: string): void {
+/** Passes on what another process has published. */
+function receive(listeners: Listeners, message: string): void {
   let events: Outgoing[];
   try {
     events = JSON.parse(message) as Outgoing[];
     if (!Array.isArray(events)) throw new Error('It is no list');
   } catch {
     // Perhaps from another version of the platform: its events are in the database too.
-    lookAll(listeners);
+    refreshAll(listeners);
     return;
   }
-  for (const [jobId, event] of events) listeners.tell(jobId, event);
+  for (const [jobId, event] of events) listeners.emit(jobId, event);
 }
 
-/** Has listeners read the database, because the bus may have missed events. */
-function look(feed: SharedFeed): void {
+/** Has listeners read the database, because the bus may have missed events; stops when there are none. */
+function check(feed: SharedFeed): void {
   const { bus, listeners } = feed;
-  feed.looks++;
-  if (listeners.size === 0) {
-    if (performance.now() - feed.idleSince > idleMs) stopListening(feed);
+  feed.checks++;
+  if (feed.subscribed === 0) {
+    if (performance.now() - feed.idleSince > idleMs) {
+      feed.listening?.stop();
+      feed.listening = null;
+      clearInterval(feed.checking);
+    }
     return;
   }
   if (!bus.isConnected()) {
-    lookAll(listeners);
+    refreshAll(listeners);
     return;
   }
-  // A part of them at each look, so that they do not all read at once.
-  let i = 0;
-  for (const jobId of [...listeners.jobs()]) {
-    if (i++ % looksApart === feed.looks % looksApart) listeners.tell(jobId, null);
+  // A part of them at each check, so that they do not all read at once.
+  for (const [i, jobId] of listeners.eventNames().entries()) {
+    if (i % checksApart === feed.checks % checksApart) listeners.emit(jobId, null);
   }
 }
 
-function lookAll(listeners: Listeners): void {
-  for (const jobId of [...listeners.jobs()]) listeners.tell(jobId, null);
+function refreshAll(listeners: Listeners): void {
+  for (const jobId of listeners.eventNames()) listeners.emit(jobId, null);
 }

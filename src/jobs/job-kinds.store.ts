@@ -16,31 +16,31 @@ const kindColumns = [
   'trigger_type',
   'status',
 ] as const;
+export type KindColumn = (typeof kindColumns)[number];
 /** The columns that a list is narrowed by, with their values. */
-export type Equal = readonly [(typeof kindColumns)[number], never][];
+export type Equal = readonly [KindColumn, never][];
 
 /** Jobs that are walked past to find a page. */
 export const walkedMax = 10_000;
 
-/** The kinds of which an organization has jobs, with how many. */
-function kindsOf(db: Handle, organizationId: string, equal: Equal) {
+/** The counts of an organization's jobs, in rows of each process. */
+function countsOf(db: Handle, organizationId: string, equal: Equal) {
   let query = db.kysely.selectFrom('job_counts').where('organization_id', '=', organizationId);
   for (const [column, value] of equal) query = query.where(column, '=', value);
-  return query
+  return query;
+}
+
+/** The kinds of which an organization has jobs, with how many. */
+function kindsOf(db: Handle, organizationId: string, equal: Equal) {
+  return countsOf(db, organizationId, equal)
     .select((eb) => [...kindColumns, eb.fn.sum<number>('count').as('n')])
     .groupBy([...kindColumns])
     .having((eb) => eb.fn.sum('count'), '>', 0);
 }
 
 /** How many jobs there are, and at most how many kinds: each process counts in rows of its own. */
-export async function countJobs(
-  db: Handle,
-  organizationId: string,
-  equal: Equal,
-): Promise<{ total: number; kinds: number }> {
-  let query = db.kysely.selectFrom('job_counts').where('organization_id', '=', organizationId);
-  for (const [column, value] of equal) query = query.where(column, '=', value);
-  const row = await query
+export async function countJobs(db: Handle, organizationId: string, equal: Equal) {
+  const row = await countsOf(db, organizationId, equal)
     .select((eb) => [
       eb.fn.sum<number | null>('count').as('total'),
       eb.fn.countAll<number>().as('kinds'),

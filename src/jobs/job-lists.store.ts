@@ -24,22 +24,18 @@ import {
   anyOfKinds,
   countJobs,
   type Equal,
+  type KindColumn,
   newestMet,
   newestOfKinds,
   walkedMax,
 } from './job-kinds.store.ts';
 
 /** What a list of jobs may be narrowed by. */
-export interface JobFilters extends Moments {
-  status?: JobStatus | undefined;
-  agent_id?: string | undefined;
-  skill_category?: string | undefined;
-  skill_name?: string | undefined;
-  skill_version?: string | undefined;
-  trigger_type?: string | undefined;
-  conversation_id?: string | undefined;
-  api_key_id?: string | undefined;
-}
+export type JobFilters = Moments & {
+  [Column in KindColumn | 'conversation_id' | 'api_key_id']?:
+    | Selectable<JobsTable>[Column]
+    | undefined;
+};
 
 /** A list that is bounded in time counts no further than this, and ends there. */
 export const boundedTotalMax = 10_000;
@@ -74,12 +70,7 @@ export type TimedJob = Pick<Selectable<JobsTable>, (typeof timedColumns)[number]
 type IdQuery = SelectQueryBuilder<Tables, 'jobs', { id: string }>;
 
 /** A page of jobs, newest first, and how many there are in all. */
-export function listJobs(
-  db: Handle,
-  organizationId: string,
-  filters: JobFilters,
-  page: PageAsked,
-): Promise<{ jobs: ListedJobRow[]; total: number }> {
+export function listJobs(db: Handle, organizationId: string, filters: JobFilters, page: PageAsked) {
   return list(db, organizationId, filters, page, listedColumns);
 }
 
@@ -89,7 +80,7 @@ export function listTimedJobs(
   organizationId: string,
   filters: JobFilters,
   page: PageAsked,
-): Promise<{ jobs: TimedJob[]; total: number }> {
+) {
   return list(db, organizationId, filters, page, timedColumns);
 }
 
@@ -199,7 +190,7 @@ async function countInWindow(
   { db, organizationId, equal, window }: Asked & { readonly window: Window },
   kinds: number,
   limit: number,
-): Promise<Pick<Counted, 'total' | 'isWide'>> {
+) {
   const met = newestMet(organizationId, equal, { limit, offset: 0 }, window, 2 * walkedMax);
   const areFew = kinds <= kindsMax;
   let total = areFew ? 0 : await countIds(db, met);

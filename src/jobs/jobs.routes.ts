@@ -190,23 +190,12 @@ export interface JobRoutesDeps {
 }
 
 export function jobRoutes(server: Server, deps: JobRoutesDeps) {
-  listRoute(server, deps);
-  getRoute(server, deps);
-  cancelRoute(server, deps);
-  retryRoute(server, deps);
-  stepsRoute(server, deps);
-  streamRoute(server, deps);
-}
-
-/** A hook: an unknown job is 404 before any other check (docs/decisions/order-of-checks.md). */
-function requireJob({ jobs }: JobRoutesDeps) {
-  return async (request: FastifyRequest) => {
+  const { jobs, openStream, beginStream } = deps;
+  /** An unknown job is 404 before any other check (docs/decisions/order-of-checks.md). */
+  const onRequest = async (request: FastifyRequest) => {
     const { jobId } = request.params as { jobId: string };
     await jobs.find(callerOf(request).organizationId, jobId);
   };
-}
-
-function listRoute(server: Server, { jobs }: JobRoutesDeps) {
   server.get('/api/jobs', { schema: listSchema }, async (request) => {
     const { limit, offset, include, ...filters } = request.query;
     const page = { limit, offset };
@@ -214,64 +203,52 @@ function listRoute(server: Server, { jobs }: JobRoutesDeps) {
     const { jobs: data, total } = await list(callerOf(request).organizationId, filters, page);
     return { data, total, ...page };
   });
-}
-
-function getRoute(server: Server, deps: JobRoutesDeps) {
-  const { jobs, originOf, stopping } = deps;
-  const options = { errorHandler: unknownFirst(requireJob(deps)), schema: getSchema };
-  server.get('/api/jobs/:jobId', options, async (request, reply) => {
-    const { organizationId } = callerOf(request);
-    const { jobId } = request.params;
-    const seconds = waitSeconds(request.headers.prefer);
-    const isIncluded = request.query.include;
-    const origin = async (job: FoundJob) =>
-      isIncluded ? { ...job, ...(await originOf(organizationId, job)) } : job;
-    if (seconds === 0) return origin(await jobs.get(organizationId, jobId));
-    const signal = AbortSignal.any([goneSignal(reply), stopping]);
-    const ended = await jobs.awaitEnd(organizationId, jobId, seconds * 1000, signal);
-    if (ended === null) return origin(await jobs.get(organizationId, jobId));
-    reply.header('preference-applied', `wait=${seconds}`);
-    return origin(ended);
-  });
-}
-
-function cancelRoute(server: Server, deps: JobRoutesDeps) {
-  const options = { onRequest: requireJob(deps), schema: cancelSchema };
-  server.post('/api/jobs/:jobId/cancel', options, async (request, reply) => {
-    const job = await deps.jobs.cancel(callerOf(request).organizationId, request.params.jobId);
+  getRoute(server, deps, unknownFirst(onRequest));
+  const cancelOptions = { onRequest, schema: cancelSchema };
+  server.post('/api/jobs/:jobId/cancel', cancelOptions, async (request, reply) => {
+    const job = await jobs.cancel(callerOf(request).organizationId, request.params.jobId);
     return reply.status(job.status === 'cancelled' ? 200 : 202).send(job);
   });
-}
-
-function retryRoute(server: Server, deps: JobRoutesDeps) {
-  const options = { config: acceptingWork, onRequest: requireJob(deps), schema: retrySchema };
-  server.post('/api/jobs/:jobId/retry', options, async (request, reply) => {
-    const job = await deps.jobs.retry(callerOf(request), request.params.jobId);
-    return reply
-      .status(202)
-      .header('location', `/api/jobs/${job.id}`)
-      .send(jobSummary({ ...job, status: 'queued' }));
+  const retryOptions = { config: acceptingWork, onRequest, schema: retrySchema };
+  server.post('/api/jobs/:jobId/retry', retryOptions, async (request, reply) => {
+    const job = await jobs.retry(callerOf(request), request.params.jobId);
+    reply.status(202).header('location', `/api/jobs/${job.id}`);
+    return jobSummary({ ...job, status: 'queued' });
   });
-}
-
-function stepsRoute(server: Server, deps: JobRoutesDeps) {
-  const options = { onRequest: requireJob(deps), schema: stepsSchema };
-  server.get('/api/jobs/:jobId/steps', options, async ({ params: { jobId }, query: page }) => {
-    const { steps, total } = await deps.jobs.steps(jobId, page);
+  const stepsOptions = { onRequest, schema: stepsSchema };
+  server.get('/api/jobs/:jobId/steps', stepsOptions, async ({ params: { jobId }, query: page }) => {
+    const { steps, total } = await jobs.steps(jobId, page);
     return { data: steps, total, ...page };
   });
-}
-
-function streamRoute(server: Server, deps: JobRoutesDeps) {
-  const { openStream, beginStream } = deps;
   // A HEAD would hold the stream open for nothing.
-  const options = { exposeHeadRoute: false, onRequest: requireJob(deps), schema: streamSchema };
-  server.get('/api/jobs/:jobId/events', options, async (request, reply) => {
+  const streamOptions = { exposeHeadRoute: false, onRequest, schema: streamSchema };
+  server.get('/api/jobs/:jobId/events', streamOptions, async (request, reply) => {
     const { organizationId } = callerOf(request);
     const after = positionOf(request.headers['last-event-id']);
     const signal = beginStream(request, reply);
     const events = openStream(organizationId, request.params.jobId, after, signal);
     await sendEvents(reply, asServerSent(events));
+  });
+}
+
+function getRoute(
+  server: Server,
+  { jobs, originOf, stopping }: JobRoutesDeps,
+  errorHandler: ReturnType<typeof unknownFirst>,
+) {
+  const options = { errorHandler, schema: getSchema };
+  server.get('/api/jobs/:jobId', options, async (request, reply) => {
+    const { organizationId } = callerOf(request);
+    const { jobId } = request.params;
+    const seconds = waitSeconds(request.headers.prefer);
+    let ended: FoundJob | null = null;
+    if (seconds > 0) {
+      const signal = AbortSignal.any([goneSignal(reply), stopping]);
+      ended = await jobs.awaitEnd(organizationId, jobId, seconds * 1000, signal);
+      if (ended !== null) reply.header('preference-applied', `wait=${seconds}`);
+    }
+    const job = ended ?? (await jobs.get(organizationId, jobId));
+    return request.query.include ? { ...job, ...(await originOf(organizationId, job)) } : job;
   });
 }
 

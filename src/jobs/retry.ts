@@ -9,14 +9,16 @@ import { agentPaused, conversationActive, refuseInvalid } from './execute.ts';
 import type { JobRow } from './jobs.store.ts';
 
 export interface RetryDeps {
-  readonly skills: Pick<SkillRegistry, 'active'>;
-  readonly agents: Pick<Agents, 'statusOf' | 'findSince'>;
-  readonly conversations: Pick<Conversations, 'find'>;
+  readonly slices: {
+    readonly skills: Pick<SkillRegistry, 'active'>;
+    readonly agents: Pick<Agents, 'statusOf' | 'findSince'>;
+    readonly conversations: Pick<Conversations, 'find'>;
+  };
   readonly accept: Accept;
 }
 
-export async function retry(
-  { skills, agents, conversations, accept }: RetryDeps,
+export async function retryJob(
+  { slices: { skills, agents, conversations }, accept }: RetryDeps,
   caller: Caller,
   job: JobRow,
 ): Promise<AcceptedJob> {

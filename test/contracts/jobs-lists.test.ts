@@ -1,7 +1,7 @@
 /** Lists of jobs and conversations: filters, pages, tokens. */
 import { describe, expect, test } from 'vitest';
 import type { ConversationFilters } from '../../src/conversations/conversations.ts';
-import type { JobFilters } from '../../src/jobs/jobs.ts';
+import type { JobFilters } from '../../src/jobs/job-lists.store.ts';
 import { idFloor } from '../../src/kernel/ids.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { copyJob } from '../support/copied-jobs.ts';
