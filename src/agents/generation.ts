@@ -1,5 +1,5 @@
 /** The settings of a generation, and what a client is told while it is under way. */
-import type { ModelCall, ToolCall } from '../models/model.ts';
+import type { ModelCall } from '../models/model.ts';
 import type { CallCost } from './recorded-generation.ts';
 import type { StepError } from './step-rows.ts';
 
@@ -36,8 +36,8 @@ export interface Generation {
   readonly isDialogue: boolean;
   /** By turn: calls without an answer that the provider may have charged. */
   readonly unanswered: Map<number, number>;
-  /** The name of a tool on record. */
-  nameOf(call: ToolCall): string;
+  /** The SKILL.md skill whose files its tools read; empty without one. */
+  readonly files: string;
   /** Receives the cost of each call, also of one without an answer. */
   onCost(cost: CallCost): void;
 }

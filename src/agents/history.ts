@@ -1,24 +1,22 @@
 /** The messages of a conversation's earlier jobs, as a model is sent them before the task of this one. */
-import type { Conversations } from '../conversations/conversations.ts';
 import type { DialogueMessage } from '../models/model.ts';
+import { log, type ThinkingAttempt } from './attempt.ts';
 import { asHistory } from './dialogue.ts';
-import type { ThinkingReport } from './generation.ts';
-import type { ThinkingJob } from './step-rows.ts';
 
 /** The newest messages that are read; those that do not fit are left out later. */
 const bounds = { limit: 400, bytesMax: 4 * 1024 * 1024 };
 
 /** Oldest first, without unanswered messages at the end that equal the task, as of a repeated job. */
 export async function historyBefore(
-  conversations: Pick<Conversations, 'dialogue'>,
-  { conversation_id, id }: ThinkingJob,
+  attempt: ThinkingAttempt,
   task: string,
-  say: (report: ThinkingReport) => void,
 ): Promise<DialogueMessage[]> {
+  const { conversation_id, id } = attempt.run.job;
+  const { conversations } = attempt.deps;
   const { messages, isCut } = await conversations.dialogue(conversation_id, id, bounds);
   if (isCut) {
     const message = `Earlier messages of the conversation were left out: only the newest ${messages.length} are looked at`;
-    say({ type: 'log', data: { message } });
+    log(attempt, message);
   }
   const history = asHistory(
     messages.map(({ content, data, task_field }) =>

@@ -10,8 +10,8 @@ import {
   type DialogueMessage,
   type ModelAnswer,
   ModelError,
-  type Models,
 } from '../models/model.ts';
+import { type Asking, log, type ThinkingAttempt } from './attempt.ts';
 import {
   estimateOf,
   failedEnd,
@@ -23,11 +23,10 @@ import {
 } from './call-ends.ts';
 import { delayBefore, isOutOfTries, unansweredMax } from './call-retries.ts';
 import { cutText, fitDialogue, tokensOfMessages } from './dialogue.ts';
-import type { Estimates } from './estimates.ts';
-import type { Generation, ThinkingReport } from './generation.ts';
-import type { BegunCall, Journal } from './journal.ts';
+import type { BegunCall } from './journal.ts';
 import type { CallCost, PlannedTool } from './recorded-generation.ts';
-import type { CallNeed, RunBounds } from './run-bounds.ts';
+import { requireKey } from './run-agent.ts';
+import type { CallNeed } from './run-bounds.ts';
 import { createTextBatcher } from './text-batches.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 
@@ -37,8 +36,7 @@ const messageShownMax = 60_000;
 const budgetBackoff = { baseMs: 100, maxMs: 1_000 };
 
 /** A turn to be asked for, with the messages that the model is sent. */
-interface AskedTurn {
-  readonly generation: Generation;
+interface AskedTurn extends Asking {
   readonly turn: number;
   readonly messages: readonly DialogueMessage[];
   /** Of the whole request, in tokens as `tokensOfText` estimates them. */
@@ -47,24 +45,8 @@ interface AskedTurn {
 
 export interface Turn {
   readonly message: AssistantMessage;
-  /** The tools that it called, by the call's id. */
+  /** The tools that it called. */
   readonly tools: readonly PlannedTool[];
-}
-
-/** What the calls of one attempt need. */
-export interface ModelCaller {
-  readonly models: Models;
-  readonly journal: Journal;
-  /** The bounds of the attempt. */
-  readonly bounds: RunBounds;
-  readonly estimates: Estimates;
-  say(report: ThinkingReport): void;
-  /** Receives the delay that a provider asks for, when there is no further try. */
-  onRetryAfter(ms: number): void;
-  /** Yields the run's slot to another while it waits for a model; the function takes it back. */
-  yieldSlot(): () => void;
-  /** Rejects with a ThinkingError when the run's API key is no longer valid; asked before each call. */
-  requireKey(): Promise<void>;
 }
 
 /**
@@ -72,33 +54,24 @@ export interface ModelCaller {
  * journal. The call is made once `ready` has resolved, and is not made when `ready` rejects.
  */
 export async function askModel(
-  caller: ModelCaller,
-  generation: Generation,
+  asking: Asking,
   messages: readonly DialogueMessage[],
   turn: number,
   ready: Promise<unknown>,
 ): Promise<Turn> {
-  const asked = { generation, turn, ...fitted(caller, generation, messages) };
-  const resume = caller.yieldSlot();
+  const asked = { ...asking, turn, ...fitted(asking, messages) };
+  const resume = asking.attempt.run.yieldSlot();
   try {
-    return await askWithRetries(caller, asked, ready);
+    return await askWithRetries(asked, ready);
   } finally {
     resume();
   }
 }
 
-function log({ say }: ModelCaller, message: string): void {
-  say({ type: 'log', data: { message } });
-}
-
-async function askWithRetries(
-  caller: ModelCaller,
-  asked: AskedTurn,
-  ready: Promise<unknown>,
-): Promise<Turn> {
+async function askWithRetries(asked: AskedTurn, ready: Promise<unknown>): Promise<Turn> {
   for (let tries = 1; ; tries++) {
     try {
-      return await askOnce(caller, asked, ready);
+      return await askOnce(asked, ready);
     } catch (error) {
       if (!(error instanceof ModelError)) throw error;
       if (isOutOfTries(asked.generation.unanswered, asked.turn, error)) {
@@ -106,26 +79,23 @@ async function askWithRetries(
         throw new ThinkingError('upstream_unavailable', message);
       }
       const delayMs = delayBefore(error, tries);
-      if (delayMs === null) throw asThinkingError(caller, error);
-      log(caller, `${error.message}; asking again`);
+      if (delayMs === null) throw asThinkingError(asked.attempt, error);
+      log(asked.attempt, `${error.message}; asking again`);
       await wait(delayMs, asked.generation.call.signal);
     }
   }
 }
 
 /** One try, within the bounds of the attempt. */
-async function askOnce(
-  caller: ModelCaller,
-  asked: AskedTurn,
-  ready: Promise<unknown>,
-): Promise<Turn> {
+async function askOnce(asked: AskedTurn, ready: Promise<unknown>): Promise<Turn> {
+  const { estimates, bounds, deps, run } = asked.attempt;
   const { output, call: to } = asked.generation;
-  const prompt = caller.estimates.tokens(to.model, asked.size);
-  const permit = await caller.bounds.admit({ prompt, output }, to.signal);
+  const prompt = estimates.tokens(to.model, asked.size);
+  const permit = await bounds.admit({ prompt, output }, to.signal);
   try {
-    await caller.requireKey();
-    const call = await begin(caller, asked, { prompt, output: permit.output }, ready);
-    return await callOnce(caller, asked, call, permit.output);
+    await requireKey(deps, run.job);
+    const call = await begin(asked, { prompt, output: permit.output }, ready);
+    return await callOnce(asked, call, permit.output);
   } finally {
     permit.release();
   }
@@ -133,12 +103,11 @@ async function askOnce(
 
 /** Reserves the call's tokens; waits while other calls hold the tokens that it needs. */
 async function begin(
-  caller: ModelCaller,
-  { generation, turn }: AskedTurn,
+  { attempt, generation, turn }: AskedTurn,
   need: CallNeed,
   ready: Promise<unknown>,
 ): Promise<BegunCall> {
-  const { journal } = caller;
+  const { journal } = attempt.run;
   const { id, parent } = generation;
   const { model, signal } = generation.call;
   for (let tries = 1; ; tries++) {
@@ -153,32 +122,26 @@ async function begin(
       throw isReady.reason;
     }
     if (begun.kind === 'begun') {
-      if (tries > 1) log(caller, 'The budget has tokens again: the call is made');
+      if (tries > 1) log(attempt, 'The budget has tokens again: the call is made');
       return begun.call;
     }
     if (begun.kind === 'exceeded') throw new ThinkingError('budget_exceeded', begun.message);
-    if (tries === 1) log(caller, begun.message);
+    if (tries === 1) log(attempt, begun.message);
     await wait(delayAfter(budgetBackoff, tries), signal);
   }
 }
 
 /** Makes the call and records how it ended. `permitted`: its most tokens within the bound of the attempt. */
-async function callOnce(
-  caller: ModelCaller,
-  asked: AskedTurn,
-  call: BegunCall,
-  permitted: number,
-): Promise<Turn> {
+async function callOnce(asked: AskedTurn, call: BegunCall, permitted: number): Promise<Turn> {
+  const { attempt, turn } = asked;
   const { id, isDialogue } = asked.generation;
   try {
-    const answer = await stream(caller, asked, call);
-    return await recordAnswer(caller, asked, { call, permitted, answer });
+    return await recordAnswer(asked, call, permitted, await stream(asked, call));
   } catch (error) {
     if (error instanceof ModelError) {
       const end = failedEnd(error, call);
-      spend(caller, asked, end);
-      const { turn } = asked;
-      await caller.journal.endCall(call, { generation: id, turn, isDialogue, ...end });
+      spend(asked, end);
+      await attempt.run.journal.endCall(call, { generation: id, turn, isDialogue, ...end });
     }
     throw error;
   }
@@ -186,28 +149,30 @@ async function callOnce(
 
 /** The answer of the model, whose text is passed on while it arrives. */
 async function stream(
-  { models, say }: ModelCaller,
-  { generation, messages }: AskedTurn,
+  { attempt: { deps, run }, generation, messages }: AskedTurn,
   call: BegunCall,
 ): Promise<ModelAnswer> {
+  const { say } = run;
   const batcher = createTextBatcher((text) => say({ type: 'token', data: { step: call.n, text } }));
   try {
     const bound = { messages, maxOutputTokens: call.output, onText: batcher.add };
-    return await models.call({ ...generation.call, ...bound });
+    return await deps.models.call({ ...generation.call, ...bound });
   } finally {
     batcher.end();
   }
 }
 
 async function recordAnswer(
-  caller: ModelCaller,
   asked: AskedTurn,
-  { call, permitted, answer }: { call: BegunCall; permitted: number; answer: ModelAnswer },
+  call: BegunCall,
+  permitted: number,
+  answer: ModelAnswer,
 ): Promise<Turn> {
-  const { generation, turn, size } = asked;
+  const { attempt, generation, box, turn, size } = asked;
+  const { journal, say } = attempt.run;
   const { usage, finish } = answer;
   if (usage.prompt !== null) {
-    caller.estimates.learn(generation.call.model, size, usage.prompt);
+    attempt.estimates.learn(generation.call.model, size, usage.prompt);
   }
   const isCut = finish === 'length' || finish === 'too-long';
   const clean = normalized(answer.message, call.n, asked.messages);
@@ -216,11 +181,11 @@ async function recordAnswer(
     throw new ModelError('refused', withheld, { text: message.text, usage });
   }
   const estimated = estimateOf(usage, call, lengthOf(answer.message, call));
-  spend(caller, asked, { usage, estimated });
-  const { id, isDialogue, nameOf, output } = generation;
+  spend(asked, { usage, estimated });
+  const { id, isDialogue, output } = generation;
   const shortage = finish === 'length' ? shortageOf(message, call, permitted, output) : null;
   const calls = shortage === null ? message.toolCalls : [];
-  const tools = await caller.journal.endCall(call, {
+  const tools = await journal.endCall(call, {
     generation: id,
     turn,
     isDialogue,
@@ -229,31 +194,31 @@ async function recordAnswer(
     message,
     usage,
     estimated,
-    tools: calls.map((one) => ({ call: one, name: nameOf(one) })),
+    tools: calls.map((one) => ({ call: one, name: box.nameOf(one) })),
   });
   if (message.text !== '') {
     const content = cutText(message.text, messageShownMax);
-    caller.say({ type: 'message', data: { role: 'assistant', content, step: call.n } });
+    say({ type: 'message', data: { role: 'assistant', content, step: call.n } });
   }
   if (shortage !== null) throw shortage;
   if (isCut) {
     const bound =
       finish === 'length' ? `${call.output} tokens` : 'what the output of a job may have';
-    log(caller, `The answer was cut at ${bound}`);
+    log(attempt, `The answer was cut at ${bound}`);
   }
   return { message, tools };
 }
 
-function spend({ bounds }: ModelCaller, { generation }: AskedTurn, cost: CallCost): void {
-  bounds.count(cost);
+function spend({ attempt, generation }: AskedTurn, cost: CallCost): void {
+  attempt.bounds.count(cost);
   generation.onCost(cost);
 }
 
-function asThinkingError({ onRetryAfter }: ModelCaller, error: ModelError): ThinkingError {
+function asThinkingError(attempt: ThinkingAttempt, error: ModelError): ThinkingError {
   const { fault, message, retryAfterMs } = error;
   if (fault === 'aborted') return stopped();
   if (fault !== 'unavailable') return new ThinkingError(faultCodes[fault], message);
-  if (retryAfterMs !== null) onRetryAfter(retryAfterMs);
+  if (retryAfterMs !== null) attempt.retryAfterMs = retryAfterMs;
   return new ThinkingError(faultCodes[fault], message, true);
 }
 
@@ -268,11 +233,7 @@ async function wait(ms: number, signal: AbortSignal): Promise<void> {
 }
 
 /** The messages that fit into the model's window, with a log line for what was left out. */
-function fitted(
-  caller: ModelCaller,
-  generation: Generation,
-  messages: readonly DialogueMessage[],
-): Pick<AskedTurn, 'messages' | 'size'> {
+function fitted({ attempt, generation }: Asking, messages: readonly DialogueMessage[]) {
   const room = generation.window - generation.output - generation.overhead;
   const result = fitDialogue(messages, generation.task, room);
   if (!result.fits) {
@@ -283,9 +244,9 @@ function fitted(
   }
   const { leftOut, cut } = result;
   if (leftOut > 0) {
-    log(caller, `${leftOut} older messages were left out, to fit the model's window`);
+    log(attempt, `${leftOut} older messages were left out, to fit the model's window`);
   }
-  if (cut > 0) log(caller, `${cut} results of tools were cut, to fit the model's window`);
+  if (cut > 0) log(attempt, `${cut} results of tools were cut, to fit the model's window`);
   const size = generation.overhead + tokensOfMessages(result.messages);
   return { messages: result.messages, size };
 }

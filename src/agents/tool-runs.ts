@@ -3,46 +3,22 @@
  * failure becomes the tool's result for the model. Only a run that is being stopped has none.
  */
 import { cleanText } from '../kernel/text.ts';
-import type { RunMemory } from '../memories/run-memory.ts';
 import type { ToolCall, ToolMessage } from '../models/model.ts';
+import type { Asking, RunSurroundings } from './attempt.ts';
 import { excessOf } from './call-ends.ts';
 import { cutText } from './dialogue.ts';
-import type { ThinkingReport } from './generation.ts';
-import type { Journal, SaidMessage } from './journal.ts';
+import type { SaidMessage } from './journal.ts';
 import type { PlannedTool } from './recorded-generation.ts';
+import { requireKey } from './run-agent.ts';
 import { innerPart, type RunPart } from './run-part.ts';
 import type { StepError } from './step-rows.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
-import type { ToolBox, ToolUse } from './tools.ts';
+import type { ToolUse } from './tools.ts';
 
 /** Characters of a result that is sent to a model. */
 const resultMax = 50_000;
 /** Characters of the JSON of an input or output in events and messages. */
 const previewMax = 30_000;
-
-/** The end of a skill that ran as a tool, and its messages to the conversation. */
-export type SkillResult = (
-  | { readonly kind: 'completed'; readonly output: string }
-  | ({ readonly kind: 'failed' } & StepError)
-  | { readonly kind: 'stopped' }
-) & { readonly said?: readonly SaidMessage[] };
-
-/** What tools need from their run. */
-export interface ToolSurroundings {
-  memory(): RunMemory;
-  /** Whether the caller's key still allows the skill. */
-  mayCall(skill: string): Promise<boolean>;
-  /** Runs a skill inside the run; `input` is JSON text that its schema allows. */
-  runSkill(skill: string, input: string, part: RunPart, signal: AbortSignal): Promise<SkillResult>;
-  /** A file in the folder of the skill that asks the model. */
-  readFile(path: unknown, offset: unknown): Promise<{ text: string } | { error: string }>;
-}
-
-/** The result of a tool; `recorded` rejects with the journal's error. */
-interface ToolRun {
-  readonly message: ToolMessage;
-  readonly recorded: Promise<void>;
-}
 
 interface ToolOutcome {
   /** JSON value. */
@@ -51,54 +27,42 @@ interface ToolOutcome {
   readonly said?: readonly SaidMessage[] | undefined;
 }
 
-/** What running the tools of a generation needs. */
-export interface ToolRunDeps {
-  readonly journal: Journal;
-  /** Rejects with a ThinkingError when the run's API key is no longer valid; asked before each tool. */
-  readonly requireKey: () => Promise<void>;
-  readonly surroundings: ToolSurroundings;
-  readonly box: ToolBox;
-  readonly part: RunPart;
-  /** The generation whose tools these are. */
-  readonly generation: string;
-  readonly isDialogue: boolean;
-  readonly signal: AbortSignal;
-  readonly say: (report: ThinkingReport) => void;
-}
-
 /**
  * Runs a tool. It resolves before the result is recorded, so that the next turn can begin in the
- * same commit. Rejects with a ThinkingError when the run is stopped.
+ * same commit; `isRecorded` rejects with the journal's error. Rejects with a ThinkingError when the run
+ * is stopped.
  */
-export async function runTool(deps: ToolRunDeps, tool: PlannedTool): Promise<ToolRun> {
-  const { journal, box, part, generation, isDialogue, say } = deps;
+export async function runTool(asking: Asking, tool: PlannedTool) {
+  const { attempt, generation, box, part } = asking;
+  const { journal, say } = attempt.run;
   const { n: step, call, name } = tool;
   const place = { step, call_id: call.id, tool: name };
   say({ type: 'tool_call', data: { ...place, input: previewOfJson(call.input) } });
   // Another generation may have a call of the same id.
-  const { part: own, changes } = innerPart(part, step, `${generation}/${call.id}`);
+  const { part: own, changes } = innerPart(part, step, `${generation.id}/${call.id}`);
   const excess = excessOf(call);
   const use = excess === null ? box.read(call) : { kind: 'refused' as const, message: excess };
-  const outcome = await attempt(deps, use, own);
+  const outcome = await outcomeOf(asking, use, own);
   const message = messageOf(call, outcome);
-  const recorded = journal.endTool(tool, {
+  const isRecorded = journal.endTool(tool, {
     status: outcome.error === undefined ? 'completed' : 'failed',
     error: outcome.error ?? null,
     message,
     content: contentOf(call, name, outcome),
-    isDialogue,
+    isDialogue: generation.isDialogue,
     memory: changes,
     said: outcome.said ?? [],
   });
   const { error } = outcome;
   const result = error === undefined ? { output: preview(outcome.output) } : { error };
   say({ type: 'tool_result', data: { ...place, ...result } });
-  return { message, recorded };
+  return { message, isRecorded };
 }
 
-async function attempt(deps: ToolRunDeps, use: ToolUse, own: RunPart): Promise<ToolOutcome> {
+async function outcomeOf(asking: Asking, use: ToolUse, own: RunPart): Promise<ToolOutcome> {
+  const { deps, run } = asking.attempt;
   try {
-    await deps.requireKey();
+    await requireKey(deps, run.job);
   } catch (error) {
     if (!(error instanceof ThinkingError)) throw error;
     return failed('insufficient_scope', error.message);
@@ -107,23 +71,23 @@ async function attempt(deps: ToolRunDeps, use: ToolUse, own: RunPart): Promise<T
     case 'refused':
       return failed('invalid_input', use.message);
     case 'memory':
-      return askMemory(deps.surroundings, use, own);
+      return askMemory(run, use, own);
     case 'file': {
-      const read = await deps.surroundings.readFile(use.path, use.offset);
+      const read = await deps.readFile(asking.generation.files, use.path, use.offset);
       return 'error' in read ? failed('not_found', read.error) : { output: read.text };
     }
     case 'skill':
-      return runSkill(deps, use.skill, use.input, own);
+      return runSkill(asking, use.skill, use.input, own);
   }
 }
 
 async function askMemory(
-  surroundings: ToolSurroundings,
+  run: RunSurroundings,
   { verb, payload }: Extract<ToolUse, { kind: 'memory' }>,
   own: RunPart,
 ): Promise<ToolOutcome> {
   try {
-    return { output: await surroundings.memory().ask(verb, payload, own.note) };
+    return { output: await run.memory().ask(verb, payload, own.note) };
   } catch (error) {
     // An error that is not retryable breaks a rule, and its message is for the model.
     if ((error as { retryable?: unknown }).retryable !== false) throw error;
@@ -132,15 +96,15 @@ async function askMemory(
 }
 
 async function runSkill(
-  { surroundings, signal }: ToolRunDeps,
+  { attempt: { run }, generation }: Asking,
   name: string,
   input: string,
   own: RunPart,
 ): Promise<ToolOutcome> {
-  if (!(await surroundings.mayCall(name))) {
+  if (!(await run.mayCall(name))) {
     return failed('insufficient_scope', `This run may not use ${name}`);
   }
-  const result = await surroundings.runSkill(name, input, own, signal);
+  const result = await run.runSkill(name, input, own, generation.call.signal);
   switch (result.kind) {
     case 'completed':
       return { output: JSON.parse(result.output), said: result.said };

@@ -3,11 +3,11 @@
  * the job's stream, requests to the agent's memory and model. A skill that a model calls as a tool
  * runs the same way inside the attempt. Never settles a job.
  */
+import type { SkillResult } from '../agents/attempt.ts';
 import type { Journal, Journals } from '../agents/journal.ts';
 import { type RunPart, wholeRun } from '../agents/run-part.ts';
 import { createRunSteps, type RunSteps } from '../agents/run-steps.ts';
 import type { RunThinking, Thinking } from '../agents/thinking.ts';
-import type { SkillResult } from '../agents/tool-runs.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import type { RunHandle, RunHandlers, RunOutcome, RunRequest } from '../executors/run.ts';
 import type { Clock } from '../kernel/clock.ts';

@@ -1,0 +1,83 @@
+/** The thinking of one attempt: what its requests, its calls of models and its tools share. */
+import type { Conversations } from '../conversations/conversations.ts';
+import type { RunMemory } from '../memories/run-memory.ts';
+import type { Models } from '../models/model.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
+import type { Estimates } from './estimates.ts';
+import type { Generation, ThinkingReport } from './generation.ts';
+import type { Journal, SaidMessage } from './journal.ts';
+import type { RunAgentDeps } from './run-agent.ts';
+import type { RunBounds } from './run-bounds.ts';
+import type { RunPart } from './run-part.ts';
+import type { StepError, ThinkingJob } from './step-rows.ts';
+import type { ToolBox } from './tools.ts';
+
+/** The bounds of a generation; see the configuration. */
+export interface ThinkingLimits {
+  readonly turnsMax: number;
+  /** Tokens of a whole attempt, reported or estimated; no model is called beyond them. */
+  readonly tokensMax: number;
+  readonly outputTokens: number;
+  readonly contextTokens: number;
+}
+
+export interface ThinkingDeps extends RunAgentDeps {
+  readonly skills: Pick<SkillRegistry, 'list'>;
+  readonly conversations: Pick<Conversations, 'dialogue'>;
+  readonly models: Models;
+  readonly limits: ThinkingLimits;
+  /** A file of a SKILL.md skill; undefined when there is no such skill. */
+  readFile(
+    skill: string,
+    path: unknown,
+    offset: unknown,
+  ): Promise<{ text: string } | { error: string }>;
+}
+
+/** The end of a skill that ran as a tool, and its messages to the conversation. */
+export type SkillResult = (
+  | { readonly kind: 'completed'; readonly output: string }
+  | ({ readonly kind: 'failed' } & StepError)
+  | { readonly kind: 'stopped' }
+) & { readonly said?: readonly SaidMessage[] };
+
+/** What thinking needs from its run. */
+export interface RunSurroundings {
+  readonly job: ThinkingJob;
+  /** The journal of the claim, shared with the run's other steps. */
+  readonly journal: Journal;
+  say(report: ThinkingReport): void;
+  /** Yields the run's slot to another while it waits for a model; the function takes it back. */
+  yieldSlot(): () => void;
+  memory(): RunMemory;
+  /** Whether the caller's key still allows the skill. */
+  mayCall(skill: string): Promise<boolean>;
+  /** Runs a skill inside the run; `input` is JSON text that its schema allows. */
+  runSkill(skill: string, input: string, part: RunPart, signal: AbortSignal): Promise<SkillResult>;
+}
+
+export interface ThinkingAttempt {
+  readonly deps: ThinkingDeps;
+  readonly run: RunSurroundings;
+  readonly bounds: RunBounds;
+  readonly estimates: Estimates;
+  /** Requests under way. */
+  readonly underWay: Set<Promise<unknown>>;
+  /** The model's last answer in the conversation's dialogue, null without one. */
+  answer: string | null;
+  /** The delay that a provider asks for when there is no further try, else null. */
+  retryAfterMs: number | null;
+}
+
+/** A generation under way, in its attempt. */
+export interface Asking {
+  readonly attempt: ThinkingAttempt;
+  readonly generation: Generation;
+  /** The part of the run that asks. */
+  readonly part: RunPart;
+  readonly box: ToolBox;
+}
+
+export function log({ run }: ThinkingAttempt, message: string): void {
+  run.say({ type: 'log', data: { message } });
+}
