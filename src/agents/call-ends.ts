@@ -100,10 +100,7 @@ export function lengthOf(message: AssistantMessage, { output }: BegunCall): numb
 }
 
 /** The record of a call without an answer, with its partial text and its cost. */
-export function failedEnd(
-  error: ModelError,
-  call: BegunCall,
-): Omit<CallEnd, 'generation' | 'turn' | 'isDialogue'> {
+export function failedEnd(error: ModelError, call: BegunCall): Omit<CallEnd, 'isDialogue'> {
   const { fault, usage } = error;
   const text = cleanText(error.text);
   const costNothing = usage.prompt === 0 && usage.completion === 0;

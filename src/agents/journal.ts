@@ -33,7 +33,7 @@ import {
 const contentMax = 65_536;
 
 /** A call of a model that has begun. */
-export interface BegunCall {
+export interface BegunCall extends Pick<WantedCall, 'generation' | 'turn'> {
   readonly n: number;
   readonly startedAt: number;
   readonly reserved: number;
@@ -48,8 +48,6 @@ export type Beginning =
 
 /** How a call of a model ended. */
 export interface CallEnd extends CallCost {
-  readonly generation: string;
-  readonly turn: number;
   readonly status: 'completed' | 'failed' | 'interrupted';
   readonly error: StepError | null;
   /** The answer, or the part of it that had arrived; null adds no message. */
@@ -126,10 +124,8 @@ async function beginCall(claim: OpenClaim, wanted: WantedCall): Promise<Beginnin
     const begun = active.find((step) => step.n === n);
     if (begun !== undefined) {
       const { started_at: startedAt, reserved } = begun;
-      return {
-        kind: 'begun',
-        call: { n: begun.n, startedAt, reserved, output: reserved - prompt },
-      };
+      const call = { n: begun.n, generation, turn, startedAt, reserved, output: reserved - prompt };
+      return { kind: 'begun', call };
     }
     const reservation = await deps.reservations.reserve(tx, { ...owning, prompt, output }, now);
     if (reservation.kind !== 'granted') return reservation;
@@ -137,14 +133,16 @@ async function beginCall(claim: OpenClaim, wanted: WantedCall): Promise<Beginnin
     const { reserved } = reservation;
     const step = { n, kind: 'model', generation, parent, turn, name: model, reserved } as const;
     await insertSteps(tx, [activeStep(job, { ...step, started_at: now })]);
-    return { kind: 'begun', call: { n, startedAt: now, reserved, output: reservation.output } };
+    const call = { n, generation, turn, startedAt: now, reserved, output: reservation.output };
+    return { kind: 'begun', call };
   });
 }
 
 /** Returns the tools that the model called, planned as steps. */
 async function endCall(claim: OpenClaim, call: BegunCall, end: CallEnd): Promise<PlannedTool[]> {
   const { job, deps } = claim;
-  const { generation, turn, usage, estimated, tools } = end;
+  const { generation, turn, startedAt: reservedAt, reserved } = call;
+  const { usage, estimated, tools } = end;
   const counter = await claim.numbers();
   const planned = tools.map((tool): PlannedTool => ({ ...tool, n: counter.next++ }));
   const owning = { organizationId: job.organization_id, owners: await claim.owners() };
@@ -173,7 +171,6 @@ async function endCall(claim: OpenClaim, call: BegunCall, end: CallEnd): Promise
         },
       ]);
     }
-    const { startedAt: reservedAt, reserved } = call;
     await deps.reservations.charge(tx, [{ ...owning, reservedAt, reserved, usage, estimated }]);
     tx.afterCommit(() => deps.observe?.(job, usage));
     if (planned.length > 0) {

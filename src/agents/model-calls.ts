@@ -117,7 +117,7 @@ async function begin(
     const begun = await beginning;
     if (isReady.status === 'rejected') {
       if (begun.kind === 'begun') {
-        await journal.endCall(begun.call, { ...notMade, generation: id, turn });
+        await journal.endCall(begun.call, notMade);
       }
       throw isReady.reason;
     }
@@ -133,15 +133,15 @@ async function begin(
 
 /** Makes the call and records how it ended. `permitted`: its most tokens within the bound of the attempt. */
 async function callOnce(asked: AskedTurn, call: BegunCall, permitted: number): Promise<Turn> {
-  const { attempt, turn } = asked;
-  const { id, isDialogue } = asked.generation;
+  const { attempt, generation } = asked;
   try {
     return await recordAnswer(asked, call, permitted, await stream(asked, call));
   } catch (error) {
     if (error instanceof ModelError) {
       const end = failedEnd(error, call);
       spend(asked, end);
-      await attempt.run.journal.endCall(call, { generation: id, turn, isDialogue, ...end });
+      const { isDialogue } = generation;
+      await attempt.run.journal.endCall(call, { isDialogue, ...end });
     }
     throw error;
   }
@@ -168,7 +168,7 @@ async function recordAnswer(
   permitted: number,
   answer: ModelAnswer,
 ): Promise<Turn> {
-  const { attempt, generation, box, turn, size } = asked;
+  const { attempt, generation, box, size } = asked;
   const { journal, say } = attempt.run;
   const { usage, finish } = answer;
   if (usage.prompt !== null) {
@@ -182,12 +182,10 @@ async function recordAnswer(
   }
   const estimated = estimateOf(usage, call, lengthOf(answer.message, call));
   spend(asked, { usage, estimated });
-  const { id, isDialogue, output } = generation;
+  const { isDialogue, output } = generation;
   const shortage = finish === 'length' ? shortageOf(message, call, permitted, output) : null;
   const calls = shortage === null ? message.toolCalls : [];
   const tools = await journal.endCall(call, {
-    generation: id,
-    turn,
     isDialogue,
     status: shortage === null ? 'completed' : 'failed',
     error: shortage && { code: shortage.code, message: shortage.message },

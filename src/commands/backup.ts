@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { backUpSqlite } from '../database/backup.ts';
-import { type CommandSettings, runCommand } from './command.ts';
+import { type CommandSettings, print, runCommand } from './command.ts';
 
 await runCommand(process.env, backUp);
 
@@ -26,8 +26,4 @@ async function backUp({ dataDir, databaseUrl }: CommandSettings): Promise<void> 
   if (secrets.length > 0) {
     print(`Not in it, to be kept somewhere else: ${secrets.join(' and ')}.`);
   }
-}
-
-function print(text: string): void {
-  process.stdout.write(`${text}\n`);
 }

@@ -24,6 +24,10 @@ export async function runCommand(
   }
 }
 
+export function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
 type TextVariable = (typeof variables)['dataDir'] | (typeof variables)['databaseUrl'];
 
 function setting(

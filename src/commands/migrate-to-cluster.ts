@@ -5,7 +5,7 @@ import { moveMarkerFile } from '../database/move-marker.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { createLogger } from '../kernel/log.ts';
 import { moveToPostgres } from '../move/move.ts';
-import { type CommandSettings, runCommand } from './command.ts';
+import { type CommandSettings, print, runCommand } from './command.ts';
 
 await runCommand(process.env, migrateToCluster);
 
@@ -47,8 +47,4 @@ embedded platform from starting on it.`);
 function whereIs(dataDir: string, name: string): string {
   const file = join(dataDir, name);
   return existsSync(file) ? `set to what is in ${file}` : 'set as it was until now';
-}
-
-function print(text: string): void {
-  process.stdout.write(`${text}\n`);
 }

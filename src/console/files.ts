@@ -4,7 +4,7 @@
  * console wait for the build. An installation without the sources, for example an image, contains built
  * files.
  */
-import { spawn } from 'node:child_process';
+import { type ExecFileException, execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   chmodSync,
@@ -21,12 +21,14 @@ import {
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { PlatformError } from '../kernel/errors.ts';
 import type { Logger } from '../kernel/log.ts';
 
 /** Resolves with the directory of the built files; rejects with `503` when there are none. */
 export type ConsoleFiles = () => Promise<string>;
 
+const execute = promisify(execFile);
 const directory = join(import.meta.dirname, '../../console');
 const built = join(directory, 'dist');
 /** The file, among the built ones, with the fingerprint of their sources. */
@@ -154,29 +156,23 @@ function replace(fresh: string): void {
   }
 }
 
-function run(args: readonly string[]): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, args, {
-      cwd: directory,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      timeout: buildTimeoutMs,
-      // Without the platform's secrets.
-      env: { PATH: process.env['PATH'] ?? '', NODE_ENV: 'production' },
-    });
-    let said = '';
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding('utf8').on('data', (text: string) => {
-        said = `${said}${text}`.slice(-4_000);
-      });
-    }
-    // The end of this process also ends the build.
-    const kill = () => child.kill('SIGKILL');
-    process.once('exit', kill);
-    child.on('error', reject);
-    child.on('close', (code, signal) => {
-      process.off('exit', kill);
-      if (code === 0) resolve();
-      else reject(new Error(`vite build ended with ${code ?? signal}: ${said.trim()}`));
-    });
+async function run(args: readonly string[]): Promise<void> {
+  const building = execute(process.execPath, args, {
+    cwd: directory,
+    timeout: buildTimeoutMs,
+    // Without the platform's secrets.
+    env: { PATH: process.env['PATH'] ?? '', NODE_ENV: 'production' },
   });
+  // The end of this process also ends the build.
+  const kill = () => building.child.kill('SIGKILL');
+  process.once('exit', kill);
+  try {
+    await building;
+  } catch (error) {
+    const { code, signal, stdout, stderr } = error as ExecFileException;
+    const said = `${stdout}${stderr}`.slice(-4_000).trim();
+    throw new Error(`vite build ended with ${code ?? signal}: ${said}`, { cause: error });
+  } finally {
+    process.off('exit', kill);
+  }
 }

@@ -1,5 +1,6 @@
 /** Building blocks of route schemas, from which validation, types and documentation are derived. */
 import { type TSchema, Type } from 'typebox';
+import type { ErrorCode } from '../kernel/errors.ts';
 
 /** Text of 1 to `max` characters. */
 export const Name = (max = 200) => Type.String({ minLength: 1, maxLength: max });
@@ -66,6 +67,15 @@ export const SkillPath = Type.Object({
 /** A body that has none: `204`. */
 export const Nothing = Type.Null({ description: 'Done, without a body.' });
 
+/** Why a schedule or a trigger could start no job, as the API would refuse the same request. */
+export const refusalCodes = [
+  'invalid_api_key',
+  'skill_not_found',
+  'insufficient_scope',
+  'validation_error',
+  'agent_paused',
+] as const satisfies readonly ErrorCode[];
+
 /** The parameter `include` where things are shown that start jobs by themselves. */
 export const IncludedRefusal = Type.Optional({
   ...Words(['refusal']),
@@ -76,13 +86,7 @@ export const optionalRefusal = {
   refusal: Type.Optional(
     Nullable(
       Type.Object({
-        code: Words([
-          'invalid_api_key',
-          'skill_not_found',
-          'insufficient_scope',
-          'validation_error',
-          'agent_paused',
-        ] as const),
+        code: Words(refusalCodes),
         message: Type.String(),
       }),
     ),

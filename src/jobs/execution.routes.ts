@@ -1,7 +1,7 @@
 /** `POST /api/{category}/{version}/{skill-name}` (specification: Skill execution; docs/decisions/jobs.md). */
 import { isUtf8 } from 'node:buffer';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { acceptingWork, callerOf, isRepeated } from '../http/authenticate.ts';
 import { goneSignal, waitSeconds } from '../http/prefer.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
@@ -14,12 +14,6 @@ import type { Execute, Target } from './execute.ts';
 import { jobSummary } from './job-views.ts';
 import { FullJob, ListedJob } from './jobs.schemas.ts';
 import type { Jobs } from './jobs.ts';
-
-interface ExecutionPath {
-  category: string;
-  version: string;
-  skillName: string;
-}
 
 type Targeted = FastifyRequest & { target: Target };
 
@@ -140,7 +134,7 @@ export function executionRoutes(server: Server, deps: ExecutionRoutesDeps) {
 /** A hook: skill, agent and scope are judged before the body is read (docs/decisions/order-of-checks.md). */
 function findTarget({ execute, reserved, unmatched }: ExecutionRoutesDeps) {
   return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
-    const path = request.params as ExecutionPath;
+    const path = request.params as Static<typeof SkillPath>;
     try {
       // /api/jobs/x/y is a path of jobs that does not exist, not a skill.
       if (reserved.has(path.category)) throw unmatched('POST', request.url);
@@ -190,12 +184,9 @@ function headerText(header: string): string {
 }
 
 function idempotencyKeyOf(request: FastifyRequest): string | undefined {
-  const key = request.headers['idempotency-key'];
-  if (key === undefined) return undefined;
-  if (typeof key !== 'string' || isRepeated(request, 'idempotency-key')) {
-    throw invalid('idempotency-key', 'must be given once');
-  }
-  if (key === '' || key.length > 255)
+  const key = onceGiven(request, 'idempotency-key');
+  if (key !== undefined && (key === '' || key.length > 255)) {
     throw invalid('idempotency-key', 'must be 1 to 255 characters');
+  }
   return key;
 }

@@ -2,8 +2,11 @@
  * Whether a starter, which is a scheduled job or a trigger, could start a job now: its
  * key, its skill, the key's scopes, its input and its agent. It reads, and changes nothing.
  */
+import type { Agents } from '../agents/agents.ts';
+import type { ApiKeys } from '../api-keys/api-keys.ts';
+import type { refusalCodes } from '../http/schemas.ts';
 import { type Caller, hasScopes, requireScopes } from '../kernel/caller.ts';
-import { type ErrorCode, PlatformError } from '../kernel/errors.ts';
+import { PlatformError } from '../kernel/errors.ts';
 import { type Skill, type SkillRegistry, skillKey } from '../skills/registry.ts';
 
 /** The columns that name a skill. */
@@ -23,14 +26,7 @@ export interface Starter extends SkillColumns {
 /** Why a starter could start no job. */
 export interface Obstacle {
   /** As the API would refuse the same request. */
-  readonly code: Extract<
-    ErrorCode,
-    | 'invalid_api_key'
-    | 'skill_not_found'
-    | 'insufficient_scope'
-    | 'validation_error'
-    | 'agent_paused'
-  >;
+  readonly code: (typeof refusalCodes)[number];
   /** The end of a sentence. */
   readonly reason: string;
 }
@@ -43,14 +39,9 @@ export interface Ready {
 export type Readiness = Ready | Obstacle;
 
 export interface ReadinessDeps {
-  readonly apiKeys: { callerById(id: string): Promise<Caller | undefined> };
+  readonly apiKeys: Pick<ApiKeys, 'callerById'>;
   readonly skills: Pick<SkillRegistry, 'findActive' | 'notFound'>;
-  readonly agents: {
-    statusOf(
-      organizationId: string,
-      id: string,
-    ): 'active' | 'paused' | Promise<'active' | 'paused'>;
-  };
+  readonly agents: Pick<Agents, 'statusOf'>;
 }
 
 /**
@@ -85,18 +76,14 @@ export function readinessOf<S extends Starter>(
 /** Checks in the order in which the API would refuse the same request. */
 function readinessFrom(
   starter: Starter,
-  {
-    caller,
-    skill,
-    agent,
-    input,
-  }: {
+  found: {
     caller: Caller | undefined;
     skill: Skill | PlatformError;
     agent: 'active' | 'paused';
     input: string | undefined;
   },
 ): Readiness {
+  const { caller, skill, agent, input } = found;
   const name = skillKey(starter.skill_category, starter.skill_version, starter.skill_name);
   if (caller === undefined) {
     return { code: 'invalid_api_key', reason: 'the key that made it is revoked or expired' };

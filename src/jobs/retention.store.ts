@@ -15,11 +15,7 @@ const oldest = statement<{ before: string; limit: number }>()((db, p) =>
 );
 
 /** Ended jobs whose id lies before `before`, the oldest first. */
-export function findEndedJobs(
-  tx: Transaction,
-  before: string,
-  limit: number,
-): Promise<{ id: string }[]> {
+export function findEndedJobs(tx: Transaction, before: string, limit: number) {
   return tx.all(oldest, { before, limit });
 }
 
@@ -95,18 +91,10 @@ export async function deleteOldEvents(
 ): Promise<number> {
   // The oldest come first, so the first young one ends the search.
   const events = await tx.all(oldestEvents, { limit });
-  const old = events.slice(
-    0,
-    firstIndex(events, (event) => event.created_at >= before),
-  );
-  const last = old.at(-1);
+  const young = events.findIndex((event) => event.created_at >= before);
+  const last = (young === -1 ? events : events.slice(0, young)).at(-1);
   if (last === undefined) return 0;
   const { txid, seq } = read ?? allRead;
   const removed = { seq: last.seq, read_txid: txid, read_seq: seq };
   return (await tx.all(removeEventsUpTo, removed)).length;
-}
-
-function firstIndex<T>(items: readonly T[], test: (item: T) => boolean): number {
-  const index = items.findIndex(test);
-  return index < 0 ? items.length : index;
 }

@@ -10,10 +10,11 @@ import {
   type Indexed,
   insertMemories,
   type LockedRow,
+  type MemoryRow,
   memoriesById,
 } from './memories.store.ts';
 import { addToCounts, findOwner, insertOwner } from './owners.store.ts';
-import { joinWords, type Ranked, splitWords } from './relevance.ts';
+import { joinWords, splitWords } from './relevance.ts';
 import { termsText } from './terms.ts';
 import { wordsOf } from './words.ts';
 
@@ -24,13 +25,7 @@ export interface Owning {
 }
 
 /** A memory that is complete but not recorded. Its words are one text: an array costs ten times that. */
-export interface NewMemory extends Ranked {
-  readonly content: string;
-  readonly tag: string;
-  /** JSON object. */
-  readonly metadata: string;
-  readonly created_at: number;
-}
+export type NewMemory = Readonly<Omit<MemoryRow, 'seq' | 'owner' | 'updated_at'>>;
 
 /** One whose terms are made, which takes too long for a transaction. */
 export interface ReadyMemory extends NewMemory {

@@ -1,0 +1,184 @@
+import { describe, expect, test } from 'vitest';
+import type { Journal } from '../../src/agents/journal.ts';
+import type { PlannedTool } from '../../src/agents/recorded-generation.ts';
+import { engines } from '../support/databases.ts';
+import {
+  begun,
+  expectLedger,
+  gave,
+  model,
+  said,
+  saying,
+  stepsOf,
+  thinkingWorld,
+} from '../support/thinking-journal.ts';
+
+describe.each(await engines())('on $name', (engine) => {
+  describe('a run that broke off', () => {
+    const actions = [
+      'begin turn 1',
+      'end turn 1',
+      'end tool b',
+      'end tool a',
+      'begin turn 2',
+      'end turn 2',
+    ] as const;
+
+    /** Does what is not on record yet, as the loop does; at most so many things. */
+    async function goOn(journal: Journal, most = Number.POSITIVE_INFINITY): Promise<string[]> {
+      const { messages, open, turns } = await journal.recorded('g', model);
+      const done: string[] = [];
+      const isLeft = () => done.length < most;
+      let turn = turns;
+      const answered = new Set(messages.flatMap((one) => (one.role === 'tool' ? one.callId : [])));
+      let tools = [...open.values()];
+      const restarted = new Set(tools);
+      while (turn < 2 || tools.length > 0) {
+        if (turn === 0 || (tools.length === 0 && answered.size === 2)) {
+          if (!isLeft()) return done;
+          turn += 1;
+          done.push(`begin turn ${turn}`);
+          const call = await begun(journal, { turn });
+          if (!isLeft()) return done;
+          done.push(`end turn ${turn}`);
+          const message = turn === 1 ? saying('first', 'a', 'b') : saying('last');
+          tools = await journal.endCall(call, said(message));
+        }
+        for (const tool of tools.toReversed()) {
+          if (!isLeft()) return done;
+          if (restarted.has(tool)) await journal.restartTool(tool);
+          done.push(`end tool ${tool.call.id}`);
+          await journal.endTool(tool, gave(tool.call.id));
+          answered.add(tool.call.id);
+        }
+        tools = [];
+      }
+      return done;
+    }
+
+    test.each(actions.map((_, i) => i).concat(actions.length))(
+      'after %i steps resumes: finished steps are not repeated',
+      async (most) => {
+        const world = await thinkingWorld(engine);
+        const job = await world.claimed();
+        const before = await goOn(world.journalOf(job), most);
+        expect(before).toEqual(actions.slice(0, most));
+
+        const again = await world.lose(job);
+        const after = await goOn(world.journalOf(again));
+
+        // A call that was under way is made again, because its result is unknown.
+        const isOpen = before.at(-1)?.startsWith('begin') === true;
+        expect(after).toEqual(actions.slice(isOpen ? most - 1 : most));
+        const { messages, turns, open, costs } = await world.journalOf(again).recorded('g', model);
+        expect(messages).toEqual([
+          saying('first', 'a', 'b'),
+          gave('a').message,
+          gave('b').message,
+          saying('last'),
+        ]);
+        expect([turns, open.size]).toEqual([2, 0]);
+        expect(costs).toHaveLength(isOpen ? 3 : 2);
+        const steps = await stepsOf(world);
+        expect(steps.map(({ n }) => n)).toEqual(steps.map((_, i) => i + 1));
+        expect(steps.filter(({ status }) => status !== 'completed')).toMatchObject(
+          isOpen ? [{ kind: 'model', status: 'interrupted', estimated: 150 }] : [],
+        );
+        await expectLedger(world);
+      },
+    );
+
+    test('leaves calls under way as unknown, charged with all that was held back', async () => {
+      const world = await thinkingWorld(engine);
+      const job = await world.claimed();
+      const journal = world.journalOf(job);
+      await journal.endCall(await begun(journal), said(saying('', 'a')));
+      await begun(journal, { generation: 'other' });
+
+      await world.lose(job);
+
+      const error = JSON.stringify({
+        code: 'worker_lost',
+        message: 'The run ended while this was under way',
+      });
+      const [first, tool, call] = await stepsOf(world);
+      expect(first).toMatchObject({ status: 'completed', error: null });
+      expect(tool).toMatchObject({ kind: 'tool', status: 'interrupted', error, message_id: null });
+      expect(call).toMatchObject({
+        status: 'interrupted',
+        error,
+        prompt_tokens: null,
+        completion_tokens: null,
+        reserved: 0,
+        estimated: 150,
+      });
+      const messages = await world.messages(job);
+      expect(messages.at(-1)).toMatchObject({
+        id: call?.message_id,
+        role: 'assistant',
+        content: '',
+        unreported: 3,
+        dialogue: 0,
+        data: null,
+      });
+      await expectLedger(world);
+    });
+
+    test('is separate from other dialogues of the run', async () => {
+      const world = await thinkingWorld(engine);
+      const job = await world.claimed();
+      const journal = world.journalOf(job);
+      for (const generation of ['one', 'two']) {
+        const call = await begun(journal, { generation });
+        await journal.endCall(call, said(saying(generation, 'a')));
+      }
+
+      const again = world.journalOf(await world.lose(job));
+
+      for (const generation of ['one', 'two']) {
+        const recorded = await again.recorded(generation, model);
+        expect(recorded.messages).toEqual([saying(generation, 'a')]);
+        expect([...recorded.open.keys()]).toEqual(['a']);
+      }
+      expect((await again.recorded('three', model)).messages).toEqual([]);
+    });
+
+    test('shows opaque parts only to the model that produced them', async () => {
+      const world = await thinkingWorld(engine);
+      const job = await world.claimed();
+      const journal = world.journalOf(job);
+      const opaque = { ...saying('x', 'a'), opaque: { signature: 's' } };
+      await journal.endCall(await begun(journal), said(opaque));
+
+      const again = world.journalOf(await world.lose(job));
+
+      const shownTo = async (name: string) => (await again.recorded('g', name)).messages;
+      expect(await shownTo(model)).toEqual([opaque]);
+      expect(await shownTo('anthropic/other')).toEqual([saying('x', 'a')]);
+    });
+
+    test('has the steps of its own claim only on request', async () => {
+      const world = await thinkingWorld(engine);
+      const job = await world.claimed();
+      const journal = world.journalOf(job);
+      await journal.endCall(await begun(journal), said(saying('wrong')));
+
+      expect((await journal.recorded('g', model)).messages).toEqual([]);
+      expect((await journal.recorded('g', model)).messages).toEqual([saying('wrong')]);
+    });
+
+    test('has its tools’ changes of the memory, in the order of its calls', async () => {
+      const world = await thinkingWorld(engine);
+      const job = await world.claimed();
+      const journal = world.journalOf(job);
+      const [a, b] = await journal.endCall(await begun(journal), said(saying('', 'a', 'b')));
+      await journal.endTool(b as PlannedTool, gave('b', { memory: [{ forgotten: '2' }] }));
+      await journal.endTool(a as PlannedTool, gave('a', { memory: [{ forgotten: '1' }] }));
+
+      const again = world.journalOf(await world.lose(job));
+
+      const { memory } = await again.recorded('g', model);
+      expect(memory).toEqual([{ forgotten: '1' }, { forgotten: '2' }]);
+    });
+  });
+});
