@@ -3,7 +3,6 @@
  * key, its skill, the key's scopes, its input and its agent. It reads, and changes nothing.
  */
 import type { Agents } from '../agents/agents.ts';
-import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { refusalCodes } from '../http/schemas.ts';
 import { type Caller, hasScopes, requireScopes } from '../kernel/caller.ts';
 import { PlatformError } from '../kernel/errors.ts';
@@ -39,7 +38,7 @@ export interface Ready {
 export type Readiness = Ready | Obstacle;
 
 export interface ReadinessDeps {
-  readonly apiKeys: Pick<ApiKeys, 'callerById'>;
+  readonly apiKeys: { callerById(id: string): Promise<Caller | undefined> };
   readonly skills: Pick<SkillRegistry, 'findActive' | 'notFound'>;
   readonly agents: Pick<Agents, 'statusOf'>;
 }
