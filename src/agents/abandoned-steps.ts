@@ -36,7 +36,7 @@ async function endStepsOf(
   tx: Transaction,
   { job, isCancelled }: EndedClaim,
 ): Promise<Charge[]> {
-  const steps = await listActiveSteps(tx, job.id);
+  const steps = await listActiveSteps(tx, { job_id: job.id });
   if (steps.length === 0) return [];
   const now = deps.clock.now();
   const calls = steps.filter(({ kind }) => kind === 'model');

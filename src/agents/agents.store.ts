@@ -1,10 +1,10 @@
 /** Every query on agents. */
 import type { Selectable, Updateable } from 'kysely';
-import { countRows } from '../database/count-rows.ts';
+import { countOf } from '../database/count-of.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { locked } from '../database/locked.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
-import { statement } from '../database/statement.ts';
+import { firstRow } from '../database/statement.ts';
 import type { AgentsTable } from '../database/tables.ts';
 
 export type AgentRow = Selectable<AgentsTable>;
@@ -21,25 +21,17 @@ export async function insertAgent(tx: Transaction, row: AgentRow): Promise<boole
 }
 
 const agentById = (isLocked: boolean) =>
-  statement<{ organization_id: string; id: string }>()((db, p, dialect) => {
+  firstRow<{ organizationId: string; id: string }>()((db, p, dialect) => {
     const query = db
       .selectFrom('agents')
       .selectAll()
-      .where('organization_id', '=', p('organization_id'))
+      .where('organization_id', '=', p('organizationId'))
       .where('id', '=', p('id'));
     return isLocked ? locked(dialect, query) : query;
   });
-const byId = agentById(false);
-const byIdLocked = agentById(true);
-
-export function findAgent(db: Handle, organizationId: string, id: string) {
-  return db.first(byId, { organization_id: organizationId, id });
-}
-
+export const findAgent = agentById(false);
 /** Like `findAgent`, and locks the row until the transaction ends. */
-export function lockAgent(tx: Transaction, organizationId: string, id: string) {
-  return tx.first(byIdLocked, { organization_id: organizationId, id });
-}
+export const lockAgent = agentById(true);
 
 /**
  * A page of agents, newest first, and the total. `next` is the offset of the next page when this one was
@@ -48,7 +40,7 @@ export function lockAgent(tx: Transaction, organizationId: string, id: string) {
 export async function listAgents(db: Handle, organizationId: string, page: PageAsked) {
   const query = db.kysely.selectFrom('agents').where('organization_id', '=', organizationId);
   const newest = query.orderBy('created_at', 'desc').orderBy('id', 'desc');
-  const total = await countRows(query);
+  const total = await countOf(query);
   const sizes = await newest
     .select(['id', bytesOf('description', 'instructions', 'skills', 'metadata').as('bytes')])
     .limit(page.limit)

@@ -83,7 +83,7 @@ const keyOf = (organizationId: string, id: string) => `${organizationId}/${id}`;
 
 /** The agent, or `404 not_found`. */
 async function find({ database }: AgentsState, organizationId: string, id: string) {
-  return found(await findAgent(database.read, organizationId, id));
+  return found(await findAgent(database.read, { organizationId, id }));
 }
 
 function found(row: AgentRow | undefined): AgentRow {
@@ -193,7 +193,7 @@ function stillNamed(id: string, blockers: readonly { noun: string }[]): Platform
 
 /** The agent, locked until the transaction ends, or `404 not_found`. */
 async function lock(tx: Transaction, organizationId: string, id: string): Promise<AgentRow> {
-  return found(await lockAgent(tx, organizationId, id));
+  return found(await lockAgent(tx, { organizationId, id }));
 }
 
 /** Every organization starts with an agent (docs/decisions/agents.md). */

@@ -10,7 +10,7 @@ import { retryWhileUnavailable } from '../kernel/retry-while-unavailable.ts';
 import type { Usage } from '../models/model.ts';
 import type { Reservations, UsageOwner } from '../usage/reservations.ts';
 import type { ThinkingJob } from './step-rows.ts';
-import { lastStepNumber } from './steps.store.ts';
+import { findLastStep } from './steps.store.ts';
 
 /** The delay between tries to write while the database is unavailable, and their number. */
 const retryMs = 500;
@@ -56,7 +56,7 @@ export function openClaim(deps: JournalDeps, job: ThinkingJob): OpenClaim {
     job,
     owners: lazily(() => ownersOf(deps, read, job)),
     numbers: lazily(async () => ({
-      next: 1 + (job.epoch === 1 ? 0 : await lastStepNumber(read, job.id)),
+      next: 1 + (job.epoch === 1 ? 0 : ((await findLastStep(read, { job_id: job.id }))?.n ?? 0)),
     })),
     opened: new Set(),
   };

@@ -44,7 +44,7 @@ export async function beginStep(
   let next: number | undefined;
   return write(claim, async (tx) => {
     const now = deps.clock.now();
-    const [known] = await listStepsOfGeneration(tx, job.id, key);
+    const [known] = await listStepsOfGeneration(tx, { job_id: job.id, generation: key });
     if (known === undefined) {
       next ??= counter.next++;
       const step = { n: next, kind, generation: key, parent, turn: 1, name, started_at: now };

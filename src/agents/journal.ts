@@ -106,7 +106,7 @@ async function recorded(
   const isNew = job.epoch === 1 && !opened.has(generation);
   opened.add(generation);
   if (isNew) return nothingRecorded;
-  const rows = await listStepsOfGeneration(deps.database.read, job.id, generation);
+  const rows = await listStepsOfGeneration(deps.database.read, { job_id: job.id, generation });
   if (rows.length === 0) return nothingRecorded;
   const ids = rows.flatMap(({ message_id }) => message_id ?? []);
   return readGeneration(rows, await deps.conversations.dataOf(job.conversation_id, ids), model);
@@ -120,7 +120,7 @@ async function beginCall(claim: OpenClaim, wanted: WantedCall): Promise<Beginnin
   const now = deps.clock.now();
   let n: number | undefined;
   return write(claim, async (tx, isRepeat) => {
-    const active = isRepeat ? await listActiveSteps(tx, job.id) : [];
+    const active = isRepeat ? await listActiveSteps(tx, { job_id: job.id }) : [];
     const begun = active.find((step) => step.n === n);
     if (begun !== undefined) {
       const { started_at: startedAt, reserved } = begun;

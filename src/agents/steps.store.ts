@@ -1,9 +1,9 @@
 /** Every query on the steps of jobs. */
 import type { Insertable, Selectable } from 'kysely';
-import { countRows } from '../database/count-rows.ts';
+import { countOf } from '../database/count-of.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
-import { statement } from '../database/statement.ts';
+import { allRows, firstRow, statement } from '../database/statement.ts';
 import type { JobStepsTable, StepStatus } from '../database/tables.ts';
 
 export type StepRow = Selectable<JobStepsTable>;
@@ -78,7 +78,8 @@ export function restartStep(
   return tx.each(again, [{ job_id: job.id, n, epoch: job.epoch, now }]);
 }
 
-const ofGeneration = statement<{ job_id: string; generation: string }>()((db, p) =>
+/** The steps of a generation, in order; a step that code takes is alone in its generation. */
+export const listStepsOfGeneration = allRows<{ job_id: string; generation: string }>()((db, p) =>
   db
     .selectFrom('job_steps')
     .selectAll()
@@ -87,12 +88,8 @@ const ofGeneration = statement<{ job_id: string; generation: string }>()((db, p)
     .orderBy('n'),
 );
 
-/** The steps of a generation, in order; a step that code takes is alone in its generation. */
-export function listStepsOfGeneration(db: Handle, jobId: string, generation: string) {
-  return db.all(ofGeneration, { job_id: jobId, generation });
-}
-
-const last = statement<{ job_id: string }>()((db, p) =>
+/** The last step of a job. */
+export const findLastStep = firstRow<{ job_id: string }>()((db, p) =>
   db
     .selectFrom('job_steps')
     .select('n')
@@ -100,11 +97,6 @@ const last = statement<{ job_id: string }>()((db, p) =>
     .orderBy('n', 'desc')
     .limit(1),
 );
-
-/** The number of a job's last step, 0 when it has none. */
-export async function lastStepNumber(db: Handle, jobId: string): Promise<number> {
-  return (await db.first(last, { job_id: jobId }))?.n ?? 0;
-}
 
 /** The columns that clients are shown. A result or a memory may have a megabyte, so neither is one of them. */
 const listedColumns = [
@@ -122,10 +114,11 @@ export async function listSteps(db: Handle, jobId: string, page: PageAsked) {
     .limit(page.limit)
     .offset(page.offset)
     .execute();
-  return { steps, total: await countRows(query) };
+  return { steps, total: await countOf(query) };
 }
 
-const activeOfJob = statement<{ job_id: string }>()((db, p) =>
+/** The active steps of a job. */
+export const listActiveSteps = allRows<{ job_id: string }>()((db, p) =>
   db
     .selectFrom('job_steps')
     .selectAll()
@@ -133,11 +126,6 @@ const activeOfJob = statement<{ job_id: string }>()((db, p) =>
     .where('status', '=', 'active')
     .orderBy('n'),
 );
-
-/** The active steps of a job. */
-export function listActiveSteps(db: Handle, jobId: string) {
-  return db.all(activeOfJob, { job_id: jobId });
-}
 
 const remove = statement<{ job_id: string }>()((db, p) =>
   db.deleteFrom('job_steps').where('job_id', '=', p('job_id')),

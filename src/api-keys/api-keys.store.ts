@@ -1,7 +1,7 @@
 /** Every query on organizations and API keys. */
 import type { Selectable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
-import { statement } from '../database/statement.ts';
+import { firstRow } from '../database/statement.ts';
 import type { ApiKeysTable } from '../database/tables.ts';
 
 export type ApiKeyRow = Selectable<ApiKeysTable>;
@@ -21,21 +21,13 @@ export async function insertApiKey(tx: Transaction, row: ApiKeyRow): Promise<voi
   await tx.insert('api_keys', [row]);
 }
 
-const byHash = statement<{ key_hash: string }>()((db, p) =>
+export const findApiKeyByHash = firstRow<{ key_hash: string }>()((db, p) =>
   db.selectFrom('api_keys').selectAll().where('key_hash', '=', p('key_hash')),
 );
 
-export function findApiKeyByHash(db: Handle, keyHash: string) {
-  return db.first(byHash, { key_hash: keyHash });
-}
-
-const byId = statement<{ id: string }>()((db, p) =>
+export const findApiKeyById = firstRow<{ id: string }>()((db, p) =>
   db.selectFrom('api_keys').selectAll().where('id', '=', p('id')),
 );
-
-export function findApiKeyById(db: Handle, id: string): Promise<ApiKeyRow | undefined> {
-  return db.first(byId, { id });
-}
 
 /** The console key of an organization, unless it is revoked. */
 export function findConsoleKey(db: Handle, organizationId: string): Promise<ApiKeyRow | undefined> {

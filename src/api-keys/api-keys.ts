@@ -119,7 +119,7 @@ function verify(state: ApiKeyState, key: string): Caller | Promise<Caller> {
 }
 
 async function readValid({ database, clock }: ApiKeyState, keyHash: string): Promise<CachedKey> {
-  const row = await findApiKeyByHash(database.read, keyHash);
+  const row = await findApiKeyByHash(database.read, { key_hash: keyHash });
   if (row === undefined || row.enabled === 0 || !isSame(row.key_hash, keyHash)) {
     throw new PlatformError('invalid_api_key', 'The API key is invalid or revoked');
   }
@@ -130,7 +130,7 @@ async function readValid({ database, clock }: ApiKeyState, keyHash: string): Pro
 }
 
 async function readById({ database }: ApiKeyState, id: string): Promise<CachedKey> {
-  const row = await findApiKeyById(database.read, id);
+  const row = await findApiKeyById(database.read, { id });
   const caller = row === undefined || row.enabled === 0 ? null : callerOf(row);
   return { caller, expiresAt: row?.expires_at ?? null };
 }
@@ -156,7 +156,7 @@ function currentCaller({ clock }: ApiKeyState, { caller, expiresAt }: CachedKey)
 
 /** The organization of a key, revoked or not; `404` for an unknown key. */
 async function organizationOf({ database }: ApiKeyState, id: string): Promise<string> {
-  const row = isId(id) ? await findApiKeyById(database.read, id) : undefined;
+  const row = isId(id) ? await findApiKeyById(database.read, { id }) : undefined;
   if (row === undefined) throw notFound('API key');
   return row.organization_id;
 }

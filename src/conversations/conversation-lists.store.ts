@@ -3,7 +3,7 @@
  * of one user are counted.
  */
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
-import { countRows } from '../database/count-rows.ts';
+import { countOf } from '../database/count-of.ts';
 import type { Handle } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
 import type { ConversationsTable } from '../database/tables.ts';
@@ -28,7 +28,7 @@ export async function listConversations(
   const { total, kinds } =
     filters.user_id === undefined
       ? await countConversations(db, organizationId, filters)
-      : { total: await countRows(query), kinds: Number.POSITIVE_INFINITY };
+      : { total: await countOf(query), kinds: Number.POSITIVE_INFINITY };
   const rows = Math.min(page.limit, total - page.offset);
   if (rows <= 0) return { conversations: [], total };
   const within = { limit: rows, offset: page.offset };

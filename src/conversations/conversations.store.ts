@@ -1,12 +1,12 @@
 /** The queries on conversations, their counts and their messages; not the lists, and not what models are sent. */
 import { type Insertable, type Selectable, type SqlBool, sql } from 'kysely';
-import { countRows } from '../database/count-rows.ts';
+import { countOf } from '../database/count-of.ts';
 import { createCounts } from '../database/counts.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idInLocked, idsParam } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
-import { statement } from '../database/statement.ts';
+import { allRows, firstRow, statement } from '../database/statement.ts';
 import type {
   ConversationStatus,
   ConversationsTable,
@@ -55,7 +55,8 @@ export const { change: changeConversationCounts, fold: foldConversationCounts } 
   ['organization_id', 'agent_id', 'trigger_type'],
 );
 
-const lastMessage = statement<{ conversation_id: string }>()((db, p) =>
+/** The last message of a conversation; undefined when there is none. */
+export const findLastMessage = firstRow<{ conversation_id: string }, Transaction>()((db, p) =>
   db
     .selectFrom('messages')
     .select('id')
@@ -63,11 +64,6 @@ const lastMessage = statement<{ conversation_id: string }>()((db, p) =>
     .orderBy('id', 'desc')
     .limit(1),
 );
-
-/** The last message of a conversation; undefined when there is none. */
-export function findLastMessage(tx: Transaction, conversationId: string) {
-  return tx.first(lastMessage, { conversation_id: conversationId });
-}
 
 const removeMessages = statement<{ conversation_id: string; job_id: string }>()((db, p) =>
   db
@@ -106,38 +102,31 @@ export async function holdConversations(tx: Transaction, ids: readonly string[])
   if (tx.dialect !== 'sqlite') await tx.each(byIdsLocked, [{ ids: idsParam(ids) }]);
 }
 
-const removeEmpty = statement<{ ids: string }>()((db, p, dialect) =>
-  db
-    .deleteFrom('conversations')
-    .where(idIn(dialect, p('ids')))
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
-          selectFrom('messages')
-            .select('messages.id')
-            .whereRef('messages.conversation_id', '=', 'conversations.id'),
+/** Deletes the conversations among these that have no message, and returns them. */
+export const deleteEmptyConversations = allRows<{ ids: readonly string[] }, Transaction>()(
+  (db, p, dialect) =>
+    db
+      .deleteFrom('conversations')
+      .where(idIn(dialect, p.list('ids')))
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom('messages')
+              .select('messages.id')
+              .whereRef('messages.conversation_id', '=', 'conversations.id'),
+          ),
         ),
-      ),
-    )
-    .returning(['organization_id', 'agent_id', 'trigger_type', 'status']),
+      )
+      .returning(['organization_id', 'agent_id', 'trigger_type', 'status']),
 );
 
-/** Deletes the conversations among these that have no message, and returns them. */
-export function deleteEmptyConversations(tx: Transaction, ids: readonly string[]) {
-  return tx.all(removeEmpty, { ids: idsParam(ids) });
-}
-
-const byId = statement<{ id: string; organization_id: string }>()((db, p) =>
+export const findConversation = firstRow<{ id: string; organizationId: string }>()((db, p) =>
   db
     .selectFrom('conversations')
     .selectAll()
     .where('id', '=', p('id'))
-    .where('organization_id', '=', p('organization_id')),
+    .where('organization_id', '=', p('organizationId')),
 );
-
-export function findConversation(db: Handle, organizationId: string, id: string) {
-  return db.first(byId, { id, organization_id: organizationId });
-}
 
 /**
  * A page of messages, oldest first, how many there are in all, and the offset at which to go on where
@@ -151,7 +140,7 @@ export async function listMessages(
 ) {
   let query = db.kysely.selectFrom('messages').where('conversation_id', '=', conversationId);
   if (role !== undefined) query = query.where('role', '=', role);
-  const total = await countRows(query);
+  const total = await countOf(query);
   const sizes = await query
     .select(['id', bytesOf('content').as('bytes')])
     .orderBy('id')
@@ -195,7 +184,8 @@ export async function listMessageTokens(
   return page.map((message) => ({ ...none, ...byId.get(message.id), ...message }));
 }
 
-const sumTokens = statement<{ conversation_id: string }>()((db, p) =>
+/** Tokens of a conversation, summed for each of its jobs that used any. */
+export const sumTokensByJob = allRows<{ conversationId: string }>()((db, p) =>
   db
     .selectFrom('messages')
     .select([
@@ -205,12 +195,7 @@ const sumTokens = statement<{ conversation_id: string }>()((db, p) =>
       // Whether some call's tokens are not known (see `messages.unreported`).
       sql<number>`max(unreported % 2) + 2 * max(unreported / 2)`.as('unreported'),
     ])
-    .where('conversation_id', '=', p('conversation_id'))
+    .where('conversation_id', '=', p('conversationId'))
     .where(hasTokens)
     .groupBy('job_id'),
 );
-
-/** Tokens of a conversation, summed for each of its jobs that used any. */
-export function sumTokensByJob(db: Handle, conversationId: string) {
-  return db.all(sumTokens, { conversation_id: conversationId });
-}

@@ -79,7 +79,7 @@ export function createConversations(database: Database) {
 
 /** The organization's conversation, or `404 not_found`. */
 async function find(db: Handle, organizationId: string, id: string) {
-  const row = isId(id) ? await findConversation(db, organizationId, id) : undefined;
+  const row = isId(id) ? await findConversation(db, { organizationId, id }) : undefined;
   if (row === undefined) throw notFound('Conversation');
   return row;
 }
@@ -110,7 +110,10 @@ async function listOpened(
 
 async function get(db: Handle, organizationId: string, id: string) {
   const row = await find(db, organizationId, id);
-  return { ...conversationView(row), token_stats: tokenStats(await sumTokensByJob(db, id)) };
+  return {
+    ...conversationView(row),
+    token_stats: tokenStats(await sumTokensByJob(db, { conversationId: id })),
+  };
 }
 
 async function messages(
@@ -126,7 +129,7 @@ async function messages(
 
 /** The tokens of all messages together, and of each message from `offset` on. */
 async function tokenUsage(db: Handle, conversationId: string, offset = 0) {
-  const totals = tokenStats(await sumTokensByJob(db, conversationId));
+  const totals = tokenStats(await sumTokensByJob(db, { conversationId }));
   const rows = await listMessageTokens(db, conversationId, { limit: breakdownMax + 1, offset });
   const breakdown = rows
     .slice(0, breakdownMax)
@@ -149,13 +152,13 @@ async function dataOf(
   conversationId: string,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
-  const rows = await listData(db, conversationId, ids);
+  const rows = await listData(db, { conversationId, ids });
   return new Map(rows.flatMap(({ id, data }) => (data === null ? [] : [[id, data]])));
 }
 
 /** Tokens that one job of a conversation used. */
 async function tokensOfJob(db: Handle, conversationId: string, jobId: string): Promise<TokenStats> {
-  const rows = await sumTokensByJob(db, conversationId);
+  const rows = await sumTokensByJob(db, { conversationId });
   return tokenStats(rows.filter((row) => row.job_id === jobId));
 }
 

@@ -1,9 +1,9 @@
 /** The messages of a conversation as models are sent them. */
 import { type ExpressionBuilder, type SqlBool, sql } from 'kysely';
 import type { Handle } from '../database/database.ts';
-import { idIn, idsParam } from '../database/ids-in.ts';
+import { idIn } from '../database/ids-in.ts';
 import { fittingRows } from '../database/page-bytes.ts';
-import { statement } from '../database/statement.ts';
+import { allRows, statement } from '../database/statement.ts';
 import type { Tables } from '../database/tables.ts';
 
 const dialogueSizes = statement<{ conversation_id: string; job_id: string; limit: number }>()(
@@ -70,16 +70,13 @@ export async function listDialogue(
   return { messages, isCut: kept.length < sizes.length };
 }
 
-const dataOf = statement<{ conversation_id: string; ids: string }>()((db, p, dialect) =>
-  db
-    .selectFrom('messages')
-    .select(['id', 'data'])
-    .where('conversation_id', '=', p('conversation_id'))
-    .where(idIn(dialect, p('ids')))
-    .where('data', 'is not', null),
-);
-
 /** Messages of a conversation as models take them. */
-export function listData(db: Handle, conversationId: string, ids: readonly string[]) {
-  return db.all(dataOf, { conversation_id: conversationId, ids: idsParam(ids) });
-}
+export const listData = allRows<{ conversationId: string; ids: readonly string[] }>()(
+  (db, p, dialect) =>
+    db
+      .selectFrom('messages')
+      .select(['id', 'data'])
+      .where('conversation_id', '=', p('conversationId'))
+      .where(idIn(dialect, p.list('ids')))
+      .where('data', 'is not', null),
+);

@@ -121,7 +121,7 @@ export async function continueConversation(
   const { id, status } = conversation;
   await reopenConversation(tx, id, now);
   // Another process, whose clock is another, may have said it.
-  const last = await findLastMessage(tx, id);
+  const last = await findLastMessage(tx, { conversation_id: id });
   if (last !== undefined) continueAfter(last.id);
   await changeConversationCounts(tx, writer, [{ kind: conversation, from: status, to: 'active' }]);
 }
@@ -163,7 +163,7 @@ export async function forgetJobs(
   // with its messages, or finds it gone.
   await holdConversations(tx, ids);
   await deleteMessages(tx, jobs);
-  const deleted = await deleteEmptyConversations(tx, ids);
+  const deleted = await deleteEmptyConversations(tx, { ids });
   await changeConversationCounts(
     tx,
     writer,

@@ -2,9 +2,10 @@
 import { type SqlBool, sql } from 'kysely';
 import type { Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
-import { statement } from '../database/statement.ts';
+import { allRows, statement } from '../database/statement.ts';
 
-const oldest = statement<{ before: string; limit: number }>()((db, p) =>
+/** Ended jobs whose id lies before `before`, the oldest first. */
+export const findEndedJobs = allRows<{ before: string; limit: number }, Transaction>()((db, p) =>
   db
     .selectFrom('jobs')
     .select('id')
@@ -13,11 +14,6 @@ const oldest = statement<{ before: string; limit: number }>()((db, p) =>
     .orderBy('id')
     .limit(p('limit')),
 );
-
-/** Ended jobs whose id lies before `before`, the oldest first. */
-export function findEndedJobs(tx: Transaction, before: string, limit: number) {
-  return tx.all(oldest, { before, limit });
-}
 
 const removeJobs = statement<{ ids: string }>()((db, p, dialect) =>
   db

@@ -53,7 +53,7 @@ export async function deleteExpired(
 }
 
 async function deleteBatch(tx: Transaction, before: string, writer: Writer): Promise<DeletedBatch> {
-  const found = await findEndedJobs(tx, before, jobsMax);
+  const found = await findEndedJobs(tx, { before, limit: jobsMax });
   // Every process does this: each job is counted by the one that deletes it.
   const jobs = await deleteJobs(
     tx,

@@ -4,7 +4,7 @@ import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
-import { statement } from '../database/statement.ts';
+import { firstRow, statement } from '../database/statement.ts';
 import type { MemoriesTable } from '../database/tables.ts';
 
 export type MemoryRow = Selectable<MemoriesTable>;
@@ -37,7 +37,7 @@ export function someMemories(tx: Transaction, owner: number, max: number) {
 const deleteBySeq = statement<{ seq: number }>()((db, p) =>
   db.deleteFrom('memories').where('seq', '=', p('seq')),
 );
-const byId = statement<{ owner: number; id: string }>()((db, p) =>
+export const findMemory = firstRow<{ owner: number; id: string }>()((db, p) =>
   db
     .selectFrom('memories')
     .select(shownColumns)
@@ -45,22 +45,14 @@ const byId = statement<{ owner: number; id: string }>()((db, p) =>
     .where('id', '=', p('id')),
 );
 
-export function findMemory(db: Handle, owner: number, id: string) {
-  return db.first(byId, { owner, id });
-}
-
-const sizeById = statement<{ owner: number; id: string }>()((db, p) =>
+/** How many words a memory has. */
+export const sizeOfMemory = firstRow<{ owner: number; id: string }>()((db, p) =>
   db
     .selectFrom('memories')
     .select('word_count')
     .where('owner', '=', p('owner'))
     .where('id', '=', p('id')),
 );
-
-/** How many words a memory has; undefined for one that is not there. */
-export async function sizeOfMemory(db: Handle, owner: number, id: string) {
-  return (await db.first(sizeById, { owner, id }))?.word_count;
-}
 
 /** What memories of these ids are found by, in the order of the ids; those that are not there are left out. */
 export function memoriesById(tx: Transaction, owner: number, ids: readonly string[]) {

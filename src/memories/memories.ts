@@ -80,8 +80,8 @@ async function find(deps: MemoriesDeps, owning: Owning, id: string): Promise<voi
 
 /** The memory, or `404 not_found`. */
 async function findRow({ database: { read } }: MemoriesDeps, owning: Owning, id: string) {
-  const owner = await findOwner(read, owning.organizationId, owning.agentId);
-  const row = owner && isId(id) && (await findMemory(read, owner.id, id));
+  const owner = await findOwner(read, owning);
+  const row = owner && isId(id) && (await findMemory(read, { owner: owner.id, id }));
   if (!row) throw notFound('Memory');
   return row;
 }
@@ -89,11 +89,11 @@ async function findRow({ database: { read } }: MemoriesDeps, owning: Owning, id:
 /** A page: newest first, or with `q` best first. `tag` has to be equal. */
 async function list(
   { database: { read } }: MemoriesDeps,
-  { organizationId, agentId }: Owning,
+  owning: Owning,
   { q, tag }: { q?: string | undefined; tag?: string | undefined },
   page: PageAsked,
 ) {
-  const owner = await findOwner(read, organizationId, agentId);
+  const owner = await findOwner(read, owning);
   if (owner === undefined) return { memories: [], total: 0, next: null };
   const { rows, total, next } =
     q === undefined
@@ -102,7 +102,7 @@ async function list(
           total: tag === undefined ? owner.count : await countOfTag(read, owner.id, tag),
         }
       : await search(read, { owner: owner.id, words: queryWordsOf(q), tag }, page);
-  return { memories: rows.map((row) => memoryView(agentId, row)), total, next };
+  return { memories: rows.map((row) => memoryView(owning.agentId, row)), total, next };
 }
 
 async function get(deps: MemoriesDeps, owning: Owning, id: string) {
@@ -125,13 +125,13 @@ async function create(
 /** Runs `change` on an existing memory, while the agent is locked against other writers. */
 function writeTo<T>(
   { database, agents }: MemoriesDeps,
-  { organizationId, agentId }: Owning,
+  owning: Owning,
   id: string,
   change: (tx: Transaction, owner: number, row: LockedRow) => Promise<T>,
 ): Promise<T> {
   return database.write(async (tx) => {
-    await agents.lock(tx, organizationId, agentId);
-    const owner = await findOwner(tx, organizationId, agentId);
+    await agents.lock(tx, owning.organizationId, owning.agentId);
+    const owner = await findOwner(tx, owning);
     const row = owner && isId(id) && (await lockMemory(tx, owner.id, id));
     if (!row) throw notFound('Memory');
     return await change(tx, owner.id, row);
@@ -210,7 +210,7 @@ async function keepOne(tx: Transaction, run: RunChanges): Promise<void> {
 /** Deletes some of the marked memories, in small transactions that delay no other writer for long. */
 async function purge({ database }: MemoriesDeps): Promise<void> {
   for (let step = 0; step < purgeStepsMax; step++) {
-    const owner = await findRemovedOwner(database.read);
+    const owner = (await findRemovedOwner(database.read, {}))?.id;
     if (owner === undefined) return;
     await database.write(async (tx) => {
       const rows = await someMemories(tx, owner, purgedRowsMax);

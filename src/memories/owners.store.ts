@@ -1,22 +1,18 @@
 /** Every query on the owners of memories, and on how many memories they have. */
 import { sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
-import { statement } from '../database/statement.ts';
+import { firstRow, statement } from '../database/statement.ts';
 
-const ownerOf = statement<{ organization_id: string; agent_id: string }>()((db, p) =>
+/** Undefined for an agent that never had a memory. */
+export const findOwner = firstRow<{ organizationId: string; agentId: string }>()((db, p) =>
   db
     .selectFrom('memory_owners')
     .select(['id', 'count'])
-    .where('organization_id', '=', p('organization_id'))
-    .where('agent_id', '=', p('agent_id'))
+    .where('organization_id', '=', p('organizationId'))
+    .where('agent_id', '=', p('agentId'))
     // As a literal, so that the index of those that are not removed serves.
     .where('removed', '=', sql.lit(0)),
 );
-
-/** Undefined for an agent that never had a memory. */
-export function findOwner(db: Handle, organizationId: string, agentId: string) {
-  return db.first(ownerOf, { organization_id: organizationId, agent_id: agentId });
-}
 
 /** Adds the owner of an agent's memories; its number. */
 export async function insertOwner(tx: Transaction, organizationId: string, agentId: string) {
@@ -39,13 +35,9 @@ export async function markRemoved(tx: Transaction, organizationId: string, agent
     .execute();
 }
 
-const removedOwner = statement<object>()((db) =>
+export const findRemovedOwner = firstRow<object>()((db) =>
   db.selectFrom('memory_owners').select('id').where('removed', '=', sql.lit(1)).limit(1),
 );
-
-export async function findRemovedOwner(db: Handle): Promise<number | undefined> {
-  return (await db.first(removedOwner, {}))?.id;
-}
 
 /** Deletes up to `max` counts of an owner without memories, or else the owner. */
 export async function deleteEmptyOwner(tx: Transaction, owner: number, max: number): Promise<void> {

@@ -73,12 +73,12 @@ export function readyMemory(memory: NewMemory): ReadyMemory {
 /** The agent is held. */
 export async function insertAll(
   tx: Transaction,
-  { organizationId, agentId }: Owning,
+  owning: Owning,
   memories: readonly ReadyMemory[],
 ): Promise<void> {
   const owner =
-    (await findOwner(tx, organizationId, agentId))?.id ??
-    (await insertOwner(tx, organizationId, agentId));
+    (await findOwner(tx, owning))?.id ??
+    (await insertOwner(tx, owning.organizationId, owning.agentId));
   const indexed = memories.map(({ terms, ...memory }) => ({
     row: { ...memory, owner, updated_at: memory.created_at },
     terms,
@@ -90,10 +90,10 @@ export async function insertAll(
 /** The agent is locked. Unknown ids are skipped. */
 export async function deleteAll(
   tx: Transaction,
-  { organizationId, agentId }: Owning,
+  owning: Owning,
   ids: readonly string[],
 ): Promise<void> {
-  const owner = await findOwner(tx, organizationId, agentId);
+  const owner = await findOwner(tx, owning);
   if (owner === undefined) return;
   const rows = await memoriesById(tx, owner.id, ids);
   await deleteMemories(tx, owner.id, rows.map(indexedAs));

@@ -145,16 +145,16 @@ async function forget(attempt: AttemptMemory, id: string): Promise<boolean> {
     return remembered.delete(id);
   }
   const owner = await ownerOf(attempt);
-  const size = owner === undefined ? undefined : await sizeOfMemory(database.read, owner, id);
-  if (size === undefined || forgotten.has(id)) return false;
-  bounds.countForgotten(size);
+  const size = owner && (await sizeOfMemory(database.read, { owner, id }));
+  if (!size || forgotten.has(id)) return false;
+  bounds.countForgotten(size.word_count);
   forgotten.add(id);
   return true;
 }
 
 /** The number of the owner; undefined for an agent that never had a memory. */
-async function ownerOf({ database, ...owning }: AttemptMemory): Promise<number | undefined> {
-  return (await findOwner(database.read, owning.organizationId, owning.agentId))?.id;
+async function ownerOf(attempt: AttemptMemory): Promise<number | undefined> {
+  return (await findOwner(attempt.database.read, attempt))?.id;
 }
 
 async function recall(attempt: AttemptMemory, wanted: Recollection) {
