@@ -18,6 +18,7 @@ import {
 import { SourceMap } from 'node:module';
 import { dirname, join, relative, sep } from 'node:path';
 import { type OutputChunk, type Plugin, rolldown } from 'rolldown';
+import { dynamicImportVarsPlugin, importGlobPlugin } from 'rolldown/experimental';
 import { bundles, entryName, freshBundle, recordFile, recordSources, root } from '../src/bundle.ts';
 import type { LineTable } from '../src/stack-traces.ts';
 
@@ -52,7 +53,8 @@ async function write(directory: string): Promise<void> {
     platform: 'node',
     // Native, and loaded only where they are installed.
     external: ['msgpackr-extract', 'pg-native'],
-    plugins: [sourcePlaces(directory)],
+    // The two resolve imports of computed names: they bundle every file that may be meant.
+    plugins: [sourcePlaces(directory), dynamicImportVarsPlugin(), importGlobPlugin()],
   });
   const { output } = await build.generate({
     dir: directory,
@@ -60,6 +62,8 @@ async function write(directory: string): Promise<void> {
     format: 'cjs',
     entryFileNames: entryName,
     chunkFileNames: '[name]-[hash].cjs',
+    // Loaded together or not at all.
+    codeSplitting: { groups: [{ name: 'migrations', test: /database\/migrations\// }] },
     comments: false,
     sourcemap: 'hidden',
   });
