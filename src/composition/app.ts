@@ -95,19 +95,19 @@ async function stop(started: Started): Promise<void> {
   await withDeadline(idle, lastWritesMs);
   // A hanging store does not delay the stop: the sweep of the next process recovers what it missed.
   const endsBy = graceEnds + closingMs;
-  const inTime = (done: Promise<unknown> | undefined) =>
+  const beforeEnd = (done: Promise<unknown> | undefined) =>
     withDeadline(done, Math.max(leastMs, endsBy - clock.monotonic()));
-  await inTime(Promise.all(tasks.map((task) => task.stop())));
+  await beforeEnd(Promise.all(tasks.map((task) => task.stop())));
   // What was counted since the last time; if it cannot be written, it is lost.
-  await inTime(slices.statistics.recorder.flush().catch(() => {}));
+  await beforeEnd(slices.statistics.recorder.flush().catch(() => {}));
   // Where that fails, what was gathered since the last second is lost, as it may be.
-  await inTime(slices.triggers.calls.flush().catch(() => {}));
+  await beforeEnd(slices.triggers.calls.flush().catch(() => {}));
   await slices.webhooks.close();
   health.stop();
   await queue.close();
   // If it fails, the other processes count this one as live for a little longer.
-  await inTime(slices.processes.cluster?.leave().catch(() => {}));
-  await inTime(database.close());
+  await beforeEnd(slices.processes.cluster?.leave().catch(() => {}));
+  await beforeEnd(database.close());
   await cluster?.redis.close();
 }
 

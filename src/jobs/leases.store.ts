@@ -1,10 +1,10 @@
 /** The leases of claimed jobs: renewed, asked for, ended, shortened after the clock was set back. */
 import { type SqlBool, sql } from 'kysely';
+import { createBringForward } from '../database/bring-forward.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { anyOf, idInLocked, idsParam } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
 import { statement } from '../database/statement.ts';
-import { setBackMs } from '../kernel/set-back.ts';
 import { claimedColumns, claimOf } from './jobs.store.ts';
 
 const renew = statement<{ ids: string; claims: string; lease_until: number }>()(
@@ -68,42 +68,10 @@ export function findExpiredJobs(db: Handle, now: number, limit: number) {
   return db.all(expired, { now, limit });
 }
 
-/** When a queued job was put into the queue, at the latest: no moment after it is recorded. */
-const queuedSince = sql<number>`coalesce(started_at, created_at)`;
-
-const bringForward = statement<{ now: number; ahead: number }>()((db, p, dialect) => {
-  const least = sql.raw(dialect === 'sqlite' ? 'min' : 'least');
-  const at = sql<number>`${least}(run_at, ${p('now')} + run_at - ${queuedSince})`;
-  return db
-    .updateTable('jobs')
-    .set({
-      run_at: at,
-      due_at: at,
-      started_at: sql<number>`case when started_at > ${p('now')} then ${p('now')} else started_at end`,
-    })
-    .where('status', '=', sql.lit('queued'))
-    .where('due_at', '>', p('now'))
-    .where(queuedSince, '>', p('ahead'));
+/** After the clock was set back. */
+export const bringJobsForward = createBringForward({
+  name: 'jobs',
+  waiting: 'queued',
+  claimed: 'active',
+  alsoDue: ['run_at'],
 });
-
-const shortenLeases = statement<{ lease_until: number; ahead: number }>()((db, p) =>
-  db
-    .updateTable('jobs')
-    .set({ due_at: p('lease_until') })
-    .where('status', '=', sql.lit('active'))
-    .where('due_at', '>', p('ahead')),
-);
-
-/**
- * After the clock was set back: a queued job waits no longer than its delay from now on, and a lease is
- * no longer than leases are. What another process has brought forward already stays as it is.
- */
-export async function bringJobsForward(
-  tx: Transaction,
-  now: number,
-  leaseMs: number,
-): Promise<void> {
-  await tx.each(bringForward, [{ now, ahead: now + setBackMs }]);
-  const leaseUntil = now + leaseMs;
-  await tx.each(shortenLeases, [{ lease_until: leaseUntil, ahead: leaseUntil + setBackMs }]);
-}

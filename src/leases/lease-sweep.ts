@@ -46,7 +46,7 @@ export interface LeaseSweep {
   endOrphans(): Promise<number>;
 }
 
-interface Sweeping<Row> extends LeaseSweepDeps<Row> {
+interface SweepState<Row> extends LeaseSweepDeps<Row> {
   isInGrace(): boolean;
   wasSetBack(): boolean;
   /** Whether the clock was set back and the rows were not yet brought forward. */
@@ -54,21 +54,21 @@ interface Sweeping<Row> extends LeaseSweepDeps<Row> {
 }
 
 export function createLeaseSweep<Row>(deps: LeaseSweepDeps<Row>): LeaseSweep {
-  const sweeping: Sweeping<Row> = {
+  const state: SweepState<Row> = {
     ...deps,
     isInGrace: createStallDetector(deps.clock, deps.graceMs ?? 0),
     wasSetBack: createSetBackWatch(deps.clock),
     mustBringForward: false,
   };
   return {
-    sweep: () => sweep(sweeping),
-    endOrphans: () => endExpired(sweeping, Number.MAX_SAFE_INTEGER),
+    sweep: () => sweep(state),
+    endOrphans: () => endExpired(state, Number.MAX_SAFE_INTEGER),
   };
 }
 
-async function sweep<Row>(sweeping: Sweeping<Row>): Promise<void> {
-  const { database, clock, rows, isInGrace, further } = sweeping;
-  await bringForward(sweeping);
+async function sweep<Row>(state: SweepState<Row>): Promise<void> {
+  const { database, clock, rows, isInGrace, further } = state;
+  await bringForward(state);
   const isAnyExpired = (await rows.findExpired(database.read, clock.now(), 1)).length > 0;
   // Asked only after a read of the database has succeeded: a gap between two such passes is a stall.
   const mayEnd = !isInGrace();
@@ -77,24 +77,24 @@ async function sweep<Row>(sweeping: Sweeping<Row>): Promise<void> {
       if (!mayEnd || !isAnyExpired) return;
       // After the machine was suspended, the leases of this process look expired.
       await rows.renewOwn?.();
-      await endExpired(sweeping, clock.now());
+      await endExpired(state, clock.now());
     },
     ...further,
   ]);
 }
 
 /** Without this, rows would wait as much longer as the clock was set back. */
-async function bringForward<Row>(sweeping: Sweeping<Row>): Promise<void> {
-  const { database, clock, rows, wasSetBack } = sweeping;
-  sweeping.mustBringForward = wasSetBack() || sweeping.mustBringForward;
-  if (!sweeping.mustBringForward) return;
+async function bringForward<Row>(state: SweepState<Row>): Promise<void> {
+  const { database, clock, rows, wasSetBack } = state;
+  state.mustBringForward = wasSetBack() || state.mustBringForward;
+  if (!state.mustBringForward) return;
   await database.write((tx) => rows.bringForward(tx, clock.now()));
-  sweeping.mustBringForward = false;
+  state.mustBringForward = false;
 }
 
 /** Ends the claims whose lease had expired at `leasedUntil`; how many. */
 async function endExpired<Row>(
-  { database, rows }: Sweeping<Row>,
+  { database, rows }: SweepState<Row>,
   leasedUntil: number,
 ): Promise<number> {
   let ended = 0;

@@ -4,7 +4,7 @@
  * for other processes.
  */
 import { setTimeout as elapsed } from 'node:timers/promises';
-import { Job, type Queue as Lane, Worker } from 'bullmq';
+import { type Queue as BullQueue, Job, Worker } from 'bullmq';
 import type { Logger } from '../kernel/log.ts';
 import type { QueueName } from '../kernel/queues.ts';
 import type { Client, Redis } from '../redis/redis.ts';
@@ -30,7 +30,7 @@ interface Source {
   readonly gone: PromiseWithResolvers<null>;
 }
 
-export interface LaneConsumer extends Consumer {
+export interface BullmqConsumer extends Consumer {
   /** Replaces the BullMQ worker when it is stuck. */
   watch(waiting: number): void;
   /** Takes nothing more and closes its connections. */
@@ -39,7 +39,7 @@ export interface LaneConsumer extends Consumer {
 
 export interface ConsumerDeps {
   readonly name: QueueName;
-  readonly lane: Lane;
+  readonly bullQueue: BullQueue;
   readonly redis: Redis;
   readonly log: Logger;
   readonly slots: Slots;
@@ -47,14 +47,13 @@ export interface ConsumerDeps {
 }
 
 /** A consumer's state. */
-interface Consuming extends ConsumerDeps {
+interface ConsumerState extends ConsumerDeps {
   source: Source;
   isStopped: boolean;
   /** Handlers under way. */
   readonly underWay: Set<Promise<void>>;
   /** Requests that complete a taken job and fetch the next one. */
   readonly following: Set<Promise<void>>;
-  takerFree: PromiseWithResolvers<void>;
   /** Ids that were taken and wait for a slot here. */
   inHand: string[];
   handEmpty: PromiseWithResolvers<void>;
@@ -67,14 +66,13 @@ interface Consuming extends ConsumerDeps {
 }
 
 /** Begins to take hints, until it is stopped. */
-export function createLaneConsumer(deps: ConsumerDeps): LaneConsumer {
-  const consuming: Consuming = {
+export function createBullmqConsumer(deps: ConsumerDeps): BullmqConsumer {
+  const state: ConsumerState = {
     ...deps,
     source: openSource(deps),
     isStopped: false,
     underWay: new Set(),
     following: new Set(),
-    takerFree: Promise.withResolvers(),
     inHand: [],
     handEmpty: Promise.withResolvers(),
     puttingBack: undefined,
@@ -82,14 +80,14 @@ export function createLaneConsumer(deps: ConsumerDeps): LaneConsumer {
     tokens: 0,
     timesPutBack: 0,
   };
-  const taking = take(consuming);
+  const taking = take(state);
   return {
     freeSlots: () => 0,
-    yieldSlot: () => yieldSlot(consuming),
-    run: (id, work) => void handle(consuming, id, work),
-    stop: () => stop(consuming, taking),
-    watch: (waiting) => watch(consuming, waiting),
-    close: () => stopTaking(consuming, taking),
+    yieldSlot: () => yieldSlot(state),
+    run: (id, work) => void handle(state, id, work),
+    stop: () => stop(state, taking),
+    watch: (waiting) => watch(state, waiting),
+    close: () => stopTaking(state, taking),
   };
 }
 
@@ -103,29 +101,25 @@ function openSource({ name, redis, log }: ConsumerDeps): Source {
 }
 
 /** Takes hints one after the other, each when a slot is free. */
-async function take(consuming: Consuming): Promise<void> {
-  const { slots, following } = consuming;
-  while (!consuming.isStopped) {
-    if (consuming.inHand.length > 0) await consuming.handEmpty.promise;
-    if (following.size >= takersMax) await consuming.takerFree.promise;
+async function take(state: ConsumerState): Promise<void> {
+  const { slots, following } = state;
+  while (!state.isStopped) {
+    if (state.inHand.length > 0) await state.handEmpty.promise;
+    if (following.size >= takersMax) await Promise.race(following);
     if (!(await slots.reserve())) return;
-    const { source } = consuming;
-    const token = `${source.worker.id}:${consuming.tokens++}`;
-    const job = await Promise.race([nextJob(consuming, source, token), source.gone.promise]);
+    const { source } = state;
+    const token = `${source.worker.id}:${state.tokens++}`;
+    const job = await Promise.race([nextJob(state, source, token), source.gone.promise]);
     if (job === null) slots.release();
     else {
-      const one = follow(consuming, job, token, source).finally(() => {
-        following.delete(one);
-        consuming.takerFree.resolve();
-        consuming.takerFree = Promise.withResolvers();
-      });
+      const one = follow(state, job, token, source).finally(() => following.delete(one));
       following.add(one);
     }
   }
 }
 
 async function nextJob(
-  { name, log }: Consuming,
+  { name, log }: ConsumerState,
   { worker }: Source,
   token: string,
 ): Promise<Job | null> {
@@ -140,24 +134,24 @@ async function nextJob(
 
 /** Begins with the taken job, and with each next one that completing it returns while slots are free. */
 async function follow(
-  consuming: Consuming,
+  state: ConsumerState,
   first: Job,
   token: string,
   source: Source,
 ): Promise<void> {
-  const { slots } = consuming;
+  const { slots } = state;
   for (let job: Job | null = first; job !== null; ) {
-    consuming.takenAt = performance.now();
+    state.takenAt = performance.now();
     const [id, ...others] = idsOf(job);
-    if (id === undefined || consuming.isStopped) {
+    if (id === undefined || state.isStopped) {
       slots.release();
-      keepInHand(consuming, id === undefined ? [] : [id, ...others]);
+      keepInHand(state, id === undefined ? [] : [id, ...others]);
     } else {
-      begin(consuming, id);
-      keepInHand(consuming, others);
+      begin(state, id);
+      keepInHand(state, others);
     }
-    const goesOn = !consuming.isStopped && consuming.inHand.length === 0 && slots.reserveNow();
-    const next: Job | null = await complete(consuming, job, token, goesOn, source);
+    const goesOn = !state.isStopped && state.inHand.length === 0 && slots.reserveNow();
+    const next: Job | null = await complete(state, job, token, goesOn, source);
     if (goesOn && next === null) slots.release();
     job = next;
   }
@@ -170,7 +164,7 @@ function idsOf({ data }: Job): string[] {
 
 /** Removes a hint from Redis and, with `goesOn`, fetches the next one in the same request. */
 async function complete(
-  { name, log }: Consuming,
+  { name, log }: ConsumerState,
   job: Job,
   token: string,
   goesOn: boolean,
@@ -189,87 +183,81 @@ async function complete(
 }
 
 /** Begins as many as there are slots for; the others wait here for a moment. */
-function keepInHand(consuming: Consuming, ids: readonly string[]): void {
-  consuming.inHand.push(...ids);
-  serveHand(consuming);
-  if (consuming.inHand.length === 0) return;
-  if (consuming.isStopped) void putBack(consuming);
-  else consuming.puttingBack ??= setTimeout(putBack, inHandMs, consuming);
+function keepInHand(state: ConsumerState, ids: readonly string[]): void {
+  state.inHand.push(...ids);
+  serveHand(state);
+  if (state.inHand.length === 0) return;
+  if (state.isStopped) void putBack(state);
+  else state.puttingBack ??= setTimeout(putBack, inHandMs, state);
 }
 
-function serveHand(consuming: Consuming): void {
-  const { slots } = consuming;
-  while (consuming.inHand.length > 0 && !consuming.isStopped && slots.reserveNow()) {
-    begin(consuming, consuming.inHand.shift() as string);
+function serveHand(state: ConsumerState): void {
+  const { slots } = state;
+  while (state.inHand.length > 0 && !state.isStopped && slots.reserveNow()) {
+    begin(state, state.inHand.shift() as string);
   }
-  if (consuming.inHand.length === 0) emptyHand(consuming);
+  if (state.inHand.length === 0) emptyHand(state);
 }
 
-function emptyHand(consuming: Consuming): string[] {
-  const ids = consuming.inHand;
-  consuming.inHand = [];
-  clearTimeout(consuming.puttingBack);
-  consuming.puttingBack = undefined;
-  consuming.handEmpty.resolve();
-  consuming.handEmpty = Promise.withResolvers();
+function emptyHand(state: ConsumerState): string[] {
+  const ids = state.inHand;
+  state.inHand = [];
+  clearTimeout(state.puttingBack);
+  state.puttingBack = undefined;
+  state.handEmpty.resolve();
+  state.handEmpty = Promise.withResolvers();
   return ids;
 }
 
 /** Puts back the ids that found no slot, as the next ones to be taken by any process. */
-async function putBack(consuming: Consuming): Promise<void> {
-  const { name, lane, log, source } = consuming;
-  const data = emptyHand(consuming);
+async function putBack(state: ConsumerState): Promise<void> {
+  const { name, bullQueue, log, source } = state;
+  const data = emptyHand(state);
   if (data.length === 0) return;
-  const jobId = `${data[0]}_back_${source.worker.id}_${consuming.timesPutBack++}`;
+  const jobId = `${data[0]}_back_${source.worker.id}_${state.timesPutBack++}`;
   try {
-    await lane.add('look', data, { jobId, lifo: true });
+    await bullQueue.add('look', data, { jobId, lifo: true });
   } catch (err) {
     log.debug({ err, queue: name }, 'hints got lost; the sweep sends them again');
   }
 }
 
 /** Handles a row in the reserved slot. */
-function begin(consuming: Consuming, id: string): void {
-  const { slots, handler } = consuming;
+function begin(state: ConsumerState, id: string): void {
+  const { slots, handler } = state;
   if (!slots.occupy(id)) return;
-  void handle(consuming, id, () => handler(id)).then(() => {
+  void handle(state, id, () => handler(id)).then(() => {
     const again = slots.leave(id);
-    if (again && !consuming.isStopped && slots.reserveNow()) begin(consuming, id);
-    if (consuming.inHand.length > 0) serveHand(consuming);
+    if (again && !state.isStopped && slots.reserveNow()) begin(state, id);
+    if (state.inHand.length > 0) serveHand(state);
   });
 }
 
 /** Does the work on a row; resolves when it has ended, and never rejects. */
-function handle(consuming: Consuming, id: string, work: () => Promise<void>): Promise<void> {
-  const { underWay } = consuming;
-  const done = attempt(consuming, id, work).then(() => void underWay.delete(done));
+function handle(state: ConsumerState, id: string, work: () => Promise<void>): Promise<void> {
+  const { underWay, log } = state;
+  const done = Promise.try(work)
+    .catch((err) => log.error({ err, id }, 'a queue handler failed'))
+    .finally(() => underWay.delete(done));
   underWay.add(done);
   return done;
 }
 
-async function attempt({ log }: Consuming, id: string, work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    log.error({ err: error, id }, 'a queue handler failed');
-  }
-}
-
-function yieldSlot(consuming: Consuming): () => void {
-  const resume = consuming.slots.yieldOne();
-  serveHand(consuming);
+function yieldSlot(state: ConsumerState): () => void {
+  const resume = state.slots.yieldOne();
+  serveHand(state);
   return resume;
 }
 
 /** Replaces the BullMQ worker when it takes none of the waiting hints although slots are free. */
-function watch(consuming: Consuming, waiting: number): void {
-  const { name, slots, log } = consuming;
-  if (waiting === 0 || !slots.isFree()) consuming.takenAt = performance.now();
-  if (performance.now() - consuming.takenAt < stuckMs || consuming.isStopped) return;
+function watch(state: ConsumerState, waiting: number): void {
+  const { name, slots, log } = state;
+  if (waiting === 0 || !slots.isFree()) state.takenAt = performance.now();
+  if (performance.now() - state.takenAt < stuckMs || state.isStopped) return;
   log.warn({ queue: name, waiting }, 'a worker took nothing of what waits; it begins anew');
-  const old = consuming.source;
-  consuming.source = openSource(consuming);
-  consuming.takenAt = performance.now();
+  const old = state.source;
+  state.source = openSource(state);
+  state.takenAt = performance.now();
   old.gone.resolve(null);
   old.worker
     .close(true)
@@ -277,13 +265,12 @@ function watch(consuming: Consuming, waiting: number): void {
     .finally(() => old.connection.disconnect());
 }
 
-async function stopTaking(consuming: Consuming, taking: Promise<void>): Promise<void> {
-  if (consuming.isStopped) return;
-  consuming.isStopped = true;
-  const { slots, following, source } = consuming;
+async function stopTaking(state: ConsumerState, taking: Promise<void>): Promise<void> {
+  if (state.isStopped) return;
+  state.isStopped = true;
+  const { slots, following, source } = state;
   slots.close();
-  consuming.takerFree.resolve();
-  await inTime(putBack(consuming));
+  await inTime(putBack(state));
   await inTime(Promise.all(following));
   // Ends the wait for a hint. A hint that is just being taken still arrives, and is put back.
   await inTime(source.worker.close(true));
@@ -293,7 +280,7 @@ async function stopTaking(consuming: Consuming, taking: Promise<void>): Promise<
   await inTime(Promise.all(following));
 }
 
-async function stop(consuming: Consuming, taking: Promise<void>): Promise<void> {
-  await stopTaking(consuming, taking);
-  while (consuming.underWay.size > 0) await Promise.all(consuming.underWay);
+async function stop(state: ConsumerState, taking: Promise<void>): Promise<void> {
+  await stopTaking(state, taking);
+  while (state.underWay.size > 0) await Promise.all(state.underWay);
 }

@@ -7,12 +7,12 @@
  * Hints of one turn of the event loop travel in few BullMQ jobs, several ids in each: one job for
  * each hint costs four times as much in the processes and in Redis together.
  */
-import { Queue as Lane } from 'bullmq';
+import { Queue as BullQueue } from 'bullmq';
 import { bind } from '../kernel/bind.ts';
 import type { Logger } from '../kernel/log.ts';
 import { type QueueName, queueNames } from '../kernel/queues.ts';
 import type { Redis } from '../redis/redis.ts';
-import { createLaneConsumer, type LaneConsumer } from './bullmq-consumer.ts';
+import { type BullmqConsumer, createBullmqConsumer } from './bullmq-consumer.ts';
 import { inTime } from './in-time.ts';
 import type { Consumer, Hint, HintHandler, Queue } from './queue.ts';
 import { createSlots } from './slots.ts';
@@ -35,35 +35,35 @@ interface Depth {
   delayed: number;
 }
 
-interface SharedLane {
+interface NamedQueue {
   readonly name: QueueName;
-  readonly lane: Lane;
+  readonly bullQueue: BullQueue;
   /** At most this many hints exist: those found by the last count, and those sent here since. */
   readonly depth: Depth;
   outgoing: Hint[];
   underWay: number;
-  consumer: LaneConsumer | null;
+  consumer: BullmqConsumer | null;
 }
 
 interface BullmqQueue {
   readonly redis: Redis;
   readonly log: Logger;
-  readonly lanes: ReadonlyMap<QueueName, SharedLane>;
-  looking: NodeJS.Timeout | undefined;
+  readonly queues: ReadonlyMap<QueueName, NamedQueue>;
+  readonly looking: NodeJS.Timeout;
   isClosed: boolean;
 }
 
 export function createBullmqQueue(redis: Redis, log: Logger): Queue {
-  const lanes = new Map(queueNames.map((name) => [name, openLane(name, redis)]));
-  const queue: BullmqQueue = { redis, log, lanes, looking: undefined, isClosed: false };
+  const queues = new Map(queueNames.map((name) => [name, openQueue(name, redis)]));
+  const looking = setInterval(() => lookAll(queue), lookEveryMs).unref();
+  const queue: BullmqQueue = { redis, log, queues, looking, isClosed: false };
   lookAll(queue);
-  queue.looking = setInterval(lookAll, lookEveryMs, queue).unref();
   return bind(queue, { sendHints, consume, isRunningLow, isConnected, close });
 }
 
 function sendHints(queue: BullmqQueue, name: QueueName, hints: readonly Hint[]): void {
   if (!isConnected(queue)) return;
-  const one = laneOf(queue, name);
+  const one = queueOf(queue, name);
   const wasEmpty = one.outgoing.length === 0;
   for (const hint of hints) {
     const kind = hint.delayMs > 0 ? 'delayed' : 'waiting';
@@ -76,13 +76,13 @@ function sendHints(queue: BullmqQueue, name: QueueName, hints: readonly Hint[]):
 }
 
 /** Sends the hints of this turn of the event loop together. */
-async function send(queue: BullmqQueue, one: SharedLane): Promise<void> {
+async function send(queue: BullmqQueue, one: NamedQueue): Promise<void> {
   const hints = one.outgoing;
   one.outgoing = [];
   try {
     const jobs = jobsOf(hints);
     for (let from = 0; from < jobs.length && !queue.isClosed; from += bulkMax) {
-      await one.lane.addBulk(jobs.slice(from, from + bulkMax));
+      await one.bullQueue.addBulk(jobs.slice(from, from + bulkMax));
     }
   } catch (error) {
     queue.log.debug({ err: error, queue: one.name }, 'hints got lost; the sweep sends them again');
@@ -97,10 +97,16 @@ function consume(
   handler: HintHandler,
 ): Consumer {
   const { redis, log } = queue;
-  const one = laneOf(queue, name);
+  const one = queueOf(queue, name);
   if (one.consumer !== null) throw new Error(`Queue ${name} has a consumer already.`);
-  const slots = createSlots(concurrency);
-  const consumer = createLaneConsumer({ ...one, redis, log, slots, handler });
+  const consumer = createBullmqConsumer({
+    name,
+    bullQueue: one.bullQueue,
+    redis,
+    log,
+    slots: createSlots(concurrency),
+    handler,
+  });
   one.consumer = consumer;
   return {
     ...consumer,
@@ -112,7 +118,7 @@ function consume(
 }
 
 function isRunningLow(queue: BullmqQueue, name: QueueName): boolean {
-  return laneOf(queue, name).depth.waiting < lowWaterMark;
+  return queueOf(queue, name).depth.waiting < lowWaterMark;
 }
 
 function isConnected(queue: BullmqQueue): boolean {
@@ -124,34 +130,34 @@ async function close(queue: BullmqQueue): Promise<void> {
   queue.isClosed = true;
   clearInterval(queue.looking);
   await Promise.all(
-    [...queue.lanes.values()].map(async (one) => {
+    [...queue.queues.values()].map(async (one) => {
       one.outgoing = [];
       await one.consumer?.close();
-      await inTime(one.lane.close());
+      await inTime(one.bullQueue.close());
     }),
   );
 }
 
 function lookAll(queue: BullmqQueue): void {
   // A failure means that Redis cannot be reached, which `isConnected` reports.
-  for (const one of queue.lanes.values()) look(queue.redis, one).catch(() => {});
+  for (const one of queue.queues.values()) look(queue.redis, one).catch(() => {});
 }
 
-/** Counts the hints of a lane. */
-async function look(redis: Redis, one: SharedLane): Promise<void> {
+/** Counts the hints of a queue. */
+async function look(redis: Redis, one: NamedQueue): Promise<void> {
   if (!redis.isConnected()) return;
-  const counts = await one.lane.getJobCounts('waiting', 'delayed');
+  const counts = await one.bullQueue.getJobCounts('waiting', 'delayed');
   one.depth.waiting = (counts['waiting'] ?? 0) * idsMax;
   one.depth.delayed = counts['delayed'] ?? 0;
   one.consumer?.watch(one.depth.waiting);
 }
 
-function laneOf({ lanes }: BullmqQueue, name: QueueName): SharedLane {
-  return lanes.get(name) as SharedLane;
+function queueOf({ queues }: BullmqQueue, name: QueueName): NamedQueue {
+  return queues.get(name) as NamedQueue;
 }
 
-function openLane(name: QueueName, redis: Redis): SharedLane {
-  const lane = new Lane(name, {
+function openQueue(name: QueueName, redis: Redis): NamedQueue {
+  const bullQueue = new BullQueue(name, {
     connection: redis.commands,
     skipVersionCheck: true,
     defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: true },
@@ -159,9 +165,9 @@ function openLane(name: QueueName, redis: Redis): SharedLane {
     streams: { events: { maxLen: 1 } },
   });
   // The call that failed reports the error; without a listener the process would end.
-  lane.on('error', () => {});
+  bullQueue.on('error', () => {});
   const depth = { waiting: 0, delayed: 0 };
-  return { name, lane, depth, outgoing: [], underWay: 0, consumer: null };
+  return { name, bullQueue, depth, outgoing: [], underWay: 0, consumer: null };
 }
 
 interface NewJob {

@@ -14,14 +14,14 @@ const hintsMax = 20_000;
 /** With fewer due hints than this the sweep sends more. */
 const lowWaterMark = 1_000;
 
-interface Lane {
+interface NamedQueue {
   readonly log: Logger;
   readonly due: Line;
   readonly delayed: Map<string, NodeJS.Timeout>;
   readonly running: Set<string>;
   /** Rows with a new hint while they run: handled once more afterwards. */
   readonly again: Set<string>;
-  consumer: LaneConsumer | null;
+  consumer: QueueConsumer | null;
 }
 
 /** Rows in order of arrival, each at most once. */
@@ -33,8 +33,8 @@ interface Line {
   clear(): void;
 }
 
-interface LaneConsumer {
-  readonly lane: Lane;
+interface QueueConsumer {
+  readonly named: NamedQueue;
   readonly concurrency: number;
   readonly handler: HintHandler;
   /** Handlers under way. */
@@ -46,24 +46,24 @@ interface LaneConsumer {
 }
 
 interface MemoryQueue {
-  readonly lanes: ReadonlyMap<QueueName, Lane>;
+  readonly queues: ReadonlyMap<QueueName, NamedQueue>;
   isClosed: boolean;
 }
 
 export function createMemoryQueue(log: Logger): Queue {
-  const lanes = new Map(queueNames.map((name) => [name, emptyLane(log)]));
-  const queue: MemoryQueue = { lanes, isClosed: false };
+  const queues = new Map(queueNames.map((name) => [name, emptyQueue(log)]));
+  const queue: MemoryQueue = { queues, isClosed: false };
   return bind(queue, { sendHints, consume, isRunningLow, isConnected, close });
 }
 
 function sendHints(queue: MemoryQueue, name: QueueName, hints: readonly Hint[]): void {
   if (queue.isClosed) return;
-  const lane = laneOf(queue, name);
+  const named = queueOf(queue, name);
   for (const hint of hints) {
-    if (hint.delayMs > 0) delay(lane, hint);
-    else enqueue(lane, hint.id);
+    if (hint.delayMs > 0) delay(named, hint);
+    else enqueue(named, hint.id);
   }
-  pump(lane);
+  pump(named);
 }
 
 function consume(
@@ -72,17 +72,17 @@ function consume(
   concurrency: number,
   handler: HintHandler,
 ): Consumer {
-  const lane = laneOf(queue, name);
-  if (lane.consumer !== null) throw new Error(`Queue ${name} has a consumer already.`);
+  const named = queueOf(queue, name);
+  if (named.consumer !== null) throw new Error(`Queue ${name} has a consumer already.`);
   const idle = Promise.withResolvers<void>();
-  const consumer: LaneConsumer = { lane, concurrency, handler, running: 0, yielded: 0, idle };
-  lane.consumer = consumer;
-  pump(lane);
+  const consumer: QueueConsumer = { named, concurrency, handler, running: 0, yielded: 0, idle };
+  named.consumer = consumer;
+  pump(named);
   return bind(consumer, { freeSlots, yieldSlot, run, stop });
 }
 
 function isRunningLow(queue: MemoryQueue, name: QueueName): boolean {
-  return laneOf(queue, name).due.size < lowWaterMark;
+  return queueOf(queue, name).due.size < lowWaterMark;
 }
 
 function isConnected(queue: MemoryQueue): boolean {
@@ -91,92 +91,92 @@ function isConnected(queue: MemoryQueue): boolean {
 
 async function close(queue: MemoryQueue): Promise<void> {
   queue.isClosed = true;
-  for (const lane of queue.lanes.values()) {
-    for (const timer of lane.delayed.values()) clearTimeout(timer);
-    lane.delayed.clear();
-    lane.due.clear();
-    lane.again.clear();
-    lane.consumer = null;
+  for (const named of queue.queues.values()) {
+    for (const timer of named.delayed.values()) clearTimeout(timer);
+    named.delayed.clear();
+    named.due.clear();
+    named.again.clear();
+    named.consumer = null;
   }
 }
 
-function freeSlots(consumer: LaneConsumer): number {
-  const { lane } = consumer;
-  if (lane.consumer !== consumer) return 0;
+function freeSlots(consumer: QueueConsumer): number {
+  const { named } = consumer;
+  if (named.consumer !== consumer) return 0;
   const slots = consumer.concurrency + consumer.yielded;
-  return Math.max(0, slots - lane.running.size - lane.due.size);
+  return Math.max(0, slots - named.running.size - named.due.size);
 }
 
-function yieldSlot(consumer: LaneConsumer): () => void {
+function yieldSlot(consumer: QueueConsumer): () => void {
   consumer.yielded++;
-  pump(consumer.lane);
+  pump(consumer.named);
   return once(() => {
     consumer.yielded--;
   });
 }
 
-function run(consumer: LaneConsumer, id: string, work: () => Promise<void>): void {
-  consumer.lane.running.add(id);
+function run(consumer: QueueConsumer, id: string, work: () => Promise<void>): void {
+  consumer.named.running.add(id);
   void handle(consumer, id, work);
 }
 
-function stop(consumer: LaneConsumer): Promise<void> {
-  const { lane, idle } = consumer;
-  if (lane.consumer === consumer) lane.consumer = null;
+function stop(consumer: QueueConsumer): Promise<void> {
+  const { named, idle } = consumer;
+  if (named.consumer === consumer) named.consumer = null;
   if (consumer.running === 0) idle.resolve();
   return idle.promise;
 }
 
-function laneOf({ lanes }: MemoryQueue, name: QueueName): Lane {
-  return lanes.get(name) as Lane;
+function queueOf({ queues }: MemoryQueue, name: QueueName): NamedQueue {
+  return queues.get(name) as NamedQueue;
 }
 
-function delay(lane: Lane, hint: Hint): void {
-  if (lane.delayed.size >= hintsMax && !lane.delayed.has(hint.id)) return;
-  clearTimeout(lane.delayed.get(hint.id));
+function delay(named: NamedQueue, hint: Hint): void {
+  if (named.delayed.size >= hintsMax && !named.delayed.has(hint.id)) return;
+  clearTimeout(named.delayed.get(hint.id));
   const timer = setTimeout(() => {
-    lane.delayed.delete(hint.id);
-    enqueue(lane, hint.id);
-    pump(lane);
+    named.delayed.delete(hint.id);
+    enqueue(named, hint.id);
+    pump(named);
   }, hint.delayMs);
   timer.unref();
-  lane.delayed.set(hint.id, timer);
+  named.delayed.set(hint.id, timer);
 }
 
-function enqueue(lane: Lane, id: string): void {
-  if (lane.running.has(id)) lane.again.add(id);
-  else if (lane.due.size < hintsMax) lane.due.add(id);
+function enqueue(named: NamedQueue, id: string): void {
+  if (named.running.has(id)) named.again.add(id);
+  else if (named.due.size < hintsMax) named.due.add(id);
 }
 
 /** Starts handlers of due rows while slots are free. */
-function pump(lane: Lane): void {
-  const { consumer } = lane;
+function pump(named: NamedQueue): void {
+  const { consumer } = named;
   if (consumer === null) return;
-  while (lane.running.size < consumer.concurrency + consumer.yielded) {
-    const id = lane.due.shift();
+  while (named.running.size < consumer.concurrency + consumer.yielded) {
+    const id = named.due.shift();
     if (id === undefined) return;
-    lane.running.add(id);
+    named.running.add(id);
     void handle(consumer, id, () => consumer.handler(id));
   }
 }
 
 async function handle(
-  consumer: LaneConsumer,
+  consumer: QueueConsumer,
   id: string,
   work: () => Promise<void>,
 ): Promise<void> {
-  const { lane } = consumer;
+  const { named } = consumer;
   consumer.running++;
   try {
     await work();
   } catch (error) {
-    lane.log.error({ err: error, id }, 'a queue handler failed');
+    named.log.error({ err: error, id }, 'a queue handler failed');
   }
-  lane.running.delete(id);
+  named.running.delete(id);
   consumer.running--;
-  if (lane.again.delete(id)) enqueue(lane, id);
-  if (consumer.running === 0 && lane.consumer !== consumer) consumer.idle.resolve();
-  pump(lane);
+  if (named.again.delete(id)) enqueue(named, id);
+  if (consumer.running === 0 && named.consumer !== consumer) consumer.idle.resolve();
+  pump(named);
 }
 
 /** Not a plain Set: finding its first element passes over every element deleted before. */
@@ -215,7 +215,7 @@ function emptyLine(): Line {
   };
 }
 
-function emptyLane(log: Logger): Lane {
+function emptyQueue(log: Logger): NamedQueue {
   return {
     log,
     due: emptyLine(),

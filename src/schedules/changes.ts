@@ -1,11 +1,8 @@
 /** Changing a scheduled job: what a change makes of it, whether the caller may, and which slots it drops. */
-import type { Agents } from '../agents/agents.ts';
-import type { Database, Transaction } from '../database/database.ts';
+import type { Transaction } from '../database/database.ts';
 import { refuseInvalid } from '../jobs/execute.ts';
-import type { Jobs } from '../jobs/jobs.ts';
 import { requireSkillScopes } from '../jobs/readiness.ts';
 import { type Caller, requireScopes } from '../kernel/caller.ts';
-import type { Clock } from '../kernel/clock.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import { nextMatch, parseCron } from './cron.ts';
 import { cronColumns, cronOf } from './cron-fields.ts';
@@ -14,18 +11,11 @@ import { missedSlots } from './run-due.ts';
 import { findTakenSlots, insertRuns, newRun } from './runs.store.ts';
 import type { ScheduledJobChanges } from './schedules.schemas.ts';
 import { type ScheduledJobRow, uniqueColumns, updateScheduledJob } from './schedules.store.ts';
-
-interface ChangeDeps {
-  readonly database: Database;
-  readonly skills: SkillRegistry;
-  readonly agents: Pick<Agents, 'lock'>;
-  readonly jobs: Pick<Jobs, 'cancelQueued'>;
-  readonly clock: Clock;
-}
+import type { ScheduleDeps } from './schedules.ts';
 
 /** Changes the fields that are given; the row afterwards. */
 export function change(
-  { database, skills, agents, jobs, clock }: ChangeDeps,
+  { database, skills, agents, jobs, clock }: ScheduleDeps,
   caller: Caller,
   id: string,
   fields: ScheduledJobChanges,
@@ -103,7 +93,7 @@ async function recordGivenUp(
   if (before.enabled === 0 || before.next_run_at > now) return;
   const isReplanned = after.cron_key !== before.cron_key;
   if (!isReplanned && after.enabled === 1) return;
-  const taken = await findTakenSlots(tx, [before.id], now);
+  const taken = await findTakenSlots(tx, { ids: [before.id], now });
   const schedule = {
     cron: parseCron(before.cron_expression),
     dueAt: before.next_run_at,

@@ -46,5 +46,5 @@ export async function stopRuns(
   const jobIds = await findJobsGoingOn(tx, scheduledJobId);
   if (jobIds.length === 0) return;
   await jobs.cancelQueued(tx, jobIds);
-  await markRunsUnwanted(tx, scheduledJobId);
+  await markRunsUnwanted(tx, { scheduled_job_id: scheduledJobId });
 }

@@ -1,5 +1,5 @@
 /** Retention of due slots: the old ones whose job has ended are deleted in batches. */
-import type { Database, Transaction } from '../database/database.ts';
+import type { Database } from '../database/database.ts';
 import { deleteInBatches, foundAndDeleted } from '../database/in-batches.ts';
 import { type Clock, dayMs } from '../kernel/clock.ts';
 import { idFloor } from '../kernel/ids.ts';
@@ -8,21 +8,13 @@ import { deleteRuns } from './runs.store.ts';
 /** Rows deleted in one transaction. */
 const rowsMax = 1_000;
 
-/**
- * Deletes at most `limit` runs that were recorded before `before` (milliseconds) and whose job, if
- * they made one, has ended or is gone; how many.
- */
-export function deleteOldRuns(tx: Transaction, before: number, limit: number): Promise<number> {
-  return deleteRuns(tx, idFloor(before), limit);
-}
-
-/** Deletes all runs that are more than `days` old; how many. */
+/** Deletes the runs that were recorded more than `days` ago and whose job, if any, has ended or is gone; how many. */
 export function deleteExpiredRuns(
   { database, clock }: { database: Database; clock: Clock },
   days: number,
 ): Promise<number> {
-  const before = clock.now() - days * dayMs;
+  const before = idFloor(clock.now() - days * dayMs);
   return deleteInBatches(database, rowsMax, async (tx) =>
-    foundAndDeleted(await deleteOldRuns(tx, before, rowsMax)),
+    foundAndDeleted(await deleteRuns(tx, before, rowsMax)),
   );
 }

@@ -18,10 +18,7 @@ export const scheduledRuns: ScheduledRuns = {
 
   async ended(tx, ended, now) {
     if (ended.length === 0) return;
-    const runs = await endRunsOfJobs(
-      tx,
-      ended.map(({ job }) => job.id),
-    );
+    const runs = await endRunsOfJobs(tx, { ids: ended.map(({ job }) => job.id) });
     const byJob = new Map(runs.map((run) => [run.job_id, run]));
     const known = ended.flatMap((end) => {
       const run = byJob.get(end.job.id);
@@ -60,13 +57,8 @@ function eventsOf(
     scheduled_for: timestamp(run.scheduled_for),
   };
   if (error === null) {
-    return [
-      {
-        ...envelope,
-        type: 'scheduled_job.completed',
-        data: { ...data, duration_ms: durationMs },
-      },
-    ];
+    const completed = { ...data, duration_ms: durationMs };
+    return [{ ...envelope, type: 'scheduled_job.completed', data: completed }];
   }
   return [{ ...envelope, type: 'scheduled_job.failed', data: { ...data, error } }];
 }

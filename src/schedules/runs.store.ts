@@ -1,9 +1,10 @@
 /** The queries on the outcomes of due slots. */
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
+import { countOf } from '../database/count-of.ts';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
-import { anyOf, idIn, idsParam } from '../database/ids-in.ts';
+import { anyOf, idIn } from '../database/ids-in.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
-import { statement } from '../database/statement.ts';
+import { allRows, firstRow } from '../database/statement.ts';
 import type { JobStatus, ScheduledRunsTable } from '../database/tables.ts';
 import { newId } from '../kernel/ids.ts';
 
@@ -40,30 +41,23 @@ export async function insertRuns(tx: Transaction, runs: readonly RunRow[]): Prom
   await tx.insert('scheduled_runs', runs);
 }
 
-const taken = statement<{ ids: string; now: number }>()((db, p, dialect) =>
-  db
-    .selectFrom('scheduled_jobs')
-    .innerJoin('scheduled_runs', 'scheduled_runs.scheduled_job_id', 'scheduled_jobs.id')
-    .select(['scheduled_runs.scheduled_job_id', 'scheduled_runs.slot'])
-    .where('scheduled_jobs.id', 'in', (eb) =>
-      eb
-        .selectFrom('scheduled_jobs')
-        .select('id')
-        .where(idIn(dialect, p('ids'))),
-    )
-    .whereRef('scheduled_runs.slot', '>=', 'scheduled_jobs.next_run_at')
-    .where('scheduled_runs.slot', '<=', p('now')),
-);
-
 /** Due slots that have a row already: there are some only after the clock was set back. */
-export async function findTakenSlots(
-  tx: Transaction,
-  ids: readonly string[],
-  now: number,
-): Promise<{ scheduled_job_id: string; slot: number }[]> {
-  const rows = await tx.all(taken, { ids: idsParam(ids), now });
-  return rows as { scheduled_job_id: string; slot: number }[];
-}
+export const findTakenSlots = allRows<{ ids: readonly string[]; now: number }, Transaction>()(
+  (db, p, dialect) =>
+    db
+      .selectFrom('scheduled_jobs')
+      .innerJoin('scheduled_runs', 'scheduled_runs.scheduled_job_id', 'scheduled_jobs.id')
+      .select('scheduled_runs.scheduled_job_id')
+      .select(sql<number>`scheduled_runs.slot`.as('slot'))
+      .where('scheduled_jobs.id', 'in', (eb) =>
+        eb
+          .selectFrom('scheduled_jobs')
+          .select('id')
+          .where(idIn(dialect, p.list('ids'))),
+      )
+      .whereRef('scheduled_runs.slot', '>=', 'scheduled_jobs.next_run_at')
+      .where('scheduled_runs.slot', '<=', p('now')),
+);
 
 /** `job_id IN (…)`, for the index on those that are not null. */
 function jobIdIn(dialect: Dialect, ids: RawBuilder<string>): RawBuilder<SqlBool> {
@@ -75,43 +69,39 @@ function jobIdIn(dialect: Dialect, ids: RawBuilder<string>): RawBuilder<SqlBool>
 // A literal, not a parameter: else the index of those that go on is not used.
 const goingOn = sql.lit(0);
 
-const end = statement<{ ids: string }>()((db, p, dialect) =>
+/** Marks the runs that these jobs are as ended. The jobs are held. */
+export const endRunsOfJobs = allRows<{ ids: readonly string[] }, Transaction>()((db, p, dialect) =>
   db
     .updateTable('scheduled_runs')
     .set({ ended: 1 })
-    .where(jobIdIn(dialect, p('ids')))
+    .where(jobIdIn(dialect, p.list('ids')))
     .returning(['job_id', 'scheduled_job_id', 'scheduled_for']),
 );
 
-/** Marks the runs that these jobs are as ended. The jobs are held. */
-export function endRunsOfJobs(tx: Transaction, jobIds: readonly string[]) {
-  return tx.all(end, { ids: idsParam(jobIds) });
-}
-
-const ofJob = statement<{ job_id: string }>()((db, p) =>
+const findRunOfJob = firstRow<{ job_id: string }>()((db, p) =>
   db.selectFrom('scheduled_runs').select('scheduled_job_id').where('job_id', '=', p('job_id')),
 );
 
 /** The scheduled job that a job is a run of; undefined when that run is not kept any more. */
 export async function findScheduledJobOf(db: Handle, jobId: string): Promise<string | undefined> {
-  return (await db.first(ofJob, { job_id: jobId }))?.scheduled_job_id;
+  return (await findRunOfJob(db, { job_id: jobId }))?.scheduled_job_id;
 }
 
-const unwantedOfJobs = statement<{ ids: string }>()((db, p, dialect) =>
+const findUnwantedRuns = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .selectFrom('scheduled_runs')
     .select('job_id')
-    .where(jobIdIn(dialect, p('ids')))
+    .where(jobIdIn(dialect, p.list('ids')))
     .where('unwanted', '=', 1),
 );
 
 /** Of these jobs, which are held, those whose run may not be tried again. */
 export async function findUnwanted(tx: Transaction, jobIds: readonly string[]): Promise<string[]> {
-  const runs = await tx.all(unwantedOfJobs, { ids: idsParam(jobIds) });
+  const runs = await findUnwantedRuns(tx, { ids: jobIds });
   return runs.flatMap(({ job_id }) => job_id ?? []);
 }
 
-const jobsGoingOn = statement<{ scheduled_job_id: string }>()((db, p) =>
+const findRunsGoingOn = allRows<{ scheduled_job_id: string }>()((db, p) =>
   db
     .selectFrom('scheduled_runs')
     .select('job_id')
@@ -121,19 +111,19 @@ const jobsGoingOn = statement<{ scheduled_job_id: string }>()((db, p) =>
 
 /** The unended jobs of a scheduled job's runs. No more begin while the scheduled job is locked. */
 export async function findJobsGoingOn(tx: Transaction, scheduledJobId: string): Promise<string[]> {
-  const runs = await tx.all(jobsGoingOn, { scheduled_job_id: scheduledJobId });
+  const runs = await findRunsGoingOn(tx, { scheduled_job_id: scheduledJobId });
   return runs.flatMap(({ job_id }) => job_id ?? []);
 }
 
-const running = statement<{ ids: string }>()((db, p, dialect) =>
+const findRunningOnes = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .selectFrom('scheduled_runs')
     .select('scheduled_job_id')
     .distinct()
     .where(
       dialect === 'sqlite'
-        ? sql<SqlBool>`scheduled_job_id in (select value from json_each(${p('ids')}))`
-        : sql<SqlBool>`scheduled_job_id = ${anyOf(p('ids'))}`,
+        ? sql<SqlBool>`scheduled_job_id in (select value from json_each(${p.list('ids')}))`
+        : sql<SqlBool>`scheduled_job_id = ${anyOf(p.list('ids'))}`,
     )
     .where('ended', '=', goingOn),
 );
@@ -144,11 +134,12 @@ const running = statement<{ ids: string }>()((db, p, dialect) =>
  * in a statement that locks what was true before it had the lock.
  */
 export async function findRunning(tx: Transaction, ids: readonly string[]): Promise<Set<string>> {
-  const rows = await tx.all(running, { ids: idsParam(ids) });
+  const rows = await findRunningOnes(tx, { ids });
   return new Set(rows.map(({ scheduled_job_id }) => scheduled_job_id));
 }
 
-const markUnwanted = statement<{ scheduled_job_id: string }>()((db, p) =>
+/** Marks the runs of a scheduled job that go on as unwanted. Their jobs are held. */
+export const markRunsUnwanted = allRows<{ scheduled_job_id: string }, Transaction>()((db, p) =>
   db
     .updateTable('scheduled_runs')
     .set({ unwanted: 1 })
@@ -156,23 +147,18 @@ const markUnwanted = statement<{ scheduled_job_id: string }>()((db, p) =>
     .where('ended', '=', goingOn),
 );
 
-/** Marks the runs of a scheduled job that go on as unwanted. Their jobs are held. */
-export async function markRunsUnwanted(tx: Transaction, scheduledJobId: string): Promise<void> {
-  await tx.all(markUnwanted, { scheduled_job_id: scheduledJobId });
-}
-
 /** A page of the runs of a scheduled job, newest first, and how many there are in all. */
 export async function listRuns(
   db: Handle,
   scheduledJobId: string,
   page: PageAsked,
-): Promise<{ runs: ListedRun[]; total: number }> {
+): Promise<{ data: ListedRun[]; total: number }> {
   const query = db.kysely
     .selectFrom('scheduled_runs')
     .where('scheduled_job_id', '=', scheduledJobId);
   // What the page skips is skipped in the index: neither its rows nor their jobs are looked at.
   const newest = query.select('id').orderBy('id', 'desc').limit(page.limit).offset(page.offset);
-  const runs = await db.kysely
+  const data = await db.kysely
     .selectFrom('scheduled_runs')
     .leftJoin('jobs', 'jobs.id', 'scheduled_runs.job_id')
     .selectAll('scheduled_runs')
@@ -180,11 +166,10 @@ export async function listRuns(
     .where('scheduled_runs.id', 'in', newest)
     .orderBy('scheduled_runs.id', 'desc')
     .execute();
-  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-  return { runs, total: Number(row?.n ?? 0) };
+  return { data, total: await countOf(query) };
 }
 
-const old = statement<{ before: string; limit: number }>()((db, p) =>
+const findOld = allRows<{ before: string; limit: number }>()((db, p) =>
   db
     .selectFrom('scheduled_runs')
     .leftJoin('jobs', 'jobs.id', 'scheduled_runs.job_id')
@@ -195,13 +180,13 @@ const old = statement<{ before: string; limit: number }>()((db, p) =>
     .orderBy('scheduled_runs.id')
     .limit(p('limit')),
 );
-const removeRuns = statement<{ ids: string }>()((db, p, dialect) =>
-  db.deleteFrom('scheduled_runs').where(idIn(dialect, p('ids'))),
+const removeRuns = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
+  db.deleteFrom('scheduled_runs').where(idIn(dialect, p.list('ids'))),
 );
 
 /** Deletes at most `limit` runs whose id lies before `before` and that go on no more; how many. */
 export async function deleteRuns(tx: Transaction, before: string, limit: number): Promise<number> {
-  const runs = await tx.all(old, { before, limit });
-  await tx.all(removeRuns, { ids: idsParam(runs.map(({ id }) => id)) });
+  const runs = await findOld(tx, { before, limit });
+  await removeRuns(tx, { ids: runs.map(({ id }) => id) });
   return runs.length;
 }

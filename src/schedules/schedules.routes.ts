@@ -211,9 +211,8 @@ function listRunsRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
   };
   const options = { errorHandler: unknownFirst(requireScheduledJob(schedules)), schema };
   server.get(`${one}/runs`, options, async (request) => {
-    const { query: page } = request;
+    const { params, query: page } = request;
     const { organizationId } = callerOf(request);
-    const { runs, total } = await schedules.runs(organizationId, request.params.jobId, page);
-    return { data: runs, total, ...page };
+    return { ...(await schedules.runs(organizationId, params.jobId, page)), ...page };
   });
 }

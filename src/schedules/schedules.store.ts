@@ -1,10 +1,11 @@
 /** Every query on scheduled jobs. */
 import { type Selectable, sql, type Updateable } from 'kysely';
+import { countOf } from '../database/count-of.ts';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idIn, idsParam } from '../database/ids-in.ts';
+import { idIn } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
 import { namesAgent } from '../database/names-agent.ts';
-import { statement } from '../database/statement.ts';
+import { allRows, statement } from '../database/statement.ts';
 import type { ScheduledJobLastRunsTable, ScheduledJobsTable } from '../database/tables.ts';
 
 type LastRun = Omit<ScheduledJobLastRunsTable, 'scheduled_job_id'>;
@@ -67,20 +68,12 @@ function byId(db: Handle, organizationId: string, id: string) {
 }
 
 /** The organization's scheduled job of that id. */
-export function findScheduledJob(
-  db: Handle,
-  organizationId: string,
-  id: string,
-): Promise<ScheduledJobRow | undefined> {
+export function findScheduledJob(db: Handle, organizationId: string, id: string) {
   return byId(db, organizationId, id).executeTakeFirst();
 }
 
 /** Like `findScheduledJob`, and locks the row until the transaction ends. */
-export function lockScheduledJob(
-  tx: Transaction,
-  organizationId: string,
-  id: string,
-): Promise<ScheduledJobRow | undefined> {
+export function lockScheduledJob(tx: Transaction, organizationId: string, id: string) {
   const query = byId(tx, organizationId, id);
   return locked(tx.dialect, query, (unlocked) =>
     unlocked.forUpdate('scheduled_jobs'),
@@ -88,10 +81,7 @@ export function lockScheduledJob(
 }
 
 /** All of an organization, newest first. */
-export function listScheduledJobs(
-  db: Handle,
-  organizationId: string,
-): Promise<ListedScheduledJob[]> {
+export function listScheduledJobs(db: Handle, organizationId: string) {
   return withLastRun(db)
     .select([...listedColumns, ...lastRunColumns])
     .where('organization_id', '=', organizationId)
@@ -153,21 +143,22 @@ export async function listScheduledJobsOfSkill(
     .where('skill_category', '=', skill.category)
     .where('skill_name', '=', skill.name)
     .where('skill_version', '=', skill.version);
-  const [rows, count] = await Promise.all([
+  const [rows, total] = await Promise.all([
     found
       .select(['id', 'agent_id', 'cron_expression', 'enabled'])
       .orderBy('id', 'desc')
       .limit(limit)
       .execute(),
-    found.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirstOrThrow(),
+    countOf(found),
   ]);
-  return { rows, total: Number(count.n) };
+  return { rows, total };
 }
 
 // A literal, not a parameter: otherwise the partial index of enabled scheduled jobs is not used.
 const enabled = sql.lit(1);
 
-const due = statement<{ now: number; limit: number }>()((db, p) =>
+/** Scheduled jobs that are due, the longest waiting first, and the size of their inputs. */
+export const findDue = allRows<{ now: number; limit: number }>()((db, p) =>
   db
     .selectFrom('scheduled_jobs')
     .select((eb) => [
@@ -183,42 +174,29 @@ const due = statement<{ now: number; limit: number }>()((db, p) =>
     .limit(p('limit')),
 );
 
-/** Scheduled jobs that are due, the longest waiting first, and the size of their inputs. */
-export function findDue(db: Handle, now: number, limit: number) {
-  return db.all(due, { now, limit });
-}
-
-const byIds = statement<{ ids: string }>()((db, p, dialect) =>
+export const findScheduledJobs = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
   db
     .selectFrom('scheduled_jobs')
     .selectAll()
-    .where(idIn(dialect, p('ids'))),
+    .where(idIn(dialect, p.list('ids'))),
 );
 
-export function findScheduledJobs(
-  db: Handle,
-  ids: readonly string[],
-): Promise<Selectable<ScheduledJobsTable>[]> {
-  return db.all(byIds, { ids: idsParam(ids) });
-}
-
-const lockedDue = statement<{ ids: string; now: number }>()((db, p, dialect) => {
-  const query = db
-    .selectFrom('scheduled_jobs')
-    .select(['id', 'next_run_at', 'updated_at'])
-    .where(idIn(dialect, p('ids')))
-    .where('enabled', '=', enabled)
-    .where('next_run_at', '<=', p('now'))
-    .orderBy('id');
-  return locked(dialect, query, (unlocked) => unlocked.forUpdate().skipLocked());
-});
-
 /** Locks those of `ids` that are still due and that no other process has locked. */
-export function lockDue(tx: Transaction, ids: readonly string[], now: number) {
-  return tx.all(lockedDue, { ids: idsParam(ids), now });
-}
+export const lockDue = allRows<{ ids: readonly string[]; now: number }, Transaction>()(
+  (db, p, dialect) => {
+    const query = db
+      .selectFrom('scheduled_jobs')
+      .select(['id', 'next_run_at', 'updated_at'])
+      .where(idIn(dialect, p.list('ids')))
+      .where('enabled', '=', enabled)
+      .where('next_run_at', '<=', p('now'))
+      .orderBy('id');
+    return locked(dialect, query, (unlocked) => unlocked.forUpdate().skipLocked());
+  },
+);
 
-const ahead = statement<{ now: number; after: string; limit: number }>()((db, p) =>
+/** Enabled scheduled jobs that are not due, by their ids from `after` on. */
+export const findAhead = allRows<{ now: number; after: string; limit: number }>()((db, p) =>
   db
     .selectFrom('scheduled_jobs')
     .select(['id', 'cron_expression', 'next_run_at', 'updated_at'])
@@ -228,11 +206,6 @@ const ahead = statement<{ now: number; after: string; limit: number }>()((db, p)
     .orderBy('id')
     .limit(p('limit')),
 );
-
-/** Enabled scheduled jobs that are not due, by their ids from `after` on. */
-export function findAhead(db: Handle, now: number, after: string, limit: number) {
-  return db.all(ahead, { now, after, limit });
-}
 
 /** Another slot as the next one of a scheduled job, unless it was changed since it was read. */
 interface Planned {

@@ -7,23 +7,16 @@
  * in this order, so that none wait for each other in a circle: the organization (where a scheduled job
  * is added), the scheduled job, the agent, the jobs, the counts, their runs, and how the last run went.
  */
-import type { Agents } from '../agents/agents.ts';
 import { requireRoom } from '../database/caps.ts';
-import type { Database, Transaction } from '../database/database.ts';
+import type { Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
-import type { Accept, AcceptedJob } from '../jobs/accept.ts';
+import type { AcceptedJob } from '../jobs/accept.ts';
 import { agentPaused, refuseInvalid } from '../jobs/execute.ts';
 import { jobSummary } from '../jobs/job-views.ts';
 import type { Jobs } from '../jobs/jobs.ts';
-import {
-  type ReadinessDeps,
-  refusalsOf,
-  requireSkillScopes,
-  type SkillColumns,
-} from '../jobs/readiness.ts';
+import { refusalsOf, requireSkillScopes, type SkillColumns } from '../jobs/readiness.ts';
 import { bind } from '../kernel/bind.ts';
 import { type Caller, requireScopes } from '../kernel/caller.ts';
-import type { Clock } from '../kernel/clock.ts';
 import { newId } from '../kernel/ids.ts';
 import type { Skill, SkillRegistry } from '../skills/registry.ts';
 import { change } from './changes.ts';
@@ -41,6 +34,7 @@ import {
   listScheduledJobs,
   type ScheduledJobRow,
 } from './schedules.store.ts';
+import type { TickDeps } from './tick.ts';
 import {
   createdScheduledJobView,
   scheduledJobSummary,
@@ -51,14 +45,9 @@ import {
 /** The version of a skill when none is named (specification: Versioning). */
 const defaultVersion = 'v1.0';
 
-export interface ScheduleDeps {
-  readonly database: Database;
-  readonly skills: SkillRegistry;
-  readonly agents: Agents;
-  readonly apiKeys: ReadinessDeps['apiKeys'];
-  readonly accept: Accept;
+/** What the tick needs, and the following. */
+export interface ScheduleDeps extends Omit<TickDeps, 'log'> {
   readonly jobs: Pick<Jobs, 'cancelQueued'>;
-  readonly clock: Clock;
   /** Deletes what other slices keep of a scheduled job. */
   removeDependents(tx: Transaction, organizationId: string, id: string): Promise<void>;
   /** How many scheduled jobs an organization may have. */
@@ -68,20 +57,8 @@ export interface ScheduleDeps {
 export type Schedules = ReturnType<typeof createSchedules>;
 
 export function createSchedules(deps: ScheduleDeps) {
-  const verbs = {
-    find,
-    ofJob,
-    admitChange,
-    preview,
-    create,
-    list,
-    get,
-    update,
-    remove,
-    runNow,
-    runs,
-  };
-  return { ...bind(deps, verbs), lock };
+  const reading = { find, ofJob, admitChange, preview, list, get, runs };
+  return { ...bind(deps, { ...reading, create, update, remove, runNow }), lock };
 }
 
 /** The scheduled job that a job is a run of; undefined when it was deleted. */
@@ -201,8 +178,8 @@ function runNow(
 /** The outcomes of its due slots, newest first. */
 async function runs(deps: ScheduleDeps, organizationId: string, id: string, page: PageAsked) {
   await find(deps, organizationId, id);
-  const found = await listRuns(deps.database.read, id, page);
-  return { runs: found.runs.map(scheduledRunView), total: found.total };
+  const { data, total } = await listRuns(deps.database.read, id, page);
+  return { data: data.map(scheduledRunView), total };
 }
 
 /** The skill, which the caller may run; else `404` or `403`. */

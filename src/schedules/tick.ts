@@ -64,7 +64,7 @@ export interface TickDeps {
   readonly log: Logger;
 }
 
-interface Ticking extends TickDeps {
+interface TickState extends TickDeps {
   /** Whether the clock was set back since the last call; true at the first one. */
   readonly wasSetBack: () => boolean;
   /** Whether next slots are to be planned anew, until that has succeeded. */
@@ -72,21 +72,18 @@ interface Ticking extends TickDeps {
 }
 
 export function createTick(deps: TickDeps): Tick {
-  const ticking: Ticking = {
-    ...deps,
-    wasSetBack: createSetBackWatch(deps.clock),
-    mustPlan: false,
-  };
-  return () => tick(ticking);
+  const wasSetBack = createSetBackWatch(deps.clock);
+  const state: TickState = { ...deps, wasSetBack, mustPlan: false };
+  return () => tick(state);
 }
 
-async function tick(ticking: Ticking): Promise<number> {
-  await planAfterSetback(ticking);
+async function tick(state: TickState): Promise<number> {
+  await planAfterSetback(state);
   let total = 0;
   for (;;) {
-    const batch = await nextBatch(ticking);
+    const batch = await nextBatch(state);
     if (batch.length === 0) return total;
-    const done = await dealWithAll(ticking, batch);
+    const done = await dealWithAll(state, batch);
     total += done;
     // Other processes have locked all of them; the ones that they leave are due at the next tick.
     if (done === 0) return total;
@@ -95,13 +92,13 @@ async function tick(ticking: Ticking): Promise<number> {
 }
 
 /** At the start, and when the clock was set back: next slots were planned by the earlier time. */
-async function planAfterSetback(ticking: Ticking): Promise<void> {
-  const { database, clock } = ticking;
-  ticking.mustPlan ||= ticking.wasSetBack();
-  if (!ticking.mustPlan) return;
-  await planAnew(ticking);
+async function planAfterSetback(state: TickState): Promise<void> {
+  const { database, clock } = state;
+  state.mustPlan ||= state.wasSetBack();
+  if (!state.mustPlan) return;
+  await planAnew(state);
   await database.write((tx) => clampLastRuns(tx, clock.now()));
-  ticking.mustPlan = false;
+  state.mustPlan = false;
 }
 
 /** Plans what is not due by the clock as it is. A slot that has been dealt with stays so. */
@@ -109,7 +106,7 @@ async function planAnew({ database, clock }: TickDeps): Promise<void> {
   let after = '';
   for (;;) {
     const now = clock.now();
-    const ahead = await findAhead(database.read, now, after, batchMax);
+    const ahead = await findAhead(database.read, { now, after, limit: batchMax });
     const moved = ahead.flatMap(({ id, updated_at, cron_expression, next_run_at: from }) => {
       const cron = parsed(cron_expression);
       const to = cron === null ? from : nextMatch(cron, now);
@@ -128,14 +125,14 @@ async function nextBatch({ database, clock }: TickDeps): Promise<ScheduledJob[]>
   const ids: string[] = [];
   let bytes = 0;
   let records = 0;
-  for (const job of await findDue(database.read, now, batchMax)) {
+  for (const job of await findDue(database.read, { now, limit: batchMax })) {
     const cron = parsed(job.cron_expression);
     bytes += job.input_bytes;
     records += cron === null ? 1 : recordsDue(cron, job.next_run_at, now);
     if (ids.length > 0 && (bytes > inputsMax || records > recordsMax)) break;
     ids.push(job.id);
   }
-  return ids.length === 0 ? [] : findScheduledJobs(database.read, ids);
+  return ids.length === 0 ? [] : findScheduledJobs(database.read, { ids });
 }
 
 /** A transaction awaits only its own queries, so all other checks are made before it. */
@@ -226,11 +223,11 @@ async function decideLocked(
   prepared: ReadonlyMap<string, Prepared>,
   now: number,
 ): Promise<Decided[]> {
-  const locked = await lockDue(tx, [...prepared.keys()], now);
+  const locked = await lockDue(tx, { ids: [...prepared.keys()], now });
   const ids = locked.map(({ id }) => id);
   const running = await findRunning(tx, ids);
   const taken = Map.groupBy(
-    await findTakenSlots(tx, ids, now),
+    await findTakenSlots(tx, { ids, now }),
     ({ scheduled_job_id }) => scheduled_job_id,
   );
   return locked.flatMap((row) => {

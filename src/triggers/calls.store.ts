@@ -1,18 +1,20 @@
 /** The queries on the calls of triggers. */
 import { type Selectable, sql } from 'kysely';
+import { countOf } from '../database/count-of.ts';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idIn, idsParam } from '../database/ids-in.ts';
+import { idIn } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
-import { statement } from '../database/statement.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
+import { allRows, firstRow, statement } from '../database/statement.ts';
 import type { TriggerCallsTable } from '../database/tables.ts';
 
 export type TriggerCallRow = Selectable<TriggerCallsTable>;
 
-const held = statement<{ ids: string }>()((db, p, dialect) => {
+const lockTriggers = allRows<{ ids: readonly string[] }>()((db, p, dialect) => {
   const query = db
     .selectFrom('agent_triggers')
     .select('id')
-    .where(idIn(dialect, p('ids')))
+    .where(idIn(dialect, p.list('ids')))
     .orderBy('id');
   return locked(dialect, query);
 });
@@ -42,7 +44,7 @@ export async function addCalls(
   kept: number,
 ): Promise<void> {
   const ids = [...new Set(calls.map(({ trigger_id }) => trigger_id))];
-  const triggers = await tx.all(held, { ids: idsParam(ids) });
+  const triggers = await lockTriggers(tx, { ids });
   const existing = new Set(triggers.map(({ id }) => id));
   const added = calls.filter(({ trigger_id }) => existing.has(trigger_id));
   if (added.length === 0) return;
@@ -58,37 +60,32 @@ export async function listCalls(
   db: Handle,
   triggerId: string,
   since: number,
-  page: { limit: number; offset: number },
-): Promise<{ calls: TriggerCallRow[]; total: number }> {
+  page: PageAsked,
+): Promise<{ data: TriggerCallRow[]; total: number }> {
   const query = db.kysely
     .selectFrom('trigger_calls')
     .where('trigger_id', '=', triggerId)
     .where('received_at', '>=', since);
-  const calls = await query
+  const data = await query
     .selectAll()
     .orderBy('id', 'desc')
     .limit(page.limit)
     .offset(page.offset)
     .execute();
-  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-  return { calls, total: Number(row?.n ?? 0) };
+  return { data, total: await countOf(query) };
 }
-
-const ofJob = statement<{ job_id: string }>()((db, p) =>
-  db.selectFrom('trigger_calls').select('trigger_id').where('job_id', '=', p('job_id')),
-);
 
 /** The trigger whose call started a job; undefined when that call has been deleted. */
-export async function findTriggerOf(db: Handle, jobId: string): Promise<string | undefined> {
-  return (await db.first(ofJob, { job_id: jobId }))?.trigger_id;
-}
+export const findTriggerOf = firstRow<{ job_id: string }>()((db, p) =>
+  db.selectFrom('trigger_calls').select('trigger_id').where('job_id', '=', p('job_id')),
+);
 
 /** Deletes the calls of a trigger; call it after deleting the trigger. */
 export async function deleteCallsOf(tx: Transaction, triggerId: string): Promise<void> {
   await tx.kysely.deleteFrom('trigger_calls').where('trigger_id', '=', triggerId).execute();
 }
 
-const oldest = statement<{ before: number; limit: number }>()((db, p) =>
+const findOldest = allRows<{ before: number; limit: number }>()((db, p) =>
   db
     .selectFrom('trigger_calls')
     .select(['trigger_id', 'id'])
@@ -109,7 +106,7 @@ export async function deleteCallsBefore(
   before: number,
   limit: number,
 ): Promise<number> {
-  const calls = await tx.all(oldest, { before, limit });
+  const calls = await findOldest(tx, { before, limit });
   // In a fixed order, so that two processes that delete the same rows cannot deadlock.
   const ordered = calls.toSorted((a, b) =>
     `${a.trigger_id}${a.id}` < `${b.trigger_id}${b.id}` ? -1 : 1,

@@ -5,6 +5,8 @@
  */
 import type { Database } from '../database/database.ts';
 import { deleteInBatches, foundAndDeleted } from '../database/in-batches.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
+import { bind } from '../kernel/bind.ts';
 import { type Clock, dayMs, timestamp } from '../kernel/clock.ts';
 import { type ErrorCode, isUnavailable } from '../kernel/errors.ts';
 import { cleanText } from '../kernel/text.ts';
@@ -42,94 +44,88 @@ export interface EndedCall {
   readonly bodyBytes: number | null;
 }
 
-export interface TriggerCalls {
-  /** Records a call in memory. Never waits. */
-  record(call: EndedCall): void;
-  /** Writes the recorded calls. Keeps them for the next time while the database is unavailable. */
-  flush(): Promise<void>;
-  /** A page of the calls of a trigger, newest first. */
-  list(
-    triggerId: string,
-    page: { limit: number; offset: number },
-  ): Promise<{ calls: ReturnType<typeof callBody>[]; total: number }>;
-  /** The trigger whose call started a job; undefined when that call has been deleted. */
-  triggerOf(jobId: string): Promise<string | undefined>;
-  /** Deletes calls that are too old; how many. */
-  deleteOld(): Promise<number>;
+interface CallsDeps {
+  readonly database: Database;
+  readonly clock: Clock;
 }
 
-export function createTriggerCalls({
-  database,
-  clock,
-}: {
-  database: Database;
-  clock: Clock;
-}): TriggerCalls {
-  /** By trigger, oldest first. */
-  let waiting = new Map<string, TriggerCallRow[]>();
-  let count = 0;
+interface CallsState extends CallsDeps {
+  /** The calls to be written, by trigger, oldest first. */
+  waiting: Map<string, TriggerCallRow[]>;
+  count: number;
+}
 
-  function add(row: TriggerCallRow): void {
-    const calls = waiting.get(row.trigger_id) ?? [];
-    if (calls.length >= keptOfOne || count >= waitingMax) {
-      // Replaces the oldest waiting call of the same trigger; without one, the new call is dropped.
-      if (calls.shift() === undefined) return;
-      count -= 1;
-    }
-    calls.push(row);
-    count += 1;
-    waiting.set(row.trigger_id, calls);
+export type TriggerCalls = ReturnType<typeof createTriggerCalls>;
+
+export function createTriggerCalls({ database, clock }: CallsDeps) {
+  const state: CallsState = { database, clock, waiting: new Map(), count: 0 };
+  return bind(state, { record, flush, list, triggerOf, deleteOld });
+}
+
+/** Records a call in memory. Never waits. */
+function record(state: CallsState, call: EndedCall): void {
+  add(state, {
+    trigger_id: call.triggerId,
+    id: call.id,
+    received_at: call.receivedAt,
+    duration_ms: call.durationMs,
+    status: call.status,
+    error: call.error,
+    message: call.message === null ? null : cleanText(call.message.slice(0, messageMax)),
+    job_id: call.jobId,
+    replayed: call.isReplay ? 1 : 0,
+    body_bytes: call.bodyBytes,
+  });
+}
+
+function add(state: CallsState, row: TriggerCallRow): void {
+  const calls = state.waiting.get(row.trigger_id) ?? [];
+  if (calls.length >= keptOfOne || state.count >= waitingMax) {
+    // Replaces the oldest waiting call of the same trigger; without one, the new call is dropped.
+    if (calls.shift() === undefined) return;
+    state.count -= 1;
   }
+  calls.push(row);
+  state.count += 1;
+  state.waiting.set(row.trigger_id, calls);
+}
 
-  return {
-    record(call) {
-      add({
-        trigger_id: call.triggerId,
-        id: call.id,
-        received_at: call.receivedAt,
-        duration_ms: call.durationMs,
-        status: call.status,
-        error: call.error,
-        message: call.message === null ? null : cleanText(call.message.slice(0, messageMax)),
-        job_id: call.jobId,
-        replayed: call.isReplay ? 1 : 0,
-        body_bytes: call.bodyBytes,
-      });
-    },
+/** Writes the recorded calls. Keeps them for the next time while the database is unavailable. */
+async function flush(state: CallsState): Promise<void> {
+  const calls = takeAll(state);
+  if (calls.length === 0) return;
+  try {
+    await state.database.write((tx) => addCalls(tx, calls, keptOfOne));
+  } catch (error) {
+    if (isUnavailable(error)) for (const row of [...calls, ...takeAll(state)]) add(state, row);
+    throw error;
+  }
+}
 
-    async flush() {
-      if (count === 0) return;
-      const calls = [...waiting.values()].flat();
-      waiting = new Map();
-      count = 0;
-      try {
-        await database.write((tx) => addCalls(tx, calls, keptOfOne));
-      } catch (error) {
-        if (isUnavailable(error)) {
-          const newer = [...waiting.values()].flat();
-          waiting = new Map();
-          count = 0;
-          for (const row of [...calls, ...newer]) add(row);
-        }
-        throw error;
-      }
-    },
+function takeAll(state: CallsState): TriggerCallRow[] {
+  const calls = [...state.waiting.values()].flat();
+  state.waiting = new Map();
+  state.count = 0;
+  return calls;
+}
 
-    async list(triggerId, page) {
-      const since = clock.now() - keptMs;
-      const { calls, total } = await listCalls(database.read, triggerId, since, page);
-      return { calls: calls.map(callBody), total };
-    },
+/** A page of the calls of a trigger, newest first. */
+async function list({ database, clock }: CallsState, triggerId: string, page: PageAsked) {
+  const { data, total } = await listCalls(database.read, triggerId, clock.now() - keptMs, page);
+  return { data: data.map(callBody), total };
+}
 
-    triggerOf: (jobId) => findTriggerOf(database.read, jobId),
+/** The trigger whose call started a job; undefined when that call has been deleted. */
+async function triggerOf({ database }: CallsState, jobId: string): Promise<string | undefined> {
+  return (await findTriggerOf(database.read, { job_id: jobId }))?.trigger_id;
+}
 
-    deleteOld() {
-      const before = clock.now() - keptMs;
-      return deleteInBatches(database, deletedMax, async (tx) =>
-        foundAndDeleted(await deleteCallsBefore(tx, before, deletedMax)),
-      );
-    },
-  };
+/** Deletes calls that are too old; how many. */
+function deleteOld({ database, clock }: CallsState): Promise<number> {
+  const before = clock.now() - keptMs;
+  return deleteInBatches(database, deletedMax, async (tx) =>
+    foundAndDeleted(await deleteCallsBefore(tx, before, deletedMax)),
+  );
 }
 
 /** A call as the API shows it. */

@@ -6,6 +6,7 @@
  */
 import { extname } from 'node:path';
 import { parseJsonBody } from '../http/body.ts';
+import { bind } from '../kernel/bind.ts';
 import { invalid, PlatformError } from '../kernel/errors.ts';
 import type { EvaluationRequest, JsonataAnswer } from '../sandbox/jsonata.ts';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
@@ -42,18 +43,6 @@ export interface MappingContext {
   readonly query: Readonly<Record<string, unknown>>;
 }
 
-export interface Mappings {
-  /** Parses an expression; throws `400` on the field `mapping` for an invalid one. */
-  check(owner: string, expression: string): Promise<void>;
-  /**
-   * The value of an expression, undefined when it has none. Throws `400` on the field `mapping` when it
-   * fails, and `503` when too many evaluations wait or the platform was held up. Owners take turns.
-   */
-  evaluate(owner: string, expression: string, context: MappingContext): Promise<unknown>;
-  /** Refuses the waiting evaluations; resolves when the processes have ended. */
-  stop(): Promise<void>;
-}
-
 interface Task {
   readonly owner: string;
   /** The context as JSON text; null when the expression is only to be parsed. */
@@ -74,7 +63,9 @@ interface MappingState extends MappingLimits {
   isStopped: boolean;
 }
 
-export function createMappings(limits: Partial<MappingLimits> = {}): Mappings {
+export type Mappings = ReturnType<typeof createMappings>;
+
+export function createMappings(limits: Partial<MappingLimits> = {}) {
   const state: MappingState = {
     ...limitsDefault,
     ...limits,
@@ -85,18 +76,26 @@ export function createMappings(limits: Partial<MappingLimits> = {}): Mappings {
     running: 0,
     isStopped: false,
   };
-  return {
-    async check(owner, expression) {
-      await submit(state, owner, expression, null);
-    },
+  return bind(state, { check, evaluate, stop });
+}
 
-    async evaluate(owner, expression, context) {
-      const json = await submit(state, owner, expression, JSON.stringify(context));
-      return json === null ? undefined : cleanValue(json);
-    },
+/** Parses an expression; throws `400` on the field `mapping` for an invalid one. */
+async function check(state: MappingState, owner: string, expression: string): Promise<void> {
+  await submit(state, owner, expression, null);
+}
 
-    stop: () => stop(state),
-  };
+/**
+ * The value of an expression, undefined when it has none. Throws `400` on the field `mapping` when it
+ * fails, and `503` when too many evaluations wait or the platform was held up. Owners take turns.
+ */
+async function evaluate(
+  state: MappingState,
+  owner: string,
+  expression: string,
+  context: MappingContext,
+): Promise<unknown> {
+  const json = await submit(state, owner, expression, JSON.stringify(context));
+  return json === null ? undefined : cleanValue(json);
 }
 
 function submit(
@@ -166,7 +165,8 @@ async function answer(state: MappingState, { expression, context }: Task): Promi
     if (outcome === 'exhausted') throw invalid('mapping', 'needs too much memory');
     if (outcome === 'held up') break;
   }
-  throw heldUp();
+  // `503` and not `400`, because the mapping itself may be fine.
+  throw unavailable('The mapping could not be evaluated in time');
 }
 
 /** An idle process that has not ended, as far as is known. */
@@ -188,6 +188,7 @@ async function start(state: MappingState): Promise<Sandbox> {
   throw tooBusy();
 }
 
+/** Refuses the waiting evaluations; resolves when the processes have ended. */
 async function stop(state: MappingState): Promise<void> {
   state.isStopped = true;
   for (const task of state.waiting.splice(0)) {
@@ -214,11 +215,6 @@ function cleanValue(json: string): unknown {
 
 function tooBusy(cause?: unknown): PlatformError {
   return unavailable('Too many mappings wait to be evaluated', cause);
-}
-
-/** `503` and not `400`, because the mapping itself may be fine. */
-function heldUp(): PlatformError {
-  return unavailable('The mapping could not be evaluated in time');
 }
 
 function unavailable(message: string, cause?: unknown): PlatformError {

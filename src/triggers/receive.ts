@@ -69,44 +69,44 @@ export interface ReceiveDeps {
 }
 
 /** With when each trigger last reported each code. */
-interface Receiving extends ReceiveDeps {
+interface ReceiveState extends ReceiveDeps {
   readonly reportedAt: Map<string, number>;
 }
 
 export type Receive = ReturnType<typeof createReceive>;
 
 export function createReceive(deps: ReceiveDeps) {
-  const receiving: Receiving = { ...deps, reportedAt: new Map() };
-  return bind(receiving, { callerOf, accept });
+  const state: ReceiveState = { ...deps, reportedAt: new Map() };
+  return bind(state, { callerOf, accept });
 }
 
 /** The key that the trigger acts for; `404` and `agent.error` when it is revoked or expired. */
-async function callerOf(receiving: Receiving, trigger: TriggerRow): Promise<Caller> {
-  const caller = await receiving.apiKeys.callerById(trigger.api_key_id);
+async function callerOf(state: ReceiveState, trigger: TriggerRow): Promise<Caller> {
+  const caller = await state.apiKeys.callerById(trigger.api_key_id);
   if (caller !== undefined) return caller;
-  await report(receiving, trigger, 'invalid_api_key', 'the key that made it is revoked or expired');
+  await report(state, trigger, 'invalid_api_key', 'the key that made it is revoked or expired');
   throw triggerNotFound('The key that made it is revoked or expired');
 }
 
 /** Starts a run for a call, or returns the job of an earlier identical call. */
 async function accept(
-  receiving: Receiving,
+  state: ReceiveState,
   trigger: TriggerRow,
   caller: Caller,
   call: Call,
 ): Promise<{ job: AcceptedJob; isReplay: boolean }> {
-  const { execute, mappings, clock } = receiving;
-  const secret = await secretOf(receiving, trigger);
+  const { execute, mappings, clock } = state;
+  const secret = await secretOf(state, trigger);
   const isIdSigned =
     secret !== null && requireSignature(call.headers, secret, call.bytes, clock.now()).isIdSigned;
-  const target = await targetOf(receiving, trigger, caller);
+  const target = await targetOf(state, trigger, caller);
   const key = call.idempotencyKey(isIdSigned);
   const message = { body: payloadOf(call.headers, call.bytes), query: call.query() };
   const idempotency =
     key === undefined
       ? undefined
       : { owner: trigger.id, key, fingerprint: fingerprintOf(message, trigger) };
-  const earlier = idempotency && (await startedJob(receiving, idempotency));
+  const earlier = idempotency && (await startedJob(state, idempotency));
   if (earlier !== undefined) return { job: earlier, isReplay: true };
   const input = await inputOf(mappings, trigger, target, message, call.headers);
   return execute.run(caller, target, input, {
@@ -117,48 +117,44 @@ async function accept(
 }
 
 /** The signing secret of a trigger, or null without one; throws `503` when it cannot be decrypted. */
-async function secretOf(receiving: Receiving, trigger: TriggerRow): Promise<string | null> {
+async function secretOf(state: ReceiveState, trigger: TriggerRow): Promise<string | null> {
   const { signing_secret: secret, secret_sealed } = trigger;
   if (secret === null) return null;
   try {
-    return receiving.secrets.open('agent_triggers', trigger, { secret, secret_sealed });
+    return state.secrets.open('agent_triggers', trigger, { secret, secret_sealed });
   } catch (error) {
     if (!(error instanceof DecryptionError)) throw error;
     const why = 'its signing secret was stored under another ENCRYPTION_KEY';
-    await report(receiving, trigger, 'service_unavailable', why);
+    await report(state, trigger, 'service_unavailable', why);
     throw new PlatformError('service_unavailable', 'Signatures cannot be checked just now', {
       cause: `The trigger did not run: ${why}`,
     });
   }
 }
 
-async function targetOf(
-  receiving: Receiving,
-  trigger: TriggerRow,
-  caller: Caller,
-): Promise<Target> {
+async function targetOf(state: ReceiveState, trigger: TriggerRow, caller: Caller): Promise<Target> {
   const { skill_category: category, skill_version: version, skill_name: skillName } = trigger;
   const name = `${category}/${version}/${skillName}`;
   try {
-    return await receiving.execute.target(caller, { category, version, skillName }, () => ({
+    return await state.execute.target(caller, { category, version, skillName }, () => ({
       agentId: trigger.agent_id,
     }));
   } catch (error) {
     const code = error instanceof PlatformError ? error.code : undefined;
     if (code === 'skill_not_found') {
       const { message } = error as PlatformError;
-      await report(receiving, trigger, code, message.replace('No active', 'no active'));
+      await report(state, trigger, code, message.replace('No active', 'no active'));
     }
     if (code !== 'insufficient_scope') throw error;
     const why = `the key that made it lacks a scope that ${name} requires`;
-    await report(receiving, trigger, code, why);
+    await report(state, trigger, code, why);
     throw triggerNotFound(`The key that made it lacks a scope that ${name} requires`);
   }
 }
 
 /** The job that an earlier identical call has started. `execute` checks again in its transaction. */
 function startedJob(
-  { database, clock }: Receiving,
+  { database, clock }: ReceiveState,
   { owner, key, fingerprint }: IdempotencyKey,
 ): Promise<AcceptedJob | undefined> {
   const since = clock.now() - idempotencyMs;
@@ -191,7 +187,7 @@ async function inputOf(
 
 /** Records `agent.error`, unless the trigger has reported the same code within the last minute. */
 async function report(
-  { database, clock, reportedAt }: Receiving,
+  { database, clock, reportedAt }: ReceiveState,
   trigger: TriggerRow,
   code: string,
   why: string,

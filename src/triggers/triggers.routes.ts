@@ -94,9 +94,9 @@ function listRoute(server: Server, { triggers }: TriggerRouteDeps) {
   server.get(collection, { schema }, async (request, reply) => {
     const { include, ...page } = request.query;
     const { organizationId } = callerOf(request);
-    const found = await triggers.list(organizationId, page, include);
-    tellNext(reply, found.next);
-    return { data: found.triggers, total: found.total, ...page };
+    const { next, ...found } = await triggers.list(organizationId, page, include);
+    tellNext(reply, next);
+    return { ...found, ...page };
   });
 }
 
@@ -153,9 +153,8 @@ function listCallsRoute(server: Server, { triggers, calls }: TriggerRouteDeps) {
   };
   const options = { onRequest: requireTrigger(triggers), schema };
   server.get(`${one}/calls`, options, async (request) => {
-    const { query: page } = request;
-    const found = await calls.list(request.params.triggerId, page);
-    return { data: found.calls, total: found.total, ...page };
+    const { params, query: page } = request;
+    return { ...(await calls.list(params.triggerId, page)), ...page };
   });
 }
 

@@ -1,10 +1,11 @@
 /** The queries on triggers. */
 import type { Selectable, Updateable } from 'kysely';
+import { countOf } from '../database/count-of.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { locked } from '../database/locked.ts';
 import { namesAgent } from '../database/names-agent.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
-import { statement } from '../database/statement.ts';
+import { firstRow } from '../database/statement.ts';
 import type { AgentTriggersTable } from '../database/tables.ts';
 
 export type TriggerRow = Selectable<AgentTriggersTable>;
@@ -13,34 +14,29 @@ export async function insertTrigger(tx: Transaction, row: TriggerRow): Promise<v
   await tx.insert('agent_triggers', [row]);
 }
 
-const byHash = statement<{ token_hash: string }>()((db, p) =>
+export const findTriggerByHash = firstRow<{ token_hash: string }>()((db, p) =>
   db.selectFrom('agent_triggers').selectAll().where('token_hash', '=', p('token_hash')),
 );
 
-export function findTriggerByHash(db: Handle, tokenHash: string): Promise<TriggerRow | undefined> {
-  return db.first(byHash, { token_hash: tokenHash });
+interface Repeat {
+  readonly owner: string;
+  readonly key: string;
+  readonly fingerprint: string;
+  readonly since: number;
 }
-
-const startedJob = statement<{ owner: string; key: string; fingerprint: string; since: number }>()(
-  (db, p) =>
-    db
-      .selectFrom('idempotency_keys')
-      .innerJoin('jobs', 'jobs.id', 'idempotency_keys.job_id')
-      .select(['jobs.id', 'jobs.organization_id', 'jobs.conversation_id', 'jobs.agent_id'])
-      .select(['jobs.skill_category', 'jobs.skill_name', 'jobs.skill_version', 'jobs.created_at'])
-      .where('idempotency_keys.owner', '=', p('owner'))
-      .where('idempotency_keys.idempotency_key', '=', p('key'))
-      .where('idempotency_keys.fingerprint', '=', p('fingerprint'))
-      .where('idempotency_keys.created_at', '>=', p('since')),
-);
 
 /** The job of an earlier call with this key and fingerprint, unless it came before `since`. */
-export function findStartedJob(
-  db: Handle,
-  call: { owner: string; key: string; fingerprint: string; since: number },
-) {
-  return db.first(startedJob, call);
-}
+export const findStartedJob = firstRow<Repeat>()((db, p) =>
+  db
+    .selectFrom('idempotency_keys')
+    .innerJoin('jobs', 'jobs.id', 'idempotency_keys.job_id')
+    .select(['jobs.id', 'jobs.organization_id', 'jobs.conversation_id', 'jobs.agent_id'])
+    .select(['jobs.skill_category', 'jobs.skill_name', 'jobs.skill_version', 'jobs.created_at'])
+    .where('idempotency_keys.owner', '=', p('owner'))
+    .where('idempotency_keys.idempotency_key', '=', p('key'))
+    .where('idempotency_keys.fingerprint', '=', p('fingerprint'))
+    .where('idempotency_keys.created_at', '>=', p('since')),
+);
 
 /** The scopes, as a JSON array, of the key that created a trigger. */
 export async function findCreatorScopes(
@@ -63,22 +59,13 @@ function byId(db: Handle, organizationId: string, id: string) {
     .where('id', '=', id);
 }
 
-export function findTrigger(
-  db: Handle,
-  organizationId: string,
-  id: string,
-): Promise<TriggerRow | undefined> {
+export function findTrigger(db: Handle, organizationId: string, id: string) {
   return byId(db, organizationId, id).executeTakeFirst();
 }
 
 /** Like `findTrigger`, and locks the row until the transaction ends. */
-export function lockTrigger(
-  tx: Transaction,
-  organizationId: string,
-  id: string,
-): Promise<TriggerRow | undefined> {
-  const query = byId(tx, organizationId, id);
-  return locked(tx.dialect, query).executeTakeFirst();
+export function lockTrigger(tx: Transaction, organizationId: string, id: string) {
+  return locked(tx.dialect, byId(tx, organizationId, id)).executeTakeFirst();
 }
 
 /**
@@ -89,11 +76,11 @@ export async function listTriggers(
   db: Handle,
   organizationId: string,
   page: PageAsked,
-): Promise<{ triggers: TriggerRow[]; total: number; next: number | null }> {
+): Promise<{ data: TriggerRow[]; total: number; next: number | null }> {
   const query = db.kysely
     .selectFrom('agent_triggers')
     .where('organization_id', '=', organizationId);
-  const row = await query.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
+  const total = await countOf(query);
   const sizes = await query
     .select(['id', bytesOf('input', 'mapping').as('bytes')])
     .orderBy('id', 'desc')
@@ -101,11 +88,10 @@ export async function listTriggers(
     .offset(page.offset)
     .execute();
   const { rows, next } = cutPage(sizes, page);
-  const total = Number(row?.n ?? 0);
-  if (rows.length === 0) return { triggers: [], total, next };
+  if (rows.length === 0) return { data: [], total, next };
   const ids = rows.map(({ id }) => id);
-  const triggers = await query.selectAll().where('id', 'in', ids).orderBy('id', 'desc').execute();
-  return { triggers, total, next };
+  const data = await query.selectAll().where('id', 'in', ids).orderBy('id', 'desc').execute();
+  return { data, total, next };
 }
 
 /** Changes a trigger; undefined when there is none. */
@@ -114,7 +100,7 @@ export function updateTrigger(
   organizationId: string,
   id: string,
   changes: Updateable<AgentTriggersTable>,
-): Promise<TriggerRow | undefined> {
+) {
   return tx.kysely
     .updateTable('agent_triggers')
     .set(changes)
@@ -157,9 +143,9 @@ export async function listTriggersOfSkill(
     .where('skill_category', '=', skill.category)
     .where('skill_name', '=', skill.name)
     .where('skill_version', '=', skill.version);
-  const [rows, count] = await Promise.all([
+  const [rows, total] = await Promise.all([
     found.select(['id', 'name', 'agent_id', 'active']).orderBy('id', 'desc').limit(limit).execute(),
-    found.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirstOrThrow(),
+    countOf(found),
   ]);
-  return { rows, total: Number(count.n) };
+  return { rows, total };
 }

@@ -79,7 +79,8 @@ function byToken(
   const tokenHash = hash('sha256', token);
   const known = cache.get(tokenHash);
   if (known !== undefined) return known;
-  const stored = async () => found(await findTriggerByHash(database.read, tokenHash));
+  const stored = async () =>
+    found(await findTriggerByHash(database.read, { token_hash: tokenHash }));
   // Only active triggers are cached, so a trigger can be called as soon as it is switched on.
   return cache.read(tokenHash, stored, ({ active }) => active === 1);
 }
@@ -144,8 +145,8 @@ async function list(
   page: PageAsked,
   include?: 'refusal',
 ) {
-  const { triggers, ...rest } = await listTriggers(state.database.read, organizationId, page);
-  return { triggers: await viewsOf(state, triggers, include), ...rest };
+  const { data, ...rest } = await listTriggers(state.database.read, organizationId, page);
+  return { data: await viewsOf(state, data, include), ...rest };
 }
 
 /** One; on request with why its calls would start no job now. */

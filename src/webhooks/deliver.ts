@@ -62,30 +62,30 @@ interface Claim {
   readonly target: Target;
 }
 
-interface Delivering extends DeliverDeps {
+interface DelivererState extends DeliverDeps {
   readonly claim: (deliveryId: string) => Promise<Claim | null>;
   readonly lanes: Lanes;
   readonly stopping: AbortController;
 }
 
 export function createDeliverer(deps: DeliverDeps): Deliverer {
-  const delivering: Delivering = {
+  const state: DelivererState = {
     ...deps,
     claim: createBatch(deps.database, (tx, ids) => claim(deps, tx, ids)),
-    lanes: createLanes((id) => deliver(delivering, id)),
+    lanes: createLanes((id) => deliver(state, id)),
     stopping: new AbortController(),
   };
   return {
-    handleHint: coalesce(lookUpMax, (ids) => lookUp(delivering, ids)),
-    fullHosts: () => delivering.lanes.full(),
-    stop: () => delivering.lanes.stop(),
-    abort: () => delivering.stopping.abort(),
+    handleHint: coalesce(lookUpMax, (ids) => lookUp(state, ids)),
+    fullHosts: () => state.lanes.full(),
+    stop: () => state.lanes.stop(),
+    abort: () => state.stopping.abort(),
   };
 }
 
 /** Adds the deliveries that are due to the lanes of their hosts. */
 async function lookUp(
-  { database, clock, lanes, clockSkewMs = 0 }: Delivering,
+  { database, clock, lanes, clockSkewMs = 0 }: DelivererState,
   ids: readonly string[],
 ): Promise<void> {
   const found = await findWaiting(database.read, { ids, now: clock.now() + clockSkewMs });
@@ -117,32 +117,32 @@ async function claim(
 }
 
 /** Makes one attempt; whether the receiver answered quickly, null when none was made. Never rejects. */
-async function deliver(delivering: Delivering, deliveryId: string): Promise<WasQuick> {
+async function deliver(state: DelivererState, deliveryId: string): Promise<WasQuick> {
   try {
-    const claim = await delivering.claim(deliveryId);
-    return claim === null ? null : await attempt(delivering, claim);
+    const claim = await state.claim(deliveryId);
+    return claim === null ? null : await attempt(state, claim);
   } catch (err) {
-    const { log } = delivering;
+    const { log } = state;
     log.error({ err, delivery_id: deliveryId }, 'a delivery went wrong; it will be tried again');
     return null;
   }
 }
 
 /** Sends one attempt and settles it; whether the receiver answered quickly. */
-async function attempt(delivering: Delivering, claim: Claim): Promise<boolean> {
-  const { clock } = delivering;
+async function attempt(state: DelivererState, claim: Claim): Promise<boolean> {
+  const { clock } = state;
   const { delivery } = claim;
   const begun = clock.monotonic();
-  const result = await request(delivering, claim);
+  const result = await request(state, claim);
   const tookMs = Math.round(clock.monotonic() - begun);
   const startedAt = delivery.started_at ?? clock.now();
-  await finish(delivering, { delivery, result, startedAt, tookMs });
+  await finish(state, { delivery, result, startedAt, tookMs });
   return result.status !== null && tookMs <= quickMs;
 }
 
 /** Signs the request and sends it. */
 async function request(
-  { secrets, send, clock, stopping }: Delivering,
+  { secrets, send, clock, stopping }: DelivererState,
   { delivery, target }: Claim,
 ): Promise<AttemptResult> {
   const { body, attempts, is_test, redelivery_of } = delivery;
@@ -166,7 +166,7 @@ async function request(
 
 /** Settles the attempt and logs what is unusual about it. */
 async function finish(
-  { settle, stopping, log }: Delivering,
+  { settle, stopping, log }: DelivererState,
   settlement: Settlement,
 ): Promise<void> {
   const { delivery, result } = settlement;

@@ -55,52 +55,50 @@ export interface Dispatcher {
   lagMs(): Promise<number>;
 }
 
-interface Dispatching extends NewDeliveriesDeps {
+interface DispatchState extends NewDeliveriesDeps {
   passesToSkip: number;
   /** The organization whose backlog had the last turn. */
   lastTurn: string;
 }
 
 export function createDispatcher(deps: NewDeliveriesDeps): Dispatcher {
-  const dispatching: Dispatching = { ...deps, passesToSkip: 0, lastTurn: '' };
-  return bind(dispatching, { dispatch, wake, readTo, lagMs });
+  const state: DispatchState = { ...deps, passesToSkip: 0, lastTurn: '' };
+  return bind(state, { dispatch, wake, readTo, lagMs });
 }
 
-async function dispatch(dispatching: Dispatching): Promise<void> {
-  if (dispatching.passesToSkip > 0) {
-    dispatching.passesToSkip--;
+async function dispatch(state: DispatchState): Promise<void> {
+  if (state.passesToSkip > 0) {
+    state.passesToSkip--;
     return;
   }
-  if (!(await areAnyActive(dispatching.database.read))) {
-    dispatching.passesToSkip = skippedPasses;
+  if (!(await areAnyActive(state.database.read))) {
+    state.passesToSkip = skippedPasses;
     return;
   }
   for (let round = 0; round < roundsMax; round++) {
-    const isMore = [await dispatchNew(dispatching), await dispatchBacklog(dispatching)];
+    const isMore = [await dispatchNew(state), await dispatchBacklog(state)];
     if (!isMore.includes(true)) return;
   }
 }
 
 /** Dispatches new events of organizations without a backlog; whether there were any. */
-async function dispatchNew(dispatching: Dispatching): Promise<boolean> {
-  const { database } = dispatching;
+async function dispatchNew(state: DispatchState): Promise<boolean> {
+  const { database } = state;
   // This query costs less than a transaction, and mostly there is no new event.
   if (!(await hasUnread(database.read, reader))) return false;
   return database.write((tx) =>
-    readEvents(tx, reader, eventsMax, (events) => record(dispatching, tx, events, false)),
+    readEvents(tx, reader, eventsMax, (events) => record(state, tx, events, false)),
   );
 }
 
 /** Dispatches a share of the next backlog; whether there was one. */
-async function dispatchBacklog(dispatching: Dispatching): Promise<boolean> {
-  const { database, lastTurn } = dispatching;
+async function dispatchBacklog(state: DispatchState): Promise<boolean> {
+  const { database, lastTurn } = state;
   const organizationId = await nextBacklog(database.read, reader, lastTurn);
   if (organizationId === undefined) return false;
-  dispatching.lastTurn = organizationId;
+  state.lastTurn = organizationId;
   return database.write((tx) =>
-    readBacklog(tx, reader, organizationId, shareMax, (events) =>
-      record(dispatching, tx, events, true),
-    ),
+    readBacklog(tx, reader, organizationId, shareMax, (events) => record(state, tx, events, true)),
   );
 }
 
@@ -122,11 +120,11 @@ async function record(
   return made.read;
 }
 
-function wake(dispatching: Dispatching): void {
-  dispatching.passesToSkip = 0;
+function wake(state: DispatchState): void {
+  state.passesToSkip = 0;
 }
 
-async function readTo({ database: { read } }: Dispatching): Promise<ReaderCursor | null> {
+async function readTo({ database: { read } }: DispatchState): Promise<ReaderCursor | null> {
   if (!(await areAnyActive(read))) return null;
   // The cursor first: in the other order a backlog that begins between the two reads would be
   // missed, and retention would delete the events that wait in it.
@@ -134,7 +132,7 @@ async function readTo({ database: { read } }: Dispatching): Promise<ReaderCursor
   return (await furthestBehind(read, reader)) ?? cursor ?? null;
 }
 
-async function lagMs({ database: { read }, clock }: Dispatching): Promise<number> {
+async function lagMs({ database: { read }, clock }: DispatchState): Promise<number> {
   // Without an active webhook, no event waits.
   if (!(await areAnyActive(read))) return 0;
   const behind = await furthestBehind(read, reader);

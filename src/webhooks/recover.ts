@@ -47,7 +47,7 @@ export interface DeliveryRecoverDeps {
   readonly graceMs?: number | undefined;
 }
 
-interface Recovering extends DeliveryRecoverDeps {
+interface RecoveryState extends DeliveryRecoverDeps {
   readonly hintRetryMs: number;
   hintedAt: number;
   /** The last webhook for which the previous sweep sent hints. */
@@ -56,7 +56,7 @@ interface Recovering extends DeliveryRecoverDeps {
 
 export function createDeliveryRecovery(deps: DeliveryRecoverDeps): LeaseSweep {
   const { database, clock, log, writer, leaseMs, graceMs, hintRetryMs = 0 } = deps;
-  const recovering: Recovering = {
+  const state: RecoveryState = {
     ...deps,
     hintRetryMs,
     hintedAt: Number.NEGATIVE_INFINITY,
@@ -75,7 +75,7 @@ export function createDeliveryRecovery(deps: DeliveryRecoverDeps): LeaseSweep {
       onError: (err, { id }) =>
         log.error({ err, delivery_id: id }, 'a lost attempt to deliver is not ended'),
     },
-    further: [() => continueCleanup(database, clock.now(), writer), () => sendDueHints(recovering)],
+    further: [() => continueCleanup(database, clock.now(), writer), () => sendDueHints(state)],
   });
 }
 
@@ -85,21 +85,21 @@ function settleLost({ settle, clock }: DeliveryRecoverDeps, delivery: ClaimedDel
   return settle({ delivery, result: lost, startedAt, tookMs: Math.max(0, now - startedAt) });
 }
 
-async function sendDueHints(recovering: Recovering): Promise<void> {
-  const { database, queue, clock, hintRetryMs } = recovering;
+async function sendDueHints(state: RecoveryState): Promise<void> {
+  const { database, queue, clock, hintRetryMs } = state;
   // Reading due deliveries is useless while enough hints wait, or while none can be sent.
   if (!queue.isConnected() || !queue.isRunningLow('webhooks')) return;
-  if (clock.monotonic() - recovering.hintedAt < hintRetryMs) return;
-  recovering.hintedAt = clock.monotonic();
+  if (clock.monotonic() - state.hintedAt < hintRetryMs) return;
+  state.hintedAt = clock.monotonic();
   const now = clock.now() - hintRetryMs;
   const generation = hintRetryMs === 0 ? 0 : `sweep-${roundOf(now)}`;
   const webhooks = await findWaitingWebhooks(database.read, {
-    after: recovering.after,
-    full: recovering.fullHosts(),
+    after: state.after,
+    full: state.fullHosts(),
     now,
     limit: webhooksMax,
   });
-  recovering.after = webhooks.length < webhooksMax ? '' : (webhooks.at(-1)?.id ?? '');
+  state.after = webhooks.length < webhooksMax ? '' : (webhooks.at(-1)?.id ?? '');
   const { most, least } = hintsOfOne;
   const share = Math.floor(hintsMax / Math.max(1, webhooks.length));
   const limit = Math.max(least, Math.min(most, share));

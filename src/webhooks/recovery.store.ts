@@ -1,10 +1,10 @@
 /** The queries of the sweep and of retention: due, lost and old deliveries. */
 import { type Kysely, type RawBuilder, type SqlBool, sql } from 'kysely';
+import { createBringForward } from '../database/bring-forward.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, textsOf } from '../database/ids-in.ts';
-import { allRows, firstRow, statement } from '../database/statement.ts';
+import { allRows, firstRow } from '../database/statement.ts';
 import type { Tables } from '../database/tables.ts';
-import { setBackMs } from '../kernel/set-back.ts';
 
 interface Waiting {
   readonly after: string;
@@ -115,44 +115,13 @@ export async function deleteDeliveries(tx: Transaction, ids: readonly string[]) 
   return deleted;
 }
 
-/** The latest recorded moment at which a delivery can have begun to wait. */
-const waitsSince = sql<number>`coalesce(started_at, created_at)`;
-
-const bringForward = statement<{ now: number; ahead: number }>()((db, p, dialect) => {
-  const least = sql.raw(dialect === 'sqlite' ? 'min' : 'least');
-  return db
-    .updateTable('webhook_deliveries')
-    .set({
-      due_at: sql<number>`${least}(due_at, ${p('now')} + due_at - ${waitsSince})`,
-      started_at: sql<number>`case when started_at > ${p('now')} then ${p('now')} else started_at end`,
-    })
-    .where('status', '=', sql.lit('pending'))
-    .where('due_at', '>', p('now'))
-    .where(waitsSince, '>', p('ahead'));
+/** After the clock was set back. */
+export const bringDeliveriesForward = createBringForward({
+  name: 'webhook_deliveries',
+  waiting: 'pending',
+  claimed: 'delivering',
+  alsoDue: [],
 });
-
-const shortenLeases = statement<{ lease_until: number; ahead: number }>()((db, p) =>
-  db
-    .updateTable('webhook_deliveries')
-    .set({ due_at: p('lease_until') })
-    .where('status', '=', sql.lit('delivering'))
-    .where('due_at', '>', p('ahead')),
-);
-
-/**
- * After the clock was set back: limits the remaining wait of each delivery to its delay, and each lease
- * to `leaseMs`. Rows within the tolerance `setBackMs` stay, for example those that another process has
- * brought forward already.
- */
-export async function bringDeliveriesForward(
-  tx: Transaction,
-  now: number,
-  leaseMs: number,
-): Promise<void> {
-  await tx.each(bringForward, [{ now, ahead: now + setBackMs }]);
-  const leaseUntil = now + leaseMs;
-  await tx.each(shortenLeases, [{ lease_until: leaseUntil, ahead: leaseUntil + setBackMs }]);
-}
 
 /** The count stops here. */
 const overdueMax = 10_000;

@@ -118,7 +118,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     await expectPages(async (offset) => {
       const list = await triggers.list('default', { ...page, offset });
-      return { ...list, ids: list.triggers.map(({ id }) => id) };
+      return { ...list, ids: list.data.map(({ id }) => id) };
     }, entries);
   });
 

@@ -2,8 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
 import type { RunOutcome } from '../../src/executors/run.ts';
-import { deleteExpiredRuns, deleteOldRuns } from '../../src/schedules/retention.ts';
+import { idFloor } from '../../src/kernel/ids.ts';
+import { deleteExpiredRuns } from '../../src/schedules/retention.ts';
 import { scheduledRuns } from '../../src/schedules/run-ends.ts';
+import { deleteRuns } from '../../src/schedules/runs.store.ts';
 import { schedulesOfAgent } from '../../src/schedules/schedules.store.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
@@ -388,7 +390,7 @@ describe.each(await engines())('on $name', (engine) => {
   describe('a change of one that is due', () => {
     /** What became of its slots, in words. */
     async function toldOf(world: SchedulesWorld, id: string) {
-      const { runs } = await world.schedules.runs('default', id, page);
+      const { data: runs } = await world.schedules.runs('default', id, page);
       return runs
         .toReversed()
         .map(({ scheduled_for, outcome, message }) => [scheduled_for, outcome, message]);
@@ -519,7 +521,7 @@ describe.each(await engines())('on $name', (engine) => {
         last_run_status: 'active',
         last_run_job_id: job_id,
       });
-      const { runs } = await world.schedules.runs('default', id, page);
+      const { data: runs } = await world.schedules.runs('default', id, page);
       expect(runs).toMatchObject([{ outcome: 'run_now', status: 'queued', slots: 1, job_id }]);
     });
 
@@ -618,7 +620,7 @@ describe.each(await engines())('on $name', (engine) => {
       await nextSlot(world);
       const before = Date.now() + day;
 
-      const deleted = await world.database.write((tx) => deleteOldRuns(tx, before, 1));
+      const deleted = await world.database.write((tx) => deleteRuns(tx, idFloor(before), 1));
       expect(deleted).toBe(1);
       // The age follows from the ids, which use the machine's own time.
       world.clock.jumpTo(Date.now() + 31 * day);

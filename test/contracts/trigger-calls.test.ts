@@ -84,7 +84,7 @@ describe.each(await engines())('on $name', (engine) => {
     await calls.flush();
     await calls.flush();
 
-    const { calls: found, total } = await calls.list(id, all);
+    const { data: found, total } = await calls.list(id, all);
     expect(total).toBe(2);
     expect(found.map((one) => one.id)).toEqual(ids.toReversed());
     expect(found[0]).toMatchObject({ body_bytes: null, replayed: true });
@@ -105,11 +105,11 @@ describe.each(await engines())('on $name', (engine) => {
     last = [call(busy)];
     await Promise.all([calls.flush(), elsewhere.flush()]);
 
-    const { calls: found, total } = await calls.list(busy, all);
+    const { data: found, total } = await calls.list(busy, all);
 
     expect(total).toBe(200);
     expect(found.map((one) => one.id)).toEqual([...flood.slice(-199), ...last].toReversed());
-    expect((await calls.list(quiet, all)).calls.map((one) => one.id)).toEqual([early]);
+    expect((await calls.list(quiet, all)).data.map((one) => one.id)).toEqual([early]);
     expect(await rows()).toHaveLength(201);
   });
 
@@ -125,7 +125,7 @@ describe.each(await engines())('on $name', (engine) => {
     await calls.flush();
 
     expect(await rows()).toHaveLength(5_000);
-    const { calls: found } = await calls.list(quiet, all);
+    const { data: found } = await calls.list(quiet, all);
     expect(found.map((one) => one.id)).toEqual([late]);
     expect(early).not.toBe(late);
     for (const id of busy) {
@@ -145,7 +145,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     await calls.flush();
 
-    const { calls: found } = await calls.list(id, all);
+    const { data: found } = await calls.list(id, all);
     expect(found.map((one) => one.id)).toEqual([...before.slice(-100), ...after].toReversed());
   });
 
@@ -160,7 +160,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     await calls.flush();
 
-    expect((await calls.list(id, all)).calls.map((one) => one.id)).toEqual([next]);
+    expect((await calls.list(id, all)).data.map((one) => one.id)).toEqual([next]);
   });
 
   test('calls of a trigger that was deleted meanwhile are not written', async () => {
@@ -194,7 +194,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await calls.deleteOld()).toBe(0);
     clock.advance(dayMs + 1);
 
-    expect((await calls.list(id, all)).calls.map((one) => one.id)).toEqual([young]);
+    expect((await calls.list(id, all)).data.map((one) => one.id)).toEqual([young]);
     await Promise.all([calls.deleteOld(), elsewhere.deleteOld()]);
 
     expect((await rows()).map((row) => row.id)).toEqual([young]);
@@ -207,7 +207,7 @@ describe.each(await engines())('on $name', (engine) => {
 
     await calls.flush();
 
-    const [one] = (await calls.list(id, all)).calls;
+    const [one] = (await calls.list(id, all)).data;
     expect(one?.message).toMatch(/^a\ufffdb\ufffd🔑/);
     expect(one?.message?.length).toBeLessThanOrEqual(500);
     expect(one?.message?.isWellFormed()).toBe(true);

@@ -171,7 +171,7 @@ describe.each(await engines())('on $name', (engine) => {
     for (const name of ['a', 'b', 'c']) await triggers.create(caller, { ...fields, name });
     await triggers.create(acme, { ...fields, name: 'theirs' });
     const names = async (limit: number, offset: number) => {
-      const { triggers: listed, total } = await triggers.list('default', { limit, offset });
+      const { data: listed, total } = await triggers.list('default', { limit, offset });
       return [...listed.map(({ name }) => name), total];
     };
 
