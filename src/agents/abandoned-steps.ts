@@ -6,7 +6,7 @@ import { addDialogue } from '../conversations/record.ts';
 import type { Transaction } from '../database/database.ts';
 import { newId } from '../kernel/ids.ts';
 import { nothingReported } from '../models/model.ts';
-import type { Charge } from '../usage/reservations.ts';
+import { type Charge, charge } from '../usage/reservations.ts';
 import { type JournalDeps, ownersOf } from './claim-writes.ts';
 import { endedStep, type ThinkingJob } from './step-rows.ts';
 import { endSteps, listActiveSteps } from './steps.store.ts';
@@ -17,7 +17,7 @@ export interface EndedClaim {
   readonly isCancelled: boolean;
 }
 
-type AbandonedStepsDeps = Pick<JournalDeps, 'reservations' | 'clock' | 'scheduledJobOf'>;
+type AbandonedStepsDeps = Pick<JournalDeps, 'clock' | 'scheduledJobOf'>;
 
 /** Ends the abandoned steps of claims, in the transaction that ends the claims. */
 export async function endAbandonedSteps(
@@ -27,7 +27,7 @@ export async function endAbandonedSteps(
 ): Promise<void> {
   const charges = (await Promise.all(claims.map((claim) => endStepsOf(deps, tx, claim)))).flat();
   // In one call, which locks the owners in one order, so that transactions do not deadlock.
-  await deps.reservations.charge(tx, charges);
+  await charge(tx, charges);
 }
 
 /** Ends the abandoned steps of one claim. Returns the charges for its calls. */

@@ -8,7 +8,7 @@ import type { Clock } from '../kernel/clock.ts';
 import { lazily } from '../kernel/lazy.ts';
 import { retryWhileUnavailable } from '../kernel/retry-while-unavailable.ts';
 import type { Usage } from '../models/model.ts';
-import type { Reservations, UsageOwner } from '../usage/reservations.ts';
+import type { UsageOwner } from '../usage/reservations.ts';
 import type { ThinkingJob } from './step-rows.ts';
 import { findLastStep } from './steps.store.ts';
 
@@ -19,7 +19,6 @@ const triesMax = 120;
 export interface JournalDeps {
   readonly database: Database;
   readonly conversations: Pick<Conversations, 'dataOf'>;
-  readonly reservations: Reservations;
   readonly clock: Clock;
   /** Whether the claim still holds its job. If so, it does until the transaction ends. */
   isHeld(tx: Transaction, job: ThinkingJob): Promise<boolean>;

@@ -9,6 +9,7 @@ import { bind } from '../kernel/bind.ts';
 import { newId } from '../kernel/ids.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import type { AssistantMessage, ToolMessage } from '../models/model.ts';
+import { charge, reserve } from '../usage/reservations.ts';
 import { endAbandonedSteps } from './abandoned-steps.ts';
 import { type JournalDeps, type OpenClaim, openClaim, write } from './claim-writes.ts';
 import { beginStep, endStep } from './journal-steps.ts';
@@ -127,7 +128,7 @@ async function beginCall(claim: OpenClaim, wanted: WantedCall): Promise<Beginnin
       const call = { n: begun.n, generation, turn, startedAt, reserved, output: reserved - prompt };
       return { kind: 'begun', call };
     }
-    const reservation = await deps.reservations.reserve(tx, { ...owning, prompt, output }, now);
+    const reservation = await reserve(tx, { ...owning, prompt, output }, now);
     if (reservation.kind !== 'granted') return reservation;
     n ??= counter.next++;
     const { reserved } = reservation;
@@ -171,7 +172,7 @@ async function endCall(claim: OpenClaim, call: BegunCall, end: CallEnd): Promise
         },
       ]);
     }
-    await deps.reservations.charge(tx, [{ ...owning, reservedAt, reserved, usage, estimated }]);
+    await charge(tx, [{ ...owning, reservedAt, reserved, usage, estimated }]);
     tx.afterCommit(() => deps.observe?.(job, usage));
     if (planned.length > 0) {
       await insertSteps(

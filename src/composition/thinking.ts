@@ -18,7 +18,6 @@ import { type SkillRegistry, skillKey } from '../skills/registry.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { readSkillFile } from '../skills/sources/skill-folder.ts';
 import type { Recorder } from '../statistics/recorder.ts';
-import { createReservations } from '../usage/reservations.ts';
 import type { Foundation } from './parts.ts';
 
 export interface ComposedThinking {
@@ -61,7 +60,6 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
   const journals = createJournals({
     database,
     conversations,
-    reservations: createReservations(),
     clock,
     isHeld,
     scheduledJobOf: scheduledRuns.scheduledJobOf,

@@ -5,5 +5,5 @@ import type { Foundation } from './parts.ts';
 
 /** The ledger of tokens and its limits. */
 export function composeUsage(base: Pick<Foundation, 'database' | 'clock'>, owners: OwnerLookups) {
-  return { usage: createUsage({ ...base, owners }), budgets: createBudgets({ ...base, owners }) };
+  return { usage: createUsage(base), budgets: createBudgets({ ...base, owners }) };
 }

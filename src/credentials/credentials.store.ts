@@ -1,6 +1,8 @@
 /** Every query on credentials. */
+
 import type { Selectable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
 import { statement } from '../database/statement.ts';
 import type { CredentialsTable } from '../database/tables.ts';
 
@@ -26,7 +28,7 @@ export function findCredential(
 export async function listCredentials(
   db: Handle,
   organizationId: string,
-  page: { limit: number; offset: number },
+  page: PageAsked,
 ): Promise<{ credentials: CredentialRow[]; total: number }> {
   const query = db.kysely.selectFrom('credentials').where('organization_id', '=', organizationId);
   const credentials = await query

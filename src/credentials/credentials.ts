@@ -3,8 +3,10 @@
  * encrypted, decrypted only for use, and never returned. A change takes effect at once in this process,
  * and within a second in every other one.
  */
+
 import type { Database } from '../database/database.ts';
 import { isOrganization } from '../database/organizations.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
 import { baseUrlFault } from '../kernel/base-url.ts';
 import { bind } from '../kernel/bind.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
@@ -96,11 +98,7 @@ async function find(
   return row;
 }
 
-async function list(
-  { database }: CredentialsState,
-  organizationId: string,
-  page: { limit: number; offset: number },
-) {
+async function list({ database }: CredentialsState, organizationId: string, page: PageAsked) {
   const { credentials, total } = await listCredentials(database.read, organizationId, page);
   return { credentials: credentials.map(credentialBody), total };
 }

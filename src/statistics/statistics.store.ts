@@ -1,6 +1,7 @@
 /** Every query on the counters of runs. */
 import { type AliasedRawBuilder, type SqlBool, sql } from 'kysely';
-import type { Dialect, Handle, Transaction } from '../database/database.ts';
+import { createCounters } from '../database/counters.ts';
+import type { Handle, Transaction } from '../database/database.ts';
 import { statement } from '../database/statement.ts';
 import type { RunStatisticsTable, SkillKeyRunsTable } from '../database/tables.ts';
 
@@ -34,65 +35,14 @@ const runSums = [
   'prompt_tokens',
   'completion_tokens',
 ] as const;
-const runColumns = [...runKey, ...runSums, 'longest_ms'] as const;
-
-/** A column of rows that come as arrays in one parameter. */
-const given = (i: number, isText: boolean) =>
-  isText ? sql`value->>${sql.lit(i)}` : sql`cast(value->>${sql.lit(i)} as bigint)`;
-const texts: ReadonlySet<string> = new Set([
-  'organization_id',
-  'skill_category',
-  'skill_name',
-  'skill_version',
-  'api_key_id',
-  'day',
-]);
-
-/** The rows of `p('rows')`, in one order, so that transactions of two processes do not deadlock. */
-function rowsOf(
-  columns: readonly string[],
-  keys: number,
-  dialect: Dialect,
-  rows: ReturnType<typeof sql>,
-) {
-  const selected = columns.map((column, i) => given(i, texts.has(column)));
-  const order = columns.slice(0, keys).map((_, i) => sql.lit(i + 1));
-  const from =
-    dialect === 'sqlite'
-      ? sql`json_each(${rows})`
-      : sql`json_array_elements(${rows}::json) as t(value)`;
-  return sql<never>`select ${sql.join(selected)} from ${from} where true order by ${sql.join(order)}`;
-}
-
-const greater = (dialect: Dialect, table: string, column: string) => {
-  const [own, added] = [sql.ref(`${table}.${column}`), sql.ref(`excluded.${column}`)];
-  return dialect === 'sqlite'
-    ? sql<number>`max(${own}, ${added})`
-    : sql<number>`greatest(${own}, ${added})`;
-};
-
-const addRuns = statement<{ rows: string }>()((db, p, dialect) =>
-  db
-    .insertInto('run_statistics')
-    .columns([...runColumns])
-    .expression(rowsOf(runColumns, runKey.length, dialect, p('rows')))
-    .onConflict((conflict) =>
-      conflict.columns([...runKey]).doUpdateSet((eb) => ({
-        ...Object.fromEntries(
-          runSums.map((column) => [
-            column,
-            eb(`run_statistics.${column}`, '+', eb.ref(`excluded.${column}`)),
-          ]),
-        ),
-        longest_ms: greater(dialect, 'run_statistics', 'longest_ms'),
-      })),
-    ),
-);
+const runs = createCounters('run_statistics', {
+  key: runKey,
+  sums: runSums,
+  maxima: ['longest_ms'],
+});
 
 /** Adds to the counters. Two rows must not have the same bucket and skill. */
-export async function addRunCounts(tx: Transaction, rows: readonly RunCounts[]): Promise<void> {
-  if (rows.length > 0) await tx.each(addRuns, [{ rows: arraysOf(rows, runColumns) }]);
-}
+export const addRunCounts = runs.add;
 
 const keyOfKeyRuns = [
   'organization_id',
@@ -102,28 +52,14 @@ const keyOfKeyRuns = [
   'day',
   'api_key_id',
 ] as const;
-const keyRunColumns = [...keyOfKeyRuns, 'runs', 'last_used_at'] as const;
-
-const addKeys = statement<{ rows: string }>()((db, p, dialect) =>
-  db
-    .insertInto('skill_key_runs')
-    .columns([...keyRunColumns])
-    .expression(rowsOf(keyRunColumns, keyOfKeyRuns.length, dialect, p('rows')))
-    .onConflict((conflict) =>
-      conflict.columns([...keyOfKeyRuns]).doUpdateSet((eb) => ({
-        runs: eb('skill_key_runs.runs', '+', eb.ref('excluded.runs')),
-        last_used_at: greater(dialect, 'skill_key_runs', 'last_used_at'),
-      })),
-    ),
-);
+const keyRuns = createCounters('skill_key_runs', {
+  key: keyOfKeyRuns,
+  sums: ['runs'],
+  maxima: ['last_used_at'],
+});
 
 /** Like `addRunCounts`, for runs by key. Two rows must not have the same day, key and skill. */
-export async function addKeyRuns(tx: Transaction, rows: readonly KeyRuns[]): Promise<void> {
-  if (rows.length > 0) await tx.each(addKeys, [{ rows: arraysOf(rows, keyRunColumns) }]);
-}
-
-const arraysOf = <Row>(rows: readonly Row[], columns: readonly (keyof Row)[]) =>
-  JSON.stringify(rows.map((row) => columns.map((column) => row[column])));
+export const addKeyRuns = keyRuns.add;
 
 /** A range of time in buckets of `seconds`; `to` is exclusive. */
 export interface Span {
@@ -221,12 +157,6 @@ const oldRuns = statement<{ seconds: number; before: number; limit: number }>()(
     .orderBy(sql`start + 0`)
     .limit(p('limit')),
 );
-const removeRuns = statement<Pick<RunCounts, (typeof runKey)[number]>>()((db, p) => {
-  let query = db.deleteFrom('run_statistics');
-  for (const column of runKey) query = query.where(column, '=', p(column) as never);
-  return query;
-});
-
 /** Deletes at most `limit` buckets of a width that began before `before`. Returns how many were found. */
 export async function deleteRunCounts(
   tx: Transaction,
@@ -235,7 +165,7 @@ export async function deleteRunCounts(
   limit: number,
 ): Promise<number> {
   const rows = await tx.all(oldRuns, { seconds, before, limit });
-  await tx.each(removeRuns, rows);
+  await runs.remove(tx, rows);
   return rows.length;
 }
 
@@ -247,12 +177,6 @@ const oldKeys = statement<{ before: string; limit: number }>()((db, p) =>
     .orderBy(sql`day || ''`)
     .limit(p('limit')),
 );
-const removeKeys = statement<Pick<KeyRuns, (typeof keyOfKeyRuns)[number]>>()((db, p) => {
-  let query = db.deleteFrom('skill_key_runs');
-  for (const column of keyOfKeyRuns) query = query.where(column, '=', p(column));
-  return query;
-});
-
 /** The same for runs by key on days before `before`. */
 export async function deleteKeyRuns(
   tx: Transaction,
@@ -260,6 +184,6 @@ export async function deleteKeyRuns(
   limit: number,
 ): Promise<number> {
   const rows = await tx.all(oldKeys, { before, limit });
-  await tx.each(removeKeys, rows);
+  await keyRuns.remove(tx, rows);
   return rows.length;
 }

@@ -9,7 +9,6 @@ import {
   findOwner,
   keyOf,
   lockOwner,
-  type NamedOwner,
   type Owner,
   type OwnerLookups,
   ownerField,
@@ -37,22 +36,16 @@ interface BudgetsDeps {
 export type Budgets = ReturnType<typeof createBudgets>;
 
 export function createBudgets(deps: BudgetsDeps) {
-  return bind(deps, { get, put, remove });
+  return bind(deps, { findOwner, get, put, remove });
 }
 
-/** The budget, all null when there is none; `404` for an unknown owner. */
-async function get({ database, owners }: BudgetsDeps, named: NamedOwner) {
-  const owner = await findOwner(owners, named);
+/** The budget, all null when there is none. */
+async function get({ database }: BudgetsDeps, owner: Owner) {
   return budgetBody(owner, await findBudget(database.read, owner.organizationId, keyOf(owner)));
 }
 
-/** Replaces the budget. */
-async function put(
-  { database, clock, owners }: BudgetsDeps,
-  named: NamedOwner,
-  fields: BudgetFields,
-) {
-  const owner = await findOwner(owners, named);
+/** Replaces the budget; `404` for an owner that was deleted meanwhile. */
+async function put({ database, clock, owners }: BudgetsDeps, owner: Owner, fields: BudgetFields) {
   const row: BudgetRow = {
     organization_id: owner.organizationId,
     ...keyOf(owner),
@@ -68,8 +61,7 @@ async function put(
 }
 
 /** Deletes the budget; succeeds also when there is none. */
-async function remove({ database, owners }: BudgetsDeps, named: NamedOwner): Promise<void> {
-  const owner = await findOwner(owners, named);
+async function remove({ database }: BudgetsDeps, owner: Owner): Promise<void> {
   await database.write((tx) => deleteBudget(tx, owner.organizationId, keyOf(owner)));
 }
 

@@ -1,17 +1,12 @@
 /** Days and months by which tokens are counted, in UTC. A day is `YYYY-MM-DD`, a month `YYYY-MM`. */
 import { dayMs, timestamp } from '../kernel/clock.ts';
 import { invalid } from '../kernel/errors.ts';
+import type { DayRange } from './usage.store.ts';
 
 /** Days that one request may ask for. */
 export const daysMax = 400;
 /** Days of a request without `from`, the last day included. */
 const daysDefault = 30;
-
-/** Both days included. */
-export interface DayRange {
-  readonly from: string;
-  readonly to: string;
-}
 
 /** The day of a moment. */
 export function dayOf(ms: number): string {

@@ -34,11 +34,14 @@ export interface OwnerLookups {
 }
 
 /** The owner, or `404 not_found`. */
-export async function findOwner(lookups: OwnerLookups, named: NamedOwner): Promise<Owner> {
+export async function findOwner(
+  { owners }: { readonly owners: OwnerLookups },
+  named: NamedOwner,
+): Promise<Owner> {
   if (named.kind === 'api_key') {
-    return { ...named, organizationId: await lookups.organizationOfKey(named.id) };
+    return { ...named, organizationId: await owners.organizationOfKey(named.id) };
   }
-  await lookupOf(lookups, named.kind).find(named.organizationId, named.id);
+  await lookupOf(owners, named.kind).find(named.organizationId, named.id);
   return named;
 }
 

@@ -15,6 +15,7 @@ import {
   lockBudgets,
   type OwnerKey,
   readUse,
+  sumColumns,
   type UsageChange,
 } from './usage.store.ts';
 
@@ -54,60 +55,55 @@ export interface Charge {
   readonly estimated: number;
 }
 
-export interface Reservations {
-  reserve(tx: Transaction, wanted: ReservationRequest, now: number): Promise<Reservation>;
-  charge(tx: Transaction, charges: readonly Charge[]): Promise<void>;
+/** Reservations for the same owner are serialized, so that two never get the same last tokens. */
+export async function reserve(
+  tx: Transaction,
+  { organizationId, owners, prompt, output }: ReservationRequest,
+  now: number,
+): Promise<Reservation> {
+  const day = dayOf(now);
+  const keys = owners.map(keyOf);
+  const add = (calls: number, reserved_tokens: number) =>
+    addUsage(
+      tx,
+      keys.map((key) => ({
+        ...nothing,
+        ...key,
+        organization_id: organizationId,
+        day,
+        calls,
+        reserved_tokens,
+      })),
+    );
+  // On PostgreSQL this write locks the owners' rows, so another reservation for them waits for this
+  // transaction and sees its result. SQLite has one writer at a time.
+  const locksByWrite = tx.dialect !== 'sqlite';
+  const ahead = locksByWrite ? prompt + output : 0;
+  if (locksByWrite) await add(1, ahead);
+  const budgetStates = await readBudgetStates(tx, organizationId, keys, day, ahead);
+  const decision = decideReservation({ prompt, output }, budgetStates);
+  if (decision.kind === 'granted') {
+    const missing = decision.reserved - ahead;
+    if (!locksByWrite || missing !== 0) await add(locksByWrite ? 0 : 1, missing);
+  } else if (locksByWrite) {
+    await add(-1, -ahead);
+    await deleteUnused(tx, organizationId, keys, day);
+  }
+  return decision;
 }
 
-/** Reservations for the same owner are serialized, so that two never get the same last tokens. */
-export function createReservations(): Reservations {
-  return {
-    async reserve(tx, { organizationId, owners, prompt, output }, now) {
-      const day = dayOf(now);
-      const keys = owners.map(keyOf);
-      const add = (calls: number, reserved_tokens: number) =>
-        addUsage(
-          tx,
-          keys.map((key) => ({
-            ...nothing,
-            ...key,
-            organization_id: organizationId,
-            day,
-            calls,
-            reserved_tokens,
-          })),
-        );
-      // On PostgreSQL this write locks the owners' rows, so another reservation for them waits for this
-      // transaction and sees its result. SQLite has one writer at a time.
-      const locksByWrite = tx.dialect !== 'sqlite';
-      const ahead = locksByWrite ? prompt + output : 0;
-      if (locksByWrite) await add(1, ahead);
-      const budgetStates = await readBudgetStates(tx, organizationId, keys, day, ahead);
-      const decision = decideReservation({ prompt, output }, budgetStates);
-      if (decision.kind === 'granted') {
-        const missing = decision.reserved - ahead;
-        if (!locksByWrite || missing !== 0) await add(locksByWrite ? 0 : 1, missing);
-      } else if (locksByWrite) {
-        await add(-1, -ahead);
-        await deleteUnused(tx, organizationId, keys, day);
-      }
-      return decision;
-    },
-
-    async charge(tx, charges) {
-      // Summed up first: one statement for all charges locks the rows in one order.
-      const sums = new Map<string, UsageChange>();
-      for (const charge of charges) {
-        for (const owner of charge.owners) {
-          const change = changeBy(charge, owner);
-          const key = `${change.organization_id}/${owner.kind}/${owner.id}/${change.day}`;
-          const before = sums.get(key);
-          sums.set(key, before === undefined ? change : sumOf(before, change));
-        }
-      }
-      await addUsage(tx, [...sums.values()]);
-    },
-  };
+export async function charge(tx: Transaction, charges: readonly Charge[]): Promise<void> {
+  // Summed up first: one statement for all charges locks the rows in one order.
+  const sums = new Map<string, UsageChange>();
+  for (const one of charges) {
+    for (const owner of one.owners) {
+      const change = changeBy(one, owner);
+      const key = `${change.organization_id}/${owner.kind}/${owner.id}/${change.day}`;
+      const before = sums.get(key);
+      sums.set(key, before === undefined ? change : sumOf(before, change));
+    }
+  }
+  await addUsage(tx, [...sums.values()]);
 }
 
 /** The state of each budget of the owners, without the `own` tokens held by this reservation. */
@@ -135,8 +131,6 @@ const nothing = {
   calls: 0,
   unreported_calls: 0,
 };
-const summed = Object.keys(nothing) as (keyof typeof nothing)[];
-
 function changeBy(charge: Charge, owner: UsageOwner): UsageChange {
   const { prompt, completion } = charge.usage;
   return {
@@ -154,5 +148,8 @@ function changeBy(charge: Charge, owner: UsageOwner): UsageChange {
 }
 
 function sumOf(a: UsageChange, b: UsageChange): UsageChange {
-  return { ...a, ...Object.fromEntries(summed.map((column) => [column, a[column] + b[column]])) };
+  return {
+    ...a,
+    ...Object.fromEntries(sumColumns.map((column) => [column, a[column] + b[column]])),
+  };
 }

@@ -8,13 +8,10 @@ import { deleteUsageBefore } from './usage.store.ts';
 /** Rows deleted in one transaction. */
 const rowsMax = 1_000;
 
-/** Deletes usage older than `days`, by default the most days of a request. Returns the number of rows. */
-export function deleteOldUsage(
-  { database, clock }: { database: Database; clock: Clock },
-  days = daysMax,
-): Promise<number> {
-  const before = dayOf(clock.now() - days * dayMs);
-  return deleteInBatches(database, rowsMax, async (tx) =>
+/** Deletes usage older than the most days of a request. Returns the number of rows. */
+export function deleteOldUsage(deps: { database: Database; clock: Clock }): Promise<number> {
+  const before = dayOf(deps.clock.now() - daysMax * dayMs);
+  return deleteInBatches(deps.database, rowsMax, async (tx) =>
     foundAndDeleted(await deleteUsageBefore(tx, before, rowsMax)),
   );
 }

@@ -9,7 +9,7 @@ import { adminRefusals, apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { Id, Nothing } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import type { Budgets } from './budgets.ts';
-import type { NamedOwner } from './owners.ts';
+import type { NamedOwner, Owner } from './owners.ts';
 import {
   agentField,
   apiKeyField,
@@ -25,8 +25,11 @@ import {
 import type { Usage } from './usage.ts';
 
 const tags = ['Usage'];
-const apiSecurity = [{ apiKey: [] }];
-const adminSecurity: Subject['security'] = [{ adminBearer: [] }, { adminHeader: [] }];
+const api = { security: [{ apiKey: [] }], refusals: apiRefusals };
+const admin = {
+  security: [{ adminBearer: [] }, { adminHeader: [] }] as Subject['security'],
+  refusals: adminRefusals,
+};
 
 interface Parts {
   readonly usage: Usage;
@@ -48,12 +51,11 @@ const parameter = (request: FastifyRequest, name: string) =>
   (request.params as Record<string, string>)[name] ?? '';
 
 const agents: Subject = {
+  ...api,
   path: '/api/agents/:agentId',
   params: Type.Object({ agentId: Type.String() }),
   noun: 'an agent',
   owner: agentField,
-  security: apiSecurity,
-  refusals: apiRefusals,
   named: (request) => ({
     kind: 'agent',
     organizationId: callerOf(request).organizationId,
@@ -61,12 +63,11 @@ const agents: Subject = {
   }),
 };
 const scheduledJobs: Subject = {
+  ...api,
   path: '/api/scheduled-jobs/:jobId',
   params: Type.Object({ jobId: Id }),
   noun: 'a scheduled job',
   owner: scheduledJobField,
-  security: apiSecurity,
-  refusals: apiRefusals,
   named: (request) => ({
     kind: 'scheduled_job',
     organizationId: callerOf(request).organizationId,
@@ -74,34 +75,49 @@ const scheduledJobs: Subject = {
   }),
 };
 const apiKeys: Subject = {
+  ...admin,
   path: '/admin/api-keys/:id',
   params: Type.Object({ id: Id }),
   noun: 'an API key',
   owner: apiKeyField,
-  security: adminSecurity,
-  refusals: adminRefusals,
   named: (request) => ({ kind: 'api_key', id: parameter(request, 'id') }),
 };
 
 /** Below `/api`. */
 export function usageRoutes(server: Server, parts: Parts) {
-  for (const subject of [agents, scheduledJobs]) {
-    usageOfRoute(server, parts, subject);
-    budgetRoutes(server, parts, subject);
-  }
+  server.decorateRequest('owner', null);
+  for (const subject of [agents, scheduledJobs]) ownerRoutes(server, parts, subject);
 }
 
 /** Below `/admin`. */
 export function usageAdminRoutes(server: Server, parts: Parts) {
-  usageOfRoute(server, parts, apiKeys);
-  budgetRoutes(server, parts, apiKeys);
+  server.decorateRequest('owner', null);
+  ownerRoutes(server, parts, apiKeys);
+  listUsageRoute(server, parts);
+}
 
+function ownerRoutes(server: Server, parts: Parts, subject: Subject) {
+  usageOfRoute(server, parts, subject);
+  budgetRoutes(server, parts, subject);
+}
+
+/** The owner that `lookUp` found. */
+const ownerOf = (request: FastifyRequest) => (request as unknown as { owner: Owner }).owner;
+
+/** A hook: an unknown owner is 404 before any other check (docs/decisions/order-of-checks.md). */
+function lookUp({ budgets }: Parts, { named }: Subject) {
+  return async (request: FastifyRequest) => {
+    Object.assign(request, { owner: await budgets.findOwner(named(request)) });
+  };
+}
+
+function listUsageRoute(server: Server, { usage }: Parts) {
   server.get(
     '/admin/usage',
     {
       schema: {
         tags,
-        security: adminSecurity,
+        security: admin.security,
         operationId: 'listUsage',
         summary: 'List the usage by day and owner',
         description:
@@ -114,18 +130,17 @@ export function usageAdminRoutes(server: Server, parts: Parts) {
     async (request) => {
       const { from, to, limit, offset, ...filters } = request.query;
       const page = { limit, offset };
-      const { data, total } = await parts.usage.list(filters, { from, to }, page);
-      return { data, total, ...page };
+      return { ...(await usage.list(filters, { from, to }, page)), ...page };
     },
   );
 }
 
-function usageOfRoute(server: Server, { usage }: Parts, subject: Subject) {
-  const { path, params, noun, owner, security, refusals, named } = subject;
+function usageOfRoute(server: Server, parts: Parts, subject: Subject) {
+  const { path, params, noun, owner, security, refusals } = subject;
   server.get(
     `${path}/usage`,
     {
-      onRequest: (request) => usage.find(named(request)),
+      onRequest: lookUp(parts, subject),
       schema: {
         tags,
         security,
@@ -137,69 +152,49 @@ function usageOfRoute(server: Server, { usage }: Parts, subject: Subject) {
         response: { 200: UsageOf(owner), ...refusals('not_found') },
       },
     },
-    (request) => usage.ofOwner(named(request), request.query),
+    (request) => parts.usage.ofOwner(ownerOf(request), request.query),
   );
 }
 
-function budgetRoutes(server: Server, { usage, budgets }: Parts, subject: Subject) {
-  const { path, params, noun, owner, security, refusals, named } = subject;
-  /** An unknown owner is 404 before the body is validated (docs/decisions/order-of-checks.md). */
-  const onRequest = (request: FastifyRequest) => usage.find(named(request));
+function budgetRoutes(server: Server, parts: Parts, subject: Subject) {
+  const { path, params, noun, owner, security, refusals } = subject;
+  const { budgets } = parts;
+  const onRequest = lookUp(parts, subject);
+  const url = `${path}/budget`;
+  const shared = { tags, security, params };
   const budget = BudgetOf(owner);
 
-  server.get(
-    `${path}/budget`,
-    {
-      onRequest,
-      schema: {
-        tags,
-        security,
-        operationId: `get${owner.title}Budget`,
-        summary: `Get the budget of ${noun}`,
-        params,
-        response: { 200: budget, ...refusals('not_found') },
-      },
-    },
-    (request) => budgets.get(named(request)),
+  const getSchema = {
+    ...shared,
+    operationId: `get${owner.title}Budget`,
+    summary: `Get the budget of ${noun}`,
+    response: { 200: budget, ...refusals('not_found') },
+  };
+  server.get(url, { onRequest, schema: getSchema }, (request) => budgets.get(ownerOf(request)));
+
+  const setSchema = {
+    ...shared,
+    operationId: `set${owner.title}Budget`,
+    summary: `Set the budget of ${noun}`,
+    description:
+      'Replaces the whole budget; a limit that is null or omitted does not apply. It ' +
+      'applies from the next call of a model on.',
+    body: BudgetFields,
+    response: { 200: budget, ...refusals('not_found', ...bodyRefusals) },
+  };
+  server.put(url, { onRequest, schema: setSchema }, (request) =>
+    budgets.put(ownerOf(request), request.body),
   );
 
-  server.put(
-    `${path}/budget`,
-    {
-      onRequest,
-      schema: {
-        tags,
-        security,
-        operationId: `set${owner.title}Budget`,
-        summary: `Set the budget of ${noun}`,
-        description:
-          'Replaces the whole budget; a limit that is null or omitted does not apply. It ' +
-          'applies from the next call of a model on.',
-        params,
-        body: BudgetFields,
-        response: { 200: budget, ...refusals('not_found', ...bodyRefusals) },
-      },
-    },
-    (request) => budgets.put(named(request), request.body),
-  );
-
-  server.delete(
-    `${path}/budget`,
-    {
-      onRequest,
-      schema: {
-        tags,
-        security,
-        operationId: `delete${owner.title}Budget`,
-        summary: `Delete the budget of ${noun}`,
-        description: 'Also if there is none.',
-        params,
-        response: { 204: Nothing, ...refusals('not_found') },
-      },
-    },
-    async (request, reply) => {
-      await budgets.remove(named(request));
-      return reply.status(204).send(null);
-    },
-  );
+  const deleteSchema = {
+    ...shared,
+    operationId: `delete${owner.title}Budget`,
+    summary: `Delete the budget of ${noun}`,
+    description: 'Also if there is none.',
+    response: { 204: Nothing, ...refusals('not_found') },
+  };
+  server.delete(url, { onRequest, schema: deleteSchema }, async (request, reply) => {
+    await budgets.remove(ownerOf(request));
+    return reply.status(204).send(null);
+  });
 }

@@ -1,50 +1,41 @@
 /** Every query on usage and budgets; in one file, because both find owners by the same condition. */
+
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
+import { createCounters } from '../database/counters.ts';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { locked } from '../database/locked.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
 import { statement } from '../database/statement.ts';
 import type { TokenBudgetsTable, TokenUsageTable, UsageOwnerKind } from '../database/tables.ts';
 
 export type BudgetRow = Selectable<TokenBudgetsTable>;
 
-/** The owner within an organization. */
-export type OwnerKey = Pick<BudgetRow, 'owner_kind' | 'owner_id'>;
-
 /** Both days included. */
-interface Days {
+export interface DayRange {
   readonly from: string;
   readonly to: string;
 }
 
-/** Rows from a parameter with a JSON array of arrays. */
-const unfolded = (dialect: Dialect, rows: RawBuilder<string>) =>
-  dialect === 'sqlite'
-    ? sql`json_each(${rows})`
-    : sql`json_array_elements(${rows}::json) as t(value)`;
+/** The owner within an organization. */
+export type OwnerKey = Pick<BudgetRow, 'owner_kind' | 'owner_id'>;
 
 /** The condition that a row belongs to one of the owners of `ownersParam`. */
-const isOneOf = (dialect: Dialect, owners: RawBuilder<string>) =>
-  sql<SqlBool>`(owner_kind, owner_id) in (select value->>0, value->>1 from ${unfolded(dialect, owners)})`;
+const isOneOf = (dialect: Dialect, owners: RawBuilder<string>) => {
+  const items =
+    dialect === 'sqlite'
+      ? sql`json_each(${owners})`
+      : sql`json_array_elements(${owners}::json) as t(value)`;
+  return sql<SqlBool>`(owner_kind, owner_id) in (select value->>0, value->>1 from ${items})`;
+};
 
 const ownersParam = (owners: readonly OwnerKey[]) =>
   JSON.stringify(owners.map(({ owner_kind, owner_id }) => [owner_kind, owner_id]));
 
 /** The tokens added to an owner's day; negative for released reservations. */
-export interface UsageChange {
-  readonly organization_id: string;
-  readonly owner_kind: UsageOwnerKind;
-  readonly owner_id: string;
-  readonly day: string;
-  readonly prompt_tokens: number;
-  readonly completion_tokens: number;
-  readonly estimated_tokens: number;
-  readonly reserved_tokens: number;
-  readonly calls: number;
-  readonly unreported_calls: number;
-}
+export type UsageChange = Readonly<Selectable<TokenUsageTable>>;
 
 const keyColumns = ['organization_id', 'owner_kind', 'owner_id', 'day'] as const;
-const sumColumns = [
+export const sumColumns = [
   'prompt_tokens',
   'completion_tokens',
   'estimated_tokens',
@@ -53,40 +44,13 @@ const sumColumns = [
   'unreported_calls',
 ] as const;
 
-const add = statement<{ rows: string }>()((db, p, dialect) => {
-  const keys = keyColumns.map((_, i) => sql`value->>${sql.lit(i)}`);
-  const sums = sumColumns.map((_, i) => sql`cast(value->>${sql.lit(keys.length + i)} as bigint)`);
-  return db
-    .insertInto('token_usage')
-    .columns([...keyColumns, ...sumColumns])
-    .expression(
-      // Rows are locked in one order, so that transactions do not deadlock.
-      sql`select ${sql.join([...keys, ...sums])} from ${unfolded(dialect, p('rows'))} where true order by 1, 2, 3, 4`,
-    )
-    .onConflict((conflict) =>
-      conflict
-        .columns([...keyColumns])
-        .doUpdateSet((eb) =>
-          Object.fromEntries(
-            sumColumns.map((column) => [
-              column,
-              eb(`token_usage.${column}`, '+', eb.ref(`excluded.${column}`)),
-            ]),
-          ),
-        ),
-    );
-});
+const counters = createCounters('token_usage', { key: keyColumns, sums: sumColumns });
 
 /**
  * Adds changes to days, one row each. Two changes must not have the same owner and day. PostgreSQL locks
  * these rows until the transaction ends.
  */
-export async function addUsage(tx: Transaction, changes: readonly UsageChange[]): Promise<void> {
-  if (changes.length === 0) return;
-  const columns = [...keyColumns, ...sumColumns];
-  const rows = changes.map((change) => columns.map((column) => change[column]));
-  await tx.all(add, { rows: JSON.stringify(rows) });
-}
+export const addUsage = counters.add;
 
 const removeUnused = statement<{ organization_id: string; owners: string; day: string }>()(
   (db, p, dialect) =>
@@ -127,33 +91,17 @@ export async function setAsideUsage(
     .orderBy('day');
   // Calls of the deleted agent may still be charged.
   const rows = await locked(tx.dialect, query).execute();
-  const moved = rows.map((row) => ({ ...row, owner_kind: 'deleted_agent' as const }));
-  await addUsage(tx, moved);
-  const keys = rows.map(({ organization_id, owner_kind, owner_id, day }) => ({
-    organization_id,
-    owner_kind,
-    owner_id,
-    day,
-  }));
-  await tx.each(remove, keys);
+  await addUsage(
+    tx,
+    rows.map((row) => ({ ...row, owner_kind: 'deleted_agent' })),
+  );
+  await counters.remove(tx, rows);
 }
 
-/** The tokens that an owner has used and holds. */
-export interface UseRow {
-  readonly owner_kind: UsageOwnerKind;
-  readonly owner_id: string;
-  readonly day_used: number;
-  readonly day_held: number;
-  readonly month_used: number;
-  readonly month_held: number;
-}
-
-interface UseParams {
+interface UseParams extends DayRange {
   readonly organization_id: string;
   readonly owners: string;
   readonly day: string;
-  readonly from: string;
-  readonly to: string;
 }
 
 const use = statement<UseParams>()((db, p, dialect) => {
@@ -185,11 +133,14 @@ export function readUse(
   organizationId: string,
   owners: readonly OwnerKey[],
   day: string,
-  month: Days,
-): Promise<UseRow[]> {
+  month: DayRange,
+) {
   const params = { organization_id: organizationId, owners: ownersParam(owners), day, ...month };
   return db.all(use, params);
 }
+
+/** The tokens that an owner has used and holds. */
+export type UseRow = Awaited<ReturnType<typeof readUse>>[number];
 
 const shownColumns = [
   'day',
@@ -201,16 +152,14 @@ const shownColumns = [
 ] as const;
 
 /** The columns of an owner's day that clients read. */
-export type DayRow = {
-  readonly [C in (typeof shownColumns)[number]]: C extends 'day' ? string : number;
-};
+export type DayRow = Pick<UsageChange, (typeof shownColumns)[number]>;
 
 /** An owner's days, newest first. */
 export function listDays(
   db: Handle,
   organizationId: string,
   { owner_kind, owner_id }: OwnerKey,
-  { from, to }: Days,
+  { from, to }: DayRange,
 ): Promise<DayRow[]> {
   return db.kysely
     .selectFrom('token_usage')
@@ -233,8 +182,8 @@ export interface UsageFilters {
 export async function listUsage(
   db: Handle,
   filters: UsageFilters,
-  { from, to }: Days,
-  page: { limit: number; offset: number },
+  { from, to }: DayRange,
+  page: PageAsked,
 ) {
   let query = db.kysely.selectFrom('token_usage').where('day', '>=', from).where('day', '<=', to);
   for (const column of ['organization_id', 'owner_kind'] as const) {
@@ -269,8 +218,6 @@ export async function listUsage(
   return { rows, total: Number(count?.n ?? 0) };
 }
 
-type KeyRow = Pick<TokenUsageTable, (typeof keyColumns)[number]>;
-
 const old = statement<{ before: string; limit: number }>()((db, p) =>
   db
     .selectFrom('token_usage')
@@ -282,15 +229,6 @@ const old = statement<{ before: string; limit: number }>()((db, p) =>
     .orderBy('owner_id')
     .limit(p('limit')),
 );
-const remove = statement<KeyRow>()((db, p) =>
-  db
-    .deleteFrom('token_usage')
-    .where('organization_id', '=', p('organization_id'))
-    .where('owner_kind', '=', p('owner_kind'))
-    .where('owner_id', '=', p('owner_id'))
-    .where('day', '=', p('day')),
-);
-
 /** Deletes at most `limit` rows of days before `before`. Returns how many were found. */
 export async function deleteUsageBefore(
   tx: Transaction,
@@ -298,7 +236,7 @@ export async function deleteUsageBefore(
   limit: number,
 ): Promise<number> {
   const rows = await tx.all(old, { before, limit });
-  await tx.each(remove, rows);
+  await counters.remove(tx, rows);
   return rows.length;
 }
 

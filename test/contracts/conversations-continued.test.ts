@@ -5,7 +5,6 @@ import type { AcceptedJob, WorkRequest } from '../../src/jobs/accept.ts';
 import { isHeld } from '../../src/jobs/leases.store.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import type { DialogueMessage } from '../../src/models/model.ts';
-import { createReservations } from '../../src/usage/reservations.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
@@ -199,7 +198,6 @@ describe.each(await engines())('on $name', (engine) => {
     const world = await jobsWorld(engine, { freeSlots: () => 1_000 });
     const journals = createJournals({
       ...world,
-      reservations: createReservations(),
       isHeld,
       scheduledJobOf: async () => undefined,
     });

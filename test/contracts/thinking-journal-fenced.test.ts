@@ -5,7 +5,6 @@ import { LeaseLostError } from '../../src/agents/claim-writes.ts';
 import { createJournals } from '../../src/agents/journal.ts';
 import type { PlannedTool } from '../../src/agents/recorded-generation.ts';
 import { isHeld } from '../../src/jobs/leases.store.ts';
-import { createReservations } from '../../src/usage/reservations.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
@@ -232,7 +231,6 @@ describe.each(await engines())('on $name', (engine) => {
       const gate = Promise.withResolvers<void>();
       const ending = createJournals({
         ...world,
-        reservations: createReservations(),
         isHeld,
         async scheduledJobOf(_db, jobId) {
           if (jobId === second.id) {

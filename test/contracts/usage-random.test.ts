@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { Database } from '../../src/database/database.ts';
 import type { UsageOwnerKind } from '../../src/database/tables.ts';
 import { createBudgets } from '../../src/usage/budgets.ts';
-import { createReservations } from '../../src/usage/reservations.ts';
+import { charge, reserve } from '../../src/usage/reservations.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
@@ -132,7 +132,6 @@ async function play(
   script: readonly Step[],
   start: string,
 ): Promise<void> {
-  const { reserve, charge } = createReservations();
   const clock = manualClock(start);
   const isThere = { find: async () => {}, lock: async () => {} };
   const { put } = createBudgets({
@@ -146,8 +145,10 @@ async function play(
   });
   const budgets = new Map(ownersAll.map((owner, i) => [owner, limitsOf[i] as Limits]));
   for (const [owner, one] of budgets) {
-    const named = owner.kind === 'api_key' ? owner : { ...owner, organizationId };
-    await put(named, { tokens_per_day: one.day, tokens_per_month: one.month });
+    await put(
+      { ...owner, organizationId },
+      { tokens_per_day: one.day, tokens_per_month: one.month },
+    );
   }
   const calls: Call[] = [];
   const end = async (call: Call, part: number, isReported: boolean) => {

@@ -1,6 +1,6 @@
 /** Usage and budgets, as clients and the administrator see them. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createReservations, type UsageOwner } from '../../src/usage/reservations.ts';
+import { charge, reserve, type UsageOwner } from '../../src/usage/reservations.ts';
 import { aTimestamp, expectInvalid, expectRefusal } from '../support/expectations.ts';
 import { hostileLimits, hostileOffsets } from '../support/hostile-pages.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -18,7 +18,6 @@ afterAll(() => platform.stop());
 
 const unknownId = '0191f3b0-0000-7000-8000-000000000000';
 const noLimits = { tokens_per_day: null, tokens_per_month: null };
-const { reserve, charge } = createReservations();
 
 /** A call of a model that began `daysAgo` and used 30 + 12 tokens, as a run of these owners records it. */
 async function useTokens(tenant: Tenant, owners: UsageOwner[], daysAgo = 0): Promise<void> {

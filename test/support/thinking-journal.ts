@@ -11,7 +11,6 @@ import { claimJobs } from '../../src/jobs/admission.store.ts';
 import { type ClaimedJob, changeJobCounts } from '../../src/jobs/jobs.store.ts';
 import { isHeld } from '../../src/jobs/leases.store.ts';
 import type { DialogueMessage, Usage } from '../../src/models/model.ts';
-import { createReservations } from '../../src/usage/reservations.ts';
 import { serviceUnavailable } from './broken-database.ts';
 import type { Engine } from './databases.ts';
 import { type JobsWorld, jobsWorld, leaseMs } from './jobs-world.ts';
@@ -74,7 +73,6 @@ export async function thinkingWorld(engine: Engine, on?: Database): Promise<Worl
       createJournals({
         database,
         conversations,
-        reservations: createReservations(),
         clock,
         isHeld,
         scheduledJobOf: async () => 'nightly',
