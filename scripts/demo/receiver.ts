@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 
-const certificates = join(import.meta.dirname, '../../src/egress/fixtures');
+const certificates = join(import.meta.dirname, '../../test/fixtures/receiver');
 
 export interface Delivery {
   readonly event: string;

@@ -2,15 +2,15 @@ import type { RequestListener } from 'node:http';
 import net from 'node:net';
 import zlib from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
-import { nothingAllowed, parseAllowList } from './allow-list.ts';
-import { EgressError } from './egress-error.ts';
 import {
   authority,
   type Receiver,
   receiveHttp,
   receiveHttps,
   started,
-} from './fixtures/receiver.ts';
+} from '../../test/fixtures/receiver/receiver.ts';
+import { nothingAllowed, parseAllowList } from './allow-list.ts';
+import { EgressError } from './egress-error.ts';
 import {
   type Egress,
   type EgressOptions,

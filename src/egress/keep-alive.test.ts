@@ -1,9 +1,14 @@
 import type { RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import {
+  authority,
+  type Receiver,
+  receiveHttp,
+  receiveHttps,
+} from '../../test/fixtures/receiver/receiver.ts';
 import { parseAllowList } from './allow-list.ts';
 import { EgressError } from './egress-error.ts';
-import { authority, type Receiver, receiveHttp, receiveHttps } from './fixtures/receiver.ts';
 import { type Egress, type EgressOptions, openEgress } from './guarded-fetch.ts';
 
 const limits = { maxBytes: 1_000, timeoutMs: 5_000, method: 'POST', body: 'grüße' };

@@ -43,7 +43,7 @@ const refusedPorts: ReadonlySet<number> = new Set([
  * "The url".
  */
 export function checkUrl(text: string, rules: UrlRules): UrlCheck {
-  const invalid = (reason: string): UrlCheck => ({ ok: false, code: 'invalid_url', reason });
+  const invalid = (reason: string) => refused('invalid_url', reason);
   if (text.length > urlLengthMax) return invalid(`is longer than ${urlLengthMax} characters`);
   // The parser drops tabs and line ends and reads \ as /, so the url may mean something else than it looks.
   if (hasMisleadingCharacters(text)) {
@@ -75,32 +75,26 @@ export function isAllowedPort(port: number, address: string, allowed: AllowList)
   return isWebPort(port) || (port > 0 && isListedAddress(address, allowed));
 }
 
+function refused(code: EgressCode, reason: string): UrlCheck {
+  return { ok: false, code, reason };
+}
+
 /** Checks host and port; null when both are allowed. */
 function checkHost(url: URL, allowed: AllowList): UrlCheck | null {
   const host = hostOf(url);
   const port = portOf(url);
-  const blockedPort: UrlCheck = {
-    ok: false,
-    code: 'blocked_port',
-    reason: `leads to port ${port}, which is not allowed`,
-  };
+  const blockedPort = refused('blocked_port', `leads to port ${port}, which is not allowed`);
   if (isIP(host) !== 0) {
-    if (!isAllowedAddress(host, allowed)) {
-      return {
-        ok: false,
-        code: 'blocked_address',
-        reason: 'leads to an address that is not allowed',
-      };
+    if (isAllowedAddress(host, allowed)) {
+      return isAllowedPort(port, host, allowed) ? null : blockedPort;
     }
-    return isAllowedPort(port, host, allowed) ? null : blockedPort;
+    return refused('blocked_address', 'leads to an address that is not allowed');
   }
-  if (!isHostName(host)) return { ok: false, code: 'invalid_url', reason: 'has no valid host' };
+  if (!isHostName(host)) return refused('invalid_url', 'has no valid host');
   // With an operator's list, the addresses of the name decide, and they are checked at the connection.
   // Ports below 1024 are refused in any case, because no webhook or website uses them.
   if (allowed.length > 0) return isWebPort(port) || port >= firstFreePort ? null : blockedPort;
-  if (isLocalName(host)) {
-    return { ok: false, code: 'blocked_address', reason: 'leads to a local name' };
-  }
+  if (isLocalName(host)) return refused('blocked_address', 'leads to a local name');
   return isWebPort(port) ? null : blockedPort;
 }
 

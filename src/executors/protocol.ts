@@ -4,6 +4,7 @@
  * installation, so the protocol has no version. `isChildMessage` checks the types of a child's message
  * and not its meaning: skill code can write to the socket too.
  */
+import { isObject } from '../kernel/json.ts';
 import type { LoadedSkill } from '../skills/sources/modules.ts';
 import { outputDepthMax } from './limits.ts';
 
@@ -141,10 +142,6 @@ function isCount(value: unknown): boolean {
 
 function isFraction(value: unknown): boolean {
   return typeof value === 'number' && value >= 0 && value <= 1;
-}
-
-function isObject(value: unknown): boolean {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
 function isOneOf(words: readonly unknown[]): Check {

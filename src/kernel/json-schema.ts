@@ -82,7 +82,8 @@ function hasMoreNodes(value: unknown, max: number): boolean {
  * only schemas with references; costs about 0.1 ms for the others.
  */
 export function checkSchema(schema: JsonSchema): void {
-  const { dialect, hasReferences } = examine(schema);
+  const dialect = dialectOf(schema);
+  const { hasReferences } = inspectSchema(schema);
   const metaValidator = metaValidators[dialect]();
   if (metaValidator.validateSchema(schema) !== true) {
     const [first] = describeErrors(metaValidator.errors ?? []) ?? [];
@@ -93,10 +94,6 @@ export function checkSchema(schema: JsonSchema): void {
     );
   }
   if (hasReferences) compile(schema);
-}
-
-function examine(schema: JsonSchema): { dialect: Dialect; hasReferences: boolean } {
-  return { dialect: dialectOf(schema), hasReferences: inspectSchema(schema).hasReferences };
 }
 
 function dialectOf(schema: JsonSchema): Dialect {
@@ -110,7 +107,8 @@ function dialectOf(schema: JsonSchema): Dialect {
 }
 
 function compile(schema: JsonSchema, allErrors = false): ValidateFunction {
-  const { dialect } = examine(schema);
+  const dialect = dialectOf(schema);
+  inspectSchema(schema);
   // One instance for each schema: Ajv keeps what it compiled for ever, and refuses a repeated $id.
   const ajv = newAjv(dialect, { meta: false, validateSchema: false, allErrors });
   ajv.removeKeyword('uniqueItems');
@@ -191,14 +189,7 @@ function once<T>(make: () => T): () => T {
 
 /** Linear in the size of the items: equal items have equal canonical texts. */
 function areUnique(items: readonly unknown[]): boolean {
-  if (items.length < 2) return true;
-  const seen = new Set<string>();
-  for (const item of items) {
-    const text = canonicalJson(item);
-    if (seen.has(text)) return false;
-    seen.add(text);
-  }
-  return true;
+  return items.length < 2 || new Set(items.map(canonicalJson)).size === items.length;
 }
 
 function describeErrors(all: readonly ErrorObject[]): Issue[] {

@@ -3,6 +3,7 @@
  * patterns that RE2 can express. Walks the schema as a schema (a property that is called `pattern`
  * is no pattern), and compiles nothing but the patterns.
  */
+import { isObject } from './json.ts';
 import { schemaRegExp } from './schema-regexp.ts';
 
 /** What is wrong with a schema, as the predicate of a sentence: "is larger than 64 KiB". */
@@ -97,8 +98,4 @@ function checkPattern(pattern: unknown): void {
   } catch (error) {
     throw new SchemaError((error as Error).message);
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
 }

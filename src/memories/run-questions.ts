@@ -1,6 +1,7 @@
 /** Memory requests of a run, from a child process: untrusted, and validated by the API's rules. */
 
 import { PlatformError } from '../kernel/errors.ts';
+import { isObject } from '../kernel/json.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { isCleanText, jsonTextFault } from '../kernel/text.ts';
 import { type MemoryFields, queryCharsMax, tagCharsMax } from './fields.ts';
@@ -84,8 +85,4 @@ function readMetadata(metadata: unknown): Record<string, unknown> {
   const fault = jsonTextFault(JSON.stringify(metadata));
   if (fault !== null) throw permanentError(`metadata ${fault}`);
   return metadata;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
 }

@@ -4,11 +4,11 @@
  * asked for. Such a document is recognized by its first character, because its content type is not
  * reliable.
  */
+import { type Json, objectOf, parsed } from '../kernel/json.ts';
 import { ExcessError } from './answer.ts';
 import { eventsOf } from './document.ts';
 import { statusIn } from './error-body.ts';
 import { createEventDataReader, type EventDataReader } from './event-data.ts';
-import { type Json, objectOf, parsed } from './json.ts';
 import type { Protocol } from './providers.ts';
 import type { StreamParser } from './stream-parser.ts';
 import type { WireFault } from './wire.ts';

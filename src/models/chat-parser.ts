@@ -1,8 +1,9 @@
 /** Parses the chunks of chat completions. `[DONE]` is handled by the caller. */
+
+import { type Json, objectOf } from '../kernel/json.ts';
 import { countIn, largerOf } from './counts.ts';
 import { finishReasonIn, unknownFinish } from './document.ts';
 import { messageIn } from './error-body.ts';
-import { type Json, objectOf } from './json.ts';
 import { reasoningFields } from './model.ts';
 import {
   nothingStreamed,

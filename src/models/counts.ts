@@ -1,5 +1,5 @@
 /** Counts of tokens as providers report them. Pure. */
-import type { Json } from './json.ts';
+import type { Json } from '../kernel/json.ts';
 
 /** Larger counts are invalid: their sums could exceed the safe integers. */
 const countMax = 1_000_000_000;

@@ -1,5 +1,5 @@
 /** Converts an answer in one JSON document, from a server that does not stream, into events. Pure. */
-import { type Json, objectOf } from './json.ts';
+import { type Json, objectOf } from '../kernel/json.ts';
 import type { Protocol } from './providers.ts';
 
 /** The events of an answer. A document that is not an answer, such as an error, is returned as it is. */

@@ -1,5 +1,5 @@
 /** Reads the message and status of an error body, in the forms that are common. Pure. */
-import { type Json, objectOf } from './json.ts';
+import { type Json, objectOf } from '../kernel/json.ts';
 
 /** The message of an error; of a list of errors, the message of the first. */
 export function messageIn(error: unknown): string {

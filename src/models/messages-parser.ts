@@ -1,7 +1,8 @@
 /** Parses the events of messages. Unknown kinds are ignored, as the protocol asks of clients. */
+
+import { type Json, objectOf } from '../kernel/json.ts';
 import { countIn, largerOf } from './counts.ts';
 import { messageIn } from './error-body.ts';
-import { type Json, objectOf } from './json.ts';
 import {
   nothingStreamed,
   type ParsedEvent,

@@ -84,8 +84,7 @@ export function providersFrom(
 export function partsOfModel(model: string): { provider: string; name: string } {
   const [, provider, name] = wellFormedModel.exec(model) ?? [];
   if (provider !== undefined && name !== undefined) return { provider, name };
-  throw new ModelError(
-    'credentials',
+  throw unusable(
     `The model ${JSON.stringify(model.slice(0, 200))} is not written as provider/model`,
   );
 }
@@ -96,8 +95,7 @@ export function accessTo(provider: string, settings: ProviderSettings | undefine
   const source = settings?.source ?? 'platform';
   const baseUrl = settings?.baseUrl ?? own?.baseUrl;
   if (baseUrl === undefined) {
-    throw new ModelError(
-      'credentials',
+    throw unusable(
       source === 'organization'
         ? `The credentials stored for the organization do not say where the provider ${provider} is: store them with a base_url`
         : `No provider ${provider} is known: set ${variable(provider, 'BASE_URL')}, or store credentials for the organization`,
@@ -105,28 +103,29 @@ export function accessTo(provider: string, settings: ProviderSettings | undefine
   }
   const urlFault = baseUrlFault(baseUrl);
   if (urlFault !== null) {
-    throw new ModelError(
-      'credentials',
+    throw unusable(
       `${variable(provider, 'BASE_URL')} is no http or https url that the provider ${provider} can be reached by: it ${urlFault}`,
     );
   }
   const apiKey = settings?.apiKey ?? null;
   if (apiKey === null && own !== undefined && settings?.isOpen !== true) {
-    throw new ModelError(
-      'credentials',
+    throw unusable(
       settings?.baseUrl == null
         ? `There are no credentials for the provider ${provider}: ${howToSetKey({ provider, source })}`
         : `There is no key for the provider ${provider}: set ${variable(provider, 'API_KEY')} (any value where the server asks for none), or store credentials for the organization`,
     );
   }
   if (apiKey !== null && !fitsHeader(apiKey)) {
-    throw new ModelError(
-      'credentials',
+    throw unusable(
       `The credentials for the provider ${provider} are no key of visible ASCII characters: ${howToSetKey({ provider, source })}`,
     );
   }
   const protocol = own?.protocol ?? 'chat';
   return { provider, protocol, apiKey, baseUrl: addressOf(protocol, baseUrl), source };
+}
+
+function unusable(message: string): ModelError {
+  return new ModelError('credentials', message);
 }
 
 /** How to set the key, as the end of a sentence. */

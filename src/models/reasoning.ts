@@ -4,7 +4,7 @@
  * is left out, because providers ignore it there and it costs tokens. The SDK does not send it for every
  * provider, so it is added to the body of the request.
  */
-import { objectOf, parsed } from './json.ts';
+import { objectOf, parsed } from '../kernel/json.ts';
 import type { DialogueMessage, ModelCall, Reasoning } from './model.ts';
 
 /** The same fetch, which adds the reasoning of the call's dialogue to the request body. */

@@ -4,7 +4,7 @@
  * the end only, so a call that was cut would have none. The parser also translates each event into the
  * strict form that the SDK expects; fields that servers add or leave out do not reach the SDK.
  */
-import type { Json } from './json.ts';
+import type { Json } from '../kernel/json.ts';
 import { nothingReported, type Reasoning, type Usage } from './model.ts';
 
 /** The result of parsing one event. */

@@ -4,7 +4,7 @@
  * whose call has no name yet, so deltas are held until the name arrives. A call that never gets a name
  * is passed on under the name `_`, and the agent tells the model that there is no such tool.
  */
-import { type Json, objectOf } from './json.ts';
+import { type Json, objectOf } from '../kernel/json.ts';
 
 /** A delta as the SDK accepts it. */
 export interface ToolCallDelta {

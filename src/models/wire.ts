@@ -4,11 +4,12 @@
  * reads a normal end of the stream, so it still delivers the text before the fault, and no promise
  * rejects later.
  */
+
+import { parsed } from '../kernel/json.ts';
 import { lazily } from '../kernel/lazy.ts';
 import { type BodyBytesMax, createBodyTransform } from './body-transform.ts';
 import { createChatParser } from './chat-parser.ts';
 import { messageIn } from './error-body.ts';
-import { parsed } from './json.ts';
 import { createMessagesParser } from './messages-parser.ts';
 import type { Protocol } from './providers.ts';
 import type { StreamParser } from './stream-parser.ts';

@@ -13,6 +13,7 @@ import {
   allSkills,
   type KeyRuns,
   type RunCounts,
+  runSums,
 } from './statistics.store.ts';
 import { windows } from './windows.ts';
 
@@ -208,13 +209,10 @@ const none = {
   completion_tokens: 0,
 };
 
-function addUp(target: RunCounts, { longest_ms, ...added }: RunCounts): void {
-  for (const name of sums) target[name] += added[name];
-  target.longest_ms = Math.max(target.longest_ms, longest_ms);
+function addUp(target: RunCounts, added: RunCounts): void {
+  for (const name of runSums) target[name] += added[name];
+  target.longest_ms = Math.max(target.longest_ms, added.longest_ms);
 }
-
-const { longest_ms: _, ...summed } = none;
-const sums = Object.keys(summed) as (keyof typeof summed)[];
 
 function addUse(target: KeyRuns, runs: number, lastUsedAt: number): void {
   target.runs += runs;

@@ -29,12 +29,11 @@ const Now = Type.Object(
   },
   { title: 'WorkNow', description: 'The current state.' },
 );
+const ended = { completed: count, failed: count, cancelled: count };
 const Totals = Type.Object(
   {
     accepted: count,
-    completed: count,
-    failed: count,
-    cancelled: count,
+    ...ended,
     prompt_tokens: { ...count, description: 'Tokens that providers reported.' },
     completion_tokens: count,
     total_tokens: count,
@@ -45,9 +44,8 @@ const Bucket = Type.Object(
   {
     start: Timestamp,
     accepted: { ...count, description: 'Jobs accepted in the bucket.' },
+    ...ended,
     completed: { ...count, description: 'Jobs that ended in it, accepted at any time.' },
-    failed: count,
-    cancelled: count,
     total_tokens: { ...count, description: 'Of calls of models that ended in it.' },
     average_duration_ms: { ...Duration, description: averaged },
   },
@@ -58,15 +56,14 @@ const OfSkill = Type.Object(
     skill_category: Type.String(),
     skill_name: Type.String(),
     skill_version: Type.String(),
-    completed: count,
-    failed: count,
-    cancelled: count,
+    ...ended,
     average_duration_ms: { ...Duration, description: averaged },
     longest_duration_ms: Duration,
   },
   { title: 'StatisticsOfSkill' },
 );
 
+const endedExample = { completed: 8, failed: 1, cancelled: 0 };
 const emptyBucket = (start: string) => ({
   start,
   accepted: 0,
@@ -107,9 +104,7 @@ export const StatisticsOfWindow = Type.Object(
         now: { queued: 2, active: 1, oldest_waiting_seconds: 0.41 },
         totals: {
           accepted: 12,
-          completed: 8,
-          failed: 1,
-          cancelled: 0,
+          ...endedExample,
           prompt_tokens: 5_210,
           completion_tokens: 830,
           total_tokens: 6_040,
@@ -117,11 +112,9 @@ export const StatisticsOfWindow = Type.Object(
         buckets: [
           ...Array.from({ length: 59 }, (_, i) => emptyBucket(minute(i))),
           {
-            start: minute(59),
+            ...emptyBucket(minute(59)),
+            ...endedExample,
             accepted: 12,
-            completed: 8,
-            failed: 1,
-            cancelled: 0,
             total_tokens: 6_040,
             average_duration_ms: 1_290,
           },
@@ -131,9 +124,7 @@ export const StatisticsOfWindow = Type.Object(
             skill_category: 'text',
             skill_name: 'summarize',
             skill_version: 'v1.0',
-            completed: 8,
-            failed: 1,
-            cancelled: 0,
+            ...endedExample,
             average_duration_ms: 1_290,
             longest_duration_ms: 2_114,
           },

@@ -26,7 +26,7 @@ const runKey = [
   'skill_name',
   'skill_version',
 ] as const;
-const runSums = [
+export const runSums = [
   'accepted',
   'completed',
   'failed',

@@ -3,6 +3,7 @@
  * for the key that created the trigger. A fault that only the trigger's owner can fix is reported as the
  * event `agent.error`; the sender only gets `404`.
  */
+
 import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
@@ -17,6 +18,7 @@ import type { Caller } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { DecryptionError } from '../kernel/encryption.ts';
 import { invalid, PlatformError } from '../kernel/errors.ts';
+import { isObject } from '../kernel/json.ts';
 import { canonicalJson } from '../kernel/text.ts';
 import type { Mappings } from './mapping.ts';
 import { payloadOf } from './payload.ts';
@@ -224,10 +226,6 @@ function fingerprintOf({ body, query }: Message, trigger: TriggerRow): string {
 /** The input that a trigger without a mapping makes of a body. */
 function eventOf(body: unknown): Record<string, unknown> {
   return isObject(body) ? body : { event: body };
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function visibleHeaders(headers: IncomingHttpHeaders): Record<string, string> {

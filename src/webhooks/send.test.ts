@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
+import { authority, receiveHttps } from '../../test/fixtures/receiver/receiver.ts';
 import { parseAllowList } from '../egress/allow-list.ts';
-import { authority, receiveHttps } from '../egress/fixtures/receiver.ts';
 import { openSender } from './send.ts';
 
 afterEach(() => void vi.useRealTimers());

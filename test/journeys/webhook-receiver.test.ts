@@ -15,7 +15,7 @@ import { deliveryIn, deliveryOnce, newWebhook } from '../support/webhooks.ts';
 
 const root = join(import.meta.dirname, '../..');
 const file = join(root, 'examples/webhook-receiver.mjs');
-const certificates = join(root, 'src/egress/fixtures');
+const certificates = join(root, 'test/fixtures/receiver');
 const secret = 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=';
 
 interface ReceiverProcess {

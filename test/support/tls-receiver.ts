@@ -6,14 +6,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { authority, receiveHttps } from '../../src/egress/fixtures/receiver.ts';
+import { authority, receiveHttps } from '../fixtures/receiver/receiver.ts';
 import { waitFor } from './wait-for.ts';
 
 /** The authority in PEM: for `webhookEgress.ca`. */
 export const receiverAuthority = authority;
 /** The same as a file: for NODE_EXTRA_CA_CERTS of a process. */
 export const receiverAuthorityFile = fileURLToPath(
-  new URL('../../src/egress/fixtures/authority.pem', import.meta.url),
+  new URL('../fixtures/receiver/authority.pem', import.meta.url),
 );
 
 /** What the receiver does with a request once it has read it. */

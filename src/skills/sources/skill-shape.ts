@@ -3,6 +3,7 @@
  * that begins with the file's name. Unknown fields are refused, so that a misspelt `timeoutMS` is not
  * ignored.
  */
+import { isObject } from '../../kernel/json.ts';
 import { isCleanText, jsonTextFault } from '../../kernel/text.ts';
 import type { SkillDefinition } from '../definition.ts';
 
@@ -144,10 +145,6 @@ function checkExamples(value: unknown): string | undefined {
 
 function isMatch(value: unknown, pattern: RegExp): value is string {
   return typeof value === 'string' && pattern.test(value);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
 function mustBe(what: string, value: unknown): string {

@@ -72,7 +72,7 @@ export function rowValue(
  */
 export async function writeCsv(value: unknown): Promise<string> {
   const { stringify } = await import('csv-stringify/sync');
-  return stringify(table(value).map((row) => row.map(cellText)));
+  return stringify(table(value), { cast: { boolean: String } });
 }
 
 function table(value: unknown): unknown[][] {
@@ -90,11 +90,6 @@ function table(value: unknown): unknown[][] {
     return [['value'], ...items.map((item) => [item])];
   }
   throw new Error('Only a list of objects, of lists or of single values can be written as CSV');
-}
-
-function cellText(value: unknown): string {
-  if (value === null || value === undefined) return '';
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
 function own(record: Record<string, unknown>, name: string): unknown {

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { type Receiver, receiveHttp } from '../../../../test/fixtures/receiver/receiver.ts';
 import { allows, trySkill } from '../../../../test/support/try-skill.ts';
 import { archiveOf } from '../../../../test/support/zip-archive.ts';
-import { type Receiver, receiveHttp } from '../../../egress/fixtures/receiver.ts';
 import extractText from './extract-text.ts';
 
 const fixtures = new URL('../../../../test/fixtures/documents/', import.meta.url);

@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { type Receiver, receiveHttp } from '../../../../test/fixtures/receiver/receiver.ts';
 import { trySkill } from '../../../../test/support/try-skill.ts';
-import { type Receiver, receiveHttp } from '../../../egress/fixtures/receiver.ts';
 import fetchPage from './fetch-page.ts';
 
 const receivers: Receiver[] = [];
