@@ -72,7 +72,7 @@ export function registerRoutes(target: Server, deps: RoutesDeps): void {
   guarded(target, '/admin', secretHook, unmatched, (scope) => adminRoutes(scope, deps));
   webhookTriggerRoutes(target, { ...triggers, clock, limiter, unmatched });
   const requests = createConcurrencyLimit(config.requestsPerKeyMax, 'requests of one API key');
-  const keyHook = apiKeyHook(apiKeys.verify, limiter, sessions, requests);
+  const keyHook = apiKeyHook({ verify: apiKeys.verify, limiter, sessions, requests });
   guarded(target, '/api', keyHook, unmatched, (scope) => apiRoutes(scope, deps, sessions));
 }
 

@@ -47,60 +47,72 @@ export async function isStillAdmitted(
   }
 }
 
-/**
- * A hook that admits a request with a valid key or session, within its rate limit. `requests` limits how
- * many requests of one key are under way.
- */
-export function apiKeyHook(
-  verify: (key: string) => Caller | Promise<Caller>,
-  limiter: RateLimiter,
-  sessions: Pick<SessionSource, 'credentials'>,
-  requests: ConcurrencyLimit,
-) {
-  function admit(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    caller: Caller,
-    limitedAs = caller.keyId,
-    perMinute = caller.rateLimit,
-  ) {
-    (request as unknown as { caller: Caller }).caller = caller;
-    const decision = limiter.hit(limitedAs, perMinute, acceptsWork(request));
-    const judge = (judged: RateDecision) => {
-      enforce(reply, judged);
-      requests.take(limitedAs, reply);
-    };
-    return decision instanceof Promise ? decision.then(judge) : judge(decision);
-  }
+/** What admitting a request with a key or session needs. */
+export interface ApiKeyHookDeps {
+  /** The caller of a valid key; throws `401` for any other. */
+  verify(key: string): Caller | Promise<Caller>;
+  readonly limiter: RateLimiter;
+  readonly sessions: Pick<SessionSource, 'credentials'>;
+  /** Limits how many requests of one key are under way. */
+  readonly requests: ConcurrencyLimit;
+}
 
-  async function admitSession(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const credentials = await sessions.credentials(request);
-    if (credentials === null) throw keyMissing();
-    const { caller, limitedAs, perMinute } = credentials;
-    await admit(request, reply, caller, limitedAs, perMinute);
-  }
-
-  function admitted(request: FastifyRequest, reply: FastifyReply): void | Promise<void> {
-    const key = request.headers['x-api-key'];
-    if (key === undefined && request.headers.cookie !== undefined) {
-      return admitSession(request, reply);
-    }
-    if (typeof key !== 'string' || key.trim() === '') throw keyMissing();
-    const caller = verify(key);
-    return caller instanceof Promise
-      ? caller.then((late) => admit(request, reply, late))
-      : admit(request, reply, caller);
-  }
-
+/** A hook that admits a request with a valid key or session, within its rate limit. */
+export function apiKeyHook(deps: ApiKeyHookDeps) {
   return (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
     try {
-      const late = admitted(request, reply);
+      const late = authenticate(deps, request, reply);
       if (late instanceof Promise) late.then(() => done(), done);
       else done();
     } catch (error) {
       done(error as Error);
     }
   };
+}
+
+/** A promise only where the key, the session or the limit is not decided in this process's memory. */
+function authenticate(
+  deps: ApiKeyHookDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): void | Promise<void> {
+  const key = request.headers['x-api-key'];
+  if (key === undefined && request.headers.cookie !== undefined) {
+    return admitSession(deps, request, reply);
+  }
+  if (typeof key !== 'string' || key.trim() === '') throw keyMissing();
+  const caller = deps.verify(key);
+  return caller instanceof Promise
+    ? caller.then((late) => admit(deps, request, reply, late))
+    : admit(deps, request, reply, caller);
+}
+
+async function admitSession(
+  deps: ApiKeyHookDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<void> {
+  const credentials = await deps.sessions.credentials(request);
+  if (credentials === null) throw keyMissing();
+  const { caller, limitedAs, perMinute } = credentials;
+  await admit(deps, request, reply, caller, limitedAs, perMinute);
+}
+
+function admit(
+  { limiter, requests }: ApiKeyHookDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  caller: Caller,
+  limitedAs = caller.keyId,
+  perMinute = caller.rateLimit,
+): void | Promise<void> {
+  (request as unknown as { caller: Caller }).caller = caller;
+  const decision = limiter.hit(limitedAs, perMinute, acceptsWork(request));
+  const apply = (decided: RateDecision) => {
+    enforce(reply, decided);
+    requests.take(limitedAs, reply);
+  };
+  return decision instanceof Promise ? decision.then(apply) : apply(decision);
 }
 
 declare module 'fastify' {
@@ -145,28 +157,20 @@ export function adminHook(
   wrongSecrets: WrongSecrets,
 ) {
   const isSecret = secretCheck(secret);
-  return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
+  const admit = async (request: FastifyRequest): Promise<void> => {
     const given = adminSecretsOf(request);
     if (given.length === 0) {
-      const isSession =
-        request.headers.cookie === undefined
-          ? Promise.resolve(false)
-          : sessions.isAdministrator(request);
-      isSession.then((is) => done(is ? undefined : adminSecretMissing()), done);
-      return;
+      const hasCookie = request.headers.cookie !== undefined;
+      if (hasCookie && (await sessions.isAdministrator(request))) return;
+      throw adminSecretMissing();
     }
-    try {
-      wrongSecrets.refuse(request);
-    } catch (error) {
-      done(error as Error);
-      return;
-    }
-    if (given.every((one) => one !== null && isSecret(one))) {
-      done();
-      return;
-    }
-    const wrong = new PlatformError('invalid_admin_secret', 'The admin secret is wrong');
-    wrongSecrets.count(request).then(() => done(wrong), done);
+    wrongSecrets.refuse(request);
+    if (given.every((one) => one !== null && isSecret(one))) return;
+    await wrongSecrets.count(request);
+    throw new PlatformError('invalid_admin_secret', 'The admin secret is wrong');
+  };
+  return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
+    admit(request).then(() => done(), done);
   };
 }
 
