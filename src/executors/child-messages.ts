@@ -42,10 +42,10 @@ export function takeRunMessage(
 
 /** Logs a message that belongs to no run; only a bounded number of them in a second. */
 export function logStrayMessage(
-  { child: { pid }, settings: { log }, mayLogStray }: ExecutorState,
+  { child: { pid }, settings: { log }, console }: ExecutorState,
   message: Message<'stray' | 'dropped'>,
 ): void {
-  if (!mayLogStray()) return;
+  if (!console.mayLogStray()) return;
   if (message[0] === 'dropped') {
     log.warn({ executor: pid, bytes: message[1] }, 'skills print too much; bytes were dropped');
     return;
@@ -102,11 +102,11 @@ function takeReport({ settings }: ExecutorState, run: ActiveRun, message: Report
 
 /** Logs a run's console output for the operator; bounded here and in the child. */
 function takePrint(
-  { settings, printed }: ExecutorState,
+  { settings, console }: ExecutorState,
   run: ActiveRun,
   [, , stream, text]: Message<'print'>,
 ): void {
-  if (!printed.spend(text.length)) return;
+  if (!console.printed.spend(text.length)) return;
   const { skill, context } = run.accepted.request;
   const printedText = cleanText(text.slice(0, logCharsMax));
   settings.log.info({ job_id: context.jobId, skill, [stream]: printedText }, 'skill output');

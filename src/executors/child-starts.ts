@@ -7,6 +7,7 @@ import { SkillLoadError } from '../skills/sources/load-error.ts';
 import { isInstalled } from '../skills/sources/snapshot.ts';
 import { isFault } from './death-attribution.ts';
 import { type Executor, startExecutor } from './executor.ts';
+import type { ExecutorEvents } from './executor-end.ts';
 import type { FoundSkills } from './loading.ts';
 import type { PoolSettings } from './pool-options.ts';
 import { openSnapshotFile, type SnapshotFile } from './snapshot-file.ts';
@@ -114,7 +115,7 @@ function add(processes: Processes, role: Role, isFirst: boolean): void {
   processes.snapshot ??= openSnapshotFile(settings.clock);
   const port = freePort(processes);
   const start = { isFirst, inspectPort: port };
-  const executor = startExecutor(settings, processes.snapshot, start, {
+  const events: ExecutorEvents = {
     onReady: (found) => onReady(processes, child, found),
     onUnavailable() {
       child.role = 'draining';
@@ -130,7 +131,8 @@ function add(processes: Processes, role: Role, isFirst: boolean): void {
       if (processes.isStopped && children.size === 0) processes.emptied.resolve();
     },
     mayDrain: () => countOf(processes, 'draining') < settings.size,
-  });
+  };
+  const executor = startExecutor({ settings, start, events }, processes.snapshot);
   const child: PooledChild = { role, executor, isFirst, hasChecked: false, port };
   children.add(child);
   processes.guard?.add(executor.pid);

@@ -35,44 +35,62 @@ export interface ExecutorStart {
   readonly inspectPort: number | null;
 }
 
-/** The state of one executor. */
-export interface ExecutorState {
+export interface ExecutorDeps {
   readonly settings: PoolSettings;
   readonly start: ExecutorStart;
   readonly events: ExecutorEvents;
+}
+
+/** The state of one executor. */
+export interface ExecutorState extends ExecutorDeps {
   readonly child: Child;
-  readonly tap: ConsoleTap;
-  readonly loading: Loading;
-  readonly heartbeat: Heartbeat;
   readonly channel: Channel;
+  readonly heartbeat: Heartbeat;
+  readonly loading: Loading;
   readonly activeRuns: ActiveRuns;
+  readonly console: ChildConsole;
+  readonly activity: Activity;
+  readonly life: Life;
+}
+
+/** What the child prints and reports outside of runs, within bounds. */
+interface ChildConsole {
+  readonly tap: ConsoleTap;
   /** Bounds what its runs print. */
   readonly printed: ByteBudget;
   /** Bounds the logged messages that belong to no run. */
   readonly mayLogStray: () => boolean;
-  /** The settled runs whose code may still execute. */
-  readonly abandoned: RunFacts[];
+}
+
+/** What the watch needs to know. */
+interface Activity {
+  isFresh: boolean;
+  wasBusy: boolean;
+  /** The memory that the child reported last. */
+  reportedBytes: number;
+}
+
+/** How far it is on the way from its start to its end, and why it ends. */
+interface Life {
   phase: 'starting' | 'ready' | 'draining' | 'dying' | 'gone';
   death: Death | undefined;
   /** Why it is ended when its last run has ended. */
   exitCause: Death;
   drainTimer: NodeJS.Timeout | undefined;
-  isFresh: boolean;
-  wasBusy: boolean;
-  /** The memory that the child reported last. */
-  reportedBytes: number;
+  /** The settled runs whose code may still execute. */
+  readonly abandoned: RunFacts[];
   /** The run that it was starting when it stopped answering. */
   beginning: number | undefined;
 }
 
 /** A run's grace period is over: the executor drains if it answers, and is killed if not. */
 export function onOverdue(state: ExecutorState, run: ActiveRun): void {
-  const { settings, activeRuns, heartbeat, child } = state;
+  const { settings, activeRuns, heartbeat, child, life } = state;
   const mayStay =
     run.stopRequest?.receivedAt !== undefined &&
     activeRuns.size > 1 &&
     settings.drainMs > 0 &&
-    (state.phase === 'draining' || state.events.mayDrain());
+    (life.phase === 'draining' || state.events.mayDrain());
   if (!mayStay) {
     die(state, { kind: 'overdue' });
     return;
@@ -84,32 +102,33 @@ export function onOverdue(state: ExecutorState, run: ActiveRun): void {
   const facts = runFacts(run, heartbeat.hasAnswered);
   const [outcome] = attributeDeath({ kind: 'overdue' }, [facts]);
   if (outcome !== undefined) activeRuns.remove(run, outcome);
-  state.abandoned.push(facts);
+  life.abandoned.push(facts);
   drain(state, { kind: 'overdue' });
-  state.drainTimer ??= setTimeout(() => die(state, state.exitCause), settings.drainMs);
+  life.drainTimer ??= setTimeout(() => die(state, life.exitCause), settings.drainMs);
 }
 
 /** Takes no more runs, and ends when the last run has ended. */
-export function drain(state: ExecutorState, cause: Death): void {
-  state.exitCause = cause;
-  if (state.phase !== 'ready') return;
-  state.phase = 'draining';
-  state.events.onUnavailable();
+export function drain({ life, events }: ExecutorState, cause: Death): void {
+  life.exitCause = cause;
+  if (life.phase !== 'ready') return;
+  life.phase = 'draining';
+  events.onUnavailable();
 }
 
 /** Ends a draining executor whose last run has ended. */
 export function endIfDrained(state: ExecutorState): void {
-  if (state.phase === 'draining' && state.activeRuns.size === 0) die(state, state.exitCause);
+  const { life, activeRuns } = state;
+  if (life.phase === 'draining' && activeRuns.size === 0) die(state, life.exitCause);
 }
 
 /** Kills the child, unless it is dying already. */
-export function die(state: ExecutorState, cause: Death): void {
-  if (state.phase === 'dying' || state.phase === 'gone') return;
-  const wasReady = state.phase === 'ready';
-  state.phase = 'dying';
-  state.death = cause;
-  killGroup(state.child.pid);
-  if (wasReady) state.events.onUnavailable();
+export function die({ life, child, events }: ExecutorState, cause: Death): void {
+  if (life.phase === 'dying' || life.phase === 'gone') return;
+  const wasReady = life.phase === 'ready';
+  life.phase = 'dying';
+  life.death = cause;
+  killGroup(child.pid);
+  if (wasReady) events.onUnavailable();
 }
 
 /** The child has exited, or could not be started; `how` describes it. */
@@ -131,18 +150,19 @@ export function onExit(state: ExecutorState, how: string): void {
 }
 
 function finalize(state: ExecutorState): void {
-  const { child, tap, loading, activeRuns, heartbeat } = state;
-  if (state.phase === 'gone' || state.death === undefined) return;
-  state.phase = 'gone';
+  const { child, loading, activeRuns, heartbeat, life } = state;
+  const { tap } = state.console;
+  if (life.phase === 'gone' || life.death === undefined) return;
+  life.phase = 'gone';
   loading.stop();
-  clearTimeout(state.drainTimer);
-  const death = explained(state.death, tap.tail());
+  clearTimeout(life.drainTimer);
+  const death = explained(life.death, tap.tail());
   child.socket.destroy();
   tap.close();
   const left = activeRuns.all();
-  const runs = left.map((run) => runFacts(run, heartbeat.hasAnswered, state.beginning));
+  const runs = left.map((run) => runFacts(run, heartbeat.hasAnswered, life.beginning));
   // The code of abandoned runs still ran, so one of them may be the cause.
-  const outcomes = attributeDeath(death, [...runs, ...state.abandoned]);
+  const outcomes = attributeDeath(death, [...runs, ...life.abandoned]);
   // When the first child cannot start, the program ends and reports the reason.
   const isFirstStart = state.start.isFirst && !loading.isReady;
   if (isFault(death) && !isFirstStart) {

@@ -13,8 +13,7 @@ import { tapConsole } from './console-tap.ts';
 import {
   die,
   drain,
-  type ExecutorEvents,
-  type ExecutorStart,
+  type ExecutorDeps,
   type ExecutorState,
   endIfDrained,
   onExit,
@@ -26,7 +25,6 @@ import { createLineReader, createOutbox } from './lines.ts';
 import { createLoading } from './loading.ts';
 import { memoryLevel, memoryLimitMb } from './memory-limit.ts';
 import { readMark } from './now-running.ts';
-import type { PoolSettings } from './pool-options.ts';
 import { type ChildMessage, readChildLine } from './protocol.ts';
 import type { SnapshotFile } from './snapshot-file.ts';
 
@@ -51,13 +49,8 @@ export interface Executor {
   end(kind: 'retired' | 'stopped'): void;
 }
 
-export function startExecutor(
-  settings: PoolSettings,
-  snapshot: SnapshotFile,
-  start: ExecutorStart,
-  events: ExecutorEvents,
-): Executor {
-  const state = spawnExecutor(settings, snapshot, start, events);
+export function startExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): Executor {
+  const state = spawnExecutor(deps, snapshot);
   const { child, activeRuns, heartbeat } = state;
   readMessages(state);
   // A write to a child that has died fails; its exit event reports the death.
@@ -69,13 +62,13 @@ export function startExecutor(
   return {
     pid: child.pid,
     get isReady() {
-      return state.phase === 'ready';
+      return state.life.phase === 'ready';
     },
     get inFlight() {
       return activeRuns.size;
     },
     get isFresh() {
-      return state.isFresh;
+      return state.activity.isFresh;
     },
     isDoubtful: () => activeRuns.hasStopRequests() || heartbeat.silentMs() > doubtMs,
     run: (accepted) => run(state, accepted),
@@ -87,14 +80,9 @@ export function startExecutor(
   };
 }
 
-function spawnExecutor(
-  settings: PoolSettings,
-  snapshot: SnapshotFile,
-  start: ExecutorStart,
-  events: ExecutorEvents,
-): ExecutorState {
-  const { clock, log, memoryMb, env, skillsDirs, graceMs } = settings;
-  const { isFirst, inspectPort } = start;
+function spawnExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): ExecutorState {
+  const { clock, log, memoryMb, env, skillsDirs, graceMs, loadMs } = deps.settings;
+  const { isFirst, inspectPort } = deps.start;
   const setAside = snapshot.filesSetAside();
   const child = spawnChild({
     memoryMb,
@@ -117,21 +105,18 @@ function spawnExecutor(
     },
   };
   const state: ExecutorState = {
-    settings,
-    start,
-    events,
+    ...deps,
     child,
-    tap: tapConsole(child.process, pid, log),
+    channel,
+    heartbeat,
     loading: createLoading({
       isFirst,
-      loadMs: inspectPort === null ? settings.loadMs : null,
+      loadMs: inspectPort === null ? loadMs : null,
       pid,
       clock,
       log,
       onLate: () => die(state, { kind: 'unready' }),
     }),
-    heartbeat,
-    channel,
     activeRuns: createActiveRuns({
       channel,
       heartbeat,
@@ -140,17 +125,20 @@ function spawnExecutor(
       hasDeadlines: inspectPort === null,
       onOverdue: (overdue) => onOverdue(state, overdue),
     }),
-    printed: createByteBudget(() => {}),
-    mayLogStray: createRate(straysPerSecond),
-    abandoned: [],
-    phase: 'starting',
-    death: undefined,
-    exitCause: { kind: 'retired' },
-    drainTimer: undefined,
-    isFresh: true,
-    wasBusy: false,
-    reportedBytes: 0,
-    beginning: undefined,
+    console: {
+      tap: tapConsole(child.process, pid, log),
+      printed: createByteBudget(() => {}),
+      mayLogStray: createRate(straysPerSecond),
+    },
+    activity: { isFresh: true, wasBusy: false, reportedBytes: 0 },
+    life: {
+      phase: 'starting',
+      death: undefined,
+      exitCause: { kind: 'retired' },
+      drainTimer: undefined,
+      abandoned: [],
+      beginning: undefined,
+    },
   };
   return state;
 }
@@ -181,7 +169,7 @@ function take(state: ExecutorState, message: ChildMessage): void {
   const { heartbeat, loading, activeRuns } = state;
   switch (message[0]) {
     case 'pong':
-      state.reportedBytes = message[2];
+      state.activity.reportedBytes = message[2];
       if (heartbeat.answer(message[1])) activeRuns.onPong();
       else garbled(state, 'an answer without a request');
       break;
@@ -195,7 +183,7 @@ function take(state: ExecutorState, message: ChildMessage): void {
     case 'ready':
     case 'refused':
     case 'unloaded':
-      onStartMessage(state, state.phase === 'starting' ? loading.take(message) : 'garbled');
+      onStartMessage(state, state.life.phase === 'starting' ? loading.take(message) : 'garbled');
       break;
     default: {
       const fault = takeRunMessage(state, message);
@@ -211,7 +199,7 @@ function onStartMessage(
   if (step === 'garbled') garbled(state, 'an invalid message of a start');
   else if (step === 'refused') die(state, { kind: 'unready' });
   else if (step === 'ready') {
-    state.phase = 'ready';
+    state.life.phase = 'ready';
     const { child, start, settings } = state;
     if (start.inspectPort !== null) {
       const facts = { executor: child.pid, port: start.inspectPort };
@@ -225,41 +213,42 @@ function garbled(state: ExecutorState, how: string): void {
   die(state, { kind: 'garbled', how });
 }
 
-function isGarbled({ death }: ExecutorState): boolean {
-  return death?.kind === 'garbled';
+function isGarbled({ life }: ExecutorState): boolean {
+  return life.death?.kind === 'garbled';
 }
 
 function run(state: ExecutorState, accepted: AcceptedRun): (reason: string) => void {
-  const { activeRuns } = state;
-  state.isFresh = false;
-  state.wasBusy = true;
+  const { activeRuns, activity } = state;
+  activity.isFresh = false;
+  activity.wasBusy = true;
   const started = activeRuns.start(accepted);
   return (reason) => activeRuns.abort(started, reason);
 }
 
 function watch(state: ExecutorState, wasAbsent: boolean): boolean {
-  const { phase, activeRuns, heartbeat, settings, start, child } = state;
-  if (phase !== 'ready' && phase !== 'draining') return false;
-  if (activeRuns.size === 0 && !state.wasBusy && heartbeat.silentMs() === 0) return false;
+  const { life, activity, activeRuns, heartbeat, settings, start, child } = state;
+  if (life.phase !== 'ready' && life.phase !== 'draining') return false;
+  if (activeRuns.size === 0 && !activity.wasBusy && heartbeat.silentMs() === 0) return false;
   if (wasAbsent) heartbeat.forgive();
   watchMemory(state);
   if (heartbeat.silentMs() > settings.stallMs && start.inspectPort === null) {
-    state.beginning = readMark(child.pid);
+    life.beginning = readMark(child.pid);
     die(state, { kind: 'stalled', ms: settings.stallMs });
   } else if (heartbeat.silentMs() === 0) {
     // One more ping after the last run: code that it left behind may block the loop.
-    state.wasBusy = activeRuns.size > 0;
+    activity.wasBusy = activeRuns.size > 0;
     state.channel.flushAndPing();
   }
   return true;
 }
 
 function watchMemory(state: ExecutorState): void {
-  const { settings, child, reportedBytes } = state;
+  const { settings, child, activity } = state;
+  const { reportedBytes } = activity;
   const limitMb = memoryLimitMb(settings.memoryMb);
   const memory = memoryLevel({ pid: child.pid, reportedBytes }, limitMb);
   if (memory === 'too much') die(state, { kind: 'memory', mb: limitMb });
-  else if (memory === 'much' && state.phase === 'ready' && state.events.mayDrain()) {
+  else if (memory === 'much' && state.life.phase === 'ready' && state.events.mayDrain()) {
     const facts = { executor: child.pid, limitMb };
     settings.log.info(facts, 'an executor holds much memory and is replaced');
     drain(state, { kind: 'retired' });

@@ -41,21 +41,17 @@ export interface Outbox {
   push(message: string): void;
   /** Writes the gathered messages now instead of at the end of the turn. */
   flush(): void;
-  /** How often a line has been written. */
-  readonly lines: number;
 }
 
 /** `head` is asked for the first message of each line. */
 export function createOutbox(write: (line: string) => void, head?: () => string): Outbox {
   let gathered = '';
   let isScheduled = false;
-  let lines = 0;
   const flush = (): void => {
     isScheduled = false;
     if (gathered === '') return;
     const body = gathered;
     gathered = '';
-    lines += 1;
     write(head === undefined ? `[${body}]\n` : `[${head()},${body}]\n`);
   };
   return {
@@ -68,8 +64,5 @@ export function createOutbox(write: (line: string) => void, head?: () => string)
       }
     },
     flush,
-    get lines() {
-      return lines;
-    },
   };
 }
