@@ -3,9 +3,9 @@
  * process adds to rows of its own (`writer`), so that processes never wait for one another here;
  * a count is the sum over the writers.
  */
-import { type InsertQueryBuilder, type InsertResult, type SqlBool, sql } from 'kysely';
+import { type SqlBool, sql } from 'kysely';
 import type { Transaction } from './database.ts';
-import { type Lists, listsOf, rowsIn, type Types } from './rows-in.ts';
+import { type Lists, rowsIn, rowsParams, type Types } from './rows-in.ts';
 import { statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
@@ -43,8 +43,7 @@ interface Counting {
   readonly columns: readonly string[];
   readonly names: readonly string[];
   readonly types: Types<Row>;
-  readonly addOne: ReturnType<typeof addOneStatement>;
-  readonly addMany: ReturnType<typeof addManyStatement>;
+  readonly add: ReturnType<typeof addStatement>;
   readonly takeOthers: ReturnType<typeof takeOthersStatement>;
 }
 
@@ -61,8 +60,7 @@ export function createCounts<T extends CountsTable>(
     columns,
     names,
     types,
-    addOne: addOneStatement(table, columns, names),
-    addMany: addManyStatement(table, columns, names, types),
+    add: addStatement(table, columns, types),
     takeOthers: takeOthersStatement(table),
   };
   return {
@@ -126,7 +124,7 @@ function addTo({ byStatus }: KindSums, status: string, by: number): void {
 
 /** Writes the sums in one order, so that two transactions of a process never wait for each other. */
 function write(counting: Counting, tx: Transaction, writer: Writer, sums: Sums) {
-  const { names, types, addOne, addMany } = counting;
+  const { names, types, add } = counting;
   const rows = [...sums.values()].flatMap(({ kind, byStatus }) =>
     [...byStatus].flatMap(([status, count]): Row[] =>
       count === 0 ? [] : [{ ...kind, status, writer, count }],
@@ -134,9 +132,7 @@ function write(counting: Counting, tx: Transaction, writer: Writer, sums: Sums) 
   );
   if (rows.length === 0) return;
   const ordered = inOrder(names, rows);
-  return tx.dialect === 'sqlite'
-    ? tx.each(addOne, ordered)
-    : tx.each(addMany, [listsOf(ordered, types)]);
+  return tx.each(add, rowsParams(tx.dialect, ordered, types));
 }
 
 function inOrder(names: readonly string[], rows: readonly Row[]): Row[] {
@@ -144,49 +140,26 @@ function inOrder(names: readonly string[], rows: readonly Row[]): Row[] {
   return keyed.sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ row }) => row);
 }
 
-function addOneStatement(table: CountsTable, columns: readonly string[], names: readonly string[]) {
-  return statement<Row>()((db, p) =>
-    added(
-      table,
-      columns,
-      db
-        .insertInto(table as never)
-        .values(Object.fromEntries(names.map((name) => [name, p(name)])) as never),
-    ),
-  );
-}
-
-function addManyStatement(
-  table: CountsTable,
-  columns: readonly string[],
-  names: readonly string[],
-  types: Types<Row>,
-) {
-  return statement<Lists<Row>>()((db, p) =>
-    added(
-      table,
-      columns,
-      db
-        .insertInto(table as never)
-        .columns(names as never)
-        .expression(db.selectFrom(rowsIn<Row>(p, types)).selectAll()),
-    ),
-  );
-}
-
-/** An insert that adds to the count of a row that exists. */
-function added(
-  table: CountsTable,
-  columns: readonly string[],
-  insert: InsertQueryBuilder<Tables, never, InsertResult>,
-) {
-  return insert.onConflict((conflict) =>
-    conflict.columns([...columns, 'status', 'writer'] as never).doUpdateSet(
-      (eb) =>
-        ({
-          count: eb(`${table}.count` as never, '+', eb.ref('excluded.count' as never)),
-        }) as never,
-    ),
+/** Inserts counts, or adds to those that exist. */
+function addStatement(table: CountsTable, columns: readonly string[], types: Types<Row>) {
+  return statement<Row | Lists<Row>>()((db, p, dialect) =>
+    db
+      .insertInto(table as never)
+      .columns(Object.keys(types) as never)
+      .expression(
+        db
+          .selectFrom(rowsIn<Row>(dialect, p, types))
+          .selectAll()
+          .where(sql.lit(true)) as never,
+      )
+      .onConflict((conflict) =>
+        conflict.columns([...columns, 'status', 'writer'] as never).doUpdateSet(
+          (eb) =>
+            ({
+              count: eb(`${table}.count` as never, '+', eb.ref('excluded.count' as never)),
+            }) as never,
+        ),
+      ),
   );
 }
 

@@ -7,30 +7,28 @@ export function idsParam(ids: readonly string[]): string {
   return JSON.stringify(ids);
 }
 
-/** The texts of such a parameter, as a subquery. */
-export function textsOf(dialect: Dialect, texts: RawBuilder<string>): RawBuilder<string> {
+/**
+ * Whether a value is one of the texts of such a parameter. PostgreSQL looks values of an array up in an
+ * index one by one, regardless of the planner's estimates; those of a subquery are joined, which may be
+ * a scan.
+ */
+export function isIn(
+  dialect: Dialect,
+  value: RawBuilder<unknown>,
+  texts: RawBuilder<string>,
+): RawBuilder<SqlBool> {
   return dialect === 'sqlite'
-    ? sql<string>`select value from json_each(${texts})`
-    : sql<string>`select json_array_elements_text(${texts}::json)`;
+    ? sql<SqlBool>`${value} in (select value from json_each(${texts}))`
+    : sql<SqlBool>`${value} = any (array(select json_array_elements_text(${texts}::json)))`;
 }
 
 /** The condition on a table's `id`. */
 export function idIn(dialect: Dialect, ids: RawBuilder<string>): RawBuilder<SqlBool> {
-  return dialect === 'sqlite'
-    ? sql<SqlBool>`id in (${textsOf(dialect, ids)})`
-    : sql<SqlBool>`id = ${anyOf(ids)}`;
+  return isIn(dialect, sql`id`, ids);
 }
 
 /**
- * PostgreSQL's `any (…)` of a JSON array. Ids in an array are looked up in an index one by one,
- * regardless of the planner's estimates; ids in a subquery are joined, which may be a scan.
- */
-export function anyOf(ids: RawBuilder<string>): RawBuilder<string> {
-  return sql<string>`any (array(${textsOf('postgres', ids)}))`;
-}
-
-/**
- * As `idIn`, for an UPDATE of many rows of `table`. PostgreSQL then locks those that `condition`
+ * Like `idIn`, for an UPDATE of many rows of `table`. PostgreSQL then locks those that `condition`
  * allows in the order of their ids, so that two transactions never wait for each other; with
  * `skip` it leaves out the rows that another transaction has locked.
  */

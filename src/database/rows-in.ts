@@ -1,8 +1,10 @@
 /**
- * Many rows in one statement for PostgreSQL: each column travels as one list, so that the statement
- * stays the same however many rows there are. SQLite, which has no round trips, runs one for each.
+ * Rows as the parameters of a statement. PostgreSQL gets many in one statement: each column travels as
+ * one list, so that the statement stays the same however many rows there are. SQLite, which has no round
+ * trips, runs the statement once for each row.
  */
 import { type AliasedRawBuilder, type RawBuilder, sql } from 'kysely';
+import type { Dialect } from './database.ts';
 
 /** The values of each column, in the order of the rows. */
 export type Lists<Row> = { readonly [Column in keyof Row]: readonly Row[Column][] };
@@ -18,12 +20,26 @@ export function listsOf<Row extends object>(rows: readonly Row[], types: Types<R
   return Object.fromEntries(lists) as Lists<Row>;
 }
 
-/** The rows that the parameters are the lists of, in their order, to select from as `given`. */
+/** The parameters of each time that a statement over `rowsIn` runs. */
+export function rowsParams<Row extends object>(
+  dialect: Dialect,
+  rows: readonly Row[],
+  types: Types<Row>,
+): readonly (Row | Lists<Row>)[] {
+  return dialect === 'sqlite' ? rows : [listsOf(rows, types)];
+}
+
+/** The rows of the parameters, in their order, to select from as `given`. */
 export function rowsIn<Row>(
+  dialect: Dialect,
   param: (column: keyof Row & string) => RawBuilder<unknown>,
   types: Types<Row>,
 ): AliasedRawBuilder<Row, 'given'> {
   const columns = Object.keys(types) as (keyof Row & string)[];
+  if (dialect === 'sqlite') {
+    const values = columns.map((column) => sql`${param(column)} as ${sql.ref(column)}`);
+    return sql<Row>`(select ${sql.join(values)})`.as('given');
+  }
   const lists = columns.map((column) => sql`${param(column)}::${sql.raw(types[column])}[]`);
   const names = columns.map((column) => sql.ref(column));
   return sql<Row>`unnest(${sql.join(lists)})`.as<'given'>(sql`given(${sql.join(names)})`);

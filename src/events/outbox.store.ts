@@ -42,7 +42,7 @@ const insert = statement<Lists<EventRow>>()((db, p) =>
     .columns(['id', 'organization_id', 'agent_id', 'type', 'data', 'created_at'])
     .expression(
       db
-        .selectFrom(rowsIn<EventRow>(p, types))
+        .selectFrom(rowsIn<EventRow>('postgres', p, types))
         .selectAll()
         .where(
           sql<SqlBool>`(select true from webhooks where active = 1

@@ -1,9 +1,9 @@
 /** Idempotency keys: one row a key, unique by index, written with the job that it names. */
-import type { InsertQueryBuilder, InsertResult, RawBuilder } from 'kysely';
+import { sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
-import { type Lists, listsOf, rowsIn, type Types } from '../database/rows-in.ts';
+import { type Lists, rowsIn, rowsParams, type Types } from '../database/rows-in.ts';
 import { statement } from '../database/statement.ts';
-import type { IdempotencyKeysTable, Tables } from '../database/tables.ts';
+import type { IdempotencyKeysTable } from '../database/tables.ts';
 
 /** A key to be taken for a job. */
 export type TakenKey = IdempotencyKeysTable;
@@ -13,35 +13,6 @@ interface KeyName {
   readonly idempotency_key: string;
 }
 
-const taken = (insert: InsertQueryBuilder<Tables, 'idempotency_keys', InsertResult>) => ({
-  /** Keys remembered before this moment are forgotten and may be taken anew. */
-  unless: (forgottenBefore: RawBuilder<number>) =>
-    insert
-      .onConflict((conflict) =>
-        conflict
-          .columns(['owner', 'idempotency_key'])
-          .doUpdateSet((eb) => ({
-            fingerprint: eb.ref('excluded.fingerprint'),
-            job_id: eb.ref('excluded.job_id'),
-            created_at: eb.ref('excluded.created_at'),
-          }))
-          .where('idempotency_keys.created_at', '<', forgottenBefore),
-      )
-      .returning(['owner', 'idempotency_key']),
-});
-
-const takeOne = statement<TakenKey & { forgotten_before: number }>()((db, p) =>
-  taken(
-    db.insertInto('idempotency_keys').values({
-      owner: p('owner'),
-      idempotency_key: p('idempotency_key'),
-      fingerprint: p('fingerprint'),
-      job_id: p('job_id'),
-      created_at: p('created_at'),
-    }),
-  ).unless(p('forgotten_before')),
-);
-
 const keyTypes: Types<TakenKey> = {
   owner: 'text',
   idempotency_key: 'text',
@@ -50,13 +21,29 @@ const keyTypes: Types<TakenKey> = {
   created_at: 'bigint',
 };
 
-const takeMany = statement<Lists<TakenKey> & { forgotten_before: number }>()((db, p) =>
-  taken(
+/** A key that an earlier request holds is taken only if it was recorded before `forgotten_before`. */
+const take = statement<(TakenKey | Lists<TakenKey>) & { forgotten_before: number }>()(
+  (db, p, dialect) =>
     db
       .insertInto('idempotency_keys')
       .columns(Object.keys(keyTypes) as (keyof TakenKey)[])
-      .expression(db.selectFrom(rowsIn<TakenKey>(p, keyTypes)).selectAll()),
-  ).unless(p('forgotten_before')),
+      .expression(
+        db
+          .selectFrom(rowsIn<TakenKey>(dialect, p, keyTypes))
+          .selectAll()
+          .where(sql.lit(true)),
+      )
+      .onConflict((conflict) =>
+        conflict
+          .columns(['owner', 'idempotency_key'])
+          .doUpdateSet((eb) => ({
+            fingerprint: eb.ref('excluded.fingerprint'),
+            job_id: eb.ref('excluded.job_id'),
+            created_at: eb.ref('excluded.created_at'),
+          }))
+          .where('idempotency_keys.created_at', '<', p('forgotten_before')),
+      )
+      .returning(['owner', 'idempotency_key']),
 );
 
 /**
@@ -69,11 +56,10 @@ export async function takeIdempotencyKeys(
   forgottenBefore: number,
 ): Promise<KeyName[]> {
   const ordered = keys.toSorted(inKeyOrder);
-  const more = { forgotten_before: forgottenBefore };
-  if (tx.dialect === 'postgres')
-    return tx.all(takeMany, { ...listsOf(ordered, keyTypes), ...more });
-  const found = await Promise.all(ordered.map((key) => tx.all(takeOne, { ...key, ...more })));
-  return found.flat();
+  const taken = rowsParams(tx.dialect, ordered, keyTypes).map((given) =>
+    tx.all(take, { ...given, forgotten_before: forgottenBefore }),
+  );
+  return (await Promise.all(taken)).flat();
 }
 
 const pass = statement<TakenKey>()((db, p) =>

@@ -2,18 +2,14 @@
 import { type SqlBool, sql } from 'kysely';
 import { createBringForward } from '../database/bring-forward.ts';
 import type { Handle, Transaction } from '../database/database.ts';
-import { anyOf, idInLocked, idsParam } from '../database/ids-in.ts';
+import { idInLocked, idsParam, isIn } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
 import { statement } from '../database/statement.ts';
 import { claimedColumns, claimOf } from './jobs.store.ts';
 
 const renew = statement<{ ids: string; claims: string; lease_until: number }>()(
   (db, p, dialect) => {
-    const claims =
-      dialect === 'sqlite'
-        ? sql`in (select value from json_each(${p('claims')}))`
-        : sql`= ${anyOf(p('claims'))}`;
-    const isHeldBy = sql<SqlBool>`status = 'active' and id || ' ' || epoch ${claims}`;
+    const isHeldBy = sql<SqlBool>`status = 'active' and ${isIn(dialect, sql`id || ' ' || epoch`, p('claims'))}`;
     return db
       .updateTable('jobs')
       .set({ due_at: p('lease_until') })

@@ -71,7 +71,7 @@ const settledTypes: Types<GivenRow> = {
 const settleMany = statement<Lists<GivenRow>>()((db, p) =>
   db
     .updateTable('jobs')
-    .from(rowsIn<GivenRow>(p, settledTypes))
+    .from(rowsIn<GivenRow>('postgres', p, settledTypes))
     .set((eb) => ({
       status: eb.ref('given.status'),
       output: eb.ref('given.output'),

@@ -2,7 +2,7 @@
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely';
 import { countOf } from '../database/count-of.ts';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
-import { anyOf, idIn } from '../database/ids-in.ts';
+import { idIn, isIn } from '../database/ids-in.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
 import { allRows, firstRow } from '../database/statement.ts';
 import type { JobStatus, ScheduledRunsTable } from '../database/tables.ts';
@@ -61,9 +61,7 @@ export const findTakenSlots = allRows<{ ids: readonly string[]; now: number }, T
 
 /** `job_id IN (…)`, for the index on those that are not null. */
 function jobIdIn(dialect: Dialect, ids: RawBuilder<string>): RawBuilder<SqlBool> {
-  return dialect === 'sqlite'
-    ? sql<SqlBool>`job_id is not null and job_id in (select value from json_each(${ids}))`
-    : sql<SqlBool>`job_id is not null and job_id = ${anyOf(ids)}`;
+  return sql<SqlBool>`job_id is not null and ${isIn(dialect, sql`job_id`, ids)}`;
 }
 
 // A literal, not a parameter: else the index of those that go on is not used.
@@ -120,11 +118,7 @@ const findRunningOnes = allRows<{ ids: readonly string[] }>()((db, p, dialect) =
     .selectFrom('scheduled_runs')
     .select('scheduled_job_id')
     .distinct()
-    .where(
-      dialect === 'sqlite'
-        ? sql<SqlBool>`scheduled_job_id in (select value from json_each(${p.list('ids')}))`
-        : sql<SqlBool>`scheduled_job_id = ${anyOf(p.list('ids'))}`,
-    )
+    .where(isIn(dialect, sql`scheduled_job_id`, p.list('ids')))
     .where('ended', '=', goingOn),
 );
 

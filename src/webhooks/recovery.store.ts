@@ -2,7 +2,7 @@
 import { type Kysely, type RawBuilder, type SqlBool, sql } from 'kysely';
 import { createBringForward } from '../database/bring-forward.ts';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idIn, textsOf } from '../database/ids-in.ts';
+import { idIn, isIn } from '../database/ids-in.ts';
 import { allRows, firstRow } from '../database/statement.ts';
 import type { Tables } from '../database/tables.ts';
 
@@ -47,7 +47,7 @@ export const findWaitingWebhooks = allRows<Waiting>()((db, p, dialect) =>
     .innerJoin('webhooks', 'webhooks.id', 'waiting.webhook_id')
     .select(['webhooks.id', 'webhooks.host'])
     .where('webhooks.active', '=', 1)
-    .where(sql<SqlBool>`webhooks.host not in (${textsOf(dialect, p.list('full'))})`)
+    .where(sql<SqlBool>`not ${isIn(dialect, sql`webhooks.host`, p.list('full'))}`)
     .where((eb) =>
       eb.exists(
         eb
@@ -103,9 +103,7 @@ const removeDeliveries = allRows<{ ids: readonly string[] }>()((db, p, dialect) 
     .returning(['id', 'webhook_id', 'status']),
 );
 const removeAttempts = allRows<{ ids: readonly string[] }>()((db, p, dialect) =>
-  db
-    .deleteFrom('webhook_attempts')
-    .where(sql<SqlBool>`delivery_id in (${textsOf(dialect, p.list('ids'))})`),
+  db.deleteFrom('webhook_attempts').where(isIn(dialect, sql`delivery_id`, p.list('ids'))),
 );
 
 /** Deletes deliveries and their attempts; the rows that this transaction has deleted. */
