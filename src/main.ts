@@ -3,11 +3,8 @@
  * first, because they load while everything else does. Runs the bundle of these sources if there is one;
  * if not, runs the sources and makes the bundle for the next start.
  */
-import { spawn } from 'node:child_process';
 import module from 'node:module';
-import { setPriority } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { freshBundle, root } from './bundle.ts';
 import { traceSources } from './stack-traces.ts';
 
@@ -28,12 +25,18 @@ module.enableCompileCache(compileCache);
 const bundle = freshBundle();
 if (bundle !== null) traceSources();
 const { run }: typeof import('./composition/run.ts') =
-  bundle === null ? await import('./composition/run.ts') : await import(pathToFileURL(bundle).href);
+  bundle === null
+    ? await import('./composition/run.ts')
+    : module.createRequire(import.meta.url)(bundle);
 await run({ ...process.env, NODE_COMPILE_CACHE: compileCache });
-if (bundle === null) makeBundle();
+if (bundle === null) await makeBundle();
 
 /** Where the bundler is not installed, this fails, and every start runs the sources. */
-function makeBundle(): void {
+async function makeBundle(): Promise<void> {
+  const [{ spawn }, { setPriority }] = await Promise.all([
+    import('node:child_process'),
+    import('node:os'),
+  ]);
   const maker = spawn(process.execPath, [join(root, 'scripts/bundle.ts')], {
     stdio: 'ignore',
     // Without the platform's secrets.
