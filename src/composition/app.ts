@@ -20,6 +20,7 @@ import { newId, setIdClock } from '../kernel/ids.ts';
 import type { Repeated } from '../kernel/repeat.ts';
 import { withDeadline } from '../kernel/with-deadline.ts';
 import { reservedCategories } from '../skills/sources/skill-shape.ts';
+import { describeEvents } from '../webhooks/described-events.ts';
 import { startBackground } from './background.ts';
 import { metricsSource } from './metrics-source.ts';
 import type { Parts } from './parts.ts';
@@ -138,7 +139,7 @@ function buildServer(
   /** Registered again on a server that never listens, to document them. */
   const routes = (target: Server): void =>
     registerRoutes(target, { ...deps, document: () => document() });
-  const document = createOpenApi(parts.version, routes);
+  const document = createOpenApi(parts.version, routes, describeEvents);
   routes(server);
   refuseUnknown(server, unmatched);
   return { server, drain };

@@ -83,13 +83,18 @@ const securitySchemes = {
 
 /**
  * Returns a function that generates the document, as JSON, at its first call. `routes` is called on
- * another server, so it may only register routes and their hooks.
+ * another server, so it may only register routes and their hooks. `webhooks` describes the requests that
+ * the platform sends.
  */
 export function createOpenApi(
   version: string,
   routes: (server: Server) => void,
+  webhooks: () => Record<string, object>,
 ): () => Promise<Buffer> {
-  return lazily(async () => Buffer.from(JSON.stringify(await generate(version, routes))));
+  return lazily(async () => {
+    const document = await generate(version, routes);
+    return Buffer.from(JSON.stringify({ ...document, webhooks: webhooks() }));
+  });
 }
 
 async function generate(version: string, routes: (server: Server) => void) {

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type EventType, events, eventTypes } from '../../src/events/events.ts';
 import { type Answer, type Platform, startPlatform } from '../support/platform.ts';
 
 interface Media {
@@ -26,6 +27,7 @@ interface Operation {
 
 interface Document {
   paths: Record<string, Record<string, Operation>>;
+  webhooks: Record<string, Record<string, Operation>>;
   components: Record<string, Record<string, { value?: unknown }>>;
   tags: { name: string; description: string }[];
 }
@@ -149,6 +151,16 @@ describe('the document', () => {
           expect(faultOf(media.schema, example), name).toBeUndefined();
         }
       }
+    }
+  });
+
+  test('describes the request of every event that webhooks deliver, with an example of it', () => {
+    expect(Object.keys(document.webhooks)).toEqual(eventTypes);
+    for (const [event, { post }] of Object.entries(document.webhooks)) {
+      const { schema, example } = post!.requestBody!.content['application/json']!;
+      expect(example).toMatchObject({ event, data: events[event as EventType].sample });
+      expect(faultOf(schema, example), event).toBeUndefined();
+      expect(faultOf(schema, { ...(example as object), event: 'another' }), event).toBeDefined();
     }
   });
 

@@ -1115,7 +1115,127 @@ export interface paths {
         trace?: never;
     };
 }
-export type webhooks = Record<string, never>;
+export interface webhooks {
+    "skill.completed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sent when a run finished */
+        post: operations["skillCompleted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "skill.failed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sent when a run failed for good, after its retries */
+        post: operations["skillFailed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "agent.error": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sent when an agent or its configuration has a fault */
+        post: operations["agentError"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "agent.status_changed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sent when an agent was paused or resumed */
+        post: operations["agentStatusChanged"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "conversation.created": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sent when a job from any source was accepted, and does not continue an earlier conversation */
+        post: operations["conversationCreated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "scheduled_job.completed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sent when a scheduled run finished */
+        post: operations["scheduledJobCompleted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "scheduled_job.failed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sent when a scheduled run failed for good */
+        post: operations["scheduledJobFailed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
 export interface components {
     schemas: {
         Health: {
@@ -12442,6 +12562,439 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Error"];
                 };
+            };
+        };
+    };
+    skillCompleted: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13",
+                 *       "timestamp": "2026-01-01T06:00:01.240Z",
+                 *       "agent_id": "default",
+                 *       "event": "skill.completed",
+                 *       "data": {
+                 *         "job_id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d10",
+                 *         "skill_category": "web",
+                 *         "skill_name": "fetch-page",
+                 *         "skill_version": "v1.0",
+                 *         "conversation_id": "01990a5e-7c1b-7001-8f1e-0c5a7e9b2d11",
+                 *         "duration_ms": 1240,
+                 *         "result_summary": "{\"title\":\"Example Domain\",\"text\":\"This domain is for use in examples.\"}"
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    /** Format: uuid */
+                    id: string;
+                    /** @constant */
+                    event: "skill.completed";
+                    /** Format: date-time */
+                    timestamp: string;
+                    agent_id: string;
+                    data: {
+                        job_id: string;
+                        skill_category: string;
+                        skill_name: string;
+                        skill_version: string;
+                        conversation_id: string;
+                        duration_ms: number;
+                        result_summary: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The receiver refuses the event for good: there are no retries. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The receiver has accepted the event. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    skillFailed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13",
+                 *       "timestamp": "2026-01-01T06:00:01.240Z",
+                 *       "agent_id": "default",
+                 *       "event": "skill.failed",
+                 *       "data": {
+                 *         "job_id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d10",
+                 *         "skill_category": "web",
+                 *         "skill_name": "fetch-page",
+                 *         "skill_version": "v1.0",
+                 *         "conversation_id": "01990a5e-7c1b-7001-8f1e-0c5a7e9b2d11",
+                 *         "attempts": 3,
+                 *         "error": {
+                 *           "code": "upstream_unavailable",
+                 *           "message": "The page could not be fetched: example.com did not answer"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    /** Format: uuid */
+                    id: string;
+                    /** @constant */
+                    event: "skill.failed";
+                    /** Format: date-time */
+                    timestamp: string;
+                    agent_id: string;
+                    data: {
+                        job_id: string;
+                        skill_category: string;
+                        skill_name: string;
+                        skill_version: string;
+                        conversation_id: string;
+                        attempts: number;
+                        error: {
+                            /** @enum {string} */
+                            code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "worker_lost" | "cancelled";
+                            message: string;
+                        };
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The receiver refuses the event for good: there are no retries. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The receiver has accepted the event. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    agentError: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13",
+                 *       "timestamp": "2026-01-01T06:00:01.240Z",
+                 *       "agent_id": "default",
+                 *       "event": "agent.error",
+                 *       "data": {
+                 *         "code": "missing_credentials",
+                 *         "message": "The skill web/v1.0/fetch-page needs a credential that is not configured",
+                 *         "job_id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d10"
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    /** Format: uuid */
+                    id: string;
+                    /** @constant */
+                    event: "agent.error";
+                    /** Format: date-time */
+                    timestamp: string;
+                    agent_id: string;
+                    data: {
+                        code: string;
+                        message: string;
+                        job_id: string | null;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The receiver refuses the event for good: there are no retries. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The receiver has accepted the event. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    agentStatusChanged: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13",
+                 *       "timestamp": "2026-01-01T06:00:01.240Z",
+                 *       "agent_id": "default",
+                 *       "event": "agent.status_changed",
+                 *       "data": {
+                 *         "previous_status": "active",
+                 *         "status": "paused"
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    /** Format: uuid */
+                    id: string;
+                    /** @constant */
+                    event: "agent.status_changed";
+                    /** Format: date-time */
+                    timestamp: string;
+                    agent_id: string;
+                    data: {
+                        previous_status: string;
+                        status: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The receiver refuses the event for good: there are no retries. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The receiver has accepted the event. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    conversationCreated: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13",
+                 *       "timestamp": "2026-01-01T06:00:01.240Z",
+                 *       "agent_id": "default",
+                 *       "event": "conversation.created",
+                 *       "data": {
+                 *         "conversation_id": "01990a5e-7c1b-7001-8f1e-0c5a7e9b2d11",
+                 *         "trigger_type": "api",
+                 *         "user_id": "nightly reports"
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    /** Format: uuid */
+                    id: string;
+                    /** @constant */
+                    event: "conversation.created";
+                    /** Format: date-time */
+                    timestamp: string;
+                    agent_id: string;
+                    data: {
+                        conversation_id: string;
+                        trigger_type: string;
+                        user_id: string;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The receiver refuses the event for good: there are no retries. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The receiver has accepted the event. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    scheduledJobCompleted: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13",
+                 *       "timestamp": "2026-01-01T06:00:01.240Z",
+                 *       "agent_id": "default",
+                 *       "event": "scheduled_job.completed",
+                 *       "data": {
+                 *         "scheduled_job_id": "01990a5e-7c1b-7002-8f1e-0c5a7e9b2d12",
+                 *         "job_id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d10",
+                 *         "skill_category": "web",
+                 *         "skill_name": "fetch-page",
+                 *         "skill_version": "v1.0",
+                 *         "conversation_id": "01990a5e-7c1b-7001-8f1e-0c5a7e9b2d11",
+                 *         "scheduled_for": "2026-01-01T06:00:00.000Z",
+                 *         "duration_ms": 1240
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    /** Format: uuid */
+                    id: string;
+                    /** @constant */
+                    event: "scheduled_job.completed";
+                    /** Format: date-time */
+                    timestamp: string;
+                    agent_id: string;
+                    data: {
+                        scheduled_job_id: string;
+                        job_id: string;
+                        skill_category: string;
+                        skill_name: string;
+                        skill_version: string;
+                        conversation_id: string;
+                        scheduled_for: string;
+                        duration_ms: number;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The receiver refuses the event for good: there are no retries. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The receiver has accepted the event. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    scheduledJobFailed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "id": "01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13",
+                 *       "timestamp": "2026-01-01T06:00:01.240Z",
+                 *       "agent_id": "default",
+                 *       "event": "scheduled_job.failed",
+                 *       "data": {
+                 *         "scheduled_job_id": "01990a5e-7c1b-7002-8f1e-0c5a7e9b2d12",
+                 *         "job_id": "01990a5e-7c1b-7000-8f1e-0c5a7e9b2d10",
+                 *         "skill_category": "web",
+                 *         "skill_name": "fetch-page",
+                 *         "skill_version": "v1.0",
+                 *         "conversation_id": "01990a5e-7c1b-7001-8f1e-0c5a7e9b2d11",
+                 *         "scheduled_for": "2026-01-01T06:00:00.000Z",
+                 *         "error": {
+                 *           "code": "upstream_unavailable",
+                 *           "message": "The page could not be fetched: example.com did not answer"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    /** Format: uuid */
+                    id: string;
+                    /** @constant */
+                    event: "scheduled_job.failed";
+                    /** Format: date-time */
+                    timestamp: string;
+                    agent_id: string;
+                    data: {
+                        scheduled_job_id: string;
+                        job_id: string;
+                        skill_category: string;
+                        skill_name: string;
+                        skill_version: string;
+                        conversation_id: string;
+                        scheduled_for: string;
+                        error: {
+                            /** @enum {string} */
+                            code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "worker_lost" | "cancelled";
+                            message: string;
+                        };
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The receiver refuses the event for good: there are no retries. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The receiver has accepted the event. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

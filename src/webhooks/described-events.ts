@@ -1,0 +1,36 @@
+/** The requests to receivers, for the `webhooks` of `/openapi.json`: one for each event of the table. */
+import { Type } from 'typebox';
+import { events } from '../events/events.ts';
+import { Id, Slug, Timestamp } from '../http/schemas.ts';
+
+const envelope = {
+  id: '01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13',
+  timestamp: '2026-01-01T06:00:01.240Z',
+  agent_id: 'default',
+};
+
+export function describeEvents(): Record<string, object> {
+  const described = Object.entries(events).map(([event, { when, data, sample }]) => {
+    const fields = {
+      id: Id,
+      event: Type.Literal(event),
+      timestamp: Timestamp,
+      agent_id: Slug,
+      data,
+    };
+    const body = { schema: Type.Object(fields), example: { ...envelope, event, data: sample } };
+    const post = {
+      tags: ['Webhooks'],
+      security: [],
+      operationId: event.replace(/[._]([a-z])/g, (_, letter: string) => letter.toUpperCase()),
+      summary: `Sent when ${when}`,
+      requestBody: { required: true, content: { 'application/json': body } },
+      responses: {
+        '2XX': { description: 'The receiver has accepted the event.' },
+        410: { description: 'The receiver refuses the event for good: there are no retries.' },
+      },
+    };
+    return [event, { post }];
+  });
+  return Object.fromEntries(described);
+}
