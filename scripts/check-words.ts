@@ -1,7 +1,7 @@
 /**
  * Refuses words that hide the actor of a sentence: a reader of "nobody renews it" has to guess that the
  * worker would. Checks documents, comments, messages and titles of tests; quoted data of a single word,
- * inline code and `name=value` are left alone. CHANGELOG.md records released words and is not checked.
+ * inline code and `name=value` are left alone.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,7 +31,7 @@ if (import.meta.main) {
   const root = join(import.meta.dirname, '..');
   const folders =
     '{src,test,console,docs,deploy,examples,scripts}/**/*.{ts,tsx,md,mjs,js,yml,yaml}';
-  const files = globSync([folders, '{README,ARCHITECTURE,CONTRIBUTING,SECURITY}.md'], {
+  const files = globSync([folders, '{README,ARCHITECTURE,CHANGELOG,CONTRIBUTING,SECURITY}.md'], {
     cwd: root,
     exclude: (path) => /node_modules|dist|check-words/.test(path),
   }).sort();

@@ -15,12 +15,12 @@ export async function stepsOfJob(database: Database, jobId: string, page: PageAs
 export const removeSteps = deleteSteps;
 
 function stepBody(row: ListedStep) {
-  const { n, parent, generation, error, started_at, finished_at, ...shown } = row;
+  const { n, parent, generation, error, started_at, finished_at, ...listed } = row;
   return {
     step: n,
     parent_step_id: parent,
     generation_id: row.kind === 'skill' ? null : generation,
-    ...shown,
+    ...listed,
     error: error === null ? null : (JSON.parse(error) as StepError),
     started_at: timestamp(started_at),
     finished_at: timestampOrNull(finished_at),

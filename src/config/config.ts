@@ -50,7 +50,9 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     const result = variable.read(given);
     if ('value' in result) settings[key] = result.value;
     else
-      faults.push(`${variable.name}=${shown(variable.name, given)}: expected ${result.expected}`);
+      faults.push(
+        `${variable.name}=${withoutSecret(variable.name, given)}: expected ${result.expected}`,
+      );
   }
   const read = settings as unknown as Settings;
   if (read.databaseUrl !== null && read.adminSecret === null && !faults.some(isAboutSecret)) {
@@ -103,6 +105,6 @@ function isAboutSecret(fault: string): boolean {
 }
 
 /** A value as a fault may show it: never a secret. */
-function shown(name: string, value: string): string {
+function withoutSecret(name: string, value: string): string {
   return /SECRET|_KEY$|_URL$/.test(name) ? '…' : JSON.stringify(value);
 }

@@ -123,8 +123,8 @@ async function messages(
   page: PageAsked,
 ) {
   const { messages, ...found } = await listMessages(db, conversationId, role, page);
-  const shown = messages.map((one) => ({ ...one, created_at: timestamp(one.created_at) }));
-  return { ...found, messages: shown };
+  const listed = messages.map((one) => ({ ...one, created_at: timestamp(one.created_at) }));
+  return { ...found, messages: listed };
 }
 
 /** The tokens of all messages together, and of each message from `offset` on. */

@@ -93,7 +93,7 @@ export function executionRoutes(server: Server, deps: ExecutionRoutesDeps) {
   const options = {
     config: acceptingWork,
     onRequest: findTarget(deps),
-    // The skill's own schema judges the body, once everything before it has been judged.
+    // The skill's own schema validates the body, after all other checks.
     validatorCompiler: () => () => true,
     schema: executeSchema,
   };
@@ -131,7 +131,7 @@ export function executionRoutes(server: Server, deps: ExecutionRoutesDeps) {
   });
 }
 
-/** A hook: skill, agent and scope are judged before the body is read (docs/decisions/order-of-checks.md). */
+/** A hook: skill, agent and scope are checked before the body is read (docs/decisions/order-of-checks.md). */
 function findTarget({ execute, reserved, unmatched }: ExecutionRoutesDeps) {
   return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
     const path = request.params as Static<typeof SkillPath>;

@@ -128,7 +128,7 @@ async function list<Column extends (typeof timedColumns)[number]>(
   const newest = query.orderBy('id', 'desc').limit(limit).offset(page.offset);
   const all = () => newest.select([...columns]).execute();
   if (db.dialect === 'sqlite' || asked.isLookedUp) return { jobs: await all(), total };
-  const shown = (ids: RawBuilder<string>) =>
+  const rowsOf = (ids: RawBuilder<string>) =>
     db.kysely
       .selectFrom('jobs')
       .select([...columns])
@@ -137,8 +137,8 @@ async function list<Column extends (typeof timedColumns)[number]>(
       .orderBy('id', 'desc')
       .execute();
   // What the page skips is skipped in the index: its rows are not looked at.
-  if (asked.equal.length === 0) return { jobs: await shown(sql`${newest.select('id')}`), total };
-  return { jobs: await pageOfKinds(asked, counted, within, { shown, all }), total };
+  if (asked.equal.length === 0) return { jobs: await rowsOf(sql`${newest.select('id')}`), total };
+  return { jobs: await pageOfKinds(asked, counted, within, { rowsOf, all }), total };
 }
 
 /** The jobs that the filters allow. */
@@ -210,10 +210,10 @@ async function pageOfKinds<Row>(
   { db, organizationId, equal, window }: Asked,
   { total, kinds, isWide }: Counted,
   within: PageAsked,
-  read: { shown(ids: RawBuilder<string>): Promise<Row[]>; all(): Promise<Row[]> },
+  read: { rowsOf(ids: RawBuilder<string>): Promise<Row[]>; all(): Promise<Row[]> },
 ): Promise<Row[]> {
-  const byKind = () => read.shown(newestOfKinds(db, organizationId, equal, within, window));
-  const met = () => read.shown(newestMet(organizationId, equal, within, window));
+  const byKind = () => read.rowsOf(newestOfKinds(db, organizationId, equal, within, window));
+  const met = () => read.rowsOf(newestMet(organizationId, equal, within, window));
   if (kinds === null || !isWide) return met();
   const end = within.offset + within.limit;
   if (kinds <= kindsMax && Math.min(total, kinds * end) <= readMax) return byKind();

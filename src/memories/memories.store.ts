@@ -19,7 +19,7 @@ export interface IndexedMemory {
   readonly terms: string;
 }
 
-const shownColumns = ['id', 'tag', 'content', 'metadata', 'created_at', 'updated_at'] as const;
+const visibleColumns = ['id', 'tag', 'content', 'metadata', 'created_at', 'updated_at'] as const;
 
 /** What a memory is found by. */
 const foundBy = ['seq', 'tag', 'words'] as const;
@@ -40,7 +40,7 @@ const deleteBySeq = statement<{ seq: number }>()((db, p) =>
 export const findMemory = firstRow<{ owner: number; id: string }>()((db, p) =>
   db
     .selectFrom('memories')
-    .select(shownColumns)
+    .select(visibleColumns)
     .where('owner', '=', p('owner'))
     .where('id', '=', p('id')),
 );
@@ -102,7 +102,7 @@ function ofPage(db: Handle, owner: number, filter: MemoryFilter, page: PageAsked
 
 /** A page, newest first. */
 export function listMemories(db: Handle, owner: number, filter: MemoryFilter, page: PageAsked) {
-  return ofPage(db, owner, filter, page).select(shownColumns).execute();
+  return ofPage(db, owner, filter, page).select(visibleColumns).execute();
 }
 
 /** As `listMemories`, with the offset at which to go on where the page was cut for its bytes. */
@@ -170,7 +170,7 @@ export async function indexMemories(
 export function lockMemory(tx: Transaction, owner: number, id: string) {
   const query = tx.kysely
     .selectFrom('memories')
-    .select([...shownColumns, 'seq', 'words'])
+    .select([...visibleColumns, 'seq', 'words'])
     .where('owner', '=', owner)
     .where('id', '=', id);
   return locked(tx.dialect, query).executeTakeFirst();

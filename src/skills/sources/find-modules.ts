@@ -42,7 +42,7 @@ function walk(dir: string, visit: { root: string; seen: Set<string> }): string[]
   visit.seen.add(real);
   const names = entriesOf(dir);
   const skillMd = skillMdNames.find((name) => names.includes(name));
-  if (skillMd !== undefined) return proseFile(join(dir, skillMd), visit.root);
+  if (skillMd !== undefined) return skillMdFile(join(dir, skillMd), visit.root);
   return names.flatMap((name) => {
     const path = join(dir, name);
     const stats = statOf(path);
@@ -57,7 +57,7 @@ function walk(dir: string, visit: { root: string; seen: Set<string> }): string[]
   });
 }
 
-function proseFile(path: string, root: string): string[] {
+function skillMdFile(path: string, root: string): string[] {
   const stats = statOf(path);
   if (stats === undefined) throw new SkillLoadError(path, 'is a symbolic link to nothing');
   targetOf(path, root);

@@ -37,7 +37,7 @@ function fileList({ files, more, isComplete }: SkillFiles): string {
   const lines: string[] = [];
   let left = listCharsMax;
   for (const { path, size } of others) {
-    const line = `- ${shown(path)} (${size} bytes)`;
+    const line = `- ${onOneLine(path)} (${size} bytes)`;
     left -= line.length + 1;
     if (left < 0) break;
     lines.push(line);
@@ -53,7 +53,7 @@ function fileList({ files, more, isComplete }: SkillFiles): string {
 }
 
 /** A file name with a line break must not look like a line of this text. */
-function shown(path: string): string {
+function onOneLine(path: string): string {
   return /[\p{Cc}\u2028\u2029]/u.test(path) ? JSON.stringify(path) : path;
 }
 
