@@ -3,7 +3,7 @@
  * `npm run ci`: the same checks, then every test that this machine can run.
  *
  * Prints one line a step, with its time, and the whole output of a step only where it fails. Steps
- * run side by side, as many as there are cores; unit tests, which use several, run last.
+ * run side by side, as many as there are cores, the longest first.
  */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -15,6 +15,7 @@ interface Step {
   readonly command: readonly [string, ...string[]];
 }
 
+const cores = availableParallelism();
 const root = join(import.meta.dirname, '..');
 const sourceFolders = [
   ...['src', 'test', 'bench', 'scripts', 'deploy', 'examples', 'console', 'sdk', 'cli'],
@@ -30,16 +31,17 @@ const checks: readonly Step[] = [
   { name: 'Paths in documents', command: ['node', 'scripts/check-doc-paths.ts'] },
   { name: 'Words', command: ['node', 'scripts/check-words.ts'] },
 ];
+/** On half of the cores: each worker loads the program anew. */
 const unitTests: Step = {
   name: 'Unit tests',
-  command: ['vitest', 'run', '--project', 'unit'],
+  command: ['vitest', 'run', '--project', 'unit', `--maxWorkers=${Math.ceil(cores / 2)}`],
 };
 
 const lockFile: Step = { name: 'Lock file', command: ['node', 'scripts/check-lock.ts'] };
 
 const everything = process.argv.includes('--ci');
 const start = performance.now();
-const failed = await runAll(everything ? [[...checks, lockFile]] : [checks, [unitTests]]);
+const failed = await runAll(everything ? [...checks, lockFile] : [unitTests, ...checks]);
 console.log(
   failed.length === 0
     ? `\nAll good in ${seconds(start)}.`
@@ -49,18 +51,16 @@ console.log(
 const testsExitCode = everything ? await runHere(['npm', 'test']) : 0;
 process.exitCode = failed.length > 0 ? 1 : testsExitCode;
 
-/** Runs the groups one after the other, the steps of a group side by side; names of the failed. */
-async function runAll(groups: readonly (readonly Step[])[]): Promise<string[]> {
+/** Runs the steps side by side; names of the failed. */
+async function runAll(steps: readonly Step[]): Promise<string[]> {
   const failures: string[] = [];
-  for (const group of groups) {
-    const waiting = [...group];
-    const worker = async () => {
-      for (let step = waiting.shift(); step !== undefined; step = waiting.shift()) {
-        if (!(await run(step))) failures.push(step.name);
-      }
-    };
-    await Promise.all(Array.from({ length: availableParallelism() }, worker));
-  }
+  const waiting = [...steps];
+  const worker = async () => {
+    for (let step = waiting.shift(); step !== undefined; step = waiting.shift()) {
+      if (!(await run(step))) failures.push(step.name);
+    }
+  };
+  await Promise.all(Array.from({ length: cores }, worker));
   return failures;
 }
 
