@@ -44,7 +44,7 @@ const sameOnCluster = [
 const soakOnly = ['test/faults/cluster-chaos.test.ts'];
 const soaks = [
   ...soakOnly,
-  'test/contracts/schedules-tick.test.ts',
+  'test/contracts/{jobs-random,memories,schedules-tick,usage-random}.test.ts',
   'test/faults/cluster-kill.test.ts',
   'test/faults/kill{,-schedules-and-webhooks,-thinking}.test.ts',
   'test/faults/{move,sigterm}.test.ts',
@@ -188,7 +188,7 @@ const soak: TestProjectConfiguration = {
 };
 
 /** These mostly wait: begun last, they would leave the cores idle at the end. */
-const waiting = /faults\/(alerts|cluster-(clocks|deploy|network|redis))\.test\.ts$/;
+const waiting = /(journeys\/demo|faults\/(alerts|cluster-(clocks|deploy|network|redis)))\.test\.ts$/;
 
 /** Vitest's own order, but for the files of a project that mostly wait. */
 class LongWaitsFirst extends BaseSequencer {

@@ -12,6 +12,7 @@ import { type Engine, engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';
 import { completed, failed, jobsWorld, leaseMs, type Worker } from '../support/jobs-world.ts';
 import type { ScriptedRun } from '../support/scripted-pool.ts';
+import { propertyRuns } from '../support/soak.ts';
 
 const outcomes: readonly RunOutcome[] = [
   completed(),
@@ -215,7 +216,7 @@ async function stage(engine: Engine) {
 }
 
 describe.each(await engines())('on $name', (engine) => {
-  const numRuns = engine.name === 'SQLite' ? 100 : 20;
+  const runs = engine.name === 'SQLite' ? propertyRuns(40, 100) : propertyRuns(10, 20);
 
   test('any commands, several at a time', { timeout: 120_000 }, async () => {
     const groups = fc.array(fc.array(command, { minLength: 1, maxLength: 8 }), {
@@ -245,7 +246,7 @@ describe.each(await engines())('on $name', (engine) => {
         }
         await world.database.close();
       }),
-      { numRuns, endOnFailure: true },
+      { ...runs, endOnFailure: true },
     );
   });
 

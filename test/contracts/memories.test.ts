@@ -11,6 +11,7 @@ import { queryWordsOf, wordsOf } from '../../src/memories/words.ts';
 import { type Engine, engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { expectMemoriesConsistent } from '../support/memories.ts';
+import { propertyRuns } from '../support/soak.ts';
 
 const ada = { organizationId: 'default', agentId: 'ada' };
 const bob = { organizationId: 'default', agentId: 'bob' };
@@ -280,7 +281,7 @@ describe.each(await engines())('on $name', (engine) => {
           expect(total).toBe(expected.length);
         }
       }),
-      { numRuns: 40 },
+      propertyRuns(15, 40),
     );
   });
 

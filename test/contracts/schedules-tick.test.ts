@@ -503,7 +503,7 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('five schedulers over hours make exactly one run a slot', { timeout: 120_000 }, async () => {
-    const hours = rounds(6, 24);
+    const hours = rounds(4, 24);
     const clock = manualClock('2026-11-20T21:00:00.000Z');
     const place = await engine.place();
     const database = await place.open();

@@ -7,6 +7,7 @@ import { createBudgets } from '../../src/usage/budgets.ts';
 import { charge, reserve } from '../../src/usage/reservations.ts';
 import { engines } from '../support/databases.ts';
 import { manualClock } from '../support/manual-clock.ts';
+import { propertyRuns } from '../support/soak.ts';
 
 const hourMs = 3_600_000;
 const ownersAll = [
@@ -120,7 +121,7 @@ describe.each(await engines())('on $name', (engine) => {
           await play(database, `org-${runs}`, limitsOf, script, start);
         },
       ),
-      { numRuns: engine.name === 'SQLite' ? 150 : 25 },
+      engine.name === 'SQLite' ? propertyRuns(60, 150) : propertyRuns(12, 25),
     );
   });
 });
