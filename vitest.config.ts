@@ -188,7 +188,8 @@ const soak: TestProjectConfiguration = {
 };
 
 /** These mostly wait: begun last, they would leave the cores idle at the end. */
-const waiting = /(journeys\/demo|faults\/(alerts|cluster-(clocks|deploy|network|redis)))\.test\.ts$/;
+const waiting =
+  /(journeys\/demo|faults\/(alerts|cluster-(clocks|deploy|network|redis)))\.test\.ts$/;
 
 /** Vitest's own order, but for the files of a project that mostly wait. */
 class LongWaitsFirst extends BaseSequencer {

@@ -3,11 +3,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import {
-  apiOf,
   canRunClusters,
   isAcceptedSoon,
   loadCluster,
   twoOfEach,
+  untilHealth,
 } from '../support/cluster-load.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -75,10 +75,7 @@ describe.skipIf(!(await canRunClusters()))('a cluster whose network', () => {
       await running.settle();
       if (store === 'redis')
         expect(running.attempts.filter((one) => !isAcceptedSoon(one))).toEqual([]);
-      for (const i of [0, 1]) {
-        const { status } = await apiOf(cluster, i).client.request('GET', '/health');
-        expect(status).toBe(200);
-      }
+      await untilHealth(cluster, 200, recoveryMs);
     },
   );
 });

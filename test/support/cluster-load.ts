@@ -129,9 +129,9 @@ export async function loadCluster(
   };
 }
 
-/** Whether it was accepted without being held up. */
+/** Whether it was accepted without being held up: a command of Redis is given up after 1 s, a connection after 5. */
 export function isAcceptedSoon({ outcome, ms }: Attempt): boolean {
-  return outcome === 202 && ms < 3_000;
+  return outcome === 202 && ms < 4_500;
 }
 
 async function onDatabase(cluster: Cluster, use: (database: Database) => Promise<void>) {
