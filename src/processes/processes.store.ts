@@ -1,6 +1,6 @@
 /** Every query on the processes of a cluster. */
-import type { Handle, Transaction } from '../database/database.ts';
-import { statement } from '../database/statement.ts';
+import type { Transaction } from '../database/database.ts';
+import { allRows, statement } from '../database/statement.ts';
 import type { ProcessesTable } from '../database/tables.ts';
 
 const beat = statement<ProcessesTable>()((db, p) =>
@@ -31,13 +31,9 @@ export async function recordProcess(tx: Transaction, row: ProcessesTable): Promi
   await tx.each(beat, [row]);
 }
 
-const seenSince = statement<{ since: number }>()((db, p) =>
+export const findProcesses = allRows<{ since: number }>()((db, p) =>
   db.selectFrom('processes').selectAll().where('seen_at', '>', p('since')),
 );
-
-export function findProcesses(db: Handle, since: number): Promise<ProcessesTable[]> {
-  return db.all(seenSince, { since });
-}
 
 export async function forgetProcess(tx: Transaction, id: string): Promise<void> {
   await tx.kysely.deleteFrom('processes').where('id', '=', id).execute();

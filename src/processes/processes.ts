@@ -3,6 +3,7 @@
  * skills that it has loaded. A process whose last heartbeat is too old counts as gone.
  */
 import type { Database } from '../database/database.ts';
+import type { ProcessesTable } from '../database/tables.ts';
 import { bind } from '../kernel/bind.ts';
 import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { newId } from '../kernel/ids.ts';
@@ -23,31 +24,7 @@ const forgottenAfterMs = 60 * 60 * 1000;
 /** A process as the API shows it. */
 export type LiveProcess = ReturnType<typeof processView>;
 
-export interface Processes {
-  /** Records a heartbeat of this process, and reads those of the others. */
-  beat(): Promise<void>;
-  /** Notes that this process has claimed a job from a queue. */
-  claimed(): void;
-  /** Notes that this process has begun a job, from a queue or as it accepted the job. */
-  begun(): void;
-  /** How many live processes have a role; 0 when this process could not read them for a while. */
-  live(role: string): number;
-  /** Skills that any live process has loaded. */
-  skills(): ReadonlySet<string>;
-  /**
-   * Whether every live process announces a capability; false when this process could not read them for a
-   * while. A process of a version that does not know the capability announces nothing.
-   */
-  canAll(capability: string): boolean;
-  /** When any live process last claimed a job, as of the last heartbeat. */
-  lastClaimAt(): number;
-  /** The live processes, read from the database now, the oldest first. */
-  list(): Promise<LiveProcess[]>;
-  /** Deletes this process's row, before the process ends. */
-  leave(): Promise<void>;
-  /** Deletes the rows of processes that ended without `leave`. */
-  forgetGone(): Promise<void>;
-}
+export type Processes = ReturnType<typeof createProcesses>;
 
 export interface ProcessesDeps {
   readonly database: Database;
@@ -60,14 +37,9 @@ export interface ProcessesDeps {
 }
 
 /** What the last heartbeat read of a live process. */
-interface Member {
-  readonly roles: readonly string[];
-  readonly skills: readonly string[];
-  readonly capabilities: readonly string[];
-  readonly lastClaimAt: number;
-}
+type Member = ReturnType<typeof memberOf>;
 
-interface Membership extends ProcessesDeps {
+interface MembershipState extends ProcessesDeps {
   readonly id: string;
   readonly startedAt: number;
   lastClaimAt: number;
@@ -77,8 +49,8 @@ interface Membership extends ProcessesDeps {
   members: readonly Member[];
 }
 
-export function createProcesses(deps: ProcessesDeps): Processes {
-  const membership: Membership = {
+export function createProcesses(deps: ProcessesDeps) {
+  const state: MembershipState = {
     ...deps,
     id: newId(),
     startedAt: deps.clock.now(),
@@ -87,124 +59,114 @@ export function createProcesses(deps: ProcessesDeps): Processes {
     lastBeat: Number.NEGATIVE_INFINITY,
     members: [],
   };
-  return bind(membership, {
-    beat,
-    claimed,
-    begun,
-    live: countLive,
-    skills: skillsOf,
-    canAll,
-    lastClaimAt: lastClaimOf,
-    list,
-    leave,
-    forgetGone,
-  });
+  const noting = { beat, claimed, begun, leave, forgetGone };
+  return bind(state, { ...noting, live, skills, canAll, lastClaimAt, list });
 }
 
-async function beat(membership: Membership): Promise<void> {
-  const { database, clock } = membership;
+/** Records a heartbeat of this process, and reads those of the others. */
+async function beat(state: MembershipState): Promise<void> {
+  const { database, clock } = state;
   const now = clock.now();
-  await database.write((tx) =>
-    recordProcess(tx, {
-      id: membership.id,
-      roles: JSON.stringify(membership.roles),
-      version: membership.version,
-      skills: JSON.stringify(membership.skills),
-      capabilities: JSON.stringify(membership.capabilities),
-      started_at: membership.startedAt,
-      seen_at: now,
-      last_claim_at: membership.lastClaimAt,
-      last_job_at: membership.lastJobAt,
-    }),
-  );
-  const rows = await findProcesses(database.read, now - goneAfterMs);
-  membership.lastBeat = clock.monotonic();
-  membership.members = rows.map((row) => ({
+  await database.write((tx) => recordProcess(tx, { ...rowOf(state), seen_at: now }));
+  const rows = await findProcesses(database.read, { since: now - goneAfterMs });
+  state.lastBeat = clock.monotonic();
+  state.members = rows.map(memberOf);
+}
+
+function rowOf(state: MembershipState) {
+  return {
+    id: state.id,
+    roles: JSON.stringify(state.roles),
+    version: state.version,
+    skills: JSON.stringify(state.skills),
+    capabilities: JSON.stringify(state.capabilities),
+    started_at: state.startedAt,
+    last_claim_at: state.lastClaimAt,
+    last_job_at: state.lastJobAt,
+  };
+}
+
+function memberOf(row: ProcessesTable) {
+  return {
     roles: JSON.parse(row.roles) as string[],
     skills: JSON.parse(row.skills) as string[],
     capabilities: JSON.parse(row.capabilities) as string[],
     lastClaimAt: row.last_claim_at,
-  }));
+  };
 }
 
-function claimed(membership: Membership): void {
-  membership.lastClaimAt = membership.clock.now();
+/** Notes that this process has claimed a job from a queue. */
+function claimed(state: MembershipState): void {
+  state.lastClaimAt = state.clock.now();
 }
 
-function begun(membership: Membership): void {
-  membership.lastJobAt = membership.clock.now();
+/** Notes that this process has begun a job, from a queue or as it accepted the job. */
+function begun(state: MembershipState): void {
+  state.lastJobAt = state.clock.now();
 }
 
-function countLive(membership: Membership, role: string): number {
-  if (!isFresh(membership)) return 0;
-  return membership.members.filter((member) => member.roles.includes(role)).length;
+/** How many live processes have a role; 0 when this process could not read them for a while. */
+function live(state: MembershipState, role: string): number {
+  if (!isFresh(state)) return 0;
+  return state.members.filter((member) => member.roles.includes(role)).length;
 }
 
-function canAll(membership: Membership, capability: string): boolean {
-  if (!isFresh(membership)) return false;
-  return membership.members.every((member) => member.capabilities.includes(capability));
+/**
+ * Whether every live process announces a capability; false when this process could not read them for a
+ * while. A process of a version that does not know the capability announces nothing.
+ */
+function canAll(state: MembershipState, capability: string): boolean {
+  if (!isFresh(state)) return false;
+  return state.members.every((member) => member.capabilities.includes(capability));
 }
 
 /** Whether this process has read the others recently enough to know them. */
-function isFresh(membership: Membership): boolean {
-  return membership.clock.monotonic() - membership.lastBeat < goneAfterMs;
+function isFresh(state: MembershipState): boolean {
+  return state.clock.monotonic() - state.lastBeat < goneAfterMs;
 }
 
-function skillsOf({ members }: Membership): ReadonlySet<string> {
+/** Skills that any live process has loaded. */
+function skills({ members }: MembershipState): ReadonlySet<string> {
   return new Set(members.flatMap((member) => member.skills));
 }
 
-function lastClaimOf(membership: Membership): number {
-  const { members } = membership;
-  return Math.max(membership.lastClaimAt, ...members.map((member) => member.lastClaimAt));
+/** When any live process last claimed a job, as of the last heartbeat. */
+function lastClaimAt(state: MembershipState): number {
+  return Math.max(state.lastClaimAt, ...state.members.map((member) => member.lastClaimAt));
 }
 
-async function list({ database, clock }: Membership): Promise<LiveProcess[]> {
-  const rows = await findProcesses(database.read, clock.now() - goneAfterMs);
+/** The live processes, read from the database now, the oldest first. */
+async function list({ database, clock }: MembershipState): Promise<LiveProcess[]> {
+  const rows = await findProcesses(database.read, { since: clock.now() - goneAfterMs });
   return rows
     .toSorted((a, b) => a.started_at - b.started_at || (a.id < b.id ? -1 : 1))
-    .map((row) =>
-      processView({
-        id: row.id,
-        roles: JSON.parse(row.roles) as string[],
-        version: row.version,
-        skills: JSON.parse(row.skills) as string[],
-        startedAt: row.started_at,
-        seenAt: row.seen_at,
-        lastClaimAt: row.last_claim_at,
-        lastJobAt: row.last_job_at,
-      }),
-    );
+    .map((row) => processView({ ...row, ...memberOf(row) }));
 }
 
-async function leave({ database, id }: Membership): Promise<void> {
+/** Deletes this process's row, before the process ends. */
+async function leave({ database, id }: MembershipState): Promise<void> {
   await database.write((tx) => forgetProcess(tx, id));
 }
 
-async function forgetGone({ database, clock }: Membership): Promise<void> {
+/** Deletes the rows of processes that ended without `leave`. */
+async function forgetGone({ database, clock }: MembershipState): Promise<void> {
   await database.write((tx) => forgetProcessesBefore(tx, clock.now() - forgottenAfterMs));
 }
 
-/** `lastClaimAt` and `lastJobAt` are 0 before the first. */
-export function processView(process: {
-  id: string;
-  roles: readonly string[];
-  version: string;
-  skills: readonly string[];
-  startedAt: number;
-  seenAt: number;
-  lastClaimAt: number;
-  lastJobAt: number;
-}) {
-  const { id, roles, version, skills, startedAt, seenAt, lastClaimAt, lastJobAt } = process;
+type ShownColumns = 'id' | 'version' | 'started_at' | 'seen_at' | 'last_claim_at' | 'last_job_at';
+
+/** `last_claim_at` and `last_job_at` are 0 before the first. */
+export function processView(
+  row: Pick<ProcessesTable, ShownColumns> & Pick<ProcessesDeps, 'roles' | 'skills'>,
+) {
   return {
-    id,
-    roles: roles.toSorted(),
-    version,
-    skills: skills.toSorted(),
-    started_at: timestamp(startedAt),
-    heard_at: timestamp(seenAt),
-    last_claim_at: timestampOrNull(lastClaimAt === 0 ? null : lastClaimAt),
-    last_job_at: timestampOrNull(lastJobAt === 0 ? null : lastJobAt),
+    id: row.id,
+    roles: row.roles.toSorted(),
+    version: row.version,
+    skills: row.skills.toSorted(),
+    started_at: timestamp(row.started_at),
+    heard_at: timestamp(row.seen_at),
+    last_claim_at: timestampOrNull(row.last_claim_at || null),
+    last_job_at: timestampOrNull(row.last_job_at || null),
   };
 }

@@ -1,31 +1,28 @@
 /** The list of processes of an embedded platform: this process alone, without heartbeats. */
-import type { Clock } from '../kernel/clock.ts';
 import { newId } from '../kernel/ids.ts';
-import { type Processes, processView } from './processes.ts';
+import { type Processes, type ProcessesDeps, processView } from './processes.ts';
 
-export function createSingleProcess(parts: {
-  clock: Clock;
-  roles: readonly string[];
-  version: string;
-  skills: readonly string[];
-}): Pick<Processes, 'claimed' | 'begun' | 'list'> {
-  const { clock, roles, version, skills } = parts;
-  const id = newId();
-  const startedAt = clock.now();
-  let lastClaimAt = 0;
-  let lastJobAt = 0;
+export function createSingleProcess({
+  clock,
+  ...facts
+}: Pick<ProcessesDeps, 'clock' | 'roles' | 'version' | 'skills'>): Pick<
+  Processes,
+  'claimed' | 'begun' | 'list'
+> {
+  const row = {
+    ...facts,
+    id: newId(),
+    started_at: clock.now(),
+    last_claim_at: 0,
+    last_job_at: 0,
+  };
   return {
     claimed() {
-      lastClaimAt = clock.now();
+      row.last_claim_at = clock.now();
     },
     begun() {
-      lastJobAt = clock.now();
+      row.last_job_at = clock.now();
     },
-    async list() {
-      const seenAt = clock.now();
-      return [
-        processView({ id, roles, version, skills, startedAt, seenAt, lastClaimAt, lastJobAt }),
-      ];
-    },
+    list: async () => [processView({ ...row, seen_at: clock.now() })],
   };
 }

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Bus, Channel } from '../kernel/bus.ts';
 import { withDeadline } from '../kernel/with-deadline.ts';
-import type { Redis } from './redis.ts';
+import type { Client, Redis } from './redis.ts';
 
 /** How long `ready` waits for the confirmation of a subscription. */
 const readyMs = 1_000;
@@ -38,11 +38,7 @@ export function createRedisBus(redis: Redis): Bus {
       for (const listener of listeners.get(name.slice(prefix.length) as Channel) ?? [])
         listener(message);
   });
-  // The socket timeout only runs while a command is pending, so a ping starts it.
-  const pinging = setInterval(() => {
-    if (subscriber.status === 'ready') subscriber.ping().catch(() => {});
-  }, pingEveryMs).unref();
-  subscriber.once('end', () => clearInterval(pinging));
+  pingRegularly(subscriber);
   redis.onReconnect(() => {
     for (const channel of ['jobs', 'cancellations'] as const) send(channel, missed);
   });
@@ -78,6 +74,14 @@ export function createRedisBus(redis: Redis): Bus {
     onMissed: (listener) => void onMissed.add(listener),
     isConnected: () => isConnected,
   };
+}
+
+/** The socket timeout only runs while a command is pending, so a ping starts it. */
+function pingRegularly(subscriber: Client): void {
+  const pinging = setInterval(() => {
+    if (subscriber.status === 'ready') subscriber.ping().catch(() => {});
+  }, pingEveryMs).unref();
+  subscriber.once('end', () => clearInterval(pinging));
 }
 
 function splitMessage(text: string): [sender: string, message: string] {

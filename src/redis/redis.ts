@@ -45,104 +45,117 @@ export interface Redis {
   close(): Promise<void>;
 }
 
+interface RedisState {
+  readonly log: Logger;
+  readonly commands: Client;
+  readonly listeners: Set<() => void>;
+  readonly opened: PromiseWithResolvers<void>;
+  isConnected: boolean;
+  isClosed: boolean;
+  /** Probes run one at a time, so that a late result cannot overwrite a newer one. */
+  isProbing: boolean;
+  lastError: string;
+}
+
 /** Connects in the background; `isConnected` reports the state. */
 export function openRedis(url: string, log: Logger): Redis {
   const open = new Set<Client>();
-  const listeners = new Set<() => void>();
-  let isConnected = false;
-  let isClosed = false;
-  let lastError = 'there is no connection yet';
-  const opened = Promise.withResolvers<void>();
-  setTimeout(() => {
-    opened.resolve();
-    if (isConnected || isClosed) return;
-    log.warn({ reason: lastError }, 'Redis cannot be used yet: starting without it');
-  }, firstMs).unref();
-
-  const commands = connect({
+  const connectWith = (options: Options) => connect(url, open, options);
+  const commands = connectWith({
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     commandTimeout: commandTimeoutMs,
   });
-
-  function connect(options: Options): Client {
-    const client = new Client(url, {
-      connectTimeout: connectTimeoutMs,
-      socketTimeout: silenceMs,
-      retryStrategy: (tries: number) => Math.min(tries * 50, reconnectMaxMs),
-      // During a failover the old primary is read-only, so the client connects again.
-      reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
-      ...options,
-    });
-    // Without a listener, ioredis would print errors. The probe logs the state.
-    client.on('error', () => {});
-    open.add(client);
-    client.once('end', () => open.delete(client));
-    return client;
-  }
-
-  /** Why the server cannot be used, or null. */
-  async function fault(): Promise<string | null> {
-    if (commands.status !== 'ready') return lastError;
-    try {
-      // Without an explicit select, the client would silently use another database when this one does not exist.
-      if (!isConnected) await commands.select(commands.options.db ?? 0);
-      // A server that is full, or was replaced by another primary, answers but accepts no writes.
-      await commands.set(probeKey, '', 'PX', probeKeyMs);
-      return null;
-    } catch (error) {
-      return (error as Error).message;
-    }
-  }
-
-  /** Probes run one at a time, so that a late result cannot overwrite a newer one. */
-  let isProbing = false;
-
-  async function runProbe(): Promise<void> {
-    if (isProbing) return;
-    isProbing = true;
-    const was = isConnected;
-    const reason = await fault();
-    isProbing = false;
-    isConnected = reason === null;
-    if (isClosed || was === isConnected) return;
-    if (!isConnected) {
-      log.warn({ reason }, 'Redis cannot be used: hints wait in the database until it is back');
-      return;
-    }
-    log.info('Redis can be used');
-    opened.resolve();
-    for (const listener of listeners) listener();
-  }
-
+  const state: RedisState = {
+    log,
+    commands,
+    listeners: new Set(),
+    opened: Promise.withResolvers(),
+    isConnected: false,
+    isClosed: false,
+    isProbing: false,
+    lastError: 'there is no connection yet',
+  };
+  setTimeout(startWithout, firstMs, state).unref();
   commands.on('error', ({ message }: Error) => {
-    lastError = message;
+    state.lastError = message;
   });
-  commands.on('ready', () => void runProbe());
-  commands.on('close', () => {
-    // A probe under way notices the closed connection itself.
-    if (!isProbing) void runProbe();
-  });
-  const probing = setInterval(() => void runProbe(), probeEveryMs).unref();
-
+  commands.on('ready', () => void probe(state));
+  // A probe under way notices the closed connection itself.
+  commands.on('close', () => void probe(state));
+  const probing = setInterval(probe, probeEveryMs, state).unref();
   return {
     commands,
-    isConnected: () => isConnected,
-    opened: opened.promise,
-    onReconnect: (listener) => void listeners.add(listener),
+    isConnected: () => state.isConnected,
+    opened: state.opened.promise,
+    onReconnect: (listener) => void state.listeners.add(listener),
     connection: ({ blocking = false } = {}) =>
-      connect({
+      connectWith({
         maxRetriesPerRequest: null,
         // A blocking command gets no data while it blocks.
         ...(blocking ? { socketTimeout: 3 * silenceMs } : {}),
       }),
     async close() {
-      isClosed = true;
-      isConnected = false;
+      state.isClosed = true;
+      state.isConnected = false;
       clearInterval(probing);
       await Promise.all([...open].map(end));
     },
   };
+}
+
+function connect(url: string, open: Set<Client>, options: Options): Client {
+  const client = new Client(url, {
+    connectTimeout: connectTimeoutMs,
+    socketTimeout: silenceMs,
+    retryStrategy: (tries: number) => Math.min(tries * 50, reconnectMaxMs),
+    // During a failover the old primary is read-only, so the client connects again.
+    reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+    ...options,
+  });
+  // Without a listener, ioredis would print errors. The probe logs the state.
+  client.on('error', () => {});
+  open.add(client);
+  client.once('end', () => open.delete(client));
+  return client;
+}
+
+function startWithout({ opened, isConnected, isClosed, log, lastError }: RedisState): void {
+  opened.resolve();
+  if (isConnected || isClosed) return;
+  log.warn({ reason: lastError }, 'Redis cannot be used yet: starting without it');
+}
+
+async function probe(state: RedisState): Promise<void> {
+  if (state.isProbing) return;
+  state.isProbing = true;
+  const was = state.isConnected;
+  const reason = await fault(state);
+  state.isProbing = false;
+  state.isConnected = reason === null;
+  if (state.isClosed || was === state.isConnected) return;
+  const { log, opened, listeners } = state;
+  if (reason !== null) {
+    log.warn({ reason }, 'Redis cannot be used: hints wait in the database until it is back');
+    return;
+  }
+  log.info('Redis can be used');
+  opened.resolve();
+  for (const listener of listeners) listener();
+}
+
+/** Why the server cannot be used, or null. */
+async function fault({ commands, isConnected, lastError }: RedisState): Promise<string | null> {
+  if (commands.status !== 'ready') return lastError;
+  try {
+    // Without an explicit select, the client would silently use another database when this one does not exist.
+    if (!isConnected) await commands.select(commands.options.db ?? 0);
+    // A server that is full, or was replaced by another primary, answers but accepts no writes.
+    await commands.set(probeKey, '', 'PX', probeKeyMs);
+    return null;
+  } catch (error) {
+    return (error as Error).message;
+  }
 }
 
 /** Closes a connection in order, or by force when the server does not answer. */

@@ -47,14 +47,14 @@ const given = {
   input: FreeObject,
   enabled: Type.Boolean({ default: true }),
 };
-const optional = {
-  skill_version: Type.Optional(given.skill_version),
-  input: Type.Optional(given.input),
-  enabled: Type.Optional(given.enabled),
-};
 
 export const NewScheduledJob = Type.Object(
-  { ...given, ...optional },
+  {
+    ...given,
+    skill_version: Type.Optional(given.skill_version),
+    input: Type.Optional(given.input),
+    enabled: Type.Optional(given.enabled),
+  },
   {
     title: 'NewScheduledJob',
     additionalProperties: false,
@@ -71,20 +71,11 @@ export const NewScheduledJob = Type.Object(
 );
 export type NewScheduledJob = Static<typeof NewScheduledJob>;
 
-export const ScheduledJobChanges = Type.Object(
-  {
-    ...optional,
-    agent_id: Type.Optional(given.agent_id),
-    skill_category: Type.Optional(given.skill_category),
-    skill_name: Type.Optional(given.skill_name),
-    cron_expression: Type.Optional(given.cron_expression),
-  },
-  {
-    title: 'ScheduledJobChanges',
-    additionalProperties: false,
-    examples: [{ enabled: false }],
-  },
-);
+export const ScheduledJobChanges = Type.Partial(Type.Object(given), {
+  title: 'ScheduledJobChanges',
+  additionalProperties: false,
+  examples: [{ enabled: false }],
+});
 export type ScheduledJobChanges = Static<typeof ScheduledJobChanges>;
 
 const listed = {
@@ -179,13 +170,7 @@ export const ScheduledRun = Type.Object(
     slots: Type.Integer({ minimum: 1, description: 'Slots that this entry stands for.' }),
     message: Nullable(Type.String()),
     job_id: Nullable(Id),
-    status: Nullable(
-      Type.Unsafe<(typeof jobStatuses)[number]>({
-        type: 'string',
-        enum: [...jobStatuses],
-        description: 'Of the job.',
-      }),
-    ),
+    status: Nullable({ ...Words(jobStatuses), description: 'Of the job.' }),
     created_at: Timestamp,
   },
   {

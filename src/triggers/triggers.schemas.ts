@@ -41,16 +41,8 @@ const SigningSecret = Nullable(
 
 const shownFields = {
   id: Id,
-  agent_id: fields.agent_id,
-  name: fields.name,
-  skill_category: fields.skill_category,
-  skill_name: fields.skill_name,
-  skill_version: fields.skill_version,
-  input: fields.input,
-  mapping: fields.mapping,
-  rate_limit: fields.rate_limit,
+  ...fields,
   has_signing_secret: Type.Boolean({ description: 'Whether calls have to be signed.' }),
-  active: fields.active,
   created_at: Timestamp,
   updated_at: Timestamp,
 };

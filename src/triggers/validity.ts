@@ -1,19 +1,12 @@
 /** Whether a trigger may be as a client wants it: its agent, its skill, the scopes and its mapping. */
-import type { Agents } from '../agents/agents.ts';
 import type { Handle } from '../database/database.ts';
 import { requiredScopes, requireSkillScopes, type SkillColumns } from '../jobs/readiness.ts';
 import { type Caller, hasScopes } from '../kernel/caller.ts';
 import { invalid, PlatformError } from '../kernel/errors.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
-import type { Mappings } from './mapping.ts';
 import type { TriggerChanges } from './triggers.schemas.ts';
 import { findCreatorScopes, type TriggerRow } from './triggers.store.ts';
-
-interface ValidityDeps {
-  readonly agents: Pick<Agents, 'statusOf'>;
-  readonly skills: SkillRegistry;
-  readonly mappings: Pick<Mappings, 'check'>;
-}
+import type { TriggerDeps } from './triggers.ts';
 
 /** The key that created a trigger, for which the trigger acts. */
 type Creator = Pick<Caller, 'scopes'>;
@@ -25,7 +18,7 @@ export async function creatorOf(db: Handle, trigger: TriggerRow): Promise<Creato
 
 /** Throws for the agent or the skill (404), the scopes (403) or the mapping (400) of a trigger. */
 export async function requireValidTrigger(
-  { agents, skills, mappings }: ValidityDeps,
+  { agents, skills, mappings }: Pick<TriggerDeps, 'agents' | 'skills' | 'mappings'>,
   caller: Caller,
   creator: Creator,
   after: TriggerRow,

@@ -5,10 +5,8 @@
  * change of them applies from the next attempt on.
  */
 import { createBatch } from '../database/batch.ts';
-import type { Writer } from '../database/counts.ts';
-import type { Database, Transaction } from '../database/database.ts';
+import type { Transaction } from '../database/database.ts';
 import type { SigningSecrets } from '../database/signing-secrets.ts';
-import type { Clock } from '../kernel/clock.ts';
 import { DecryptionError } from '../kernel/encryption.ts';
 import type { Logger } from '../kernel/log.ts';
 import { claimOfEach } from '../leases/claims.ts';
@@ -21,6 +19,7 @@ import {
 } from './deliveries.store.ts';
 import { createLanes, type Lanes, quickMs, type WasQuick } from './lanes.ts';
 import { messageHeaders } from './message.ts';
+import type { DeliveriesDeps } from './new-deliveries.ts';
 import { type AttemptResult, resultOf, type Send } from './send.ts';
 import type { Settle, Settlement } from './settle.ts';
 import { findTargets, type Target } from './webhooks.store.ts';
@@ -30,29 +29,15 @@ const lookUpMax = 500;
 const unreadableSecret =
   'The signing secret cannot be decrypted: the platform has another ENCRYPTION_KEY than the one it was stored under; put that back, or set a new secret';
 
-export interface DeliverDeps {
-  readonly database: Database;
+export interface DeliverDeps extends DeliveriesDeps {
   readonly send: Send;
   readonly secrets: Pick<SigningSecrets, 'open'>;
   readonly settle: Settle;
-  readonly clock: Clock;
   readonly log: Logger;
-  readonly writer: Writer;
   /** After this time without a settlement, the sweep ends the attempt as lost. */
   readonly leaseMs: number;
   /** The clocks of two processes may differ by this much: a row that is due within it is due now. */
   readonly clockSkewMs?: number | undefined;
-}
-
-export interface Deliverer {
-  /** Looks up the delivery of a hint; resolves when its lane has added or refused it. */
-  handleHint(deliveryId: string): Promise<void>;
-  /** Hosts for which enough deliveries wait in this process. */
-  fullHosts(): string[];
-  /** Starts no more; resolves when the attempts under way have ended. */
-  stop(): Promise<void>;
-  /** Aborts the attempts under way: they count as lost and are repeated at once. */
-  abort(): void;
 }
 
 interface Claim {
@@ -68,7 +53,7 @@ interface DelivererState extends DeliverDeps {
   readonly stopping: AbortController;
 }
 
-export function createDeliverer(deps: DeliverDeps): Deliverer {
+export function createDeliverer(deps: DeliverDeps) {
   const state: DelivererState = {
     ...deps,
     claim: createBatch(deps.database, (tx, ids) => claim(deps, tx, ids)),
@@ -76,9 +61,13 @@ export function createDeliverer(deps: DeliverDeps): Deliverer {
     stopping: new AbortController(),
   };
   return {
-    handleHint: coalesce(lookUpMax, (ids) => lookUp(state, ids)),
-    fullHosts: () => state.lanes.full(),
-    stop: () => state.lanes.stop(),
+    /** Looks up the delivery of a hint; resolves when its lane has added or refused it. */
+    handleHint: coalesce(lookUpMax, (ids: readonly string[]) => lookUp(state, ids)),
+    /** Hosts for which enough deliveries wait in this process. */
+    fullHosts: state.lanes.full,
+    /** Starts no more; resolves when the attempts under way have ended. */
+    stop: state.lanes.stop,
+    /** Aborts the attempts under way: they count as lost and are repeated at once. */
     abort: () => state.stopping.abort(),
   };
 }

@@ -15,17 +15,17 @@ import {
   listDeliveriesAbout,
 } from './delivery-log.store.ts';
 import { messageBody } from './message.ts';
-import { addDeliveries, type NewDeliveriesDeps, newDelivery } from './new-deliveries.ts';
+import { addDeliveries, type DeliveriesDeps, newDelivery } from './new-deliveries.ts';
 import { findWebhook, lockWebhook, type WebhookRow } from './webhooks.store.ts';
 
 export type Deliveries = ReturnType<typeof createDeliveries>;
 
-export function createDeliveries(deps: NewDeliveriesDeps) {
+export function createDeliveries(deps: DeliveriesDeps) {
   return bind(deps, { find, get, list, ofJob, redeliver, test });
 }
 
 async function find(
-  { database }: NewDeliveriesDeps,
+  { database }: DeliveriesDeps,
   webhookId: string,
   id: string,
 ): Promise<DeliveryRow> {
@@ -35,7 +35,7 @@ async function find(
 }
 
 /** A delivery with its attempts and its body. */
-async function get(deps: NewDeliveriesDeps, webhookId: string, id: string) {
+async function get(deps: DeliveriesDeps, webhookId: string, id: string) {
   const row = await find(deps, webhookId, id);
   const [found] = await withAttempts(deps, [row]);
   if (found === undefined) throw notFound('Delivery');
@@ -43,7 +43,7 @@ async function get(deps: NewDeliveriesDeps, webhookId: string, id: string) {
 }
 
 async function list(
-  deps: NewDeliveriesDeps,
+  deps: DeliveriesDeps,
   organizationId: string,
   webhookId: string,
   page: PageAsked,
@@ -57,7 +57,7 @@ async function list(
 
 /** Deliveries of the events of a job, and of the events of its conversation that name no job. */
 async function ofJob(
-  deps: NewDeliveriesDeps,
+  deps: DeliveriesDeps,
   organizationId: string,
   job: { readonly id: string; readonly conversation_id: string },
   page: PageAsked,
@@ -76,7 +76,7 @@ async function ofJob(
 
 /** Adds the attempts to deliveries. */
 async function withAttempts<Row extends LoggedDelivery>(
-  { database }: NewDeliveriesDeps,
+  { database }: DeliveriesDeps,
   rows: readonly Row[],
 ) {
   const ids = rows.map(({ id }) => id);
@@ -87,7 +87,7 @@ async function withAttempts<Row extends LoggedDelivery>(
 
 /** Sends an event again as a new delivery with the same bytes. */
 function redeliver(
-  deps: NewDeliveriesDeps,
+  deps: DeliveriesDeps,
   organizationId: string,
   webhookId: string,
   deliveryId: string,
@@ -102,7 +102,7 @@ function redeliver(
 }
 
 /** Sends a sample of the first event type in the webhook's `events`. */
-function test(deps: NewDeliveriesDeps, organizationId: string, webhookId: string) {
+function test(deps: DeliveriesDeps, organizationId: string, webhookId: string) {
   return sendNow(deps, organizationId, webhookId, async (_tx, webhook) => {
     const now = deps.clock.now();
     const [type] = JSON.parse(webhook.events) as [EventType];
@@ -121,7 +121,7 @@ function test(deps: NewDeliveriesDeps, organizationId: string, webhookId: string
 
 /** Sends the delivery that `make` returns, if the webhook is active. */
 function sendNow(
-  { database, queue, writer }: NewDeliveriesDeps,
+  { database, queue, writer }: DeliveriesDeps,
   organizationId: string,
   webhookId: string,
   make: (tx: Transaction, webhook: WebhookRow) => Promise<DeliveryRow>,

@@ -28,7 +28,7 @@ import {
 import { bind } from '../kernel/bind.ts';
 import type { DeliveryRow } from './deliveries.store.ts';
 import { messageBody } from './message.ts';
-import { addDeliveries, type NewDeliveriesDeps, newDelivery } from './new-deliveries.ts';
+import { addDeliveries, type DeliveriesDeps, newDelivery } from './new-deliveries.ts';
 import { areAnyActive, holdActiveWebhooks, type ListeningWebhook } from './webhooks.store.ts';
 
 /** The name of the cursor that all webhooks share. */
@@ -44,28 +44,20 @@ const roundsMax = 20;
 /** Passes to skip after one has found no active webhook. */
 const skippedPasses = 10;
 
-export interface Dispatcher {
-  /** Makes one pass over the outbox; nearly free while no webhook is active. */
-  dispatch(): Promise<void>;
-  /** Ends the skipping of passes; call it when a webhook has become active. */
-  wake(): void;
-  /** How far the outbox has been read; null while no webhook is active, so all of it may be deleted. */
-  readTo(): Promise<ReaderCursor | null>;
-  /** How long the oldest event that is not dispatched has waited, in milliseconds. */
-  lagMs(): Promise<number>;
-}
+export type Dispatcher = ReturnType<typeof createDispatcher>;
 
-interface DispatchState extends NewDeliveriesDeps {
+interface DispatchState extends DeliveriesDeps {
   passesToSkip: number;
   /** The organization whose backlog had the last turn. */
   lastTurn: string;
 }
 
-export function createDispatcher(deps: NewDeliveriesDeps): Dispatcher {
+export function createDispatcher(deps: DeliveriesDeps) {
   const state: DispatchState = { ...deps, passesToSkip: 0, lastTurn: '' };
   return bind(state, { dispatch, wake, readTo, lagMs });
 }
 
+/** Makes one pass over the outbox; nearly free while no webhook is active. */
 async function dispatch(state: DispatchState): Promise<void> {
   if (state.passesToSkip > 0) {
     state.passesToSkip--;
@@ -104,7 +96,7 @@ async function dispatchBacklog(state: DispatchState): Promise<boolean> {
 
 /** Records the deliveries of events, in order; how many of the events it has handled. */
 async function record(
-  deps: NewDeliveriesDeps,
+  deps: DeliveriesDeps,
   tx: Transaction,
   events: readonly OutboxEvent[],
   isBacklog: boolean,
@@ -120,10 +112,12 @@ async function record(
   return made.read;
 }
 
+/** Ends the skipping of passes; call it when a webhook has become active. */
 function wake(state: DispatchState): void {
   state.passesToSkip = 0;
 }
 
+/** How far the outbox has been read; null while no webhook is active, so all of it may be deleted. */
 async function readTo({ database: { read } }: DispatchState): Promise<ReaderCursor | null> {
   if (!(await areAnyActive(read))) return null;
   // The cursor first: in the other order a backlog that begins between the two reads would be
@@ -132,6 +126,7 @@ async function readTo({ database: { read } }: DispatchState): Promise<ReaderCurs
   return (await furthestBehind(read, reader)) ?? cursor ?? null;
 }
 
+/** How long the oldest event that is not dispatched has waited, in milliseconds. */
 async function lagMs({ database: { read }, clock }: DispatchState): Promise<number> {
   // Without an active webhook, no event waits.
   if (!(await areAnyActive(read))) return 0;

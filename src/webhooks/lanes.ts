@@ -5,6 +5,7 @@
  * of them. A delivery without a slot waits in its lane. When the lane is full as well, the delivery is
  * refused, and the sweep finds it again. Lanes take turns. Their state is lost at a restart.
  */
+import { bind } from '../kernel/bind.ts';
 
 /** Slots of one host. */
 export const hostSlotsMax = 20;
@@ -37,14 +38,7 @@ export type WasQuick = boolean | null;
 const speeds = ['slow', 'new', 'quick'] as const;
 type HostSpeed = (typeof speeds)[number];
 
-export interface Lanes {
-  /** Adds a delivery; ignores one that is waiting or running. False when there is no room. */
-  add(host: string, id: string): boolean;
-  /** Hosts whose lanes are at least half full. */
-  full(): string[];
-  /** Starts no more and drops the waiting deliveries; resolves when the running ones have ended. */
-  stop(): Promise<void>;
-}
+export type Lanes = ReturnType<typeof createLanes>;
 
 interface Lane {
   readonly host: string;
@@ -71,7 +65,7 @@ interface LaneState {
 }
 
 /** `deliver` carries out one delivery, and never rejects. */
-export function createLanes(deliver: (id: string) => Promise<WasQuick>): Lanes {
+export function createLanes(deliver: (id: string) => Promise<WasQuick>) {
   const state: LaneState = {
     deliver,
     lanes: new Map(),
@@ -81,16 +75,10 @@ export function createLanes(deliver: (id: string) => Promise<WasQuick>): Lanes {
     isStopped: false,
     onIdle: null,
   };
-  return {
-    add: (host, id) => add(state, host, id),
-    full: () =>
-      [...state.lanes.values()]
-        .filter((lane) => lane.waiting.size >= laneWaitingMax / 2)
-        .map((lane) => lane.host),
-    stop: () => stop(state),
-  };
+  return bind(state, { add, full, stop });
 }
 
+/** Adds a delivery; ignores one that is waiting or running. False when there is no room. */
 function add(state: LaneState, host: string, id: string): boolean {
   if (state.isStopped || state.waiting >= waitingMax) return false;
   const lane = laneOf(state, host);
@@ -193,6 +181,13 @@ function recordAnswer({ ready }: LaneState, lane: Lane, wasQuick: boolean): void
   for (const speed of speeds) ready[speed].delete(lane);
 }
 
+/** Hosts whose lanes are at least half full. */
+function full({ lanes }: LaneState): string[] {
+  const filled = [...lanes.values()].filter(({ waiting }) => waiting.size >= laneWaitingMax / 2);
+  return filled.map(({ host }) => host);
+}
+
+/** Starts no more and drops the waiting deliveries; resolves when the running ones have ended. */
 function stop(state: LaneState): Promise<void> {
   const { ready, lanes, running } = state;
   state.isStopped = true;

@@ -6,7 +6,8 @@ import { newId } from '../kernel/ids.ts';
 import type { Queue } from '../queue/queue.ts';
 import { changeDeliveryCounts, type DeliveryRow, insertDeliveries } from './deliveries.store.ts';
 
-export interface NewDeliveriesDeps {
+/** What everything needs that makes, settles or recovers deliveries. */
+export interface DeliveriesDeps {
   readonly database: Database;
   readonly queue: Queue;
   readonly clock: Clock;
@@ -15,7 +16,7 @@ export interface NewDeliveriesDeps {
 
 /** Records deliveries, without those whose event their webhook already has; sends hints after the commit. */
 export async function addDeliveries(
-  { queue, writer }: Pick<NewDeliveriesDeps, 'queue' | 'writer'>,
+  { queue, writer }: Pick<DeliveriesDeps, 'queue' | 'writer'>,
   tx: Transaction,
   rows: readonly DeliveryRow[],
 ): Promise<void> {

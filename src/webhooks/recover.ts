@@ -3,14 +3,12 @@
  * lease has expired, goes on with the cleanup of webhooks, and sends hints for due deliveries. It runs at
  * each start and then at intervals.
  */
-import type { Writer } from '../database/counts.ts';
-import type { Database } from '../database/database.ts';
-import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { createLeaseSweep, type LeaseSweep } from '../leases/lease-sweep.ts';
-import { type Queue, roundOf } from '../queue/queue.ts';
+import { roundOf } from '../queue/queue.ts';
 import { continueCleanup } from './cleanup.ts';
 import { type ClaimedDelivery, findExpired } from './deliveries.store.ts';
+import type { DeliveriesDeps } from './new-deliveries.ts';
 import { bringDeliveriesForward, findDue, findWaitingWebhooks } from './recovery.store.ts';
 import type { Settle } from './settle.ts';
 
@@ -27,13 +25,9 @@ const lost = {
   response: null,
 } as const;
 
-export interface DeliveryRecoverDeps {
-  readonly database: Database;
-  readonly queue: Queue;
+export interface DeliveryRecoverDeps extends DeliveriesDeps {
   readonly settle: Settle;
-  readonly clock: Clock;
   readonly log: Logger;
-  readonly writer: Writer;
   /** Hosts for which enough deliveries wait in this process. */
   fullHosts(): string[];
   /** See `createDeliverer`. */

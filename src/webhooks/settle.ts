@@ -5,11 +5,9 @@
  * that still holds the lease. One that has lost it changes nothing and gets null.
  */
 import { createBatch } from '../database/batch.ts';
-import type { CountChange, Writer } from '../database/counts.ts';
-import type { Database, Transaction } from '../database/database.ts';
+import type { CountChange } from '../database/counts.ts';
+import type { Transaction } from '../database/database.ts';
 import type { DeliveryStatus } from '../database/tables.ts';
-import type { Clock } from '../kernel/clock.ts';
-import type { Queue } from '../queue/queue.ts';
 import { cancelPendingBatch } from './cleanup.ts';
 import {
   type ClaimedDelivery,
@@ -17,6 +15,7 @@ import {
   endAttempts,
   lockDelivering,
 } from './deliveries.store.ts';
+import type { DeliveriesDeps } from './new-deliveries.ts';
 import type { AttemptResult } from './send.ts';
 import { isFinal, nextState, type Transition, type WebhookHealth } from './states.ts';
 import { type HealthRow, lockHealth, setHealth } from './webhooks.store.ts';
@@ -48,11 +47,7 @@ interface Decided extends Settlement {
   readonly transition: Transition;
 }
 
-export interface SettleDeps {
-  readonly database: Database;
-  readonly queue: Queue;
-  readonly clock: Clock;
-  readonly writer: Writer;
+export interface SettleDeps extends DeliveriesDeps {
   /** Waits before each retry; one retry for each. */
   readonly delaysMs: readonly number[];
   /** Called after the commit with each settled attempt. */

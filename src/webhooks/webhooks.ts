@@ -6,21 +6,21 @@
 import { randomBytes } from 'node:crypto';
 import type { Agents } from '../agents/agents.ts';
 import { type Cap, requireRoom } from '../database/caps.ts';
-import type { Writer } from '../database/counts.ts';
-import type { Database, Transaction } from '../database/database.ts';
+import type { Transaction } from '../database/database.ts';
 import type { SigningSecrets } from '../database/signing-secrets.ts';
 import type { AllowList } from '../egress/allow-list.ts';
 import { checkUrl } from '../egress/url-guard.ts';
 import type { EventType } from '../events/events.ts';
 import { untilHeard } from '../events/outbox.ts';
 import { bind } from '../kernel/bind.ts';
-import { type Clock, timestamp, timestampOrNull } from '../kernel/clock.ts';
+import { timestamp, timestampOrNull } from '../kernel/clock.ts';
 import { invalid, notFound } from '../kernel/errors.ts';
 import { isId, newId } from '../kernel/ids.ts';
 import { secretFault } from '../kernel/webhook-signature.ts';
 import { cancelPendingBatch, removeWebhook } from './cleanup.ts';
 import { changeDeliveryCounts } from './deliveries.store.ts';
 import { currentPlace } from './dispatch.ts';
+import type { DeliveriesDeps } from './new-deliveries.ts';
 import type { NewWebhook, WebhookChanges } from './webhooks.schemas.ts';
 import {
   findWebhook,
@@ -37,11 +37,8 @@ export interface WebhookCaps {
   readonly ofAgent: number;
 }
 
-export interface WebhooksDeps {
-  readonly database: Database;
+export interface WebhooksDeps extends Omit<DeliveriesDeps, 'queue'> {
   readonly agents: Pick<Agents, 'lock'>;
-  readonly clock: Clock;
-  readonly writer: Writer;
   readonly secrets: Pick<SigningSecrets, 'seal'>;
   /** Private addresses that webhooks may reach. */
   readonly allowed: AllowList;

@@ -1666,9 +1666,9 @@ export interface components {
             mapping: string | null;
             /** @description Calls per minute. */
             rate_limit: number;
+            active: boolean;
             /** @description Whether calls have to be signed. */
             has_signing_secret: boolean;
-            active: boolean;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -1693,9 +1693,9 @@ export interface components {
             mapping: string | null;
             /** @description Calls per minute. */
             rate_limit: number;
+            active: boolean;
             /** @description Whether calls have to be signed. */
             has_signing_secret: boolean;
-            active: boolean;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -2080,19 +2080,19 @@ export interface components {
             } | null;
         };
         ScheduledJobChanges: {
+            agent_id?: string;
+            skill_category?: string;
+            /** @description Kebab-case. */
+            skill_name?: string;
             /** @default v1.0 */
             skill_version: string;
+            /** @description Minute, hour, day of month, month, day of week; in UTC. */
+            cron_expression?: string;
             input?: {
                 [key: string]: unknown;
             };
             /** @default true */
             enabled: boolean;
-            agent_id?: string;
-            skill_category?: string;
-            /** @description Kebab-case. */
-            skill_name?: string;
-            /** @description Minute, hour, day of month, month, day of week; in UTC. */
-            cron_expression?: string;
         };
         ScheduledRun: {
             /** Format: uuid */
