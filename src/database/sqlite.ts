@@ -93,7 +93,7 @@ function lockDirectory(dataDir: string): DatabaseSync {
 
 interface Prepared {
   readonly statement: StatementSync;
-  readonly bind: CompiledStatement['bind'];
+  bind(params: unknown): SQLInputValue[];
 }
 
 /** Queries over one connection. Synchronous underneath: a promise here is always already settled. */
@@ -101,62 +101,49 @@ function handleOver(connection: DatabaseSync): Handle {
   const kysely = new Kysely<Tables>({ dialect: dialectOver(connection) });
   const prepared = new Map<object | string, Prepared>();
 
-  const prepare = (text: string, bind: CompiledStatement['bind']): Prepared => {
-    const statement = translated(() => connection.prepare(text));
-    return { statement, bind };
-  };
-  const preparedFor = <P, R>(source: Statement<P, R>): Prepared => {
-    let found = prepared.get(source);
-    if (found === undefined) {
-      const compiled = compile(kysely, source, 'sqlite');
-      found = prepare(compiled.text, compiled.bind);
-      prepared.set(source, found);
-    }
-    return found;
-  };
-  const insertFor = (table: string, columns: string[]): Prepared => {
-    const key = `${table}:${columns.join()}`;
+  const preparedAs = (key: object | string, compiled: () => CompiledStatement): Prepared => {
     let found = prepared.get(key);
     if (found === undefined) {
-      const marks = columns.map(() => '?').join(', ');
-      found = prepare(`INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks})`, (row) =>
-        columns.map((column) => (row as Record<string, unknown>)[column]),
-      );
+      const { text, bind } = compiled();
+      const statement = translated(() => connection.prepare(text));
+      found = { statement, bind: bind as Prepared['bind'] };
       prepared.set(key, found);
     }
     return found;
   };
+  const preparedFor = <P, R>(source: Statement<P, R>) =>
+    preparedAs(source, () => compile(kysely, source, 'sqlite'));
+  const insertFor = (table: string, columns: string[]) =>
+    preparedAs(`${table}:${columns.join()}`, () => ({
+      text: `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
+      bind: (row) => columns.map((column) => (row as Record<string, unknown>)[column]),
+    }));
+  const runEach = ({ statement, bind }: Prepared, params: readonly unknown[]) =>
+    translated(() => {
+      for (const one of params) statement.run(...bind(one));
+    });
 
   return {
     dialect: 'sqlite',
     kysely,
     async all<P, R>(source: Statement<P, R>, params: P) {
       const { statement, bind } = preparedFor(source);
-      return translated(() => statement.all(...(bind(params) as SQLInputValue[])) as R[]);
+      return translated(() => statement.all(...bind(params)) as R[]);
     },
     async first<P, R>(source: Statement<P, R>, params: P) {
       const { statement, bind } = preparedFor(source);
-      return translated(() => statement.get(...(bind(params) as SQLInputValue[])) as R | undefined);
+      return translated(() => statement.get(...bind(params)) as R | undefined);
     },
     async each<P>(source: Statement<P, unknown>, params: readonly P[]) {
-      const { statement, bind } = preparedFor(source);
-      translated(() => {
-        for (const one of params) statement.run(...(bind(one) as SQLInputValue[]));
-      });
+      runEach(preparedFor(source), params);
     },
     async changes<P>(source: Statement<P, unknown>, params: readonly P[]) {
       const { statement, bind } = preparedFor(source);
-      return translated(() =>
-        params.map((one) => Number(statement.run(...(bind(one) as SQLInputValue[])).changes)),
-      );
+      return translated(() => params.map((one) => Number(statement.run(...bind(one)).changes)));
     },
     async insert<T extends keyof Tables>(table: T, rows: readonly Insertable<Tables[T]>[]) {
       const [row] = rows;
-      if (row === undefined) return;
-      const { statement, bind } = insertFor(table, Object.keys(row));
-      translated(() => {
-        for (const one of rows) statement.run(...(bind(one) as SQLInputValue[]));
-      });
+      if (row !== undefined) runEach(insertFor(table, Object.keys(row)), rows);
     },
   };
 }

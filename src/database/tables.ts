@@ -10,6 +10,23 @@ export type TriggerType = 'api' | 'scheduled' | 'webhook';
 export type ConversationStatus = 'active' | 'completed' | 'failed';
 export type MessageRole = 'user' | 'assistant' | 'system' | 'tool';
 
+/** Which version of a skill a row is about. */
+interface SkillVersion {
+  skill_category: string;
+  skill_name: string;
+  skill_version: string;
+}
+
+/**
+ * How many rows have a status, so that no list ever counts rows. Each process adds to rows of its own
+ * (`writer`), so processes never wait for each other here; the sum is the count.
+ */
+interface Counted<Status> {
+  status: Status;
+  writer: string;
+  count: number;
+}
+
 export interface OrganizationsTable {
   id: string;
   created_at: number;
@@ -102,16 +119,13 @@ export interface AgentsTable {
   updated_at: number;
 }
 
-export interface JobsTable {
+export interface JobsTable extends SkillVersion {
   id: string;
   organization_id: string;
   /** The key on whose behalf the job runs. */
   api_key_id: string;
   agent_id: string;
   conversation_id: string;
-  skill_category: string;
-  skill_name: string;
-  skill_version: string;
   trigger_type: TriggerType;
   user_id: string;
   status: Generated<JobStatus>;
@@ -141,20 +155,11 @@ export interface JobsTable {
   created_at: number;
 }
 
-/**
- * How many jobs there are of each kind, so that no list ever counts rows. Each process adds to rows
- * of its own (`writer`), so processes never wait for each other here; the sum is the count.
- */
-export interface JobCountsTable {
+/** How many jobs there are of each kind. */
+export interface JobCountsTable extends SkillVersion, Counted<JobStatus> {
   organization_id: string;
   agent_id: string;
-  skill_category: string;
-  skill_name: string;
-  skill_version: string;
   trigger_type: TriggerType;
-  status: JobStatus;
-  writer: string;
-  count: number;
 }
 
 /** What a run said while it ran, for the event stream. Final states are read off the job itself. */
@@ -181,14 +186,11 @@ export interface ConversationsTable {
   updated_at: number;
 }
 
-/** As `JobCountsTable`, for conversations. */
-export interface ConversationCountsTable {
+/** How many conversations there are of each kind. */
+export interface ConversationCountsTable extends Counted<ConversationStatus> {
   organization_id: string;
   agent_id: string;
   trigger_type: TriggerType;
-  status: ConversationStatus;
-  writer: string;
-  count: number;
 }
 
 export interface MessagesTable {
@@ -321,15 +323,12 @@ export interface IdempotencyKeysTable {
   created_at: number;
 }
 
-export interface ScheduledJobsTable {
+export interface ScheduledJobsTable extends SkillVersion {
   id: string;
   organization_id: string;
   /** The key that made it; its runs are made in this key's name. */
   api_key_id: string;
   agent_id: string;
-  skill_category: string;
-  skill_name: string;
-  skill_version: string;
   /** As it was given. */
   cron_expression: string;
   /** Its normal form, which uniqueness compares. */
@@ -507,24 +506,18 @@ export interface WebhookAttemptsTable {
   response: string | null;
 }
 
-/** As `JobCountsTable`, for deliveries. */
-export interface WebhookDeliveryCountsTable {
+/** How many deliveries of each webhook there are. */
+export interface WebhookDeliveryCountsTable extends Counted<DeliveryStatus> {
   webhook_id: string;
-  status: DeliveryStatus;
-  writer: string;
-  count: number;
 }
 
-export interface AgentTriggersTable {
+export interface AgentTriggersTable extends SkillVersion {
   id: string;
   organization_id: string;
   /** The key that made it; its runs are made in this key's name. */
   api_key_id: string;
   agent_id: string;
   name: string;
-  skill_category: string;
-  skill_name: string;
-  skill_version: string;
   /** JSON object. */
   input: string;
   /** JSONata, null for the default. */
@@ -548,15 +541,12 @@ export interface AgentTriggersTable {
  * What became of an organization's runs of a skill version in a stretch of time: counters that every
  * process adds to. In a row of its own, with empty names, all skills together.
  */
-export interface RunStatisticsTable {
+export interface RunStatisticsTable extends SkillVersion {
   organization_id: string;
   /** How long the stretch is: 60 or 900. */
   seconds: number;
   /** When it begins: a multiple of its length, in UTC. */
   start: number;
-  skill_category: string;
-  skill_name: string;
-  skill_version: string;
   accepted: number;
   completed: number;
   failed: number;
@@ -569,11 +559,8 @@ export interface RunStatisticsTable {
 }
 
 /** How often an API key ran a skill version on a day. */
-export interface SkillKeyRunsTable {
+export interface SkillKeyRunsTable extends SkillVersion {
   organization_id: string;
-  skill_category: string;
-  skill_name: string;
-  skill_version: string;
   api_key_id: string;
   /** `YYYY-MM-DD`, UTC. */
   day: string;
