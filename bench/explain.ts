@@ -12,7 +12,7 @@ import type { Parts } from '../src/composition/parts.ts';
 import { registerRoutes } from '../src/composition/routes.ts';
 import { composeSlices, type Slices } from '../src/composition/slices.ts';
 import { readConfig } from '../src/config/config.ts';
-import { setConversationStatus } from '../src/conversations/conversations.store.ts';
+import { endAndCountConversations } from '../src/conversations/conversations.store.ts';
 import type { Database, Transaction } from '../src/database/database.ts';
 import { openPostgres } from '../src/database/postgres.ts';
 import { startHealth } from '../src/http/health.ts';
@@ -499,7 +499,12 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
       ),
     ),
     undone('end of 50 conversations', (tx) =>
-      setConversationStatus(tx, conversationIds, 'completed', clock.now()),
+      endAndCountConversations(
+        tx,
+        conversationIds.map((id) => ({ id, status: 'completed' })),
+        clock.now(),
+        'bench',
+      ),
     ),
     undone('taking 50 idempotency keys', (tx) =>
       takeIdempotencyKeys(tx, idempotencyKeys, clock.now() - day),

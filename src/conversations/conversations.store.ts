@@ -1,9 +1,9 @@
 /** The queries on conversations, their counts and their messages; not the lists, and not what models are sent. */
 import { type Insertable, type Selectable, type SqlBool, sql } from 'kysely';
 import { countOf } from '../database/count-of.ts';
-import { createCounts } from '../database/counts.ts';
+import { createCounts, type Writer } from '../database/counts.ts';
 import type { Handle, Transaction } from '../database/database.ts';
-import { idIn, idInLocked, idsParam } from '../database/ids-in.ts';
+import { idIn, idInLocked, idsParam, isIn } from '../database/ids-in.ts';
 import { locked } from '../database/locked.ts';
 import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
 import { allRows, firstRow, statement } from '../database/statement.ts';
@@ -35,16 +35,6 @@ const setStatus = statement<{ ids: string; status: ConversationStatus; now: numb
       .returning(['organization_id', 'agent_id', 'trigger_type']),
 );
 
-/** Gives conversations a status; of what kind they are. */
-export function setConversationStatus(
-  tx: Transaction,
-  ids: readonly string[],
-  status: ConversationStatus,
-  now: number,
-) {
-  return tx.all(setStatus, { ids: idsParam(ids), status, now });
-}
-
 /** Makes a conversation that is held active again. */
 export function reopenConversation(tx: Transaction, id: string, now: number): Promise<void> {
   return tx.each(setStatus, [{ ids: idsParam([id]), status: 'active', now }]);
@@ -54,6 +44,64 @@ export const { change: changeConversationCounts, fold: foldConversationCounts } 
   'conversation_counts',
   ['organization_id', 'agent_id', 'trigger_type'],
 );
+
+/** The end of an active conversation. */
+interface Ending {
+  readonly id: string;
+  readonly status: Exclude<ConversationStatus, 'active'>;
+}
+
+/** Counted in the order in which `createCounts` writes its rows, so that no two transactions deadlock. */
+const endAndCount = statement<{ ids: string; failed: string; now: number; writer: Writer }>()(
+  (db, p, dialect) =>
+    db
+      .with('ended', (ended) =>
+        ended
+          .updateTable('conversations')
+          .set({
+            status: sql<ConversationStatus>`case when ${isIn(dialect, sql`id`, p('failed'))} then 'failed' else 'completed' end`,
+            updated_at: p('now'),
+          })
+          .where(idInLocked(dialect, p('ids'), 'conversations', sql<SqlBool>`true`))
+          .returning(['organization_id', 'agent_id', 'trigger_type', 'status']),
+      )
+      .insertInto('conversation_counts')
+      .columns(['organization_id', 'agent_id', 'trigger_type', 'status', 'writer', 'count'])
+      .expression(
+        sql`select organization_id, agent_id, trigger_type, change.status, ${p('writer')}::text, sum(change.by)
+        from ended, lateral (values ('active', -1), (ended.status, 1)) as change (status, by)
+        group by organization_id, agent_id, trigger_type, change.status
+        order by concat_ws(chr(10), organization_id, agent_id, trigger_type, change.status) collate "C"`,
+      )
+      .onConflict((conflict) =>
+        conflict
+          .columns(['organization_id', 'agent_id', 'trigger_type', 'status', 'writer'])
+          .doUpdateSet((eb) => ({
+            count: eb('conversation_counts.count', '+', eb.ref('excluded.count')),
+          })),
+      ),
+);
+
+/** Ends active conversations and counts them; on PostgreSQL one statement, for whose answer no code waits. */
+export async function endAndCountConversations(
+  tx: Transaction,
+  endings: readonly Ending[],
+  now: number,
+  writer: Writer,
+): Promise<void> {
+  if (endings.length === 0) return;
+  const idsOf = (some: readonly Ending[]) => idsParam(some.map(({ id }) => id));
+  if (tx.dialect === 'postgres') {
+    const failed = endings.filter(({ status }) => status === 'failed');
+    return tx.each(endAndCount, [{ ids: idsOf(endings), failed: idsOf(failed), now, writer }]);
+  }
+  for (const [status, ended] of Map.groupBy(endings, (ending) => ending.status)) {
+    // A continued conversation keeps the kind of its first job.
+    const kinds = await tx.all(setStatus, { ids: idsOf(ended), status, now });
+    const changes = kinds.map((kind) => ({ kind, from: 'active' as const, to: status }));
+    await changeConversationCounts(tx, writer, changes);
+  }
+}
 
 /** The last message of a conversation; undefined when there is none. */
 export const findLastMessage = firstRow<{ conversation_id: string }, Transaction>()((db, p) =>
@@ -92,7 +140,10 @@ const byIdsLocked = statement<{ ids: string }>()((db, p, dialect) => {
   return locked(dialect, query);
 });
 
-/** The conversations that there are of these, held until the transaction ends, in the order in which all do. */
+/**
+ * The conversations that there are of these, held until the transaction ends, in the order in which all do:
+ * before anything is counted of any of them.
+ */
 export function lockConversations(tx: Transaction, ids: readonly string[]) {
   return tx.all(byIdsLocked, { ids: idsParam(ids) });
 }

@@ -5,7 +5,6 @@
 
 import type { Writer } from '../database/counts.ts';
 import type { Transaction } from '../database/database.ts';
-import type { ConversationStatus } from '../database/tables.ts';
 import { continueAfter, newId } from '../kernel/ids.ts';
 import { isCleanText } from '../kernel/text.ts';
 import {
@@ -13,6 +12,7 @@ import {
   changeConversationCounts,
   deleteEmptyConversations,
   deleteMessages,
+  endAndCountConversations,
   findLastMessage,
   foldConversationCounts as foldCounts,
   holdConversations,
@@ -21,7 +21,6 @@ import {
   lockConversations,
   type MessageRow,
   reopenConversation,
-  setConversationStatus,
 } from './conversations.store.ts';
 
 export type NewConversation = Readonly<
@@ -105,11 +104,9 @@ function storable(content: string): string {
   return isCleanText(content) ? content : JSON.stringify(content);
 }
 
-/**
- * Those of the conversations that there are, held until the transaction ends, before anything is
- * counted of any of them.
- */
 export const conversationsHeld = lockConversations;
+export const endConversations = endAndCountConversations;
+export const foldConversationCounts = foldCounts;
 
 /** Makes a conversation that is held and has ended active again. */
 export async function continueConversation(
@@ -124,29 +121,6 @@ export async function continueConversation(
   const last = await findLastMessage(tx, { conversation_id: id });
   if (last !== undefined) continueAfter(last.id);
   await changeConversationCounts(tx, writer, [{ kind: conversation, from: status, to: 'active' }]);
-}
-
-/** Ends active conversations. */
-export async function endConversations(
-  tx: Transaction,
-  endings: readonly { id: string; status: Exclude<ConversationStatus, 'active'> }[],
-  now: number,
-  writer: Writer,
-): Promise<void> {
-  const idsOf = (status: ConversationStatus) =>
-    endings.filter((ending) => ending.status === status).map(({ id }) => id);
-  const statuses = (['completed', 'failed'] as const).filter((status) => idsOf(status).length > 0);
-  // Like a continuation, this locks all conversations before it counts any.
-  const ids = endings.map(({ id }) => id);
-  if (statuses.length > 1) await holdConversations(tx, ids);
-  const changes = await Promise.all(
-    statuses.map(async (status) => {
-      // A continued conversation keeps the kind of its first job.
-      const kinds = await setConversationStatus(tx, idsOf(status), status, now);
-      return kinds.map((kind) => ({ kind, from: 'active' as const, to: status }));
-    }),
-  );
-  await changeConversationCounts(tx, writer, changes.flat());
 }
 
 /**
@@ -170,6 +144,3 @@ export async function forgetJobs(
     deleted.map((kind) => ({ kind, from: kind.status, to: null })),
   );
 }
-
-/** Adds the counts that other processes keep to this one's (see `Counts`). */
-export const foldConversationCounts = foldCounts;
