@@ -4,6 +4,7 @@
  * only when the child's event loop answered or no other run's code had begun, and extends the deadline
  * by the time for which another run blocked the loop. The executor decides whether the child must die.
  */
+import { bind } from '../kernel/bind.ts';
 import type { Clock } from '../kernel/clock.ts';
 import {
   type AcceptedRun,
@@ -25,23 +26,7 @@ export interface Channel {
   flushAndPing(): void;
 }
 
-export interface ActiveRuns {
-  readonly size: number;
-  /** Sends a run to the child. */
-  start(accepted: AcceptedRun): ActiveRun;
-  get(id: number): ActiveRun | undefined;
-  all(): ActiveRun[];
-  /** Asks a run to stop. It ends with its next outcome, or with its grace period. */
-  abort(run: ActiveRun, reason: string): void;
-  /** Settles a run with the outcome that the child reported. */
-  finish(run: ActiveRun, outcome: RunOutcome): void;
-  /** Settles a run with an outcome that the parent decided. */
-  remove(run: ActiveRun, outcome: RunOutcome): void;
-  /** The child has answered a ping. */
-  onPong(): void;
-  /** True while a run that was asked to stop has not ended. */
-  hasStopRequests(): boolean;
-}
+export type ActiveRuns = ReturnType<typeof createActiveRuns>;
 
 export interface ActiveRunsDeps {
   readonly channel: Channel;
@@ -71,7 +56,7 @@ interface State extends ActiveRunsDeps {
   nextId: number;
 }
 
-export function createActiveRuns(deps: ActiveRunsDeps): ActiveRuns {
+export function createActiveRuns(deps: ActiveRunsDeps) {
   const state: State = {
     ...deps,
     byId: new Map(),
@@ -79,21 +64,27 @@ export function createActiveRuns(deps: ActiveRunsDeps): ActiveRuns {
     probes: new Map(),
     nextId: 1,
   };
-  return {
-    get size() {
-      return state.byId.size;
-    },
-    start: (accepted) => start(state, accepted),
-    get: (id) => state.byId.get(id),
-    all: () => [...state.byId.values()],
-    abort: (run, reason) => abort(state, run, reason),
-    finish: (run, outcome) => remove(state, run, finalOutcome(state, run, outcome)),
-    remove: (run, outcome) => remove(state, run, outcome),
-    onPong: () => onPong(state),
-    hasStopRequests: () => state.stopRequests.size > 0,
-  };
+  return bind(state, { count, start, get, all, abort, finish, remove, onPong, hasStopRequests });
 }
 
+function count({ byId }: State): number {
+  return byId.size;
+}
+
+function get({ byId }: State, id: number): ActiveRun | undefined {
+  return byId.get(id);
+}
+
+function all({ byId }: State): ActiveRun[] {
+  return [...byId.values()];
+}
+
+/** Whether a run that was asked to stop has not ended. */
+function hasStopRequests({ stopRequests }: State): boolean {
+  return stopRequests.size > 0;
+}
+
+/** Sends a run to the child. */
 function start(state: State, accepted: AcceptedRun): ActiveRun {
   const run: ActiveRun = {
     id: state.nextId++,
@@ -163,6 +154,7 @@ function timeOut(state: State, run: ActiveRun): void {
   requestStop(state, run, 'timeout', timeoutMessage(run.accepted.request));
 }
 
+/** Asks a run to stop. It ends with its next outcome, or with its grace period. */
 function abort(state: State, run: ActiveRun, reason: string): void {
   if (!state.byId.has(run.id) || run.stopRequest !== undefined) return;
   requestStop(state, run, 'abort', reason);
@@ -242,6 +234,12 @@ function finalOutcome(
   return reported.kind === 'completed' ? reported : { kind: 'aborted' };
 }
 
+/** Settles a run with the outcome that the child reported. */
+function finish(state: State, run: ActiveRun, outcome: RunOutcome): void {
+  remove(state, run, finalOutcome(state, run, outcome));
+}
+
+/** Settles a run with an outcome that the parent decided. */
 function remove({ byId, stopRequests, probes }: State, run: ActiveRun, outcome: RunOutcome): void {
   if (!byId.delete(run.id)) return;
   clearTimeout(run.timer);
@@ -251,6 +249,7 @@ function remove({ byId, stopRequests, probes }: State, run: ActiveRun, outcome: 
   run.accepted.settle(outcome);
 }
 
+/** The child has answered a ping. */
 function onPong(state: State): void {
   const { probes, stopRequests, heartbeat, clock } = state;
   for (const [run, pending] of probes) {

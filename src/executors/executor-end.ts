@@ -88,7 +88,7 @@ export function onOverdue(state: ExecutorState, run: ActiveRun): void {
   const { settings, activeRuns, heartbeat, child, life } = state;
   const mayStay =
     run.stopRequest?.receivedAt !== undefined &&
-    activeRuns.size > 1 &&
+    activeRuns.count() > 1 &&
     settings.drainMs > 0 &&
     (life.phase === 'draining' || state.events.mayDrain());
   if (!mayStay) {
@@ -118,7 +118,7 @@ export function drain({ life, events }: ExecutorState, cause: Death): void {
 /** Ends a draining executor whose last run has ended. */
 export function endIfDrained(state: ExecutorState): void {
   const { life, activeRuns } = state;
-  if (life.phase === 'draining' && activeRuns.size === 0) die(state, life.exitCause);
+  if (life.phase === 'draining' && activeRuns.count() === 0) die(state, life.exitCause);
 }
 
 /** Kills the child, unless it is dying already. */
@@ -164,7 +164,9 @@ function finalize(state: ExecutorState): void {
   // The code of abandoned runs still ran, so one of them may be the cause.
   const outcomes = attributeDeath(death, [...runs, ...life.abandoned]);
   // When the first child cannot start, the program ends and reports the reason.
-  const isFirstStart = state.start.isFirst && !loading.isReady;
+  const how = death.kind === 'ended' ? death.how : death.kind;
+  const startFailure = loading.failure(how, tap.tail());
+  const isFirstStart = state.start.isFirst && startFailure !== undefined;
   if (isFault(death) && !isFirstStart) {
     const facts = { executor: child.pid, death, runs: left.length };
     state.settings.log.warn(facts, 'an executor died');
@@ -173,8 +175,7 @@ function finalize(state: ExecutorState): void {
     const run = left[i];
     if (run !== undefined) activeRuns.remove(run, outcome);
   }
-  const how = death.kind === 'ended' ? death.how : death.kind;
-  state.events.onGone(death, loading.isReady ? undefined : loading.failure(how, tap.tail()));
+  state.events.onGone(death, startFailure);
 }
 
 function explained(death: Death, stderrTail: string): Death {

@@ -65,7 +65,7 @@ export function startExecutor(deps: ExecutorDeps, snapshot: SnapshotFile): Execu
       return state.life.phase === 'ready';
     },
     get inFlight() {
-      return activeRuns.size;
+      return activeRuns.count();
     },
     get isFresh() {
       return state.activity.isFresh;
@@ -205,7 +205,7 @@ function onStartMessage(
       const facts = { executor: child.pid, port: start.inspectPort };
       settings.log.info(facts, 'an executor can be debugged');
     }
-    state.events.onReady(state.loading);
+    state.events.onReady(state.loading.found());
   }
 }
 
@@ -228,7 +228,7 @@ function run(state: ExecutorState, accepted: AcceptedRun): (reason: string) => v
 function watch(state: ExecutorState, wasAbsent: boolean): boolean {
   const { life, activity, activeRuns, heartbeat, settings, start, child } = state;
   if (life.phase !== 'ready' && life.phase !== 'draining') return false;
-  if (activeRuns.size === 0 && !activity.wasBusy && heartbeat.silentMs() === 0) return false;
+  if (activeRuns.count() === 0 && !activity.wasBusy && heartbeat.silentMs() === 0) return false;
   if (wasAbsent) heartbeat.forgive();
   watchMemory(state);
   if (heartbeat.silentMs() > settings.stallMs && start.inspectPort === null) {
@@ -236,7 +236,7 @@ function watch(state: ExecutorState, wasAbsent: boolean): boolean {
     die(state, { kind: 'stalled', ms: settings.stallMs });
   } else if (heartbeat.silentMs() === 0) {
     // One more ping after the last run: code that it left behind may block the loop.
-    activity.wasBusy = activeRuns.size > 0;
+    activity.wasBusy = activeRuns.count() > 0;
     state.channel.flushAndPing();
   }
   return true;

@@ -47,7 +47,7 @@ test('the error of a file that takes longer names the file and the setting', () 
 
 test('the error of a process that never began to load says so', () => {
   vi.advanceTimersByTime(60_000);
-  expect(loading.failure('SIGKILL', '').message).toMatch(
+  expect(loading.failure('SIGKILL', '')?.message).toMatch(
     /^an executor did not begin to load skills within 60000 ms/,
   );
 });

@@ -4,6 +4,7 @@
  * the file's name if it is known. Bounds the time of each file, and logs the slow ones.
  */
 import { dirname } from 'node:path';
+import { bind } from '../kernel/bind.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { cleanText } from '../kernel/text.ts';
@@ -29,14 +30,9 @@ export interface FoundSkills {
   readonly leftOut: readonly LeftOutSkill[];
 }
 
-export interface Loading extends FoundSkills {
-  readonly isReady: boolean;
-  take(message: StartMessage): 'goes on' | 'ready' | 'refused' | 'garbled';
-  /** Why it is not ready; `how` describes its exit, `stderrTail` is the end of its stderr. */
-  failure(how: string, stderrTail: string): Error;
-  /** Clears the timers; called when the child is gone. */
-  stop(): void;
-}
+export type Loading = ReturnType<typeof createLoading>;
+
+type Step = 'goes on' | 'ready' | 'refused' | 'garbled';
 
 export interface LoadingDeps {
   readonly isFirst: boolean;
@@ -62,7 +58,7 @@ interface State extends LoadingDeps {
 }
 
 /** The time of the first file begins now. */
-export function createLoading(deps: LoadingDeps): Loading {
+export function createLoading(deps: LoadingDeps) {
   const state: State = {
     ...deps,
     skills: [],
@@ -75,19 +71,14 @@ export function createLoading(deps: LoadingDeps): Loading {
     slowTimer: undefined,
   };
   startTimers(state);
-  return {
-    skills: state.skills,
-    leftOut: state.leftOut,
-    get isReady() {
-      return state.isReady;
-    },
-    take: (message) => take(state, message),
-    failure: (how, stderrTail) => failure(state, how, stderrTail),
-    stop: () => stopTimers(state),
-  };
+  return bind(state, { take, found, failure, stop: stopTimers });
 }
 
-function take(state: State, message: StartMessage): ReturnType<Loading['take']> {
+function found({ skills, leftOut }: State): FoundSkills {
+  return { skills, leftOut };
+}
+
+function take(state: State, message: StartMessage): Step {
   switch (message[0]) {
     case 'loading':
       begin(state, message[1]);
@@ -162,7 +153,16 @@ function onSlow({ file, log, pid }: State): void {
   log.warn({ executor: pid, file, ms: slowMs }, 'a skill is still loading');
 }
 
-function failure({ refusal, file }: State, how: string, stderrTail: string): Error {
+/**
+ * Why it was never ready; undefined if it was. `how` describes its exit, `stderrTail` is the end of its
+ * stderr.
+ */
+function failure(
+  { isReady, refusal, file }: State,
+  how: string,
+  stderrTail: string,
+): Error | undefined {
+  if (isReady) return undefined;
   if (refusal !== undefined) return refusal;
   if (file !== undefined) {
     return new SkillLoadError(file, `ended the process that loaded it (${how})`);

@@ -3,6 +3,7 @@
  * children and one unused spare; shrunk, it keeps one child. A run that asks to be alone gets a child
  * that has never run anything. Knows nothing of runs.
  */
+import { bind } from '../kernel/bind.ts';
 import { startOrphanGuard } from '../kernel/orphan-guard.ts';
 import { withDeadline } from '../kernel/with-deadline.ts';
 import {
@@ -24,31 +25,10 @@ const exitWaitMs = 5_000;
 /** Load added to a doubtful child, so that it is chosen only when every child is doubtful. */
 const doubtWeight = 1_000_000;
 
-export interface ProcessPool {
-  /** Starts the first child; rejects when it does not become ready. */
-  start(): Promise<FoundSkills>;
-  /** Starts the children of a grown pool, without waiting for them. */
-  grow(): void;
-  /** Ends all children but one, the spare if it is ready. Called while nothing runs. */
-  shrink(): void;
-  /** The child for the next run; undefined while none is ready. */
-  choose(): Executor | undefined;
-  /**
-   * A child that has run nothing, for one run alone; undefined while there is none. The caller releases
-   * it after the run. `demand` is how many runs wait for one, so the pool starts that many spares.
-   */
-  reserve(demand: number): Executor | undefined;
-  release(executor: Executor): void;
-  /** Calls `watch` of all children; false when no child needs another call. */
-  watch(wasAbsent: boolean): boolean;
-  abortAll(reason: string): void;
-  counts(): { ready: number; starting: number; deaths: number; failedStarts: number };
-  /** Kills all children; resolves when they are gone. */
-  stop(): Promise<void>;
-}
+export type ProcessPool = ReturnType<typeof createProcessPool>;
 
 /** `onReady` is called when `choose` or `reserve` may have a child that they did not have before. */
-export function createProcessPool(settings: PoolSettings, onReady: () => void): ProcessPool {
+export function createProcessPool(settings: PoolSettings, onReady: () => void) {
   const processes: Processes = {
     settings,
     onReady,
@@ -65,30 +45,15 @@ export function createProcessPool(settings: PoolSettings, onReady: () => void): 
     backoffs: 0,
     retryTimer: undefined,
   };
-  return {
-    start: () => start(processes),
-    grow() {
-      if (processes.isGrown) return;
-      processes.isGrown = true;
-      replenish(processes);
-    },
-    shrink: () => shrink(processes),
-    choose: () => choose(processes),
-    reserve: (demand) => reserve(processes, demand),
-    release: (executor) => release(processes, executor),
-    watch: (wasAbsent) => watch(processes, wasAbsent),
-    abortAll(reason) {
-      for (const { executor } of processes.children) executor.abortAll(reason);
-    },
-    counts: () => counts(processes),
-    stop: () => stop(processes),
-  };
+  const verbs = { start, grow, shrink, choose, reserve, release, watch, abortAll, counts, stop };
+  return bind(processes, verbs);
 }
 
 function sparesMin({ inspectPort }: PoolSettings): number {
   return inspectPort === null ? 1 : 0;
 }
 
+/** Starts the first child; rejects when it does not become ready. */
 async function start(processes: Processes): Promise<FoundSkills> {
   processes.guard = startOrphanGuard('executor-orphan-guard', (reason) =>
     processes.settings.log.warn({ reason }, 'blocked executors are not guarded: no shell'),
@@ -103,6 +68,14 @@ async function start(processes: Processes): Promise<FoundSkills> {
   }
 }
 
+/** Starts the children of a grown pool, without waiting for them. */
+function grow(processes: Processes): void {
+  if (processes.isGrown) return;
+  processes.isGrown = true;
+  replenish(processes);
+}
+
+/** Ends all children but one, the spare if it is ready. Called while nothing runs. */
 function shrink(processes: Processes): void {
   processes.isGrown = false;
   const isIdle = ({ executor }: PooledChild) => executor.isReady && executor.inFlight === 0;
@@ -116,6 +89,7 @@ function shrink(processes: Processes): void {
   }
 }
 
+/** The child for the next run; undefined while none is ready. */
 function choose({ children }: Processes): Executor | undefined {
   let best: Executor | undefined;
   let bestLoad = Number.POSITIVE_INFINITY;
@@ -129,6 +103,10 @@ function choose({ children }: Processes): Executor | undefined {
   return best;
 }
 
+/**
+ * A child that has run nothing, for one run alone; undefined while there is none. The caller releases
+ * it after the run. `demand` is how many runs wait for one, so the pool starts that many spares.
+ */
 function reserve(processes: Processes, demand: number): Executor | undefined {
   const { settings } = processes;
   const free = settings.size - countOf(processes, 'exclusive');
@@ -155,10 +133,15 @@ function release(processes: Processes, executor: Executor): void {
   processes.onReady();
 }
 
+/** Calls `watch` of all children; false when no child needs another call. */
 function watch({ children }: Processes, wasAbsent: boolean): boolean {
   let isNeeded = false;
   for (const { executor } of children) if (executor.watch(wasAbsent)) isNeeded = true;
   return isNeeded;
+}
+
+function abortAll({ children }: Processes, reason: string): void {
+  for (const { executor } of children) executor.abortAll(reason);
 }
 
 function counts({ children, deaths, failedStarts }: Processes) {
@@ -167,6 +150,7 @@ function counts({ children, deaths, failedStarts }: Processes) {
   return { ready, starting, deaths, failedStarts };
 }
 
+/** Kills all children; resolves when they are gone. */
 async function stop(processes: Processes): Promise<void> {
   const { children, emptied } = processes;
   processes.isStopped = true;

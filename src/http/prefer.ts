@@ -8,7 +8,8 @@ const waitPattern = /^\s*wait\s*=\s*"?(\d+)"?\s*(?:;|$)/i;
 
 /** Whole seconds asked for, or 0. A header that does not parse is ignored, as the RFC says. */
 export function waitSeconds(prefer: string | string[] | undefined): number {
-  const text = Array.isArray(prefer) ? prefer.join(',') : (prefer ?? '');
+  if (prefer === undefined) return 0;
+  const text = Array.isArray(prefer) ? prefer.join(',') : prefer;
   for (const preference of preferencesOf(text)) {
     const wait = waitPattern.exec(preference);
     if (wait !== null) return Math.min(waitMaxS, Number(wait[1]));
