@@ -9,7 +9,6 @@ import type { Credentials } from '../credentials/credentials.ts';
 import type { Metrics } from '../http/metrics.ts';
 import { isHeld } from '../jobs/leases.store.ts';
 import type { Logger } from '../kernel/log.ts';
-import { meteredModels } from '../models/metered-models.ts';
 import { ModelError, type Models } from '../models/model.ts';
 import { createModels } from '../models/models.ts';
 import { accessTo, partsOfModel } from '../models/providers.ts';
@@ -73,7 +72,7 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
     agents,
     skills,
     conversations,
-    models: meteredModels(modelsOf(deps), clock, (call) => metrics.modelCalled(call)),
+    models: modelsOf(deps),
     scopesOf: async (apiKeyId) => (await apiKeys.cachedCaller(apiKeyId))?.scopes,
     readFile: skillFileReader(deps.definitions),
     defaultModel: config.defaultModel,
@@ -87,9 +86,10 @@ export function composeThinking(deps: ThinkingDeps): ComposedThinking {
   return { journals, thinking };
 }
 
-function modelsOf({ base, config, slices }: ThinkingDeps): Models {
+function modelsOf({ base, config, metrics, slices }: ThinkingDeps): Models {
   return createModels({
     clock: base.clock,
+    onCall: (call) => metrics.modelCalled(call),
     silence: {
       firstTokenMs: config.modelFirstTokenTimeoutMs,
       betweenMs: config.modelSilenceTimeoutMs,

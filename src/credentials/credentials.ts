@@ -150,14 +150,10 @@ async function settingsOf(
   provider: string,
 ): Promise<ProviderSettings | UnusableCredentials | undefined> {
   const key = keyOf(organizationId, provider);
+  const stored = async () =>
+    (await findCredential(database.read, organizationId, provider)) ?? null;
   const known = cache.get(key);
-  const row =
-    known !== undefined
-      ? known
-      : await cache.read(
-          key,
-          async () => (await findCredential(database.read, organizationId, provider)) ?? null,
-        );
+  const row = known === undefined ? await cache.read(key, stored) : known;
   return row === null ? undefined : settingsIn(cipher, row);
 }
 

@@ -74,7 +74,7 @@ function checkSize(schema: object): void {
 function visitSchema(schema: unknown, found: { hasReferences: boolean }): void {
   if (!isObject(schema)) return;
   for (const [keyword, value] of Object.entries(schema)) {
-    // Ajv would answer with a promise, which is truthy whatever the value.
+    // Ajv would answer with a promise, which is truthy for every value.
     if (keyword === '$async') throw new SchemaError('must not use $async');
     if (keyword === 'pattern') checkPattern(value);
     if (keyword === 'patternProperties' && isObject(value)) {

@@ -1,4 +1,5 @@
 /** Answers of servers that do not stream, although a stream was asked for. */
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   answering,
@@ -7,6 +8,7 @@ import {
   type ScriptedProvider,
   startScriptedProvider,
 } from '../../test/support/scripted-provider.ts';
+import { systemClock } from '../kernel/clock.ts';
 import type { ModelAnswer, ModelCall, ModelError } from './model.ts';
 import { createModels } from './models.ts';
 
@@ -24,6 +26,7 @@ afterAll(() => provider.close());
 
 function ask(kind: string, changes: Partial<ModelCall> = {}, idleMs = 10_000) {
   const models = createModels({
+    clock: systemClock,
     settingsOf: async () => ({ apiKey: 'sk-secret', baseUrl: provider.openaiBaseUrl }),
     silence: { firstTokenMs: idleMs, betweenMs: idleMs },
   });

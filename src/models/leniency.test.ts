@@ -2,11 +2,13 @@
  * Deviations of real servers from the documented protocols. Each answer is sent byte for byte as it is
  * written here, and has to be understood.
  */
+
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../kernel/clock.ts';
 import type { ModelAnswer, ModelError } from './model.ts';
 import { createModels } from './models.ts';
 
@@ -41,7 +43,11 @@ async function serverOf(answer: (response: ServerResponse) => void, silence = pa
     server.close();
   });
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-  const models = createModels({ silence, settingsOf: async () => ({ apiKey: 'key', baseUrl }) });
+  const models = createModels({
+    clock: systemClock,
+    silence,
+    settingsOf: async () => ({ apiKey: 'key', baseUrl }),
+  });
   return {
     ask: (model: string, onText: (delta: string) => void = () => {}) =>
       models.call({

@@ -31,6 +31,7 @@ beforeEach(() => {
 });
 
 const silence = { firstTokenMs: 10_000, betweenMs: 10_000 };
+const clock = { now: () => noon, monotonic: () => 0 };
 
 function modelsFor(settings: Partial<ProviderSettings> = {}, silent = silence): Models {
   return createModels({
@@ -39,7 +40,7 @@ function modelsFor(settings: Partial<ProviderSettings> = {}, silent = silence): 
       baseUrl: name === 'anthropic' ? provider.anthropicBaseUrl : provider.openaiBaseUrl,
       ...settings,
     }),
-    clock: { now: () => noon, monotonic: () => 0 },
+    clock,
     silence: silent,
   });
 }
@@ -638,6 +639,7 @@ test('Anthropic is reached with and without the version in its base url', async 
 
 test('a provider with a base url needs no key, and gets none', async () => {
   const models = createModels({
+    clock,
     silence,
     settingsOf: async () => ({ apiKey: null, baseUrl: provider.openaiBaseUrl }),
   });
@@ -651,7 +653,9 @@ describe('credentials', () => {
   const nothingSpent = { prompt: 0, completion: 0 };
   const failWith = (settings: ProviderSettings | undefined, model: string) =>
     failureOf(
-      createModels({ silence, settingsOf: async () => settings }).call(callOf('openai', { model })),
+      createModels({ clock, silence, settingsOf: async () => settings }).call(
+        callOf('openai', { model }),
+      ),
     );
 
   test.each<[string, ProviderSettings | undefined, string]>([
@@ -699,6 +703,7 @@ describe('credentials', () => {
 
   test('unreadable settings are a retryable fault, and its message does not name the cause', async () => {
     const models = createModels({
+      clock,
       silence,
       settingsOf: async () => {
         throw new Error('the database is gone');
@@ -713,6 +718,7 @@ describe('credentials', () => {
 
   test('each organization has its own', async () => {
     const models = createModels({
+      clock,
       silence,
       settingsOf: async (organizationId) => ({
         apiKey: `key-of-${organizationId}`,

@@ -6,66 +6,87 @@
  * part through a chain of streams. That takes several times the work for a long answer and twice the
  * memory for many concurrent answers. Turns, tools and retries are the work of an agent's loop.
  */
-import { type Clock, systemClock } from '../kernel/clock.ts';
+import type { Clock } from '../kernel/clock.ts';
 import { type AnswerSoFar, createAnswer, ExcessError } from './answer.ts';
 import { connect, optionsOf } from './connect.ts';
 import { messageIn } from './error-body.ts';
 import { failureOf } from './failure.ts';
-import { type ModelCall, ModelError, type Models, nothingSpent } from './model.ts';
+import {
+  type ModelAnswer,
+  type ModelCall,
+  ModelError,
+  type ModelFault,
+  type Models,
+  nothingSpent,
+} from './model.ts';
 import { type Access, accessTo, type ProviderSettings, partsOfModel } from './providers.ts';
 import { withReasoning } from './reasoning.ts';
 import { openWire, type SilenceLimits, type Wire, type WireFault } from './wire.ts';
 
-/**
- * `settingsOf` returns an organization's settings for a provider, undefined when there are none. A
- * ModelError that it throws is the error of the call. A longer silence than `silence` ends the call.
- */
-export function createModels(parts: {
+interface ModelsDeps {
+  /**
+   * An organization's settings for a provider, undefined when there are none. A ModelError that it throws
+   * is the error of the call.
+   */
   settingsOf(organizationId: string, provider: string): Promise<ProviderSettings | undefined>;
-  silence: SilenceLimits;
-  clock?: Clock;
-}): Models {
-  const { settingsOf, silence, clock = systemClock } = parts;
+  /** A longer silence ends the call. */
+  readonly silence: SilenceLimits;
+  readonly clock: Clock;
+  /** Called when a call has ended, for metrics. */
+  onCall?(call: { readonly outcome: 'answered' | ModelFault; readonly tookMs: number }): void;
+}
 
-  async function accessOf(organizationId: string, provider: string): Promise<Access> {
-    let settings: ProviderSettings | undefined;
-    try {
-      settings = await settingsOf(organizationId, provider);
-    } catch (error) {
-      if (error instanceof ModelError) throw error;
-      throw new ModelError('unavailable', `The credentials for ${provider} cannot be read`, {
-        cause: error,
-      });
-    }
-    return accessTo(provider, settings);
+export function createModels(deps: ModelsDeps): Models {
+  return { call: (call) => measuredCall(deps, call) };
+}
+
+async function measuredCall(deps: ModelsDeps, call: ModelCall): Promise<ModelAnswer> {
+  const startedAt = deps.clock.monotonic();
+  const report = (outcome: 'answered' | ModelFault) =>
+    deps.onCall?.({ outcome, tookMs: deps.clock.monotonic() - startedAt });
+  try {
+    const answer = await makeCall(deps, call);
+    report('answered');
+    return answer;
+  } catch (error) {
+    if (error instanceof ModelError) report(error.fault);
+    throw error;
   }
+}
 
-  return {
-    async call(call) {
-      const { provider, name } = partsOfModel(call.model);
-      const access = await accessOf(call.organizationId, provider);
-      const { protocol } = access;
-      const answer = createAnswer(protocol, call.onText);
-      const { takeText } = answer;
-      const wire = openWire({ protocol, signal: call.signal, silence, onText: takeText });
-      try {
-        await exchange(access, name, call, wire, answer);
-      } finally {
-        wire.close();
-      }
-      const fault = wire.fault();
-      const usage = wire.isBegun() ? wire.parser.state.usage : nothingSpent;
-      const whole = isWhole(wire) ? answer.whole(call.model) : null;
-      if (whole !== null) {
-        const { reasoning } = wire.parser.state;
-        const thought =
-          reasoning === null ? {} : { reasoning: { ...reasoning, model: call.model } };
-        return { ...whole, message: { ...whole.message, ...thought }, usage };
-      }
-      const failed = { access, name, text: answer.text(), usage };
-      throw failureOf(fault ?? { kind: 'malformed', detail: endedEarly }, failed, clock);
-    },
-  };
+async function makeCall(deps: ModelsDeps, call: ModelCall): Promise<ModelAnswer> {
+  const { silence, clock } = deps;
+  const { provider, name } = partsOfModel(call.model);
+  const access = accessTo(provider, await settingsOf(deps, call.organizationId, provider));
+  const { protocol } = access;
+  const answer = createAnswer(protocol, call.onText);
+  const { takeText } = answer;
+  const wire = openWire({ protocol, signal: call.signal, silence, onText: takeText });
+  try {
+    await exchange(access, name, call, wire, answer);
+  } finally {
+    wire.close();
+  }
+  const fault = wire.fault();
+  const usage = wire.isBegun() ? wire.parser.state.usage : nothingSpent;
+  const whole = isWhole(wire) ? answer.whole(call.model) : null;
+  if (whole !== null) {
+    const { reasoning } = wire.parser.state;
+    const thought = reasoning === null ? {} : { reasoning: { ...reasoning, model: call.model } };
+    return { ...whole, message: { ...whole.message, ...thought }, usage };
+  }
+  const failed = { access, name, text: answer.text(), usage };
+  throw failureOf(fault ?? { kind: 'malformed', detail: endedEarly }, failed, clock);
+}
+
+async function settingsOf(deps: ModelsDeps, organizationId: string, provider: string) {
+  try {
+    return await deps.settingsOf(organizationId, provider);
+  } catch (cause) {
+    if (cause instanceof ModelError) throw cause;
+    const message = `The credentials for ${provider} cannot be read`;
+    throw new ModelError('unavailable', message, { cause });
+  }
 }
 
 const endedEarly = 'it ended before it was whole';

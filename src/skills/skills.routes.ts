@@ -1,5 +1,5 @@
 /** The skill registry, and the deprecation of versions (specification: Skill registry; docs/decisions/skills.md). */
-import type { FastifyRequest } from 'fastify';
+import type { FastifyRequest, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { adminRefusals, apiRefusals } from '../http/refusals.ts';
 import { FilterText, FreeObject, Id, SkillPath, Timestamp, Words } from '../http/schemas.ts';
@@ -134,23 +134,12 @@ function listSkillsRoute(server: Server, skills: SkillRegistry): void {
 }
 
 function getSkillRoute(server: Server, skills: SkillRegistry): void {
-  server.get(
-    '/api/skills/:category/:version/:skillName',
-    {
-      onRequest: requireSkill(skills.active),
-      schema: {
-        tags,
-        security,
-        operationId: 'getSkill',
-        summary: 'Get an active skill with its schemas',
-        params: SkillPath,
-        querystring: including,
-        response: { 200: FullSkill, ...apiRefusals('skill_not_found') },
-      },
-    },
-    async ({ params, query }) =>
-      skillDetail(skills.active(params.category, params.version, params.skillName), query),
-  );
+  getRoute(server, '/api', skills.active, {
+    security,
+    operationId: 'getSkill',
+    summary: 'Get an active skill with its schemas',
+    response: { 200: FullSkill, ...apiRefusals('skill_not_found') },
+  });
 }
 
 function listLeftOutSkillsRoute(server: Server, leftOut: AdminParts['leftOut']): void {
@@ -214,22 +203,29 @@ function listAllSkillsRoute(server: Server, skills: SkillRegistry): void {
 }
 
 function getAnySkillRoute(server: Server, skills: SkillRegistry): void {
+  getRoute(server, '/admin', skills.registered, {
+    security: adminSecurity,
+    operationId: 'getAnySkill',
+    summary: 'Get a version with its schemas, active or not',
+    response: { 200: FullSkill, ...adminRefusals('skill_not_found') },
+  });
+}
+
+/** The route of one skill, which `find` looks up. */
+function getRoute(
+  server: Server,
+  prefix: '/api' | '/admin',
+  find: SkillRegistry['active'],
+  schema: Pick<FastifySchema, 'security' | 'operationId' | 'summary' | 'response'>,
+): void {
   server.get(
-    '/admin/skills/:category/:version/:skillName',
+    `${prefix}/skills/:category/:version/:skillName`,
     {
-      onRequest: requireSkill(skills.registered),
-      schema: {
-        tags,
-        security: adminSecurity,
-        operationId: 'getAnySkill',
-        summary: 'Get a version with its schemas, active or not',
-        params: SkillPath,
-        querystring: including,
-        response: { 200: FullSkill, ...adminRefusals('skill_not_found') },
-      },
+      onRequest: requireSkill(find),
+      schema: { ...schema, tags, params: SkillPath, querystring: including },
     },
     async ({ params, query }) =>
-      skillDetail(skills.registered(params.category, params.version, params.skillName), query),
+      skillDetail(find(params.category, params.version, params.skillName), query),
   );
 }
 

@@ -7,8 +7,9 @@
  * lead to it.
  */
 import { readdirSync, realpathSync, type Stats, statSync } from 'node:fs';
-import { basename, join, resolve, sep } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { SkillLoadError } from './load-error.ts';
+import { isWithin } from './skill-folder-files.ts';
 
 const modulePattern = /\.m?[jt]s$/;
 const noSkill = /\.(?:d|test)\.m?[jt]s$/;
@@ -67,7 +68,7 @@ function skillMdFile(path: string, root: string): string[] {
 
 function targetOf(path: string, root: string): string {
   const target = realpathSync(path);
-  if (target === root || target.startsWith(root + sep)) return target;
+  if (isWithin(root, target)) return target;
   throw new SkillLoadError(path, `is a symbolic link that leads out of ${root}`);
 }
 

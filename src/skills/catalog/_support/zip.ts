@@ -1,6 +1,6 @@
 /**
- * Unpacks a ZIP archive safely. Promises to unpack at most the given number of bytes, whatever the archive
- * claims. A library that reads the archive afterwards finds the same entries, because an ambiguous
+ * Unpacks a ZIP archive safely. Promises to unpack at most the given number of bytes, also when the archive
+ * claims another size. A library that reads the archive afterwards finds the same entries, because an ambiguous
  * archive is refused.
  */
 
