@@ -49,7 +49,7 @@ const soaks = [
   'test/faults/kill{,-schedules-and-webhooks,-thinking}.test.ts',
   'test/faults/{move,sigterm}.test.ts',
 ];
-/** For projects that start the program. */
+/** For projects that start the program, or show the console. */
 const globalSetup = ['test/support/bundle.ts'];
 const isSoak = process.env['SOAK'] === 'true';
 
@@ -80,7 +80,7 @@ const everyChange = [
       include: ['{src,scripts}/**/*.test.ts'],
       exclude: [executorFaults, ...longUnits, ...needVite],
       ...shared,
-      testTimeout: 30 * seconds,
+      testTimeout: 60 * seconds,
     },
   },
   {
@@ -89,7 +89,7 @@ const everyChange = [
       include: longUnits,
       exclude: [serverTests, executorFaults, ...needVite],
       ...shared,
-      testTimeout: 30 * seconds,
+      testTimeout: 60 * seconds,
     },
   },
   {
@@ -97,7 +97,7 @@ const everyChange = [
       name: 'unit-vite',
       include: needVite,
       setupFiles: ['test/page-address.ts'],
-      testTimeout: 30 * seconds,
+      testTimeout: 60 * seconds,
     },
   },
   {
@@ -105,8 +105,8 @@ const everyChange = [
       name: 'contracts',
       include: ['test/contracts/**/*.test.ts', serverTests],
       ...shared,
-      testTimeout: 30 * seconds,
-      hookTimeout: 30 * seconds,
+      testTimeout: 60 * seconds,
+      hookTimeout: 60 * seconds,
     },
   },
   {
@@ -114,8 +114,8 @@ const everyChange = [
       name: 'http',
       include: ['test/http/**/*.test.ts'],
       ...shared,
-      testTimeout: 30 * seconds,
-      hookTimeout: 30 * seconds,
+      testTimeout: 60 * seconds,
+      hookTimeout: 60 * seconds,
     },
   },
   {
@@ -154,8 +154,9 @@ const everyChange = [
       name: 'browser',
       include: ['test/browser/**/*.test.ts'],
       ...shared,
-      testTimeout: 60 * seconds,
-      hookTimeout: 60 * seconds,
+      globalSetup,
+      testTimeout: 120 * seconds,
+      hookTimeout: 120 * seconds,
     },
   },
   {

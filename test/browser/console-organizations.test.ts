@@ -37,7 +37,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('a page of the console', () =>
 
   const newTab = async () => {
     const page = await world.page.context().newPage();
-    page.setDefaultTimeout(15_000);
+    page.setDefaultTimeout(30_000);
     return page;
   };
 

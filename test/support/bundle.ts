@@ -1,7 +1,15 @@
-/** Bundles the program once before the tests that start it, so that no start of theirs does. */
-import { execFileSync } from 'node:child_process';
+/**
+ * Bundles the program and builds the console once before the tests that start them, so that no start of
+ * theirs does: one that is killed soon would leave it to the next.
+ */
+import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 
-export default function setup(): void {
-  execFileSync(process.execPath, [join(import.meta.dirname, '../../scripts/bundle.ts')]);
+const scripts = join(import.meta.dirname, '../../scripts');
+
+export default async function setup(): Promise<void> {
+  for (const name of ['bundle.ts', 'console-build.ts']) {
+    await promisify(execFile)(process.execPath, [join(scripts, name)]);
+  }
 }
