@@ -70,6 +70,8 @@ async function write(directory: string): Promise<void> {
   await build.close();
   for (const file of output) {
     if (file.type !== 'chunk') continue;
+    const unresolved = /import\(`[^`]*`/.exec(file.code)?.[0];
+    if (unresolved !== undefined) throw new Error(`${unresolved}) cannot be bundled`);
     writeFileSync(join(directory, file.fileName), file.code);
     writeFileSync(join(directory, `${file.fileName}.lines`), JSON.stringify(linesOf(file)));
   }
