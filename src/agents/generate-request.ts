@@ -3,6 +3,7 @@
  * computes the id of the generation, which is the same for the same request in every attempt.
  */
 import { createHash } from 'node:crypto';
+import { isObject } from '../kernel/json.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { canonicalJson } from '../kernel/text.ts';
 
@@ -108,9 +109,7 @@ export function digestOf(text: string): string {
 }
 
 function objectOf(what: string, value: unknown): Record<string, unknown> {
-  if (value !== null && typeof value === 'object' && !Array.isArray(value)) {
-    return value as Record<string, unknown>;
-  }
+  if (isObject(value)) return value;
   throw permanentError(`${what} must be an object`);
 }
 

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { hasScopes } from '../kernel/caller.ts';
+import { isObject } from '../kernel/json.ts';
 import { cleanText, jsonTextFault } from '../kernel/text.ts';
 import { isMemoryVerb, type MemoryVerb, memoryTools } from '../memories/memory-verbs.ts';
 import type { ToolCall, ToolOffer } from '../models/model.ts';
@@ -181,13 +182,11 @@ function readArguments(
   } catch (error) {
     return { fault: `The arguments are not valid JSON: ${(error as Error).message}` };
   }
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
-    return { fault: 'The arguments must be a JSON object' };
-  }
+  if (!isObject(value)) return { fault: 'The arguments must be a JSON object' };
   // Checks the original text: serializing it again could fail on its depth, and hides too large numbers.
   const fault = jsonTextFault(json);
   if (fault !== null) return { fault: `The JSON of the arguments ${fault}` };
-  return { value: value as Record<string, unknown> };
+  return { value };
 }
 
 function unknownTool(name: string, offers: readonly ToolOffer[]): string {

@@ -21,8 +21,6 @@ import {
 } from './conversations.store.ts';
 import { listData, listDialogue } from './dialogue.store.ts';
 
-export type { ConversationFilters } from './conversation-lists.store.ts';
-
 /** Characters of the first message in a list that shows how conversations begin. */
 export const openingLength = 200;
 /** Messages in one answer that tells the tokens of each. */

@@ -5,10 +5,14 @@
  */
 import type { Generated } from 'kysely';
 
-export type JobStatus = 'queued' | 'active' | 'completed' | 'failed' | 'cancelled';
-export type TriggerType = 'api' | 'scheduled' | 'webhook';
-export type ConversationStatus = 'active' | 'completed' | 'failed';
-export type MessageRole = 'user' | 'assistant' | 'system' | 'tool';
+export const jobStatuses = ['queued', 'active', 'completed', 'failed', 'cancelled'] as const;
+export type JobStatus = (typeof jobStatuses)[number];
+export const triggerTypes = ['api', 'scheduled', 'webhook'] as const;
+export type TriggerType = (typeof triggerTypes)[number];
+export const conversationStatuses = ['active', 'completed', 'failed'] as const;
+export type ConversationStatus = (typeof conversationStatuses)[number];
+export const messageRoles = ['user', 'assistant', 'system', 'tool'] as const;
+export type MessageRole = (typeof messageRoles)[number];
 
 /** Which version of a skill a row is about. */
 interface SkillVersion {

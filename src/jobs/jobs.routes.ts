@@ -19,10 +19,10 @@ import {
   cancelledJob,
   FullJob,
   JobListItem,
+  JobStatus,
   JobStep,
-  jobStatuses,
   ListedJob,
-  triggerTypes,
+  TriggerType,
 } from './jobs.schemas.ts';
 import type { Jobs } from './jobs.ts';
 
@@ -39,12 +39,12 @@ const listSchema = {
     `filters then look at the newest ${walkedMaxOfSqlite} jobs between the two, but for \`conversation_id\` and ` +
     'the statuses active, failed and cancelled, which are found wherever they are.',
   querystring: Type.Object({
-    status: Type.Optional(Words(jobStatuses)),
+    status: Type.Optional(JobStatus),
     agent_id: Type.Optional(FilterText),
     skill_category: Type.Optional(FilterText),
     skill_name: Type.Optional(FilterText),
     skill_version: Type.Optional(FilterText),
-    trigger_type: Type.Optional(Words(triggerTypes)),
+    trigger_type: Type.Optional(TriggerType),
     conversation_id: Type.Optional(Id),
     api_key_id: Type.Optional({
       ...Id,

@@ -1,16 +1,17 @@
 /** What jobs look like on the wire (docs/decisions/jobs.md). */
 import { Type } from 'typebox';
+import { jobStatuses, triggerTypes } from '../database/tables.ts';
 import { Id, Nullable, Timestamp, TokenStats, Tokens, Words } from '../http/schemas.ts';
 import { runErrorCodes } from '../kernel/errors.ts';
 import { queueNames } from '../kernel/queues.ts';
 import { cancelledError } from './states.ts';
 
-export const jobStatuses = ['queued', 'active', 'completed', 'failed', 'cancelled'] as const;
-export const triggerTypes = ['api', 'scheduled', 'webhook'] as const;
+export const JobStatus = Words(jobStatuses);
+export const TriggerType = Words(triggerTypes);
 
 const listed = {
   job_id: Id,
-  status: Words(jobStatuses),
+  status: JobStatus,
   conversation_id: Id,
   agent_id: Type.String(),
   skill_category: Type.String(),
@@ -40,7 +41,7 @@ const timing = {
   error: Nullable(Type.Object({ code: Words(runErrorCodes), message: Type.String() })),
   attempt: Type.Integer(),
   max_attempts: Type.Integer(),
-  trigger_type: Words(triggerTypes),
+  trigger_type: TriggerType,
   user_id: Type.String(),
   run_at: Timestamp,
   started_at: Nullable(Timestamp),

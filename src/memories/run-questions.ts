@@ -60,9 +60,7 @@ function fieldsOf(payload: unknown, verb: MemoryVerb): Record<string, unknown> {
   return payload;
 }
 
-function readTag(tag: unknown): string {
-  return readText('tag', tag, 1, tagCharsMax);
-}
+const readTag = (tag: unknown) => readText('tag', tag, 1, tagCharsMax);
 
 function readText(name: string, text: unknown, min: number, max: number): string {
   const length = typeof text === 'string' ? characters(text, max) : -1;

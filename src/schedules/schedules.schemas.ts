@@ -1,5 +1,6 @@
 /** What scheduled jobs and their runs look like on the wire (specification: Scheduled jobs). */
 import { type Static, Type } from 'typebox';
+import { jobStatuses } from '../database/tables.ts';
 import {
   FreeObject,
   Id,
@@ -9,7 +10,7 @@ import {
   Timestamp,
   Words,
 } from '../http/schemas.ts';
-import { jobStatuses, ListedJob } from '../jobs/jobs.schemas.ts';
+import { ListedJob } from '../jobs/jobs.schemas.ts';
 import { cronCharactersMax } from './cron.ts';
 import { lastRunStatuses } from './states.ts';
 

@@ -1,6 +1,6 @@
 /** Lists of jobs and conversations: filters, pages, tokens. */
 import { describe, expect, test } from 'vitest';
-import type { ConversationFilters } from '../../src/conversations/conversations.ts';
+import type { ConversationFilters } from '../../src/conversations/conversation-lists.store.ts';
 import type { JobFilters } from '../../src/jobs/job-lists.store.ts';
 import { idFloor } from '../../src/kernel/ids.ts';
 import { expectConsistent } from '../support/consistency.ts';
