@@ -8,9 +8,9 @@ import { Defaulted, Id, IncludedRefusal, Nothing, Page, Paged } from '../http/sc
 import type { Server } from '../http/server.ts';
 import { unknownFirst } from '../http/unknown-first.ts';
 import type { PlatformError } from '../kernel/errors.ts';
-import { cronCharactersMax } from './cron.ts';
 import {
   CreatedScheduledJob,
+  CronExpression,
   CronPreview,
   NewScheduledJob,
   ScheduledJob,
@@ -105,10 +105,7 @@ function previewRoute(server: Server, { schedules }: ScheduledJobRouteDeps) {
     summary: 'Show when a cron expression matches next',
     description: 'A preview: nothing is stored, and nothing runs.',
     querystring: Type.Object({
-      cron_expression: Type.String({
-        maxLength: cronCharactersMax,
-        description: 'Minute, hour, day of month, month, day of week; in UTC.',
-      }),
+      cron_expression: CronExpression,
       count: Defaulted(Type.Integer({ minimum: 1, maximum: 50, default: 5 })),
     }),
     response: { 200: CronPreview, ...apiRefusals() },

@@ -27,6 +27,11 @@ const outcomes = [
   'run_now',
 ] as const;
 
+export const CronExpression = Type.String({
+  maxLength: cronCharactersMax,
+  description: 'Minute, hour, day of month, month, day of week; in UTC.',
+});
+
 /** What a client may say, each as long and as formed as the registry has it. */
 const given = {
   agent_id: Name(),
@@ -41,10 +46,7 @@ const given = {
     maxLength: 32,
     default: 'v1.0',
   }),
-  cron_expression: Type.String({
-    maxLength: cronCharactersMax,
-    description: 'Minute, hour, day of month, month, day of week; in UTC.',
-  }),
+  cron_expression: CronExpression,
   input: FreeObject,
   enabled: Type.Boolean({ default: true }),
 };

@@ -36,6 +36,7 @@ const batchMax = 500;
 const inputsMax = 16 * 1024 * 1024;
 /** Slots recorded in one transaction, after those of the first scheduled job: other writes wait for it. */
 const recordsMax = 2_000;
+const minuteMs = 60_000;
 
 type ScheduledJob = Awaited<ReturnType<typeof findScheduledJobs>>[number];
 
@@ -126,13 +127,23 @@ async function nextBatch({ database, clock }: TickDeps): Promise<ScheduledJob[]>
   let bytes = 0;
   let records = 0;
   for (const job of await findDue(database.read, { now, limit: batchMax })) {
-    const cron = parsed(job.cron_expression);
     bytes += job.input_bytes;
-    records += cron === null ? 1 : recordsDue(cron, job.next_run_at, now);
+    records += recordsOf(job, now);
     if (ids.length > 0 && (bytes > inputsMax || records > recordsMax)) break;
     ids.push(job.id);
   }
   return ids.length === 0 ? [] : findScheduledJobs(database.read, { ids });
+}
+
+/** How many records there are to make of a due scheduled job, at most. */
+function recordsOf(
+  { cron_expression, next_run_at }: Pick<ScheduledJob, 'cron_expression' | 'next_run_at'>,
+  now: number,
+): number {
+  // Within the minute of a slot there is no other one.
+  if (now - next_run_at < minuteMs) return 1;
+  const cron = parsed(cron_expression);
+  return cron === null ? 1 : recordsDue(cron, next_run_at, now);
 }
 
 /** A transaction awaits only its own queries, so all other checks are made before it. */
