@@ -39,6 +39,7 @@ test('a start without a bundle makes it for the next; changed sources run at onc
   const start = () => startProcess(join(program, 'data'), {}, join(program, 'src/main.ts'));
   const said = async (before = async () => {}) => {
     const platform = await start();
+    onTestFinished(() => platform.signal('SIGKILL'));
     await before();
     await platform.stop();
     return platform.output();
