@@ -7,6 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { openSqlite } from '../../src/database/sqlite.ts';
+import { recordEvents } from '../support/outbox.ts';
 import { type PlatformProcess, startProcess } from '../support/process.ts';
 import { randomInteger } from '../support/random.ts';
 import { beginChance, rounds } from '../support/soak.ts';
@@ -45,6 +47,9 @@ describe('a process that is killed', () => {
     beginChance();
     const accepted = new Set<string>();
     const environment = { EXECUTORS: '1', RETRY_BACKOFF_MS: '10', LOG_LEVEL: 'info' };
+    const database = await openSqlite(dataDir);
+    await recordEvents(database);
+    await database.close();
     let platform = await startProcess(dataDir, environment);
     const key = await platform.key();
     for (let kill = 0; kill < kills; kill++) {
