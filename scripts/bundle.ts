@@ -22,8 +22,8 @@ import { dynamicImportVarsPlugin, importGlobPlugin } from 'rolldown/experimental
 import { bundles, entryName, freshBundle, recordFile, recordSources, root } from '../src/bundle.ts';
 import type { LineTable } from '../src/stack-traces.ts';
 
-/** A running program loads parts of its bundle later, so earlier bundles are kept for a while. */
-const keptMs = 7 * 24 * 3_600_000;
+/** A running program loads parts of its bundle later, so earlier bundles are kept; each has 9 MB. */
+const keptMax = 10;
 
 if (freshBundle() === null) await bundle();
 
@@ -111,9 +111,10 @@ function linesOf({ code, map }: OutputChunk): LineTable {
 }
 
 function removeOld(): void {
-  for (const name of readdirSync(bundles)) {
-    const path = join(bundles, name);
-    const changed = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
-    if (Date.now() - changed > keptMs) rmSync(path, { recursive: true, force: true });
-  }
+  const changed = (path: string) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  const directories = readdirSync(bundles, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => join(bundles, name))
+    .sort((a, b) => changed(b) - changed(a));
+  for (const path of directories.slice(keptMax)) rmSync(path, { recursive: true, force: true });
 }
