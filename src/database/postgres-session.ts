@@ -25,7 +25,8 @@ export interface Session {
   rollBack(): Promise<void>;
 }
 
-const begin = plain('BEGIN');
+/** Whatever the server's default is: each statement sees what was committed before it (events/outbox.ts). */
+const begin = plain('BEGIN ISOLATION LEVEL READ COMMITTED');
 const commit = plain('COMMIT');
 const rollback = plain('ROLLBACK');
 
