@@ -240,5 +240,6 @@ export function runMemoryView(row: VisibleMemoryRow) {
 }
 
 function memoryView(agent_id: string, row: VisibleMemoryRow) {
-  return { agent_id, ...runMemoryView(row) };
+  const { id, ...others } = runMemoryView(row);
+  return { id, agent_id, ...others };
 }

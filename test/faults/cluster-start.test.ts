@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { apiOf, canRunClusters, noneYet } from '../support/cluster-load.ts';
 import { newTenant } from '../support/tenant.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 describe.skipIf(!(await canRunClusters()))('processes of a cluster', () => {
   let cluster: Cluster;
@@ -20,6 +21,9 @@ describe.skipIf(!(await canRunClusters()))('processes of a cluster', () => {
     expect(rows.length).toBeGreaterThan(0);
     expect(rows.filter(({ n }) => n !== 1)).toEqual([]);
     const tenant = await newTenant(apiOf(cluster).client);
+    await waitFor(async () => (await tenant.get('/api/skills/util/v1.0/echo')).status === 200, {
+      describe: 'the API process knows the skill that the worker has registered',
+    });
     const { body } = await tenant.run('util/v1.0/echo', { text: 'x' });
     expect(body).toMatchObject({ status: 'completed', attempt: 1 });
   });
