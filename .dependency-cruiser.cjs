@@ -17,6 +17,7 @@ const mayUse = {
   egress: ['kernel'],
   events: ['kernel', 'database'],
   leases: ['kernel', 'database'],
+  start: [],
   'api-keys': ground,
   skills: ground,
   memories: ground,
@@ -126,7 +127,7 @@ module.exports = {
         'main.ts reads the environment and starts the program; folders hold everything else.',
       severity: 'error',
       from: { path: '^src/[^/]+[.]ts$' },
-      to: { path: '^src/', pathNot: '^src/(bundle|stack-traces|composition/run)[.]ts$' },
+      to: { path: '^src/', pathNot: '^src/(start/.*|composition/run)[.]ts$' },
     },
     {
       name: 'sqlite-driver',

@@ -19,8 +19,15 @@ import { SourceMap } from 'node:module';
 import { dirname, join, relative, sep } from 'node:path';
 import { type OutputChunk, type Plugin, rolldown } from 'rolldown';
 import { dynamicImportVarsPlugin, importGlobPlugin } from 'rolldown/experimental';
-import { bundles, entryName, freshBundle, recordFile, recordSources, root } from '../src/bundle.ts';
-import type { LineTable } from '../src/stack-traces.ts';
+import {
+  bundles,
+  entryName,
+  freshBundle,
+  recordFile,
+  recordSources,
+  root,
+} from '../src/start/bundle.ts';
+import type { LineTable } from '../src/start/stack-traces.ts';
 
 /** A running program loads parts of its bundle later, so earlier bundles are kept; each has 9 MB. */
 const keptMax = 10;

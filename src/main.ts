@@ -5,8 +5,8 @@
  */
 import module from 'node:module';
 import { join } from 'node:path';
-import { freshBundle, root } from './bundle.ts';
-import { traceSources } from './stack-traces.ts';
+import { freshBundle, root } from './start/bundle.ts';
+import { traceSources } from './start/stack-traces.ts';
 
 // Before anything uses a thread. Of Node's 4, two may look up names, and a name whose servers are
 // silent holds one for many seconds: two of them would hold up every request to a name.

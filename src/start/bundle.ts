@@ -6,7 +6,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-export const root = join(import.meta.dirname, '..');
+export const root = join(import.meta.dirname, '../..');
 /** Holds a directory for each bundle, named by its fingerprint, and the record of the last one. */
 export const bundles = join(root, 'dist');
 export const entryName = 'run.cjs';
