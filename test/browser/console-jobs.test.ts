@@ -283,14 +283,14 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await messages.filter({ hasText: 'The harbour' }).waitFor();
     expect(await messages.filter({ hasText: 'closed on Mondays' }).count()).toBe(0);
     rest.resolve();
-    await messages.filter({ hasText: text }).waitFor();
+    // For a moment what was streamed stands beside what is recorded.
+    await messages.filter({ hasText: text }).first().waitFor();
 
     await page.getByRole('main').getByText('completed').first().waitFor();
     await messages
       .filter({ hasText: text })
       .getByText(/\d+ in · \d+ out/)
       .waitFor();
-    // For a moment what was streamed stands beside what is recorded.
     await expect.poll(() => messages.count()).toBe(2);
   });
 
