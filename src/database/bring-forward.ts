@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import { setBackMs } from '../kernel/set-back.ts';
 import type { Transaction } from './database.ts';
+import { leastOf } from './extremes.ts';
 import { statement } from './statement.ts';
 
 interface LeasedTable {
@@ -23,7 +24,7 @@ const waitsSince = sql`coalesce(started_at, created_at)`;
  */
 export function createBringForward({ name, waiting, claimed, alsoDue }: LeasedTable) {
   const shortenWaits = statement<{ now: number; ahead: number }>()((db, p, dialect) => {
-    const least = sql.raw(dialect === 'sqlite' ? 'min' : 'least');
+    const least = leastOf(dialect);
     const due = ['due_at', ...alsoDue].map(
       (column) => sql`${sql.ref(column)} = ${least}(due_at, ${p('now')} + due_at - ${waitsSince})`,
     );

@@ -4,6 +4,7 @@
  */
 import { type Selectable, sql } from 'kysely';
 import type { Transaction } from './database.ts';
+import { greatestOf } from './extremes.ts';
 import { statement } from './statement.ts';
 import type { Tables } from './tables.ts';
 
@@ -31,7 +32,7 @@ export function createCounters<
       dialect === 'sqlite'
         ? sql`select ${sql.join(columns.map((name) => sql`value->>${sql.lit(name)}`))} from json_each(${p('rows')})`
         : sql`select ${sql.join(columns.map((name) => sql.ref(name)))} from json_populate_recordset(null::${sql.table(table)}, ${p('rows')}::json)`;
-    const greater = sql.raw(dialect === 'sqlite' ? 'max' : 'greatest');
+    const greater = greatestOf(dialect);
     const changes = [
       ...sums.map((name) => [name, sql`${own(name)} + ${added(name)}`]),
       ...maxima.map((name) => [name, sql`${greater}(${own(name)}, ${added(name)})`]),

@@ -4,6 +4,7 @@
  */
 import { type SqlBool, sql } from 'kysely';
 import type { Transaction } from '../database/database.ts';
+import { greatestOf } from '../database/extremes.ts';
 import { idInLocked, idsParam } from '../database/ids-in.ts';
 import { type Lists, listsOf, rowsIn, type Types } from '../database/rows-in.ts';
 import { statement } from '../database/statement.ts';
@@ -140,7 +141,7 @@ const cancelQueued = statement<{ ids: string; error: string; now: number }>()((d
       status: 'cancelled',
       error: p('error'),
       // Not before it began, where the clock was set back.
-      finished_at: sql<number>`${sql.raw(dialect === 'sqlite' ? 'max' : 'greatest')}(${p('now')}, coalesce(started_at, 0))`,
+      finished_at: sql<number>`${greatestOf(dialect)}(${p('now')}, coalesce(started_at, 0))`,
       due_at: null,
     })
     .where(idInLocked(dialect, p('ids'), 'jobs', sql<SqlBool>`status = 'queued'`))
