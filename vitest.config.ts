@@ -16,6 +16,8 @@ import { useScratchDirectory } from './test/support/scratch.ts';
 const seconds = 1000;
 const shared = {
   isolate: false,
+  // The check of a change repeats a test that fails, and names those that then pass (closing-line-reporter.ts).
+  retry: process.env['CI'] === 'true' ? 1 : 0,
   // A poll waits as long as a wait: Vitest's second is short for a busy machine.
   expect: { poll: { timeout: 20 * seconds } },
   experimental: { viteModuleRunner: false, nodeLoader: false },

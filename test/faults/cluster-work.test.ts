@@ -42,27 +42,40 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
       },
     );
   };
-  const followAt = (api: number, jobId: string, lastEventId?: string) =>
+  const followAt = (api: number, jobId: string, lastEventId?: string, key = tenant.key) =>
     follow(`${apiOf(cluster, api).url}/api/jobs/${jobId}/events`, {
-      'x-api-key': tenant.key,
+      'x-api-key': key,
       ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
     });
   const ask = (api: number, method: string, path: string, headers: Record<string, string> = {}) =>
     apiOf(cluster, api).client.request(method, path, { key: tenant.key, headers });
-  /** A job that logs three lines, with a gate before the second and one before the third. */
-  async function threeLines() {
+  /**
+   * A run that the client who started it at an api waits for. That the job is on record shows that the
+   * request has passed the rate limit, which needs Redis.
+   */
+  async function startAndWait(api: number, input: unknown) {
+    const own = await newTenant(apiOf(cluster).client);
+    const answer = apiOf(cluster, api).client.request('POST', `/api/${play}`, {
+      key: own.key,
+      body: input,
+      headers: { prefer: 'wait=60' },
+    });
+    const jobId = await waitFor(async () => (await own.get('/api/jobs')).body.data[0]?.job_id, {
+      describe: 'the job is accepted',
+    });
+    return { own, jobId: jobId as string, answer };
+  }
+  /** Input of a job that logs three lines, with a gate before the second and one before the third. */
+  function threeLines() {
     const [first, second] = [gate(), gate()];
-    const jobId = await tenant.start(
-      play,
-      acting(
-        { log: 'one' },
-        { until: first.path },
-        { log: 'two' },
-        { until: second.path },
-        { log: 'three' },
-      ),
+    const input = acting(
+      { log: 'one' },
+      { until: first.path },
+      { log: 'two' },
+      { until: second.path },
+      { log: 'three' },
     );
-    return { jobId, first, second };
+    return { input, first, second };
   }
   const inOrder = (events: readonly ReceivedEvent[]) =>
     events.map(({ data }) => data.message ?? data.status);
@@ -89,7 +102,8 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
   });
 
   test('a job is followed at both apis, and a broken stream goes on at the other one', async () => {
-    const { jobId, first, second } = await threeLines();
+    const { input, first, second } = threeLines();
+    const jobId = await tenant.start(play, input);
     const atFirst = await followAt(0, jobId);
     const atSecond = await followAt(1, jobId);
     const one = await atFirst.event(({ data }) => data.message === 'one', 'the first line');
@@ -139,9 +153,12 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
   });
 
   test('clients that follow or wait get every event while Redis is gone, once and in order', async () => {
-    const { jobId, first, second } = await threeLines();
-    const streams = [await followAt(0, jobId), await followAt(1, jobId)];
-    const wait = ask(1, 'GET', `/api/jobs/${jobId}`, { prefer: 'wait=60' });
+    const { input, first, second } = threeLines();
+    const { own, jobId, answer } = await startAndWait(1, input);
+    const streams = [
+      await followAt(0, jobId, undefined, own.key),
+      await followAt(1, jobId, undefined, own.key),
+    ];
     for (const stream of streams) {
       await stream.event(({ data }) => data.message === 'one', 'the first line');
     }
@@ -159,21 +176,20 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
         ...['queued', 'active', 'one', 'two', 'three', 'completed'],
       ]);
     }
-    expect((await wait).body.status).toBe('completed');
+    expect((await answer).body.status).toBe('completed');
   });
 
   test('the end of a job is told without Redis, too', async () => {
     const end = gate();
-    const jobId = await tenant.start(play, acting({ until: end.path }));
-    await tenant.jobIn(jobId, 'active');
-    const stream = await followAt(0, jobId);
-    const wait = ask(1, 'GET', `/api/jobs/${jobId}`, { prefer: 'wait=60' });
+    const { own, jobId, answer } = await startAndWait(1, acting({ until: end.path }));
+    await own.jobIn(jobId, 'active');
+    const stream = await followAt(0, jobId, undefined, own.key);
     await redisEnds();
 
     const began = performance.now();
     end.open();
 
-    expect((await wait).body.status).toBe('completed');
+    expect((await answer).body.status).toBe('completed');
     expect(inOrder(await stream.ended).at(-1)).toBe('completed');
     expect(performance.now() - began).toBeLessThan(5_000);
   });
