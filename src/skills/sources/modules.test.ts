@@ -165,9 +165,19 @@ describe('what stops the load', () => {
     ['throw new Error("no\\nmore");', 'cannot be loaded: no'],
     ['throw "words";', 'cannot be loaded: it threw words'],
     ['import "not-there";', /^cannot be loaded: Cannot find package 'not-there'/],
+    ['import "./not-there.mjs";', /^cannot be loaded: .*not-there\.mjs/],
+    ['export const a = 1;', /^has no default export; /],
   ])('a module that says %s', async (content, fault) => {
-    write('a.mjs', content);
-    expect((await faultOf()).slice('/a.mjs: '.length)).toMatch(fault);
+    const file = write('a.mjs', content);
+    const sentence = await faultOf();
+    expect(sentence.split('\n')).toHaveLength(1);
+    expect(join(dir, sentence).startsWith(`${file}: `)).toBe(true);
+    expect(sentence.slice('/a.mjs: '.length)).toMatch(fault);
+  });
+
+  test('TypeScript that cannot be erased', async () => {
+    write('a.ts', 'enum A { B } export default A');
+    expect(await faultOf()).toMatch(/^\/a\.ts: .*enum.*$/);
   });
 
   test('two skills of one name and version, with both files', async () => {
@@ -178,11 +188,16 @@ describe('what stops the load', () => {
     );
   });
 
-  test('a faulty schema, when schemas are checked', async () => {
-    writeSkill('a.ts', { output: { type: 'text' } });
+  test.each([
+    ['output is no valid JSON Schema', { output: { type: 'text' } }],
+    ['output is no valid JSON Schema', { output: { required: 1 } }],
+    // A pattern that takes more than linear time.
+    ['parameters', { parameters: { pattern: '(?=a)b' } }],
+  ])('a faulty schema, when schemas are checked: %s, of %j', async (fault, changes) => {
+    writeSkill('a.ts', changes);
     expect(await loadSkillModules([dir])).toHaveLength(1);
-    expect(await faultOf({ checkSchemas: () => true })).toMatch(
-      /^\/a.ts: output is no valid JSON Schema/,
-    );
+    const sentence = await faultOf({ checkSchemas: () => true });
+    expect(sentence.split('\n')).toHaveLength(1);
+    expect(sentence.startsWith(`/a.ts: ${fault}`)).toBe(true);
   });
 });
