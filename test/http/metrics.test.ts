@@ -270,19 +270,20 @@ describe('the metrics of jobs', () => {
     await first.stop();
 
     const second = await startStaged({ environment });
-    const sum = async () => {
+    const families = ['service_queue_depth', 'service_active_jobs'];
+    const series = families.map((family) => `${family}{queue="skill-execution"}`);
+    /** Null where the database has not answered in time, which leaves the series out. */
+    const counted = async () => {
       const text = await scrape(second);
-      return (
-        sample(text, 'service_queue_depth{queue="skill-execution"}') +
-        sample(text, 'service_active_jobs{queue="skill-execution"}')
-      );
+      const isTold = series.every((one) => text.includes(`\n${one} `));
+      return isTold ? { sum: series.reduce((sum, one) => sum + sample(text, one), 0) } : null;
     };
-    const waiting = await sum();
+    const waiting = await waitFor(counted, { describe: 'jobs are counted' });
     end.open();
-    await waitFor(async () => (await sum()) === 0, { describe: 'all have run' });
+    await waitFor(async () => (await counted())?.sum === 0, { describe: 'all have run' });
 
     await second.stop();
-    expect(waiting).toBe(4);
+    expect(waiting.sum).toBe(4);
   });
 });
 
