@@ -72,9 +72,15 @@ function configuredDirectory(): string {
 /**
  * Starts a server. `durable` turns fsync on, for tests that count what survives; killing
  * processes alone loses nothing without it, only a power cut would. `settings` go over its own.
+ * `isShared` keeps two connections to make and remove databases, for a server that makes many and is never
+ * killed: a connection takes as much of the processor as the copy of a database.
  */
 export async function startPostgres(
-  options: { durable?: boolean; settings?: Readonly<Record<string, string>> } = {},
+  options: {
+    durable?: boolean;
+    settings?: Readonly<Record<string, string>>;
+    isShared?: boolean;
+  } = {},
 ): Promise<PostgresServer> {
   const binaries = findPostgres();
   if (binaries === undefined) throw new Error('PostgreSQL is not installed.');
@@ -122,6 +128,20 @@ export async function startPostgres(
   const url = (database = 'postgres') => `postgres://postgres@127.0.0.1:${port}/${database}`;
 
   await start();
+  const maintenance = () =>
+    new pg.Pool({ connectionString: url(), max: 2, idleTimeoutMillis: 0, allowExitOnIdle: true });
+  const shared = options.isShared ? maintenance() : undefined;
+
+  async function maintain<Result>(work: (pool: pg.Pool) => Promise<Result>): Promise<Result> {
+    if (shared !== undefined) return await work(shared);
+    const pool = maintenance();
+    try {
+      return await work(pool);
+    } finally {
+      await pool.end();
+    }
+  }
+
   return {
     get port() {
       return port;
@@ -131,8 +151,9 @@ export async function startPostgres(
     },
     socketDirectory: directory,
     url,
-    createDatabase: (tablespace, template) => createDatabase(url, tablespace, template),
-    dropDatabase: (database) => dropDatabase(url(), database),
+    createDatabase: async (tablespace, template) =>
+      url(await maintain((pool) => createDatabase(pool, tablespace, template))),
+    dropDatabase: (database) => maintain((pool) => dropDatabase(pool, database)),
     start,
     stop,
     async restart(mode) {
@@ -141,6 +162,7 @@ export async function startPostgres(
     },
     kill: () => signalled('SIGKILL'),
     async close() {
+      await shared?.end();
       await stop('immediate');
       await server?.end();
     },
@@ -226,39 +248,28 @@ function neverRan(directory: string, port: number): boolean {
   return log.includes('could not bind') && log.includes(String(port));
 }
 
+/** Makes a database; its name. */
 async function createDatabase(
-  url: (database?: string) => string,
+  pool: pg.Pool,
   tablespace: string | undefined,
   template: string | undefined,
 ): Promise<string> {
   const name = `test_${randomBytes(6).toString('hex')}`;
-  const client = new pg.Client({ connectionString: url() });
-  await client.connect();
-  try {
-    if (tablespace !== undefined) {
-      await client.query(`CREATE TABLESPACE ${name} LOCATION '${tablespace}'`);
-    }
-    const place = tablespace === undefined ? '' : `TABLESPACE ${name}`;
-    const { rows } = await client.query('SHOW server_version_num');
-    // Older servers copy files anyway. It makes the server write what it holds in memory, which is
-    // cheap without fsync; the other way writes every page to the log.
-    const strategy = Number(rows[0].server_version_num) >= 150_000 ? 'STRATEGY file_copy' : '';
-    const source = template === undefined ? 'template0' : `${template} ${strategy}`;
-    await client.query(`CREATE DATABASE ${name} TEMPLATE ${source} ${place}`);
-  } finally {
-    await client.end();
+  if (tablespace !== undefined) {
+    await pool.query(`CREATE TABLESPACE ${name} LOCATION '${tablespace}'`);
   }
-  return url(name);
+  const place = tablespace === undefined ? '' : `TABLESPACE ${name}`;
+  const { rows } = await pool.query('SHOW server_version_num');
+  // Older servers copy files anyway. It makes the server write what it holds in memory, which is
+  // cheap without fsync; the other way writes every page to the log.
+  const strategy = Number(rows[0].server_version_num) >= 150_000 ? 'STRATEGY file_copy' : '';
+  const source = template === undefined ? 'template0' : `${template} ${strategy}`;
+  await pool.query(`CREATE DATABASE ${name} TEMPLATE ${source} ${place}`);
+  return name;
 }
 
-async function dropDatabase(maintenance: string, url: string): Promise<void> {
-  const client = new pg.Client({ connectionString: maintenance });
-  await client.connect();
-  try {
-    await client.query(`DROP DATABASE IF EXISTS ${nameOf(url)} WITH (FORCE)`);
-  } finally {
-    await client.end();
-  }
+async function dropDatabase(pool: pg.Pool, url: string): Promise<void> {
+  await pool.query(`DROP DATABASE IF EXISTS ${nameOf(url)} WITH (FORCE)`);
 }
 
 /** The database that a URL names. */

@@ -56,7 +56,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
   async function answer(path: string): Promise<unknown> {
     if (path.startsWith('/database')) {
-      postgres ??= startPostgres();
+      postgres ??= startPostgres({ isShared: true });
       const server = await postgres;
       if (path === '/database/empty') return await server.createDatabase();
       if (path === '/database/migrated') {
