@@ -34,18 +34,25 @@ const flags = [
 
 /** The program, or undefined where it is not installed. */
 export function findChromium(): string | undefined {
+  return programCalled('chromium', 'chromium-browser', 'google-chrome');
+}
+
+/** Chromium without its own windows and menus, which takes a third less processor time. */
+const findShell = () => programCalled('chromium-headless-shell');
+
+function programCalled(...names: readonly string[]): string | undefined {
   const directories = (process.env['PATH'] ?? '').split(':').concat('/usr/bin', '/usr/local/bin');
-  const programs = ['chromium', 'chromium-browser', 'google-chrome'].flatMap((name) =>
-    directories.map((directory) => join(directory, name)),
-  );
-  return programs.find(existsSync);
+  return names
+    .flatMap((name) => directories.map((directory) => join(directory, name)))
+    .find(existsSync);
 }
 
 /** One for all pages of a test process: it starts slowly. It ends with the process. */
 let browser: Promise<Chromium> | undefined;
 
-async function launcher(): Promise<{ chromium: BrowserType; options: LaunchOptions }> {
-  const executablePath = findChromium();
+async function launcher(
+  executablePath = findChromium(),
+): Promise<{ chromium: BrowserType; options: LaunchOptions }> {
   if (executablePath === undefined) throw new Error('Chromium is not installed.');
   // Only here, so that asking whether there is a browser costs nothing.
   const { chromium } = await import('playwright-core');
@@ -54,13 +61,13 @@ async function launcher(): Promise<{ chromium: BrowserType; options: LaunchOptio
 
 /** A new profile in the browser that all share. Nothing fades or slides: the processor draws each frame. */
 async function sharedProfile(): Promise<BrowserContext> {
-  browser ??= launcher().then(({ chromium, options }) => chromium.launch(options));
+  browser ??= launcher(findShell()).then(({ chromium, options }) => chromium.launch(options));
   return await (await browser).newContext({ reducedMotion: 'reduce' });
 }
 
 /**
- * A browser of its own, whose pages are tabs of one window: the one in front hides the others. Its pages
- * have their animations.
+ * A browser of its own, whose pages are tabs of one window, which the shell has not: the one in front hides
+ * the others. Its pages have their animations.
  */
 async function ownWindow(): Promise<BrowserContext> {
   const { chromium, options } = await launcher();
