@@ -105,6 +105,20 @@ async function spread({ database, clock }: JobsWorld): Promise<number[]> {
   return moments;
 }
 
+/** No filter, each value of each field, and each two of different fields. */
+function combinationsOf<Filters>(values: Readonly<Record<string, readonly string[]>>): Filters[] {
+  const single = Object.entries(values).flatMap(([name, of]) => of.map((value) => [name, value]));
+  const several = single.flatMap((one, i) =>
+    single
+      .slice(i + 1)
+      .filter(([name]) => name !== one[0])
+      .map((other) => [one, other]),
+  );
+  return [[], ...single.map((one) => [one]), ...several].map(
+    (fields) => Object.fromEntries(fields) as Filters,
+  );
+}
+
 describe.each(await engines())('on $name', (engine) => {
   describe('the list of jobs', () => {
     type Words = Omit<
@@ -144,17 +158,12 @@ describe.each(await engines())('on $name', (engine) => {
           .where('organization_id', '=', 'default')
           .orderBy('id', 'desc')
           .execute();
-        const single = Object.entries(values).flatMap(([name, of]) =>
-          of.map((value) => ({ [name]: value }) as JobFilters),
-        );
-        const several = single.flatMap((one, i) =>
-          single.slice(i + 1).map((other) => ({ ...one, ...other })),
-        );
 
         const sizes = new Set<number>();
-        for (const filters of [{}, ...single, ...several]) {
+        for (const filters of combinationsOf<JobFilters>(values)) {
+          const wanted = Object.entries(filters);
           const fitting = rows.filter((row) =>
-            Object.entries(filters).every(([name, value]) => row[name as 'status'] === value),
+            wanted.every(([name, value]) => row[name as 'status'] === value),
           );
           const { jobs, total } = await world.jobs.list('default', filters, all);
 
@@ -316,14 +325,8 @@ describe.each(await engines())('on $name', (engine) => {
         .where('organization_id', '=', 'default')
         .orderBy('id', 'desc')
         .execute();
-      const single = Object.entries(values).flatMap(([name, of]) =>
-        of.map((value) => ({ [name]: value }) as ConversationFilters),
-      );
-      const several = single.flatMap((one, i) =>
-        single.slice(i + 1).map((other) => ({ ...one, ...other })),
-      );
 
-      for (const filters of [{}, ...single, ...several]) {
+      for (const filters of combinationsOf<ConversationFilters>(values)) {
         const fitting = rows.filter((row) =>
           Object.entries(filters).every(([name, value]) => row[name as 'status'] === value),
         );
