@@ -21,7 +21,11 @@ const shared = {
   // A poll waits as long as a wait: Vitest's second is short for a busy machine.
   expect: { poll: { timeout: 20 * seconds } },
   experimental: { viteModuleRunner: false, nodeLoader: false },
+  testTimeout: 60 * seconds,
+  hookTimeout: 60 * seconds,
 };
+/** For whole flows. */
+const longer = { ...shared, testTimeout: 120 * seconds };
 /** The same suites on PostgreSQL, Redis and BullMQ (test/support/platform.ts). */
 const onCluster = { TEST_STORES: 'cluster' };
 /** Beside what it tests, but in need of servers. */
@@ -54,6 +58,7 @@ const soaks = [
 /** For projects that start the program, or show the console. */
 const globalSetup = ['test/support/bundle.ts'];
 const isSoak = process.env['SOAK'] === 'true';
+const isProjectNamed = process.argv.some((argument) => argument.startsWith('--project'));
 
 /** Need Vite: these import JSX, or replace a module. */
 const needVite = ['console/src/**/*.test.ts', 'src/skills/catalog/{catalog,growth}.test.ts'];
@@ -74,81 +79,63 @@ const longUnits = [
   'test/support/*.test.ts',
 ];
 
+const unit = {
+  include: ['{src,scripts}/**/*.test.ts'],
+  exclude: [executorFaults, ...longUnits, ...needVite],
+};
+const unitLong = { include: longUnits, exclude: [serverTests, executorFaults, ...needVite] };
+const contracts = { include: ['test/contracts/**/*.test.ts', serverTests] };
+const http = { include: ['test/http/**/*.test.ts'] };
+const httpCluster = { ...http, exclude: sameOnCluster };
+const journeys = { include: ['test/journeys/**/*.test.ts'] };
+const journeysCluster = { include: ['test/journeys/agents-documents.test.ts'] };
+
+/** Named alone, by `--project`. */
+const byKind = [
+  { test: { name: 'unit', ...unit, ...shared } },
+  { test: { name: 'unit-long', ...unitLong, ...shared } },
+  { test: { name: 'contracts', ...contracts, ...shared } },
+  { test: { name: 'http', ...http, ...shared } },
+  { test: { name: 'http-cluster', ...httpCluster, ...shared, env: onCluster } },
+  { test: { name: 'journeys', ...journeys, ...longer, globalSetup } },
+  { test: { name: 'journeys-cluster', ...journeysCluster, ...longer, env: onCluster } },
+] satisfies TestProjectConfiguration[];
+
+/**
+ * The same files where no project is named: those that need the same of a process share its workers, since
+ * each new worker loads Vitest and the program again.
+ */
+const together = [
+  {
+    test: {
+      name: 'embedded',
+      include: [unit, unitLong, contracts, http, journeys].flatMap(({ include }) => include),
+      exclude: [executorFaults, ...needVite],
+      ...longer,
+      globalSetup,
+    },
+  },
+  {
+    test: {
+      name: 'cluster',
+      include: [httpCluster, journeysCluster].flatMap(({ include }) => include),
+      exclude: sameOnCluster,
+      ...longer,
+      env: onCluster,
+    },
+  },
+] satisfies TestProjectConfiguration[];
+
 /** What `npm test` runs. */
 const everyChange = [
-  {
-    test: {
-      name: 'unit',
-      include: ['{src,scripts}/**/*.test.ts'],
-      exclude: [executorFaults, ...longUnits, ...needVite],
-      ...shared,
-      testTimeout: 60 * seconds,
-    },
-  },
-  {
-    test: {
-      name: 'unit-long',
-      include: longUnits,
-      exclude: [serverTests, executorFaults, ...needVite],
-      ...shared,
-      testTimeout: 60 * seconds,
-    },
-  },
+  ...(isProjectNamed ? byKind : together),
   {
     test: {
       name: 'unit-vite',
       include: needVite,
+      isolate: false,
       setupFiles: ['test/page-address.ts'],
       testTimeout: 60 * seconds,
-    },
-  },
-  {
-    test: {
-      name: 'contracts',
-      include: ['test/contracts/**/*.test.ts', serverTests],
-      ...shared,
-      testTimeout: 60 * seconds,
-      hookTimeout: 60 * seconds,
-    },
-  },
-  {
-    test: {
-      name: 'http',
-      include: ['test/http/**/*.test.ts'],
-      ...shared,
-      testTimeout: 60 * seconds,
-      hookTimeout: 60 * seconds,
-    },
-  },
-  {
-    test: {
-      name: 'http-cluster',
-      include: ['test/http/**/*.test.ts'],
-      exclude: sameOnCluster,
-      env: onCluster,
-      ...shared,
-      testTimeout: 60 * seconds,
-      hookTimeout: 60 * seconds,
-    },
-  },
-  {
-    test: {
-      name: 'journeys',
-      include: ['test/journeys/**/*.test.ts'],
-      ...shared,
-      globalSetup,
-      testTimeout: 120 * seconds,
-      hookTimeout: 60 * seconds,
-    },
-  },
-  {
-    test: {
-      name: 'journeys-cluster',
-      include: ['test/journeys/agents-documents.test.ts'],
-      env: onCluster,
-      ...shared,
-      testTimeout: 120 * seconds,
-      hookTimeout: 60 * seconds,
     },
   },
   {
