@@ -4,16 +4,16 @@
  */
 import { addDialogue } from '../conversations/record.ts';
 import type { Transaction } from '../database/database.ts';
+import { endSteps, listActiveSteps } from '../journal/step-queries.ts';
+import { endedStep, type JournalJob } from '../journal/step-rows.ts';
 import { newId } from '../kernel/ids.ts';
 import { nothingReported } from '../models/model.ts';
 import { type Charge, charge } from '../usage/reservations.ts';
-import { type JournalDeps, ownersOf } from './claim-writes.ts';
-import { endedStep, type ThinkingJob } from './step-rows.ts';
-import { endSteps, listActiveSteps } from './steps.store.ts';
+import { type JournalDeps, ownersOf } from './thinking-claim.ts';
 
 /** A claim that ends. */
 export interface EndedClaim {
-  readonly job: ThinkingJob;
+  readonly job: JournalJob;
   readonly isCancelled: boolean;
 }
 

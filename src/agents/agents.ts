@@ -215,6 +215,7 @@ function emptyAgent(organizationId: string, id: string, now: number): AgentRow {
     instructions: '',
     model: null,
     skills: '[]',
+    approvals: '[]',
     metadata: '{}',
     created_at: now,
     updated_at: now,
@@ -229,7 +230,7 @@ function columnsOf({ skills, metadata, ...texts }: AgentFields): Partial<AgentRo
   };
 }
 
-function agentBody({ organization_id: _, ...row }: AgentRow) {
+function agentBody({ organization_id: _, approvals: _approvals, ...row }: AgentRow) {
   return {
     ...row,
     skills: JSON.parse(row.skills) as string[],

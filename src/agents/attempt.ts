@@ -1,15 +1,16 @@
 /** The thinking of one attempt: what its requests, its calls of models and its tools share. */
 import type { Conversations } from '../conversations/conversations.ts';
+import type { RunPart } from '../journal/run-part.ts';
+import type { SaidMessage } from '../journal/run-steps.ts';
+import type { JournalJob, StepError } from '../journal/step-rows.ts';
 import type { RunMemory } from '../memories/run-memory.ts';
 import type { Models } from '../models/model.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { Estimates } from './estimates.ts';
 import type { Generation, ThinkingReport } from './generation.ts';
-import type { Journal, SaidMessage } from './journal.ts';
+import type { Journal } from './journal.ts';
 import type { RunAgentDeps } from './run-agent.ts';
 import type { RunBounds } from './run-bounds.ts';
-import type { RunPart } from './run-part.ts';
-import type { StepError, ThinkingJob } from './step-rows.ts';
 import type { ToolBox } from './tools.ts';
 
 /** The bounds of a generation; see the configuration. */
@@ -43,7 +44,7 @@ export type SkillResult = (
 
 /** What thinking needs from its run. */
 export interface RunSurroundings {
-  readonly job: ThinkingJob;
+  readonly job: JournalJob;
   /** The journal of the claim, shared with the run's other steps. */
   readonly journal: Journal;
   say(report: ThinkingReport): void;

@@ -2,7 +2,7 @@
  * Reads a run's request to its agent's model, which comes from skill code and is treated as hostile. Also
  * computes the id of the generation, which is the same for the same request in every attempt.
  */
-import { createHash } from 'node:crypto';
+import { digestOf } from '../kernel/digest.ts';
 import { isObject } from '../kernel/json.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { canonicalJson } from '../kernel/text.ts';
@@ -101,11 +101,6 @@ function readRequest(payload: unknown): GenerateOptions {
 /** `path` is that of the part of the run that asks: empty for the run itself. */
 export function generationIdOf(path: string, { request, nth }: GenerateRequest): string {
   return digestOf(`${path}\n${nth}\n${canonicalJson(request)}`);
-}
-
-/** A short digest of what is the same in every attempt. */
-export function digestOf(text: string): string {
-  return createHash('sha256').update(text).digest('base64url').slice(0, 22);
 }
 
 function objectOf(what: string, value: unknown): Record<string, unknown> {

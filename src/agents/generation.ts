@@ -1,7 +1,8 @@
 /** The settings of a generation, and what a client is told while it is under way. */
+
+import type { StepError } from '../journal/step-rows.ts';
 import type { ModelCall } from '../models/model.ts';
 import type { CallCost } from './recorded-generation.ts';
-import type { StepError } from './step-rows.ts';
 
 /** What a client that follows the job is told while a model works. */
 export type ThinkingReport =

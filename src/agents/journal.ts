@@ -4,15 +4,24 @@
  * change in one transaction, and only while the claim holds the job. A claim that lost its lease records
  * nothing. A repeated attempt continues from the journal.
  */
-import { addDialogue, addMessages, type NewMessage } from '../conversations/record.ts';
+import { addDialogue, addMessages } from '../conversations/record.ts';
+import { write } from '../journal/claim-writes.ts';
+import { beginStep, endStep } from '../journal/journal-steps.ts';
+import type { SaidMessage } from '../journal/run-steps.ts';
+import {
+  endSteps,
+  insertSteps,
+  listActiveSteps,
+  listStepsOfGeneration,
+  restartStep,
+} from '../journal/step-queries.ts';
+import { activeStep, endedStep, type JournalJob, type StepError } from '../journal/step-rows.ts';
 import { bind } from '../kernel/bind.ts';
 import { newId } from '../kernel/ids.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import type { AssistantMessage, ToolMessage } from '../models/model.ts';
 import { charge, reserve } from '../usage/reservations.ts';
 import { endAbandonedSteps } from './abandoned-steps.ts';
-import { type JournalDeps, type OpenClaim, openClaim, write } from './claim-writes.ts';
-import { beginStep, endStep } from './journal-steps.ts';
 import {
   type CallCost,
   nothingRecorded,
@@ -21,14 +30,7 @@ import {
   readGeneration,
 } from './recorded-generation.ts';
 import type { CallNeed } from './run-bounds.ts';
-import { activeStep, endedStep, type StepError, type ThinkingJob } from './step-rows.ts';
-import {
-  endSteps,
-  insertSteps,
-  listActiveSteps,
-  listStepsOfGeneration,
-  restartStep,
-} from './steps.store.ts';
+import { type JournalDeps, openThinkingClaim, type ThinkingClaim } from './thinking-claim.ts';
 
 /** UTF-8 bytes of a message's content. */
 const contentMax = 65_536;
@@ -59,9 +61,6 @@ export interface CallEnd extends CallCost {
   readonly tools: readonly Omit<PlannedTool, 'n'>[];
 }
 
-/** A message that a tool added to the conversation. */
-export type SaidMessage = Pick<NewMessage, 'role' | 'content' | 'at'>;
-
 export interface ToolEnd {
   readonly status: 'completed' | 'failed';
   readonly error: StepError | null;
@@ -90,9 +89,9 @@ export function createJournals(deps: JournalDeps) {
 }
 
 /** The journal of one claim of a job. */
-function open(deps: JournalDeps, job: ThinkingJob) {
+function open(deps: JournalDeps, job: JournalJob) {
   const verbs = { recorded, beginCall, endCall, restartTool, endTool, beginStep, endStep };
-  return bind(openClaim(deps, job), verbs);
+  return bind(openThinkingClaim(deps, job), verbs);
 }
 
 /**
@@ -100,7 +99,7 @@ function open(deps: JournalDeps, job: ThinkingJob) {
  * (an answer was corrected, a tool was restarted). `model` is the model that continues.
  */
 async function recorded(
-  { deps, job, opened }: OpenClaim,
+  { deps, job, opened }: ThinkingClaim,
   generation: string,
   model: string,
 ): Promise<RecordedGeneration> {
@@ -113,7 +112,7 @@ async function recorded(
   return readGeneration(rows, await deps.conversations.dataOf(job.conversation_id, ids), model);
 }
 
-async function beginCall(claim: OpenClaim, wanted: WantedCall): Promise<Beginning> {
+async function beginCall(claim: ThinkingClaim, wanted: WantedCall): Promise<Beginning> {
   const { job, deps } = claim;
   const { generation, parent, turn, model, prompt, output } = wanted;
   const counter = await claim.numbers();
@@ -140,7 +139,11 @@ async function beginCall(claim: OpenClaim, wanted: WantedCall): Promise<Beginnin
 }
 
 /** Returns the tools that the model called, planned as steps. */
-async function endCall(claim: OpenClaim, call: BegunCall, end: CallEnd): Promise<PlannedTool[]> {
+async function endCall(
+  claim: ThinkingClaim,
+  call: BegunCall,
+  end: CallEnd,
+): Promise<PlannedTool[]> {
   const { job, deps } = claim;
   const { generation, turn, startedAt: reservedAt, reserved } = call;
   const { usage, estimated, tools } = end;
@@ -195,12 +198,12 @@ async function endCall(claim: OpenClaim, call: BegunCall, end: CallEnd): Promise
   return planned;
 }
 
-function restartTool(claim: OpenClaim, { n }: PlannedTool): Promise<void> {
+function restartTool(claim: ThinkingClaim, { n }: PlannedTool): Promise<void> {
   const { job, deps } = claim;
   return write(claim, (tx) => restartStep(tx, job, n, deps.clock.now()));
 }
 
-async function endTool(claim: OpenClaim, { n }: PlannedTool, end: ToolEnd): Promise<void> {
+async function endTool(claim: ThinkingClaim, { n }: PlannedTool, end: ToolEnd): Promise<void> {
   const { job, deps } = claim;
   const id = newId();
   const now = deps.clock.now();
@@ -222,7 +225,7 @@ async function endTool(claim: OpenClaim, { n }: PlannedTool, end: ToolEnd): Prom
   });
 }
 
-function messageOf(job: ThinkingJob, id: string, at: number) {
+function messageOf(job: JournalJob, id: string, at: number) {
   return { id, conversation_id: job.conversation_id, job_id: job.id, at };
 }
 

@@ -2,6 +2,8 @@
  * A generation as its steps record it: the dialogue so far, its cost, the memory changes of its tools,
  * and the tools that have not answered. Pure.
  */
+
+import type { StepRow } from '../journal/step-queries.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import {
   type AssistantMessage,
@@ -11,7 +13,6 @@ import {
   type ToolMessage,
   type Usage,
 } from '../models/model.ts';
-import type { StepRow } from './steps.store.ts';
 
 /** A tool that is about to run. */
 export interface PlannedTool {

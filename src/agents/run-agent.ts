@@ -1,7 +1,8 @@
 /** The agent and the API key that a run thinks for, and what they allow. */
+
+import type { JournalJob } from '../journal/step-rows.ts';
 import { isUnavailable, notFound, PlatformError } from '../kernel/errors.ts';
 import type { AgentRow } from './agents.store.ts';
-import type { ThinkingJob } from './step-rows.ts';
 import { ThinkingError } from './thinking-error.ts';
 
 export interface RunAgentDeps {
@@ -19,7 +20,7 @@ export interface RunAgentDeps {
 
 export async function agentOf(
   { agents }: RunAgentDeps,
-  { organization_id, agent_id, created_at }: ThinkingJob,
+  { organization_id, agent_id, created_at }: JournalJob,
 ): Promise<AgentRow> {
   try {
     return await agents.findSince(organization_id, agent_id, created_at);
@@ -32,7 +33,7 @@ export async function agentOf(
 /** The scopes of the key that a job runs for; refuses a key that was revoked or has expired. */
 export async function requireScopes(
   { scopesOf }: RunAgentDeps,
-  { api_key_id }: ThinkingJob,
+  { api_key_id }: JournalJob,
 ): Promise<readonly string[]> {
   const scopes = await scopesOf(api_key_id);
   if (scopes !== undefined) return scopes;
@@ -43,7 +44,7 @@ export async function requireScopes(
 }
 
 /** Rejects when the key is no longer valid. Passes when the database is unavailable. */
-export async function requireKey(deps: RunAgentDeps, job: ThinkingJob): Promise<void> {
+export async function requireKey(deps: RunAgentDeps, job: JournalJob): Promise<void> {
   try {
     await requireScopes(deps, job);
   } catch (error) {

@@ -3,6 +3,8 @@
  * tools, the history of the conversation and the recorded part of the generation, then runs the loop. A
  * model gets only the tools that both the agent's patterns and the API key's scopes allow.
  */
+
+import type { RunPart } from '../journal/run-part.ts';
 import type { Generated } from '../skills/definition.ts';
 import type { AgentRow } from './agents.store.ts';
 import { answer } from './answering.ts';
@@ -20,7 +22,6 @@ import { historyBefore } from './history.ts';
 import type { CallCost } from './recorded-generation.ts';
 import { agentOf, modelOf, requireScopes } from './run-agent.ts';
 import { callLimits, createRunBounds } from './run-bounds.ts';
-import type { RunPart } from './run-part.ts';
 import { type ToolBox, toolBox } from './tools.ts';
 
 /** Nesting of tools: deeper parts are offered no skills. */

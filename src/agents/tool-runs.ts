@@ -2,16 +2,17 @@
  * Runs a tool that a model called: parses the call, runs it, records the result and reports it. A
  * failure becomes the tool's result for the model. Only a run that is being stopped has none.
  */
+
+import { innerPart, type RunPart } from '../journal/run-part.ts';
+import type { SaidMessage } from '../journal/run-steps.ts';
+import type { StepError } from '../journal/step-rows.ts';
 import { cleanText } from '../kernel/text.ts';
 import type { ToolCall, ToolMessage } from '../models/model.ts';
 import type { Asking, RunSurroundings } from './attempt.ts';
 import { excessOf } from './call-ends.ts';
 import { cutText } from './dialogue.ts';
-import type { SaidMessage } from './journal.ts';
 import type { PlannedTool } from './recorded-generation.ts';
 import { requireKey } from './run-agent.ts';
-import { innerPart, type RunPart } from './run-part.ts';
-import type { StepError } from './step-rows.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
 import type { ToolUse } from './tools.ts';
 

@@ -5,7 +5,14 @@
  */
 import type { Generated } from 'kysely';
 
-export const jobStatuses = ['queued', 'active', 'completed', 'failed', 'cancelled'] as const;
+export const jobStatuses = [
+  'queued',
+  'active',
+  'waiting',
+  'completed',
+  'failed',
+  'cancelled',
+] as const;
 export type JobStatus = (typeof jobStatuses)[number];
 export const triggerTypes = ['api', 'scheduled', 'webhook'] as const;
 export type TriggerType = (typeof triggerTypes)[number];
@@ -117,6 +124,8 @@ export interface AgentsTable {
   model: string | null;
   /** JSON array of patterns. */
   skills: string;
+  /** JSON array of patterns: the skills that its model may call only with a person's approval. */
+  approvals: Generated<string>;
   /** JSON object. */
   metadata: string;
   created_at: number;
@@ -142,12 +151,25 @@ export interface JobsTable extends SkillVersion {
   deaths: Generated<number>;
   /** When the next (or last) attempt may begin. */
   run_at: number;
-  /** What the sweep looks at: `run_at` while queued, the lease's end while active, null when final. */
+  /**
+   * What the sweep looks at: `run_at` while queued, the lease's end while active, null when final. While
+   * waiting, the earliest moment at which one of its waits ends, or the past once one has ended.
+   */
   due_at: number | null;
+  /** When the attempt began; it goes on where a wait interrupted it. */
   started_at: number | null;
+  /** When the attempt last went on after a wait; null before the first. */
+  resumed_at: Generated<number | null>;
+  /** Milliseconds that the attempt was active before its last wait. */
+  active_ms: Generated<number>;
   finished_at: number | null;
   cancel_requested_at: number | null;
   retry_of: string | null;
+  /** The job whose run started this one, and the number of the step there; null for other jobs. */
+  parent_job_id: Generated<string | null>;
+  parent_step: Generated<number | null>;
+  /** How many jobs are above it: 0 without a parent. */
+  depth: Generated<number>;
   /** JSON. */
   input: string;
   /** JSON, null until completed. */
@@ -215,9 +237,16 @@ export interface MessagesTable {
   created_at: number;
 }
 
-/** A call of a model, a tool that it called, a skill that the code of a run called. */
-export type StepKind = 'model' | 'tool' | 'skill';
-export type StepStatus = 'active' | 'completed' | 'failed' | 'interrupted';
+/** Steps of a run that wait: for a moment, an event, a person, another job. */
+export const waitKinds = ['sleep', 'event', 'approval', 'run'] as const;
+export type WaitKind = (typeof waitKinds)[number];
+/**
+ * A call of a model, a tool that it called, a skill that the code of a run called, a named step of the
+ * run's own code, or a wait.
+ */
+export type StepKind = 'model' | 'tool' | 'skill' | 'step' | WaitKind;
+export const stepStatuses = ['active', 'waiting', 'completed', 'failed', 'interrupted'] as const;
+export type StepStatus = (typeof stepStatuses)[number];
 
 /**
  * What a job that thinks has done so far: each call of a model, and each tool that a model called. A
@@ -250,8 +279,19 @@ export interface JobStepsTable {
   message_id: string | null;
   /** JSON: what the tool or the skill did to the agent's memory, null where that is nothing. */
   memory: string | null;
-  /** JSON `{output, said}` of a step of the run's own code; null while there is none, and of other kinds. */
+  /**
+   * JSON: `{output, said}` of a skill that the run's own code called, `{value}` of a named step, what a wait
+   * resulted in; null while there is none, and of a model or a tool.
+   */
   result: string | null;
+  /** A digest of the input of a named step or a wait; null for other kinds. */
+  digest: Generated<string | null>;
+  /** When a wait ends by itself; null for other kinds. */
+  due_at: Generated<number | null>;
+  /** The attempt in which a named step last ended; null for other kinds. */
+  attempt: Generated<number | null>;
+  /** The number of the job's last step when a named step failed; null otherwise. */
+  seen_to: Generated<number | null>;
   /** Null for a tool, while active, and where the provider did not report it. */
   prompt_tokens: number | null;
   completion_tokens: number | null;
@@ -261,6 +301,78 @@ export interface JobStepsTable {
   estimated: Generated<number>;
   started_at: number;
   finished_at: number | null;
+}
+
+/** What a waiting step waits for, while it waits. */
+export interface EventWaitsTable {
+  organization_id: string;
+  event: string;
+  /** Empty where the run gave none. */
+  key: string;
+  job_id: string;
+  /** The number of the step. */
+  n: number;
+}
+
+/** An event from outside. Runs that were accepted before it can take it. */
+export interface ReceivedEventsTable {
+  /** Ordered by time. */
+  id: string;
+  organization_id: string;
+  event: string;
+  /** Empty where the sender gave none. */
+  key: string;
+  /** The only job that can take it; null for any. */
+  job_id: string | null;
+  /** JSON. */
+  data: string;
+  /** 1 once a run has taken it. */
+  taken: Generated<number>;
+  created_at: number;
+}
+
+export interface EventIdempotencyKeysTable {
+  /** Id of the API key or the trigger under which the key was used. */
+  owner: string;
+  idempotency_key: string;
+  /** SHA-256 of what was sent. */
+  fingerprint: string;
+  event_id: string;
+  created_at: number;
+}
+
+export const approvalStatuses = [
+  'pending',
+  'approved',
+  'rejected',
+  'expired',
+  'cancelled',
+] as const;
+export type ApprovalStatus = (typeof approvalStatuses)[number];
+
+/** A question to a person, asked by a waiting step of a job. */
+export interface ApprovalsTable {
+  /** Ordered by time. */
+  id: string;
+  organization_id: string;
+  agent_id: string;
+  job_id: string;
+  /** The number and the name of the step. */
+  n: number;
+  step: string;
+  title: string;
+  /** JSON. */
+  details: string;
+  /** SHA-256 of exactly what is asked. */
+  digest: string;
+  status: ApprovalStatus;
+  requested_at: number;
+  expires_at: number;
+  decided_at: number | null;
+  /** The id of the API key or of the console's session. */
+  decided_by: string | null;
+  decided_by_kind: 'api_key' | 'console' | null;
+  reason: string | null;
 }
 
 /** Whose tokens are counted and limited. */
@@ -604,6 +716,10 @@ export interface Tables {
   conversation_counts: ConversationCountsTable;
   messages: MessagesTable;
   job_steps: JobStepsTable;
+  event_waits: EventWaitsTable;
+  received_events: ReceivedEventsTable;
+  event_idempotency_keys: EventIdempotencyKeysTable;
+  approvals: ApprovalsTable;
   token_usage: TokenUsageTable;
   token_budgets: TokenBudgetsTable;
   credentials: CredentialsTable;

@@ -1,6 +1,6 @@
 /** What jobs look like on the wire (docs/decisions/jobs.md). */
 import { Type } from 'typebox';
-import { jobStatuses, triggerTypes } from '../database/tables.ts';
+import { jobStatuses, stepStatuses, triggerTypes, waitKinds } from '../database/tables.ts';
 import { Id, Nullable, Timestamp, TokenStats, Tokens, Words } from '../http/schemas.ts';
 import { runErrorCodes } from '../kernel/errors.ts';
 import { queueNames } from '../kernel/queues.ts';
@@ -160,10 +160,10 @@ export const JobStep = Type.Object(
         description: 'The same for all turns and tools of one request to a model.',
       }),
     ),
-    kind: Words(['model', 'tool', 'skill']),
+    kind: Words(['model', 'tool', 'skill', 'step', ...waitKinds]),
     name: Type.String({ description: 'The model, the skill, or the tool of the agent itself.' }),
     turn: Type.Integer({ description: 'For a tool the turn of the model call that requested it.' }),
-    status: Words(['active', 'completed', 'failed', 'interrupted']),
+    status: Words(stepStatuses),
     error: Nullable(Type.Object({ code: Type.String(), message: Type.String() })),
     message_id: Nullable(Id),
     prompt_tokens: Tokens,

@@ -43,7 +43,12 @@ type Defaults =
   | 'cancel_requested_at'
   | 'output'
   | 'error'
-  | 'progress';
+  | 'progress'
+  | 'resumed_at'
+  | 'active_ms'
+  | 'parent_job_id'
+  | 'parent_step'
+  | 'depth';
 
 /** The order in which many jobs are locked, so that two transactions never deadlock. */
 export const inIdOrder = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);

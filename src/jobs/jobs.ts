@@ -1,8 +1,9 @@
 /** Jobs as clients read, await, cancel and repeat them (docs/decisions/jobs.md). */
-import { stepsOfJob } from '../agents/steps.ts';
+
 import type { Conversations } from '../conversations/conversations.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
+import { stepsOfJob } from '../journal/steps.ts';
 import { bind } from '../kernel/bind.ts';
 import type { Caller } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';

@@ -2,12 +2,13 @@
  * Retention: deletes ended jobs, their conversations and other old rows in batches, so that the size
  * of the database follows the configured number of days. Never touches a job that has not ended.
  */
-import { removeSteps } from '../agents/steps.ts';
+
 import { foldConversationCounts, forgetJobs } from '../conversations/record.ts';
 import type { Writer } from '../database/counts.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import { type DeletedBatch, deleteInBatches, foundAndDeleted } from '../database/in-batches.ts';
 import type { ReaderCursor } from '../events/reader.ts';
+import { removeSteps } from '../journal/steps.ts';
 import { type Clock, dayMs } from '../kernel/clock.ts';
 import { idFloor } from '../kernel/ids.ts';
 import { deleteOldKeys } from './idempotency.store.ts';

@@ -5,11 +5,11 @@
  */
 import type { SkillResult } from '../agents/attempt.ts';
 import type { Journal, Journals } from '../agents/journal.ts';
-import { type RunPart, wholeRun } from '../agents/run-part.ts';
-import { createRunSteps, type RunSteps } from '../agents/run-steps.ts';
 import type { RunThinking, Thinking } from '../agents/thinking.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import type { RunHandle, RunHandlers, RunOutcome, RunRequest } from '../executors/run.ts';
+import { type RunPart, wholeRun } from '../journal/run-part.ts';
+import { createRunSteps, type RunSteps } from '../journal/run-steps.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { withDeadline } from '../kernel/with-deadline.ts';

@@ -31,14 +31,16 @@ describe('the life of a job', () => {
     expect(statuses.filter(isFinal)).toEqual(['completed', 'failed', 'cancelled']);
   });
 
-  test('a queued job becomes active or is cancelled; only an active one completes or fails', () => {
+  test('a queued or waiting job becomes active or is cancelled; only an active one completes or fails', () => {
     expect(jobTransitions.queued).toEqual(['active', 'cancelled']);
     expect([...jobTransitions.active].sort()).toEqual([
       'cancelled',
       'completed',
       'failed',
       'queued',
+      'waiting',
     ]);
+    expect(jobTransitions.waiting).toEqual(['active', 'cancelled']);
   });
 
   test('every state can be reached from queued and leads to an end', () => {

@@ -10,7 +10,8 @@ import type { RunErrorCode } from '../kernel/errors.ts';
 /** Which states may follow each state. A final one has none. */
 export const jobTransitions: Record<JobStatus, readonly JobStatus[]> = {
   queued: ['active', 'cancelled'],
-  active: ['queued', 'completed', 'failed', 'cancelled'],
+  active: ['queued', 'waiting', 'completed', 'failed', 'cancelled'],
+  waiting: ['active', 'cancelled'],
   completed: [],
   failed: [],
   cancelled: [],

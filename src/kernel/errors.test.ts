@@ -54,6 +54,7 @@ describe('the table of error codes', () => {
       'cancelled',
       'missing_credentials',
       'output_invalid',
+      'replay_diverged',
       'skill_execution_failed',
       'skill_timeout',
       'upstream_unavailable',

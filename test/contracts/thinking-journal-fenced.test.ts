@@ -1,10 +1,10 @@
 /** The journal of claims that lost their job, that lose the database, and that write at once. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { LeaseLostError } from '../../src/agents/claim-writes.ts';
 import { createJournals } from '../../src/agents/journal.ts';
 import type { PlannedTool } from '../../src/agents/recorded-generation.ts';
 import { isHeld } from '../../src/jobs/leases.store.ts';
+import { LeaseLostError } from '../../src/journal/claim-writes.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { deadlocksIn } from '../support/deadlocks.ts';

@@ -25,8 +25,12 @@ export interface EndedStep
     | 'call_id'
     | 'reserved'
     | 'started_at'
+    | 'digest'
+    | 'due_at'
+    | 'attempt'
+    | 'seen_to'
   > {
-  status: Exclude<StepStatus, 'active'>;
+  status: Exclude<StepStatus, 'active' | 'waiting'>;
 }
 
 const end = statement<EndedStep>()((db, p) =>

@@ -6,8 +6,8 @@
 import type { StepKind } from '../database/tables.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import { type OpenClaim, write } from './claim-writes.ts';
+import { endSteps, insertSteps, listStepsOfGeneration, restartStep } from './step-queries.ts';
 import { activeStep, endedStep, type StepError } from './step-rows.ts';
-import { endSteps, insertSteps, listStepsOfGeneration, restartStep } from './steps.store.ts';
 
 export interface WantedStep {
   /** The same in every attempt: a hash of the step's place in the run, its kind and its input. */

@@ -3,11 +3,13 @@
  * result. A step with a recorded result does not run again; its memory changes and its messages to the
  * conversation are applied again. The run's payloads are treated as hostile input.
  */
+
+import type { NewMessage } from '../conversations/record.ts';
 import { bind } from '../kernel/bind.ts';
+import { digestOf } from '../kernel/digest.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import type { RunMemory } from '../memories/run-memory.ts';
-import { digestOf } from './generate-request.ts';
-import type { Journal, SaidMessage } from './journal.ts';
+import type { BegunStep, StepEnd, WantedStep } from './journal-steps.ts';
 import { type InnerPart, innerPart, type RunPart } from './run-part.ts';
 import type { StepError } from './step-rows.ts';
 
@@ -17,6 +19,9 @@ const stepsMax = 10_000;
 const nameMax = 300;
 const errorMax = 4_096;
 const codeMax = 100;
+
+/** A message that a part of a run added to the conversation. */
+export type SaidMessage = Pick<NewMessage, 'role' | 'content' | 'at'>;
 
 /** The answer to a run that begins a step: run it as this step, or use the recorded output. */
 export type StepAnswer = { readonly step: number } | { readonly output: unknown };
@@ -36,7 +41,10 @@ interface RecordedOutput {
 interface RunStepsDeps {
   /** The part that asks: the run itself, or a tool call. */
   readonly part: RunPart;
-  readonly journal: Pick<Journal, 'beginStep' | 'endStep'>;
+  readonly journal: {
+    beginStep(wanted: WantedStep): Promise<BegunStep>;
+    endStep(n: number, end: StepEnd): Promise<void>;
+  };
   memory(): Pick<RunMemory, 'restore'>;
   mayCall(skill: string): Promise<boolean>;
   /** The messages of the run. */

@@ -3,7 +3,7 @@ import type { Insertable } from 'kysely';
 import type { JobStepsTable, StepStatus } from '../database/tables.ts';
 
 /** A job whose run calls models or takes steps, as one claim holds it. */
-export interface ThinkingJob {
+export interface JournalJob {
   readonly id: string;
   readonly epoch: number;
   readonly organization_id: string;
@@ -25,7 +25,7 @@ export interface StepError {
 
 /** The row of a step that begins. */
 export function activeStep(
-  { id: job_id, epoch }: ThinkingJob,
+  { id: job_id, epoch }: JournalJob,
   step: Omit<Insertable<JobStepsTable>, 'job_id' | 'epoch' | 'status'>,
 ) {
   return { job_id, epoch, status: 'active' as const, ...step };
@@ -33,9 +33,9 @@ export function activeStep(
 
 /** The columns that the end of a step changes. */
 export function endedStep(
-  job: ThinkingJob,
+  job: JournalJob,
   n: number,
-  { status, error }: { status: Exclude<StepStatus, 'active'>; error: StepError | null },
+  { status, error }: { status: Exclude<StepStatus, 'active' | 'waiting'>; error: StepError | null },
   messageId: string | null,
   now: number,
 ) {

@@ -2,8 +2,8 @@
 import type { Database } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
+import { deleteSteps, type ListedStep, listSteps } from './step-queries.ts';
 import type { StepError } from './step-rows.ts';
-import { deleteSteps, type ListedStep, listSteps } from './steps.store.ts';
 
 /** A page of a job's steps, in order. */
 export async function stepsOfJob(database: Database, jobId: string, page: PageAsked) {

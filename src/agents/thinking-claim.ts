@@ -1,0 +1,48 @@
+/** The claim of a job whose run calls models: its journal, and who pays for the calls. */
+import type { Conversations } from '../conversations/conversations.ts';
+import type { Handle } from '../database/database.ts';
+import { type ClaimDeps, type OpenClaim, openClaim } from '../journal/claim-writes.ts';
+import type { JournalJob } from '../journal/step-rows.ts';
+import { lazily } from '../kernel/lazy.ts';
+import type { Usage } from '../models/model.ts';
+import type { UsageOwner } from '../usage/reservations.ts';
+
+export interface JournalDeps extends ClaimDeps {
+  readonly conversations: Pick<Conversations, 'dataOf'>;
+  /** The scheduled job that a job is a run of. */
+  scheduledJobOf(db: Handle, jobId: string): Promise<string | undefined>;
+  /** Called with the reported usage of a call, after the commit. */
+  observe?(job: JournalJob, usage: Usage): void;
+}
+
+export interface ThinkingClaim extends OpenClaim {
+  readonly deps: JournalDeps;
+  /** The owners whose budgets pay for the calls of the job. */
+  owners(): Promise<UsageOwner[]>;
+  /** Generations that this claim has opened. */
+  readonly opened: Set<string>;
+}
+
+export function openThinkingClaim(deps: JournalDeps, job: JournalJob): ThinkingClaim {
+  return {
+    ...openClaim(deps, job),
+    deps,
+    owners: lazily(() => ownersOf(deps, deps.database.read, job)),
+    opened: new Set(),
+  };
+}
+
+/** The owners whose budgets pay for the calls of a job. */
+export async function ownersOf(
+  { scheduledJobOf }: Pick<JournalDeps, 'scheduledJobOf'>,
+  db: Handle,
+  job: JournalJob,
+): Promise<UsageOwner[]> {
+  const owners: UsageOwner[] = [
+    { kind: 'agent', id: job.agent_id },
+    { kind: 'api_key', id: job.api_key_id },
+  ];
+  if (job.trigger_type !== 'scheduled') return owners;
+  const id = await scheduledJobOf(db, job.id);
+  return id === undefined ? owners : [...owners, { kind: 'scheduled_job', id }];
+}

@@ -1,0 +1,6 @@
+import { createHash } from 'node:crypto';
+
+/** A short digest of what is the same in every attempt. */
+export function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64url').slice(0, 22);
+}
