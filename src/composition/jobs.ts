@@ -6,6 +6,7 @@ import type { Conversations } from '../conversations/conversations.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import { createAccept } from '../jobs/accept.ts';
 import { type Admission, createAdmission } from '../jobs/admission.ts';
+import { createEndWaits } from '../jobs/end-waits.ts';
 import { createExecute } from '../jobs/execute.ts';
 import { createJobFeed, createSharedJobFeed, type JobFeed } from '../jobs/feed.ts';
 import type { ClaimedJob, NewJob } from '../jobs/jobs.store.ts';
@@ -18,6 +19,8 @@ import { type EndJobsOfKey, endJobsOfRevokedKey } from '../jobs/revoked-key.ts';
 import { createRuns } from '../jobs/run.ts';
 import { createSettle, type Settle } from '../jobs/settle.ts';
 import type { Settled } from '../jobs/settle-effects.ts';
+import { sleep } from '../journal/sleep.ts';
+import type { WaitKinds } from '../journal/wait-kinds.ts';
 import type { Bus } from '../kernel/bus.ts';
 import type { QueueName } from '../kernel/queues.ts';
 import type { Memories } from '../memories/memories.ts';
@@ -184,7 +187,21 @@ export function composeJobs(
     workers.get(queueOf(job.trigger_type))?.run(job.id, () => performer.begin(job));
   const verbs = composeJobVerbs({ base, slices, feed, ...runs, begin, stopRun, observer });
   const endJobsOfKey = createEndJobsOfKey(base, verbs.jobs, stopRun);
-  return { ...runs, ...verbs, feed, workers, endJobsOfKey };
+  const endWaits = createEndWaits(base);
+  return {
+    ...runs,
+    ...verbs,
+    feed,
+    workers,
+    endJobsOfKey,
+    endWaits,
+    waitKinds: composeWaitKinds(),
+  };
+}
+
+/** The kinds of waits that need no other slice; those of others are set by their composition. */
+function composeWaitKinds(): WaitKinds {
+  return new Map([['sleep', sleep]]);
 }
 
 function createEndJobsOfKey(

@@ -1,0 +1,53 @@
+/**
+ * Ends waits of runs from outside: an event that came, a decision, the end of a child job. A wait ends
+ * once, by compare-and-set in the caller's transaction; a wait that has ended already, or whose job has,
+ * is left as it is. The jobs are woken after the commit: a waiting one is due at once.
+ */
+import type { Transaction } from '../database/database.ts';
+import type { WaitResult } from '../journal/wait-kinds.ts';
+import { endWaitingSteps } from '../journal/wait-queries.ts';
+import type { Queue } from '../queue/queue.ts';
+import { holdJobs } from './jobs.store.ts';
+import { queueOf } from './queues.ts';
+import { wakeJobs } from './waiting.store.ts';
+
+/**
+ * Ends waiting steps. The i-th result: whether this call ended the i-th step. Locks the jobs first, in
+ * the order of their ids.
+ */
+export type EndWaits = (
+  tx: Transaction,
+  ends: readonly { readonly job_id: string; readonly n: number; readonly result: WaitResult }[],
+  now: number,
+) => Promise<boolean[]>;
+
+interface EndWaitsDeps {
+  readonly queue: Pick<Queue, 'sendHints'>;
+}
+
+export function createEndWaits(deps: EndWaitsDeps): EndWaits {
+  return (tx, ends, now) => endWaits(deps, tx, ends, now);
+}
+
+async function endWaits(
+  { queue }: EndWaitsDeps,
+  tx: Transaction,
+  ends: Parameters<EndWaits>[1],
+  now: number,
+): Promise<boolean[]> {
+  if (ends.length === 0) return [];
+  const ids = [...new Set(ends.map(({ job_id }) => job_id))];
+  await holdJobs(tx, ids);
+  const ended = await endWaitingSteps(tx, ends, now);
+  const woken = ids.filter((id) => ends.some(({ job_id }, i) => job_id === id && ended[i]));
+  if (woken.length === 0) return ended;
+  const due = await wakeJobs(tx, woken, now);
+  tx.afterCommit(() => {
+    for (const { id, epoch, trigger_type } of due) {
+      // The job may have a hint for the deadline already.
+      const hint = { id, generation: `${epoch}-woken`, delayMs: 0 };
+      queue.sendHints(queueOf(trigger_type), [hint]);
+    }
+  });
+  return ended;
+}
