@@ -42,9 +42,20 @@ export interface WorkRequest {
   readonly input: string;
   /** The job that this one repeats. */
   readonly retryOf: string | null;
+  /** The job whose run starts this one; it is committed together with that job's step. */
+  readonly parent?: Parent;
   /** The conversation of the same agent that it continues; without it the job begins a new one. */
   readonly conversationId?: string;
   readonly idempotency?: IdempotencyKey;
+}
+
+/** What a job that another one starts tells of that one. */
+interface Parent {
+  readonly jobId: string;
+  /** The number of the parent's step that waits for it. */
+  readonly step: number;
+  /** How many jobs are above the parent. */
+  readonly depth: number;
 }
 
 /** A job as it was when it was accepted. */
@@ -186,6 +197,9 @@ function newJob(request: WorkRequest, now: number): NewJob {
     max_attempts: request.maxAttempts,
     run_at: now,
     retry_of: request.retryOf,
+    parent_job_id: request.parent?.jobId ?? null,
+    parent_step: request.parent?.step ?? null,
+    depth: request.parent === undefined ? 0 : request.parent.depth + 1,
     input: request.input,
     created_at: now,
   };

@@ -32,7 +32,7 @@ import {
 
 /** What a list of jobs may be narrowed by. */
 export type JobFilters = Moments & {
-  [Column in KindColumn | 'conversation_id' | 'api_key_id']?:
+  [Column in KindColumn | 'conversation_id' | 'api_key_id' | 'parent_job_id']?:
     | Selectable<JobsTable>[Column]
     | undefined;
 };
@@ -48,6 +48,7 @@ const listedColumns = [
   'skill_category',
   'skill_name',
   'skill_version',
+  'parent_job_id',
   'created_at',
 ] as const;
 export type ListedJobRow = Pick<Selectable<JobsTable>, (typeof listedColumns)[number]>;
@@ -111,13 +112,14 @@ async function list<Column extends (typeof timedColumns)[number]>(
   page: PageAsked,
   columns: readonly Column[],
 ) {
-  const { conversation_id, api_key_id, created_after, created_before, ...counts } = filters;
+  const { conversation_id, api_key_id, parent_job_id, ...others } = filters;
+  const { created_after, created_before, ...counts } = others;
   const asked: Asked = {
     db,
     organizationId,
     equal: Object.entries(counts).filter(([, value]) => value !== undefined) as Equal[number][],
     window: await windowBetween(db, organizationId, { created_after, created_before }),
-    isLookedUp: conversation_id !== undefined || api_key_id !== undefined,
+    isLookedUp: [conversation_id, api_key_id, parent_job_id].some((id) => id !== undefined),
   };
   const query = narrowed(asked, filters);
   const counted = await count(asked, query.select('id').orderBy('id', 'desc'));
@@ -143,7 +145,7 @@ async function list<Column extends (typeof timedColumns)[number]>(
 
 /** The jobs that the filters allow. */
 function narrowed({ db, organizationId, equal, window, isLookedUp }: Asked, filters: JobFilters) {
-  const { status, conversation_id, api_key_id } = filters;
+  const { status, conversation_id, api_key_id, parent_job_id } = filters;
   let query = db.kysely.selectFrom('jobs').where('organization_id', '=', organizationId);
   for (const [column, value] of equal) query = query.where(column, '=', value);
   if (status === 'failed' || status === 'cancelled') {
@@ -158,6 +160,10 @@ function narrowed({ db, organizationId, equal, window, isLookedUp }: Asked, filt
   if (conversation_id !== undefined) {
     const spoken = sql<string>`select distinct job_id from messages where conversation_id = ${conversation_id}`;
     query = query.where(isAmong(db, spoken));
+  }
+  if (parent_job_id !== undefined) {
+    const children = sql<string>`select id from jobs where parent_job_id = ${parent_job_id}`;
+    query = query.where(isAmong(db, children));
   }
   if (api_key_id !== undefined) {
     query = query.where(isAmong(db, ofKey(organizationId, api_key_id, status)));

@@ -7,7 +7,7 @@ import type { JobRow } from './jobs.store.ts';
 import { queueOf } from './queues.ts';
 import type { JobError } from './states.ts';
 
-/** A job as lists and `202` responses contain it. */
+/** A job as `202` responses contain it. */
 export function jobSummary(
   row: Omit<AcceptedJob, 'organization_id'> & { status: JobRow['status'] },
 ) {
@@ -21,6 +21,11 @@ export function jobSummary(
     skill_version: row.skill_version,
     created_at: timestamp(row.created_at),
   };
+}
+
+/** A job as lists contain it. */
+export function listedJob(row: ListedJobRow) {
+  return { ...jobSummary(row), parent_job_id: row.parent_job_id };
 }
 
 /** How a job went, or has gone so far. */
@@ -41,7 +46,7 @@ export function timing({ started_at, finished_at, ...row }: Omit<TimedJob, keyof
 
 export function jobView(row: JobRow, tokens: TokenStats) {
   return {
-    ...jobSummary(row),
+    ...listedJob(row),
     input: JSON.parse(row.input) as unknown,
     output: row.output === null ? null : (JSON.parse(row.output) as unknown),
     ...timing(row),

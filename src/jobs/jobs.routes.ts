@@ -36,8 +36,8 @@ const listSchema = {
   description:
     'Where `created_after` or `created_before` leaves out any job of the organization, `total` ' +
     `is at most ${boundedTotalMax}, and the list ends there. In the embedded database further ` +
-    `filters then look at the newest ${walkedMaxOfSqlite} jobs between the two, but for \`conversation_id\` and ` +
-    'the statuses active, failed and cancelled, which are found wherever they are.',
+    `filters then look at the newest ${walkedMaxOfSqlite} jobs between the two, but for \`conversation_id\`, ` +
+    '`parent_job_id` and the statuses active, failed and cancelled, which are found wherever they are.',
   querystring: Type.Object({
     status: Type.Optional(JobStatus),
     agent_id: Type.Optional(FilterText),
@@ -46,6 +46,7 @@ const listSchema = {
     skill_version: Type.Optional(FilterText),
     trigger_type: Type.Optional(TriggerType),
     conversation_id: Type.Optional(Id),
+    parent_job_id: Type.Optional({ ...Id, description: 'Jobs that the run of this job started.' }),
     api_key_id: Type.Optional({
       ...Id,
       description: `Jobs that were accepted with this API key, among the organization's newest ${walkedMaxOfKey}; with \`status\` queued or active, all of them.`,

@@ -36,6 +36,14 @@ export const ListedJob = Type.Object(listed, {
   examples: [listedExample],
 });
 
+const parent = {
+  parent_job_id: {
+    ...Nullable(Id),
+    description:
+      'The job whose run started this one, also once that job is deleted; null for other jobs.',
+  },
+};
+
 /** How a job went, or has gone so far. */
 const timing = {
   error: Nullable(Type.Object({ code: Words(runErrorCodes), message: Type.String() })),
@@ -62,16 +70,17 @@ const timingExample = {
 
 /** A job in the list of jobs. */
 export const JobListItem = Type.Object(
-  { ...listed, ...Type.Partial(Type.Object(timing)).properties },
+  { ...listed, ...parent, ...Type.Partial(Type.Object(timing)).properties },
   {
     title: 'JobListItem',
-    description: 'The fields after created_at are present with include=timing.',
-    examples: [listedExample],
+    description: 'The fields after parent_job_id are present with include=timing.',
+    examples: [{ ...listedExample, parent_job_id: null }],
   },
 );
 
 const completedJob = {
   ...listedExample,
+  parent_job_id: null,
   status: 'completed',
   input: { text: 'hello' },
   output: { text: 'hello' },
@@ -102,6 +111,7 @@ export const cancelledJob = {
 export const FullJob = Type.Object(
   {
     ...listed,
+    ...parent,
     input: Type.Unknown(),
     output: Type.Unknown({ description: 'null until the job has completed.' }),
     ...timing,

@@ -2,7 +2,7 @@
  * The rows of jobs: inserted, found, locked, counted. What claims them is in `admission.store.ts`, what
  * keeps a claim in `leases.store.ts`, what ends it in `settle.store.ts`.
  */
-import { type Selectable, sql } from 'kysely';
+import { type Insertable, type Selectable, sql } from 'kysely';
 import { createCounts } from '../database/counts.ts';
 import type { Handle, Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
@@ -26,6 +26,9 @@ export const claimedColumns = [
   'max_attempts',
   'epoch',
   'deaths',
+  'parent_job_id',
+  'parent_step',
+  'depth',
   'input',
   'created_at',
   'started_at',
@@ -45,10 +48,7 @@ type Defaults =
   | 'error'
   | 'progress'
   | 'resumed_at'
-  | 'active_ms'
-  | 'parent_job_id'
-  | 'parent_step'
-  | 'depth';
+  | 'active_ms';
 
 /** The order in which many jobs are locked, so that two transactions never deadlock. */
 export const inIdOrder = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
@@ -67,34 +67,44 @@ export async function insertJobs(
   claimed: ReadonlySet<NewJob>,
   leaseUntil: number,
 ): Promise<void> {
+  const rowOf = (job: NewJob) => newRow(job, claimed.has(job), leaseUntil);
+  if (!jobs.some(hasParent)) return tx.insert('jobs', jobs.map(rowOf));
+  // All rows of an insert have the same columns, and most jobs need none of these.
+  await tx.insert('jobs', jobs.filter((job) => !hasParent(job)).map(rowOf));
   await tx.insert(
     'jobs',
-    jobs.map((job) => {
-      const isClaimed = claimed.has(job);
-      return {
-        id: job.id,
-        organization_id: job.organization_id,
-        api_key_id: job.api_key_id,
-        agent_id: job.agent_id,
-        conversation_id: job.conversation_id,
-        skill_category: job.skill_category,
-        skill_name: job.skill_name,
-        skill_version: job.skill_version,
-        trigger_type: job.trigger_type,
-        user_id: job.user_id,
-        status: isClaimed ? 'active' : 'queued',
-        attempt: isClaimed ? 1 : 0,
-        max_attempts: job.max_attempts,
-        epoch: isClaimed ? 1 : 0,
-        run_at: job.run_at,
-        due_at: isClaimed ? leaseUntil : job.run_at,
-        started_at: isClaimed ? job.created_at : null,
-        retry_of: job.retry_of,
-        input: job.input,
-        created_at: job.created_at,
-      };
+    jobs.filter(hasParent).map((job) => {
+      const { parent_job_id, parent_step, depth } = job;
+      return { ...rowOf(job), parent_job_id, parent_step, depth };
     }),
   );
+}
+
+const hasParent = ({ parent_job_id }: NewJob) => parent_job_id !== null;
+
+function newRow(job: NewJob, isClaimed: boolean, leaseUntil: number): Insertable<JobsTable> {
+  return {
+    id: job.id,
+    organization_id: job.organization_id,
+    api_key_id: job.api_key_id,
+    agent_id: job.agent_id,
+    conversation_id: job.conversation_id,
+    skill_category: job.skill_category,
+    skill_name: job.skill_name,
+    skill_version: job.skill_version,
+    trigger_type: job.trigger_type,
+    user_id: job.user_id,
+    status: isClaimed ? 'active' : 'queued',
+    attempt: isClaimed ? 1 : 0,
+    max_attempts: job.max_attempts,
+    epoch: isClaimed ? 1 : 0,
+    run_at: job.run_at,
+    due_at: isClaimed ? leaseUntil : job.run_at,
+    started_at: isClaimed ? job.created_at : null,
+    retry_of: job.retry_of,
+    input: job.input,
+    created_at: job.created_at,
+  };
 }
 
 const requestCancel = statement<{ id: string; now: number }>()((db, p) =>

@@ -12,7 +12,7 @@ import { isId } from '../kernel/ids.ts';
 import type { Accept } from './accept.ts';
 import type { JobFeed } from './feed.ts';
 import { type JobFilters, listJobs, listTimedJobs } from './job-lists.store.ts';
-import { jobSummary, jobView, timing } from './job-views.ts';
+import { jobView, listedJob, timing } from './job-views.ts';
 import { findJob, holdJobs, type JobRow, requestCancellation } from './jobs.store.ts';
 import { type RetryDeps, retryJob } from './retry.ts';
 import type { Settle } from './settle.ts';
@@ -37,13 +37,13 @@ export function createJobs(deps: JobsDeps) {
 
 async function list(deps: JobsDeps, ...asked: ListAsked) {
   const { jobs, total } = await listJobs(deps.base.database.read, ...asked);
-  return { jobs: jobs.map(jobSummary), total };
+  return { jobs: jobs.map(listedJob), total };
 }
 
 /** Like `list`, with how each of them went. */
 async function listTimed(deps: JobsDeps, ...asked: ListAsked) {
   const { jobs, total } = await listTimedJobs(deps.base.database.read, ...asked);
-  return { jobs: jobs.map((row) => ({ ...jobSummary(row), ...timing(row) })), total };
+  return { jobs: jobs.map((row) => ({ ...listedJob(row), ...timing(row) })), total };
 }
 
 type ListAsked = [organizationId: string, filters: JobFilters, page: PageAsked];

@@ -123,7 +123,7 @@ describe.each(await engines())('on $name', (engine) => {
   describe('the list of jobs', () => {
     type Words = Omit<
       JobFilters,
-      'conversation_id' | 'api_key_id' | 'created_after' | 'created_before'
+      'conversation_id' | 'api_key_id' | 'parent_job_id' | 'created_after' | 'created_before'
     >;
     const values: { [K in keyof Words]-?: NonNullable<Words[K]>[] } = {
       status: [...statuses],
@@ -246,7 +246,7 @@ describe.each(await engines())('on $name', (engine) => {
       }
     });
 
-    test('has the fields of the 202 for each job, and its status', async () => {
+    test('has the fields of the 202 for each job, its status and its parent', async () => {
       const { submit, jobs, clock } = await jobsWorld(engine);
       const job = await submit();
 
@@ -263,6 +263,7 @@ describe.each(await engines())('on $name', (engine) => {
             skill_category: 'test',
             skill_name: 'echo',
             skill_version: 'v1.0',
+            parent_job_id: null,
             created_at: new Date(clock.now()).toISOString(),
           },
         ],

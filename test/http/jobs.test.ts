@@ -18,10 +18,11 @@ const echo = 'util/v1.0/echo';
 const randomId = '0198c0de-0000-7000-8000-000000000000';
 const failing = acting({ fail: { message: 'no', retryable: false } });
 
-const listedFields = [
+const acceptedFields = [
   ...['job_id', 'status', 'conversation_id', 'agent_id', 'skill_category', 'skill_name'],
   ...['skill_version', 'created_at'],
 ].sort();
+const listedFields = [...acceptedFields, 'parent_job_id'].sort();
 const timedFields = [
   ...listedFields,
   ...['error', 'attempt', 'max_attempts', 'trigger_type', 'user_id', 'run_at', 'started_at'],
@@ -88,6 +89,7 @@ describe('GET /api/jobs/:jobId', () => {
       finished_at: null,
       duration_ms: null,
       retry_of: null,
+      parent_job_id: null,
       progress: { fraction: 0.25, note: 'a quarter' },
       token_stats: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
     });
@@ -228,6 +230,9 @@ describe('GET /api/jobs', () => {
     expect(await filtered(`conversation_id=${done.body.conversation_id}`)).toEqual(['echo']);
     expect(await filtered(`conversation_id=${randomId}`)).toEqual([]);
     expect(await filtered('conversation_id=x')).toEqual([]);
+    expect(await filtered(`parent_job_id=${done.body.job_id}`)).toEqual([]);
+    expect(await filtered(`parent_job_id=${randomId}`)).toEqual([]);
+    expect(await filtered('parent_job_id=x')).toEqual([]);
     expect(await filtered('status=failed&agent_id=other&skill_name=play')).toEqual(['play']);
     expect(await filtered('status=failed&agent_id=default')).toEqual([]);
     expect(await filtered(`status=failed&conversation_id=${failed.body.conversation_id}`)).toEqual([
@@ -513,7 +518,7 @@ describe('POST /api/jobs/:jobId/retry', () => {
     const answer = await tenant.post(`/api/jobs/${old.job_id}/retry`);
 
     expect(answer.status).toBe(202);
-    expect(keysOf(answer.body)).toEqual(listedFields);
+    expect(keysOf(answer.body)).toEqual(acceptedFields);
     expect(answer.body.status).toBe('queued');
     expect(answer.headers.get('location')).toBe(`/api/jobs/${answer.body.job_id}`);
     const { body: job } = await tenant.jobIn(answer.body.job_id, 'failed');

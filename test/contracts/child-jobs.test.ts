@@ -1,0 +1,94 @@
+/** Jobs that the run of another job starts: accepted, listed, ended, cancelled. */
+import { describe, expect, test } from 'vitest';
+import { engines } from '../support/databases.ts';
+import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
+
+const all = { limit: 200, offset: 0 };
+
+/** Accepts a child of a job, as the job's run does. */
+function submitChild(world: JobsWorld, parent: { id: string }, step = 1, depth = 0) {
+  return world.submit({ parent: { jobId: parent.id, step, depth } });
+}
+
+describe.each(await engines())('child jobs on $name', (engine) => {
+  test('a job records its parent, the step there and its depth', async () => {
+    const world = await jobsWorld(engine);
+    const parent = await world.submit();
+
+    const child = await submitChild(world, parent, 7);
+    const grandchild = await submitChild(world, child, 1, 1);
+
+    expect(await world.row(parent.id)).toMatchObject({ parent_job_id: null, depth: 0 });
+    expect(await world.row(child.id)).toMatchObject({
+      parent_job_id: parent.id,
+      parent_step: 7,
+      depth: 1,
+    });
+    expect(await world.row(grandchild.id)).toMatchObject({ parent_job_id: child.id, depth: 2 });
+    expect(child.conversation_id).not.toBe(parent.conversation_id);
+  });
+
+  test('a claim knows the parent, also one that was made as the job was accepted', async () => {
+    const world = await jobsWorld(engine, { freeSlots: () => 1 });
+    const parent = await world.submit();
+    const requests = [
+      world.request({ parent: { jobId: parent.id, step: 3, depth: 0 } }),
+      world.request(),
+    ];
+
+    await world.database.write((tx) => world.accept.within(tx, requests));
+
+    const parents = world.begun.map(({ parent_job_id }) => parent_job_id);
+    expect(parents).toEqual([null, parent.id]);
+    const [claimed] = await world.database.write((tx) => world.admission.claim(tx, [parent.id]));
+    expect(claimed).toBe(null);
+  });
+
+  test('a list of the children of a job has those alone, with total and pages', async () => {
+    const world = await jobsWorld(engine);
+    const { jobs, attempt } = world;
+    const parent = await world.submit();
+    const other = await world.submit();
+    const children: string[] = [];
+    for (let i = 0; i < 5; i++) children.unshift((await submitChild(world, parent, i)).id);
+    const stranger = await submitChild(world, other);
+    await attempt(children[0] as string, failed({ retryable: false }));
+    const list = async (parent_job_id: string, more = {}, page = all) => {
+      const { jobs: rows, total } = await jobs.list('default', { parent_job_id, ...more }, page);
+      return { ids: rows.map(({ job_id }) => job_id), total };
+    };
+
+    expect(await list(parent.id)).toEqual({ ids: children, total: 5 });
+    expect(await list(parent.id, {}, { limit: 2, offset: 1 })).toEqual({
+      ids: children.slice(1, 3),
+      total: 5,
+    });
+    expect(await list(parent.id, { status: 'failed' })).toEqual({ ids: [children[0]], total: 1 });
+    expect(await list(parent.id, { created_after: world.clock.now() + 1 })).toMatchObject({
+      ids: [],
+    });
+    expect(await list(other.id)).toEqual({ ids: [stranger.id], total: 1 });
+    expect(await list(stranger.id)).toEqual({ ids: [], total: 0 });
+    const foreign = await jobs.list('acme', { parent_job_id: parent.id }, all);
+    expect(foreign).toEqual({ jobs: [], total: 0 });
+  });
+
+  test('the job and its entry in a list name the parent; a retry has none', async () => {
+    const world = await jobsWorld(engine);
+    const { jobs, caller, attempt } = world;
+    const parent = await world.submit();
+    const child = await submitChild(world, parent);
+    await attempt(child.id, failed({ retryable: false }));
+
+    const again = await jobs.retry(caller, child.id);
+
+    expect(await jobs.get('default', child.id)).toMatchObject({ parent_job_id: parent.id });
+    expect(await jobs.get('default', again.id)).toMatchObject({
+      parent_job_id: null,
+      retry_of: child.id,
+    });
+    const listed = (await jobs.listTimed('default', {}, all)).jobs;
+    expect(listed.map(({ parent_job_id }) => parent_job_id)).toEqual([null, parent.id, null]);
+    await attempt(again.id, completed());
+  });
+});
