@@ -49,7 +49,12 @@ export interface ActiveRun {
   extraMs: number;
   logLines: number;
   messages: number;
+  /** Unanswered questions. */
   asks: number;
+  /** Questions that have arrived, answered ones too. */
+  asked: number;
+  /** Whether it was asked to end as waiting. */
+  isSuspending: boolean;
   /** Aborts the answers to the run's questions; made at the first question. */
   asking: AbortController | undefined;
 }
@@ -110,6 +115,7 @@ export function readReport(run: ActiveRun, said: Said, now: number): RunReport |
 /** Counts a question; false when the run has too many unanswered ones. */
 export function countAsk(run: ActiveRun): boolean {
   run.asks += 1;
+  run.asked += 1;
   return run.asks <= asksMax;
 }
 

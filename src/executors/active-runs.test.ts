@@ -52,6 +52,7 @@ function simulatedChild(more: { hasDeadlines?: boolean } = {}) {
   return {
     activeRuns,
     outcomes,
+    said,
     onOverdue,
     /** Sends a run to the child. */
     start(timeoutMs: number): ActiveRun {
@@ -76,6 +77,46 @@ function simulatedChild(more: { hasDeadlines?: boolean } = {}) {
 }
 
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+
+describe('a request to suspend', () => {
+  test('says how many questions of the run have arrived', () => {
+    const child = simulatedChild();
+    const run = child.start(1_000);
+    run.asked = 3;
+
+    child.activeRuns.suspend(run);
+
+    expect(child.said.at(-1)).toEqual(['suspend', run.id, 3]);
+  });
+
+  test('ends the deadline when the child obeys', async () => {
+    const child = simulatedChild();
+    const run = child.start(100);
+    child.answer();
+    child.activeRuns.suspend(run);
+    child.activeRuns.finish(run, { kind: 'waiting' });
+    await pass(3_600_000);
+
+    expect(child.outcomes).toEqual([{ kind: 'waiting' }]);
+    expect(child.wasAborted(run)).toBe(false);
+  });
+
+  test('is not made after a request to stop, and a run that waited before it got that waits', async () => {
+    const child = simulatedChild();
+    const run = child.start(100);
+    child.answer();
+    child.activeRuns.suspend(run);
+    await pass(150);
+    expect(child.wasAborted(run)).toBe(true);
+
+    const { length } = child.said;
+    child.activeRuns.suspend(run);
+    expect(child.said.length).toBe(length);
+
+    child.activeRuns.finish(run, { kind: 'waiting' });
+    expect(child.outcomes).toEqual([{ kind: 'waiting' }]);
+  });
+});
 
 describe('a deadline', () => {
   test('is extended for a run that another run blocked', async () => {

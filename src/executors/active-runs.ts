@@ -13,6 +13,7 @@ import {
   timeoutMessage,
 } from './active-run.ts';
 import type { Heartbeat } from './heartbeat.ts';
+import type { ContextTuple } from './protocol.ts';
 import type { RunOutcome } from './run.ts';
 
 /** A child that is silent for this many milliseconds counts as blocked. */
@@ -64,7 +65,18 @@ export function createActiveRuns(deps: ActiveRunsDeps) {
     probes: new Map(),
     nextId: 1,
   };
-  return bind(state, { count, start, get, all, abort, finish, remove, onPong, hasStopRequests });
+  return bind(state, {
+    count,
+    start,
+    get,
+    all,
+    abort,
+    suspend,
+    finish,
+    remove,
+    onPong,
+    hasStopRequests,
+  });
 }
 
 function count({ byId }: State): number {
@@ -97,6 +109,8 @@ function start(state: State, accepted: AcceptedRun): ActiveRun {
     logLines: 0,
     messages: 0,
     asks: 0,
+    asked: 0,
+    isSuspending: false,
     asking: undefined,
   };
   state.byId.set(run.id, run);
@@ -107,8 +121,11 @@ function start(state: State, accepted: AcceptedRun): ActiveRun {
 
 function runMessage({ id, accepted }: ActiveRun): string {
   const { skill, context, input } = accepted.request;
-  const { jobId, agentId, conversationId, organizationId, attempt } = context;
-  const tuple = [jobId, agentId, conversationId, organizationId, attempt];
+  const { jobId, agentId, conversationId, organizationId, attempt, now, path = '' } = context;
+  const tuple: ContextTuple = [
+    ...([jobId, agentId, conversationId, organizationId] as const),
+    ...([attempt, now, path] as const),
+  ];
   // Between JSON tokens a line break is white space; within strings it is always escaped.
   const line = input.includes('\n') ? input.replaceAll('\n', ' ') : input;
   return `["run",${id},${JSON.stringify(skill)},${JSON.stringify(tuple)},${line}]`;
@@ -158,6 +175,13 @@ function timeOut(state: State, run: ActiveRun): void {
 function abort(state: State, run: ActiveRun, reason: string): void {
   if (!state.byId.has(run.id) || run.stopRequest !== undefined) return;
   requestStop(state, run, 'abort', reason);
+}
+
+/** Asks a run to end as waiting. One that was asked to stop ends as stopped. */
+function suspend({ byId, channel }: State, run: ActiveRun): void {
+  if (!byId.has(run.id) || run.stopRequest !== undefined) return;
+  run.isSuspending = true;
+  channel.push(`["suspend",${run.id},${run.asked}]`);
 }
 
 function requestStop(
@@ -228,7 +252,10 @@ function finalOutcome(
   const { cause, ping, wasOnlyBegun } = stopRequest;
   // If the child had not read the stop request, the run ended by itself and only its message was
   // late. The exception is a run that was the only one: its own code kept the child from reading.
-  if (!heartbeat.hasAnswered(ping) && !(wasOnlyBegun && cause === 'timeout')) return reported;
+  if (!heartbeat.hasAnswered(ping)) {
+    const hasBlocked = wasOnlyBegun && cause === 'timeout' && reported.kind !== 'waiting';
+    if (!hasBlocked) return reported;
+  }
   if (cause === 'timeout') return { kind: 'timeout', message: timeoutMessage(accepted.request) };
   // A run that completed despite the abort keeps its result: its effects have happened.
   return reported.kind === 'completed' ? reported : { kind: 'aborted' };

@@ -15,7 +15,7 @@ type Report = Message<'log' | 'progress' | 'message'>;
 /** Takes a message about a run. Returns why it is garbled, or undefined. */
 export function takeRunMessage(
   executor: ExecutorState,
-  message: Report | Message<'done' | 'fail' | 'ask' | 'print'>,
+  message: Report | Message<'done' | 'fail' | 'waiting' | 'ask' | 'print'>,
 ): string | undefined {
   const run = executor.activeRuns.get(message[1]);
   if (run === undefined) return undefined;
@@ -24,6 +24,10 @@ export function takeRunMessage(
       return takeOutput(executor, run, message[2]);
     case 'fail':
       takeFailure(executor, run, message);
+      return undefined;
+    case 'waiting':
+      if (!run.isSuspending) return 'a run that waits without having been asked to';
+      executor.activeRuns.finish(run, { kind: 'waiting' });
       return undefined;
     case 'print':
       takePrint(executor, run, message);

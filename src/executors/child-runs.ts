@@ -15,6 +15,8 @@ import { callSkill, type Runnable, type Skills } from './skill-calls.ts';
 export interface ChildRuns {
   start(id: number, skill: string, context: ContextTuple, input: unknown): void;
   abort(id: number, name: string, reason: string): void;
+  /** Drops the run if it has asked as many questions as the parent has seen, and does not go on. */
+  suspend(id: number, asks: number): void;
   answer(id: number, askId: number, value: unknown): void;
   refuse(id: number, askId: number, refusal: Refusal): void;
   /** The run whose code is executing, which may have ended; undefined outside of runs. */
@@ -55,6 +57,7 @@ export function createChildRuns(skills: Skills, outbox: Outbox): ChildRuns {
       // Listeners of the signal are the run's code.
       if (run !== undefined) scope.run(run, abortRun, run, name, reason);
     },
+    suspend: (id, asks) => suspend(state, id, asks),
     answer(id, askId, value) {
       takeAsk(inFlight.get(id), askId)?.resolve(value);
     },
@@ -83,10 +86,12 @@ function start(
     skill: name,
     context,
     isOver: false,
+    isSuspended: false,
     controller: undefined,
     abortedWith: undefined,
     logLines: 0,
     messages: 0,
+    asked: 0,
     asks: undefined,
   };
   state.inFlight.set(id, run);
@@ -130,6 +135,22 @@ function fail(state: State, run: Run, failure: Failure): boolean {
   const { code, message, retryable, stack } = failure;
   state.outbox.push(JSON.stringify(['fail', run.id, code, message, retryable, stack]));
   return true;
+}
+
+/**
+ * An answer that came with the request lets the run's code go on first, for one turn of the event loop.
+ * None of its promises ever settles, so that no `catch` or `finally` of the run sees its end.
+ */
+function suspend(state: State, id: number, asks: number): void {
+  const run = state.inFlight.get(id);
+  if (run === undefined) return;
+  setImmediate(() => {
+    if (run.isOver || run.abortedWith !== undefined || run.asked !== asks) return;
+    end(state, run);
+    run.isSuspended = true;
+    run.asks = undefined;
+    state.outbox.push(`["waiting",${id}]`);
+  });
 }
 
 function end({ inFlight, progress }: State, run: Run): void {

@@ -216,6 +216,9 @@ function dispatch(message: ParentMessage): void {
     case 'abort':
       runs.abort(message[1], message[2], message[3]);
       break;
+    case 'suspend':
+      runs.suspend(message[1], message[2]);
+      break;
     case 'answer':
       runs.answer(message[1], message[2], message[3]);
       break;

@@ -26,6 +26,7 @@ import { createLoading } from './loading.ts';
 import { memoryLevel, memoryLimitMb } from './memory-limit.ts';
 import { readMark } from './now-running.ts';
 import { type ChildMessage, readChildLine } from './protocol.ts';
+import type { RunControls } from './run.ts';
 import type { SnapshotFile } from './snapshot-file.ts';
 
 /** An executor that is silent for this many milliseconds is doubtful. */
@@ -39,8 +40,8 @@ export interface Executor {
   readonly isFresh: boolean;
   /** It may be killed soon, or does not answer: the pool prefers other executors. */
   isDoubtful(): boolean;
-  /** Sends it a run; only while it is ready. Returns the function that aborts the run. */
-  run(accepted: AcceptedRun): (reason: string) => void;
+  /** Sends it a run; only while it is ready. */
+  run(accepted: AcceptedRun): RunControls;
   /** Asks all its runs to stop. */
   abortAll(reason: string): void;
   /** Checks its memory and its event loop; the pool calls this until it returns false. */
@@ -217,12 +218,15 @@ function isGarbled({ life }: ExecutorState): boolean {
   return life.death?.kind === 'garbled';
 }
 
-function run(state: ExecutorState, accepted: AcceptedRun): (reason: string) => void {
+function run(state: ExecutorState, accepted: AcceptedRun): RunControls {
   const { activeRuns, activity } = state;
   activity.isFresh = false;
   activity.wasBusy = true;
   const started = activeRuns.start(accepted);
-  return (reason) => activeRuns.abort(started, reason);
+  return {
+    abort: (reason) => activeRuns.abort(started, reason),
+    suspend: () => activeRuns.suspend(started),
+  };
 }
 
 function watch(state: ExecutorState, wasAbsent: boolean): boolean {

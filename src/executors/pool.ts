@@ -11,7 +11,7 @@ import type { Executor } from './executor.ts';
 import { type PoolOptions, type PoolSettings, readPoolOptions } from './pool-options.ts';
 import { createIdleTimer, createWatch, type PoolTimer } from './pool-timers.ts';
 import { createProcessPool, type ProcessPool } from './process-pool.ts';
-import type { RunHandle, RunHandlers, RunOutcome, RunRequest } from './run.ts';
+import type { RunControls, RunHandle, RunHandlers, RunOutcome, RunRequest } from './run.ts';
 
 export interface PoolStats {
   /** Ready children, including the spare. */
@@ -47,7 +47,7 @@ const watchesPerStall = 5;
 /** A run that waits for a child. */
 interface Waiting {
   readonly accepted: AcceptedRun;
-  begin(abort: (reason: string) => void): void;
+  begin(controls: RunControls): void;
 }
 
 interface State {
@@ -102,7 +102,7 @@ function run(state: State, request: RunRequest, handlers: RunHandlers): RunHandl
   const { promise, resolve } = Promise.withResolvers<RunOutcome>();
   if (state.stopping !== undefined) {
     resolve({ kind: 'aborted' });
-    return { outcome: promise, abort() {} };
+    return { outcome: promise, abort() {}, suspend() {} };
   }
   state.inFlight += 1;
   const settle = (outcome: RunOutcome): void => {
@@ -113,8 +113,9 @@ function run(state: State, request: RunRequest, handlers: RunHandlers): RunHandl
   state.processes.grow();
   const mustWait = request.alone === true || state.waiting.size > 0;
   const executor = mustWait ? undefined : state.processes.choose();
-  const abort = executor === undefined ? wait(state, accepted) : assign(state, executor, accepted);
-  return { outcome: promise, abort };
+  const controls =
+    executor === undefined ? wait(state, accepted) : assign(state, executor, accepted);
+  return { outcome: promise, ...controls };
 }
 
 function onEnd(state: State): void {
@@ -124,8 +125,8 @@ function onEnd(state: State): void {
   state.onAllEnded?.();
 }
 
-/** Gives the run to the executor; returns the function that aborts it. */
-function assign(state: State, executor: Executor, accepted: AcceptedRun): RunHandle['abort'] {
+/** Gives the run to the executor. */
+function assign(state: State, executor: Executor, accepted: AcceptedRun): RunControls {
   state.watch.begin();
   return executor.run(accepted);
 }
@@ -151,21 +152,24 @@ function assignWaiting(state: State): void {
   }
 }
 
-/** Puts the run into a queue; returns the function that aborts it. */
-function wait(state: State, accepted: AcceptedRun): RunHandle['abort'] {
+/** Puts the run into a queue. */
+function wait(state: State, accepted: AcceptedRun): RunControls {
   const queue = accepted.request.alone === true ? state.waitingAlone : state.waiting;
-  let abort = (_reason: string): void => {
-    if (queue.delete(run)) accepted.settle({ kind: 'aborted' });
+  let controls: RunControls = {
+    abort() {
+      if (queue.delete(run)) accepted.settle({ kind: 'aborted' });
+    },
+    suspend() {},
   };
   const run: Waiting = {
     accepted,
-    begin(abortRun) {
-      abort = abortRun;
+    begin(given) {
+      controls = given;
     },
   };
   queue.add(run);
   assignWaiting(state);
-  return (reason) => abort(reason);
+  return { abort: (reason) => controls.abort(reason), suspend: () => controls.suspend() };
 }
 
 function stats({ processes, inFlight, waiting, waitingAlone }: State): PoolStats {

@@ -21,14 +21,16 @@ export type FailureCode = (typeof failureCodes)[number];
 export const messageRoles = ['user', 'assistant', 'system', 'tool'] as const;
 export type MessageRole = (typeof messageRoles)[number];
 
-/** jobId, agentId, conversationId, organizationId, attempt. */
-export type ContextTuple = readonly [string, string, string, string, number];
+/** jobId, agentId, conversationId, organizationId, attempt, now, path. */
+export type ContextTuple = readonly [string, string, string, string, number, number, string];
 
 /** Why an answer could not be given; carried to the skill as an error with these fields. */
 export interface Refusal {
   readonly message: string;
   readonly code?: string;
   readonly retryable?: boolean;
+  /** When a recorded failure was recorded, in milliseconds. */
+  readonly at?: number;
 }
 
 /** Parent to child. A line begins with its ping; `run` numbers are the child's own. */
@@ -36,6 +38,8 @@ export type ParentMessage =
   | ['ping', ping: number]
   | ['run', run: number, skill: string, context: ContextTuple, input: unknown]
   | ['abort', run: number, name: 'TimeoutError' | 'AbortError', reason: string]
+  /** Asks a run whose only open questions are waits to end; `asks` is how many of its questions have arrived. */
+  | ['suspend', run: number, asks: number]
   | ['answer', run: number, ask: number, value: unknown]
   | ['refuse', run: number, ask: number, refusal: Refusal];
 
@@ -57,6 +61,8 @@ export type ChildMessage =
       retryable: boolean,
       stack: string | null,
     ]
+  /** The answer to `suspend`: the run has asked nothing more, and its code is dropped. */
+  | ['waiting', run: number]
   | ['log', run: number, at: number, message: string, fieldsJson: string | null]
   | ['progress', run: number, fraction: number, note: string | null]
   /** `step` is the number of the step in which it was said or asked, null for the run itself. */
@@ -80,6 +86,7 @@ const checks: ReadonlyMap<unknown, readonly Check[]> = new Map<ChildMessage[0], 
   ['pong', [isCount, isCount]],
   ['done', [isCount, isAny]],
   ['fail', [isCount, isOneOf(failureCodes), isString, isBoolean, orNull(isString)]],
+  ['waiting', [isCount]],
   ['log', [isCount, isCount, isString, orNull(isString)]],
   ['progress', [isCount, isFraction, orNull(isString)]],
   ['message', [isCount, isOneOf(messageRoles), isString, orNull(isCount)]],

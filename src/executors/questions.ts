@@ -36,10 +36,11 @@ export async function answerQuestion(run: ActiveRun, question: Question): Promis
 
 function readRefusal(error: unknown): Refusal {
   if (!(error instanceof Error)) return { message: 'the platform refused' };
-  const { code, retryable } = error as { code?: unknown; retryable?: unknown };
+  const { code, retryable, at } = error as { code?: unknown; retryable?: unknown; at?: unknown };
   return {
     message: error.message.slice(0, errorCharsMax),
     ...(typeof code === 'string' ? { code } : {}),
     ...(typeof retryable === 'boolean' ? { retryable } : {}),
+    ...(typeof at === 'number' ? { at } : {}),
   };
 }

@@ -27,11 +27,15 @@ export interface Run {
   readonly skill: string;
   readonly context: ContextTuple;
   isOver: boolean;
+  /** Whether it is over because it waits: its code may not notice. */
+  isSuspended: boolean;
   controller: AbortController | undefined;
   /** Set once the parent has asked the run to stop. */
   abortedWith: Error | undefined;
   logLines: number;
   messages: number;
+  /** Questions to the parent, answered ones too. */
+  asked: number;
   asks: Map<number, PromiseWithResolvers<unknown>> | undefined;
 }
 
@@ -125,17 +129,24 @@ export async function ask(part: Part, kind: string, payload: unknown): Promise<u
 /** Like `ask`, for JSON text that is known to be within the limits. */
 export async function askJson(part: Part, kind: string, json: string): Promise<unknown> {
   const { run, platform, step } = part;
+  if (run.isSuspended) return neverSettled();
   if (run.isOver) throw new Error('this run has ended');
   run.asks ??= new Map();
   if (run.asks.size >= asksMax) throw new Error(`at most ${asksMax} requests may wait at once`);
   const id = nextAsk++;
   const answer = Promise.withResolvers<unknown>();
   run.asks.set(id, answer);
+  run.asked += 1;
   platform.outbox.push(`["ask",${run.id},${id},${JSON.stringify(kind)},${json},${step}]`);
   return answer.promise;
 }
 
 let nextAsk = 1;
+
+/** What a suspended run is answered, so that its code does not take the suspension for a failure. */
+function neverSettled(): Promise<never> {
+  return new Promise(() => {});
+}
 
 /** Made at its first use: most runs never read it. */
 function signalOf(run: Run): AbortSignal {

@@ -17,6 +17,10 @@ export interface RunRequest {
     readonly conversationId: string;
     readonly organizationId: string;
     readonly attempt: number;
+    /** What `ctx.now()` is at first, in milliseconds: when the attempt began. */
+    readonly now: number;
+    /** Where in its job it runs: absent for the job's own run, the path of the part for a tool's. */
+    readonly path?: string;
   };
   /** Milliseconds from the moment at which an executor starts it. */
   readonly timeoutMs: number;
@@ -62,14 +66,25 @@ export type RunOutcome =
   | { kind: 'timeout'; message: string }
   /** It ended without a result because `abort()` was called, or the pool stopped. */
   | { kind: 'aborted' }
+  /** It was suspended: its code is dropped, and none of its promises settles. */
+  | { kind: 'waiting' }
   /** Its executor died, and this run alone can have been the cause. */
   | { kind: 'lost'; message: string }
   /** Its executor died. `suspect` is false when this run is known not to have been the cause. */
   | { kind: 'displaced'; suspect: boolean };
 
-export interface RunHandle {
-  /** Never rejects. */
-  readonly outcome: Promise<RunOutcome>;
+export interface RunControls {
   /** Asks the run to stop, and kills it after the grace period. Does nothing once it has ended. */
   abort(reason: string): void;
+  /**
+   * Asks the run to end as `waiting`. The child refuses silently if the run has asked something that the
+   * parent has not seen, has ended, or was asked to stop. To be called whenever all open questions of the
+   * run have come to wait. Does nothing while no executor has the run.
+   */
+  suspend(): void;
+}
+
+export interface RunHandle extends RunControls {
+  /** Never rejects. */
+  readonly outcome: Promise<RunOutcome>;
 }

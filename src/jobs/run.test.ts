@@ -24,7 +24,7 @@ test('a first report that is made while the thinking ends is recorded before the
       },
     }),
   });
-  const run = startRun({ id: 'a' } as ClaimedJob, options);
+  const run = startRun({ id: 'a', started_at: 1 } as ClaimedJob, options);
   await handlers().onAsk('generate', {}, new AbortController().signal, null);
   let hasEnded = false;
 
@@ -54,7 +54,7 @@ function runs(deps: Pick<RunDeps, 'thinking' | 'reports'>) {
     executors: {
       run(_request, of) {
         handlers = of;
-        return { outcome: new Promise(() => {}), abort() {} };
+        return { outcome: new Promise(() => {}), abort() {}, suspend() {} };
       },
     },
     journals: { open: () => ({}) as Journal },

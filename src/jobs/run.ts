@@ -117,6 +117,7 @@ function newAttempt(deps: RunDeps, job: ClaimedJob): Attempt {
       conversationId: job.conversation_id,
       organizationId: job.organization_id,
       attempt: job.attempt,
+      now: job.started_at ?? deps.clock.now(),
     },
     stream: undefined,
     memory: undefined,
@@ -232,7 +233,8 @@ async function runSkill(
   part: RunPart,
   signal: AbortSignal,
 ): Promise<SkillResult> {
-  const { deps, context } = attempt;
+  const { deps } = attempt;
+  const context = { ...attempt.context, path: part.path };
   const skill = deps.skills.definition(...skillKeyParts(name));
   if (skill === undefined) {
     const message = `No definition of the skill ${name} is loaded here`;

@@ -93,6 +93,7 @@ export function nextState(
     case 'cancelled':
       return { status: 'cancelled', error: cancelledError };
     case 'aborted':
+    case 'waiting':
       return returned(now, 0);
     case 'displaced':
       return returned(now, outcome.suspect ? 1 : 0);

@@ -6,6 +6,8 @@ export interface ScriptedRun {
   readonly request: RunRequest;
   /** Why it was asked to stop; null while it was not. */
   readonly aborted: string | null;
+  /** How often it was asked to end as waiting; the test ends it so. */
+  readonly suspensions: number;
   report(report: RunReport): void;
   /** `step` is the step of the run in which it asks, null when it is left out. */
   ask(kind: string, payload: unknown, step?: number): Promise<unknown>;
@@ -55,11 +57,15 @@ export function scriptedPool(): ScriptedPool {
     run(request, handlers) {
       const { promise, resolve } = Promise.withResolvers<RunOutcome>();
       let aborted: string | null = null;
+      let suspensions = 0;
       inFlight++;
       const run: ScriptedRun = {
         request,
         get aborted() {
           return aborted;
+        },
+        get suspensions() {
+          return suspensions;
         },
         report: (report) => handlers.onReport(report),
         ask: (kind, payload, step) =>
@@ -81,6 +87,9 @@ export function scriptedPool(): ScriptedPool {
         outcome: promise,
         abort(reason) {
           aborted ??= reason;
+        },
+        suspend() {
+          suspensions++;
         },
       };
     },

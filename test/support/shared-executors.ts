@@ -47,7 +47,7 @@ export async function sharedExecutors(options: PoolOptions): Promise<ExecutorPoo
     leftOut: pool.leftOut,
     run(request, handlers) {
       if (stopping !== undefined) {
-        return { outcome: Promise.resolve({ kind: 'aborted' }), abort() {} };
+        return { outcome: Promise.resolve({ kind: 'aborted' }), abort() {}, suspend() {} };
       }
       const run = pool.run(request, handlers);
       runs.add(run);
