@@ -4,7 +4,7 @@
  */
 import { hash, randomBytes } from 'node:crypto';
 import { type Cap, requireRoom } from '../database/caps.ts';
-import type { Database, Transaction } from '../database/database.ts';
+import type { Database, Handle, Transaction } from '../database/database.ts';
 import { isOrganization } from '../database/organizations.ts';
 import { bind } from '../kernel/bind.ts';
 import type { Caller } from '../kernel/caller.ts';
@@ -129,15 +129,19 @@ async function readValid({ database, clock }: ApiKeyState, keyHash: string): Pro
   return { caller: callerOf(row), expiresAt: row.expires_at };
 }
 
-async function readById({ database }: ApiKeyState, id: string): Promise<CachedKey> {
-  const row = await findApiKeyById(database.read, { id });
+async function readById(db: Handle, id: string): Promise<CachedKey> {
+  const row = await findApiKeyById(db, { id });
   const caller = row === undefined || row.enabled === 0 ? null : callerOf(row);
   return { caller, expiresAt: row?.expires_at ?? null };
 }
 
 /** The caller of a key by its id, for deferred work; undefined when it is revoked or has expired. */
-async function callerById(state: ApiKeyState, id: string): Promise<Caller | undefined> {
-  return currentCaller(state, await readById(state, id));
+async function callerById(
+  state: ApiKeyState,
+  id: string,
+  db: Handle = state.database.read,
+): Promise<Caller | undefined> {
+  return currentCaller(state, await readById(db, id));
 }
 
 /**
@@ -146,7 +150,8 @@ async function callerById(state: ApiKeyState, id: string): Promise<Caller | unde
  */
 async function cachedCaller(state: ApiKeyState, id: string): Promise<Caller | undefined> {
   const { keysById } = state;
-  const known = keysById.get(id) ?? (await keysById.read(id, () => readById(state, id)));
+  const known =
+    keysById.get(id) ?? (await keysById.read(id, () => readById(state.database.read, id)));
   return currentCaller(state, known);
 }
 

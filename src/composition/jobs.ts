@@ -6,6 +6,7 @@ import type { Conversations } from '../conversations/conversations.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import { createAccept } from '../jobs/accept.ts';
 import { type Admission, createAdmission } from '../jobs/admission.ts';
+import { createChildJobs } from '../jobs/child-jobs.ts';
 import { createEndWaits } from '../jobs/end-waits.ts';
 import { createExecute } from '../jobs/execute.ts';
 import { createJobFeed, createSharedJobFeed, type JobFeed } from '../jobs/feed.ts';
@@ -164,7 +165,8 @@ export function composeJobVerbs(deps: JobVerbsDeps) {
   const { base, slices, feed, admission, settle, begin, stopRun, observer } = deps;
   const accept = createAccept({ ...base, admission, begin, observe: observer.accepted });
   const jobs = createJobs({ base, slices, accept, settle, feed, stopRun });
-  return { accept, jobs, execute: createExecute({ ...base, ...slices, accept }) };
+  const childJobs = createChildJobs({ skills: slices.skills, mayCall: admission.mayCall, accept });
+  return { accept, jobs, execute: createExecute({ ...base, ...slices, accept }), childJobs };
 }
 
 export function composeJobs(
@@ -195,7 +197,7 @@ export function composeJobs(
     workers,
     endJobsOfKey,
     endWaits,
-    waitKinds: composeWaitKinds(),
+    waitKinds: composeWaitKinds().set('run', verbs.childJobs),
   };
 }
 

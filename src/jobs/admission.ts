@@ -4,7 +4,7 @@
  * that runs it (`admit`), and a skill that a run calls (`mayCall`). The sweep sends hints only for jobs that
  * could be claimed: both queries are in `admission.store.ts`. Admission starts nothing itself.
  */
-import type { Transaction } from '../database/database.ts';
+import type { Handle, Transaction } from '../database/database.ts';
 import { type Caller, hasScopes } from '../kernel/caller.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { continueAfter } from '../kernel/ids.ts';
@@ -23,7 +23,7 @@ const absentAgainMs = 5_000;
 
 export interface AdmissionDeps {
   readonly skills: Pick<SkillRegistry, 'definition' | 'findActive' | 'goneSince' | 'refresh'>;
-  readonly apiKeys: { callerById(id: string): Promise<Caller | undefined> };
+  readonly apiKeys: { callerById(id: string, db?: Handle): Promise<Caller | undefined> };
   readonly clock: Clock;
   /** How many more jobs of a queue the worker of this process can begin at once; 0 without a worker. */
   freeSlots(queue: QueueName): number;
@@ -56,7 +56,7 @@ export interface Admission {
   /** What becomes of the attempt of a job that was not admitted. */
   refuse(job: ClaimedJob): Promise<AttemptOutcome>;
   /** Whether the run of a job may call a skill, named `category/version/name`. */
-  mayCall(job: ClaimedJob, skill: string): Promise<boolean>;
+  mayCall(job: Pick<ClaimedJob, 'api_key_id'>, skill: string, db?: Handle): Promise<boolean>;
 }
 
 export function createAdmission(deps: AdmissionDeps): Admission {
@@ -65,7 +65,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
     recordNew: (tx, jobs, now) => recordNew(deps, tx, jobs, now),
     admit: (job) => admit(deps, job),
     refuse: (job) => refuse(deps, job),
-    mayCall: (job, skill) => mayCall(deps, job, skill),
+    mayCall: (...asked) => mayCall(deps, ...asked),
   };
 }
 
@@ -143,11 +143,12 @@ async function refuse(
 /** The key that the job was accepted with may have been revoked, and the skill withdrawn, since. */
 async function mayCall(
   { skills, apiKeys }: AdmissionDeps,
-  job: ClaimedJob,
+  job: Pick<ClaimedJob, 'api_key_id'>,
   name: string,
+  db?: Handle,
 ): Promise<boolean> {
   const skill = skills.findActive(...skillKeyParts(name));
-  const caller = await apiKeys.callerById(job.api_key_id);
+  const caller = await apiKeys.callerById(job.api_key_id, db);
   if (skill === undefined || caller === undefined) return false;
   return hasScopes(caller.scopes, skill.requiredScopes);
 }

@@ -10,7 +10,7 @@ import { permanentError } from '../kernel/permanent-error.ts';
 import type { JournalJob, StepError } from './step-rows.ts';
 
 /** The longest wait. */
-const waitMaxMs = 365 * dayMs;
+export const waitMaxMs = 365 * dayMs;
 
 /** How a wait ended. `value` is a JSON value. */
 export type WaitResult =

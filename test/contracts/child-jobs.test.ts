@@ -5,6 +5,20 @@ import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-wo
 
 const all = { limit: 200, offset: 0 };
 
+const echo = 'test/v1.0/echo';
+
+/** The transaction in which the run of a job starts a child. */
+async function begin(world: JobsWorld, id: string, skill = echo, input: unknown = { a: 1 }) {
+  const { database, childJobs, clock } = world;
+  const job = await world.row(id);
+  const now = clock.now();
+  const wanted = childJobs.read({ skill, input }, job, now);
+  return database.write((tx) => childJobs.begin(tx, { job, n: 1, name: 'letter', ...wanted }, now));
+}
+
+const childrenOf = async ({ jobs }: JobsWorld, parent_job_id: string) =>
+  (await jobs.list('default', { parent_job_id }, all)).jobs;
+
 /** Accepts a child of a job, as the job's run does. */
 function submitChild(world: JobsWorld, parent: { id: string }, step = 1, depth = 0) {
   return world.submit({ parent: { jobId: parent.id, step, depth } });
@@ -90,5 +104,85 @@ describe.each(await engines())('child jobs on $name', (engine) => {
     const listed = (await jobs.listTimed('default', {}, all)).jobs;
     expect(listed.map(({ parent_job_id }) => parent_job_id)).toEqual([null, parent.id, null]);
     await attempt(again.id, completed());
+  });
+
+  describe('a run that starts a job', () => {
+    test('accepts it with its own key, agent and user, and in a conversation of its own', async () => {
+      const world = await jobsWorld(engine);
+      const parent = await world.submit({ userId: 'ada', agentId: 'default' });
+
+      expect(await begin(world, parent.id, 'test/v1.0/other', { to: 'b' })).toBe(null);
+
+      const [listed] = await childrenOf(world, parent.id);
+      const child = await world.row(listed?.job_id ?? '');
+      expect(child).toMatchObject({
+        parent_job_id: parent.id,
+        parent_step: 1,
+        depth: 1,
+        api_key_id: world.caller.keyId,
+        agent_id: 'default',
+        user_id: 'ada',
+        organization_id: 'default',
+        trigger_type: 'api',
+        status: 'queued',
+        max_attempts: 2,
+        input: '{"to":"b"}',
+        retry_of: null,
+      });
+      expect(child.conversation_id).not.toBe(parent.conversation_id);
+      expect(world.hints).toContainEqual(expect.objectContaining({ id: child.id }));
+    });
+
+    test('is refused without an active skill of that name', async () => {
+      const world = await jobsWorld(engine);
+      const parent = await world.submit();
+
+      await expect(begin(world, parent.id, 'test/v1.0/none')).rejects.toMatchObject({
+        message: 'there is no active skill test/v1.0/none',
+        retryable: false,
+      });
+      for (const skill of [null, 3, 'x'.repeat(301)]) {
+        await expect(begin(world, parent.id, skill as string)).rejects.toThrow('needs the name');
+      }
+      expect(await childrenOf(world, parent.id)).toEqual([]);
+    });
+
+    test('is refused when its key lacks a scope of the skill, or is revoked', async () => {
+      const world = await jobsWorld(engine);
+      const { keyId } = await world.callerOf('default', ['test']);
+      const parent = await world.submit({ apiKeyId: keyId });
+      await begin(world, parent.id);
+
+      await expect(begin(world, parent.id, 'test/v1.0/guarded')).rejects.toMatchObject({
+        message: expect.stringContaining('its API key is revoked or lacks a scope of the skill'),
+        retryable: false,
+      });
+      await world.apiKeys.revoke(keyId);
+      await expect(begin(world, parent.id)).rejects.toThrow('its API key is revoked');
+      expect(await childrenOf(world, parent.id)).toHaveLength(1);
+    });
+
+    test("is refused for an input that the skill's schema refuses", async () => {
+      const world = await jobsWorld(engine);
+      const parent = await world.submit();
+
+      await expect(begin(world, parent.id, echo, 'words')).rejects.toMatchObject({
+        message: expect.stringContaining(`the input does not fit the schema of ${echo}: body`),
+        retryable: false,
+      });
+    });
+
+    test('may start 1,000 jobs, nested 8 deep', async () => {
+      const world = await jobsWorld(engine);
+      const parent = await world.submit({ parent: { jobId: 'x', step: 1, depth: 6 } });
+      await begin(world, parent.id);
+      const [child] = await childrenOf(world, parent.id);
+      await expect(begin(world, child?.job_id ?? '')).rejects.toThrow('is 8 jobs below the first');
+
+      const other = await world.submit();
+      await Promise.all(Array.from({ length: 999 }, () => submitChild(world, other)));
+      await begin(world, other.id);
+      await expect(begin(world, other.id)).rejects.toThrow('has started 1000 jobs');
+    });
   });
 });

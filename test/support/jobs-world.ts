@@ -23,6 +23,7 @@ import type { Performer } from '../../src/jobs/perform.ts';
 import { jobQueues } from '../../src/jobs/queues.ts';
 import type { Settle } from '../../src/jobs/settle.ts';
 import { beginning, jobStream } from '../../src/jobs/stream.ts';
+import type { WaitKindVerbs } from '../../src/journal/wait-kinds.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import type { LeaseSweep } from '../../src/leases/lease-sweep.ts';
@@ -83,6 +84,8 @@ export interface JobsWorld extends Worker {
   readonly conversations: Conversations;
   readonly journals: ComposedThinking['journals'];
   readonly accept: Accept;
+  /** Waits for jobs that runs start. */
+  readonly childJobs: WaitKindVerbs;
   /** Of another process: it knows nothing of the runs here. */
   readonly recovery: LeaseSweep;
   /** Of the process that runs the jobs. */
@@ -260,7 +263,7 @@ export async function jobsWorld(
       stopRun: (jobId) => first.performer.cancel(jobId),
       observer,
     });
-  const { accept, jobs } = verbsOn(database);
+  const { accept, jobs, childJobs } = verbsOn(database);
   const caller = await callerOf('default');
   const request = (fields: Partial<WorkRequest> = {}): WorkRequest => ({
     organizationId: caller.organizationId,
@@ -288,6 +291,7 @@ export async function jobsWorld(
     conversations,
     journals: thinking.journals,
     accept,
+    childJobs,
     observed,
     caller,
     callerOf,

@@ -1,0 +1,19 @@
+/** What a job that starts another tells of itself. */
+import type { Transaction } from '../database/database.ts';
+import { firstRow } from '../database/statement.ts';
+
+/** What a job tells about the child that it is about to start. */
+export const findParent = firstRow<{ id: string }, Transaction>()((db, p) =>
+  db
+    .selectFrom('jobs')
+    .select((eb) => [
+      'user_id',
+      'depth',
+      eb
+        .selectFrom('jobs as child')
+        .whereRef('child.parent_job_id', '=', 'jobs.id')
+        .select((of) => of.fn.countAll<number>().as('n'))
+        .as('children'),
+    ])
+    .where('id', '=', p('id')),
+);
