@@ -60,6 +60,7 @@ const completed = {
   due_at: null,
   refund: 0,
   deaths: 0,
+  active_ms: 0,
   cancelling: 0,
 } as const;
 

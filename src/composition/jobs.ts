@@ -20,6 +20,7 @@ import { type EndJobsOfKey, endJobsOfRevokedKey } from '../jobs/revoked-key.ts';
 import { createRuns } from '../jobs/run.ts';
 import { createSettle, type Settle } from '../jobs/settle.ts';
 import type { Settled } from '../jobs/settle-effects.ts';
+import { abandonWaits } from '../journal/abandoned-waits.ts';
 import { sleep } from '../journal/sleep.ts';
 import type { WaitKinds } from '../journal/wait-kinds.ts';
 import type { Bus } from '../kernel/bus.ts';
@@ -74,6 +75,7 @@ export interface JobRunsDeps {
   /** The consumers of this process by queue, once the worker has started. */
   readonly workers: ReadonlyMap<QueueName, Pick<Consumer, 'freeSlots' | 'yieldSlot'>>;
   readonly times: ClusterTimes;
+  readonly waitKinds: WaitKinds;
   readonly observer: JobObserver;
 }
 
@@ -90,6 +92,7 @@ export function composeJobRuns(deps: JobRunsDeps) {
     agents: slices.agents,
     memories: slices.memories,
     journals,
+    abandonWaits: (tx, jobs) => abandonWaits({ clock, kinds: deps.waitKinds }, tx, jobs),
     observe: observer.settled,
   });
   const admission = createAdmission({
@@ -170,7 +173,7 @@ export function composeJobVerbs(deps: JobVerbsDeps) {
 }
 
 export function composeJobs(
-  deps: Omit<JobRunsDeps, 'feed' | 'workers'> & {
+  deps: Omit<JobRunsDeps, 'feed' | 'workers' | 'waitKinds'> & {
     readonly slices: JobVerbsDeps['slices'];
     /** Null where the platform is embedded. */
     readonly bus: Bus | null;
@@ -179,7 +182,8 @@ export function composeJobs(
   const { base, slices, bus, observer } = deps;
   const feed = bus === null ? createJobFeed() : createSharedJobFeed(bus);
   const workers = new Map<QueueName, Consumer>();
-  const runs = composeJobRuns({ ...deps, feed, workers });
+  const waitKinds = composeWaitKinds();
+  const runs = composeJobRuns({ ...deps, feed, workers, waitKinds });
   const { performer } = runs;
   const stopRun = (jobId: string) => {
     performer.cancel(jobId);
@@ -197,12 +201,12 @@ export function composeJobs(
     workers,
     endJobsOfKey,
     endWaits,
-    waitKinds: composeWaitKinds().set('run', verbs.childJobs),
+    waitKinds: waitKinds.set('run', verbs.childJobs),
   };
 }
 
 /** The kinds of waits that need no other slice; those of others are set by their composition. */
-function composeWaitKinds(): WaitKinds {
+export function composeWaitKinds(): WaitKinds {
   return new Map([['sleep', sleep]]);
 }
 

@@ -1,7 +1,7 @@
 /** What /metrics reads when it is asked. */
 
 import { type Role, roles } from '../config/readers.ts';
-import type { MetricsSource } from '../http/metrics.ts';
+import type { JobsOfQueue, MetricsSource } from '../http/metrics.ts';
 import { findOldestDue } from '../jobs/admission.store.ts';
 import { queueOf } from '../jobs/queues.ts';
 import { countUnended } from '../jobs/unended-jobs.store.ts';
@@ -47,12 +47,13 @@ export function metricsSource(
     isQueueConnected: () => queue.isConnected(),
     jobsByQueue: createSharedRead(clock, async () => {
       const counts = Object.fromEntries(
-        queueNames.map((name) => [name, { waiting: 0, active: 0 }]),
-      ) as Record<QueueName, { waiting: number; active: number }>;
+        queueNames.map((name) => [name, { waiting: 0, active: 0, suspended: 0 }]),
+      ) as Record<QueueName, JobsOfQueue>;
       for (const { trigger_type, status, n } of await countUnended(database.read)) {
         const count = counts[queueOf(trigger_type)];
         if (status === 'queued') count.waiting += n;
         if (status === 'active') count.active += n;
+        if (status === 'waiting') count.suspended += n;
       }
       for (const { status, n } of await countDeliveries(database.read)) {
         if (status === 'pending') counts.webhooks.waiting += n;

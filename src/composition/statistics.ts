@@ -45,6 +45,8 @@ export function createJobObserver(
     settled({ job, from, transition, durationMs }) {
       const error = 'error' in transition ? transition.error : null;
       const name = queueOf(job.trigger_type);
+      // A run that waits has ended neither its attempt nor its job.
+      if (transition.status === 'waiting') return;
       if (from === 'active') metrics.attemptEnded(name, durationMs, error?.code ?? null);
       if (transition.status !== 'queued') recorder.ended(job, transition.status, durationMs);
       if (transition.status === 'completed' || transition.status === 'failed') {

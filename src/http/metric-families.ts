@@ -31,6 +31,11 @@ export function createFamilies(registry: Registry) {
     httpDuration: histogram('service_http_request_duration_seconds', requestHelp),
     queueDepth: gauge('service_queue_depth', 'Jobs waiting', 'queue'),
     activeJobs: gauge('service_active_jobs', 'Jobs being processed', 'queue'),
+    waitingJobs: gauge(
+      'service_waiting_jobs',
+      'Jobs that wait for a moment, an event, a person or another job',
+      'queue',
+    ),
     completedJobs: counter('service_completed_jobs_total', 'Jobs completed', 'queue'),
     failedJobs: counter('service_failed_jobs_total', 'Jobs failed for good', 'queue'),
     errors: counter('service_errors_total', errorsHelp, 'type'),

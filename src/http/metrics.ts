@@ -10,12 +10,19 @@ import { createFamilies, type MetricFamilies } from './metric-families.ts';
 import { refusals } from './refusals.ts';
 import type { HttpObserver, Server } from './server.ts';
 
+/** How many jobs of a queue wait for a slot, are active, and wait for something outside (`waiting`). */
+export interface JobsOfQueue {
+  waiting: number;
+  active: number;
+  suspended: number;
+}
+
 /**
  * The values of the gauges, read at each scrape. A value that the database does not return in time is
  * taken from the last scrape, or left out.
  */
 export interface MetricsSource {
-  readonly jobsByQueue: SharedRead<Record<QueueName, { waiting: number; active: number }>>;
+  readonly jobsByQueue: SharedRead<Record<QueueName, JobsOfQueue>>;
   /** How long what is due has waited, and how much of it there is. */
   readonly waiting: SharedRead<{
     oldestDueMs: Record<QueueName, number>;
@@ -135,6 +142,7 @@ async function render(state: MetricsState, source: MetricsSource): Promise<strin
   for (const queue of queueNames) {
     setOrRemove(families.queueDepth, queue, byQueue?.[queue].waiting);
     setOrRemove(families.activeJobs, queue, byQueue?.[queue].active);
+    setOrRemove(families.waitingJobs, queue, byQueue?.[queue].suspended);
     setOrRemove(families.oldestDue, queue, waiting && waiting.oldestDueMs[queue] / 1000);
   }
   // Better than a number that is no longer true.

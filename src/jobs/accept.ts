@@ -205,9 +205,12 @@ function newJob(request: WorkRequest, now: number): NewJob {
   };
 }
 
+/** What no job has before its first wait. */
+const begun = { resumed_at: null, active_ms: 0 };
+
 /** A job as its first claim returns it. */
 function firstClaim(job: NewJob): ClaimedJob {
-  return { ...job, attempt: 1, epoch: 1, deaths: 0, started_at: job.created_at };
+  return { ...job, attempt: 1, epoch: 1, deaths: 0, ...begun, started_at: job.created_at };
 }
 
 /** The acceptance of a request whose key an earlier request has used. */

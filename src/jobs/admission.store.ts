@@ -1,5 +1,5 @@
 /** Which jobs may be claimed now, and the claim. What holds for the one must hold for the other. */
-import { type SqlBool, sql } from 'kysely';
+import { type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { Dialect, Handle, Transaction } from '../database/database.ts';
 import { idInLocked, idsParam } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
@@ -17,6 +17,9 @@ const lastMessage = (dialect: Dialect) =>
     : sql<string | null>`(select id from messages where conversation_id = jobs.conversation_id
         order by id desc limit 1)`;
 
+const ifQueued = <T>(queued: RawBuilder<T>, waiting: RawBuilder<T>) =>
+  sql<T>`case when status = 'queued' then ${queued} else ${waiting} end`;
+
 const claim = statement<{
   ids: string;
   now: number;
@@ -27,22 +30,31 @@ const claim = statement<{
     .updateTable('jobs')
     .set((eb) => ({
       status: 'active',
-      attempt: eb('attempt', '+', 1),
+      // A job that has waited goes on with its attempt; one from the queue begins another.
+      attempt: sql<number>`attempt + ${ifQueued(sql`1`, sql`0`)}`,
       epoch: eb('epoch', '+', 1),
-      started_at:
+      started_at: ifQueued(
         dialect === 'sqlite'
           ? sql<number>`max(${p('now')}, run_at)`
           : sql<number>`greatest(${p('now')}::bigint, run_at)`,
+        sql`started_at`,
+      ),
+      resumed_at: ifQueued(
+        sql`null`,
+        dialect === 'sqlite' ? p('now') : sql<number>`${p('now')}::bigint`,
+      ),
+      active_ms: ifQueued(sql`0`, sql`active_ms`),
       due_at: p('lease_until'),
       error: null,
-      progress: null,
+      progress: ifQueued(sql`null`, sql`progress`),
     }))
     .where(
       idInLocked(
         dialect,
         p('ids'),
         'jobs',
-        sql<SqlBool>`status = 'queued' and run_at <= ${p('due_by')}`,
+        sql<SqlBool>`((status = 'queued' and run_at <= ${p('due_by')})
+          or (status = 'waiting' and due_at <= ${p('due_by')}))`,
         true,
       ),
     )
@@ -51,8 +63,8 @@ const claim = statement<{
 );
 
 /**
- * Claims those of `ids` that are queued, due by `dueBy` and not locked; the others are not among the
- * rows.
+ * Claims those of `ids` that are queued or waiting, due by `dueBy` and not locked; the others are not
+ * among the rows. A claimed job that had waited has a `resumed_at`.
  */
 export function claimJobs(
   tx: Transaction,
@@ -102,6 +114,33 @@ export function findDueJobs(
   limit: number,
 ) {
   return db.all(dueInQueue[queue], { now, limit });
+}
+
+const dueWaiting = (isScheduled: '=' | '<>') =>
+  statement<{ now: number; limit: number }>()((db, p) =>
+    db
+      .selectFrom('jobs')
+      .select(['id', 'epoch'])
+      .where('status', '=', sql.lit('waiting'))
+      .where('trigger_type', isScheduled, sql.lit('scheduled'))
+      .where('due_at', '<=', p('now'))
+      .orderBy('due_at')
+      .limit(p('limit')),
+  );
+
+const dueWaitingInQueue = {
+  'scheduled-jobs': dueWaiting('='),
+  'skill-execution': dueWaiting('<>'),
+};
+
+/** Waiting jobs of one queue of which a wait has ended, or its deadline has passed. */
+export function findDueWaiting(
+  db: Handle,
+  queue: keyof typeof dueWaitingInQueue,
+  now: number,
+  limit: number,
+) {
+  return db.all(dueWaitingInQueue[queue], { now, limit });
 }
 
 /** When the longest waiting job of a queue fell due, undefined when none is due. */

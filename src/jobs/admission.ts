@@ -20,6 +20,8 @@ import { type AttemptOutcome, runsAlone } from './states.ts';
 const elsewhereMs = 2_000;
 /** The same when no live process has loaded the skill. */
 const absentAgainMs = 5_000;
+/** The least time of a run that goes on after a wait. */
+const leastMs = 1_000;
 
 export interface AdmissionDeps {
   readonly skills: Pick<SkillRegistry, 'definition' | 'findActive' | 'goneSince' | 'refresh'>;
@@ -79,7 +81,11 @@ async function claim(
   await changeJobCounts(
     tx,
     writer,
-    claimed.map((kind) => ({ kind, from: 'queued', to: 'active' })),
+    claimed.map((kind) => ({
+      kind,
+      from: kind.resumed_at === null ? 'queued' : 'waiting',
+      to: 'active',
+    })),
   );
   for (const { last_message_id } of claimed) {
     if (last_message_id !== null) continueAfter(last_message_id);
@@ -109,7 +115,10 @@ async function recordNew(
 function admit({ skills, isLoaded }: AdmissionDeps, job: ClaimedJob): RunOptions | null {
   const skill = skills.definition(job.skill_category, job.skill_version, job.skill_name);
   if (skill === undefined || !isLoaded(skillOf(job))) return null;
-  const { timeoutMs, answerField } = skill;
+  const { answerField } = skill;
+  // The time that the attempt has waited does not count.
+  const timeoutMs =
+    job.active_ms === 0 ? skill.timeoutMs : Math.max(leastMs, skill.timeoutMs - job.active_ms);
   return { timeoutMs, alone: runsAlone(job), answerField };
 }
 

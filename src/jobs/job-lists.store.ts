@@ -152,6 +152,10 @@ function narrowed({ db, organizationId, equal, window, isLookedUp }: Asked, filt
     // Says what the status implies already, so that the index on these two is used.
     query = query.where(sql<boolean>`status in ('failed', 'cancelled')`);
   }
+  if (status === 'waiting') {
+    // The same again as a literal, so that the index of these is used.
+    query = query.where(sql<boolean>`status = 'waiting'`);
+  }
   if (status === 'active') {
     // Few at any moment, and the index of due jobs knows them.
     const active = sql<string>`select id from jobs where status = 'active' and due_at is not null`;
@@ -238,12 +242,12 @@ function ofKey(
   apiKeyId: string,
   status: JobStatus | undefined,
 ): RawBuilder<string> {
-  if (status === 'queued' || status === 'active') {
-    // The terms of the indexes of jobs that wait, and of jobs that are due.
+  if (status === 'queued' || status === 'active' || status === 'waiting') {
+    // The terms of the indexes of queued jobs, and of jobs that are due.
     const isUnended =
       status === 'queued'
         ? sql`status || '' = 'queued'`
-        : sql`status = 'active' and due_at is not null`;
+        : sql`status = ${sql.lit(status)} and due_at is not null`;
     return sql<string>`select id from jobs
       where ${isUnended} and organization_id = ${organizationId} and api_key_id = ${apiKeyId}`;
   }

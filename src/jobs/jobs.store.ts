@@ -32,6 +32,8 @@ export const claimedColumns = [
   'input',
   'created_at',
   'started_at',
+  'resumed_at',
+  'active_ms',
 ] as const;
 export type ClaimedJob = Pick<JobRow, (typeof claimedColumns)[number]>;
 
@@ -139,7 +141,7 @@ const ofKey = statement<{ api_key_id: string; status: JobStatus; after: string; 
 export function findUnendedOfKey(
   db: Handle,
   apiKeyId: string,
-  status: 'queued' | 'active',
+  status: 'queued' | 'active' | 'waiting',
   after: string,
   limit: number,
 ) {

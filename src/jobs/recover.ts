@@ -8,13 +8,13 @@ import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { createLeaseSweep, type LeaseSweep } from '../leases/lease-sweep.ts';
 import { type Queue, roundOf } from '../queue/queue.ts';
-import { findDueJobs } from './admission.store.ts';
+import { findDueJobs, findDueWaiting } from './admission.store.ts';
 import { bringJobsForward, findExpiredJobs } from './leases.store.ts';
 import { jobQueues } from './queues.ts';
 import type { Settle } from './settle.ts';
 import type { AttemptOutcome } from './states.ts';
 
-/** Due jobs of a queue for which one sweep sends hints. */
+/** Due jobs of a queue for which one sweep sends hints, queued ones and waiting ones each. */
 const dueMax = 20_000;
 
 type ExpiredJob = Awaited<ReturnType<typeof findExpiredJobs>>[number];
@@ -95,10 +95,12 @@ async function sendDueHints({
     if (!queue.isConnected() || !queue.isRunningLow(name)) continue;
     const now = clock.now();
     const due = await findDueJobs(database.read, name, now - hintRetryMs, dueMax);
+    // Most of them had no hint: their deadline was too far away for one.
+    const resumed = await findDueWaiting(database.read, name, now, dueMax);
     const round = roundOf(now);
     queue.sendHints(
       name,
-      due.map(({ id, epoch }) => ({
+      [...due, ...resumed].map(({ id, epoch }) => ({
         id,
         generation: hintRetryMs === 0 ? epoch : `${epoch}-${round}`,
         delayMs: 0,

@@ -33,9 +33,11 @@ export async function endJobsOfRevokedKey(
   { cancelActive }: { cancelActive: boolean },
 ): Promise<void> {
   const { database, clock, jobs, stopRun } = deps;
-  await forEachBatch(database, keyId, 'queued', (ids) =>
-    database.write((tx) => jobs.cancelQueued(tx, ids, keyRevokedError)),
-  );
+  for (const status of ['queued', 'waiting'] as const) {
+    await forEachBatch(database, keyId, status, (ids) =>
+      database.write((tx) => jobs.cancelQueued(tx, ids, keyRevokedError)),
+    );
+  }
   if (!cancelActive) return;
   await forEachBatch(database, keyId, 'active', async (ids) => {
     await database.write(async (tx) => {
@@ -48,7 +50,7 @@ export async function endJobsOfRevokedKey(
 async function forEachBatch(
   { read }: Database,
   keyId: string,
-  status: 'queued' | 'active',
+  status: 'queued' | 'active' | 'waiting',
   end: (ids: readonly string[]) => Promise<void>,
 ): Promise<void> {
   for (let after = ''; ; ) {

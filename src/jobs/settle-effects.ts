@@ -1,5 +1,5 @@
 /**
- * What the end of an attempt, or of a wait in the queue, means outside the job's row: messages, the
+ * What the end of a claim, or a cancellation before one, means outside the job's row: messages, the
  * conversation, events, the job's stream, counts, its schedule, the metrics. All ends come through here,
  * in the transaction that makes them true, so an effect that is added here is missed by none.
  */
@@ -21,6 +21,8 @@ import type { EndedJob } from './settle.store.ts';
 import { isFinal, type Transition } from './states.ts';
 import { endingEvent } from './status-events.ts';
 
+/** A waiting job that is due within this time has a hint. */
+const soonMs = 5_000;
 /** Characters of the output that an event carries. */
 const summaryMax = 200;
 
@@ -31,12 +33,12 @@ export interface RunMessage {
   readonly at: number;
 }
 
-/** A job whose attempt has ended, or whose wait in the queue was cancelled. */
+/** A job whose claim has ended, or that was cancelled while it was queued or waiting. */
 export interface Settled {
   readonly job: EndedJob;
-  readonly from: 'active' | 'queued';
+  readonly from: 'active' | 'queued' | 'waiting';
   readonly transition: Transition;
-  /** Milliseconds of the attempt; 0 for a job that waited. */
+  /** Milliseconds of the attempt in which it was active; 0 for a job that was cancelled before it ended. */
   readonly durationMs: number;
   readonly messages: readonly RunMessage[];
   /** The model's answer, if it is in the conversation already; null when there is none. */
@@ -79,7 +81,7 @@ export async function recordEffects(
   await appendEvents(tx, ended.flatMap(eventsOf), now);
   await insertJobEvents(
     tx,
-    settled.filter(isQueuedAgain).map((one) => attemptEnd(one, now)),
+    settled.filter(isUnfinished).map((one) => claimEnd(one, now)),
   );
   await changeJobCounts(
     tx,
@@ -99,6 +101,13 @@ function publish({ queue, feed, observe }: EffectDeps, settled: Settled, now: nu
     const delayMs = Math.max(0, transition.runAt - now);
     queue.sendHints(queueOf(job.trigger_type), [{ id: job.id, generation: job.epoch, delayMs }]);
   }
+  if (transition.status === 'waiting') {
+    const delayMs = Math.max(0, transition.dueAt - now);
+    // The sweep finds the others: a hint takes memory.
+    const isSoon = delayMs <= soonMs;
+    const hint = { id: job.id, generation: job.epoch, delayMs };
+    if (isSoon) queue.sendHints(queueOf(job.trigger_type), [hint]);
+  }
   if (feed.hasListeners(job.id)) feed.publish(job.id, endingEvent(job, transition, now));
 }
 
@@ -110,22 +119,30 @@ export function isQueuedAgain({ transition }: { readonly transition: Transition 
   return transition.status === 'queued';
 }
 
-/** The end of a run, for its schedule; empty for a run that will be tried again. */
+function isUnfinished({ transition }: { readonly transition: Transition }): boolean {
+  return !isFinal(transition.status);
+}
+
+/** The end of a run, for its schedule; empty for a run that will be tried again, or goes on. */
 function endedRun({ job, transition, durationMs }: Settled): EndedRun[] {
-  if (transition.status === 'queued') return [];
+  if (transition.status === 'queued' || transition.status === 'waiting') return [];
   const error = transition.status === 'completed' ? null : transition.error;
   return [{ job, status: transition.status, error, durationMs }];
 }
 
-/** The end of an attempt that is tried again. A final state is read from the job's row instead. */
-function attemptEnd({ job, transition }: Settled, now: number) {
+/** The end of a claim that does not end its job. A final state is read from the job's row instead. */
+function claimEnd({ job, transition }: Settled, now: number) {
   const { epoch, n, type, data } = endingEvent(job, transition, now);
+  const began = {
+    started_at: timestamp(job.started_at ?? now),
+    ...(job.resumed_at === null ? {} : { resumed_at: timestamp(job.resumed_at) }),
+  };
   return {
     job_id: job.id,
     epoch,
     n,
     type,
-    data: JSON.stringify({ ...data, started_at: timestamp(job.started_at ?? now) }),
+    data: JSON.stringify({ ...data, ...began }),
     created_at: now,
   };
 }

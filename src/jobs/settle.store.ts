@@ -27,6 +27,8 @@ interface SettledRow {
   due_at: number | null;
   refund: number;
   deaths: number;
+  /** Milliseconds of the claim, which end in a wait; 0 for others. */
+  active_ms: number;
   /** 1 to settle a job whose cancellation was requested, 0 to leave such a job unchanged. */
   cancelling: number;
 }
@@ -44,6 +46,7 @@ const settle = statement<SettledRow>()((db, p) =>
       due_at: p('due_at'),
       attempt: eb('attempt', '-', p('refund')),
       deaths: eb('deaths', '+', p('deaths')),
+      active_ms: eb('active_ms', '+', p('active_ms')),
     }))
     .where('id', '=', p('id'))
     .where('epoch', '=', p('epoch'))
@@ -65,6 +68,7 @@ const settledTypes: Types<GivenRow> = {
   due_at: 'bigint',
   refund: 'integer',
   deaths: 'integer',
+  active_ms: 'bigint',
   cancelling: 'integer',
 };
 
@@ -82,6 +86,7 @@ const settleMany = statement<Lists<GivenRow>>()((db, p) =>
       due_at: eb.ref('given.due_at'),
       attempt: eb('jobs.attempt', '-', eb.ref('given.refund')),
       deaths: eb('jobs.deaths', '+', eb.ref('given.deaths')),
+      active_ms: eb('jobs.active_ms', '+', eb.ref('given.active_ms')),
     }))
     // Held in one order first. Also what keeps the planner from scanning a table that it takes for small.
     .where(
@@ -131,29 +136,33 @@ const endedColumns = [
   'epoch',
   'attempt',
   'started_at',
+  'resumed_at',
 ] as const;
 export type EndedJob = Pick<JobRow, (typeof endedColumns)[number]>;
 
-const cancelQueued = statement<{ ids: string; error: string; now: number }>()((db, p, dialect) =>
-  db
-    .updateTable('jobs')
-    .set({
-      status: 'cancelled',
-      error: p('error'),
-      // Not before it began, where the clock was set back.
-      finished_at: sql<number>`${greatestOf(dialect)}(${p('now')}, coalesce(started_at, 0))`,
-      due_at: null,
-    })
-    .where(idInLocked(dialect, p('ids'), 'jobs', sql<SqlBool>`status = 'queued'`))
-    .returning([...endedColumns]),
-);
+const cancelOf = (status: 'queued' | 'waiting') =>
+  statement<{ ids: string; error: string; now: number }>()((db, p, dialect) =>
+    db
+      .updateTable('jobs')
+      .set({
+        status: 'cancelled',
+        error: p('error'),
+        // Not before it began, where the clock was set back.
+        finished_at: sql<number>`${greatestOf(dialect)}(${p('now')}, coalesce(started_at, 0))`,
+        due_at: null,
+      })
+      .where(idInLocked(dialect, p('ids'), 'jobs', sql<SqlBool>`status = ${sql.lit(status)}`))
+      .returning([...endedColumns]),
+  );
+const cancelFrom = { queued: cancelOf('queued'), waiting: cancelOf('waiting') };
 
-/** Cancels the queued ones of the jobs and returns them. */
-export function cancelQueuedJobs(
+/** Cancels those of the jobs that are queued, or waiting, and returns them. */
+export function cancelJobsFrom(
   tx: Transaction,
+  status: keyof typeof cancelFrom,
   ids: readonly string[],
   error: string,
   now: number,
 ): Promise<EndedJob[]> {
-  return tx.all(cancelQueued, { ids: idsParam(ids), error, now });
+  return tx.all(cancelFrom[status], { ids: idsParam(ids), error, now });
 }

@@ -2,13 +2,16 @@
  * Settle: the one way out of a job. One transaction records the end of an attempt: the job,
  * its conversation, the messages, the events, the counts. Only the attempt that still holds the lease
  * settles; a late one changes nothing and gets null. A job whose cancellation was requested ends as
- * cancelled, even when its last attempt completed. A job that waits in the queue is cancelled here too.
+ * cancelled, even when its last attempt completed. A job that is queued or waiting is cancelled here too.
+ * A run that waits ends its claim, not its attempt.
  */
 import type { Agents } from '../agents/agents.ts';
 import type { Journals } from '../agents/journal.ts';
 import { createBatch } from '../database/batch.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { JobStatus } from '../database/tables.ts';
+import type { AbandonedJob } from '../journal/abandoned-waits.ts';
+import { listOpenWaits } from '../journal/wait-queries.ts';
 import type { Backoff } from '../kernel/backoff.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { PlatformError } from '../kernel/errors.ts';
@@ -16,7 +19,7 @@ import { endOf } from '../kernel/set-back.ts';
 import type { Memories } from '../memories/memories.ts';
 import type { MemoryChanges } from '../memories/record.ts';
 import { type ClaimedJob, holdJobs } from './jobs.store.ts';
-import { cancelQueuedJobs, settleJobs } from './settle.store.ts';
+import { cancelJobsFrom, settleJobs } from './settle.store.ts';
 import {
   type EffectDeps,
   isOfSchedule,
@@ -27,6 +30,7 @@ import {
 import {
   type AttemptOutcome,
   cancelledError,
+  isFinal,
   type JobError,
   nextState,
   withoutRetry,
@@ -40,14 +44,16 @@ export interface Settlement extends Pick<Settled, 'messages' | 'answer' | 'answe
   readonly memory?: MemoryChanges | undefined;
   /** Milliseconds that the run took, where this process has measured it. */
   readonly tookMs?: number;
-  /** Whether it asked a model or called a skill, so that unfinished steps may be recorded. */
+  /** Whether it has opened its journal, so that unfinished steps may be recorded. */
   readonly hasSteps?: boolean;
+  /** The waits, by the number of their step, whose ends the run was not told; of an outcome `waiting`. */
+  readonly openWaits?: readonly number[];
 }
 
 export interface Settle {
   /** The job's new status; null when another attempt holds it and this one was ignored. */
   (settlement: Settlement): Promise<JobStatus | null>;
-  /** Cancels the queued ones of the jobs in the caller's transaction; how many. */
+  /** Cancels the queued and the waiting ones of the jobs in the caller's transaction; how many. */
   cancelQueued(tx: Transaction, ids: readonly string[], error?: JobError): Promise<number>;
 }
 
@@ -58,6 +64,8 @@ export interface SettleDeps extends EffectDeps {
   readonly agents: Pick<Agents, 'lock'>;
   readonly memories: Pick<Memories, 'keep'>;
   readonly journals: Pick<Journals, 'endAbandonedSteps'>;
+  /** Ends the open waits of jobs that have ended. */
+  readonly abandonWaits: (tx: Transaction, jobs: readonly AbandonedJob[]) => Promise<void>;
 }
 
 /** A settlement with what it makes of the job. */
@@ -80,21 +88,24 @@ async function settle(
   tx: Transaction,
   settlements: readonly Settlement[],
 ): Promise<(JobStatus | null)[]> {
-  const { clock, memories, journals } = deps;
+  const { clock, memories } = deps;
   const now = clock.now();
   await lockAgents(deps, tx, settlements);
-  const decided = await withoutUnwanted(
-    deps,
+  const decided = await withDueWaits(
     tx,
-    settlements.map((one) => decide(deps, one, now)),
+    await withoutUnwanted(
+      deps,
+      tx,
+      settlements.map((one) => decide(deps, one, now)),
+    ),
   );
   const settled = await settleAll(tx, decided, now);
   const recorded = settled.filter((one) => one !== null);
   // `lockAgents` has locked their agents before the jobs.
   if (recorded.some(hasMemory)) await memories.keep(tx, recorded.flatMap(memoryOf));
   // Before the messages of the outcome: the steps under way are older.
-  const thinking = recorded.filter(hasSteps).sort(byJobId);
-  await journals.endAbandonedSteps(tx, thinking.map(endedClaim));
+  const withSteps = recorded.filter(hasSteps).sort(byJobId);
+  if (withSteps.length > 0) await endSteps(deps, tx, withSteps);
   await recordEffects(deps, tx, recorded, now);
   return settled.map((one) => one?.transition.status ?? null);
 }
@@ -106,14 +117,18 @@ async function cancelQueued(
   error = cancelledError,
 ): Promise<number> {
   const now = deps.clock.now();
-  const jobs = await cancelQueuedJobs(tx, ids, JSON.stringify(error), now);
-  if (jobs.length === 0) return 0;
   const transition = { status: 'cancelled', error } as const;
-  const settled = jobs.map(
-    (job): Settled => ({ job, from: 'queued', transition, durationMs: 0, messages: [] }),
-  );
+  const cancelledFrom = async (from: 'queued' | 'waiting') => {
+    const jobs = await cancelJobsFrom(tx, from, ids, JSON.stringify(error), now);
+    return jobs.map((job): Settled => ({ job, from, transition, durationMs: 0, messages: [] }));
+  };
+  const queued = await cancelledFrom('queued');
+  const waiting = queued.length < ids.length ? await cancelledFrom('waiting') : [];
+  const settled = [...queued, ...waiting];
+  if (settled.length === 0) return 0;
+  if (waiting.length > 0) await deps.abandonWaits(tx, waiting.map(abandonedJob));
   await recordEffects(deps, tx, settled, now);
-  return jobs.length;
+  return settled.length;
 }
 
 function decide({ backoff }: SettleDeps, settlement: Settlement, now: number): Decided {
@@ -122,9 +137,47 @@ function decide({ backoff }: SettleDeps, settlement: Settlement, now: number): D
     ...settlement,
     from: 'active',
     transition: nextState(outcome, job, backoff, now),
-    // Never negative, even if the clock was set back.
-    durationMs: job.started_at === null ? 0 : endOf(job.started_at, now, tookMs) - job.started_at,
+    durationMs: job.active_ms + claimMs(job, now, tookMs),
   };
+}
+
+/** Milliseconds of a claim; never negative, even if the clock was set back. */
+function claimMs({ started_at, resumed_at }: ClaimedJob, now: number, tookMs?: number): number {
+  const beganAt = resumed_at ?? started_at;
+  return beganAt === null ? 0 : endOf(beganAt, now, tookMs) - beganAt;
+}
+
+/** Ends the steps that were under way, and those that wait unless the job goes on. */
+async function endSteps(
+  { journals, abandonWaits }: SettleDeps,
+  tx: Transaction,
+  recorded: readonly Decided[],
+): Promise<void> {
+  const interrupted = recorded.filter(({ transition }) => transition.status !== 'waiting');
+  await journals.endAbandonedSteps(tx, interrupted.map(endedClaim));
+  const ended = recorded.filter(({ transition }) => isFinal(transition.status));
+  if (ended.length > 0) await abandonWaits(tx, ended.map(abandonedJob));
+}
+
+/** A run that waits is due when the first of its waits is, or at once if one has ended meanwhile. */
+async function withDueWaits(
+  tx: Transaction,
+  decided: readonly Decided[],
+): Promise<readonly Decided[]> {
+  const ids = decided.filter(isWaiting).map(idOf);
+  if (ids.length === 0) return decided;
+  // All of them, so that jobs are locked in one order; before their waits, which end under this lock.
+  await holdJobs(tx, decided.map(idOf));
+  const waits = Map.groupBy(await listOpenWaits(tx, ids), ({ job_id }) => job_id);
+  return decided.map((one) => {
+    if (one.transition.status !== 'waiting') return one;
+    const open = waits.get(one.job.id) ?? [];
+    const numbers = new Set(open.map(({ n }) => n));
+    const isResumable = open.length === 0 || one.openWaits?.some((n) => !numbers.has(n)) === true;
+    if (isResumable) return one;
+    const dueAt = open.reduce((least, { due_at }) => Math.min(least, due_at ?? 0), Infinity);
+    return { ...one, transition: { ...one.transition, dueAt } };
+  });
 }
 
 /**
@@ -196,24 +249,28 @@ async function settleCancelled(
 
 function settledRow({ job, transition, tookMs }: Decided, now: number) {
   const waits = transition.status === 'queued';
+  const dueAt = transition.status === 'waiting' ? transition.dueAt : null;
   const error = 'error' in transition ? transition.error : null;
+  const beganAt = job.resumed_at ?? job.started_at;
   return {
     id: job.id,
     epoch: job.epoch,
     status: transition.status,
     output: transition.status === 'completed' ? transition.output : null,
     error: error === null ? null : JSON.stringify(error),
-    finished_at: waits ? null : endOf(job.started_at, now, tookMs),
+    finished_at: isFinal(transition.status) ? endOf(beganAt, now, tookMs) : null,
     run_at: waits ? transition.runAt : null,
-    due_at: waits ? transition.runAt : null,
+    due_at: waits ? transition.runAt : dueAt,
     refund: waits ? transition.refund : 0,
     deaths: waits ? transition.unattributedDeaths : 0,
+    active_ms: dueAt === null ? 0 : claimMs(job, now, tookMs),
     cancelling: transition.status === 'cancelled' ? 1 : 0,
   };
 }
 
 const partOfWrite = ({ memory }: Settlement) => memory?.share ?? 0;
 const hasMemory = ({ memory }: Settlement) => memory !== undefined;
+const isWaiting = ({ transition }: Decided) => transition.status === 'waiting';
 const hasSteps = (settlement: Settlement) => settlement.hasSteps === true;
 const idOf = ({ job }: Settlement) => job.id;
 const byJobId = (a: Settlement, b: Settlement) => (a.job.id < b.job.id ? -1 : 1);
@@ -224,6 +281,11 @@ function memoryOf({ job, memory, transition }: Decided) {
   const owning = { organizationId: job.organization_id, agentId: job.agent_id };
   return [{ ...owning, acceptedAt: job.created_at, ...memory }];
 }
+
+const abandonedJob = ({ job, transition }: Pick<Settled, 'job' | 'transition'>) => ({
+  id: job.id,
+  isCancelled: transition.status === 'cancelled',
+});
 
 const endedClaim = ({ job, transition }: Decided) => ({
   job,

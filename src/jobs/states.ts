@@ -53,7 +53,9 @@ export type Transition =
       /** Attempts that are not charged. */
       readonly refund: 0 | 1;
       readonly unattributedDeaths: 0 | 1;
-    };
+    }
+  /** The attempt goes on when one of its waits has ended: `dueAt` at the latest. */
+  | { readonly status: 'waiting'; readonly dueAt: number };
 
 export const cancelledError: JobError = { code: 'cancelled', message: 'The job was cancelled' };
 
@@ -93,12 +95,13 @@ export function nextState(
     case 'cancelled':
       return { status: 'cancelled', error: cancelledError };
     case 'aborted':
-    case 'waiting':
       return returned(now, 0);
     case 'displaced':
       return returned(now, outcome.suspect ? 1 : 0);
     case 'deferred':
       return returned(now + outcome.afterMs, 0);
+    case 'waiting':
+      return { status: 'waiting', dueAt: now };
     default: {
       const error = failureOf(outcome) as JobError;
       if (!isRetryable(outcome, job) || job.attempt >= job.max_attempts) {

@@ -15,14 +15,15 @@ export function queuedEvent(job: Pick<JobRow, 'created_at'>): JobEvent {
   return statusEvent({ epoch: 0, n: 0 }, { status: 'queued', at: timestamp(job.created_at) });
 }
 
-/** The first event of a claim. */
-export function activeEvent(job: Claim & Pick<JobRow, 'started_at'>): JobEvent {
-  const { epoch, attempt, started_at } = job;
-  const data = { status: 'active', attempt, at: timestamp(started_at ?? 0) };
-  return statusEvent({ epoch, n: 0 }, data);
+/** The first event of a claim: its attempt begins, or goes on after a wait. */
+export function activeEvent(job: Claim & Pick<JobRow, 'started_at' | 'resumed_at'>): JobEvent {
+  const { epoch, attempt, started_at, resumed_at } = job;
+  const resumed = resumed_at === null ? {} : { resumed_at: timestamp(resumed_at) };
+  const at = timestamp(resumed_at ?? started_at ?? 0);
+  return statusEvent({ epoch, n: 0 }, { status: 'active', attempt, at, ...resumed });
 }
 
-/** The last event of a claim; the job's last one too, unless the job is queued again. */
+/** The last event of a claim; the job's last one too, unless the job is queued again or waits. */
 export function endingEvent(
   { epoch, attempt }: Claim,
   transition: Transition,
@@ -35,6 +36,10 @@ export function endingEvent(
     case 'queued': {
       const { error, runAt } = transition;
       const waiting = { ...data, error, run_at: timestamp(runAt) };
+      return statusEvent({ epoch, n: attemptEndN }, waiting);
+    }
+    case 'waiting': {
+      const waiting = { ...data, due_at: timestamp(transition.dueAt) };
       return statusEvent({ epoch, n: attemptEndN }, waiting);
     }
     default:

@@ -100,6 +100,8 @@ async function* recordedEvents(
 interface ClaimEnding {
   readonly attempt: number;
   readonly started_at: string;
+  /** Of a claim with which an attempt went on after a wait. */
+  readonly resumed_at?: string;
 }
 
 /** The endings of the claims in `rows`, by epoch; the last claim's may lie beyond the page. */
@@ -130,14 +132,13 @@ function withStates(
   for (const row of rows) {
     if (!begun.has(row.epoch)) events.push(beginningOf(job, row.epoch, endings.get(row.epoch)));
     begun.add(row.epoch);
-    // The start time in a recorded ending is not part of the event.
-    const { started_at: _, ...data } = JSON.parse(row.data) as Record<string, unknown>;
-    events.push({ epoch: row.epoch, n: row.n, type: row.type as JobEvent['type'], data });
+    const type = row.type as JobEvent['type'];
+    events.push({ epoch: row.epoch, n: row.n, type, data: dataOf(row) });
   }
   if (!isWhole) return events;
-  const { epoch, attempt, started_at } = job;
+  const { epoch, started_at } = job;
   const isLatestClaim = started_at !== null && (job.status === 'active' || isFinal(job.status));
-  if (isLatestClaim && !begun.has(epoch)) events.push(activeEvent({ epoch, attempt, started_at }));
+  if (isLatestClaim && !begun.has(epoch)) events.push(activeEvent(job));
   if (isFinal(job.status)) events.push(endOfJob(job));
   return events;
 }
@@ -145,8 +146,18 @@ function withStates(
 /** The first event of a claim, from its recorded ending or, before it has ended, from the job. */
 function beginningOf(job: JobRow, epoch: number, ending: ClaimEnding | undefined): JobEvent {
   if (ending === undefined) return activeEvent({ ...job, epoch });
-  const { attempt, started_at: at } = ending;
-  return { epoch, n: 0, type: 'status', data: { status: 'active', attempt, at } };
+  const { attempt, started_at, resumed_at } = ending;
+  const resumed = resumed_at === undefined ? {} : { resumed_at };
+  const at = resumed_at ?? started_at;
+  return { epoch, n: 0, type: 'status', data: { status: 'active', attempt, at, ...resumed } };
+}
+
+/** The data of a recorded event; the times in a recorded ending are not part of it. */
+function dataOf({ n, data }: JobEventsTable): Record<string, unknown> {
+  const recorded = JSON.parse(data) as Record<string, unknown>;
+  if (n !== attemptEndN) return recorded;
+  const { started_at: _, resumed_at: __, ...told } = recorded;
+  return told;
 }
 
 function liveEvents(feed: JobFeed, jobId: string, signal: AbortSignal) {

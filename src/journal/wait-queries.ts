@@ -1,6 +1,9 @@
 /** The queries on steps that wait. */
+
+import { sql } from 'kysely';
 import type { Transaction } from '../database/database.ts';
-import { statement } from '../database/statement.ts';
+import { idsParam, isIn } from '../database/ids-in.ts';
+import { allRows, statement } from '../database/statement.ts';
 import type { StepStatus } from '../database/tables.ts';
 import type { WaitResult } from './wait-kinds.ts';
 
@@ -52,4 +55,36 @@ export async function endWaitingSteps(
     }),
   );
   return changes.map((count) => count > 0);
+}
+
+const openOfJobs = allRows<{ ids: string }, Transaction>()((db, p, dialect) =>
+  db
+    .selectFrom('job_steps')
+    .select(['job_id', 'n', 'due_at'])
+    .where(isIn(dialect, sql`job_id`, p('ids')))
+    .where('status', '=', 'waiting'),
+);
+
+/** The waiting steps of jobs. */
+export function listOpenWaits(tx: Transaction, jobIds: readonly string[]) {
+  return openOfJobs(tx, { ids: idsParam(jobIds) });
+}
+
+const abandon = statement<{ ids: string; error: string; now: number }>()((db, p, dialect) =>
+  db
+    .updateTable('job_steps')
+    .set({ status: 'interrupted', error: p('error'), finished_at: p('now') })
+    .where(isIn(dialect, sql`job_id`, p('ids')))
+    .where('status', 'in', ['waiting', 'active'])
+    .returning(['job_id', 'kind']),
+);
+
+/** Ends the steps of jobs that wait or are under way; the kinds of each job. */
+export function abandonSteps(
+  tx: Transaction,
+  jobIds: readonly string[],
+  error: string,
+  now: number,
+) {
+  return tx.all(abandon, { ids: idsParam(jobIds), error, now });
 }

@@ -20,10 +20,14 @@ const Now = Type.Object(
   {
     queued: count,
     active: count,
+    waiting: {
+      ...count,
+      description: 'Jobs that wait for a moment, an event, a person or another job.',
+    },
     oldest_waiting_seconds: Nullable(
       Type.Number({
         minimum: 0,
-        description: 'How long the oldest due job has waited; null if none is due.',
+        description: 'How long the oldest due job has been queued; null if none is due.',
       }),
     ),
   },
@@ -101,7 +105,7 @@ export const StatisticsOfWindow = Type.Object(
         from: minute(0),
         to: minute(60),
         bucket_seconds: 60,
-        now: { queued: 2, active: 1, oldest_waiting_seconds: 0.41 },
+        now: { queued: 2, active: 1, waiting: 3, oldest_waiting_seconds: 0.41 },
         totals: {
           accepted: 12,
           ...endedExample,

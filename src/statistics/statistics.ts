@@ -19,8 +19,8 @@ const keyDays = 30;
 
 /** What the statistics need from other slices. */
 export interface StatisticsSources {
-  /** The numbers of queued and active jobs of an organization. */
-  unended(organizationId: string): Promise<{ queued: number; active: number }>;
+  /** The numbers of jobs of an organization that have not ended, by status. */
+  unended(organizationId: string): Promise<{ queued: number; active: number; waiting: number }>;
   /** When the job that waits longest became due; undefined when none is due. */
   oldestDue(organizationId: string, now: number): Promise<number | undefined>;
   scheduledJobs: Lists<{ id: string; agent_id: string; cron_expression: string; enabled: number }>;

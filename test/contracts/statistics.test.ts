@@ -41,7 +41,7 @@ describe.each(await engines())('on $name', (engine) => {
       clock,
       skills: { registered: () => undefined as never },
       sources: {
-        unended: async () => ({ queued: 0, active: 0 }),
+        unended: async () => ({ queued: 0, active: 0, waiting: 0 }),
         oldestDue: async () => undefined,
         scheduledJobs: async () => ({ rows: [], total: 0 }),
         triggers: async () => ({ rows: [], total: 0 }),

@@ -144,7 +144,7 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
         for (const api of [0, 1]) {
           const { totals, now } = (await request(api, 'GET', '/api/statistics?window=day')).body;
           expect(totals).toMatchObject({ accepted: 40, completed: 30, failed: 10 });
-          expect(now).toEqual({ queued: 0, active: 0, oldest_waiting_seconds: null });
+          expect(now).toEqual({ queued: 0, active: 0, waiting: 0, oldest_waiting_seconds: null });
         }
         return true;
       },

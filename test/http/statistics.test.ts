@@ -66,7 +66,7 @@ describe('GET /api/statistics', () => {
       from: '2026-11-21T11:08:00.000Z',
       to: '2026-11-21T12:08:00.000Z',
       bucket_seconds: 60,
-      now: { queued: 0, active: 0, oldest_waiting_seconds: null },
+      now: { queued: 0, active: 0, waiting: 0, oldest_waiting_seconds: null },
       totals: { ...none, prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
       buckets: Array.from({ length: 60 }, (_, i) => ({
         start: new Date(first + i * minuteMs).toISOString(),
@@ -221,16 +221,16 @@ describe('GET /api/statistics', () => {
     jobIds.push(await tenant.start(echo, { text: 'x' }));
 
     expect((await statistics(tenant)).now).toEqual({
-      ...{ queued: 2, active: 0, oldest_waiting_seconds: 2.5 },
+      ...{ queued: 2, active: 0, waiting: 0, oldest_waiting_seconds: 2.5 },
     });
     expect((await statistics(other)).now).toEqual({
-      ...{ queued: 1, active: 2, oldest_waiting_seconds: 6.5 },
+      ...{ queued: 1, active: 2, waiting: 0, oldest_waiting_seconds: 6.5 },
     });
     end.open();
     for (const id of jobIds) await tenant.jobIn(id, 'completed');
     for (const id of [...busyJobs, theirs]) await other.jobIn(id, 'completed');
     expect((await statistics(tenant)).now).toEqual({
-      ...{ queued: 0, active: 0, oldest_waiting_seconds: null },
+      ...{ queued: 0, active: 0, waiting: 0, oldest_waiting_seconds: null },
     });
   });
 
@@ -242,7 +242,7 @@ describe('GET /api/statistics', () => {
     });
 
     const { now } = await statistics(tenant);
-    expect(now).toEqual({ queued: 1, active: 0, oldest_waiting_seconds: null });
+    expect(now).toEqual({ queued: 1, active: 0, waiting: 0, oldest_waiting_seconds: null });
     clock.advance(dayMs / 24);
     await tenant.jobIn(jobId, 'completed');
   });

@@ -7,7 +7,12 @@ import type { Selectable } from 'kysely';
 import { type Agents, insertDefaultAgent } from '../../src/agents/agents.ts';
 import { type ApiKeys, createApiKeys } from '../../src/api-keys/api-keys.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
-import { composeJobRuns, composeJobVerbs, type JobObserver } from '../../src/composition/jobs.ts';
+import {
+  composeJobRuns,
+  composeJobVerbs,
+  composeWaitKinds,
+  type JobObserver,
+} from '../../src/composition/jobs.ts';
 import { type ComposedThinking, composeThinking } from '../../src/composition/thinking.ts';
 import type { Config } from '../../src/config/config.ts';
 import { type Conversations, createConversations } from '../../src/conversations/conversations.ts';
@@ -171,6 +176,7 @@ export async function jobsWorld(
     },
   };
   const begun: ClaimedJob[] = [];
+  const waitKinds = composeWaitKinds();
   const base = { database, queue, clock, log: createLogger('silent'), writer: 'first' };
   const apiKeys = createApiKeys(database, clock, insertDefaultAgent);
   const { agents, memories } = composeAgents(base);
@@ -217,6 +223,7 @@ export async function jobsWorld(
         ]),
       ),
       times: absentMs === undefined ? {} : { absentMs },
+      waitKinds,
       observer,
     });
     const begin = async (jobId: string) => {

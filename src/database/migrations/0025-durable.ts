@@ -23,6 +23,16 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     db,
   );
 
+  if (dialect === 'sqlite') {
+    await sql`create index jobs_unloaded on jobs (organization_id, id) where status = 'waiting'`.execute(
+      db,
+    );
+  } else {
+    await sql`drop index job_counts_unended`.execute(db);
+    await sql`create index job_counts_unended on job_counts (trigger_type, status)
+      where status in ('queued', 'active', 'waiting')`.execute(db);
+  }
+
   await db.schema.alterTable('job_steps').addColumn('digest', 'text').execute();
   await db.schema.alterTable('job_steps').addColumn('due_at', moment).execute();
   await db.schema.alterTable('job_steps').addColumn('attempt', 'integer').execute();
