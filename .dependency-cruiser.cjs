@@ -33,6 +33,7 @@ const mayUse = {
     ...[...ground, 'leases', 'skills', 'executors', 'agents', 'conversations', 'memories'],
     'journal',
   ],
+  approvals: [...ground, 'journal', 'jobs'],
   schedules: [...ground, 'api-keys', 'skills', 'agents', 'jobs'],
   triggers: [...ground, 'sandbox', 'api-keys', 'skills', 'agents', 'jobs'],
   webhooks: [...ground, 'leases', 'egress', 'agents'],

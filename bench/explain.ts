@@ -7,6 +7,7 @@
 import { execFileSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { removeApprovals } from '../src/approvals/approvals.ts';
 import { metricsSource } from '../src/composition/metrics-source.ts';
 import type { Parts } from '../src/composition/parts.ts';
 import { registerRoutes } from '../src/composition/routes.ts';
@@ -328,7 +329,8 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
   const skips = { excused: 'skips what lies before the page' };
   const counts = { excused: 'counts what there is' };
   const clock = systemClock;
-  const parts = { database, clock, writer: 'explain', readTo: async () => null };
+  const readTo = async () => null;
+  const parts = { database, clock, writer: 'explain', readTo, removeOfJobs: removeApprovals };
   const undone = (detail: string, run: (tx: Transaction) => Promise<unknown>) =>
     task(`${detail} (then taken back)`, async () => {
       const enough = new Error('enough');

@@ -22,6 +22,16 @@ import type { AgentFields, Agents } from './agents.ts';
 
 const operation = { tags: ['Agents'], security: [{ apiKey: [] }] };
 
+/** Patterns of skills: `*`, `web/*`, `text/v1.0`, `text/v1.0/summarize` (docs/decisions/agents.md). */
+const Patterns = (description: string) =>
+  Type.Array(
+    Type.String({
+      pattern: '^(\\*|[a-z0-9][a-z0-9-]*)(/(\\*|v[0-9]+\\.[0-9]+)(/(\\*|[a-z0-9][a-z0-9-]*))?)?$',
+      maxLength: 200,
+    }),
+    { maxItems: 200, uniqueItems: true, description },
+  );
+
 const fields = {
   name: Name(),
   description: Type.String({ maxLength: longTextMax }),
@@ -30,16 +40,9 @@ const fields = {
   model: Nullable(
     Type.String({ pattern: '^[^/\\s]+/\\S+$', maxLength: 200, description: 'provider/model' }),
   ),
-  skills: Type.Array(
-    Type.String({
-      pattern: '^(\\*|[a-z0-9][a-z0-9-]*)(/(\\*|v[0-9]+\\.[0-9]+)(/(\\*|[a-z0-9][a-z0-9-]*))?)?$',
-      maxLength: 200,
-    }),
-    {
-      maxItems: 200,
-      uniqueItems: true,
-      description: 'Skills that the agent may call as tools: web/* or text/v1.0/summarize.',
-    },
+  skills: Patterns('Skills that the agent may call as tools: web/* or text/v1.0/summarize.'),
+  approvals: Patterns(
+    'Skills whose call as a tool waits for a person who approves it: web/v1.0/http-request.',
   ),
   metadata: FreeObject,
 };
@@ -57,6 +60,7 @@ const Agent = Type.Object(
         instructions: '',
         model: null,
         skills: ['web/*', 'text/v1.0/word-count'],
+        approvals: ['web/v1.0/http-request'],
         metadata: {},
         created_at: '2026-01-01T00:00:00.000Z',
         updated_at: '2026-01-01T00:00:00.000Z',

@@ -42,7 +42,10 @@ export async function listAgents(db: Handle, organizationId: string, page: PageA
   const newest = query.orderBy('created_at', 'desc').orderBy('id', 'desc');
   const total = await countOf(query);
   const sizes = await newest
-    .select(['id', bytesOf('description', 'instructions', 'skills', 'metadata').as('bytes')])
+    .select([
+      'id',
+      bytesOf('description', 'instructions', 'skills', 'approvals', 'metadata').as('bytes'),
+    ])
     .limit(page.limit)
     .offset(page.offset)
     .execute();

@@ -36,6 +36,7 @@ const cachedMax = 10_000;
 export interface AgentFields
   extends Partial<Pick<AgentRow, 'name' | 'description' | 'status' | 'instructions' | 'model'>> {
   skills?: readonly string[];
+  approvals?: readonly string[];
   metadata?: Readonly<Record<string, unknown>>;
 }
 
@@ -222,18 +223,20 @@ function emptyAgent(organizationId: string, id: string, now: number): AgentRow {
   };
 }
 
-function columnsOf({ skills, metadata, ...texts }: AgentFields): Partial<AgentRow> {
+function columnsOf({ skills, approvals, metadata, ...texts }: AgentFields): Partial<AgentRow> {
   return {
     ...texts,
     ...(skills && { skills: JSON.stringify(skills) }),
+    ...(approvals && { approvals: JSON.stringify(approvals) }),
     ...(metadata && { metadata: JSON.stringify(metadata) }),
   };
 }
 
-function agentBody({ organization_id: _, approvals: _approvals, ...row }: AgentRow) {
+function agentBody({ organization_id: _, ...row }: AgentRow) {
   return {
     ...row,
     skills: JSON.parse(row.skills) as string[],
+    approvals: JSON.parse(row.approvals) as string[],
     metadata: JSON.parse(row.metadata) as Record<string, unknown>,
     created_at: timestamp(row.created_at),
     updated_at: timestamp(row.updated_at),

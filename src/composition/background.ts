@@ -1,5 +1,6 @@
 /** What the platform does without being asked, and how often. */
 
+import { removeApprovals } from '../approvals/approvals.ts';
 import { deleteExpired } from '../jobs/retention.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { isUnavailable } from '../kernel/errors.ts';
@@ -102,7 +103,8 @@ function retentionTasks(
   const deletions = [
     () => {
       const { readTo } = webhooks.dispatcher;
-      return deleteExpired({ database, clock, writer, readTo }, retentionDays);
+      const removeOfJobs = removeApprovals;
+      return deleteExpired({ database, clock, writer, readTo, removeOfJobs }, retentionDays);
     },
     () => deleteExpiredRuns({ database, clock }, retentionDays),
     () => deleteExpiredDeliveries({ database, clock, writer }, retentionDays),

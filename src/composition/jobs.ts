@@ -1,8 +1,10 @@
 /** Jobs, put together: how work gets in, how it runs, how it ends. */
 import type { Agents } from '../agents/agents.ts';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
+import { approvalWaits } from '../approvals/approval-waits.ts';
 import type { Config } from '../config/config.ts';
 import type { Conversations } from '../conversations/conversations.ts';
+import type { WaitKind } from '../database/tables.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
 import { createAccept } from '../jobs/accept.ts';
 import { type Admission, createAdmission } from '../jobs/admission.ts';
@@ -22,7 +24,7 @@ import { createSettle, type Settle } from '../jobs/settle.ts';
 import type { Settled } from '../jobs/settle-effects.ts';
 import { abandonWaits } from '../journal/abandoned-waits.ts';
 import { sleep } from '../journal/sleep.ts';
-import type { WaitKinds } from '../journal/wait-kinds.ts';
+import type { WaitKinds, WaitKindVerbs } from '../journal/wait-kinds.ts';
 import type { Bus } from '../kernel/bus.ts';
 import type { QueueName } from '../kernel/queues.ts';
 import type { Memories } from '../memories/memories.ts';
@@ -207,7 +209,10 @@ export function composeJobs(
 
 /** The kinds of waits that need no other slice; those of others are set by their composition. */
 export function composeWaitKinds(): WaitKinds {
-  return new Map([['sleep', sleep]]);
+  return new Map<WaitKind, WaitKindVerbs>([
+    ['sleep', sleep],
+    ['approval', approvalWaits],
+  ]);
 }
 
 function createEndJobsOfKey(

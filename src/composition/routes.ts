@@ -2,6 +2,7 @@
 
 import { agentRoutes } from '../agents/agents.routes.ts';
 import { apiKeyRoutes } from '../api-keys/api-keys.routes.ts';
+import { approvalRoutes } from '../approvals/approvals.routes.ts';
 import { consoleRoutes } from '../console/console.routes.ts';
 import { createSessions, type Sessions } from '../console/sessions.ts';
 import { conversationRoutes } from '../conversations/conversations.routes.ts';
@@ -114,6 +115,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
       return jobStream(source, organizationId, jobId, after ?? beginning, signal);
     },
   });
+  approvalRoutes(scope, { approvals: slices.approvals });
   scheduledJobRoutes(scope, { schedules: slices.schedules.schedules, unmatched });
   usageRoutes(scope, usage);
   statisticsRoutes(scope, statistics);

@@ -10,6 +10,7 @@ import type { ExecutorPool } from '../executors/pool.ts';
 import { createMetrics } from '../http/metrics.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { composeAgents } from './agents.ts';
+import { composeApprovals } from './approvals.ts';
 import { type ClusterTimes, clusterTimes } from './cluster-times.ts';
 import { composeJobs } from './jobs.ts';
 import type { Parts } from './parts.ts';
@@ -59,6 +60,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     times,
     observer: createJobObserver(metrics, recorder, processes.local),
   });
+  const approvals = composeApprovals(base, jobs);
   const running = { agents, apiKeys, skills, ...jobs };
   const schedules = composeSchedules(base, running, config.scheduledJobsMax);
   const usage = composeUsage(base, {
@@ -89,6 +91,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     signingSecrets,
     statistics,
     jobs,
+    approvals,
     schedules,
     usage,
     triggers,

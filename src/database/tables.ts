@@ -356,6 +356,7 @@ export interface ApprovalsTable {
   id: string;
   organization_id: string;
   agent_id: string;
+  conversation_id: string;
   job_id: string;
   /** The number and the name of the step. */
   n: number;
@@ -368,8 +369,9 @@ export interface ApprovalsTable {
   status: ApprovalStatus;
   requested_at: number;
   expires_at: number;
+  /** When it stopped being pending. */
   decided_at: number | null;
-  /** The id of the API key or of the console's session. */
+  /** The id of the API key, of a session in the console the one that it acts with; null without a decision. */
   decided_by: string | null;
   decided_by_kind: 'api_key' | 'console' | null;
   reason: string | null;

@@ -4,6 +4,7 @@
  * the table in docs/webhooks.md.
  */
 import { type Static, type TObject, Type } from 'typebox';
+import { type ApprovalStatus, approvalStatuses } from '../database/tables.ts';
 import { type RunErrorCode, runErrorCodes } from '../kernel/errors.ts';
 
 /** An entry of the table: `when` says which change it reports; the compiler holds the sample to `data`. */
@@ -42,6 +43,24 @@ const sampleError = {
   code: 'upstream_unavailable',
   message: 'The page could not be fetched: example.com did not answer',
 } as const;
+
+const approvalEndings = approvalStatuses.filter((status) => status !== 'pending');
+const approval = {
+  approval_id: Type.String(),
+  job_id: Type.String(),
+  conversation_id: Type.String(),
+  step: Type.String(),
+  title: Type.String(),
+  digest: Type.String(),
+};
+const sampleApproval = {
+  approval_id: '01990a5e-7c1b-7003-8f1e-0c5a7e9b2d13',
+  job_id: sampleRun.job_id,
+  conversation_id: sampleRun.conversation_id,
+  step: 'ship',
+  title: 'Ship order 1042?',
+  digest: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+};
 
 export const events = {
   'skill.completed': event({
@@ -98,6 +117,31 @@ export const events = {
     when: 'a scheduled run failed for good',
     data: Type.Object({ ...scheduledRun, error }),
     sample: { ...sampleScheduledRun, error: sampleError },
+  }),
+  'approval.requested': event({
+    when: 'a run asks a person for an approval, and waits',
+    data: Type.Object({ ...approval, expires_at: Type.String() }),
+    sample: { ...sampleApproval, expires_at: '2026-01-08T00:00:00.000Z' },
+  }),
+  'approval.decided': event({
+    when: 'an approval was approved or rejected, or it expired, or its job ended before',
+    data: Type.Object({
+      ...approval,
+      status: Type.Unsafe<ApprovalStatus>({ type: 'string', enum: approvalEndings }),
+      decided_at: Type.String(),
+      decided_by: Type.Union([
+        Type.Object({ kind: Type.String(), id: Type.String() }),
+        Type.Null(),
+      ]),
+      reason: Type.Union([Type.String(), Type.Null()]),
+    }),
+    sample: {
+      ...sampleApproval,
+      status: 'approved',
+      decided_at: '2026-01-01T08:30:00.000Z',
+      decided_by: { kind: 'api_key', id: '01990a5e-7c1b-7004-8f1e-0c5a7e9b2d14' },
+      reason: 'Checked.',
+    },
   }),
 };
 

@@ -16,6 +16,11 @@ export function callerOf(request: FastifyRequest): Caller {
   return (request as unknown as { caller: Caller }).caller;
 }
 
+/** Whether an admitted request belongs to a session of the console; else it came with a key. */
+export function isOfSession({ headers }: FastifyRequest): boolean {
+  return headers['x-api-key'] === undefined;
+}
+
 /** A caller, and the limit that the request counts against. */
 export interface Credentials {
   readonly caller: Caller;

@@ -43,6 +43,10 @@ const tags = [
   { name: 'Skills', description: 'The registry of skills, by version.' },
   { name: 'Execution', description: 'Running a skill.' },
   { name: 'Jobs', description: 'The state and result of each accepted run.' },
+  {
+    name: 'Approvals',
+    description: 'Questions of runs to a person, and the decisions.',
+  },
   { name: 'Conversations', description: 'The messages of jobs and their tokens.' },
   {
     name: 'Agents',

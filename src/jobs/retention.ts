@@ -29,14 +29,16 @@ export async function deleteExpired(
     writer: Writer;
     /** How far the outbox has been read; null where it has no reader. */
     readTo(): Promise<ReaderCursor | null>;
+    /** Deletes what other slices keep about jobs, in the transaction that deletes these. */
+    removeOfJobs(tx: Transaction, jobIds: readonly string[]): Promise<void>;
   },
   days: number,
 ): Promise<number> {
-  const { database, clock, writer, readTo } = parts;
+  const { database, clock, writer, readTo, removeOfJobs } = parts;
   const now = clock.now();
   const before = now - days * dayMs;
   const deleted = await deleteInBatches(database, jobsMax, (tx) =>
-    deleteBatch(tx, idFloor(before), writer),
+    deleteBatch(tx, idFloor(before), writer, removeOfJobs),
   );
   const read = await readTo();
   await deleteInBatches(database, rowsMax, async (tx) =>
@@ -53,17 +55,21 @@ export async function deleteExpired(
   return deleted;
 }
 
-async function deleteBatch(tx: Transaction, before: string, writer: Writer): Promise<DeletedBatch> {
+async function deleteBatch(
+  tx: Transaction,
+  before: string,
+  writer: Writer,
+  removeOfJobs: (tx: Transaction, jobIds: readonly string[]) => Promise<void>,
+): Promise<DeletedBatch> {
   const found = await findEndedJobs(tx, { before, limit: jobsMax });
   // Every process does this: each job is counted by the one that deletes it.
   const jobs = await deleteJobs(
     tx,
     found.map(({ id }) => id),
   );
-  await removeSteps(
-    tx,
-    jobs.map(({ id }) => id),
-  );
+  const ids = jobs.map(({ id }) => id);
+  await removeSteps(tx, ids);
+  await removeOfJobs(tx, ids);
   await forgetJobs(tx, jobs, writer);
   await changeJobCounts(
     tx,

@@ -1,6 +1,7 @@
 /** Retention: what is deleted after RETENTION_DAYS, and what never is. */
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
+import { removeApprovals } from '../../src/approvals/approvals.ts';
 import { joinReader, readEvents, readerCursor } from '../../src/events/reader.ts';
 import { deleteExpired } from '../../src/jobs/retention.ts';
 import { expectConsistent } from '../support/consistency.ts';
@@ -33,7 +34,10 @@ describe.each(await engines())('on $name', (engine) => {
   const present = () => jobsWorld(engine, { clock: manualClock(new Date().toISOString()) });
   type Readers = Partial<Pick<Parameters<typeof deleteExpired>[0], 'readTo'>>;
   const expire = (world: JobsWorld & Readers, days = 30) =>
-    deleteExpired({ readTo: async () => null, ...world, writer: 'first' }, days);
+    deleteExpired(
+      { readTo: async () => null, ...world, writer: 'first', removeOfJobs: removeApprovals },
+      days,
+    );
   const idsOf = async ({ database }: JobsWorld, table: 'jobs' | 'conversations') => {
     const rows = await database.read.kysely.selectFrom(table).select('id').orderBy('id').execute();
     return rows.map(({ id }) => id);

@@ -22,6 +22,8 @@ const eventTypes = [
   'conversation.created',
   'scheduled_job.completed',
   'scheduled_job.failed',
+  'approval.requested',
+  'approval.decided',
 ];
 const wanted = {
   agent_id: 'default',

@@ -24,6 +24,7 @@ const full = {
   instructions: 'Be kind.\nBe brief.',
   model: 'openai/gpt-5-mini',
   skills: ['web/*', 'text/v1.0/summarize', 'util/v1.0/*', '*', 'data'],
+  approvals: ['web/v1.0/http-request', 'data/*', '*/*/delete'],
   metadata: { team: 'care', nested: { deep: [1, null, 'x'] }, '': '' },
 };
 const defaults = {
@@ -32,6 +33,7 @@ const defaults = {
   instructions: '',
   model: null,
   skills: [],
+  approvals: [],
   metadata: {},
   created_at: aTimestamp,
   updated_at: aTimestamp,
@@ -92,14 +94,16 @@ describe('POST /api/agents', () => {
     ['status', ['', 'Active', 'stopped', null, true, 1]],
     ['instructions', [1, null, [], 'x'.repeat(kibibytes64 + 1), '🏔'.repeat(16_385)]],
     ['model', ['', 'gpt', '/gpt', 'openai/', 'open ai/gpt', 1, [], `a/${'x'.repeat(200)}`]],
-    [
-      'skills',
-      ['web/*', null, {}, ['web/*', 'web/*'], Array.from({ length: 201 }, (_, i) => `c${i}`)],
-    ],
-    [
-      'skills.0',
-      [[''], [1], [null], ['Web/*'], ['web/**'], ['web//x'], ['web/1.0/x'], ['/'], ['a/b/c/d']],
-    ],
+    ...(['skills', 'approvals'] as const).flatMap((field): [string, unknown[]][] => [
+      [
+        field,
+        ['web/*', null, {}, ['web/*', 'web/*'], Array.from({ length: 201 }, (_, i) => `c${i}`)],
+      ],
+      [
+        `${field}.0`,
+        [[''], [1], [null], ['Web/*'], ['web/**'], ['web//x'], ['web/1.0/x'], ['/'], ['a/b/c/d']],
+      ],
+    ]),
     ['metadata', ['{}', null, [], 1, { a: 'x'.repeat(kibibytes64) }, { a: '🏔'.repeat(16_384) }]],
   ];
 
@@ -125,6 +129,7 @@ describe('POST /api/agents', () => {
       instructions: 'x'.repeat(kibibytes64),
       metadata: { a: 'x'.repeat(kibibytes64 - '{"a":""}'.length) },
       skills: Array.from({ length: 200 }, (_, i) => `c${i}/*`),
+      approvals: Array.from({ length: 200 }, (_, i) => `c${i}/*`),
     };
 
     const { status, body } = await tenant.post('/api/agents', longest);
@@ -224,7 +229,13 @@ describe('PUT /api/agents/:agentId', () => {
     const tenant = await newTenant(platform);
     await tenant.post('/api/agents', full);
 
-    const changes = { metadata: { new: true }, skills: [], model: null, description: '' };
+    const changes = {
+      metadata: { new: true },
+      skills: [],
+      approvals: [],
+      model: null,
+      description: '',
+    };
     const { body } = await tenant.put('/api/agents/support', changes);
 
     expect(body).toMatchObject(changes);

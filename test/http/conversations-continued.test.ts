@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { removeApprovals } from '../../src/approvals/approvals.ts';
 import { deleteExpired } from '../../src/jobs/retention.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { expectInvalid, expectRefusal } from '../support/expectations.ts';
@@ -321,7 +322,9 @@ describe('a continued conversation', () => {
     const now = Date.parse(first.finished_at) + 1 + days * 86_400_000;
     const clock = { ...systemClock, now: () => now };
 
-    await deleteExpired({ database, clock, writer: 'embedded', readTo: async () => null }, days);
+    const readTo = async () => null;
+    const parts = { database, clock, writer: 'embedded', readTo, removeOfJobs: removeApprovals };
+    await deleteExpired(parts, days);
 
     expect((await get(`/api/jobs/${first.job_id}`)).status).toBe(404);
     expect((await get(`/api/jobs/${first.job_id}/steps`)).status).toBe(404);

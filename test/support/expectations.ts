@@ -9,9 +9,9 @@ export const anId = expect.stringMatching(
 /** UTC with milliseconds and Z. */
 export const aTimestamp = expect.stringMatching(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/);
 
-/** What no refusal may show: paths, stack traces, SQL, names of libraries. */
+/** What no refusal may show: paths, stack traces, SQL, names of libraries. A timestamp is none of them. */
 const insides =
-  /\/src\/|node_modules|node:|:\d+:\d+|\bselect\b|\binsert\b|sqlite|fastify|ajv|FST_|ERR_/i;
+  /\/src\/|node_modules|node:|(?<!T\d\d):\d+:\d+|\bselect\b|\binsert\b|sqlite|fastify|ajv|FST_|ERR_/i;
 
 const rateLimitHeaders = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'];
 

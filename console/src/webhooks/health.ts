@@ -61,6 +61,8 @@ export const eventWords: Record<EventType, string> = {
   'conversation.created': 'A job began a new conversation',
   'scheduled_job.completed': 'A scheduled run finished',
   'scheduled_job.failed': 'A scheduled run failed for good',
+  'approval.requested': 'A run asks a person for an approval',
+  'approval.decided': 'An approval was decided, expired or was cancelled',
 };
 
 /** `whsec_` and 32 random bytes in base64, as Standard Webhooks has them. */

@@ -92,6 +92,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       .addColumn('id', 'text', (c) => c.primaryKey().notNull())
       .addColumn('organization_id', 'text', (c) => c.notNull())
       .addColumn('agent_id', 'text', (c) => c.notNull())
+      .addColumn('conversation_id', 'text', (c) => c.notNull())
       .addColumn('job_id', 'text', (c) => c.notNull())
       .addColumn('n', 'integer', (c) => c.notNull())
       .addColumn('step', 'text', (c) => c.notNull())

@@ -13,6 +13,7 @@ export const reservedCategories: ReadonlySet<string> = new Set([
   'agent-triggers',
   'agent-webhooks',
   'agents',
+  'approvals',
   'console',
   'conversations',
   'docs',

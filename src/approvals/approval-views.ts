@@ -1,0 +1,69 @@
+/** An approval as clients, webhooks and the run that asked see it. */
+import type { NewEvent } from '../events/events.ts';
+import { timestamp, timestampOrNull } from '../kernel/clock.ts';
+import type { ApprovalRow } from './approvals.store.ts';
+
+/** What the run gets. */
+export interface ApprovalResult {
+  readonly approved: boolean;
+  /** Null without a decision. */
+  readonly by: { readonly kind: 'api_key' | 'console'; readonly id: string } | null;
+  readonly reason: string | null;
+}
+
+export function decisionOf(
+  approved: boolean,
+  by: ApprovalResult['by'],
+  reason: string | null,
+): ApprovalResult {
+  return { approved, by, reason };
+}
+
+export function approvalBody(row: ApprovalRow) {
+  const { job_id, agent_id, conversation_id, step, title, digest, status, reason } = row;
+  return {
+    approval_id: row.id,
+    job_id,
+    agent_id,
+    conversation_id,
+    step,
+    title,
+    details: JSON.parse(row.details) as Record<string, unknown>,
+    digest,
+    status,
+    requested_at: timestamp(row.requested_at),
+    expires_at: timestamp(row.expires_at),
+    decided_at: timestampOrNull(row.decided_at),
+    decided_by: deciderOf(row),
+    reason,
+  };
+}
+
+export function requestedEvent(row: ApprovalRow): NewEvent {
+  const data = { ...subjectOf(row), expires_at: timestamp(row.expires_at) };
+  return { ...envelopeOf(row), type: 'approval.requested', data };
+}
+
+/** For an approval that is not pending any more. */
+export function decidedEvent(row: ApprovalRow): NewEvent {
+  const { status, reason, decided_at, expires_at } = row;
+  const ended = {
+    status,
+    decided_at: timestamp(decided_at ?? expires_at),
+    decided_by: deciderOf(row),
+    reason,
+  };
+  return { ...envelopeOf(row), type: 'approval.decided', data: { ...subjectOf(row), ...ended } };
+}
+
+function deciderOf({ decided_by: id, decided_by_kind: kind }: ApprovalRow) {
+  return kind === null || id === null ? null : { kind, id };
+}
+
+function envelopeOf({ organization_id, agent_id }: ApprovalRow) {
+  return { organizationId: organization_id, agentId: agent_id };
+}
+
+function subjectOf({ id, job_id, conversation_id, step, title, digest }: ApprovalRow) {
+  return { approval_id: id, job_id, conversation_id, step, title, digest };
+}

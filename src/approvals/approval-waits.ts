@@ -1,0 +1,106 @@
+/**
+ * The wait for an approval: a run asks a person and waits. The question is a row of its own, inserted in the
+ * transaction that records the wait and closed in the one that ends it. So each wait asks once, and a repeated
+ * run, which finds its wait on record, never asks again.
+ */
+import { createHash } from 'node:crypto';
+import type { Transaction } from '../database/database.ts';
+import { appendEvents } from '../events/outbox.ts';
+import { deadlineAfter, type WaitKindVerbs, type WaitResult } from '../journal/wait-kinds.ts';
+import { newId } from '../kernel/ids.ts';
+import { isObject, type Json } from '../kernel/json.ts';
+import { longTextMax } from '../kernel/long-text.ts';
+import { permanentError } from '../kernel/permanent-error.ts';
+import { canonicalJson, isCleanText, jsonTextFault } from '../kernel/text.ts';
+import { decidedEvent, decisionOf, requestedEvent } from './approval-views.ts';
+import {
+  type ApprovalRow,
+  cancelApprovals,
+  endApproval,
+  insertApproval,
+} from './approvals.store.ts';
+
+/** Characters of a title. */
+const titleMax = 200;
+
+/** What a person is asked. The deadline is no part of it. */
+interface Question {
+  readonly title: string;
+  readonly details: Json;
+}
+
+/** Reads the question of a run, which is hostile input. */
+function read(
+  payload: Readonly<Json>,
+  _job: unknown,
+  now: number,
+): { input: Question; dueAt: number } {
+  const { title, details = {}, timeoutMs } = payload;
+  if (typeof title !== 'string' || title === '' || [...title].length > titleMax) {
+    throw permanentError(`the title of an approval must be text of 1 to ${titleMax} characters`);
+  }
+  if (!isCleanText(title)) {
+    throw permanentError('the title of an approval contains a NUL character or a lone surrogate');
+  }
+  if (!isObject(details)) throw permanentError('the details of an approval must be a JSON object');
+  const json = JSON.stringify(details);
+  if (Buffer.byteLength(json) > longTextMax) {
+    throw permanentError(
+      `the details of an approval must be at most ${longTextMax / 1024} KiB of JSON`,
+    );
+  }
+  const fault = jsonTextFault(json);
+  if (fault !== null) throw permanentError(`the JSON of the details of an approval ${fault}`);
+  return { input: { title, details }, dueAt: deadlineAfter(timeoutMs, now) };
+}
+
+async function begin(
+  tx: Transaction,
+  { job, n, name, input, dueAt }: Parameters<WaitKindVerbs['begin']>[1],
+  now: number,
+): Promise<null> {
+  const { title, details } = input as Question;
+  const row: ApprovalRow = {
+    id: newId(),
+    organization_id: job.organization_id,
+    agent_id: job.agent_id,
+    conversation_id: job.conversation_id,
+    job_id: job.id,
+    n,
+    step: name,
+    title,
+    details: JSON.stringify(details),
+    digest: createHash('sha256').update(canonicalJson(input)).digest('hex'),
+    status: 'pending',
+    requested_at: now,
+    expires_at: dueAt,
+    decided_at: null,
+    decided_by: null,
+    decided_by_kind: null,
+    reason: null,
+  };
+  await insertApproval(tx, row);
+  await appendEvents(tx, [requestedEvent(row)], now);
+  return null;
+}
+
+/** The answer at the deadline: no. */
+async function expire(
+  tx: Transaction,
+  { job, n }: Parameters<WaitKindVerbs['expire']>[1],
+  now: number,
+): Promise<WaitResult> {
+  const step = { job_id: job.id, n };
+  const expired = { status: 'expired', decided_at: now, reason: null } as const;
+  const row = await endApproval(tx, step, { ...expired, decided_by: null, decided_by_kind: null });
+  if (row !== undefined) await appendEvents(tx, [decidedEvent(row)], now);
+  return { value: decisionOf(false, null, 'expired') };
+}
+
+/** Closes the questions of jobs that have ended. */
+async function abandon(tx: Transaction, jobIds: readonly string[], now: number): Promise<void> {
+  const rows = await cancelApprovals(tx, jobIds, now);
+  await appendEvents(tx, rows.map(decidedEvent), now);
+}
+
+export const approvalWaits: WaitKindVerbs = { read, begin, expire, abandon };

@@ -1,0 +1,93 @@
+import { Type } from 'typebox';
+import { approvalStatuses } from '../database/tables.ts';
+import {
+  FilterText,
+  FreeObject,
+  Id,
+  Nullable,
+  Page,
+  Slug,
+  Timestamp,
+  Words,
+} from '../http/schemas.ts';
+
+/** Characters of a reason. */
+const reasonMax = 2_000;
+
+const exampleId = '019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2c';
+
+export const Approval = Type.Object(
+  {
+    approval_id: Id,
+    job_id: Id,
+    agent_id: Slug,
+    conversation_id: Id,
+    step: Type.String({ description: 'The name of the step that waits.' }),
+    title: Type.String(),
+    details: { ...FreeObject, description: 'What is asked, as the run gave it.' },
+    digest: Type.String({
+      description: 'SHA-256, in hex, of title and details: of exactly what is asked.',
+    }),
+    status: Words(approvalStatuses),
+    requested_at: Timestamp,
+    expires_at: Timestamp,
+    decided_at: Nullable({
+      ...Timestamp,
+      description: 'When it was decided, expired or was cancelled.',
+    }),
+    decided_by: Nullable(
+      Type.Object(
+        {
+          kind: Words(['api_key', 'console']),
+          id: {
+            ...Id,
+            description: 'The API key; of a session in the console the key that it acts with.',
+          },
+        },
+        { description: 'Who approved or rejected it.' },
+      ),
+    ),
+    reason: Nullable(Type.String({ description: 'Given with the decision.' })),
+  },
+  {
+    title: 'Approval',
+    description: 'The approval.',
+    examples: [
+      {
+        approval_id: exampleId,
+        job_id: '019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2d',
+        agent_id: 'default',
+        conversation_id: '019a9d3c-5b7e-7c41-8a2f-3d5e7f901b2e',
+        step: 'ship',
+        title: 'Ship order 1042?',
+        details: { total: '129.00 EUR' },
+        digest: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+        status: 'pending',
+        requested_at: '2026-01-01T00:00:00.000Z',
+        expires_at: '2026-01-08T00:00:00.000Z',
+        decided_at: null,
+        decided_by: null,
+        reason: null,
+      },
+    ],
+  },
+);
+
+export const ApprovalQuery = Type.Object({
+  status: Type.Optional(Words(approvalStatuses)),
+  job_id: Type.Optional(Id),
+  agent_id: Type.Optional(FilterText),
+  ...Page.properties,
+});
+
+export const DecisionBody = Type.Object(
+  {
+    reason: Type.Optional(
+      Type.String({
+        maxLength: reasonMax,
+        description: `Shown with the approval and given to the run: at most ${reasonMax} characters.`,
+      }),
+    ),
+  },
+  { title: 'ApprovalDecision', additionalProperties: false, examples: [{ reason: 'Checked.' }] },
+);

@@ -1,0 +1,117 @@
+/** Every query on approvals. */
+import { type Selectable, sql } from 'kysely';
+import { countOf } from '../database/count-of.ts';
+import type { Handle, Transaction } from '../database/database.ts';
+import { idsParam, isIn } from '../database/ids-in.ts';
+import { bytesOf, cutPage, type PageAsked } from '../database/page-bytes.ts';
+import { firstRow, statement } from '../database/statement.ts';
+import type { ApprovalStatus, ApprovalsTable } from '../database/tables.ts';
+
+export type ApprovalRow = Selectable<ApprovalsTable>;
+
+/** What a list of approvals may be narrowed by. */
+export interface ApprovalFilters {
+  readonly status?: ApprovalStatus | undefined;
+  readonly job_id?: string | undefined;
+  readonly agent_id?: string | undefined;
+}
+
+/** How an approval stops being pending. */
+export type ApprovalEnd = Pick<
+  ApprovalRow,
+  'decided_at' | 'decided_by' | 'decided_by_kind' | 'reason'
+> & { readonly status: Exclude<ApprovalStatus, 'pending'> };
+
+export function insertApproval(tx: Transaction, row: ApprovalRow): Promise<void> {
+  return tx.insert('approvals', [row]);
+}
+
+export const findApproval = firstRow<{ organization_id: string; id: string }>()((db, p) =>
+  db
+    .selectFrom('approvals')
+    .selectAll()
+    .where('organization_id', '=', p('organization_id'))
+    .where('id', '=', p('id')),
+);
+
+/**
+ * A page of approvals, newest first, and the total. `next` is the offset of the next page when this one was
+ * cut because of its size in bytes.
+ */
+export async function listApprovals(
+  db: Handle,
+  organizationId: string,
+  { status, job_id, agent_id }: ApprovalFilters,
+  page: PageAsked,
+) {
+  let query = db.kysely.selectFrom('approvals').where('organization_id', '=', organizationId);
+  // Literally, so that the index of pending approvals is used.
+  if (status !== undefined) query = query.where('status', '=', sql.lit(status));
+  if (job_id !== undefined) query = query.where('job_id', '=', job_id);
+  if (agent_id !== undefined) query = query.where('agent_id', '=', agent_id);
+  const total = await countOf(query);
+  const sizes = await query
+    .select(['id', bytesOf('title', 'details', 'reason').as('bytes')])
+    .orderBy('id', 'desc')
+    .limit(page.limit)
+    .offset(page.offset)
+    .execute();
+  const { rows, next } = cutPage(sizes, page);
+  if (rows.length === 0) return { rows: [], total, next };
+  const ids = rows.map(({ id }) => id);
+  const found = db.kysely.selectFrom('approvals').selectAll().where('id', 'in', ids);
+  return { rows: await found.orderBy('id', 'desc').execute(), total, next };
+}
+
+const end = statement<ApprovalEnd & { job_id: string; n: number }>()((db, p) =>
+  db
+    .updateTable('approvals')
+    .set({
+      status: p('status'),
+      decided_at: p('decided_at'),
+      decided_by: p('decided_by'),
+      decided_by_kind: p('decided_by_kind'),
+      reason: p('reason'),
+    })
+    .where('job_id', '=', p('job_id'))
+    .where('n', '=', p('n'))
+    .where('status', '=', sql.lit('pending'))
+    .returningAll(),
+);
+
+/** Ends the pending approval of a step and returns it; undefined when there is none. */
+export function endApproval(
+  tx: Transaction,
+  { job_id, n }: { readonly job_id: string; readonly n: number },
+  ending: ApprovalEnd,
+): Promise<ApprovalRow | undefined> {
+  return tx.first(end, { ...ending, job_id, n });
+}
+
+const cancel = statement<{ job_ids: string; now: number }>()((db, p, dialect) =>
+  db
+    .updateTable('approvals')
+    .set({ status: 'cancelled', decided_at: p('now') })
+    .where(isIn(dialect, sql.ref('job_id'), p('job_ids')))
+    .where('status', '=', sql.lit('pending'))
+    .returningAll(),
+);
+
+/** Cancels the pending approvals of jobs and returns them, in the order of their ids. */
+export async function cancelApprovals(
+  tx: Transaction,
+  jobIds: readonly string[],
+  now: number,
+): Promise<ApprovalRow[]> {
+  const rows = await tx.all(cancel, { job_ids: idsParam(jobIds), now });
+  return rows.sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+const remove = statement<{ job_ids: string }>()((db, p, dialect) =>
+  db.deleteFrom('approvals').where(isIn(dialect, sql.ref('job_id'), p('job_ids'))),
+);
+
+/** Deletes the approvals of jobs. */
+export function deleteApprovals(tx: Transaction, jobIds: readonly string[]): Promise<void> {
+  return tx.each(remove, [{ job_ids: idsParam(jobIds) }]);
+}

@@ -1,0 +1,116 @@
+/**
+ * Approvals: questions of runs to a person. Listing them and deciding them. The first decision counts: it ends
+ * the waiting step, changes the approval and appends its event in one transaction, so a decision that was
+ * answered is never lost and no later one replaces it. Never asks; a run does (`approval-waits.ts`).
+ */
+import type { Database, Transaction } from '../database/database.ts';
+import type { PageAsked } from '../database/page-bytes.ts';
+import { appendEvents } from '../events/outbox.ts';
+import type { EndWaits } from '../jobs/end-waits.ts';
+import { bind } from '../kernel/bind.ts';
+import { type Clock, timestamp } from '../kernel/clock.ts';
+import { notFound, PlatformError } from '../kernel/errors.ts';
+import { isId } from '../kernel/ids.ts';
+import { approvalBody, decidedEvent, decisionOf } from './approval-views.ts';
+import {
+  type ApprovalFilters,
+  type ApprovalRow,
+  deleteApprovals,
+  endApproval,
+  findApproval,
+  listApprovals,
+} from './approvals.store.ts';
+
+export interface ApprovalsDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly endWaits: EndWaits;
+}
+
+export type Approvals = ReturnType<typeof createApprovals>;
+
+/** The author of a decision: an API key, or a session of the console that acts with it. */
+export interface Decider {
+  readonly kind: 'api_key' | 'console';
+  readonly id: string;
+}
+
+export interface Decision {
+  readonly status: 'approved' | 'rejected';
+  readonly by: Decider;
+  readonly reason: string | null;
+}
+
+export function createApprovals(deps: ApprovalsDeps) {
+  return bind(deps, { find, list, get, decide });
+}
+
+/** The organization's approval, or `404 not_found`. */
+async function find({ database }: ApprovalsDeps, organizationId: string, id: string) {
+  const asked = { organization_id: organizationId, id };
+  return found(isId(id) ? await findApproval(database.read, asked) : undefined);
+}
+
+function found(row: ApprovalRow | undefined): ApprovalRow {
+  if (row === undefined) throw notFound('Approval');
+  return row;
+}
+
+async function list(
+  { database }: ApprovalsDeps,
+  organizationId: string,
+  filters: ApprovalFilters,
+  page: PageAsked,
+) {
+  const { rows, total, next } = await listApprovals(database.read, organizationId, filters, page);
+  return { data: rows.map(approvalBody), total, next };
+}
+
+async function get(deps: ApprovalsDeps, organizationId: string, id: string) {
+  return approvalBody(await find(deps, organizationId, id));
+}
+
+/** Decides a pending approval; `409 conflict` for one that is not pending any more, or whose time has passed. */
+async function decide(deps: ApprovalsDeps, organizationId: string, id: string, decision: Decision) {
+  const before = await find(deps, organizationId, id);
+  const row = await deps.database.write((tx) => decideIn(deps, tx, before, decision));
+  return approvalBody(row);
+}
+
+async function decideIn(
+  { clock, endWaits }: ApprovalsDeps,
+  tx: Transaction,
+  { organization_id, id, job_id, n, expires_at }: ApprovalRow,
+  { status, by, reason }: Decision,
+): Promise<ApprovalRow> {
+  const now = clock.now();
+  const result = { value: decisionOf(status === 'approved', by, reason) };
+  // The step decides who is first: a decision, the deadline or the end of the job.
+  const [isFirst] = expires_at > now ? await endWaits(tx, [{ job_id, n, result }], now) : [false];
+  const decided = { decided_at: now, decided_by: by.id, decided_by_kind: by.kind, reason };
+  const row = isFirst ? await endApproval(tx, { job_id, n }, { status, ...decided }) : undefined;
+  if (row === undefined) throw refusal(found(await findApproval(tx, { organization_id, id })));
+  await appendEvents(tx, [decidedEvent(row)], now);
+  return row;
+}
+
+/** Why an approval cannot be decided. */
+function refusal({ status, decided_at, decided_by, decided_by_kind, expires_at }: ApprovalRow) {
+  const at = timestamp(decided_at ?? expires_at);
+  const by = decided_by_kind === 'console' ? 'in the console with the key' : 'by the API key';
+  switch (status) {
+    case 'approved':
+    case 'rejected':
+      return conflict(`This was ${status} at ${at} ${by} ${decided_by}: the first decision counts`);
+    case 'cancelled':
+      return conflict(`This was cancelled at ${at}, because its job ended`);
+    case 'expired':
+    case 'pending':
+      return conflict(`This expired at ${timestamp(expires_at)}`);
+  }
+}
+
+const conflict = (message: string) => new PlatformError('conflict', message);
+
+/** Deletes the approvals of jobs, in the transaction that deletes these. */
+export const removeApprovals = deleteApprovals;
