@@ -34,6 +34,7 @@ const mayUse = {
     'journal',
   ],
   approvals: [...ground, 'journal', 'jobs'],
+  'run-events': [...ground, 'journal', 'jobs'],
   schedules: [...ground, 'api-keys', 'skills', 'agents', 'jobs'],
   triggers: [...ground, 'sandbox', 'api-keys', 'skills', 'agents', 'jobs'],
   webhooks: [...ground, 'leases', 'egress', 'agents'],

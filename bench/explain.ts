@@ -275,7 +275,7 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
   const trigger = triggers[0] as { id: string };
   const calls = triggers.map(({ id }) => ({
     ...{ trigger_id: id, id: newId(), received_at: Date.now(), duration_ms: 3, status: 202 },
-    ...{ error: null, message: null, job_id: null, replayed: 0, body_bytes: 100 },
+    ...{ error: null, message: null, job_id: null, event_id: null, replayed: 0, body_bytes: 100 },
   }));
   const steps = await kysely
     .selectFrom('job_steps')

@@ -6,6 +6,7 @@ import type { Clock } from '../kernel/clock.ts';
 import { isUnavailable } from '../kernel/errors.ts';
 import { type Repeated, repeat } from '../kernel/repeat.ts';
 import { beatEveryMs } from '../processes/processes.ts';
+import { deleteOldEvents } from '../run-events/retention.ts';
 import { deleteExpiredRuns } from '../schedules/retention.ts';
 import { deleteOldStatistics } from '../statistics/retention.ts';
 import { deleteOldUsage } from '../usage/retention.ts';
@@ -108,6 +109,7 @@ function retentionTasks(
     },
     () => deleteExpiredRuns({ database, clock }, retentionDays),
     () => deleteExpiredDeliveries({ database, clock, writer }, retentionDays),
+    () => deleteOldEvents({ database, clock }),
     () => deleteOldUsage({ database, clock }),
     () => deleteOldStatistics({ database, clock }),
     () => triggers.calls.deleteOld(),

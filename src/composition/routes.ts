@@ -26,6 +26,7 @@ import type { Clock } from '../kernel/clock.ts';
 import type { PlatformError } from '../kernel/errors.ts';
 import { memoryRoutes } from '../memories/memories.routes.ts';
 import { processAdminRoutes } from '../processes/processes.routes.ts';
+import { runEventRoutes } from '../run-events/run-events.routes.ts';
 import { scheduledJobRoutes } from '../schedules/schedules.routes.ts';
 import { skillAdminRoutes, skillRoutes } from '../skills/skills.routes.ts';
 import { reservedCategories } from '../skills/sources/skill-shape.ts';
@@ -116,6 +117,7 @@ function apiRoutes(scope: Server, deps: RoutesDeps, sessions: Sessions): void {
     },
   });
   approvalRoutes(scope, { approvals: slices.approvals });
+  runEventRoutes(scope, slices.runEvents);
   scheduledJobRoutes(scope, { schedules: slices.schedules.schedules, unmatched });
   usageRoutes(scope, usage);
   statisticsRoutes(scope, statistics);

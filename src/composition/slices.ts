@@ -15,6 +15,7 @@ import { type ClusterTimes, clusterTimes } from './cluster-times.ts';
 import { composeJobs } from './jobs.ts';
 import type { Parts } from './parts.ts';
 import { composeProcesses } from './processes.ts';
+import { composeRunEvents } from './run-events.ts';
 import { composeSchedules } from './schedules.ts';
 import { composeSecrets } from './secrets.ts';
 import { composeSkills } from './skills.ts';
@@ -62,6 +63,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   });
   const approvals = composeApprovals(base, jobs);
   const running = { agents, apiKeys, skills, ...jobs };
+  const runEvents = composeRunEvents(base);
   const schedules = composeSchedules(base, running, config.scheduledJobsMax);
   const usage = composeUsage(base, {
     agents,
@@ -92,6 +94,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     statistics,
     jobs,
     approvals,
+    runEvents,
     schedules,
     usage,
     triggers,

@@ -324,11 +324,22 @@ export interface ReceivedEventsTable {
   key: string;
   /** The only job that can take it; null for any. */
   job_id: string | null;
-  /** JSON. */
-  data: string;
   /** 1 once a run has taken it. */
   taken: Generated<number>;
+  /** 1 once all that waited for it when it came have been told. */
+  told: Generated<number>;
   created_at: number;
+  /** JSON. */
+  data: string;
+}
+
+/** The last event that a job was given of those with this name and key. */
+export interface EventPositionsTable {
+  organization_id: string;
+  event: string;
+  key: string;
+  job_id: string;
+  event_id: string;
 }
 
 export interface EventIdempotencyKeysTable {
@@ -338,6 +349,8 @@ export interface EventIdempotencyKeysTable {
   /** SHA-256 of what was sent. */
   fingerprint: string;
   event_id: string;
+  /** How many jobs got it while the request was under way. */
+  delivered: number;
   created_at: number;
 }
 
@@ -640,6 +653,10 @@ export interface AgentTriggersTable extends SkillVersion {
   input: string;
   /** JSONata, null for the default. */
   mapping: string | null;
+  /** The event that its calls become; null where they start runs. */
+  event_name: Generated<string | null>;
+  /** JSONata to the event's key; null for none. */
+  event_key_mapping: Generated<string | null>;
   /** Calls in any minute. */
   rate_limit: number;
   /**
@@ -698,7 +715,8 @@ export interface TriggerCallsTable {
   error: string | null;
   message: string | null;
   job_id: string | null;
-  /** 1 where it repeated an earlier call and was answered with its job. */
+  event_id: Generated<string | null>;
+  /** 1 where it repeated an earlier call and was answered with its job or event. */
   replayed: number;
   /** Null where its body was not read. */
   body_bytes: number | null;
@@ -719,6 +737,7 @@ export interface Tables {
   messages: MessagesTable;
   job_steps: JobStepsTable;
   event_waits: EventWaitsTable;
+  event_positions: EventPositionsTable;
   received_events: ReceivedEventsTable;
   event_idempotency_keys: EventIdempotencyKeysTable;
   approvals: ApprovalsTable;

@@ -47,6 +47,7 @@ const tags = [
     name: 'Approvals',
     description: 'Questions of runs to a person, and the decisions.',
   },
+  { name: 'Run events', description: 'Events from outside, for which runs wait.' },
   { name: 'Conversations', description: 'The messages of jobs and their tokens.' },
   {
     name: 'Agents',

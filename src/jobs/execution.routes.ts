@@ -2,7 +2,8 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { acceptingWork, callerOf, isRepeated } from '../http/authenticate.ts';
+import { acceptingWork, callerOf } from '../http/authenticate.ts';
+import { IdempotencyKey, idempotencyKeyOf, onceGiven } from '../http/idempotency-key.ts';
 import { goneSignal, waitSeconds } from '../http/prefer.ts';
 import { apiRefusals, bodyRefusals } from '../http/refusals.ts';
 import { carries } from '../http/response-headers.ts';
@@ -39,11 +40,8 @@ const executeSchema = {
         description: "The user on whose behalf the client calls; by default the key's client_name.",
       }),
     ),
-    'idempotency-key': Type.Optional(
-      Type.String({
-        description: 'Repeats with the same key within 24 hours make no second job.',
-        maxLength: 255,
-      }),
+    'idempotency-key': IdempotencyKey(
+      'Repeats with the same key within 24 hours make no second job.',
     ),
     'x-conversation-id': Type.Optional(
       Type.String({
@@ -157,16 +155,6 @@ function findTarget({ execute, reserved, unmatched }: ExecutionRoutesDeps) {
   };
 }
 
-/** A header that may come once. */
-function onceGiven(request: FastifyRequest, name: string): string | undefined {
-  const value = request.headers[name];
-  if (value === undefined) return undefined;
-  if (typeof value !== 'string' || isRepeated(request, name)) {
-    throw invalid(name, 'must be given once');
-  }
-  return value;
-}
-
 function userOf(request: FastifyRequest): string | undefined {
   const user = request.headers['x-user-id'];
   if (user === undefined) return undefined;
@@ -181,12 +169,4 @@ function userOf(request: FastifyRequest): string | undefined {
 function headerText(header: string): string {
   const bytes = Buffer.from(header, 'latin1');
   return isUtf8(bytes) ? bytes.toString('utf8') : header;
-}
-
-function idempotencyKeyOf(request: FastifyRequest): string | undefined {
-  const key = onceGiven(request, 'idempotency-key');
-  if (key !== undefined && (key === '' || key.length > 255)) {
-    throw invalid('idempotency-key', 'must be 1 to 255 characters');
-  }
-  return key;
 }

@@ -73,6 +73,7 @@ function record(state: CallsState, call: EndedCall): void {
     error: call.error,
     message: call.message === null ? null : cleanText(call.message.slice(0, messageMax)),
     job_id: call.jobId,
+    event_id: null,
     replayed: call.isReplay ? 1 : 0,
     body_bytes: call.bodyBytes,
   });

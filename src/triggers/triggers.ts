@@ -120,6 +120,8 @@ async function create(state: TriggerState, caller: Caller, fields: NewTrigger) {
     skill_version: 'v1.0',
     input: '{}',
     mapping: null,
+    event_name: null,
+    event_key_mapping: null,
     rate_limit: 60,
     ...unsigned,
     active: 1,

@@ -42,6 +42,8 @@ describe.each(await engines())('on $name', (engine) => {
           ...{ skill_category: 'test', skill_name: 'echo', skill_version: 'v1.0', input: '{}' },
           ...{
             mapping: null,
+            event_name: null,
+            event_key_mapping: null,
             rate_limit: 60,
             signing_secret: null,
             secret_sealed: 0,

@@ -58,17 +58,41 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
 
   await clustered(
     db.schema
+      .createTable('event_positions')
+      .addColumn('organization_id', 'text', (c) => c.notNull())
+      .addColumn('event', 'text', (c) => c.notNull())
+      .addColumn('key', 'text', (c) => c.notNull())
+      .addColumn('job_id', 'text', (c) => c.notNull())
+      .addColumn('event_id', 'text', (c) => c.notNull())
+      .addPrimaryKeyConstraint('event_positions_pk', ['organization_id', 'event', 'key', 'job_id']),
+  ).execute();
+  await sql`create index event_positions_job on event_positions (job_id)`.execute(db);
+
+  await clustered(
+    db.schema
       .createTable('received_events')
       .addColumn('id', 'text', (c) => c.primaryKey().notNull())
       .addColumn('organization_id', 'text', (c) => c.notNull())
       .addColumn('event', 'text', (c) => c.notNull())
       .addColumn('key', 'text', (c) => c.notNull())
       .addColumn('job_id', 'text')
-      .addColumn('data', 'text', (c) => c.notNull())
       .addColumn('taken', 'integer', (c) => c.notNull().defaultTo(0))
-      .addColumn('created_at', moment, (c) => c.notNull()),
+      .addColumn('told', 'integer', (c) => c.notNull().defaultTo(0))
+      .addColumn('created_at', moment, (c) => c.notNull())
+      // The last, so that SQLite reads the others without it.
+      .addColumn('data', 'text', (c) => c.notNull()),
   ).execute();
   await sql`create index received_events_key on received_events (organization_id, event, key, id)`.execute(
+    db,
+  );
+  await sql`create index received_events_untaken on received_events (organization_id, event, key, id) where taken = 0`.execute(
+    db,
+  );
+  await sql`create index received_events_taken on received_events (organization_id, event, key, id) where taken = 1`.execute(
+    db,
+  );
+  // Few events are not told at once to all that wait for them.
+  await sql`create index received_events_untold on received_events (organization_id, event, key, id) where told = 0`.execute(
     db,
   );
 
@@ -79,6 +103,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       .addColumn('idempotency_key', 'text', (c) => c.notNull())
       .addColumn('fingerprint', 'text', (c) => c.notNull())
       .addColumn('event_id', 'text', (c) => c.notNull())
+      .addColumn('delivered', 'integer', (c) => c.notNull())
       .addColumn('created_at', moment, (c) => c.notNull())
       .addPrimaryKeyConstraint('event_idempotency_keys_pk', ['owner', 'idempotency_key']),
   ).execute();
@@ -112,6 +137,10 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await sql`create index approvals_pending on approvals (organization_id, id) where status = 'pending'`.execute(
     db,
   );
+
+  await db.schema.alterTable('agent_triggers').addColumn('event_name', 'text').execute();
+  await db.schema.alterTable('agent_triggers').addColumn('event_key_mapping', 'text').execute();
+  await db.schema.alterTable('trigger_calls').addColumn('event_id', 'text').execute();
 
   await db.schema
     .alterTable('agents')

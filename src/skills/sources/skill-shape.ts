@@ -17,6 +17,7 @@ export const reservedCategories: ReadonlySet<string> = new Set([
   'console',
   'conversations',
   'docs',
+  'events',
   'health',
   'jobs',
   'mcp',

@@ -1,0 +1,7 @@
+/** Events from outside, and the runs that wait for them. */
+import { createRunEvents } from '../run-events/send.ts';
+import type { Foundation } from './parts.ts';
+
+export function composeRunEvents({ database, clock }: Pick<Foundation, 'database' | 'clock'>) {
+  return createRunEvents({ database, clock });
+}

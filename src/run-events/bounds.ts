@@ -1,0 +1,9 @@
+/** The bounds of an event from outside. */
+
+/** Characters of an event's name and of its key. */
+const eventNameMax = 200;
+export const eventKeyMax = 500;
+/** Bytes of an event's data as JSON. */
+export const eventDataBytesMax = 262_144;
+
+export const eventNamePattern = `^[A-Za-z0-9._:/-]{1,${eventNameMax}}$`;

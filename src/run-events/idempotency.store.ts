@@ -1,0 +1,107 @@
+/** The Idempotency-Keys of events: one row a key, unique by index, written with the event that it names. */
+import type { Selectable } from 'kysely';
+import type { Transaction } from '../database/database.ts';
+import { allRows, firstRow, statement } from '../database/statement.ts';
+import type { EventIdempotencyKeysTable } from '../database/tables.ts';
+
+export type EventKeyRow = Selectable<EventIdempotencyKeysTable>;
+
+type KeyName = Pick<EventKeyRow, 'owner' | 'idempotency_key'>;
+
+const take = firstRow<EventKeyRow & { forgotten_before: number }, Transaction>()((db, p) =>
+  db
+    .insertInto('event_idempotency_keys')
+    .values({
+      owner: p('owner'),
+      idempotency_key: p('idempotency_key'),
+      fingerprint: p('fingerprint'),
+      event_id: p('event_id'),
+      delivered: p('delivered'),
+      created_at: p('created_at'),
+    })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['owner', 'idempotency_key'])
+        .doUpdateSet((eb) => ({
+          fingerprint: eb.ref('excluded.fingerprint'),
+          event_id: eb.ref('excluded.event_id'),
+          delivered: eb.ref('excluded.delivered'),
+          created_at: eb.ref('excluded.created_at'),
+        }))
+        .where('event_idempotency_keys.created_at', '<', p('forgotten_before')),
+    )
+    .returning('owner'),
+);
+
+const held = firstRow<KeyName, Transaction>()((db, p) =>
+  db
+    .selectFrom('event_idempotency_keys')
+    .selectAll()
+    .where('owner', '=', p('owner'))
+    .where('idempotency_key', '=', p('idempotency_key')),
+);
+
+/**
+ * Takes the key for an event, unless an earlier request has it, and that was not before
+ * `forgottenBefore`; the row of that one. Requests with the same key wait for each other here.
+ */
+export async function takeEventKey(
+  tx: Transaction,
+  row: EventKeyRow,
+  forgottenBefore: number,
+): Promise<EventKeyRow | undefined> {
+  const taken = await take(tx, { ...row, forgotten_before: forgottenBefore });
+  return taken === undefined ? held(tx, row) : undefined;
+}
+
+const describeEvent = statement<KeyName & Pick<EventKeyRow, 'event_id' | 'delivered'>>()((db, p) =>
+  db
+    .updateTable('event_idempotency_keys')
+    .set({ event_id: p('event_id'), delivered: p('delivered') })
+    .where('owner', '=', p('owner'))
+    .where('idempotency_key', '=', p('idempotency_key')),
+);
+
+/** Records what repeats of the request are answered with. */
+export function describeKeyedEvent(
+  tx: Transaction,
+  row: KeyName & Pick<EventKeyRow, 'event_id' | 'delivered'>,
+): Promise<void> {
+  return tx.each(describeEvent, [row]);
+}
+
+const oldKeys = allRows<{ before: number; limit: number }, Transaction>()((db, p) =>
+  db
+    .selectFrom('event_idempotency_keys')
+    .select(['owner', 'idempotency_key'])
+    .where('created_at', '<', p('before'))
+    .orderBy('created_at')
+    .limit(p('limit')),
+);
+const removeKey = statement<KeyName & { before: number }>()((db, p) =>
+  db
+    .deleteFrom('event_idempotency_keys')
+    .where('owner', '=', p('owner'))
+    .where('idempotency_key', '=', p('idempotency_key'))
+    .where('created_at', '<', p('before')),
+);
+
+/** Deletes at most `limit` keys that are older than `before`; how many. */
+export async function deleteOldEventKeys(
+  tx: Transaction,
+  before: number,
+  limit: number,
+): Promise<number> {
+  const keys = await oldKeys(tx, { before, limit });
+  await tx.each(
+    removeKey,
+    keys.toSorted(inKeyOrder).map((key) => ({ ...key, before })),
+  );
+  return keys.length;
+}
+
+/** The order in which many keys are changed. */
+function inKeyOrder(a: KeyName, b: KeyName): number {
+  if (a.owner !== b.owner) return a.owner < b.owner ? -1 : 1;
+  return a.idempotency_key < b.idempotency_key ? -1 : 1;
+}

@@ -1,0 +1,148 @@
+/** Events from outside: stored for runs that may take them later. */
+import { type Selectable, sql } from 'kysely';
+import type { Transaction } from '../database/database.ts';
+import { firstRow, statement } from '../database/statement.ts';
+import type { ReceivedEventsTable } from '../database/tables.ts';
+
+/** The columns by which waits and events find each other. */
+export interface EventAddress {
+  readonly organization_id: string;
+  readonly event: string;
+  /** Empty where none was given. */
+  readonly key: string;
+}
+
+export type ReceivedEvent = Selectable<ReceivedEventsTable>;
+
+const lockAlone = statement<{ text: string }>()((db, p) =>
+  db.selectNoFrom(sql`pg_advisory_xact_lock(hashtextextended(${p('text')}::text, 0))`.as('locked')),
+);
+const lockShared = statement<{ text: string }>()((db, p) =>
+  db.selectNoFrom(
+    sql`pg_advisory_xact_lock_shared(hashtextextended(${p('text')}::text, 0))`.as('locked'),
+  ),
+);
+
+/**
+ * Locks an address until the transaction ends, so that an event does not come while a wait for it
+ * begins: an event locks it alone, and waits lock it together. The next statement sees everything that
+ * was committed by the earlier holders. Lock jobs first.
+ */
+export async function lockAddress(
+  tx: Transaction,
+  { organization_id, event, key }: EventAddress,
+  by: 'event' | 'wait',
+): Promise<void> {
+  // SQLite has only one writer at a time.
+  if (tx.dialect === 'sqlite') return;
+  const text = JSON.stringify([organization_id, event, key]);
+  await tx.each(by === 'event' ? lockAlone : lockShared, [{ text }]);
+}
+
+const facts = firstRow<EventAddress & { untaken_max: number; kept: number }, Transaction>()(
+  (db, p) => {
+    const stored = db
+      .selectFrom('received_events')
+      .where('organization_id', '=', p('organization_id'))
+      .where('event', '=', p('event'))
+      .where('key', '=', p('key'));
+    const untaken = stored
+      .where('taken', '=', sql.lit(0))
+      .select('id')
+      .orderBy('id')
+      .limit(p('untaken_max'))
+      .as('untaken');
+    return db.selectNoFrom([
+      db
+        .selectFrom('jobs')
+        .select('id')
+        .where('organization_id', '=', p('organization_id'))
+        .orderBy('id', 'desc')
+        .limit(sql.lit(1))
+        .as('newest_job'),
+      stored.select('id').orderBy('id', 'desc').limit(sql.lit(1)).as('newest_event'),
+      db
+        .selectFrom(untaken)
+        .select(({ fn }) => fn.countAll<number>().as('n'))
+        .as('untaken'),
+      stored
+        .where('told', '=', sql.lit(0))
+        .select('id')
+        .orderBy('id')
+        .limit(sql.lit(1))
+        .as('untold'),
+      stored
+        .where('taken', '=', sql.lit(1))
+        .select('id')
+        .orderBy('id', 'desc')
+        .limit(sql.lit(1))
+        .offset(p('kept'))
+        .as('surplus'),
+    ]);
+  },
+);
+
+/** What a new event of an address is decided by. The transaction has locked the address. */
+export interface AddressFacts {
+  /** The newest job of the organization and the newest event of the address, whose ids lie before the new one's. */
+  readonly newest: readonly string[];
+  /** Events that no run has taken, at most `untakenMax`. */
+  readonly untaken: number;
+  /** Whether an earlier event is still being told. */
+  readonly isBehind: boolean;
+  /** The newest of the events that are more than the `kept` newest ones that runs have taken. */
+  readonly surplus: string | null;
+}
+
+export async function addressFacts(
+  tx: Transaction,
+  address: EventAddress,
+  untakenMax: number,
+  kept: number,
+): Promise<AddressFacts> {
+  const { organization_id, event, key } = address;
+  const row = await facts(tx, { organization_id, event, key, untaken_max: untakenMax, kept });
+  return {
+    newest: [row?.newest_job, row?.newest_event].filter((id) => typeof id === 'string'),
+    untaken: Number(row?.untaken ?? 0),
+    isBehind: typeof row?.untold === 'string',
+    surplus: row?.surplus ?? null,
+  };
+}
+
+export function insertEvent(tx: Transaction, row: ReceivedEvent): Promise<void> {
+  return tx.insert('received_events', [row]);
+}
+
+const removeTaken = statement<EventAddress & { up_to: string }>()((db, p) =>
+  db
+    .deleteFrom('received_events')
+    .where('organization_id', '=', p('organization_id'))
+    .where('event', '=', p('event'))
+    .where('key', '=', p('key'))
+    .where('id', '<=', p('up_to'))
+    .where('taken', '=', sql.lit(1))
+    .where('told', '=', sql.lit(1)),
+);
+
+/** Deletes the events of an address that runs have taken, up to `upTo`. */
+export function removeTakenEvents(
+  tx: Transaction,
+  address: EventAddress,
+  upTo: string,
+): Promise<void> {
+  return tx.each(removeTaken, [{ ...address, up_to: upTo }]);
+}
+
+const ofOrganization = firstRow<{ id: string; organization_id: string }, Transaction>()((db, p) =>
+  db
+    .selectFrom('jobs')
+    .select('id')
+    .where('id', '=', p('id'))
+    .where('organization_id', '=', p('organization_id')),
+);
+
+/** Whether the organization has such a job. */
+export async function hasJob(tx: Transaction, organizationId: string, id: string) {
+  return (await ofOrganization(tx, { id, organization_id: organizationId })) !== undefined;
+}

@@ -1,0 +1,45 @@
+/** The queries of the retention of events. */
+import { type SqlBool, sql } from 'kysely';
+import type { Handle, Transaction } from '../database/database.ts';
+import { idIn } from '../database/ids-in.ts';
+import { allRows, statement } from '../database/statement.ts';
+
+const eventPage = allRows<{ after: string; limit: number }>()((db, p) =>
+  db
+    .selectFrom('received_events')
+    .leftJoin('jobs', 'jobs.id', 'received_events.job_id')
+    .select(['received_events.id', 'received_events.organization_id', 'received_events.job_id'])
+    .select(['received_events.created_at', 'jobs.due_at'])
+    .where('received_events.id', '>', p('after'))
+    .orderBy('received_events.id')
+    .limit(p('limit')),
+);
+
+/** Events after one, in the order of their ids; `due_at` is null where the only job that may take one has ended. */
+export function pageOfEvents(db: Handle, after: string, limit: number) {
+  return eventPage(db, { after, limit });
+}
+
+/** The statuses as literals, for the index of unended jobs. */
+const oldestUnended = allRows<Record<never, never>>()((db) =>
+  db
+    .selectFrom('jobs')
+    .select(({ fn }) => ['organization_id', fn.min('id').as('id')])
+    .where(sql<SqlBool>`status in ('queued', 'active', 'waiting')`)
+    .where('due_at', 'is not', null)
+    .groupBy('organization_id'),
+);
+
+/** The oldest job of each organization that has not ended. */
+export async function oldestUnendedJobs(db: Handle): Promise<ReadonlyMap<string, string>> {
+  const rows = await oldestUnended(db, {});
+  return new Map(rows.map(({ organization_id, id }) => [organization_id, id]));
+}
+
+const removeEvents = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
+  db.deleteFrom('received_events').where(idIn(dialect, p.list('ids'))),
+);
+
+export async function deleteEvents(tx: Transaction, ids: readonly string[]): Promise<void> {
+  if (ids.length > 0) await tx.each(removeEvents, [{ ids }]);
+}
