@@ -22,6 +22,7 @@ import {
   JobStatus,
   JobStep,
   ListedJob,
+  StepStatus,
   TriggerType,
 } from './jobs.schemas.ts';
 import type { Jobs } from './jobs.ts';
@@ -121,15 +122,17 @@ const retrySchema = {
     ),
   },
 };
+const StepsQuery = Type.Object({ ...Page.properties, status: Type.Optional(StepStatus) });
 const stepsSchema = {
   ...operation,
   operationId: 'listJobSteps',
-  summary: 'List the steps of a job: calls of models, their tools, and skills that it called',
+  summary:
+    'List the steps of a job: calls of models, their tools, called skills, named steps, waits',
   description:
-    'Calls of models, their tools, and skills that its skill called, in order, ' +
-    'during the run and afterwards.',
+    'Calls of models, their tools, skills that its skill called, named steps and waits, in order, ' +
+    'during the run and afterwards. status=waiting lists what the job waits for.',
   params,
-  querystring: Page,
+  querystring: StepsQuery,
   response: {
     200: Paged(JobStep, 'Steps, in order.'),
     ...apiRefusals('not_found', 'validation_error'),
@@ -217,9 +220,10 @@ export function jobRoutes(server: Server, deps: JobRoutesDeps) {
     return jobSummary({ ...job, status: 'queued' });
   });
   const stepsOptions = { onRequest, schema: stepsSchema };
-  server.get('/api/jobs/:jobId/steps', stepsOptions, async ({ params: { jobId }, query: page }) => {
-    const { steps, total } = await jobs.steps(jobId, page);
-    return { data: steps, total, ...page };
+  server.get('/api/jobs/:jobId/steps', stepsOptions, async ({ params: { jobId }, query }) => {
+    const { steps, total } = await jobs.steps(jobId, query);
+    const { limit, offset } = query;
+    return { data: steps, total, limit, offset };
   });
   // A HEAD would hold the stream open for nothing.
   const streamOptions = { exposeHeadRoute: false, onRequest, schema: streamSchema };

@@ -1,6 +1,12 @@
 /** What jobs look like on the wire (docs/decisions/jobs.md). */
 import { Type } from 'typebox';
-import { jobStatuses, stepStatuses, triggerTypes, waitKinds } from '../database/tables.ts';
+import {
+  approvalStatuses,
+  jobStatuses,
+  stepStatuses,
+  triggerTypes,
+  waitKinds,
+} from '../database/tables.ts';
 import { Id, Nullable, Timestamp, TokenStats, Tokens, Words } from '../http/schemas.ts';
 import { runErrorCodes } from '../kernel/errors.ts';
 import { queueNames } from '../kernel/queues.ts';
@@ -8,6 +14,7 @@ import { cancelledError } from './states.ts';
 
 export const JobStatus = Words(jobStatuses);
 export const TriggerType = Words(triggerTypes);
+export const StepStatus = Words(stepStatuses);
 
 const listed = {
   job_id: Id,
@@ -149,12 +156,35 @@ const stepExample = {
   message_id: '01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13',
   prompt_tokens: null,
   completion_tokens: null,
+  waits_for: null,
+  due_at: null,
   started_at: '2026-01-01T00:00:01.000Z',
   finished_at: '2026-01-01T00:00:01.004Z',
   duration_ms: 4,
 };
 
-/** One thing that a job did: a call of a model, a tool that the model called, or a skill that its code called. */
+const WaitedFor = Type.Object(
+  {
+    event: Type.Optional(Type.String()),
+    key: Type.Optional({
+      ...Nullable(Type.String()),
+      description: 'Null where the run waits for the event without a key.',
+    }),
+    approval_id: Type.Optional(Id),
+    job_id: Type.Optional({ ...Id, description: 'The job that the step started.' }),
+    skill: Type.Optional(Type.String({ description: 'Of that job: category/version/name.' })),
+    status: Type.Optional({
+      ...Words([...approvalStatuses, ...jobStatuses.filter((status) => status !== 'cancelled')]),
+      description: 'Of the approval, or of the job.',
+    }),
+  },
+  { title: 'WaitedFor', examples: [{ event: 'order.paid', key: '4711' }] },
+);
+
+/**
+ * One thing that a job did: a call of a model, a tool that the model called, a skill that its code called, a named
+ * step of its code, or a wait.
+ */
 export const JobStep = Type.Object(
   {
     step: Type.Integer({ description: 'Counts from 1 inside the job.' }),
@@ -171,13 +201,27 @@ export const JobStep = Type.Object(
       }),
     ),
     kind: Words(['model', 'tool', 'skill', 'step', ...waitKinds]),
-    name: Type.String({ description: 'The model, the skill, or the tool of the agent itself.' }),
+    name: Type.String({
+      description:
+        'The model, the skill, or the tool of the agent itself; the name that the code gave ' +
+        'a step or a wait.',
+    }),
     turn: Type.Integer({ description: 'For a tool the turn of the model call that requested it.' }),
-    status: Words(stepStatuses),
+    status: StepStatus,
     error: Nullable(Type.Object({ code: Type.String(), message: Type.String() })),
     message_id: Nullable(Id),
     prompt_tokens: Tokens,
     completion_tokens: Tokens,
+    waits_for: {
+      ...Nullable(WaitedFor),
+      description:
+        'What ends a wait: an event, as long as the run waits for it; an approval; a job. ' +
+        'Null for a sleep and for what is no wait.',
+    },
+    due_at: {
+      ...Nullable(Timestamp),
+      description: 'When a wait ends by itself; null for what is no wait.',
+    },
     started_at: Timestamp,
     finished_at: Nullable(Timestamp),
     duration_ms: Nullable(Type.Integer()),

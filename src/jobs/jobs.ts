@@ -3,6 +3,7 @@
 import type { Conversations } from '../conversations/conversations.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
+import type { StepsAsked } from '../journal/step-queries.ts';
 import { stepsOfJob } from '../journal/steps.ts';
 import { bind } from '../kernel/bind.ts';
 import type { Caller } from '../kernel/caller.ts';
@@ -48,8 +49,8 @@ async function listTimed(deps: JobsDeps, ...asked: ListAsked) {
 
 type ListAsked = [organizationId: string, filters: JobFilters, page: PageAsked];
 
-/** What a job that thinks has done so far, in order. */
-function steps({ base }: JobsDeps, jobId: string, page: PageAsked) {
+/** What a job has done so far, in order. */
+function steps({ base }: JobsDeps, jobId: string, page: StepsAsked) {
   return stepsOfJob(base.database, jobId, page);
 }
 

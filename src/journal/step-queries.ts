@@ -106,12 +106,22 @@ export const findLastStep = firstRow<{ job_id: string }>()((db, p) =>
 const listedColumns = [
   ...(['n', 'parent', 'generation', 'kind', 'name', 'turn', 'status', 'error'] as const),
   ...(['message_id', 'prompt_tokens', 'completion_tokens', 'started_at', 'finished_at'] as const),
+  'due_at',
 ] as const;
 export type ListedStep = Pick<StepRow, (typeof listedColumns)[number]>;
 
+/** Which steps of a job are listed. */
+export interface StepsAsked extends PageAsked {
+  readonly status?: StepStatus | undefined;
+}
+
 /** A page of the steps of a job, in order, and how many there are in all. */
-export async function listSteps(db: Handle, jobId: string, page: PageAsked) {
-  const query = db.kysely.selectFrom('job_steps').where('job_id', '=', jobId);
+export async function listSteps(db: Handle, jobId: string, page: StepsAsked) {
+  const { status } = page;
+  const query = db.kysely
+    .selectFrom('job_steps')
+    .where('job_id', '=', jobId)
+    .$if(status !== undefined, (all) => all.where('status', '=', status as StepStatus));
   const steps = await query
     .select(listedColumns)
     .orderBy('n')

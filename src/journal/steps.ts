@@ -1,27 +1,67 @@
 /** The steps of jobs, as clients read them, and their deletion together with jobs. */
-import type { Database } from '../database/database.ts';
-import type { PageAsked } from '../database/page-bytes.ts';
+import type { Database, Handle } from '../database/database.ts';
+import type { ApprovalStatus, JobStatus, StepKind } from '../database/tables.ts';
 import { timestamp, timestampOrNull } from '../kernel/clock.ts';
-import { deleteSteps, type ListedStep, listSteps } from './step-queries.ts';
+import { deleteSteps, type ListedStep, listSteps, type StepsAsked } from './step-queries.ts';
 import type { StepError } from './step-rows.ts';
+import { listApprovalsOfSteps, listEventsWaitedFor, listJobsOfSteps } from './waited-for.store.ts';
+
+/** What ends a wait before its time. */
+interface WaitedFor {
+  readonly event?: string;
+  /** Null where the run waits for an event without a key. */
+  readonly key?: string | null;
+  readonly approval_id?: string;
+  readonly job_id?: string;
+  /** Of the job: `category/version/name`. */
+  readonly skill?: string;
+  /** Of the approval or of the job. */
+  readonly status?: ApprovalStatus | JobStatus;
+}
 
 /** A page of a job's steps, in order. */
-export async function stepsOfJob(database: Database, jobId: string, page: PageAsked) {
+export async function stepsOfJob(database: Database, jobId: string, page: StepsAsked) {
   const { steps, total } = await listSteps(database.read, jobId, page);
-  return { steps: steps.map(stepBody), total };
+  const waits = await waitedForBy(database.read, jobId, steps);
+  return { steps: steps.map((row) => stepBody(row, waits.get(row.n) ?? null)), total };
 }
 
 /** Deletes the steps of jobs. */
 export const removeSteps = deleteSteps;
 
-function stepBody(row: ListedStep) {
-  const { n, parent, generation, error, started_at, finished_at, ...listed } = row;
+/** What waits wait for, by the numbers of their steps. Most pages have none, and then nothing is read. */
+async function waitedForBy(db: Handle, jobId: string, steps: readonly ListedStep[]) {
+  const numbersOf = (wanted: StepKind) =>
+    steps.filter(({ kind }) => kind === wanted).map(({ n }) => n);
+  const approvals = numbersOf('approval');
+  const runs = numbersOf('run');
+  const isWaiting = steps.some(({ kind, status }) => kind === 'event' && status === 'waiting');
+  const [events, asked, started] = await Promise.all([
+    isWaiting ? listEventsWaitedFor(db, jobId) : [],
+    approvals.length > 0 ? listApprovalsOfSteps(db, jobId, approvals) : [],
+    runs.length > 0 ? listJobsOfSteps(db, jobId, runs) : [],
+  ]);
+  return new Map<number, WaitedFor>([
+    ...events.map(({ n, event, key }) => [n, { event, key: key === '' ? null : key }] as const),
+    ...asked.map(({ n, id, status }) => [n, { approval_id: id, status }] as const),
+    ...started.map(({ n, id, status, ...skill }) => {
+      const path = [skill.skill_category, skill.skill_version, skill.skill_name].join('/');
+      return [n, { job_id: id, skill: path, status }] as const;
+    }),
+  ]);
+}
+
+function stepBody(row: ListedStep, waitsFor: WaitedFor | null) {
+  const { n, parent, generation, error, due_at, started_at, finished_at, ...listed } = row;
+  const isThought = row.kind === 'model' || row.kind === 'tool';
   return {
     step: n,
     parent_step_id: parent,
-    generation_id: row.kind === 'skill' ? null : generation,
+    generation_id: isThought ? generation : null,
     ...listed,
     error: error === null ? null : (JSON.parse(error) as StepError),
+    waits_for: waitsFor,
+    due_at: timestampOrNull(due_at),
     started_at: timestamp(started_at),
     finished_at: timestampOrNull(finished_at),
     // The clock may have been set back during the step.
