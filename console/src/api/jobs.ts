@@ -14,8 +14,10 @@ const most = 200;
 /** Jobs within a time are counted no further. */
 export const boundedTotalMax = 10_000;
 
+const unended = ['queued', 'active', 'waiting'];
+
 export const hasEnded = ({ status }: { readonly status: string }): boolean =>
-  status !== 'queued' && status !== 'active';
+  !unended.includes(status);
 
 /** `withinMs` asks for jobs that are no older than that, whenever it is asked. */
 export const jobsQuery = (filters: JobFilters, withinMs?: number) =>
@@ -39,14 +41,36 @@ export const jobQuery = (jobId: string) =>
       ),
   });
 
-/** What a job that thinks has done, in order: the first 200 steps. */
-export const jobStepsQuery = (jobId: string) =>
+/** Steps that a page shows at once. */
+export const stepsPageSize = most;
+
+/** What a job has done, in order: a page of its steps, counted from 1. */
+export const jobStepsQuery = (jobId: string, page = 1) =>
   queryOptions({
-    queryKey: ['jobs', jobId, 'steps'],
+    queryKey: ['jobs', jobId, 'steps', page],
     queryFn: () =>
       body(
         api.GET('/api/jobs/{jobId}/steps', {
-          params: { path: { jobId }, query: { limit: most } },
+          params: {
+            path: { jobId },
+            query: { limit: stepsPageSize, offset: (page - 1) * stepsPageSize },
+          },
+        }),
+      ),
+    placeholderData: keepPreviousData,
+  });
+
+/** Waits that a page shows at once. */
+const waitsMax = 50;
+
+/** What a job waits for now: its first open waits, and how many there are. */
+export const jobWaitsQuery = (jobId: string) =>
+  queryOptions({
+    queryKey: ['jobs', jobId, 'steps', 'waiting'],
+    queryFn: () =>
+      body(
+        api.GET('/api/jobs/{jobId}/steps', {
+          params: { path: { jobId }, query: { status: 'waiting', limit: waitsMax } },
         }),
       ),
   });

@@ -750,7 +750,7 @@ export interface paths {
         };
         /**
          * List jobs, newest first
-         * @description Where `created_after` or `created_before` leaves out any job of the organization, `total` is at most 10000, and the list ends there. In the embedded database further filters then look at the newest 20000 jobs between the two, but for `conversation_id` and the statuses active, failed and cancelled, which are found wherever they are.
+         * @description Where `created_after` or `created_before` leaves out any job of the organization, `total` is at most 10000, and the list ends there. In the embedded database further filters then look at the newest 20000 jobs between the two, but for `conversation_id`, `parent_job_id` and the statuses active, failed and cancelled, which are found wherever they are.
          */
         get: operations["listJobs"];
         put?: never;
@@ -826,8 +826,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the steps of a job: calls of models, their tools, and skills that it called
-         * @description Calls of models, their tools, and skills that its skill called, in order, during the run and afterwards.
+         * List the steps of a job: calls of models, their tools, called skills, named steps, waits
+         * @description Calls of models, their tools, skills that its skill called, named steps and waits, in order, during the run and afterwards. status=waiting lists what the job waits for.
          */
         get: operations["listJobSteps"];
         put?: never;
@@ -1996,7 +1996,7 @@ export interface components {
             /** Format: uuid */
             job_id: string;
             /** @enum {string} */
-            status: "queued" | "active" | "completed" | "failed" | "cancelled";
+            status: "queued" | "active" | "waiting" | "completed" | "failed" | "cancelled";
             /** Format: uuid */
             conversation_id: string;
             agent_id: string;
@@ -2005,6 +2005,8 @@ export interface components {
             skill_version: string;
             /** Format: date-time */
             created_at: string;
+            /** @description The job whose run started this one, also once that job is deleted; null for other jobs. */
+            parent_job_id: string | null;
             error?: {
                 /** @enum {string} */
                 code: "skill_execution_failed" | "skill_timeout" | "output_invalid" | "missing_credentials" | "upstream_unavailable" | "budget_exceeded" | "replay_diverged" | "worker_lost" | "cancelled";
@@ -2025,7 +2027,7 @@ export interface components {
             /** Format: uuid */
             job_id: string;
             /** @enum {string} */
-            status: "queued" | "active" | "completed" | "failed" | "cancelled";
+            status: "queued" | "active" | "waiting" | "completed" | "failed" | "cancelled";
             /** Format: uuid */
             conversation_id: string;
             agent_id: string;
@@ -2034,6 +2036,8 @@ export interface components {
             skill_version: string;
             /** Format: date-time */
             created_at: string;
+            /** @description The job whose run started this one, also once that job is deleted; null for other jobs. */
+            parent_job_id: string | null;
             input: unknown;
             /** @description null until the job has completed. */
             output: unknown;
@@ -2069,7 +2073,7 @@ export interface components {
             /** Format: uuid */
             job_id: string;
             /** @enum {string} */
-            status: "queued" | "active" | "completed" | "failed" | "cancelled";
+            status: "queued" | "active" | "waiting" | "completed" | "failed" | "cancelled";
             /** Format: uuid */
             conversation_id: string;
             agent_id: string;
@@ -2079,19 +2083,38 @@ export interface components {
             /** Format: date-time */
             created_at: string;
         };
+        WaitedFor: {
+            event?: string;
+            /** @description Null where the run waits for the event without a key. */
+            key?: string | null;
+            /** Format: uuid */
+            approval_id?: string;
+            /**
+             * Format: uuid
+             * @description The job that the step started.
+             */
+            job_id?: string;
+            /** @description Of that job: category/version/name. */
+            skill?: string;
+            /**
+             * @description Of the approval, or of the job.
+             * @enum {string}
+             */
+            status?: "pending" | "approved" | "rejected" | "expired" | "cancelled" | "queued" | "active" | "waiting" | "completed" | "failed";
+        };
         JobStep: {
             /** @description Counts from 1 inside the job. */
             step: number;
             parent_step_id: number | null;
             generation_id: string | null;
             /** @enum {string} */
-            kind: "model" | "tool" | "skill";
-            /** @description The model, the skill, or the tool of the agent itself. */
+            kind: "model" | "tool" | "skill" | "step" | "sleep" | "event" | "approval" | "run";
+            /** @description The model, the skill, or the tool of the agent itself; the name that the code gave a step or a wait. */
             name: string;
             /** @description For a tool the turn of the model call that requested it. */
             turn: number;
             /** @enum {string} */
-            status: "active" | "completed" | "failed" | "interrupted";
+            status: "active" | "waiting" | "completed" | "failed" | "interrupted";
             error: {
                 code: string;
                 message: string;
@@ -2099,6 +2122,10 @@ export interface components {
             message_id: string | null;
             prompt_tokens: number | null;
             completion_tokens: number | null;
+            /** @description What ends a wait: an event, as long as the run waits for it; an approval; a job. Null for a sleep and for what is no wait. */
+            waits_for: components["schemas"]["WaitedFor"] | null;
+            /** @description When a wait ends by itself; null for what is no wait. */
+            due_at: string | null;
             /** Format: date-time */
             started_at: string;
             finished_at: string | null;
@@ -2261,7 +2288,7 @@ export interface components {
             slots: number;
             message: string | null;
             job_id: string | null;
-            status: ("queued" | "active" | "completed" | "failed" | "cancelled") | null;
+            status: ("queued" | "active" | "waiting" | "completed" | "failed" | "cancelled") | null;
             /** Format: date-time */
             created_at: string;
         };
@@ -2322,6 +2349,8 @@ export interface components {
         WorkNow: {
             queued: number;
             active: number;
+            /** @description Jobs that wait for a moment, an event, a person or another job. */
+            waiting: number;
             oldest_waiting_seconds: number | null;
         };
         StatisticsTotals: {
@@ -8751,13 +8780,15 @@ export interface operations {
     listJobs: {
         parameters: {
             query?: {
-                status?: "queued" | "active" | "completed" | "failed" | "cancelled";
+                status?: "queued" | "active" | "waiting" | "completed" | "failed" | "cancelled";
                 agent_id?: string;
                 skill_category?: string;
                 skill_name?: string;
                 skill_version?: string;
                 trigger_type?: "api" | "scheduled" | "webhook";
                 conversation_id?: string;
+                /** @description Jobs that the run of this job started. */
+                parent_job_id?: string;
                 /** @description Jobs that were accepted with this API key, among the organization's newest 10000; with `status` queued or active, all of them. */
                 api_key_id?: string;
                 /** @description Jobs accepted later than that; not those of that very moment. */
@@ -8796,7 +8827,8 @@ export interface operations {
                      *           "skill_category": "util",
                      *           "skill_name": "echo",
                      *           "skill_version": "v1.0",
-                     *           "created_at": "2026-01-01T00:00:00.000Z"
+                     *           "created_at": "2026-01-01T00:00:00.000Z",
+                     *           "parent_job_id": null
                      *         }
                      *       ],
                      *       "total": 1,
@@ -8915,6 +8947,7 @@ export interface operations {
                      *       "skill_name": "echo",
                      *       "skill_version": "v1.0",
                      *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "parent_job_id": null,
                      *       "input": {
                      *         "text": "hello"
                      *       },
@@ -9053,6 +9086,7 @@ export interface operations {
                      *       "skill_name": "echo",
                      *       "skill_version": "v1.0",
                      *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "parent_job_id": null,
                      *       "input": {
                      *         "text": "hello"
                      *       },
@@ -9102,6 +9136,7 @@ export interface operations {
                      *       "skill_name": "echo",
                      *       "skill_version": "v1.0",
                      *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "parent_job_id": null,
                      *       "input": {
                      *         "text": "hello"
                      *       },
@@ -9380,6 +9415,7 @@ export interface operations {
             query?: {
                 limit?: number;
                 offset?: number;
+                status?: "active" | "waiting" | "completed" | "failed" | "interrupted";
             };
             header?: never;
             path: {
@@ -9414,6 +9450,8 @@ export interface operations {
                      *           "message_id": "01990a5e-7c1b-7002-8f1e-0c5a7e9b2d13",
                      *           "prompt_tokens": null,
                      *           "completion_tokens": null,
+                     *           "waits_for": null,
+                     *           "due_at": null,
                      *           "started_at": "2026-01-01T00:00:01.000Z",
                      *           "finished_at": "2026-01-01T00:00:01.004Z",
                      *           "duration_ms": 4
@@ -12343,6 +12381,7 @@ export interface operations {
                      *       "now": {
                      *         "queued": 2,
                      *         "active": 1,
+                     *         "waiting": 3,
                      *         "oldest_waiting_seconds": 0.41
                      *       },
                      *       "totals": {
@@ -13178,6 +13217,7 @@ export interface operations {
                      *       "skill_name": "echo",
                      *       "skill_version": "v1.0",
                      *       "created_at": "2026-01-01T00:00:00.000Z",
+                     *       "parent_job_id": null,
                      *       "input": {
                      *         "text": "hello"
                      *       },

@@ -44,7 +44,8 @@ export function LiveAnswer({
   const texts = said.filter(({ text }) => text !== '');
   if (texts.length === 0) {
     const tools = steps.filter(({ kind, status }) => kind !== 'model' && status === 'active');
-    return <Working tools={tools.map(({ name }) => name)} />;
+    const waits = steps.filter(({ status }) => status === 'waiting');
+    return <Working tools={tools.map(({ name }) => name)} isWaiting={waits.length > 0} />;
   }
   return texts.map(({ step, text }) => (
     <Said key={step} by="assistant">
@@ -56,11 +57,12 @@ export function LiveAnswer({
   ));
 }
 
-function Working({ tools }: { tools: readonly string[] }) {
+function Working({ tools, isWaiting }: { tools: readonly string[]; isWaiting: boolean }) {
+  const words = isWaiting ? 'Waiting…' : 'At work…';
   return (
     <Said by="assistant">
       <p className="animate-pulse text-muted">
-        {tools.length > 0 ? `Running ${tools.join(', ')}…` : 'At work…'}
+        {tools.length > 0 ? `Running ${tools.join(', ')}…` : words}
       </p>
     </Said>
   );

@@ -12,7 +12,12 @@ function message(id: string, role: Message['role'], second = 0): Message {
 function job(id: string, second: number, status: JobListItem['status'] = 'completed'): JobListItem {
   return {
     ...{ job_id: id, conversation_id: 'c', agent_id: 'a', status, created_at: at(second) },
-    ...{ skill_category: 'agent', skill_name: 'run-task', skill_version: 'v1.0' },
+    ...{
+      skill_category: 'agent',
+      skill_name: 'run-task',
+      skill_version: 'v1.0',
+      parent_job_id: null,
+    },
   };
 }
 

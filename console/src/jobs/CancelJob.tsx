@@ -5,6 +5,13 @@ import { Button } from '../ui/Button.tsx';
 import { Confirm } from '../ui/Dialog.tsx';
 import { useAct } from '../ui/useAct.ts';
 
+const done = 'What it has done outside the platform stays done.';
+const effects: Partial<Record<Job['status'], string>> & { queued: string } = {
+  queued: 'It will not run.',
+  active: `The skill is told to stop, and stopped if it does not. ${done}`,
+  waiting: `It will not go on, and nothing that it waits for is needed any more. ${done}`,
+};
+
 /** Cancels a job that has not ended, once one has said yes. */
 export function CancelJob({ job, size }: { job: Job; size?: 'small' }) {
   const [isAsking, setAsking] = useState(false);
@@ -33,9 +40,7 @@ export function CancelJob({ job, size }: { job: Job; size?: 'small' }) {
         verb="Cancel the job"
         act={() => cancel.mutateAsync()}
       >
-        {job.status === 'active'
-          ? 'The skill is told to stop, and stopped if it does not. What it has done outside the platform stays done.'
-          : 'It will not run.'}
+        {effects[job.status] ?? effects.queued}
       </Confirm>
     </>
   );

@@ -24,7 +24,7 @@ export const windows: Readonly<Record<string, { label: string; ms: number }>> = 
   '24h': { label: 'last 24 hours', ms: 24 * hour },
   '7d': { label: 'last 7 days', ms: 7 * 24 * hour },
 };
-const statuses = ['queued', 'active', 'completed', 'failed', 'cancelled'];
+const statuses = ['queued', 'active', 'waiting', 'completed', 'failed', 'cancelled'];
 const plain = (values: readonly string[]) => values.map((value) => ({ value }));
 
 export function JobFilters({

@@ -1,4 +1,5 @@
 import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
 import type { JobEvent } from '../api/follow.ts';
 import { hasEnded, type Job, type JobStep } from '../api/jobs.ts';
 import { classes } from '../ui/classes.ts';
@@ -18,16 +19,20 @@ export function JobOverview({
   job,
   steps,
   events,
+  pages,
 }: {
   job: Job;
   steps: readonly JobStep[];
   events: readonly JobEvent[];
+  /** Leads to further steps, where one page has not all. */
+  pages: ReactNode;
 }) {
   return (
     <div className="flex flex-col gap-5">
       {job.error && job.status !== 'cancelled' && <ErrorWords error={job.error} />}
       <Section title="Timeline" flush>
         <Timeline spans={spansOf(job, events, steps)} events={events} />
+        {pages}
       </Section>
       <div className="grid gap-5 lg:grid-cols-2">
         <Section title="Input">

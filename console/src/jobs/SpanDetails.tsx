@@ -1,9 +1,15 @@
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
 import type { JobEvent } from '../api/follow.ts';
+import type { JobStep } from '../api/jobs.ts';
+import { textLink } from '../ui/Links.tsx';
 import { Facts } from '../ui/Page.tsx';
+import { Status } from '../ui/Status.tsx';
 import { countText, durationText } from '../ui/Time.tsx';
 import { Labelled } from '../ui/Value.tsx';
 import { ErrorWords } from './ErrorWords.tsx';
 import { isMoment, type Span } from './spans.ts';
+import { eventText } from './waits.ts';
 
 /** With milliseconds, which count here. */
 const exact = (ms: number) => new Date(ms).toISOString().replace('T', ' ').replace('Z', ' UTC');
@@ -26,7 +32,8 @@ export function SpanDetails({ span, events }: { span: Span; events: readonly Job
           to !== null && !isMoment(span) && ['Duration', durationText(to - from)],
           dueAt !== undefined && ['Due', exact(dueAt)],
           outcome !== '' && ['Outcome', outcome],
-          step !== undefined && ['Step', `${step.step}, turn ${step.turn}`],
+          ...(step === undefined ? [] : waitFacts(step)),
+          step !== undefined && ['Step', numberOf(step)],
           step?.parent_step_id != null && ['Asked for by', `step ${step.parent_step_id}`],
           step?.kind === 'model' && [
             'Tokens',
@@ -42,6 +49,38 @@ export function SpanDetails({ span, events }: { span: Span; events: readonly Job
       {call && <Labelled label="Called with" value={call['input']} />}
       {result?.['output'] !== undefined && <Labelled label="Came back" value={result['output']} />}
     </div>
+  );
+}
+
+const numberOf = ({ step, kind, turn }: JobStep) =>
+  kind === 'model' || kind === 'tool' ? `${step}, turn ${turn}` : `${step}`;
+
+/** What a wait waits for, with a link. */
+function waitFacts({ waits_for }: JobStep): [string, ReactNode][] {
+  if (waits_for === null) return [];
+  const { event, job_id: jobId, approval_id: approvalId } = waits_for;
+  if (event !== undefined) return [['Event', eventText(waits_for)]];
+  if (jobId !== undefined) return [['Job', <StartedJob key="job" {...waits_for} jobId={jobId} />]];
+  return approvalId === undefined ? [] : [['Approval', approvalId]];
+}
+
+/** A job that a step started. */
+export function StartedJob({
+  jobId,
+  skill,
+  status,
+}: {
+  jobId: string;
+  skill?: string;
+  status?: string;
+}) {
+  return (
+    <span className="inline-flex flex-wrap items-center gap-2">
+      <Link to="/jobs/$jobId" params={{ jobId }} className={textLink}>
+        {skill ?? jobId}
+      </Link>
+      {status !== undefined && <Status value={status} />}
+    </span>
   );
 }
 

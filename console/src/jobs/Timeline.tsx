@@ -4,37 +4,46 @@
  */
 import {
   Brain,
+  Check,
   ChevronRight,
   CircleCheck,
   CircleDot,
   CircleX,
   Clock,
+  CornerDownRight,
+  type LucideIcon,
+  Moon,
   Play,
+  Radio,
+  UserCheck,
   Wrench,
 } from 'lucide-react';
-import { Fragment, type RefObject, useEffect, useLayoutEffect, useState } from 'react';
+import { Fragment, useEffect, useState } from 'react';
 import type { JobEvent } from '../api/follow.ts';
 import { classes } from '../ui/classes.ts';
 import { durationText } from '../ui/Time.tsx';
+import { lengthOf } from './intervals.ts';
 import { SpanDetails } from './SpanDetails.tsx';
-import { isMoment, type Span, spanText, tickStep } from './spans.ts';
+import { isMoment, isOverDays, type Span, spanText } from './spans.ts';
+import { Grid, Ticks, usePlace } from './TimelineAxis.tsx';
 import { Bar, useCrosshair } from './TimelineBar.tsx';
+import { timeScale } from './time-scale.ts';
 
-const ticksMin = 4;
-const ticksMax = 6;
-/** Width of a tick, and of a letter of its text, in pixels. */
-const tickPx = 64;
-const letterPx = 7;
 /** How often active bars grow. */
 const growsEveryMs = 200;
 
-const icons = {
+const icons: Record<Span['kind'], LucideIcon> = {
   accepted: CircleDot,
-  waiting: Clock,
+  queued: Clock,
   attempt: Play,
   model: Brain,
   tool: Wrench,
   skill: Wrench,
+  step: Check,
+  sleep: Moon,
+  event: Radio,
+  approval: UserCheck,
+  run: CornerDownRight,
   settled: CircleCheck,
 };
 /** Indents by depth of a step; deeper steps use the last one. */
@@ -70,20 +79,16 @@ export function Timeline({
   const [open, setOpen] = useState<string | null>(null);
   const [pointed, setPointed] = useState<string | null>(null);
   const end = useEnd(spans);
-  const start = spans[0]?.from ?? end;
-  const length = Math.max(end - start, 1);
-  const { axis, line, label, onPointerMove, onPointerLeave } = useCrosshair(start, length);
-  const room = useWidth(axis);
-  const step = tickStep(length, Math.min(ticksMax, Math.max(ticksMin, Math.floor(room / tickPx))));
-  const percent = (at: number) => ((at - start) / length) * 100;
-  const grid = {
-    backgroundImage: 'linear-gradient(to right, var(--line) 1px, transparent 1px)',
-    backgroundSize: `${(step / length) * 100}% 100%`,
-  };
+  const scale = timeScale(spans, end);
+  const hasDay = isOverDays(scale.start, end);
+  const { axis, line, label, onPointerMove, onPointerLeave } = useCrosshair(scale);
+  const { left, width } = usePlace(axis);
   const told = spans.find(({ key }) => key === pointed);
+  const folds = scale.stretches.filter(({ isFolded }) => isFolded);
   return (
     <>
       <div className="relative" onPointerMove={onPointerMove} onPointerLeave={onPointerLeave}>
+        <Grid scale={scale} left={left} width={width} />
         <table className="w-full table-fixed text-[13px]">
           <caption className="sr-only">Timeline of the job</caption>
           <thead>
@@ -93,7 +98,7 @@ export function Timeline({
               </th>
               <th ref={axis} scope="col" className="p-0 font-normal">
                 <span className="sr-only">When</span>
-                <Ticks step={step} length={length} room={room} />
+                <Ticks scale={scale} room={width} />
               </th>
               <th scope="col" className="w-26 px-4 text-right font-medium max-sm:w-20 max-sm:px-3">
                 Duration
@@ -118,9 +123,9 @@ export function Timeline({
                     />
                   </th>
                   <td className="p-0">
-                    <span className="sr-only">{spanText(span, end)}</span>
-                    <div aria-hidden className="relative h-8" style={grid}>
-                      <Bar span={span} left={percent(span.from)} right={percent(span.to ?? end)} />
+                    <span className="sr-only">{spanText(span, end, hasDay)}</span>
+                    <div aria-hidden className="relative h-8">
+                      <Bar span={span} scale={scale} end={end} />
                     </div>
                   </td>
                   <td className="px-4 text-right whitespace-nowrap text-muted tabular-nums max-sm:px-3">
@@ -150,66 +155,21 @@ export function Timeline({
           />
         </div>
       </div>
+      {folds.length > 0 && (
+        <p className="border-t px-4 py-2 text-xs text-muted">
+          Not to scale where it is hatched: nothing ran for {durationText(lengthOf(folds))} there.
+        </p>
+      )}
       <p
         aria-hidden
         className="truncate border-t px-4 py-2 text-xs text-muted tabular-nums max-sm:hidden"
       >
         {told
-          ? `${told.label} · ${spanText(told, end)}`
+          ? `${told.label} · ${spanText(told, end, hasDay)}`
           : 'Point at a row for its exact times; open it for all that is known of it.'}
       </p>
     </>
   );
-}
-
-/** Pixels that an element is wide. */
-function useWidth(element: RefObject<HTMLElement | null>): number {
-  const [width, setWidth] = useState(0);
-  useLayoutEffect(() => {
-    const observed = element.current;
-    if (observed === null) return;
-    const measure = () => setWidth(observed.clientWidth);
-    const observer = new ResizeObserver(measure);
-    observer.observe(observed);
-    measure();
-    return () => observer.disconnect();
-  }, [element]);
-  return width;
-}
-
-function Ticks({ step, length, room }: { step: number; length: number; room: number }) {
-  const told: { at: number; text: string }[] = [];
-  // One that would meet the one before, or run into the next column, is left out.
-  let free = 0;
-  for (let at = 0; at <= length; at += step) {
-    const text = at === 0 ? '0' : tickText(at);
-    const left = (at / length) * room;
-    const right = left + (text.length + 1) * letterPx;
-    if (left < free || right > room) continue;
-    told.push({ at, text });
-    free = right;
-  }
-  return (
-    <div aria-hidden className="relative h-8 tabular-nums">
-      {told.map(({ at, text }) => (
-        <span
-          key={at}
-          className="absolute top-1/2 -translate-y-1/2 border-l border-line-strong pl-1 whitespace-nowrap"
-          style={{ left: `${(at / length) * 100}%` }}
-        >
-          {text}
-        </span>
-      ))}
-    </div>
-  );
-}
-
-/** A short duration in whole units, for ticks. */
-function tickText(ms: number): string {
-  if (ms < 1_000) return `${ms} ms`;
-  if (ms < 60_000) return `${ms / 1_000} s`;
-  if (ms < 3_600_000) return ms % 60_000 === 0 ? `${ms / 60_000} min` : durationText(ms);
-  return ms % 3_600_000 === 0 ? `${ms / 3_600_000} h` : durationText(ms);
 }
 
 function Name({ span, isOpen, onToggle }: { span: Span; isOpen: boolean; onToggle: () => void }) {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Job, JobStep } from '../api/jobs.ts';
-import { spansOf, spanText, tickStep } from './spans.ts';
+import { isOverDays, spansOf, spanText, tickStep } from './spans.ts';
 
 const start = Date.parse('2026-01-01T00:00:00.000Z');
 const at = (ms: number) => new Date(start + ms).toISOString();
@@ -14,6 +14,7 @@ function job(fields: Partial<Job> = {}): Job {
     ...{ status: 'completed', attempt: 1, max_attempts: 3, trigger_type: 'api' },
     ...{ created_at: at(0), run_at: at(0), started_at: at(10), finished_at: at(100) },
     ...{ input: {}, output: {}, error: null, progress: null, retry_of: null, duration_ms: 90 },
+    ...{ parent_job_id: null },
     ...{ queue: 'skill-execution', token_stats: tokens },
     ...fields,
   };
@@ -23,7 +24,7 @@ function step(number: number, from: number, fields: Partial<JobStep> = {}): JobS
   return {
     ...{ step: number, kind: 'tool', name: 'text/v1.0/word-count', turn: 1, status: 'completed' },
     ...{ parent_step_id: null, generation_id: null, message_id: null, error: null },
-    ...{ prompt_tokens: null, completion_tokens: null },
+    ...{ prompt_tokens: null, completion_tokens: null, waits_for: null, due_at: null },
     ...{ started_at: at(from), finished_at: at(from + 5), duration_ms: 5 },
     ...fields,
   };
@@ -76,7 +77,7 @@ test('an attempt that was given back does not look failed', () => {
   const spans = spansOf(job({ status: 'queued' }), told, []);
 
   expect(spans[2]).toMatchObject({ tone: 'neutral', outcome: 'given back, does not count' });
-  expect(spans[3]).toMatchObject({ kind: 'waiting', to: null, outcome: 'waiting' });
+  expect(spans[3]).toMatchObject({ kind: 'queued', to: null, outcome: 'queued' });
 });
 
 test('steps lie under the attempt in which they began', () => {
@@ -135,4 +136,91 @@ test('steps of requests that run side by side stand below the step that asked fo
     ['openai/other', 0],
     ['second', 1],
   ]);
+});
+
+const waiting = { status: 'waiting', finished_at: null, duration_ms: null } as const;
+const day = 24 * 3_600_000;
+
+test('an attempt whose run is unloaded and resumed stays one attempt, idle in between', () => {
+  const told = [
+    status({ status: 'queued', at: at(0) }),
+    status({ status: 'active', attempt: 1, at: at(1) }),
+    status({ status: 'waiting', attempt: 1, at: at(50) }),
+    status({ status: 'active', attempt: 1, at: at(90) }),
+    status({ status: 'waiting', attempt: 1, at: at(95) }),
+  ];
+
+  const spans = spansOf(job({ status: 'waiting' }), told, []);
+
+  expect(spans.map(({ label }) => label)).toEqual(['Accepted', 'Queued', 'Attempt 1']);
+  expect(spans[2]).toMatchObject({ to: null, tone: 'accent', outcome: 'waiting' });
+  expect(spans[2]?.idle).toEqual([
+    { from: start + 50, to: start + 90 },
+    { from: start + 95, to: Number.POSITIVE_INFINITY },
+  ]);
+});
+
+test('an attempt is idle while all that its steps do is wait', () => {
+  const sleep = { kind: 'sleep' as const };
+  const steps = [
+    step(1, 20, { kind: 'skill', finished_at: at(90) }),
+    step(2, 30, { ...sleep, parent_step_id: 1, finished_at: at(80) }),
+    step(3, 40, { ...sleep, finished_at: at(70) }),
+    step(4, 45, { kind: 'step', finished_at: at(50) }),
+  ];
+
+  const attempt = spansOf(job(), [], steps).find(({ kind }) => kind === 'attempt');
+
+  expect(attempt?.idle).toEqual([
+    { from: start + 30, to: start + 45 },
+    { from: start + 50, to: start + 80 },
+  ]);
+});
+
+test.each([
+  ['sleeps until 2026-01-04 00:00:00 UTC', { kind: 'sleep', name: 'cool down' }],
+  [
+    'waits for order.paid (4711) until 2026-01-04 00:00:00 UTC',
+    { kind: 'event', name: 'payment', waits_for: { event: 'order.paid', key: '4711' } },
+  ],
+  [
+    'waits for order.paid until 2026-01-04 00:00:00 UTC',
+    { kind: 'event', name: 'payment', waits_for: { event: 'order.paid', key: null } },
+  ],
+  [
+    'waits for a decision until 2026-01-04 00:00:00 UTC',
+    { kind: 'approval', name: 'ship', waits_for: { approval_id: 'a', status: 'pending' } },
+  ],
+  [
+    'runs text/v1.0/render-template',
+    { kind: 'run', name: 'letter', waits_for: { job_id: 'k', skill: 'text/v1.0/render-template' } },
+  ],
+] as const)('an open wait says: %s', (words, fields) => {
+  const open = step(1, 20, { ...waiting, due_at: at(3 * day), ...fields });
+
+  const span = spansOf(job({ status: 'waiting', finished_at: null }), [], [open]).at(-1);
+
+  expect(span).toMatchObject({ label: fields.name, to: null, outcome: words, tone: 'accent' });
+});
+
+test.each([
+  ['slept', { kind: 'sleep' }],
+  ['the event came', { kind: 'event', due_at: at(3 * day) }],
+  ['no event in time', { kind: 'event', due_at: at(25) }],
+  ['rejected', { kind: 'approval', waits_for: { approval_id: 'a', status: 'rejected' } }],
+  ['completed', { kind: 'run', waits_for: { job_id: 'k', status: 'completed' } }],
+  ['failed', { kind: 'run', status: 'failed', waits_for: { job_id: 'k', status: 'failed' } }],
+] as const)('an ended wait says: %s', (words, fields) => {
+  const spans = spansOf(job(), [], [step(1, 20, fields)]);
+
+  expect(spans.find(({ step: one }) => one !== undefined)?.outcome).toBe(words);
+});
+
+test('times are told with their day on a timeline of several days', () => {
+  const [, , attempt] = spansOf(job({ finished_at: at(3 * day) }), [], []);
+
+  expect(isOverDays(start, start + 3 * day)).toBe(true);
+  expect(spanText(attempt!, start + 3 * day, true)).toBe(
+    '01-01 00:00:00.010 – 01-04 00:00:00.000 UTC · 3 d · completed',
+  );
 });

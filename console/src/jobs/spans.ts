@@ -4,6 +4,8 @@ import type { JobEvent } from '../api/follow.ts';
 import { hasEnded, type Job, type JobStep } from '../api/jobs.ts';
 import type { Tone } from '../ui/Status.tsx';
 import { durationText } from '../ui/Time.tsx';
+import { type Interval, union, without } from './intervals.ts';
+import { isWait, waitOutcome } from './waits.ts';
 
 interface Failure {
   readonly code: string;
@@ -12,14 +14,14 @@ interface Failure {
 
 export interface Span {
   readonly key: string;
-  readonly kind: 'accepted' | 'waiting' | 'attempt' | 'model' | 'tool' | 'skill' | 'settled';
+  readonly kind: 'accepted' | 'queued' | 'attempt' | 'settled' | JobStep['kind'];
   readonly label: string;
   /** Milliseconds since the epoch. */
   readonly from: number;
   /** Null while it is active; equals `from` for a moment. */
   readonly to: number | null;
   readonly tone: Tone;
-  /** How it ended, in a word or two. */
+  /** How it ended, in a word or two; of an open wait, what it waits for. */
   readonly outcome: string;
   readonly error: Failure | null;
   /** Until when a wait was meant to last. */
@@ -27,6 +29,8 @@ export interface Span {
   readonly step?: JobStep;
   /** How many steps of the attempt led to this one. */
   readonly depth?: number;
+  /** Of an attempt: when it only waited, so that its run was unloaded. */
+  readonly idle?: readonly Interval[];
 }
 
 /** `data` of a status event, as the API documents it. */
@@ -55,52 +59,98 @@ export function spansOf(
   events: readonly JobEvent[],
   steps: readonly JobStep[],
 ): readonly Span[] {
-  const statuses = statusesOf(job, events);
-  const attempts: Span[] = [];
-  const spans: Span[] = [];
-  for (const [i, { status, at, attempt = 0, error, run_at }] of statuses.entries()) {
-    const from = Date.parse(at);
-    const next = statuses[i + 1];
-    const to = next === undefined ? null : Date.parse(next.at);
-    const key = `${i} ${status}`;
-    if (status === 'active') {
-      const span: Span = {
-        key,
-        kind: 'attempt',
-        label: `Attempt ${attempt}`,
-        from,
-        to,
-        ...endOfAttempt(next),
-      };
-      attempts.push(span);
-      spans.push(span);
-    } else if (status === 'queued') {
-      if (i === 0) spans.push(mark('accepted', 'Accepted', from, 'neutral'));
-      // The job's own time is that of its latest wait.
-      const due = i > 0 ? run_at : job.attempt <= 1 ? job.run_at : undefined;
-      const dueAt = due === undefined ? from : Date.parse(due);
-      spans.push({
-        key,
-        kind: 'waiting',
-        label: i === 0 ? 'Queued' : 'Waiting',
-        from,
-        to,
-        tone: 'neutral',
-        outcome: next === undefined ? 'waiting' : hasEnded(next) ? 'ended' : 'taken up',
-        error: null,
-        ...(dueAt > from && { dueAt }),
-      });
-    } else {
-      const { tone } = outcomes[status] ?? { tone: 'neutral' as const };
-      spans.push({
-        ...mark('settled', wordOf[status] ?? status, from, tone),
-        error: faultOf(status, error),
-      });
+  const phases = phasesOf(job, statusesOf(job, events));
+  const attempts = phases.filter(({ status }) => status === 'active');
+  return phases.flatMap((phase, i): Span[] => {
+    const { status, error } = phase;
+    const next = phases[i + 1];
+    if (status === 'active') return spansOfAttempt(phase, next, attempts, steps);
+    if (status === 'queued') return spansOfQueue(job, phase, next);
+    const { tone } = outcomes[status] ?? { tone: 'neutral' as const };
+    const end = mark('settled', wordOf[status] ?? status, phase.from, tone);
+    return [{ ...end, error: faultOf(status, error) }];
+  });
+}
+
+/** A job from one change of its status to the next. An attempt is one phase, with all its waits. */
+interface Phase extends StatusData {
+  readonly key: string;
+  readonly from: number;
+  readonly to: number | null;
+  /** Whether the attempt waits now. */
+  readonly isWaiting: boolean;
+  /** When the attempt was told to wait. */
+  readonly waits: readonly Interval[];
+}
+
+interface OpenPhase extends Phase {
+  to: number | null;
+  isWaiting: boolean;
+  readonly waits: { from: number; to: number }[];
+}
+
+function phasesOf(job: Job, statuses: readonly StatusData[]): readonly Phase[] {
+  const phases: OpenPhase[] = [];
+  for (const [i, told] of statuses.entries()) {
+    const from = Date.parse(told.at);
+    const last = phases.at(-1);
+    const open = last?.waits.at(-1);
+    if (open?.to === Number.POSITIVE_INFINITY) open.to = from;
+    if (last?.status === 'active' && (told.status === 'waiting' || isResumed(told, last))) {
+      last.isWaiting = told.status === 'waiting';
+      if (last.isWaiting) last.waits.push({ from, to: Number.POSITIVE_INFINITY });
+      continue;
     }
+    if (last !== undefined) last.to = from;
+    const key = `${i} ${told.status}`;
+    phases.push({ ...told, key, from, to: null, isWaiting: false, waits: [] });
   }
-  return spans.flatMap((span) =>
-    span.kind === 'attempt' ? [span, ...within(span, attempts, steps)] : [span],
-  );
+  const last = phases.at(-1);
+  if (last?.status === 'active' && job.status === 'waiting') last.isWaiting = true;
+  return phases;
+}
+
+/** Whether a run goes on with the attempt that it was in. */
+const isResumed = (told: StatusData, { attempt }: Phase): boolean =>
+  told.status === 'active' && told.attempt === attempt;
+
+function spansOfQueue(job: Job, { key, from, to, run_at }: Phase, next: Phase | undefined): Span[] {
+  const isFirst = key === '0 queued';
+  // The job's own time is that of its latest wait.
+  const due = isFirst ? (job.attempt <= 1 ? job.run_at : undefined) : run_at;
+  const dueAt = due === undefined ? from : Date.parse(due);
+  const queued: Span = {
+    key,
+    kind: 'queued',
+    label: isFirst ? 'Queued' : 'Queued again',
+    from,
+    to,
+    tone: 'neutral',
+    outcome: next === undefined ? 'queued' : hasEnded(next) ? 'ended' : 'taken up',
+    error: null,
+    ...(dueAt > from && { dueAt }),
+  };
+  return isFirst ? [mark('accepted', 'Accepted', from, 'neutral'), queued] : [queued];
+}
+
+function spansOfAttempt(
+  phase: Phase,
+  next: Phase | undefined,
+  attempts: readonly Phase[],
+  steps: readonly JobStep[],
+): Span[] {
+  const { key, attempt = 0, from, to } = phase;
+  const own = stepsWithin(phase, attempts, steps);
+  const span: Span = {
+    key,
+    kind: 'attempt',
+    label: `Attempt ${attempt}`,
+    from,
+    to,
+    ...endOfAttempt(phase, next),
+    idle: union([...phase.waits, ...idleIn(own)]),
+  };
+  return [span, ...nested(own).map(spanOfStep)];
 }
 
 const wordOf: Record<string, string> = {
@@ -123,8 +173,15 @@ function mark(kind: Span['kind'], label: string, at: number, tone: Tone): Span {
   return { key: kind, kind, label, from: at, to: at, tone, outcome: '', error: null };
 }
 
-function endOfAttempt(next: StatusData | undefined): Pick<Span, 'tone' | 'outcome' | 'error'> {
-  if (next === undefined) return { tone: 'busy', outcome: 'running', error: null };
+function endOfAttempt(
+  { isWaiting }: Phase,
+  next: Phase | undefined,
+): Pick<Span, 'tone' | 'outcome' | 'error'> {
+  if (next === undefined) {
+    return isWaiting
+      ? { tone: 'accent', outcome: 'waiting', error: null }
+      : { tone: 'busy', outcome: 'running', error: null };
+  }
   const error = faultOf(next.status, next.error);
   if (next.status === 'queued' && error === null) {
     return { tone: 'neutral', outcome: 'given back, does not count', error };
@@ -133,26 +190,50 @@ function endOfAttempt(next: StatusData | undefined): Pick<Span, 'tone' | 'outcom
   return { tone: outcomes[next.status]?.tone ?? 'neutral', outcome: next.status, error };
 }
 
-/** The steps that began in this attempt, each below its parent step. */
-function within(attempt: Span, attempts: readonly Span[], steps: readonly JobStep[]): Span[] {
+/** The steps that began in this attempt. */
+function stepsWithin(
+  attempt: Phase,
+  attempts: readonly Phase[],
+  steps: readonly JobStep[],
+): JobStep[] {
   const next = attempts[attempts.indexOf(attempt) + 1];
   const isFirst = attempts[0] === attempt;
-  const own = steps.filter(({ started_at }) => {
+  return steps.filter(({ started_at }) => {
     const at = Date.parse(started_at);
     return (isFirst || at >= attempt.from) && (next === undefined || at < next.from);
   });
-  return nested(own).map(({ step, depth }) => ({
+}
+
+const intervalOf = ({ started_at, finished_at }: JobStep): Interval => ({
+  from: Date.parse(started_at),
+  to: finished_at === null ? Number.POSITIVE_INFINITY : Date.parse(finished_at),
+});
+
+/** When steps of an attempt waited and no other one was active: what only waits for its own steps is not. */
+function idleIn(steps: readonly JobStep[]): Interval[] {
+  const parents = new Set(steps.map(({ parent_step_id }) => parent_step_id));
+  const hasInner = ({ step, kind }: JobStep) => kind !== 'model' && parents.has(step);
+  const waits = steps.filter(isWait);
+  const active = steps.filter((step) => !isWait(step) && !hasInner(step));
+  return without(union(waits.map(intervalOf)), union(active.map(intervalOf)));
+}
+
+function spanOfStep({ step, depth }: { step: JobStep; depth: number }): Span {
+  const { status, kind, due_at, error } = step;
+  const { from, to } = intervalOf(step);
+  return {
     key: `step ${step.step}`,
-    kind: step.kind,
+    kind,
     label: step.name,
-    from: Date.parse(step.started_at),
-    to: step.finished_at === null ? null : Date.parse(step.finished_at),
-    tone: toneOfStep[step.status],
-    outcome: step.status === 'active' ? 'running' : step.status,
-    error: step.error,
+    from,
+    to: to === Number.POSITIVE_INFINITY ? null : to,
+    tone: toneOfStep[status],
+    outcome: isWait(step) ? waitOutcome(step) : status === 'active' ? 'running' : status,
+    error,
+    ...(due_at !== null && kind !== 'run' && { dueAt: Date.parse(due_at) }),
     step,
     depth,
-  }));
+  };
 }
 
 /** Steps as a tree that is read from top to bottom. The parent of a step may be of an earlier attempt. */
@@ -168,6 +249,7 @@ function nested(steps: readonly JobStep[]): { step: JobStep; depth: number }[] {
 
 const toneOfStep: Record<JobStep['status'], Tone> = {
   active: 'busy',
+  waiting: 'accent',
   completed: 'accent',
   failed: 'bad',
   interrupted: 'warn',
@@ -187,15 +269,24 @@ export function tickStep(length: number, most: number): number {
   return steps.find((step) => length / step <= most) ?? length / most;
 }
 
-/** Within its day, in UTC. */
-export const clockText = (ms: number): string => new Date(ms).toISOString().slice(11, 23);
+/** In UTC, within its day or with the day: `09:00:00.000`, `11-25 09:00:00.000`. */
+export const clockText = (ms: number, hasDay = false): string =>
+  new Date(ms)
+    .toISOString()
+    .slice(hasDay ? 5 : 11, 23)
+    .replace('T', ' ');
 
-/** All that there is to say of a span, in one line. */
-export function spanText(span: Span, end: number): string {
+/** Whether times have to be told with their day. */
+export const isOverDays = (start: number, end: number): boolean =>
+  clockText(start, true).slice(0, 5) !== clockText(end, true).slice(0, 5);
+
+/** All that there is to say of a span, in one line, on a timeline that ends at `end`. */
+export function spanText(span: Span, end: number, hasDay = false): string {
   const { from, to, outcome, error } = span;
   const reason = error === null ? '' : `${error.code}: ${error.message}`;
-  if (isMoment(span)) return [`${clockText(from)} UTC`, reason].filter(Boolean).join(' · ');
-  const until = to === null ? 'now' : clockText(to);
-  const parts = [`${clockText(from)} – ${until} UTC`, durationText((to ?? end) - from), outcome];
+  const at = clockText(from, hasDay);
+  if (isMoment(span)) return [`${at} UTC`, reason].filter(Boolean).join(' · ');
+  const until = to === null ? 'now' : clockText(to, hasDay);
+  const parts = [`${at} – ${until} UTC`, durationText((to ?? end) - from), outcome];
   return [...parts, reason].filter(Boolean).join(' · ');
 }

@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import { hasEnded, jobQuery, jobStepsQuery } from '../api/jobs.ts';
+import { hasEnded, jobQuery, jobStepsQuery, jobWaitsQuery } from '../api/jobs.ts';
 import { liveMs } from '../api/queries.ts';
 import { useJobEvents } from '../api/stream.ts';
 
@@ -9,6 +9,8 @@ const thinkingMs = 1_000;
 const quietMs = 5_000;
 /** Event types of jobs that think, and so have steps. */
 const thoughts = ['token', 'message', 'tool_call', 'tool_result'];
+
+type StepsPage = Awaited<ReturnType<NonNullable<ReturnType<typeof jobStepsQuery>['queryFn']>>>;
 
 /** How long a page waits for the first events, which may be many. */
 const eventsMs = 1_000;
@@ -22,11 +24,25 @@ function useHasWaited(ms: number): boolean {
   return hasWaited;
 }
 
+/** What a job waits for now, and how many waits there are. They may lie on another page of its steps. */
+function useWaits(jobId: string, page: StepsPage | undefined, isLive: boolean) {
+  const isWhole = page !== undefined && page.total <= page.data.length;
+  const { data } = useQuery({
+    ...jobWaitsQuery(jobId),
+    enabled: isLive && page !== undefined && !isWhole,
+    refetchInterval: liveMs,
+  });
+  if (!isLive || page === undefined) return { waits: [], total: 0 };
+  if (!isWhole) return { waits: data?.data ?? [], total: data?.total ?? 0 };
+  const waits = page.data.filter(({ status }) => status === 'waiting');
+  return { waits, total: waits.length };
+}
+
 /**
- * A job, its steps and its events, while it runs and afterwards. `isReady` once
+ * A job, a page of its steps and its events, while it runs and afterwards. `isReady` once
  * all have come, so that a page that shows them does not grow under the eyes of its reader.
  */
-export function useRunningJob(jobId: string) {
+export function useRunningJob(jobId: string, page = 1) {
   const client = useQueryClient();
   const job = useQuery({
     ...jobQuery(jobId),
@@ -36,10 +52,14 @@ export function useRunningJob(jobId: string) {
   const events = useJobEvents(jobId);
   const thinks = events.some(({ type }) => thoughts.includes(type));
   const steps = useQuery({
-    ...jobStepsQuery(jobId),
-    refetchInterval: ({ state }) =>
-      isLive && (thinks || state.data?.data.length ? thinkingMs : quietMs),
+    ...jobStepsQuery(jobId, page),
+    refetchInterval: ({ state }) => {
+      if (!isLive) return false;
+      if (job.data?.status === 'waiting') return liveMs;
+      return thinks || state.data?.data.length ? thinkingMs : quietMs;
+    },
   });
+  const waiting = useWaits(jobId, steps.data, isLive);
   const changes = events.filter(({ type }) => type === 'status').length;
   // The stream reports a change first; the job has the details.
   useEffect(() => {
@@ -47,5 +67,5 @@ export function useRunningJob(jobId: string) {
   }, [client, jobId, changes]);
   const hasWaited = useHasWaited(eventsMs);
   const isReady = !steps.isPending && (events.length > 0 || hasWaited);
-  return { job, steps: steps.data?.data ?? [], events, isReady };
+  return { job, steps: steps.data, waiting, events, isReady };
 }

@@ -17,7 +17,7 @@ export function Tiles({ statistics }: { statistics: Schema<'Statistics'> }) {
   const since = window === 'hour' ? '1h' : '24h';
   const during = window === 'hour' ? 'in the last hour' : 'in the last day';
   return (
-    <ul className="grid grid-cols-2 gap-3 md:grid-cols-3 lg:grid-cols-5">
+    <ul className="grid grid-cols-2 gap-3 md:grid-cols-3 lg:grid-cols-6">
       <Tile name="Running now" value={now.active} to="/jobs" search={{ status: 'active' }} />
       <Tile
         name="Queued"
@@ -26,6 +26,13 @@ export function Tiles({ statistics }: { statistics: Schema<'Statistics'> }) {
         tone={waits !== null && waits > longWaitSeconds ? 'warn' : undefined}
         to="/jobs"
         search={{ status: 'queued' }}
+      />
+      <Tile
+        name="Waiting"
+        value={now.waiting}
+        about={now.waiting === 0 ? 'no run waits' : 'take no slot'}
+        to="/jobs"
+        search={{ status: 'waiting' }}
       />
       <Tile
         name="Completed"

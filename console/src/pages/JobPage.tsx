@@ -1,6 +1,6 @@
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { JobEvent } from '../api/follow.ts';
-import { hasEnded, type Job } from '../api/jobs.ts';
+import { hasEnded, type Job, stepsPageSize } from '../api/jobs.ts';
 import { Deliveries } from '../jobs/Deliveries.tsx';
 import { JobActions } from '../jobs/JobActions.tsx';
 import { JobOverview } from '../jobs/JobOverview.tsx';
@@ -8,10 +8,12 @@ import { Logs } from '../jobs/Logs.tsx';
 import { Progress } from '../jobs/Progress.tsx';
 import { Source } from '../jobs/Source.tsx';
 import { useRunningJob } from '../jobs/useRunningJob.ts';
+import { Waits } from '../jobs/Waits.tsx';
 import { Json } from '../ui/Code.tsx';
 import { AgentLink, textLink } from '../ui/Links.tsx';
 import { Skeleton } from '../ui/Loading.tsx';
 import { Page, Section } from '../ui/Page.tsx';
+import { Pagination } from '../ui/Pagination.tsx';
 import { Pending } from '../ui/Pending.tsx';
 import { skillPath } from '../ui/Pickers.tsx';
 import { Status } from '../ui/Status.tsx';
@@ -24,9 +26,9 @@ const parent = { label: 'Jobs', to: '/jobs' };
 
 export function JobPage() {
   const { jobId } = route.useParams();
-  const { tab = 'overview' } = route.useSearch();
+  const { tab = 'overview', page = 1 } = route.useSearch();
   const navigate = route.useNavigate();
-  const { job: query, steps, events, isReady } = useRunningJob(jobId);
+  const { job: query, steps, waiting, events, isReady } = useRunningJob(jobId, page);
   const job = query.data;
   if (job === undefined) {
     return (
@@ -44,6 +46,7 @@ export function JobPage() {
     >
       <Head job={job} />
       <Now job={job} events={events} />
+      <Waits {...waiting} />
       <Tabs
         value={tab}
         onValue={(next) =>
@@ -54,7 +57,23 @@ export function JobPage() {
             value: 'overview',
             label: 'Overview',
             content: isReady ? (
-              <JobOverview job={job} steps={steps} events={events} />
+              <JobOverview
+                job={job}
+                steps={steps?.data ?? []}
+                events={events}
+                pages={
+                  (steps?.total ?? 0) > stepsPageSize && (
+                    <Pagination
+                      page={page}
+                      size={stepsPageSize}
+                      total={steps?.total ?? 0}
+                      onPage={(next) =>
+                        void navigate({ search: (before) => ({ ...before, page: next }) })
+                      }
+                    />
+                  )
+                }
+              />
             ) : (
               <Skeleton />
             ),

@@ -38,7 +38,7 @@ export const fateWords: Record<Fate, string> = {
   completed: 'Ran and completed',
   failed: 'Ran and failed',
   cancelled: 'Cancelled',
-  waiting: 'Running or queued',
+  waiting: 'Queued, running or waiting',
   gone: 'Ran, its job is gone with age',
   missed: 'Missed',
   overlapped: 'Skipped: the last run was still active',

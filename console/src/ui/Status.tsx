@@ -12,7 +12,7 @@ const tones: Record<Tone, { badge: string; dot: string }> = {
   neutral: { badge: 'bg-sunken text-muted ring-1 ring-inset ring-line', dot: 'bg-muted' },
 };
 
-/** The states of jobs, conversations, deliveries, agents, runs of schedules, and their colours. */
+/** The states of jobs, conversations, deliveries, agents, runs of schedules, approvals, and their colours. */
 const toneOf: Record<string, Tone> = {
   completed: 'good',
   delivered: 'good',
@@ -28,6 +28,9 @@ const toneOf: Record<string, Tone> = {
   deprecated: 'neutral',
   revoked: 'neutral',
   active: 'busy',
+  waiting: 'accent',
+  approved: 'good',
+  rejected: 'bad',
   delivering: 'busy',
   paused: 'warn',
   degraded: 'warn',

@@ -56,14 +56,19 @@ export function Time({ value, exact = false }: { value: string | null; exact?: b
   );
 }
 
-/** `0 ms`, `340 ms`, `2.4 s`, `3 min 20 s`, `1 h 5 min`. */
+/** Beyond so much, durations are told in days. */
+const hoursMax = 2 * day;
+
+/** `0 ms`, `340 ms`, `2.4 s`, `3 min 20 s`, `1 h 5 min`, `3 d 4 h`. */
 export function durationText(ms: number): string {
   const whole = Math.round(ms / second);
   const minutes = Math.round(ms / minute);
   if (ms < second) return `${Math.round(ms)} ms`;
   if (whole < 60) return `${(ms / second).toFixed(ms < 9.95 * second ? 1 : 0)} s`;
   if (whole < 3_600) return joined(Math.floor(whole / 60), 'min', whole % 60, 's');
-  return joined(Math.floor(minutes / 60), 'h', minutes % 60, 'min');
+  if (ms < hoursMax) return joined(Math.floor(minutes / 60), 'h', minutes % 60, 'min');
+  const hours = Math.round(ms / hour);
+  return joined(Math.floor(hours / 24), 'd', hours % 24, 'h');
 }
 
 /** Without smaller units that are zero. */
