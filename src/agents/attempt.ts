@@ -3,6 +3,8 @@ import type { Conversations } from '../conversations/conversations.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { SaidMessage } from '../journal/run-steps.ts';
 import type { JournalJob, StepError } from '../journal/step-rows.ts';
+import type { WaitScope } from '../journal/wait-scope.ts';
+import type { WantedWait } from '../journal/waits.ts';
 import type { RunMemory } from '../memories/run-memory.ts';
 import type { Models } from '../models/model.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
@@ -53,8 +55,20 @@ export interface RunSurroundings {
   memory(): RunMemory;
   /** Whether the caller's key still allows the skill. */
   mayCall(skill: string): Promise<boolean>;
-  /** Runs a skill inside the run; `input` is JSON text that its schema allows. */
-  runSkill(skill: string, input: string, part: RunPart, signal: AbortSignal): Promise<SkillResult>;
+  /** Waits, within a scope. Rejects when the signal aborts, which it does when the run is unloaded. */
+  wait(
+    wanted: WantedWait,
+    scope: WaitScope,
+    signal: AbortSignal,
+  ): Promise<{ readonly value: unknown; readonly at: number }>;
+  /** Runs a skill inside the run, within a scope; `input` is JSON text that its schema allows. */
+  runSkill(
+    skill: string,
+    input: string,
+    part: RunPart,
+    signal: AbortSignal,
+    scope: WaitScope,
+  ): Promise<SkillResult>;
 }
 
 export interface ThinkingAttempt {
@@ -77,6 +91,8 @@ export interface Asking {
   /** The part of the run that asks. */
   readonly part: RunPart;
   readonly box: ToolBox;
+  /** What the generation does: it waits while all tools that it runs at a time do. */
+  readonly scope: WaitScope;
 }
 
 export function log({ run }: ThinkingAttempt, message: string): void {

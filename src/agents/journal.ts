@@ -7,6 +7,7 @@
 import { addDialogue, addMessages } from '../conversations/record.ts';
 import { write } from '../journal/claim-writes.ts';
 import { beginStep, endStep } from '../journal/journal-steps.ts';
+import type { Records } from '../journal/records.ts';
 import type { SaidMessage } from '../journal/run-steps.ts';
 import {
   endSteps,
@@ -16,6 +17,7 @@ import {
   restartStep,
 } from '../journal/step-queries.ts';
 import { activeStep, endedStep, type JournalJob, type StepError } from '../journal/step-rows.ts';
+import { beginWait, endsOfWaits } from '../journal/waits.ts';
 import { bind } from '../kernel/bind.ts';
 import { newId } from '../kernel/ids.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
@@ -90,8 +92,14 @@ export function createJournals(deps: JournalDeps) {
 
 /** The journal of one claim of a job. */
 function open(deps: JournalDeps, job: JournalJob) {
-  const verbs = { recorded, beginCall, endCall, restartTool, endTool, beginStep, endStep };
-  return bind(openThinkingClaim(deps, job), verbs);
+  const thinking = { recorded, beginCall, endCall, restartTool, endTool };
+  const steps = { beginStep, endStep, beginWait, endsOfWaits, records: recordsOf };
+  return bind(openThinkingClaim(deps, job), { ...thinking, ...steps });
+}
+
+/** What the job has on record, as this claim found and continued it. */
+function recordsOf(claim: ThinkingClaim): Promise<Records> {
+  return claim.records();
 }
 
 /**

@@ -5,6 +5,7 @@
  */
 
 import type { RunPart } from '../journal/run-part.ts';
+import type { WaitScope } from '../journal/wait-scope.ts';
 import type { Generated } from '../skills/definition.ts';
 import type { AgentRow } from './agents.store.ts';
 import { answer } from './answering.ts';
@@ -30,7 +31,12 @@ const depthMax = 3;
 /** The thinking of one attempt. */
 export interface RunThinking {
   /** Answers a request of the run, or of a tool within it. Rejects with a ThinkingError. */
-  generate(payload: unknown, part: RunPart, signal: AbortSignal): Promise<Generated>;
+  generate(
+    payload: unknown,
+    part: RunPart,
+    signal: AbortSignal,
+    scope: WaitScope,
+  ): Promise<Generated>;
   /** Resolves when no request is under way. Abort their signals to end them. */
   ended(): Promise<void>;
   /** The model's last answer in the conversation's dialogue, null without one. */
@@ -55,7 +61,7 @@ export function createThinking(deps: ThinkingDeps) {
       retryAfterMs: null,
     };
     return {
-      generate: (payload, part, signal) => generate(attempt, payload, part, signal),
+      generate: (...asked) => generate(attempt, ...asked),
       async ended() {
         while (attempt.underWay.size > 0) await Promise.all(attempt.underWay);
       },
@@ -74,10 +80,11 @@ function generate(
   payload: unknown,
   part: RunPart,
   signal: AbortSignal,
+  scope: WaitScope,
 ): Promise<Generated> {
   const { underWay } = attempt;
   const result = Promise.resolve().then(() =>
-    think(attempt, readGenerateRequest(payload), part, signal),
+    think(attempt, readGenerateRequest(payload), part, signal, scope),
   );
   const done = result.catch(() => {}).then(() => void underWay.delete(done));
   underWay.add(done);
@@ -89,6 +96,7 @@ async function think(
   asked: GenerateRequest,
   part: RunPart,
   signal: AbortSignal,
+  scope: WaitScope,
 ): Promise<Generated> {
   const { deps, run, bounds } = attempt;
   const { request, corrections } = asked;
@@ -128,7 +136,7 @@ async function think(
     files: request.files ?? '',
     onCost: (cost) => void costs.push(cost),
   };
-  const asking = { attempt, generation, part, box };
+  const asking = { attempt, generation, part, box, scope };
   const result = await answer(asking, asked, history, recorded);
   if (isDialogue) attempt.answer = result.text;
   return { ...result, usage: usageOf(costs) };

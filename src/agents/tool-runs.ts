@@ -43,7 +43,8 @@ export async function runTool(asking: Asking, tool: PlannedTool) {
   const { part: own, changes } = innerPart(part, step, `${generation.id}/${call.id}`);
   const excess = excessOf(call);
   const use = excess === null ? box.read(call) : { kind: 'refused' as const, message: excess };
-  const outcome = await outcomeOf(asking, use, own);
+  const scope = asking.scope.open();
+  const outcome = await outcomeOf({ ...asking, scope }, use, own).finally(scope.close);
   const message = messageOf(call, outcome);
   const isRecorded = journal.endTool(tool, {
     status: outcome.error === undefined ? 'completed' : 'failed',
@@ -97,7 +98,7 @@ async function askMemory(
 }
 
 async function runSkill(
-  { attempt: { run }, generation }: Asking,
+  { attempt: { run }, generation, scope }: Asking,
   name: string,
   input: string,
   own: RunPart,
@@ -105,7 +106,7 @@ async function runSkill(
   if (!(await run.mayCall(name))) {
     return failed('insufficient_scope', `This run may not use ${name}`);
   }
-  const result = await run.runSkill(name, input, own, generation.call.signal);
+  const result = await run.runSkill(name, input, own, generation.call.signal, scope);
   switch (result.kind) {
     case 'completed':
       return { output: JSON.parse(result.output), said: result.said };

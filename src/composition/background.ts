@@ -31,6 +31,8 @@ const recordEveryMs = 1_000;
 /** Between two writings of what triggers were called with. */
 const callsEveryMs = 1_000;
 
+/** Between two looks at the waits of runs, in case a message of another process was lost. */
+const waitsEveryMs = 1_000;
 /** Between two reads of the requested cancellations, in case a message of another process was lost. */
 const cancelledEveryMs = 1_000;
 /** Between two reads of the skill changes of other processes. */
@@ -78,7 +80,12 @@ function workerTasks({ config, cluster }: Parts, { jobs }: Slices, clock: Clock)
     renewedAt = now;
   };
   const tasks: Task[] = [[lookEveryMs, renew]];
-  if (cluster !== null) tasks.push([cancelledEveryMs, () => performer.findCancelled()]);
+  if (cluster !== null) {
+    tasks.push(
+      [cancelledEveryMs, () => performer.findCancelled()],
+      [waitsEveryMs, () => performer.lookAtWaits()],
+    );
+  }
   return tasks;
 }
 

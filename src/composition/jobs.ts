@@ -123,6 +123,7 @@ export function composeJobRuns(deps: JobRunsDeps) {
     yieldSlot: createYieldSlot(workers, config.modelWaitsMax),
     clock,
     log,
+    waitKinds: deps.waitKinds,
     mayCall: admission.mayCall,
   });
   const performer = createPerformer({
@@ -195,7 +196,11 @@ export function composeJobs(
     workers.get(queueOf(job.trigger_type))?.run(job.id, () => performer.begin(job));
   const verbs = composeJobVerbs({ base, slices, feed, ...runs, begin, stopRun, observer });
   const endJobsOfKey = createEndJobsOfKey(base, verbs.jobs, stopRun);
-  const endWaits = createEndWaits(base);
+  const wakeRun = (jobId: string) => {
+    performer.wake(jobId);
+    bus?.send('wake-ups', jobId);
+  };
+  const endWaits = createEndWaits({ ...base, wakeRun });
   return {
     ...runs,
     ...verbs,

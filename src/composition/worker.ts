@@ -28,11 +28,14 @@ export function startWorker(
     queue.consume('webhooks', deliveryHintsMax, (id) => deliverer.handleHint(id)),
     deliverer,
   ];
-  const cancellations = cluster?.bus.listen('cancellations', (jobId) => performer.cancel(jobId));
+  const listening = [
+    cluster?.bus.listen('cancellations', (jobId) => performer.cancel(jobId)),
+    cluster?.bus.listen('wake-ups', (jobId) => performer.wake(jobId)),
+  ];
   return {
     async stop() {
       await Promise.all(consumers.map((consumer) => consumer.stop()));
-      cancellations?.stop();
+      for (const one of listening) one?.stop();
     },
     breakOff() {
       performer.handBack();

@@ -1,7 +1,8 @@
 /**
  * Ends waits of runs from outside: an event that came, a decision, the end of a child job. A wait ends
  * once, by compare-and-set in the caller's transaction; a wait that has ended already, or whose job has,
- * is left as it is. The jobs are woken after the commit: a waiting one is due at once.
+ * is left as it is. The jobs are woken after the commit: a waiting one is due at once, and a run that is
+ * loaded is told.
  */
 import type { Transaction } from '../database/database.ts';
 import type { WaitResult } from '../journal/wait-kinds.ts';
@@ -23,6 +24,8 @@ export type EndWaits = (
 
 interface EndWaitsDeps {
   readonly queue: Pick<Queue, 'sendHints'>;
+  /** Tells the process that runs a job to look at its waits. */
+  wakeRun(jobId: string): void;
 }
 
 export function createEndWaits(deps: EndWaitsDeps): EndWaits {
@@ -30,7 +33,7 @@ export function createEndWaits(deps: EndWaitsDeps): EndWaits {
 }
 
 async function endWaits(
-  { queue }: EndWaitsDeps,
+  { queue, wakeRun }: EndWaitsDeps,
   tx: Transaction,
   ends: Parameters<EndWaits>[1],
   now: number,
@@ -42,7 +45,9 @@ async function endWaits(
   const woken = ids.filter((id) => ends.some(({ job_id }, i) => job_id === id && ended[i]));
   if (woken.length === 0) return ended;
   const due = await wakeJobs(tx, woken, now);
+  const unloaded = new Set(due.map(({ id }) => id));
   tx.afterCommit(() => {
+    for (const id of woken) if (!unloaded.has(id)) wakeRun(id);
     for (const { id, epoch, trigger_type } of due) {
       // The job may have a hint for the deadline already.
       const hint = { id, generation: `${epoch}-woken`, delayMs: 0 };

@@ -15,7 +15,7 @@ import type { JobFeed } from './feed.ts';
 import { type ClaimedJob, findCancelling } from './jobs.store.ts';
 import { renewLeases } from './leases.store.ts';
 import { queueOf } from './queues.ts';
-import type { StartRun } from './run.ts';
+import type { Run, StartRun } from './run.ts';
 import type { Settle, Settlement } from './settle.ts';
 import { type AttemptOutcome, failureOf } from './states.ts';
 import { activeEvent } from './status-events.ts';
@@ -48,6 +48,10 @@ export interface Performer {
   renew(): Promise<void>;
   /** Aborts the runs whose cancellation another process recorded, in case its message was lost. */
   findCancelled(): Promise<void>;
+  /** Answers the waits of a job's run here that have ended. */
+  wake(jobId: string): void;
+  /** Answers the waits of all runs here that have ended, in case a message of another process was lost. */
+  lookAtWaits(): Promise<void>;
   running(): number;
   /** Aborts all runs; each job goes back to the queue and its attempt is not charged. */
   handBack(): void;
@@ -56,6 +60,7 @@ export interface Performer {
 interface Running {
   readonly job: ClaimedJob;
   readonly handle: RunHandle;
+  readonly look: Run['look'];
   /** Why it was aborted; decides how it ends. */
   stopped: keyof typeof abortReasons | null;
 }
@@ -90,6 +95,8 @@ export function createPerformer(deps: PerformDeps): Performer {
     cancel: (jobId) => cancel(performing, jobId),
     renew: () => renew(performing),
     findCancelled: () => findCancelled(performing),
+    wake: (jobId) => void performing.running.get(jobId)?.look(),
+    lookAtWaits: () => lookAtWaits(performing),
     running: () => performing.running.size,
     handBack: () => handBack(performing),
   };
@@ -122,14 +129,15 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
     return finish(performing, { job, outcome: await admission.refuse(job), messages: [] });
   }
   const attempt = startRun(job, options);
-  const entry: Running = { job, handle: attempt.handle, stopped: null };
+  const entry: Running = { job, handle: attempt.handle, look: attempt.look, stopped: null };
   track(performing, entry);
   let resume: (() => void) | undefined;
   const beganAt = clock.monotonic();
   try {
     const reported = await attempt.handle.outcome;
-    const outcome = outcomeOf(reported, entry.stopped, attempt.thinking?.retryAfterMs ?? null);
+    let outcome = outcomeOf(reported, entry.stopped, attempt.thinking?.retryAfterMs ?? null);
     await attempt.ended();
+    if (outcome !== null && attempt.hasSteps) outcome = await attempt.checked(outcome);
     // From here on the run only waits for the database, so another job may use its slot.
     resume = performing.yieldSlot?.(queueOf(job.trigger_type));
     // The entry stays in `running` until it is settled, so that its lease is renewed.
@@ -141,6 +149,7 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
       tookMs: clock.monotonic() - beganAt,
       memory: await attempt.memoryChanges(),
       hasSteps: attempt.hasSteps,
+      openWaits: attempt.openWaits(),
       answer: attempt.thinking?.answer ?? null,
       answerField: options.answerField,
     };
@@ -225,6 +234,10 @@ async function findCancelled({ database, running }: Performing): Promise<void> {
     const entry = running.get(id);
     if (entry !== undefined) stop(entry, 'cancelled');
   }
+}
+
+async function lookAtWaits({ running }: Performing): Promise<void> {
+  await Promise.all([...running.values()].map(({ look }) => look()));
 }
 
 function handBack(performing: Performing): void {

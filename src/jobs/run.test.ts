@@ -3,8 +3,9 @@ import type { Journal } from '../agents/journal.ts';
 import type { Thinking } from '../agents/thinking.ts';
 import type { RunHandlers } from '../executors/run.ts';
 import type { Generated } from '../skills/definition.ts';
+import type { RunDeps } from './attempt.ts';
 import type { ClaimedJob } from './jobs.store.ts';
-import { createRuns, type RunDeps } from './run.ts';
+import { createRuns } from './run.ts';
 
 test('a first report that is made while the thinking ends is recorded before the run has ended', async () => {
   const flushed = Promise.withResolvers<void>();

@@ -6,6 +6,8 @@ import type { Database, Transaction } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { lazily } from '../kernel/lazy.ts';
 import { retryWhileUnavailable } from '../kernel/retry-while-unavailable.ts';
+import { listRecords } from './record-queries.ts';
+import { type Records, readRecords } from './records.ts';
 import { findLastStep } from './step-queries.ts';
 import type { JournalJob } from './step-rows.ts';
 
@@ -34,6 +36,8 @@ export interface OpenClaim {
   readonly job: JournalJob;
   /** The number of the job's next step. */
   numbers(): Promise<{ next: number }>;
+  /** What earlier claims have recorded, and this one since. */
+  records(): Promise<Records>;
 }
 
 export function openClaim(deps: ClaimDeps, job: JournalJob): OpenClaim {
@@ -44,6 +48,9 @@ export function openClaim(deps: ClaimDeps, job: JournalJob): OpenClaim {
     numbers: lazily(async () => ({
       next: 1 + (job.epoch === 1 ? 0 : ((await findLastStep(read, { job_id: job.id }))?.n ?? 0)),
     })),
+    records: lazily(async () =>
+      readRecords(job.epoch === 1 ? [] : await listRecords(read, job.id)),
+    ),
   };
 }
 

@@ -1,23 +1,43 @@
 /**
- * Steps that the code of a run takes itself, such as calling a skill. A step is on record before it
- * begins, and its result is on record before the run goes on. Each write is accepted only from the
- * claim that holds the job. A step is known by its key, so a repeated attempt finds its result.
+ * Steps that the code of a run takes itself: named ones, and skills that it calls. A step is on record
+ * before it begins, and its result is on record before the run goes on. Each write is accepted only from
+ * the claim that holds the job. A step is known by its key, so a repeated run finds its result.
  */
 import type { StepKind } from '../database/tables.ts';
+import { permanentError } from '../kernel/permanent-error.ts';
 import type { MemoryChange } from '../memories/run-memory.ts';
 import { type OpenClaim, write } from './claim-writes.ts';
-import { endSteps, insertSteps, listStepsOfGeneration, restartStep } from './step-queries.ts';
-import { activeStep, endedStep, type StepError } from './step-rows.ts';
+import { endRecord, findResult } from './record-queries.ts';
+import {
+  JournalFault,
+  noteRunning,
+  type Records,
+  requireSame,
+  type StepRecord,
+} from './records.ts';
+import { insertSteps, listStepsOfGeneration, restartStep } from './step-queries.ts';
+import { activeStep, type StepError } from './step-rows.ts';
+
+/** Steps of a job, of all kinds. */
+const stepsMax = 10_000;
+/** Bytes of JSON: of one result, and of all results of a job. */
+export const resultBytesMax = 1024 * 1024;
+const bytesMax = 64 * 1024 * 1024;
 
 export interface WantedStep {
-  /** The same in every attempt: a hash of the step's place in the run, its kind and its input. */
+  /** The same in every attempt: a digest of the step's place in the run. */
   readonly key: string;
-  readonly kind: Exclude<StepKind, 'model' | 'tool'>;
-  /** The name to show: the `category/version/name` of a skill. */
+  readonly kind: Extract<StepKind, 'skill' | 'step'>;
+  /** The name to show: the one that the code gave, or the `category/version/name` of a skill. */
   readonly name: string;
   /** The enclosing step, null for the run itself. */
   readonly parent: number | null;
+  /** Of the input of a named step; null for a skill, whose key has it. */
+  readonly digest: string | null;
 }
+
+/** Why a step or a wait failed; `retryable` is absent where its error does not say. */
+export type StepFailure = StepError & { readonly retryable?: boolean };
 
 /** The result of a completed step. */
 export interface StepResult {
@@ -26,48 +46,126 @@ export interface StepResult {
   readonly memory: readonly MemoryChange[];
 }
 
-export type StepEnd = StepResult | { readonly error: StepError };
+export type StepEnd = StepResult | { readonly error: StepFailure };
 
 export interface BegunStep {
   readonly n: number;
-  /** The result from an earlier attempt; undefined when the step has to run now. */
-  readonly recorded: StepResult | undefined;
+  /** How it ended before, and when; undefined when the step has to run now. */
+  readonly recorded: (StepEnd & { readonly at: number }) | undefined;
 }
 
-/** Begins a step. A step that did not complete in an earlier attempt begins again. */
-export async function beginStep(
-  claim: OpenClaim,
-  { key, kind, name, parent }: WantedStep,
-): Promise<BegunStep> {
+/** Begins a step, unless its end is on record. */
+export async function beginStep(claim: OpenClaim, wanted: WantedStep): Promise<BegunStep> {
   const { job, deps } = claim;
-  const counter = await claim.numbers();
-  let next: number | undefined;
-  return write(claim, async (tx) => {
-    const now = deps.clock.now();
-    const [known] = await listStepsOfGeneration(tx, { job_id: job.id, generation: key });
-    if (known === undefined) {
-      next ??= counter.next++;
-      const step = { n: next, kind, generation: key, parent, turn: 1, name, started_at: now };
-      await insertSteps(tx, [activeStep(job, step)]);
-      return { n: next, recorded: undefined };
+  const { key, kind, name, parent, digest } = wanted;
+  const records = await claim.records();
+  const known = records.byKey.get(key);
+  if (known !== undefined) {
+    requireSame(known, wanted);
+    if (known.status === 'completed' || isFinalFailure(claim, records, known)) {
+      const recorded = await endOnRecord(claim, known.n);
+      records.pending.delete(known.n);
+      return { n: known.n, recorded };
     }
-    const { n, result, memory } = known;
-    if (known.status === 'completed' && result !== null) {
-      const changes = memory === null ? [] : (JSON.parse(memory) as MemoryChange[]);
-      return { n, recorded: { result, memory: changes } };
-    }
-    await restartStep(tx, job, n, now);
-    return { n, recorded: undefined };
+    await write(claim, (tx) => restartStep(tx, job, known.n, deps.clock.now()));
+    records.byKey.set(key, { ...known, status: 'active' });
+    noteRunning(records, known.n);
+    return { n: known.n, recorded: undefined };
+  }
+  const n = await nextStep(claim);
+  await write(claim, async (tx, isRepeat) => {
+    if (isRepeat && (await isInserted(claim, key, tx))) return;
+    const step = { n, kind, generation: key, parent, turn: 1, name, digest };
+    await insertSteps(tx, [activeStep(job, { ...step, started_at: deps.clock.now() })]);
   });
+  const none = { attempt: null, seen_to: null };
+  records.byKey.set(key, { n, kind, name, parent, status: 'active', digest, ...none });
+  return { n, recorded: undefined };
 }
 
-export async function endStep(claim: OpenClaim, n: number, end: StepEnd): Promise<void> {
+/** Ends a step; when. */
+export async function endStep(
+  claim: OpenClaim,
+  { key, kind }: Pick<WantedStep, 'key' | 'kind'>,
+  n: number,
+  end: StepEnd,
+): Promise<number> {
+  const { job, deps } = claim;
+  const records = await claim.records();
+  const counter = await claim.numbers();
   const isCompleted = 'result' in end;
-  const outcome = isCompleted
-    ? { status: 'completed' as const, error: null }
-    : { status: 'failed' as const, error: end.error };
-  const row = endedStep(claim.job, n, outcome, null, claim.deps.clock.now());
-  const memory = isCompleted && end.memory.length > 0 ? JSON.stringify(end.memory) : null;
-  const result = isCompleted ? end.result : null;
-  await write(claim, (tx) => endSteps(tx, [{ ...row, memory, result }]));
+  if (isCompleted) countBytes(records, end.result);
+  const isNamed = kind === 'step';
+  const status = isCompleted ? 'completed' : 'failed';
+  const attempt = isNamed ? job.attempt : null;
+  const seen_to = isNamed && !isCompleted ? counter.next - 1 : null;
+  const now = deps.clock.now();
+  await write(claim, (tx) =>
+    endRecord(tx, {
+      job_id: job.id,
+      n,
+      status,
+      result: isCompleted ? end.result : null,
+      memory: isCompleted && end.memory.length > 0 ? JSON.stringify(end.memory) : null,
+      error: isCompleted ? null : JSON.stringify(end.error),
+      attempt,
+      seen_to,
+      now,
+    }),
+  );
+  const known = records.byKey.get(key);
+  if (known !== undefined) records.byKey.set(key, { ...known, status, attempt, seen_to });
+  return now;
+}
+
+/** The number of a step that is not on record yet. */
+export async function nextStep(claim: OpenClaim): Promise<number> {
+  const counter = await claim.numbers();
+  if (counter.next > stepsMax) {
+    throw new JournalFault('skill_execution_failed', `a job may take ${stepsMax} steps`);
+  }
+  return counter.next++;
+}
+
+/** Counts the bytes of a result; throws beyond the bound. */
+export function countBytes(records: Records, result: string): void {
+  records.bytes += Buffer.byteLength(result);
+  if (records.bytes > bytesMax) {
+    const message = `the results of a job's steps may have ${bytesMax / 2 ** 20} MiB in all`;
+    throw new JournalFault('skill_execution_failed', message);
+  }
+}
+
+/** How a step or a wait ended, from its row. */
+export async function endOnRecord(
+  { job, deps }: OpenClaim,
+  n: number,
+): Promise<StepEnd & { readonly at: number }> {
+  const row = await findResult(deps.database.read, { job_id: job.id, n });
+  const at = row?.finished_at ?? job.created_at;
+  if (row?.status === 'completed' && row.result !== null) {
+    const memory = row.memory === null ? [] : (JSON.parse(row.memory) as MemoryChange[]);
+    return { result: row.result, memory, at };
+  }
+  if (row?.status !== 'failed' || row.error === null)
+    throw permanentError('the step has not ended');
+  return { error: JSON.parse(row.error) as StepFailure, at };
+}
+
+/**
+ * Whether a failed step stays failed: in the attempt in which it failed, and where the code went on after
+ * it, because what it did then is on record.
+ */
+function isFinalFailure({ job }: OpenClaim, { last }: Records, record: StepRecord): boolean {
+  if (record.kind !== 'step' || record.status !== 'failed') return false;
+  return record.attempt === job.attempt || last > (record.seen_to ?? last);
+}
+
+/** Whether an earlier try of the same write was committed, and only its confirmation was lost. */
+export async function isInserted(
+  { job }: OpenClaim,
+  key: string,
+  tx: Parameters<typeof listStepsOfGeneration>[0],
+): Promise<boolean> {
+  return (await listStepsOfGeneration(tx, { job_id: job.id, generation: key })).length > 0;
 }

@@ -5,16 +5,22 @@
  */
 
 import type { NewMessage } from '../conversations/record.ts';
+import { type WaitKind, waitKinds } from '../database/tables.ts';
 import { bind } from '../kernel/bind.ts';
 import { digestOf } from '../kernel/digest.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import type { RunMemory } from '../memories/run-memory.ts';
-import type { BegunStep, StepEnd, WantedStep } from './journal-steps.ts';
+import {
+  type BegunStep,
+  resultBytesMax,
+  type StepEnd,
+  type StepFailure,
+  type WantedStep,
+} from './journal-steps.ts';
+import { JournalFault } from './records.ts';
 import { type InnerPart, innerPart, type RunPart } from './run-part.ts';
-import type { StepError } from './step-rows.ts';
+import type { WantedWait } from './waits.ts';
 
-/** Steps of one run. */
-const stepsMax = 10_000;
 /** Characters of a name and of an error message on record. */
 const nameMax = 300;
 const errorMax = 4_096;
@@ -23,10 +29,16 @@ const codeMax = 100;
 /** A message that a part of a run added to the conversation. */
 export type SaidMessage = Pick<NewMessage, 'role' | 'content' | 'at'>;
 
-/** The answer to a run that begins a step: run it as this step, or use the recorded output. */
-export type StepAnswer = { readonly step: number } | { readonly output: unknown };
+/**
+ * The answer to a run that begins a step: run it as this step, or take its recorded output or failure.
+ * `at` is when that was recorded.
+ */
+export type StepAnswer =
+  | { readonly step: number }
+  | { readonly output: unknown; readonly at: number }
+  | { readonly error: StepFailure; readonly at: number };
 
-interface OpenStep extends InnerPart {
+interface OpenStep extends InnerPart, Pick<WantedStep, 'key' | 'kind'> {
   readonly said: SaidMessage[];
   /** The enclosing step. */
   readonly enclosing: OpenStep | undefined;
@@ -43,7 +55,7 @@ interface RunStepsDeps {
   readonly part: RunPart;
   readonly journal: {
     beginStep(wanted: WantedStep): Promise<BegunStep>;
-    endStep(n: number, end: StepEnd): Promise<void>;
+    endStep(step: Pick<WantedStep, 'key' | 'kind'>, n: number, end: StepEnd): Promise<number>;
   };
   memory(): Pick<RunMemory, 'restore'>;
   mayCall(skill: string): Promise<boolean>;
@@ -53,14 +65,13 @@ interface RunStepsDeps {
 
 interface StepsState extends RunStepsDeps {
   readonly open: Map<number | null, OpenStep>;
-  count: number;
 }
 
 export type RunSteps = ReturnType<typeof createRunSteps>;
 
 export function createRunSteps(deps: RunStepsDeps) {
-  const state: StepsState = { ...deps, open: new Map(), count: 0 };
-  return bind(state, { partOf, say, begin, end });
+  const state: StepsState = { ...deps, open: new Map() };
+  return bind(state, { partOf, say, begin, end, readWait });
 }
 
 /** The part of the run that a step is; the run itself for null, and for a step that is not open. */
@@ -85,64 +96,107 @@ async function begin(
   within: number | null,
 ): Promise<StepAnswer> {
   const { journal, memory, mayCall, open } = state;
-  const { name, digest, nth } = readWanted(payload);
-  if (!(await mayCall(name))) throw permanentError(`this run may not call ${name}`);
-  state.count += 1;
-  if (state.count > stepsMax) throw permanentError(`a run may call skills ${stepsMax} times`);
+  const { kind, name, digest, nth } = readWanted(payload);
+  if (kind === 'skill' && !(await mayCall(name))) {
+    throw permanentError(`this run may not call ${name}`);
+  }
   const enclosing = open.get(within);
   const part = partOf(state, within);
   // `nth` is the number of the step among equal ones of the path.
-  const key = digestOf(JSON.stringify([part.path, 'skill', name, nth, digest]));
-  const { n, recorded } = await journal.beginStep({ key, kind: 'skill', name, parent: part.step });
+  const key =
+    kind === 'skill'
+      ? digestOf(JSON.stringify([part.path, kind, name, nth, digest]))
+      : keyOf(part, name, nth);
+  const wanted = { key, kind, name, parent: part.step, digest: kind === 'skill' ? null : digest };
+  const { n, recorded } = await journal.beginStep(wanted);
   if (recorded === undefined) {
-    open.set(n, { ...innerPart(part, n, key, part.depth), said: [], enclosing });
+    open.set(n, { key, kind, ...innerPart(part, n, key, part.depth), said: [], enclosing });
     return { step: n };
   }
+  const { at } = recorded;
+  if ('error' in recorded) return { error: recorded.error, at };
   if (recorded.memory.length > 0) {
     await memory().restore(recorded.memory);
     recorded.memory.forEach(part.note);
   }
   const { output, said } = JSON.parse(recorded.result) as RecordedOutput;
   for (const message of said) say(state, within, message);
-  return { output };
+  return { output, at };
 }
 
-async function end({ open, journal }: StepsState, payload: unknown): Promise<true> {
+/** Ends a step; when. */
+async function end({ open, journal }: StepsState, payload: unknown): Promise<{ at: number }> {
   const { step, ...ending } = readEnd(payload);
   const ended = open.get(step);
   if (ended === undefined) throw permanentError('there is no such step');
   open.delete(step);
-  if ('error' in ending) await journal.endStep(step, ending);
-  else {
-    const record: RecordedOutput = { output: ending.output, said: ended.said };
-    await journal.endStep(step, { result: JSON.stringify(record), memory: ended.changes });
+  if ('error' in ending) return { at: await journal.endStep(ended, step, ending) };
+  const isNamed = ended.kind === 'step';
+  const output = isNamed ? ending.output : (ending.output ?? null);
+  const record: RecordedOutput = { output, said: ended.said };
+  const result = JSON.stringify(record);
+  if (isNamed && Buffer.byteLength(JSON.stringify(output) ?? '') > resultBytesMax) {
+    const message = `the result of a step may have ${resultBytesMax / 1024} KiB of JSON`;
+    throw new JournalFault('skill_execution_failed', message);
   }
-  return true;
+  return { at: await journal.endStep(ended, step, { result, memory: ended.changes }) };
 }
 
-function readWanted(payload: unknown): { name: string; digest: string; nth: number } {
+/** Reads a wait that the run asks for. A step whose code runs may not wait: it would run again afterwards. */
+function readWait(state: StepsState, payload: unknown, within: number | null): WantedWait {
+  const fields = fieldsOf(payload);
+  const { kind, name, nth } = fields;
+  if (!(waitKinds as readonly unknown[]).includes(kind) || !isPlace(name, nth)) {
+    throw permanentError('this is no wait that a run may ask for');
+  }
+  for (let step = state.open.get(within); step !== undefined; step = step.enclosing) {
+    if (step.kind !== 'step') continue;
+    throw permanentError(`a step may not wait: move "${name}" out of the function of the step`);
+  }
+  const part = partOf(state, within);
+  const key = keyOf(part, name as string, nth as number);
+  return { key, kind: kind as WaitKind, name: name as string, parent: part.step, payload: fields };
+}
+
+/** The key of a named step or a wait: without its kind and input, so that a change of these is noticed. */
+function keyOf({ path }: RunPart, name: string, nth: number): string {
+  return digestOf(JSON.stringify([path, name, nth]));
+}
+
+function isPlace(name: unknown, nth: unknown): boolean {
+  return typeof name === 'string' && name.length <= nameMax && Number.isSafeInteger(nth);
+}
+
+function readWanted(payload: unknown): {
+  kind: WantedStep['kind'];
+  name: string;
+  digest: string;
+  nth: number;
+} {
   const { kind, name, digest, nth } = fieldsOf(payload);
   const isWanted =
-    kind === 'skill' &&
-    typeof name === 'string' &&
-    name.length <= nameMax &&
+    (kind === 'skill' || kind === 'step') &&
+    isPlace(name, nth) &&
     typeof digest === 'string' &&
-    digest.length <= nameMax &&
-    Number.isSafeInteger(nth);
+    digest.length <= nameMax;
   if (!isWanted) throw permanentError('this is no step that can be taken');
-  return { name, digest, nth: nth as number };
+  return { kind, name: name as string, digest, nth: nth as number };
 }
 
 function readEnd(
   payload: unknown,
-): { step: number } & ({ output: unknown } | { error: StepError }) {
+): { step: number } & ({ output: unknown } | { error: StepFailure }) {
   const { step, output, error } = fieldsOf(payload);
   if (typeof step !== 'number') throw permanentError('there is no such step');
-  if (error === undefined) return { step, output: output ?? null };
-  const { code, message } = fieldsOf(error);
+  if (error === undefined) return { step, output };
+  const { code, message, retryable } = fieldsOf(error);
   return {
     step,
-    error: { code: `${code}`.slice(0, codeMax), message: `${message}`.slice(0, errorMax) },
+    error: {
+      code: `${code}`.slice(0, codeMax),
+      message: `${message}`.slice(0, errorMax),
+      ...(typeof retryable === 'boolean' ? { retryable } : {}),
+    },
   };
 }
 

@@ -6,6 +6,7 @@ import type { JobStepsTable, StepStatus } from '../database/tables.ts';
 export interface JournalJob {
   readonly id: string;
   readonly epoch: number;
+  readonly attempt: number;
   readonly organization_id: string;
   readonly agent_id: string;
   readonly api_key_id: string;

@@ -88,3 +88,12 @@ export function abandonSteps(
 ) {
   return tx.all(abandon, { ids: idsParam(jobIds), error, now });
 }
+
+/** The waiting steps of a job. */
+export const listWaiting = allRows<{ job_id: string }>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .select('n')
+    .where('job_id', '=', p('job_id'))
+    .where('status', '=', 'waiting'),
+);

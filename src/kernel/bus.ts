@@ -19,5 +19,8 @@ export interface Listening {
   stop(): void;
 }
 
-/** `jobs`: events of jobs; `cancellations`: ids of jobs whose runs must be cancelled. */
-export type Channel = 'jobs' | 'cancellations';
+/**
+ * `jobs`: events of jobs; `cancellations`: ids of jobs whose runs must be cancelled; `wake-ups`: ids of
+ * jobs of which a wait has ended.
+ */
+export type Channel = 'jobs' | 'cancellations' | 'wake-ups';

@@ -40,7 +40,7 @@ export function createRedisBus(redis: Redis): Bus {
   });
   pingRegularly(subscriber);
   redis.onReconnect(() => {
-    for (const channel of ['jobs', 'cancellations'] as const) send(channel, missed);
+    for (const channel of ['jobs', 'cancellations', 'wake-ups'] as const) send(channel, missed);
   });
 
   function send(channel: Channel, message: string): void {

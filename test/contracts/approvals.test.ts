@@ -30,8 +30,8 @@ const question = { title: 'Ship order 7?', details: { total: 129 }, timeoutMs: 7
 describe.each(await engines())('on $name', (engine) => {
   async function approvalsWorld() {
     const world = await jobsWorld(engine, { clock: manualClock(new Date().toISOString()) });
-    const queue = { sendHints() {} };
-    const approvals = composeApprovals(world, { endWaits: createEndWaits({ queue }) });
+    const endWaits = createEndWaits({ queue: { sendHints() {} }, wakeRun() {} });
+    const approvals = composeApprovals(world, { endWaits });
     return { ...world, approvals };
   }
   type World = Awaited<ReturnType<typeof approvalsWorld>>;

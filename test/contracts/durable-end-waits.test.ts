@@ -9,7 +9,10 @@ const later = 60_000;
 async function waitingWorld(engine: Parameters<typeof jobsWorld>[0]) {
   const world = await jobsWorld(engine);
   const sent: { id: string; delayMs: number }[] = [];
-  const endWaits = createEndWaits({ queue: { sendHints: (_, hints) => void sent.push(...hints) } });
+  const endWaits = createEndWaits({
+    queue: { sendHints: (_, hints) => void sent.push(...hints) },
+    wakeRun() {},
+  });
   const end = (ends: Parameters<typeof endWaits>[1]) =>
     world.database.write((tx) => endWaits(tx, ends, world.clock.now()));
   return { ...world, sent, end };

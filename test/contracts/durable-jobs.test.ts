@@ -35,7 +35,7 @@ const stepsOf = ({ database }: JobsWorld, jobId: string) =>
     .orderBy('n')
     .execute();
 
-const endWaits = createEndWaits({ queue: { sendHints() {} } });
+const endWaits = createEndWaits({ queue: { sendHints() {} }, wakeRun() {} });
 const endWait = ({ database, clock }: JobsWorld, job_id: string, n = 1) =>
   database.write((tx) => endWaits(tx, [{ job_id, n, result: { value: 1 } }], clock.now()));
 

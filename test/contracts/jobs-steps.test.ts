@@ -29,7 +29,9 @@ describe.each(await engines())('on $name', (engine) => {
     const begun = { n: 1, kind: 'skill', name: call.name, error: null };
     expect(await stepsOf(world, job.id)).toEqual([{ ...begun, status: 'active', result: null }]);
 
-    expect(await run.ask('end-step', { step: 1, output: { charged: 5 } })).toBe(true);
+    expect(await run.ask('end-step', { step: 1, output: { charged: 5 } })).toEqual({
+      at: world.clock.now(),
+    });
     const result = '{"output":{"charged":5},"said":[]}';
     expect(await stepsOf(world, job.id)).toEqual([{ ...begun, status: 'completed', result }]);
   });
@@ -58,7 +60,7 @@ describe.each(await engines())('on $name', (engine) => {
     await untilDue(world, job.id);
 
     await world.attempt(job.id, completed(), async (run) => {
-      expect(await run.ask('begin-step', call)).toEqual({ output: 'first' });
+      expect(await run.ask('begin-step', call)).toMatchObject({ output: 'first' });
       expect(await run.ask('begin-step', { ...call, nth: 2 })).toEqual({ step: 2 });
       expect(await run.ask('begin-step', { ...call, digest: 'of-another' })).toEqual({ step: 3 });
       await run.ask('begin-step', { ...call, digest: 'of-a-third' });
@@ -126,7 +128,7 @@ describe.each(await engines())('on $name', (engine) => {
     await untilDue(world, job.id);
 
     await world.attempt(job.id, completed(), async (run) => {
-      expect(await run.ask('begin-step', call)).toEqual({ output: null });
+      expect(await run.ask('begin-step', call)).toMatchObject({ output: null });
       expect(await run.ask('recall', {})).toHaveLength(1);
     });
 

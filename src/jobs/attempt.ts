@@ -1,0 +1,163 @@
+/**
+ * The state of one attempt of a job while a claim executes it. What is undefined is made when first
+ * needed: most runs ask for nothing.
+ */
+import type { SkillResult } from '../agents/attempt.ts';
+import type { Journal, Journals } from '../agents/journal.ts';
+import type { RunThinking, Thinking } from '../agents/thinking.ts';
+import type { ExecutorPool } from '../executors/pool.ts';
+import type { RunHandle, RunRequest } from '../executors/run.ts';
+import { JournalFault, type Records } from '../journal/records.ts';
+import type { RunPart } from '../journal/run-part.ts';
+import type { WaitKinds } from '../journal/wait-kinds.ts';
+import type { WaitScope } from '../journal/wait-scope.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { Logger } from '../kernel/log.ts';
+import type { RunMemory, StartRunMemory } from '../memories/run-memory.ts';
+import type { YieldSlot } from '../queue/queue.ts';
+import type { SkillRegistry } from '../skills/registry.ts';
+import type { ClaimedJob } from './jobs.store.ts';
+import type { createReports, ReportStream } from './reports.ts';
+import { createRunWaits, type RunWaits } from './run-waits.ts';
+
+export interface RunDeps {
+  readonly executors: Pick<ExecutorPool, 'run'>;
+  readonly skills: Pick<SkillRegistry, 'definition'>;
+  readonly reports: ReturnType<typeof createReports>;
+  mayCall(job: ClaimedJob, skill: string): Promise<boolean>;
+  readonly startMemory: StartRunMemory;
+  readonly journals: Pick<Journals, 'open'>;
+  readonly waitKinds: WaitKinds;
+  readonly thinking: Thinking;
+  readonly yieldSlot: YieldSlot;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'info' | 'warn'>;
+}
+
+export interface Attempt {
+  readonly deps: RunDeps;
+  readonly job: ClaimedJob;
+  readonly context: RunRequest['context'];
+  handle: RunHandle | undefined;
+  stream: ReportStream | undefined;
+  memory: RunMemory | undefined;
+  thinking: RunThinking | undefined;
+  /** One for the whole attempt, because it numbers the steps. */
+  journal: Journal | undefined;
+  /** What is on record of the job, once it was read. */
+  records: Records | undefined;
+  waits: RunWaits | undefined;
+  /** What ends the job, whatever the code of the run makes of it. */
+  fault: JournalFault | undefined;
+  /** Writes to the journal under way. */
+  readonly recording: Set<Promise<unknown>>;
+  /** Calls under way for which the slot was yielded, and what takes it back. */
+  yields: number;
+  resume: () => void;
+}
+
+/** Runs a skill as a tool of a model. */
+export type RunSkill = (
+  attempt: Attempt,
+  name: string,
+  input: string,
+  part: RunPart,
+  signal: AbortSignal,
+  scope: WaitScope,
+) => Promise<SkillResult>;
+
+export function newAttempt(deps: RunDeps, job: ClaimedJob): Attempt {
+  return {
+    deps,
+    job,
+    context: {
+      jobId: job.id,
+      agentId: job.agent_id,
+      conversationId: job.conversation_id,
+      organizationId: job.organization_id,
+      attempt: job.attempt,
+      // The same for each attempt, so that what a run makes of it is the same.
+      now: job.created_at,
+    },
+    handle: undefined,
+    stream: undefined,
+    memory: undefined,
+    thinking: undefined,
+    journal: undefined,
+    records: undefined,
+    waits: undefined,
+    fault: undefined,
+    recording: new Set(),
+    yields: 0,
+    resume: () => {},
+  };
+}
+
+export function streamOf(attempt: Attempt): ReportStream {
+  attempt.stream ??= attempt.deps.reports(attempt.job);
+  return attempt.stream;
+}
+
+export function memoryOf(attempt: Attempt): RunMemory {
+  const { organization_id, agent_id } = attempt.job;
+  attempt.memory ??= attempt.deps.startMemory({
+    organizationId: organization_id,
+    agentId: agent_id,
+  });
+  return attempt.memory;
+}
+
+export function journalOf(attempt: Attempt): Journal {
+  attempt.journal ??= attempt.deps.journals.open(attempt.job);
+  return attempt.journal;
+}
+
+/** Reads what is on record of the job. */
+export async function recordsOf(attempt: Attempt): Promise<Records> {
+  attempt.records ??= await journalOf(attempt).records();
+  return attempt.records;
+}
+
+/**
+ * Whether the run repeats what is on record, so that its reports were told before. Of a run that goes on
+ * after a wait something is on record, even before that was read.
+ */
+export function isReplaying({ job, records }: Attempt): boolean {
+  return records === undefined ? job.resumed_at !== null : records.pending.size > 0;
+}
+
+export function waitsOf(attempt: Attempt): RunWaits {
+  const { deps } = attempt;
+  attempt.waits ??= createRunWaits({
+    journal: journalOf(attempt),
+    kinds: deps.waitKinds,
+    clock: deps.clock,
+    suspend: () => attempt.handle?.suspend(),
+    onError: (error) => noteFault(attempt, error),
+  });
+  return attempt.waits;
+}
+
+/** Ends the run for good where its code no longer fits its record, or a bound of its record is passed. */
+export function noteFault(attempt: Attempt, error: unknown): void {
+  if (!(error instanceof JournalFault) || attempt.fault !== undefined) return;
+  attempt.fault = error;
+  attempt.handle?.abort(error.message);
+}
+
+/** A run has one slot to yield, however many of its calls wait at once. */
+export function yieldSlot(attempt: Attempt, yieldOne: () => () => void): () => void {
+  if (attempt.yields === 0) attempt.resume = yieldOne();
+  attempt.yields += 1;
+  return () => {
+    attempt.yields -= 1;
+    if (attempt.yields === 0) attempt.resume();
+  };
+}
+
+/** Keeps a promise in a set until it has settled. */
+export function remember<T>(pending: Set<Promise<unknown>>, promise: Promise<T>): Promise<T> {
+  const done = promise.catch(() => {}).then(() => void pending.delete(done));
+  pending.add(done);
+  return promise;
+}

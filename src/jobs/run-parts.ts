@@ -1,0 +1,163 @@
+/**
+ * What answers the parts of a run: its own code, and the skills that a model calls as tools. Reports go to
+ * the job's stream; questions go to the journal, the agent's memory and its model.
+ */
+import type { RunThinking } from '../agents/thinking.ts';
+import type { RunHandlers } from '../executors/run.ts';
+import type { RunPart } from '../journal/run-part.ts';
+import { createRunSteps, type RunSteps } from '../journal/run-steps.ts';
+import type { WaitScope } from '../journal/wait-scope.ts';
+import { isMemoryVerb } from '../memories/memory-verbs.ts';
+import {
+  type Attempt,
+  isReplaying,
+  journalOf,
+  memoryOf,
+  noteFault,
+  type RunSkill,
+  recordsOf,
+  remember,
+  streamOf,
+  waitsOf,
+  yieldSlot,
+} from './attempt.ts';
+import { queueOf } from './queues.ts';
+import { reportOf } from './reports.ts';
+import type { RunMessage } from './settle-effects.ts';
+
+/** A part of an attempt that asks: the run itself, or a tool. */
+export interface Asking {
+  readonly attempt: Attempt;
+  readonly part: RunPart;
+  /** Gets the messages of the part. */
+  readonly said: RunMessage[];
+  /** The scope in which a tool runs; the run itself has that of the attempt. */
+  readonly within?: WaitScope;
+  readonly runSkill: RunSkill;
+}
+
+interface Part extends Asking {
+  /** Made at the first step. */
+  steps: RunSteps | undefined;
+  /** Of steps that are open, by number. */
+  readonly scopes: Map<number, WaitScope>;
+}
+
+type Question = Parameters<RunHandlers['onAsk']>;
+
+export function handlersOf(asking: Asking): RunHandlers {
+  const part: Part = { ...asking, steps: undefined, scopes: new Map() };
+  return {
+    onReport: (report) => takeReport(part, report),
+    onAsk: (...question) => answer(part, question),
+  };
+}
+
+function takeReport(asking: Part, report: Parameters<RunHandlers['onReport']>[0]): void {
+  const { attempt, part, said } = asking;
+  // The progress of a tool is not the progress of the job.
+  if (report.type === 'progress' && part.depth > 0) return;
+  if (report.type === 'message') {
+    const { role, content, step } = report;
+    const message = { role, content, at: attempt.deps.clock.now() };
+    if (step === undefined) said.push(message);
+    else stepsOf(asking).say(step, message);
+  }
+  if (!isReplaying(attempt)) streamOf(attempt).add(reportOf(report));
+}
+
+async function answer(asking: Part, question: Question): Promise<unknown> {
+  const { attempt, within } = asking;
+  const [kind, payload, signal, step] = question;
+  const waits = waitsOf(attempt);
+  if (within === undefined) waits.heard();
+  const scope = (step === null ? undefined : asking.scopes.get(step)) ?? within ?? waits.scope;
+  try {
+    if (kind === 'wait') {
+      await recordsOf(attempt);
+      return await waits.wait(stepsOf(asking).readWait(payload, step), scope, signal);
+    }
+    if (kind === 'generate') return await generate(asking, question, scope);
+    const done = scope.work();
+    try {
+      return await answerWork(asking, question, scope);
+    } finally {
+      done();
+    }
+  } catch (error) {
+    noteFault(attempt, error);
+    throw error;
+  }
+}
+
+/** Answers a question that does not wait. */
+async function answerWork(asking: Part, question: Question, scope: WaitScope): Promise<unknown> {
+  const { attempt, part, scopes } = asking;
+  const [kind, payload, , step] = question;
+  if (kind === 'begin-step') {
+    await recordsOf(attempt);
+    const begun = await remember(attempt.recording, stepsOf(asking).begin(payload, step));
+    if ('step' in begun) scopes.set(begun.step, openStep(scope, payload));
+    return begun;
+  }
+  if (kind === 'end-step') {
+    const ended = await remember(attempt.recording, stepsOf(asking).end(payload));
+    const { step: n } = payload as { step: number };
+    scopes.get(n)?.close();
+    scopes.delete(n);
+    return ended;
+  }
+  if (isMemoryVerb(kind)) {
+    const noting = step === null ? part : stepsOf(asking).partOf(step);
+    return memoryOf(attempt).ask(kind, payload, noting.note);
+  }
+  throw new Error(`A run may not ask for ${JSON.stringify(kind)}`);
+}
+
+/** The code of a named step runs outside the platform's view, so its scope never counts as waiting. */
+function openStep(scope: WaitScope, payload: unknown): WaitScope {
+  const opened = scope.open();
+  if ((payload as { kind?: unknown }).kind === 'step') opened.work();
+  return opened;
+}
+
+async function generate(
+  asking: Part,
+  [, payload, signal, step]: Question,
+  scope: WaitScope,
+): Promise<unknown> {
+  const part = step === null ? asking.part : stepsOf(asking).partOf(step);
+  const inner = scope.open();
+  try {
+    return await thinkingOf(asking).generate(payload, part, signal, inner);
+  } finally {
+    inner.close();
+  }
+}
+
+function stepsOf(asking: Part): RunSteps {
+  const { attempt, part, said } = asking;
+  asking.steps ??= createRunSteps({
+    part,
+    journal: journalOf(attempt),
+    memory: () => memoryOf(attempt),
+    mayCall: (skill) => attempt.deps.mayCall(attempt.job, skill),
+    said,
+  });
+  return asking.steps;
+}
+
+function thinkingOf({ attempt, runSkill }: Asking): RunThinking {
+  const { deps, job } = attempt;
+  attempt.thinking ??= deps.thinking({
+    job,
+    journal: journalOf(attempt),
+    say: (report) => streamOf(attempt).add(report),
+    memory: () => memoryOf(attempt),
+    mayCall: (skill) => deps.mayCall(job, skill),
+    wait: (...asked) => waitsOf(attempt).wait(...asked),
+    runSkill: (...called) => runSkill(attempt, ...called),
+    yieldSlot: () => yieldSlot(attempt, () => deps.yieldSlot(queueOf(job.trigger_type))),
+  });
+  return attempt.thinking;
+}

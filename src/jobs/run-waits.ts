@@ -1,0 +1,162 @@
+/**
+ * The waits of one attempt while its run is loaded: each is answered as soon as it has ended, by its
+ * deadline or by another process. When everything that the run does waits, the run is unloaded; from then
+ * on the database alone knows its waits.
+ */
+import type { Journal } from '../agents/journal.ts';
+import type { WaitKinds } from '../journal/wait-kinds.ts';
+import { createWaitScope, type WaitScope } from '../journal/wait-scope.ts';
+import type { OpenWait, WaitEnd, WantedWait } from '../journal/waits.ts';
+import { bind } from '../kernel/bind.ts';
+import type { Clock } from '../kernel/clock.ts';
+
+/** Longest time between two looks at the deadlines. */
+const lookEveryMs = 60_000;
+
+/** The answer to a run when a wait has ended; `at` is when that was recorded. */
+export interface WaitAnswer {
+  readonly value: unknown;
+  readonly at: number;
+}
+
+interface RunWaitsDeps {
+  readonly journal: Pick<Journal, 'beginWait' | 'endsOfWaits'>;
+  readonly kinds: WaitKinds;
+  readonly clock: Clock;
+  /** Asks the executor to unload the run. */
+  suspend(): void;
+  onError(error: unknown): void;
+}
+
+interface Pending extends OpenWait {
+  answer(end: WaitEnd): void;
+}
+
+interface Waits extends RunWaitsDeps {
+  readonly scope: WaitScope;
+  readonly pending: Map<number, Pending>;
+  /** Ended while a request to unload the run may have been under way: the run may not have got the end. */
+  readonly untold: Set<number>;
+  timer: NodeJS.Timeout | undefined;
+  isSuspending: boolean;
+  /** The look under way, and whether another one is wanted after it. */
+  looking: Promise<void> | undefined;
+  isStale: boolean;
+  isStopped: boolean;
+}
+
+export type RunWaits = ReturnType<typeof createRunWaits>;
+
+export function createRunWaits(deps: RunWaitsDeps) {
+  const waits: Waits = {
+    ...deps,
+    scope: createWaitScope(() => suspendSoon(waits)),
+    pending: new Map(),
+    untold: new Set(),
+    timer: undefined,
+    isSuspending: false,
+    looking: undefined,
+    isStale: false,
+    isStopped: false,
+  };
+  const verbs = { wait, look, heard, open, stop };
+  return { scope: waits.scope, ...bind(waits, verbs) };
+}
+
+/** Waits, within a scope. Settles when the wait ends or the signal aborts; never if the run is unloaded. */
+async function wait(
+  waits: Waits,
+  wanted: WantedWait,
+  scope: WaitScope,
+  signal: AbortSignal,
+): Promise<WaitAnswer> {
+  const begun = scope.work();
+  const ended = Promise.withResolvers<WaitEnd>();
+  let close: (() => void) | undefined;
+  const abort = () => ended.reject(new Error('the run has ended'));
+  try {
+    const wait = await waits.journal.beginWait(waits.kinds, wanted);
+    if ('end' in wait) return answerOf(wait.end);
+    if (signal.aborted) throw new Error('the run has ended');
+    signal.addEventListener('abort', abort, { once: true });
+    waits.pending.set(wait.n, { ...wait, answer: ended.resolve });
+    close = scope.wait();
+    schedule(waits);
+  } finally {
+    begun();
+  }
+  try {
+    return answerOf(await ended.promise);
+  } finally {
+    signal.removeEventListener('abort', abort);
+    close();
+  }
+}
+
+/** Answers the waits that have ended. Calls during a look are one further look. */
+function look(waits: Waits): Promise<void> {
+  waits.isStale = true;
+  waits.looking ??= lookUntilFresh(waits).finally(() => {
+    waits.looking = undefined;
+  });
+  return waits.looking;
+}
+
+async function lookUntilFresh(waits: Waits): Promise<void> {
+  const { journal, kinds, pending, untold, onError } = waits;
+  while (waits.isStale && pending.size > 0 && !waits.isStopped) {
+    waits.isStale = false;
+    try {
+      for (const [n, end] of await journal.endsOfWaits(kinds, [...pending.values()])) {
+        const ended = pending.get(n);
+        pending.delete(n);
+        untold.add(n);
+        ended?.answer(end);
+      }
+    } catch (error) {
+      onError(error);
+    }
+  }
+  schedule(waits);
+}
+
+/** The run has asked something, so it was not unloaded before. */
+function heard({ untold }: Waits): void {
+  untold.clear();
+}
+
+/** The waits, by the number of their step, whose ends the run may not have got. */
+function open({ pending, untold }: Waits): number[] {
+  return [...pending.keys(), ...untold];
+}
+
+function stop(waits: Waits): void {
+  waits.isStopped = true;
+  clearTimeout(waits.timer);
+}
+
+/** In a later turn of the event loop, when all that happens in this one is known. */
+function suspendSoon(waits: Waits): void {
+  if (waits.isSuspending) return;
+  waits.isSuspending = true;
+  setImmediate(() => {
+    waits.isSuspending = false;
+    if (waits.pending.size > 0 && waits.scope.isBlocked()) waits.suspend();
+  });
+}
+
+/** Sets the timer to the next deadline. */
+function schedule(waits: Waits): void {
+  clearTimeout(waits.timer);
+  if (waits.pending.size === 0 || waits.isStopped) return;
+  let dueAt = Number.POSITIVE_INFINITY;
+  for (const one of waits.pending.values()) dueAt = Math.min(dueAt, one.dueAt);
+  const ms = Math.max(0, Math.min(dueAt - waits.clock.now(), lookEveryMs));
+  waits.timer = setTimeout(() => void look(waits), ms).unref();
+}
+
+function answerOf(end: WaitEnd): WaitAnswer {
+  if ('value' in end) return end;
+  const { message, ...more } = end.error;
+  throw Object.assign(new Error(message), more, { at: end.at });
+}

@@ -1,0 +1,108 @@
+/** Runs a skill as a tool: with its own time limit and error, otherwise as a part of the attempt. */
+import type { SkillResult } from '../agents/attempt.ts';
+import type { RunHandle, RunHandlers, RunOutcome } from '../executors/run.ts';
+import type { RunPart } from '../journal/run-part.ts';
+import type { WaitScope } from '../journal/wait-scope.ts';
+import type { MemoryChange } from '../memories/run-memory.ts';
+import { skillKeyParts } from '../skills/registry.ts';
+import { type Attempt, memoryOf, remember } from './attempt.ts';
+import { handlersOf } from './run-parts.ts';
+import type { RunMessage } from './settle-effects.ts';
+import { failureOf, type JobError } from './states.ts';
+
+/** Runs of a tool that end with an unattributed executor death, before the tool call fails. */
+const displacedMax = 3;
+/** Time for a tool to be unloaded with its run, before it is stopped. */
+const unloadMs = 1_000;
+
+export async function runSkill(
+  attempt: Attempt,
+  name: string,
+  input: string,
+  part: RunPart,
+  signal: AbortSignal,
+  scope: WaitScope,
+): Promise<SkillResult> {
+  const { deps } = attempt;
+  const context = { ...attempt.context, path: part.path };
+  const skill = deps.skills.definition(...skillKeyParts(name));
+  if (skill === undefined) {
+    const message = `No definition of the skill ${name} is loaded here`;
+    return { kind: 'failed', code: 'skill_execution_failed', message };
+  }
+  for (let runs = 1; ; runs++) {
+    if (signal.aborted) return { kind: 'stopped' };
+    const run = newToolRun(attempt, part, scope);
+    const handle = deps.executors.run(
+      { skill: name, input, context, timeoutMs: skill.timeoutMs, alone: runs === displacedMax },
+      run.handlers,
+    );
+    const abort = () => stop(handle);
+    signal.addEventListener('abort', abort, { once: true });
+    const outcome = await handle.outcome;
+    signal.removeEventListener('abort', abort);
+    // Requests that it did not await count as well.
+    await Promise.all(run.asked);
+    if (outcome.kind === 'displaced' && runs < displacedMax) {
+      if (run.changes.length > 0) await memoryOf(attempt).undo(run.changes);
+      continue;
+    }
+    run.changes.forEach(part.note);
+    if (outcome.kind === 'failed') {
+      const { code, message, stack } = outcome;
+      const failure = { job_id: attempt.job.id, skill: name, error: { code, message }, stack };
+      deps.log.info(failure, 'a tool failed');
+    }
+    return { ...resultOf(outcome), said: run.said };
+  }
+}
+
+/**
+ * Stops a tool together with the run that called it. A tool that only waits is unloaded: it would not hear
+ * of the abort, and its executor would be killed after the grace period.
+ */
+function stop(handle: RunHandle): void {
+  handle.suspend();
+  const timer = setTimeout(() => {
+    handle.abort('the run that called it was stopped');
+  }, unloadMs);
+  void handle.outcome.then(() => clearTimeout(timer));
+}
+
+/** One run of a tool, with the effects that are discarded if it is run again. */
+interface ToolRun {
+  readonly handlers: RunHandlers;
+  /** Of memory. */
+  readonly changes: MemoryChange[];
+  /** Requests under way. */
+  readonly asked: Set<Promise<unknown>>;
+  readonly said: RunMessage[];
+}
+
+function newToolRun(attempt: Attempt, part: RunPart, within: WaitScope): ToolRun {
+  const changes: MemoryChange[] = [];
+  const asked = new Set<Promise<unknown>>();
+  const said: RunMessage[] = [];
+  const noted: RunPart = { ...part, note: (change) => void changes.push(change) };
+  const asking = { attempt, part: noted, said, within, runSkill };
+  const { onReport, onAsk } = handlersOf(asking);
+  const handlers: RunHandlers = {
+    onReport,
+    onAsk: (...question) => remember(asked, onAsk(...question)),
+  };
+  return { handlers, changes, asked, said };
+}
+
+function resultOf(outcome: RunOutcome): SkillResult {
+  switch (outcome.kind) {
+    case 'completed':
+      return outcome;
+    case 'aborted':
+    case 'waiting':
+      return { kind: 'stopped' };
+    case 'displaced':
+      return { kind: 'failed', code: 'worker_lost', message: 'Its executor died again and again' };
+    default:
+      return { kind: 'failed', ...(failureOf(outcome) as JobError) };
+  }
+}

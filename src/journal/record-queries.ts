@@ -1,0 +1,73 @@
+/** The queries on what a job has on record. */
+import { type Selectable, sql } from 'kysely';
+import type { Handle, Transaction } from '../database/database.ts';
+import { allRows, firstRow, statement } from '../database/statement.ts';
+import type { JobStepsTable, StepStatus } from '../database/tables.ts';
+
+/** A step without its result, and the bytes of that. */
+export type RecordedRow = Pick<
+  Selectable<JobStepsTable>,
+  'n' | 'generation' | 'kind' | 'name' | 'parent' | 'status' | 'digest' | 'attempt' | 'seen_to'
+> & { readonly bytes: number | null };
+
+const recorded = allRows<{ job_id: string }>()((db, p, dialect) =>
+  db
+    .selectFrom('job_steps')
+    .select(['n', 'generation', 'kind', 'name', 'parent', 'status', 'digest', 'attempt', 'seen_to'])
+    .select(
+      (dialect === 'sqlite'
+        ? sql<number | null>`length(cast(result as blob))`
+        : sql<number | null>`octet_length(result)`
+      ).as('bytes'),
+    )
+    .where('job_id', '=', p('job_id'))
+    .orderBy('n'),
+);
+
+/** All steps of a job, in order, without their results. */
+export function listRecords(db: Handle, jobId: string): Promise<RecordedRow[]> {
+  return recorded(db, { job_id: jobId });
+}
+
+/** What a step resulted in. */
+export const findResult = firstRow<{ job_id: string; n: number }>()((db, p) =>
+  db
+    .selectFrom('job_steps')
+    .select(['status', 'result', 'memory', 'error', 'due_at', 'finished_at'])
+    .where('job_id', '=', p('job_id'))
+    .where('n', '=', p('n')),
+);
+
+interface EndedRow {
+  job_id: string;
+  n: number;
+  status: Exclude<StepStatus, 'active' | 'waiting'>;
+  result: string | null;
+  memory: string | null;
+  error: string | null;
+  attempt: number | null;
+  seen_to: number | null;
+  now: number;
+}
+
+const end = statement<EndedRow>()((db, p) =>
+  db
+    .updateTable('job_steps')
+    .set({
+      status: p('status'),
+      result: p('result'),
+      memory: p('memory'),
+      error: p('error'),
+      attempt: p('attempt'),
+      seen_to: p('seen_to'),
+      finished_at: p('now'),
+    })
+    .where('job_id', '=', p('job_id'))
+    .where('n', '=', p('n'))
+    .where('status', '=', 'active'),
+);
+
+/** Ends an active step that code took. */
+export function endRecord(tx: Transaction, row: EndedRow): Promise<void> {
+  return tx.each(end, [row]);
+}

@@ -1,0 +1,498 @@
+/** Named steps and waits, on every database: each is on record before the run goes on, and replays from there. */
+import { describe, expect, test } from 'vitest';
+import type { RunOutcome } from '../../src/executors/run.ts';
+import { createEndWaits } from '../../src/jobs/end-waits.ts';
+import { engines } from '../support/databases.ts';
+import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
+import type { ScriptedRun } from '../support/scripted-pool.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const waiting: RunOutcome = { kind: 'waiting' };
+const hour = 3_600_000;
+const isUnloading = { describe: 'the run to be asked to be unloaded' };
+const isRecorded = { describe: 'the wait to be on record' };
+
+const step = (name: string, more = {}) => ({ kind: 'step', name, nth: 1, digest: '', ...more });
+const sleep = (name: string, ms: number, more = {}) => ({
+  kind: 'sleep',
+  name,
+  nth: 1,
+  ms,
+  ...more,
+});
+
+/** Takes a step with a result, as the executor of a run does. */
+async function take(run: ScriptedRun, name: string, output: unknown = name) {
+  const begun = (await run.ask('begin-step', step(name))) as { step?: number };
+  if (begun.step === undefined) return begun;
+  return run.ask('end-step', { step: begun.step, output });
+}
+
+const failure = { code: 'skill_execution_failed', message: 'no', retryable: true };
+
+async function fail(run: ScriptedRun, name: string) {
+  const { step: n } = (await run.ask('begin-step', step(name))) as { step: number };
+  await run.ask('end-step', { step: n, error: failure });
+}
+
+/** Asks for a wait that stays open. */
+function waitOpen(run: ScriptedRun, payload: object): Promise<unknown> {
+  const wait = run.ask('wait', payload);
+  wait.catch(() => {});
+  return waitFor(() => run.suspensions > 0, isUnloading);
+}
+
+const stepsOf = ({ database }: JobsWorld, jobId: string) =>
+  database.read.kysely
+    .selectFrom('job_steps')
+    .select(['n', 'kind', 'name', 'status', 'result', 'attempt', 'seen_to', 'due_at'])
+    .where('job_id', '=', jobId)
+    .orderBy('n')
+    .execute();
+
+async function untilDue({ row, clock }: JobsWorld, jobId: string): Promise<void> {
+  const { run_at, due_at, status } = await row(jobId);
+  const at = status === 'waiting' ? (due_at ?? 0) : run_at;
+  clock.advance(Math.max(0, at - clock.now()));
+}
+
+const endWaits = createEndWaits({ queue: { sendHints() {} }, wakeRun() {} });
+
+describe.each(await engines())('on $name', (engine) => {
+  describe('a named step', () => {
+    test('is on record before it runs, and its result before it resolves', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const { run } = await world.begin(id);
+
+      expect(await run.ask('begin-step', step('reserve'))).toEqual({ step: 1 });
+      const begun = { n: 1, kind: 'step', name: 'reserve' };
+      expect(await stepsOf(world, id)).toMatchObject([{ ...begun, status: 'active' }]);
+      const now = world.clock.now();
+      expect(await run.ask('end-step', { step: 1, output: { a: 1 } })).toEqual({ at: now });
+      expect(await stepsOf(world, id)).toMatchObject([
+        { ...begun, status: 'completed', result: '{"output":{"a":1},"said":[]}', attempt: 1 },
+      ]);
+    });
+
+    test('that completed is not run again; its result has the moment of its record', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const at = world.clock.now();
+      await world.attempt(id, failed(), (run) => take(run, 'reserve', { a: 1 }));
+      await untilDue(world, id);
+
+      await world.attempt(id, completed(), async (run) => {
+        expect(await run.ask('begin-step', step('reserve'))).toEqual({ output: { a: 1 }, at });
+      });
+
+      expect(await world.row(id)).toMatchObject({ status: 'completed', attempt: 2 });
+    });
+
+    test('may result in nothing', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      await world.attempt(id, failed(), async (run) => {
+        await run.ask('begin-step', step('reserve'));
+        await run.ask('end-step', { step: 1 });
+      });
+      await untilDue(world, id);
+      const { run } = await world.begin(id);
+
+      const answer = (await run.ask('begin-step', step('reserve'))) as { output?: unknown };
+
+      expect(answer.output).toBeUndefined();
+      expect(answer).not.toHaveProperty('step');
+    });
+
+    test('that was under way when its process was lost runs again, as the same step', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const { run } = await world.begin(id);
+      await run.ask('begin-step', step('reserve'));
+      world.clock.advance(leaseMs + 1);
+      await world.recovery.sweep();
+      await world.recovery.sweep();
+      await untilDue(world, id);
+
+      const again = await world.begin(id);
+
+      expect(await again.run.ask('begin-step', step('reserve'))).toEqual({ step: 1 });
+      expect(await stepsOf(world, id)).toMatchObject([{ n: 1, status: 'active' }]);
+    });
+
+    test('that failed runs again in a later attempt, unless the code went on after it', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      await world.attempt(id, failed(), async (run) => {
+        await fail(run, 'handled');
+        await take(run, 'instead');
+        await fail(run, 'last');
+      });
+      await untilDue(world, id);
+      const { run } = await world.begin(id);
+
+      expect(await run.ask('begin-step', step('handled'))).toMatchObject({ error: failure });
+      expect(await take(run, 'instead')).toMatchObject({ output: 'instead' });
+      expect(await run.ask('begin-step', step('last'))).toEqual({ step: 3 });
+    });
+
+    test('that failed stays failed when the attempt goes on after a wait', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      await world.attempt(id, waiting, async (run) => {
+        await Promise.all([fail(run, 'handled'), waitOpen(run, sleep('nap', hour))]);
+      });
+      await untilDue(world, id);
+      const { run } = await world.begin(id);
+
+      expect(await run.ask('begin-step', step('handled'))).toMatchObject({ error: failure });
+    });
+
+    test('has messages, which a replay adds again', async () => {
+      const world = await jobsWorld(engine);
+      const job = await world.submit();
+      await world.attempt(job.id, failed(), async (run) => {
+        await run.ask('begin-step', step('tell'));
+        run.report({ type: 'message', role: 'assistant', content: 'done', step: 1 });
+        await run.ask('end-step', { step: 1, output: 1 });
+      });
+      await untilDue(world, job.id);
+
+      await world.attempt(job.id, completed(), (run) => take(run, 'tell'));
+
+      const contents = (await world.messages(job)).map(({ content }) => content);
+      expect(contents.filter((content) => content === 'done')).toHaveLength(1);
+    });
+  });
+
+  describe('a wait', () => {
+    test('is on record with its deadline; the run is asked to be unloaded, and the job waits', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const dueAt = world.clock.now() + hour;
+
+      await world.attempt(id, waiting, (run) => waitOpen(run, sleep('nap', hour)));
+
+      expect(await stepsOf(world, id)).toMatchObject([
+        { n: 1, kind: 'sleep', name: 'nap', status: 'waiting', due_at: dueAt },
+      ]);
+      expect(await world.row(id)).toMatchObject({ status: 'waiting', due_at: dueAt, attempt: 1 });
+    });
+
+    test('whose deadline has passed gives its result when the run goes on, once and for all', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      await world.attempt(id, waiting, (run) => waitOpen(run, sleep('nap', hour)));
+      await untilDue(world, id);
+      const at = world.clock.now();
+
+      await world.attempt(id, failed(), async (run) => {
+        expect(await run.ask('wait', sleep('nap', hour))).toEqual({ value: null, at });
+      });
+      await untilDue(world, id);
+
+      await world.attempt(id, completed(), async (run) => {
+        expect(await run.ask('wait', sleep('nap', hour))).toEqual({ value: null, at });
+      });
+      expect(await world.row(id)).toMatchObject({ status: 'completed', attempt: 2 });
+    });
+
+    test('that ends from outside while its run is loaded is answered at once', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const { run } = await world.begin(id);
+      await run.ask('begin-step', step('long'));
+      const wait = run.ask('wait', sleep('nap', hour));
+      await waitFor(async () => (await stepsOf(world, id)).length === 2, isRecorded);
+      expect(run.suspensions).toBe(0);
+
+      const end = { job_id: id, n: 2, result: { value: { paid: 1 } } };
+      await world.database.write((tx) => endWaits(tx, [end], world.clock.now()));
+      await world.performer.lookAtWaits();
+
+      expect(await wait).toEqual({ value: { paid: 1 }, at: world.clock.now() });
+    });
+
+    test('whose deadline passes while its run is loaded is answered too', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const { run } = await world.begin(id);
+      await run.ask('begin-step', step('long'));
+      const wait = run.ask('wait', sleep('nap', 1_000));
+      await waitFor(async () => (await stepsOf(world, id)).length === 2, isRecorded);
+
+      world.clock.advance(1_000);
+      await world.performer.lookAtWaits();
+
+      expect(await wait).toEqual({ value: null, at: world.clock.now() });
+    });
+
+    test('that ended after the run was asked to be unloaded makes the job due at once', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      await world.attempt(id, waiting, async (run) => {
+        void run.ask('wait', sleep('short', 1_000));
+        await waitOpen(run, sleep('long', hour));
+        world.clock.advance(1_000);
+        await world.performer.lookAtWaits();
+      });
+
+      expect(await world.row(id)).toMatchObject({ status: 'waiting', due_at: world.clock.now() });
+    });
+
+    test('of no time at all is answered without unloading the run', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const { run } = await world.begin(id);
+
+      const at = world.clock.now();
+      expect(await run.ask('wait', sleep('nap', 0))).toEqual({ value: null, at });
+      expect(run.suspensions).toBe(0);
+    });
+
+    test('inside a step is refused with the name of the wait', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const { run } = await world.begin(id);
+      await run.ask('begin-step', step('outer'));
+
+      const refused = run.ask('wait', sleep('nap', hour), 1);
+
+      await expect(refused).rejects.toThrow('a step may not wait: move "nap" out');
+    });
+
+    test('of a called skill unloads the run when nothing else is under way', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const call = { kind: 'skill', name: 'test/v1.0/echo', digest: 'd', nth: 1 };
+      await world.attempt(id, waiting, async (run) => {
+        await run.ask('begin-step', call);
+        void run.ask('wait', sleep('nap', hour), 1);
+        await waitFor(() => run.suspensions > 0, isUnloading);
+      });
+      expect(await stepsOf(world, id)).toMatchObject([{ status: 'active' }, { status: 'waiting' }]);
+      await untilDue(world, id);
+
+      await world.attempt(id, completed(), async (run) => {
+        expect(await run.ask('begin-step', call)).toEqual({ step: 1 });
+        expect(await run.ask('wait', sleep('nap', hour), 1)).toMatchObject({ value: null });
+        await run.ask('end-step', { step: 1, output: 1 });
+      });
+      expect(await world.row(id)).toMatchObject({ status: 'completed', attempt: 1 });
+    });
+
+    test.each([
+      ['longer than 365 days', { ms: 366 * 24 * hour }, '365 days at most'],
+      ['without a time', { ms: 'soon' }, 'a time in milliseconds'],
+      ['of an unknown kind', { kind: 'miracle' }, 'no wait that a run may ask for'],
+    ])('%s is refused', async (_, more, message) => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const { run } = await world.begin(id);
+
+      await expect(run.ask('wait', sleep('nap', 1, more))).rejects.toThrow(message);
+    });
+  });
+
+  describe('code that no longer fits its record', () => {
+    /** The job's error after a second attempt that does `act` and returns. */
+    async function errorAfter(
+      first: (run: ScriptedRun) => unknown,
+      act: (run: ScriptedRun) => unknown,
+    ) {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      await world.attempt(id, failed(), first);
+      await untilDue(world, id);
+      await world.attempt(id, completed(), act);
+      const { status, attempt, error } = await world.row(id);
+      return {
+        status,
+        attempt,
+        ...(JSON.parse(error ?? '{}') as { code: string; message: string }),
+      };
+    }
+    const diverged = { status: 'failed', attempt: 2, code: 'replay_diverged' };
+
+    test('asks for another kind: the job fails, even if the code goes on', async () => {
+      const error = await errorAfter(
+        (run) => take(run, 'a'),
+        (run) => run.ask('wait', sleep('a', 0)).catch(() => {}),
+      );
+
+      expect(error).toMatchObject(diverged);
+      expect(error.message).toContain(
+        '"a": it is on record as a step, and the code asks for a sleep',
+      );
+    });
+
+    test('asks with other input', async () => {
+      const error = await errorAfter(
+        (run) => run.ask('wait', sleep('a', 0)),
+        (run) => run.ask('wait', sleep('a', 1)).catch(() => {}),
+      );
+
+      expect(error).toMatchObject(diverged);
+      expect(error.message).toContain('"a": the code asks for it with other input');
+    });
+
+    test('returns without having asked for all that is on record', async () => {
+      const error = await errorAfter(
+        async (run) => {
+          await take(run, 'a');
+          await take(run, 'b');
+        },
+        (run) => take(run, 'a'),
+      );
+
+      expect(error).toMatchObject(diverged);
+      expect(error.message).toContain('"b": a step is on record, and the code did not ask for it');
+    });
+
+    test('returns without having asked for anything', async () => {
+      expect(
+        await errorAfter(
+          (run) => take(run, 'a'),
+          () => {},
+        ),
+      ).toMatchObject(diverged);
+    });
+
+    test('a step that did not end is not missed', async () => {
+      const result = await errorAfter(
+        (run) => run.ask('begin-step', step('a')),
+        () => {},
+      );
+
+      expect(result.status).toBe('completed');
+    });
+  });
+
+  describe('a bound', () => {
+    test('of one result: 1 MiB of JSON', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+
+      await world.attempt(id, completed(), async (run) => {
+        const large = 'x'.repeat(1024 * 1024);
+        await expect(take(run, 'large', large)).rejects.toThrow('may have 1024 KiB');
+        expect(run.aborted).toContain('1024 KiB');
+      });
+
+      const { status, error } = await world.row(id);
+      expect(status).toBe('failed');
+      expect(error).toContain('the result of a step may have 1024 KiB of JSON');
+    });
+
+    test('of all results: 64 MiB, those of earlier claims too', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      await world.attempt(id, failed(), (run) => take(run, 'first'));
+      await world.database.write((tx) =>
+        tx.kysely
+          .updateTable('job_steps')
+          .set({ result: JSON.stringify({ output: 'x'.repeat(64 * 1024 * 1024 - 100), said: [] }) })
+          .where('job_id', '=', id)
+          .execute(),
+      );
+      await untilDue(world, id);
+
+      await world.attempt(id, completed(), (run) =>
+        take(run, 'next', 'y'.repeat(200)).catch(() => {}),
+      );
+
+      expect((await world.row(id)).error).toContain('64 MiB');
+    });
+
+    test('of steps: 10,000 a job', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      await world.attempt(id, failed(), (run) => take(run, 'first'));
+      await world.database.write((tx) =>
+        tx.kysely.updateTable('job_steps').set({ n: 10_000 }).where('job_id', '=', id).execute(),
+      );
+      await untilDue(world, id);
+
+      await world.attempt(id, completed(), async (run) => {
+        await take(run, 'first');
+        await take(run, 'next').catch(() => {});
+      });
+
+      const { status, error } = await world.row(id);
+      expect(status).toBe('failed');
+      expect(error).toContain('a job may take 10000 steps');
+    });
+  });
+
+  test('a late writer of an older claim changes nothing', async () => {
+    const world = await jobsWorld(engine);
+    const { id } = await world.submit();
+    const late = await world.begin(id);
+    await late.run.ask('begin-step', step('a'));
+    world.clock.advance(leaseMs + 1);
+    await world.recovery.sweep();
+    await world.recovery.sweep();
+    await untilDue(world, id);
+    const { run } = await world.begin(id);
+    await run.ask('begin-step', step('a'));
+    await run.ask('end-step', { step: 1, output: 'new' });
+
+    const lost = 'the job was given to another worker';
+    await expect(late.run.ask('end-step', { step: 1, output: 'old' })).rejects.toThrow(lost);
+    await expect(late.run.ask('begin-step', step('b'))).rejects.toThrow(lost);
+    await expect(late.run.ask('wait', sleep('c', 0))).rejects.toThrow(lost);
+
+    expect(await stepsOf(world, id)).toMatchObject([
+      { n: 1, result: '{"output":"new","said":[]}' },
+    ]);
+  });
+
+  test('what a run reports while it repeats its record is not told again', async () => {
+    const world = await jobsWorld(engine);
+    const { id } = await world.submit();
+    const log = (run: ScriptedRun, message: string) => run.report({ type: 'log', message, at: 0 });
+    await world.attempt(id, waiting, async (run) => {
+      log(run, 'first');
+      await take(run, 'a');
+      log(run, 'second');
+      await waitOpen(run, sleep('nap', hour));
+    });
+    await untilDue(world, id);
+    await world.attempt(id, completed(), async (run) => {
+      log(run, 'first');
+      await take(run, 'a');
+      log(run, 'second');
+      await run.ask('wait', sleep('nap', hour));
+      log(run, 'third');
+    });
+
+    const events = await Array.fromAsync(world.stream(id));
+
+    const logs = events.filter(({ type }) => type === 'log').map(({ data }) => data['message']);
+    expect(logs).toEqual(['first', 'second', 'third']);
+  });
+
+  test('the open waits of a run that completes end with the job', async () => {
+    const world = await jobsWorld(engine);
+    const { id } = await world.submit();
+
+    await world.attempt(id, completed(), (run) => waitOpen(run, sleep('nap', hour)));
+
+    expect(await world.row(id)).toMatchObject({ status: 'completed' });
+    expect(await stepsOf(world, id)).toMatchObject([{ status: 'interrupted' }]);
+  });
+
+  test('a wait stays open over a failed attempt, with its deadline', async () => {
+    const world = await jobsWorld(engine);
+    const { id } = await world.submit();
+    const dueAt = world.clock.now() + hour;
+    await world.attempt(id, failed(), (run) => waitOpen(run, sleep('nap', hour)));
+    await untilDue(world, id);
+
+    await world.attempt(id, waiting, (run) => waitOpen(run, sleep('nap', hour)));
+
+    expect(await world.row(id)).toMatchObject({ status: 'waiting', attempt: 2, due_at: dueAt });
+    expect(await stepsOf(world, id)).toHaveLength(1);
+  });
+});
