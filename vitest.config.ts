@@ -70,7 +70,7 @@ const needVite = ['console/src/**/*.test.ts', 'src/skills/catalog/{catalog,growt
 const longUnits = [
   'scripts/deploy.test.ts',
   'src/egress/{guarded-fetch,keep-alive}.test.ts',
-  'src/executors/{pool,pool.waits,generate}.test.ts',
+  'src/executors/{pool,pool.steps,pool.waits,generate}.test.ts',
   'src/http/{connections,linear-time}.test.ts',
   'src/models/{loading,models,wire}.test.ts',
   'src/sandbox/*.test.ts',

@@ -7,9 +7,11 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { describeFailure, type Failure, plainFailure } from './failure.ts';
 import type { Outbox } from './lines.ts';
 import { readOutput } from './output.ts';
+import { newPart, noteTime, type Platform, type Run } from './part.ts';
 import { createProgress, type Progress } from './progress.ts';
 import type { ContextTuple, Refusal } from './protocol.ts';
-import { abortRun, createContext, type Platform, type Run } from './run-context.ts';
+import { createContext } from './run-context.ts';
+import { abortRun } from './run-signal.ts';
 import { callSkill, type Runnable, type Skills } from './skill-calls.ts';
 
 export interface ChildRuns {
@@ -61,8 +63,10 @@ export function createChildRuns(skills: Skills, outbox: Outbox): ChildRuns {
     answer(id, askId, value) {
       takeAsk(inFlight.get(id), askId)?.resolve(value);
     },
-    refuse(id, askId, { message, code, retryable }) {
-      takeAsk(inFlight.get(id), askId)?.reject(
+    refuse(id, askId, { message, code, retryable, at }) {
+      const run = inFlight.get(id);
+      if (run !== undefined) noteTime(run, at);
+      takeAsk(run, askId)?.reject(
         Object.assign(new Error(message), {
           ...(code === undefined ? {} : { code }),
           ...(retryable === undefined ? {} : { retryable }),
@@ -93,6 +97,7 @@ function start(
     messages: 0,
     asked: 0,
     asks: undefined,
+    now: context[5],
   };
   state.inFlight.set(id, run);
   const skill = state.skills.get(name);
@@ -103,7 +108,7 @@ function start(
 function execute(state: State, run: Run, skill: Runnable, input: unknown): void {
   try {
     const { platform } = state;
-    const part = { run, platform, depth: 0, step: null, calls: new Map<string, number>() };
+    const part = newPart({ run, platform, depth: 0, step: null, path: run.context[6] });
     const result = skill.run(input, createContext(part));
     if (typeof (result as PromiseLike<unknown> | undefined)?.then !== 'function') {
       finish(state, run, skill, result);

@@ -12,6 +12,7 @@ import { compileSchema } from '../kernel/json-schema.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
 import { loadSkillModule, loadSkillModules, type SkillModule } from '../skills/sources/modules.ts';
 import { isInstalled, loadFromSnapshot, recordSnapshot } from '../skills/sources/snapshot.ts';
+import { deliverAnswers, isAnswer } from './answer-order.ts';
 import { createChildRuns } from './child-runs.ts';
 import { limitConsole } from './console-budget.ts';
 import { describeFailure } from './failure.ts';
@@ -193,8 +194,9 @@ function holdUntilWritten(messages: ParentMessage[]): void {
 }
 
 function dispatchAll(messages: ParentMessage[]): void {
-  for (const message of messages) dispatch(message);
+  for (const message of messages) if (!isAnswer(message)) dispatch(message);
   mark.rest();
+  deliverAnswers(messages.filter(isAnswer), dispatch);
 }
 
 function parseLine(line: string): ParentMessage[] {

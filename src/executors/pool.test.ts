@@ -179,7 +179,7 @@ describe('a called skill', () => {
     );
     expect(asked.at(-1)).toEqual([
       'end-step',
-      { step: 7, error: { code: 'missing_credentials', message: 'no key' } },
+      { step: 7, error: { code: 'missing_credentials', message: 'no key', retryable: false } },
       7,
     ]);
   });

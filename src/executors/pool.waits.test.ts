@@ -45,6 +45,8 @@ describe('a suspended run', () => {
 
   test('notices nothing: no catch, no finally, no later report or question', async () => {
     const file = join(await mkdtemp(join(tmpdir(), 'waits-')), 'lines');
+    // Keeps the executor, which an idle pool may replace.
+    const neighbour = asking('good/wait', { ms: 60_000 });
     const { handle, asked, reports, hasAsked } = asking('good/suspended', { file, ms: 200 });
     await hasAsked(1);
 
@@ -58,6 +60,7 @@ describe('a suspended run', () => {
     expect(await readFile(file, 'utf8')).toBe('timer\n');
     expect(reports).toEqual([]);
     expect(asked.length).toBe(1);
+    neighbour.handle.abort('the test has ended');
   });
 
   test('goes on if it has asked something that the parent had not seen', async () => {

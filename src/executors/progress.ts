@@ -4,7 +4,7 @@
  */
 import { progressMs } from './limits.ts';
 import type { Outbox } from './lines.ts';
-import type { Run } from './run-context.ts';
+import type { Run } from './part.ts';
 
 export interface Progress {
   report(run: Run, fraction: number, note: string | null): void;

@@ -1,63 +1,18 @@
 /**
- * The `ctx` of a run, in the child: its identity, its signal and its requests to the platform. The limits
- * are applied here to give the skill clear errors, and again in the parent. Calls after the end of the
- * run have no effect. The members can be destructured (`const { log } = ctx`).
+ * The `ctx` of a run, in the child: its identity, its signal and its requests to the platform. Calls after
+ * the end of the run have no effect. The members can be destructured (`const { log } = ctx`).
  */
-import { permanentError } from '../kernel/permanent-error.ts';
-import { jsonTextFault } from '../kernel/text.ts';
 import type { Memory, SkillContext, SkillMemory } from '../skills/definition.ts';
+import { ask } from './asks.ts';
 import { createGenerate } from './generate.ts';
-import {
-  askBytesMax,
-  asksMax,
-  callDepthMax,
-  logCharsMax,
-  logLinesMax,
-  messageBytesMax,
-  messagesMax,
-  noteCharsMax,
-} from './limits.ts';
-import type { Outbox } from './lines.ts';
-import type { Progress } from './progress.ts';
-import { type ContextTuple, type MessageRole, messageRoles } from './protocol.ts';
-
-/** A run as the child knows it. */
-export interface Run {
-  readonly id: number;
-  readonly skill: string;
-  readonly context: ContextTuple;
-  isOver: boolean;
-  /** Whether it is over because it waits: its code may not notice. */
-  isSuspended: boolean;
-  controller: AbortController | undefined;
-  /** Set once the parent has asked the run to stop. */
-  abortedWith: Error | undefined;
-  logLines: number;
-  messages: number;
-  /** Questions to the parent, answered ones too. */
-  asked: number;
-  asks: Map<number, PromiseWithResolvers<unknown>> | undefined;
-}
-
-/** A part of a run: the run itself, or a skill that it calls. */
-export interface Part {
-  readonly run: Run;
-  readonly platform: Platform;
-  /** 0 for the run itself; a called skill is one deeper than its caller. */
-  readonly depth: number;
-  /** The number of the step that the call is, null for the run itself. */
-  readonly step: number | null;
-  /** How often each call was made, by skill and input. */
-  readonly calls: Map<string, number>;
-}
-
-/** The way from a run to the platform. */
-export interface Platform {
-  readonly outbox: Outbox;
-  readonly progress: Progress;
-  /** Runs a skill inside the run, called by `caller`. */
-  callSkill(caller: Part, skill: string, input: unknown): Promise<unknown>;
-}
+import { callDepthMax, noteCharsMax } from './limits.ts';
+import type { Part } from './part.ts';
+import { addLog, addMessage, cut } from './run-reports.ts';
+import { signalOf } from './run-signal.ts';
+import { makeUuid } from './step-keys.ts';
+import { takeSteps } from './step-lists.ts';
+import { takeStep } from './steps.ts';
+import { approve, runJob, sleep, sleepUntil, waitForEvent } from './waits.ts';
 
 /** The `ctx` of one part of a run. */
 export function createContext(part: Part): SkillContext {
@@ -103,7 +58,25 @@ export function createContext(part: Part): SkillContext {
       generate ??= createGenerate((payload) => ask(part, 'generate', payload));
       return generate(request);
     },
+    step: (name, run, options) => handled(takeStep(part, name, run, options)),
+    map: (name, items, run, options) => handled(takeSteps(part, name, items, run, options)),
+    sleep: (name, duration) => handled(sleep(part, name, duration)),
+    sleepUntil: (name, moment) => handled(sleepUntil(part, name, moment)),
+    waitForEvent: (name, wanted) => handled(waitForEvent(part, name, wanted)),
+    approve: (name, request) => handled(approve(part, name, request)),
+    run: (name, skill, input) => handled(runJob(part, name, skill, input)),
+    now: () => new Date(run.now),
+    uuid: () => makeUuid(part),
   };
+}
+
+/**
+ * A step or wait that fails while no code awaits it does not end the run: its failure is on record, and
+ * the code that awaits it later gets it.
+ */
+function handled<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
 }
 
 /** The agent's memory, which the parent keeps: one for the run and all that it calls. */
@@ -113,115 +86,4 @@ function createMemory(part: Part): SkillMemory {
     recall: (wanted = {}) => ask(part, 'recall', wanted) as Promise<Memory[]>,
     forget: (id) => ask(part, 'forget', id) as Promise<boolean>,
   };
-}
-
-/** Asks the parent; rejects with its refusal, never throws. No answer comes after the run's end. */
-export async function ask(part: Part, kind: string, payload: unknown): Promise<unknown> {
-  const json = JSON.stringify(payload) ?? 'null';
-  const fault = jsonTextFault(json);
-  if (fault !== null) throw permanentError(`a request ${fault}`);
-  if (Buffer.byteLength(json) > askBytesMax) {
-    throw permanentError(`a request may have ${askBytesMax / 1024} KiB of JSON`);
-  }
-  return askJson(part, kind, json);
-}
-
-/** Like `ask`, for JSON text that is known to be within the limits. */
-export async function askJson(part: Part, kind: string, json: string): Promise<unknown> {
-  const { run, platform, step } = part;
-  if (run.isSuspended) return neverSettled();
-  if (run.isOver) throw new Error('this run has ended');
-  run.asks ??= new Map();
-  if (run.asks.size >= asksMax) throw new Error(`at most ${asksMax} requests may wait at once`);
-  const id = nextAsk++;
-  const answer = Promise.withResolvers<unknown>();
-  run.asks.set(id, answer);
-  run.asked += 1;
-  platform.outbox.push(`["ask",${run.id},${id},${JSON.stringify(kind)},${json},${step}]`);
-  return answer.promise;
-}
-
-let nextAsk = 1;
-
-/** What a suspended run is answered, so that its code does not take the suspension for a failure. */
-function neverSettled(): Promise<never> {
-  return new Promise(() => {});
-}
-
-/** Made at its first use: most runs never read it. */
-function signalOf(run: Run): AbortSignal {
-  run.controller ??= new AbortController();
-  if (run.abortedWith !== undefined) run.controller.abort(run.abortedWith);
-  return run.controller.signal;
-}
-
-/** Tells the run to stop. */
-export function abortRun(run: Run, name: string, reason: string): void {
-  const error = new Error(reason);
-  error.name = name;
-  run.abortedWith = error;
-  run.controller?.abort(error);
-}
-
-function addLog({ run, platform }: Part, message: unknown, fields: unknown): void {
-  if (run.isOver || run.logLines > logLinesMax) return;
-  run.logLines += 1;
-  const isLast = run.logLines > logLinesMax;
-  const text = isLast
-    ? `more than ${logLinesMax} lines; the rest is left out`
-    : cut(typeof message === 'string' ? message : textOf(message), logCharsMax);
-  const json = isLast || fields === undefined ? null : fieldsJson(fields);
-  platform.progress.flush(run);
-  platform.outbox.push(JSON.stringify(['log', run.id, Date.now(), text, json]));
-}
-
-function addMessage({ run, platform, step }: Part, role: unknown, content: unknown): void {
-  if (run.isOver) return;
-  if (!messageRoles.includes(role as MessageRole)) {
-    throw new TypeError(`the role of a message is one of ${messageRoles.join(', ')}`);
-  }
-  if (typeof content !== 'string') throw new TypeError('the content of a message is a string');
-  if (Buffer.byteLength(content) > messageBytesMax) {
-    throw new RangeError(`a message may have ${messageBytesMax / 1024} KiB of content`);
-  }
-  if (run.messages >= messagesMax) {
-    throw new RangeError(`a run may add ${messagesMax} messages`);
-  }
-  run.messages += 1;
-  platform.progress.flush(run);
-  platform.outbox.push(JSON.stringify(['message', run.id, role, content, step]));
-}
-
-/** JSON text of the fields of a log line; values that JSON cannot carry become text. */
-function fieldsJson(fields: unknown): string {
-  const above: unknown[] = [];
-  try {
-    const json = JSON.stringify(fields, function (this: unknown, _key, value: unknown) {
-      if (value === undefined || typeof value === 'function' || typeof value === 'symbol') {
-        return textOf(value);
-      }
-      if (typeof value === 'bigint') return `${value}`;
-      if (value === null || typeof value !== 'object') return value;
-      while (above.length > 0 && above.at(-1) !== this) above.pop();
-      if (above.includes(value)) return '[circular]';
-      above.push(value);
-      return value instanceof Error ? textOf(value) : value;
-    });
-    if (json.length <= logCharsMax && json.startsWith('{')) return json;
-    return JSON.stringify({ fields: `${cut(json, logCharsMax / 4)}` });
-  } catch (error) {
-    return JSON.stringify({ fields: `cannot be shown: ${cut(textOf(error), 200)}` });
-  }
-}
-
-function textOf(value: unknown): string {
-  try {
-    return typeof value === 'function' ? `[function ${value.name}]` : String(value);
-  } catch {
-    return '[cannot be shown]';
-  }
-}
-
-function cut(text: string, max: number): string {
-  return text.length <= max ? text : `${text.slice(0, max - 1)}…`;
 }

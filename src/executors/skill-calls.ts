@@ -3,14 +3,16 @@
  * its output is recorded before the call resolves. A call that an earlier attempt finished is not made
  * again.
  */
-import { createHash } from 'node:crypto';
+
+import { digestOf } from '../kernel/digest.ts';
 import { issuesText, type Validate } from '../kernel/json-schema.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { canonicalJson } from '../kernel/text.ts';
 import type { SkillDefinition } from '../skills/definition.ts';
-import { describeFailure } from './failure.ts';
 import { readOutput } from './output.ts';
-import { ask, askJson, createContext, type Part } from './run-context.ts';
+import { newPart, type Part, takeNumbers } from './part.ts';
+import { recordedStep, type WantedStep } from './recorded-steps.ts';
+import { createContext } from './run-context.ts';
 
 /** A skill as the child runs it. */
 export interface Runnable {
@@ -35,39 +37,21 @@ export async function callSkill(
   if (issues !== null) {
     throw permanentError(`the input of ${name} breaks its schema: ${issuesText(issues)}`);
   }
-  const digest = digestOf(copy);
-  const nth = countCall(caller, `${name} ${digest}`);
-  const answer = await ask(caller, 'begin-step', { kind: 'skill', name, digest, nth });
-  const begun = answer as { step: number } | { output: unknown };
-  if ('output' in begun) return begun.output;
-  if (caller.run.isOver) throw new Error('this run has ended');
-  const part = { ...caller, depth: caller.depth + 1, step: begun.step, calls: new Map() };
-  try {
-    const value = await skill.run(copy, createContext(part));
-    const output = readOutput(value, skill.validateOutput);
-    if ('failure' in output) throw permanentError(`${name} failed: ${output.failure.message}`);
-    await endStep(part, `"output":${output.json}`);
-    return JSON.parse(output.json);
-  } catch (error) {
-    const { code, message } = describeFailure(error);
-    // The caller gets the call's own error, even when it can no longer be recorded.
-    await endStep(part, `"error":${JSON.stringify({ code, message })}`).catch(() => {});
-    throw error;
-  }
-}
-
-function endStep(part: Part, outcome: string): Promise<unknown> {
-  return askJson(part, 'end-step', `{"step":${part.step},${outcome}}`);
-}
-
-/** The ordinal of this call among the equal calls of its caller, from 1. */
-function countCall({ calls }: Part, call: string): number {
-  const nth = (calls.get(call) ?? 0) + 1;
-  calls.set(call, nth);
-  return nth;
-}
-
-/** Equal for equal inputs, whatever the order of their fields. */
-function digestOf(input: unknown): string {
-  return createHash('sha256').update(canonicalJson(input)).digest('base64url').slice(0, 22);
+  const digest = digestOf(canonicalJson(copy));
+  // Numbered among equal calls, so that calls with other inputs may come in any order.
+  const nth = takeNumbers(caller, `${name} ${digest}`);
+  const wanted: WantedStep = { kind: 'skill', name, digest, nth };
+  return recordedStep(caller, wanted, {
+    async execute(step) {
+      const path = `${caller.path}/${digestOf(JSON.stringify([name, digest, nth]))}`;
+      const { run, platform, depth } = caller;
+      const part = newPart({ run, platform, depth: depth + 1, step, path });
+      const value = await skill.run(copy, createContext(part));
+      const output = readOutput(value, skill.validateOutput);
+      if ('failure' in output) throw permanentError(`${name} failed: ${output.failure.message}`);
+      return output.json;
+    },
+    // The call's own error, with its class and its fields.
+    failed: (thrown) => thrown,
+  });
 }

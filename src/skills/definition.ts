@@ -40,7 +40,124 @@ export interface SkillContext {
    * `retryable` decide how the job ends if the skill does not catch it.
    */
   generate(request: GenerateRequest): Promise<Generated>;
+  /**
+   * Executes `run` and records what it returns, before the promise resolves. A repeated run gets the recorded
+   * result, and `run` is not executed again. Until the result is recorded, `run` is executed at least once:
+   * give its effects `step.idempotencyKey`. The result is carried through JSON, up to 1 MiB. A step cannot
+   * contain another step or a wait. Names have 1 to 200 characters.
+   */
+  step<T>(
+    name: string,
+    run: (step: StepRun) => T | Promise<T>,
+    options?: StepOptions,
+  ): Promise<Recorded<T>>;
+  /**
+   * A step for each item, up to `concurrency` at a time; returns the results in the order of the items. Item i
+   * is the same step in each repetition. After a failure no more are begun, and the promise rejects with the
+   * first failure once those under way have ended. At most 10,000 items.
+   */
+  map<Item, T>(
+    name: string,
+    items: readonly Item[],
+    run: (item: Item, step: StepRun, index: number) => T | Promise<T>,
+    options?: MapOptions,
+  ): Promise<Recorded<T>[]>;
+  /** Waits for so long, at most 365 days. The run holds no executor meanwhile. */
+  sleep(name: string, duration: Duration): Promise<void>;
+  /** Waits until a moment, at most 365 days away; a moment in the past is over at once. */
+  sleepUntil(name: string, moment: Date | string | number): Promise<void>;
+  /**
+   * Waits for an event from outside (`POST /api/events`) of this name and key; null at the timeout, which is 30
+   * days when left out and 365 at most. An event that came after the job was accepted counts too.
+   */
+  waitForEvent<Data = unknown>(
+    name: string,
+    wanted: {
+      readonly event: string;
+      /** Only events of this key; without it, only events that have none. */
+      readonly key?: string | number | null | undefined;
+      readonly timeout?: Duration | undefined;
+    },
+  ): Promise<ReceivedEvent<Data> | null>;
+  /**
+   * Asks a person, and waits for the decision. The timeout is 30 days when left out and 365 at most; at its end
+   * the request counts as refused, with the reason `expired`.
+   */
+  approve(
+    name: string,
+    request: {
+      /** What is asked, in one sentence of up to 500 characters. */
+      readonly title: string;
+      /** JSON to show with it. */
+      readonly details?: unknown;
+      readonly timeout?: Duration | undefined;
+    },
+  ): Promise<Decision>;
+  /**
+   * Runs another skill, named `category/version/name`, as a job of its own, and returns its output. Rejects
+   * with the code and message of a child that fails. The run holds no executor meanwhile.
+   */
+  run<Output = unknown>(name: string, skill: string, input: unknown): Promise<Output>;
+  /**
+   * When the last step or wait that was awaited was recorded; at first, when the attempt began. The same in each
+   * repetition, unlike `new Date()`.
+   */
+  now(): Date;
+  /** A UUID that is the same in each repetition: the n-th of this job, or of the step in which it is called. */
+  uuid(): string;
 }
+
+/** A number of milliseconds, or a text such as `'90s'`, `'15m'`, `'3d'`, `'1h 30m'`. */
+export type Duration = number | string;
+
+/** One execution of a step. */
+export interface StepRun {
+  /** The same in each execution of this step, also in later attempts, and different for all other steps and jobs. */
+  readonly idempotencyKey: string;
+  /** Aborts at the end of the step's `timeoutMs`, and with the signal of the run. */
+  readonly signal: AbortSignal;
+  /** Counts the executions of the step in this attempt of the job, from 1. */
+  readonly attempt: number;
+}
+
+export interface StepOptions {
+  /** Further executions, with growing delays, after the function has failed; 0 when left out, 100 at most. */
+  readonly retries?: number | undefined;
+  /** Milliseconds of one execution; without it, only the time limit of the run counts. */
+  readonly timeoutMs?: number | undefined;
+}
+
+export interface MapOptions extends StepOptions {
+  /** Items at a time; 10 when left out, 500 at most. */
+  readonly concurrency?: number | undefined;
+}
+
+/** An event from outside, as it was told to the run. */
+export interface ReceivedEvent<Data = unknown> {
+  readonly id: string;
+  readonly event: string;
+  readonly key: string | null;
+  readonly data: Data;
+  /** ISO 8601. */
+  readonly received_at: string;
+}
+
+/** What a person has decided. */
+export interface Decision {
+  readonly approved: boolean;
+  /** The key or console session that decided; null at the timeout. */
+  readonly by: { readonly kind: string; readonly id: string } | null;
+  readonly reason: string | null;
+}
+
+/** A value as JSON carries it: a `Date` becomes a text, for example. */
+export type Recorded<T> = 0 extends 1 & T
+  ? T
+  : T extends { toJSON(): infer Written }
+    ? Written
+    : T extends object
+      ? { [Name in keyof T]: Recorded<T[Name]> }
+      : T;
 
 /** A request to the model of the run's agent. */
 export interface GenerateRequest {

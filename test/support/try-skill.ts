@@ -60,10 +60,23 @@ export function contextOf({ signal, progress, generate }: Trial): SkillContext {
     log: () => undefined,
     progress: progress ?? (() => undefined),
     message: () => undefined,
-    callSkill: () => Promise.reject(new Error('not in this test')),
+    callSkill: notHere,
     memory: emptyMemory(),
-    generate: generate ?? (() => Promise.reject(new Error('not in this test'))),
+    generate: generate ?? notHere,
+    step: notHere,
+    map: notHere,
+    sleep: notHere,
+    sleepUntil: notHere,
+    waitForEvent: notHere,
+    approve: notHere,
+    run: notHere,
+    now: () => new Date(0),
+    uuid: () => '00000000-0000-4000-8000-000000000000',
   };
+}
+
+function notHere(): Promise<never> {
+  return Promise.reject(new Error('not in this test'));
 }
 
 /** An in-memory memory for the trial; a query matches when all its words occur literally. */

@@ -1,0 +1,69 @@
+/**
+ * A run as its child process keeps it, and the parts of it: the run itself, and each skill that it calls.
+ * A part numbers the steps of equal names in the order in which they are asked for.
+ */
+import type { Outbox } from './lines.ts';
+import type { Progress } from './progress.ts';
+import type { ContextTuple } from './protocol.ts';
+
+/** A run as the child knows it. */
+export interface Run {
+  readonly id: number;
+  readonly skill: string;
+  readonly context: ContextTuple;
+  isOver: boolean;
+  /** Whether it is over because it waits: its code may not notice. */
+  isSuspended: boolean;
+  controller: AbortController | undefined;
+  /** Set once the parent has asked the run to stop. */
+  abortedWith: Error | undefined;
+  logLines: number;
+  messages: number;
+  /** Questions to the parent, answered ones too. */
+  asked: number;
+  asks: Map<number, PromiseWithResolvers<unknown>> | undefined;
+  /** The time of `ctx.now()`: when the last step or wait that was answered was recorded. */
+  now: number;
+}
+
+/** A part of a run: the run itself, or a skill that it calls. */
+export interface Part {
+  readonly run: Run;
+  readonly platform: Platform;
+  /** 0 for the run itself; a called skill is one deeper than its caller. */
+  readonly depth: number;
+  /** The number of the step that the call is, null for the run itself. */
+  readonly step: number | null;
+  /** Where in its job it is: the same in every attempt, and different for all parts of the job. */
+  readonly path: string;
+  /** How often each name was taken; made at the first. */
+  names: Map<string, number> | undefined;
+  /** How many ids `ctx.uuid()` has made. */
+  uuids: number;
+}
+
+/** The way from a run to the platform. */
+export interface Platform {
+  readonly outbox: Outbox;
+  readonly progress: Progress;
+  /** Runs a skill inside the run, called by `caller`. */
+  callSkill(caller: Part, skill: string, input: unknown): Promise<unknown>;
+}
+
+/** A part whose code has asked for nothing. */
+export function newPart(fields: Pick<Part, 'run' | 'platform' | 'depth' | 'step' | 'path'>): Part {
+  return { ...fields, names: undefined, uuids: 0 };
+}
+
+/** Takes the next `count` numbers of a name in this part; returns the first, from 1. */
+export function takeNumbers(part: Part, name: string, count = 1): number {
+  part.names ??= new Map();
+  const taken = part.names.get(name) ?? 0;
+  part.names.set(name, taken + count);
+  return taken + 1;
+}
+
+/** The answer to a step or wait tells when it was recorded; the logical time never goes back. */
+export function noteTime(run: Run, at: unknown): void {
+  if (typeof at === 'number' && at > run.now) run.now = at;
+}

@@ -1,0 +1,101 @@
+/**
+ * A step of a run: on record before its code is executed, and its result on record before its promise
+ * resolves. A step that is recorded as completed is not executed again, one that failed rejects with its
+ * recorded error. Named steps and called skills are both steps.
+ */
+import { ask, askJson, refuseEnded } from './asks.ts';
+import { describeFailure } from './failure.ts';
+import { noteTime, type Part } from './part.ts';
+
+/** A step, as it is known in every attempt. */
+export interface WantedStep {
+  readonly kind: 'step' | 'skill';
+  readonly name: string;
+  readonly nth: number;
+  /** Of its input; empty if it has none. */
+  readonly digest: string;
+}
+
+/** Why a step failed, as it is recorded. `retryable` is absent where the error does not say. */
+interface StepFailure {
+  readonly code: string;
+  readonly message: string;
+  readonly retryable?: boolean;
+}
+
+/** The parent's answer to `begin-step`: execute it, or how it ended. */
+type Begun = { readonly at?: number } & (
+  | { readonly step: number }
+  | { readonly error: StepFailure }
+  | { readonly output?: unknown }
+);
+
+export interface StepCode {
+  /** Executes the step; its result is JSON text, undefined for none. */
+  execute(step: number): Promise<string | undefined>;
+  /** The error that the caller gets for one that `execute` threw. */
+  failed(thrown: unknown, failure: StepFailure): unknown;
+}
+
+/** Returns the result of the step, recorded or executed now. */
+export async function recordedStep(
+  part: Part,
+  wanted: WantedStep,
+  { execute, failed }: StepCode,
+): Promise<unknown> {
+  const begun = (await ask(part, 'begin-step', wanted)) as Begun;
+  if (!('step' in begun)) return replayed(part, begun);
+  if (part.run.isOver) return refuseEnded(part.run);
+  const { step } = begun;
+  let output: string | undefined;
+  try {
+    output = await execute(step);
+  } catch (error) {
+    const failure = failureOf(error);
+    // The caller gets the step's own error, even when it can no longer be recorded.
+    await endStep(part, step, `"error":${JSON.stringify(failure)}`).catch(() => {});
+    throw failed(error, failure);
+  }
+  await endStep(part, step, output === undefined ? null : `"output":${output}`);
+  return output === undefined ? undefined : (JSON.parse(output) as unknown);
+}
+
+function replayed({ run }: Part, begun: Exclude<Begun, { step: number }>): unknown {
+  noteTime(run, begun.at);
+  if ('error' in begun) throw recordedError(begun.error);
+  return begun.output;
+}
+
+/** `result` is a field of the request; null for a step without one. */
+async function endStep(part: Part, step: number, result: string | null): Promise<void> {
+  const json = result === null ? `{"step":${step}}` : `{"step":${step},${result}}`;
+  const { at } = (await askJson(part, 'end-step', json, step)) as { readonly at?: number };
+  noteTime(part.run, at);
+}
+
+/** The error that a failed step rejects with, when it is executed and in each replay. */
+export function recordedError({ message, ...fields }: StepFailure): Error {
+  return Object.assign(new Error(message), fields);
+}
+
+const codeCharsMax = 100;
+
+function failureOf(thrown: unknown): StepFailure {
+  const failure = describeFailure(thrown);
+  const { code, retryable } = readFields(thrown);
+  return {
+    code: typeof code === 'string' && code !== '' ? code.slice(0, codeCharsMax) : failure.code,
+    message: failure.message,
+    ...(typeof retryable === 'boolean' ? { retryable } : {}),
+  };
+}
+
+/** Whatever was thrown: its fields may be getters that throw. */
+function readFields(thrown: unknown): { code?: unknown; retryable?: unknown } {
+  try {
+    const { code, retryable } = (thrown ?? {}) as { code?: unknown; retryable?: unknown };
+    return { code, retryable };
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,69 @@
+/** What a run says: log lines and messages, within their limits. Nothing is said after the end of the run. */
+import { logCharsMax, logLinesMax, messageBytesMax, messagesMax } from './limits.ts';
+import type { Part } from './part.ts';
+import { type MessageRole, messageRoles } from './protocol.ts';
+import { stepOf } from './step-scope.ts';
+
+export function addLog({ run, platform }: Part, message: unknown, fields: unknown): void {
+  if (run.isOver || run.logLines > logLinesMax) return;
+  run.logLines += 1;
+  const isLast = run.logLines > logLinesMax;
+  const text = isLast
+    ? `more than ${logLinesMax} lines; the rest is left out`
+    : cut(typeof message === 'string' ? message : textOf(message), logCharsMax);
+  const json = isLast || fields === undefined ? null : fieldsJson(fields);
+  platform.progress.flush(run);
+  platform.outbox.push(JSON.stringify(['log', run.id, Date.now(), text, json]));
+}
+
+export function addMessage(part: Part, role: unknown, content: unknown): void {
+  const { run, platform } = part;
+  if (run.isOver) return;
+  if (!messageRoles.includes(role as MessageRole)) {
+    throw new TypeError(`the role of a message is one of ${messageRoles.join(', ')}`);
+  }
+  if (typeof content !== 'string') throw new TypeError('the content of a message is a string');
+  if (Buffer.byteLength(content) > messageBytesMax) {
+    throw new RangeError(`a message may have ${messageBytesMax / 1024} KiB of content`);
+  }
+  if (run.messages >= messagesMax) {
+    throw new RangeError(`a run may add ${messagesMax} messages`);
+  }
+  run.messages += 1;
+  platform.progress.flush(run);
+  platform.outbox.push(JSON.stringify(['message', run.id, role, content, stepOf(part)]));
+}
+
+/** JSON text of the fields of a log line; values that JSON cannot carry become text. */
+function fieldsJson(fields: unknown): string {
+  const above: unknown[] = [];
+  try {
+    const json = JSON.stringify(fields, function (this: unknown, _key, value: unknown) {
+      if (value === undefined || typeof value === 'function' || typeof value === 'symbol') {
+        return textOf(value);
+      }
+      if (typeof value === 'bigint') return `${value}`;
+      if (value === null || typeof value !== 'object') return value;
+      while (above.length > 0 && above.at(-1) !== this) above.pop();
+      if (above.includes(value)) return '[circular]';
+      above.push(value);
+      return value instanceof Error ? textOf(value) : value;
+    });
+    if (json.length <= logCharsMax && json.startsWith('{')) return json;
+    return JSON.stringify({ fields: `${cut(json, logCharsMax / 4)}` });
+  } catch (error) {
+    return JSON.stringify({ fields: `cannot be shown: ${cut(textOf(error), 200)}` });
+  }
+}
+
+function textOf(value: unknown): string {
+  try {
+    return typeof value === 'function' ? `[function ${value.name}]` : String(value);
+  } catch {
+    return '[cannot be shown]';
+  }
+}
+
+export function cut(text: string, max: number): string {
+  return text.length <= max ? text : `${text.slice(0, max - 1)}…`;
+}
