@@ -89,9 +89,17 @@ function workerTasks({ config, cluster }: Parts, { jobs }: Slices, clock: Clock)
   return tasks;
 }
 
-function schedulerTasks({ jobs, memories, signingSecrets, schedules, webhooks }: Slices): Task[] {
+function schedulerTasks({
+  jobs,
+  memories,
+  runEvents,
+  signingSecrets,
+  schedules,
+  webhooks,
+}: Slices): Task[] {
   return [
     [sweepEveryMs, () => jobs.recovery.sweep()],
+    [sweepEveryMs, () => runEvents.tellUntold()],
     [purgeEveryMs, () => memories.purge()],
     [sealEveryMs, () => signingSecrets.sealStored()],
     [tickEveryMs, schedules.tick],

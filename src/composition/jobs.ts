@@ -31,6 +31,7 @@ import type { Memories } from '../memories/memories.ts';
 import { createRunMemories } from '../memories/run-memory.ts';
 import type { Consumer } from '../queue/queue.ts';
 import { createYieldSlot } from '../queue/yielding.ts';
+import { eventWaits } from '../run-events/event-waits.ts';
 import { scheduledRuns } from '../schedules/run-ends.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import type { ClusterTimes } from './cluster-times.ts';
@@ -217,6 +218,7 @@ export function composeWaitKinds(): WaitKinds {
   return new Map<WaitKind, WaitKindVerbs>([
     ['sleep', sleep],
     ['approval', approvalWaits],
+    ['event', eventWaits],
   ]);
 }
 

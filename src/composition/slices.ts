@@ -63,7 +63,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
   });
   const approvals = composeApprovals(base, jobs);
   const running = { agents, apiKeys, skills, ...jobs };
-  const runEvents = composeRunEvents(base);
+  const runEvents = composeRunEvents(base, jobs);
   const schedules = composeSchedules(base, running, config.scheduledJobsMax);
   const usage = composeUsage(base, {
     agents,

@@ -1,7 +1,7 @@
 /** Events from outside: stored for runs that may take them later. */
 import { type Selectable, sql } from 'kysely';
-import type { Transaction } from '../database/database.ts';
-import { firstRow, statement } from '../database/statement.ts';
+import type { Handle, Transaction } from '../database/database.ts';
+import { allRows, firstRow, statement } from '../database/statement.ts';
 import type { ReceivedEventsTable } from '../database/tables.ts';
 
 /** The columns by which waits and events find each other. */
@@ -145,4 +145,61 @@ const ofOrganization = firstRow<{ id: string; organization_id: string }, Transac
 /** Whether the organization has such a job. */
 export async function hasJob(tx: Transaction, organizationId: string, id: string) {
   return (await ofOrganization(tx, { id, organization_id: organizationId })) !== undefined;
+}
+
+const untold = firstRow<EventAddress, Transaction>()((db, p) =>
+  db
+    .selectFrom('received_events')
+    .selectAll()
+    .where('organization_id', '=', p('organization_id'))
+    .where('event', '=', p('event'))
+    .where('key', '=', p('key'))
+    .where('told', '=', sql.lit(0))
+    .orderBy('id')
+    .limit(sql.lit(1)),
+);
+
+/** The oldest event of an address that not all have been told who waited for it. */
+export function findUntold(
+  tx: Transaction,
+  { organization_id, event, key }: EventAddress,
+): Promise<ReceivedEvent | undefined> {
+  return untold(tx, { organization_id, event, key });
+}
+
+const mark = statement<{ id: string; told: number; given: number }>()((db, p) =>
+  db
+    .updateTable('received_events')
+    .set((eb) => ({
+      told: p('told'),
+      taken: eb
+        .case()
+        .when(p('given'), '=', sql.lit(1))
+        .then(sql.lit(1))
+        .else(eb.ref('taken'))
+        .end(),
+    }))
+    .where('id', '=', p('id')),
+);
+
+/** Records how far an event has been told: `told` is 1 when all were, `given` when a job got it just now. */
+export function markTold(
+  tx: Transaction,
+  row: { readonly id: string; readonly told: number; readonly given: number },
+): Promise<void> {
+  return tx.each(mark, [row]);
+}
+
+const addresses = allRows<{ limit: number }>()((db, p) =>
+  db
+    .selectFrom('received_events')
+    .select(['organization_id', 'event', 'key'])
+    .distinct()
+    .where('told', '=', sql.lit(0))
+    .limit(p('limit')),
+);
+
+/** Names and keys that have untold events. */
+export function untoldAddresses(db: Handle, limit: number): Promise<EventAddress[]> {
+  return addresses(db, { limit });
 }

@@ -43,3 +43,19 @@ const removeEvents = statement<{ ids: readonly string[] }>()((db, p, dialect) =>
 export async function deleteEvents(tx: Transaction, ids: readonly string[]): Promise<void> {
   if (ids.length > 0) await tx.each(removeEvents, [{ ids }]);
 }
+
+const positions = allRows<{ after: string; limit: number }>()((db, p) =>
+  db
+    .selectFrom('event_positions')
+    .leftJoin('jobs', 'jobs.id', 'event_positions.job_id')
+    .select(['event_positions.job_id', 'jobs.due_at'])
+    .distinct()
+    .where('event_positions.job_id', '>', p('after'))
+    .orderBy('event_positions.job_id')
+    .limit(p('limit')),
+);
+
+/** Jobs that were given events, in the order of their ids; `due_at` is null for those that have ended. */
+export function pageOfGivenJobs(db: Handle, after: string, limit: number) {
+  return positions(db, { after, limit });
+}

@@ -1,13 +1,20 @@
 /**
  * Retention of events: deletes those that no unended job is old enough to take, those for one job that
- * has ended, and Idempotency-Keys that are no longer remembered. In batches.
+ * has ended, what jobs that have ended were given, and Idempotency-Keys that are no longer remembered. In
+ * batches.
  */
 import type { Database } from '../database/database.ts';
 import { deleteInBatches, foundAndDeleted } from '../database/in-batches.ts';
 import { idempotencyMs } from '../jobs/idempotency.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { deleteOldEventKeys } from './idempotency.store.ts';
-import { deleteEvents, oldestUnendedJobs, pageOfEvents } from './retention.store.ts';
+import {
+  deleteEvents,
+  oldestUnendedJobs,
+  pageOfEvents,
+  pageOfGivenJobs,
+} from './retention.store.ts';
+import { forgetJobs } from './waits.store.ts';
 
 /** Rows that one transaction reads or deletes. */
 const rowsMax = 1_000;
@@ -24,6 +31,7 @@ export async function deleteOldEvents(deps: {
     foundAndDeleted(await deleteOldEventKeys(tx, before, rowsMax)),
   );
   await deleteUntakeable(database, clock.now());
+  await forgetEndedJobs(database);
 }
 
 /**
@@ -46,5 +54,14 @@ async function deleteUntakeable(database: Database, now: number): Promise<void> 
       .map(({ id }) => id);
     if (ids.length > 0) await database.write((tx) => deleteEvents(tx, ids));
     page = await pageOfEvents(database.read, last.id, rowsMax);
+  }
+}
+
+async function forgetEndedJobs(database: Database): Promise<void> {
+  let page = await pageOfGivenJobs(database.read, '', rowsMax);
+  for (let last = page.at(-1); last !== undefined; last = page.at(-1)) {
+    const ended = page.filter(({ due_at }) => due_at === null).map(({ job_id }) => job_id);
+    if (ended.length > 0) await database.write((tx) => forgetJobs(tx, ended));
+    page = await pageOfGivenJobs(database.read, last.job_id, rowsMax);
   }
 }

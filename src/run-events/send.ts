@@ -1,13 +1,12 @@
 /**
- * Send: records an event from outside. The caller is answered after the commit. The event is stored for
- * the runs of its organization that may wait for it later: those of jobs that were accepted before it.
- * Equal requests with one Idempotency-Key make one event.
+ * Send: records an event from outside and tells it to the jobs that wait for it, in one transaction. The
+ * caller is answered after the commit. The event is stored too, for jobs that were accepted before it and
+ * wait for it later. Equal requests with one Idempotency-Key make one event.
  */
 import { hash } from 'node:crypto';
-import type { Database, Transaction } from '../database/database.ts';
+import type { Transaction } from '../database/database.ts';
 import { idempotencyMs } from '../jobs/idempotency.ts';
 import { bind } from '../kernel/bind.ts';
-import type { Clock } from '../kernel/clock.ts';
 import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
 import { continueAfter, isId, newId } from '../kernel/ids.ts';
 import { canonicalJson } from '../kernel/text.ts';
@@ -19,9 +18,9 @@ import {
   type EventAddress,
   hasJob,
   insertEvent,
-  lockAddress,
   removeTakenEvents,
 } from './received.store.ts';
+import { lockAudience, type TellDeps, tell, tellRest, tellUntold } from './tell.ts';
 
 /** Events of an address that no run has taken, and those kept of the ones that runs have taken. */
 const untakenMax = 1_000;
@@ -53,55 +52,80 @@ export interface SendReceipt {
   readonly isReplay: boolean;
 }
 
-export interface SendDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-}
-
 export type RunEvents = ReturnType<typeof createRunEvents>;
 
-export function createRunEvents(deps: SendDeps) {
-  return bind(deps, { send });
+export function createRunEvents(deps: TellDeps) {
+  return bind(deps, { send, tellUntold });
 }
 
 /**
  * Throws `400` for data above its size, `404` for a job that is not the organization's, `409` when too
  * many events with this name and key have not been taken, `422` for a key of another request.
  */
-async function send(deps: SendDeps, sender: Sender, sent: SentEvent): Promise<SendReceipt> {
+async function send(deps: TellDeps, sender: Sender, sent: SentEvent): Promise<SendReceipt> {
   const data = JSON.stringify(sent.data ?? null);
   if (Buffer.byteLength(data) > eventDataBytesMax) {
     throw invalid('data', `must be at most ${eventDataBytesMax / 1024} KiB of JSON`);
   }
   const { jobId } = sent;
   if (jobId !== null && !isId(jobId)) throw notFound('Job');
-  return deps.database.write((tx) => record(deps, tx, sender, { ...sent, data }));
+  const { keyRow, isDone, ...receipt } = await deps.database.write((tx) =>
+    record(deps, tx, sender, { ...sent, data }),
+  );
+  if (isDone) return receipt;
+  const { eventId } = receipt;
+  const delivered = receipt.delivered + (await tellRest(deps, addressOf(sender, sent), eventId));
+  if (keyRow !== undefined) {
+    const described = { ...keyRow, event_id: eventId, delivered };
+    await deps.database.write((tx) => describeKeyedEvent(tx, described));
+  }
+  return { ...receipt, delivered };
+}
+
+/** A receipt, and whether all that waited have been told. */
+interface Recorded extends SendReceipt {
+  readonly keyRow: EventKeyRow | undefined;
+  readonly isDone: boolean;
 }
 
 async function record(
-  { clock }: SendDeps,
+  deps: TellDeps,
   tx: Transaction,
   sender: Sender,
-  sent: SentEvent & { readonly data: string },
-): Promise<SendReceipt> {
-  const now = clock.now();
+  sent: SentText,
+): Promise<Recorded> {
+  const now = deps.clock.now();
   const keyRow = keyRowOf(sender, sent, now);
   const earlier = keyRow && (await takeEventKey(tx, keyRow, now - idempotencyMs));
   if (earlier) return repeated(earlier, keyRow as EventKeyRow);
-  const { jobId } = sent;
-  const { organizationId } = sender;
-  if (jobId !== null && !(await hasJob(tx, organizationId, jobId))) throw notFound('Job');
-  const address = { organization_id: organizationId, event: sent.event, key: sent.key ?? '' };
-  await lockAddress(tx, address, 'event');
+  const { jobId, data } = sent;
+  if (jobId !== null && !(await hasJob(tx, sender.organizationId, jobId))) throw notFound('Job');
+  const address = addressOf(sender, sent);
+  await lockAudience(tx, { ...address, job_id: jobId, bytes: Buffer.byteLength(data) });
   const known = await addressFacts(tx, address, untakenMax, takenKept);
-  if (known.untaken >= untakenMax) throw tooMany(address);
   const id = idAfter(known);
-  const row = { ...address, id, job_id: jobId, taken: 0, told: 1, created_at: now };
-  await insertEvent(tx, { ...row, data: sent.data });
+  const event = { ...address, id, job_id: jobId, taken: 0, told: 0, created_at: now, data };
+  const told = known.isBehind ? { delivered: 0, isDone: false } : await tell(deps, tx, event, now);
+  const { delivered, isDone } = told;
+  const isTaken = delivered > 0;
+  if (!isTaken && known.untaken >= untakenMax) throw tooMany(address);
+  // No other job may take it.
+  const isOver = isTaken && jobId !== null;
+  if (!isOver) {
+    await insertEvent(tx, { ...event, taken: isTaken ? 1 : 0, told: isDone ? 1 : 0 });
+  }
   if (known.surplus !== null) await removeTakenEvents(tx, address, known.surplus);
-  if (keyRow) await describeKeyedEvent(tx, { ...keyRow, event_id: id, delivered: 0 });
-  return { eventId: id, delivered: 0, isReplay: false };
+  if (keyRow) await describeKeyedEvent(tx, { ...keyRow, event_id: id, delivered });
+  return { eventId: id, delivered, isReplay: false, keyRow, isDone: isDone || isOver };
 }
+
+type SentText = SentEvent & { readonly data: string };
+
+const addressOf = ({ organizationId }: Sender, { event, key }: SentEvent): EventAddress => ({
+  organization_id: organizationId,
+  event,
+  key: key ?? '',
+});
 
 /**
  * An id that sorts after those of the organization's jobs, which may all take the event, and after those
@@ -114,7 +138,7 @@ function idAfter({ newest }: AddressFacts): string {
 
 function keyRowOf(
   { owner, idempotencyKey }: Sender,
-  { event, key, jobId, data }: SentEvent & { readonly data: string },
+  { event, key, jobId, data }: SentText,
   now: number,
 ): EventKeyRow | undefined {
   if (idempotencyKey === undefined) return undefined;
@@ -123,14 +147,15 @@ function keyRowOf(
   return { ...row, event_id: '', delivered: 0, created_at: now };
 }
 
-function repeated(earlier: EventKeyRow, { fingerprint }: EventKeyRow): SendReceipt {
-  if (earlier.fingerprint !== fingerprint) {
+function repeated(earlier: EventKeyRow, keyRow: EventKeyRow): Recorded {
+  if (earlier.fingerprint !== keyRow.fingerprint) {
     throw new PlatformError(
       'idempotency_key_reused',
       'This Idempotency-Key was used for another event within the last 24 hours',
     );
   }
-  return { eventId: earlier.event_id, delivered: earlier.delivered, isReplay: true };
+  const { event_id: eventId, delivered } = earlier;
+  return { eventId, delivered, isReplay: true, keyRow, isDone: true };
 }
 
 function tooMany({ event, key }: EventAddress): PlatformError {
