@@ -79,6 +79,8 @@ export interface JobRunsDeps {
   readonly workers: ReadonlyMap<QueueName, Pick<Consumer, 'freeSlots' | 'yieldSlot'>>;
   readonly times: ClusterTimes;
   readonly waitKinds: WaitKinds;
+  /** Tells other processes to stop the run of a job, and that a wait of a job has ended. */
+  readonly elsewhere: { stop(jobId: string): void; wake(jobId: string): void };
   readonly observer: JobObserver;
 }
 
@@ -87,9 +89,20 @@ export function composeJobRuns(deps: JobRunsDeps) {
   const { base, config, slices, feed, executors, workers, times, observer } = deps;
   const { database, clock, log, writer } = base;
   const { journals, thinking } = slices.thinking;
+  const wakeRun = (jobId: string) => {
+    performer.wake(jobId);
+    deps.elsewhere.wake(jobId);
+  };
+  const stopRun = (jobId: string) => {
+    performer.cancel(jobId);
+    deps.elsewhere.stop(jobId);
+  };
+  const endWaits = createEndWaits({ ...base, wakeRun });
   const settle = createSettle({
     ...base,
     feed,
+    endWaits,
+    stopRun,
     backoff: { baseMs: config.retryBackoffMs, maxMs: backoffMaxMs },
     scheduled: scheduledRuns,
     agents: slices.agents,
@@ -147,7 +160,7 @@ export function composeJobRuns(deps: JobRunsDeps) {
     leaseMs: config.jobLeaseMs,
     onLost: observer.leasesLost,
   });
-  return { admission, settle, performer, recovery };
+  return { admission, settle, performer, recovery, endWaits, stopRun };
 }
 
 /** What accepting and asking for jobs needs. */
@@ -177,7 +190,7 @@ export function composeJobVerbs(deps: JobVerbsDeps) {
 }
 
 export function composeJobs(
-  deps: Omit<JobRunsDeps, 'feed' | 'workers' | 'waitKinds'> & {
+  deps: Omit<JobRunsDeps, 'feed' | 'workers' | 'waitKinds' | 'elsewhere'> & {
     readonly slices: JobVerbsDeps['slices'];
     /** Null where the platform is embedded. */
     readonly bus: Bus | null;
@@ -187,30 +200,18 @@ export function composeJobs(
   const feed = bus === null ? createJobFeed() : createSharedJobFeed(bus);
   const workers = new Map<QueueName, Consumer>();
   const waitKinds = composeWaitKinds();
-  const runs = composeJobRuns({ ...deps, feed, workers, waitKinds });
-  const { performer } = runs;
-  const stopRun = (jobId: string) => {
-    performer.cancel(jobId);
-    bus?.send('cancellations', jobId);
+  const elsewhere: JobRunsDeps['elsewhere'] = {
+    stop: (jobId) => bus?.send('cancellations', jobId),
+    wake: (jobId) => bus?.send('wake-ups', jobId),
   };
+  const runs = composeJobRuns({ ...deps, feed, workers, waitKinds, elsewhere });
+  const { performer, stopRun } = runs;
   const begin = (job: ClaimedJob) =>
     workers.get(queueOf(job.trigger_type))?.run(job.id, () => performer.begin(job));
-  const verbs = composeJobVerbs({ base, slices, feed, ...runs, begin, stopRun, observer });
+  const verbs = composeJobVerbs({ base, slices, feed, ...runs, begin, observer });
+  waitKinds.set('run', verbs.childJobs);
   const endJobsOfKey = createEndJobsOfKey(base, verbs.jobs, stopRun);
-  const wakeRun = (jobId: string) => {
-    performer.wake(jobId);
-    bus?.send('wake-ups', jobId);
-  };
-  const endWaits = createEndWaits({ ...base, wakeRun });
-  return {
-    ...runs,
-    ...verbs,
-    feed,
-    workers,
-    endJobsOfKey,
-    endWaits,
-    waitKinds: waitKinds.set('run', verbs.childJobs),
-  };
+  return { ...runs, ...verbs, feed, workers, endJobsOfKey, waitKinds };
 }
 
 /** The kinds of waits that need no other slice; those of others are set by their composition. */

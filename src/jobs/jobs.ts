@@ -14,7 +14,7 @@ import type { Accept } from './accept.ts';
 import type { JobFeed } from './feed.ts';
 import { type JobFilters, listJobs, listTimedJobs } from './job-lists.store.ts';
 import { jobView, listedJob, timing } from './job-views.ts';
-import { findJob, holdJobs, type JobRow, requestCancellation } from './jobs.store.ts';
+import { findJob, type JobRow, requestCancellation } from './jobs.store.ts';
 import { type RetryDeps, retryJob } from './retry.ts';
 import type { Settle } from './settle.ts';
 import { isFinal, type JobError } from './states.ts';
@@ -23,7 +23,7 @@ export interface JobsDeps {
   readonly base: { readonly database: Database; readonly clock: Clock };
   readonly slices: RetryDeps['slices'] & { readonly conversations: Conversations };
   readonly accept: Accept;
-  readonly settle: Pick<Settle, 'cancelQueued'>;
+  readonly settle: Pick<Settle, 'cancelQueued' | 'cancelBelow'>;
   readonly feed: JobFeed;
   /** Tells the process that runs the job to stop it. */
   stopRun(jobId: string): void;
@@ -132,7 +132,9 @@ async function cancel(deps: JobsDeps, organizationId: string, id: string) {
 function cancelStored({ base, settle }: JobsDeps, id: string): Promise<boolean> {
   return base.database.write(async (tx) => {
     if ((await settle.cancelQueued(tx, [id])) > 0) return true;
-    return (await requestCancellation(tx, id, base.clock.now())) !== undefined;
+    if ((await requestCancellation(tx, id, base.clock.now())) === undefined) return false;
+    await settle.cancelBelow(tx, id);
+    return true;
   });
 }
 
@@ -146,6 +148,5 @@ async function cancelQueued(
   ids: readonly string[],
   error?: JobError,
 ): Promise<void> {
-  await holdJobs(tx, ids);
   await settle.cancelQueued(tx, ids, error);
 }

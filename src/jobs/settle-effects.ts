@@ -12,6 +12,8 @@ import { timestamp } from '../kernel/clock.ts';
 import type { RunErrorCode } from '../kernel/errors.ts';
 import type { Queue } from '../queue/queue.ts';
 import { messageText } from './accept.ts';
+import type { EndWaits } from './end-waits.ts';
+import { endsOfChildren, isChild } from './families.ts';
 import type { JobFeed } from './feed.ts';
 import { insertJobEvents } from './job-events.store.ts';
 import { changeJobCounts } from './jobs.store.ts';
@@ -37,6 +39,8 @@ export interface RunMessage {
 export interface Settled {
   readonly job: EndedJob;
   readonly from: 'active' | 'queued' | 'waiting';
+  /** Whether it was cancelled because its parent has ended, so that nothing waits for it. */
+  readonly isWithParent?: boolean;
   readonly transition: Transition;
   /** Milliseconds of the attempt in which it was active; 0 for a job that was cancelled before it ended. */
   readonly durationMs: number;
@@ -51,6 +55,7 @@ export interface EffectDeps {
   readonly queue: Queue;
   readonly feed: JobFeed;
   readonly scheduled: ScheduledRuns;
+  readonly endWaits: EndWaits;
   readonly writer: string;
   /** Called for each settled job, after the commit. */
   observe(settled: Settled): void;
@@ -65,6 +70,8 @@ export async function recordEffects(
 ): Promise<void> {
   const { scheduled, writer } = deps;
   const ended = settled.filter(({ transition }) => isFinal(transition.status));
+  // First, because it changes steps and jobs, which are locked before counts.
+  if (ended.some(isChild)) await deps.endWaits(tx, endsOfChildren(ended), now);
   await addMessages(
     tx,
     ended.flatMap((one) => messagesOf(one, now)),

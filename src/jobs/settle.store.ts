@@ -133,6 +133,8 @@ const endedColumns = [
   'skill_name',
   'skill_version',
   'trigger_type',
+  'parent_job_id',
+  'parent_step',
   'epoch',
   'attempt',
   'started_at',

@@ -10,7 +10,6 @@ import type { Journals } from '../agents/journal.ts';
 import { createBatch } from '../database/batch.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { JobStatus } from '../database/tables.ts';
-import type { AbandonedJob } from '../journal/abandoned-waits.ts';
 import { listOpenWaits } from '../journal/wait-queries.ts';
 import type { Backoff } from '../kernel/backoff.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -18,8 +17,16 @@ import { PlatformError } from '../kernel/errors.ts';
 import { endOf } from '../kernel/set-back.ts';
 import type { Memories } from '../memories/memories.ts';
 import type { MemoryChanges } from '../memories/record.ts';
+import { holdFamilies } from './families.store.ts';
+import {
+  type CancelDeps,
+  cancelDescendants,
+  cancelUnclaimed,
+  isChild,
+  mayLeaveDescendants,
+} from './families.ts';
 import { type ClaimedJob, holdJobs } from './jobs.store.ts';
-import { cancelJobsFrom, settleJobs } from './settle.store.ts';
+import { settleJobs } from './settle.store.ts';
 import {
   type EffectDeps,
   isOfSchedule,
@@ -55,17 +62,17 @@ export interface Settle {
   (settlement: Settlement): Promise<JobStatus | null>;
   /** Cancels the queued and the waiting ones of the jobs in the caller's transaction; how many. */
   cancelQueued(tx: Transaction, ids: readonly string[], error?: JobError): Promise<number>;
+  /** Cancels the jobs below an active one whose cancellation was requested; after `cancelQueued` of that one. */
+  cancelBelow(tx: Transaction, id: string): Promise<void>;
 }
 
-export interface SettleDeps extends EffectDeps {
+export interface SettleDeps extends EffectDeps, CancelDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly backoff: Backoff;
   readonly agents: Pick<Agents, 'lock'>;
   readonly memories: Pick<Memories, 'keep'>;
   readonly journals: Pick<Journals, 'endAbandonedSteps'>;
-  /** Ends the open waits of jobs that have ended. */
-  readonly abandonWaits: (tx: Transaction, jobs: readonly AbandonedJob[]) => Promise<void>;
 }
 
 /** A settlement with what it makes of the job. */
@@ -80,6 +87,7 @@ export function createSettle(deps: SettleDeps): Settle {
   return Object.assign(settleOne, {
     cancelQueued: (tx: Transaction, ids: readonly string[], error?: JobError) =>
       cancelQueued(deps, tx, ids, error),
+    cancelBelow: (tx: Transaction, id: string) => cancelBelow(deps, tx, id),
   });
 }
 
@@ -91,14 +99,10 @@ async function settle(
   const { clock, memories } = deps;
   const now = clock.now();
   await lockAgents(deps, tx, settlements);
-  const decided = await withDueWaits(
-    tx,
-    await withoutUnwanted(
-      deps,
-      tx,
-      settlements.map((one) => decide(deps, one, now)),
-    ),
-  );
+  const outcomes = settlements.map((one) => decide(deps, one, now));
+  // Before any other lock on jobs, so that all are locked in one order.
+  if (outcomes.some(changesFamily)) await holdFamilies(tx, outcomes.map(idOf));
+  const decided = await withDueWaits(tx, await withoutUnwanted(deps, tx, outcomes));
   const settled = await settleAll(tx, decided, now);
   const recorded = settled.filter((one) => one !== null);
   // `lockAgents` has locked their agents before the jobs.
@@ -106,7 +110,12 @@ async function settle(
   // Before the messages of the outcome: the steps under way are older.
   const withSteps = recorded.filter(hasSteps).sort(byJobId);
   if (withSteps.length > 0) await endSteps(deps, tx, withSteps);
-  await recordEffects(deps, tx, recorded, now);
+  const parents = recorded.filter((one) => mayLeaveDescendants(one, hasSteps(one))).map(idOf);
+  const effects =
+    parents.length === 0
+      ? recorded
+      : [...recorded, ...(await cancelDescendants(deps, tx, parents, now))];
+  await recordEffects(deps, tx, effects, now);
   return settled.map((one) => one?.transition.status ?? null);
 }
 
@@ -117,18 +126,20 @@ async function cancelQueued(
   error = cancelledError,
 ): Promise<number> {
   const now = deps.clock.now();
-  const transition = { status: 'cancelled', error } as const;
-  const cancelledFrom = async (from: 'queued' | 'waiting') => {
-    const jobs = await cancelJobsFrom(tx, from, ids, JSON.stringify(error), now);
-    return jobs.map((job): Settled => ({ job, from, transition, durationMs: 0, messages: [] }));
-  };
-  const queued = await cancelledFrom('queued');
-  const waiting = queued.length < ids.length ? await cancelledFrom('waiting') : [];
-  const settled = [...queued, ...waiting];
-  if (settled.length === 0) return 0;
-  if (waiting.length > 0) await deps.abandonWaits(tx, waiting.map(abandonedJob));
-  await recordEffects(deps, tx, settled, now);
-  return settled.length;
+  await holdFamilies(tx, ids);
+  const cancelled = await cancelUnclaimed(deps, tx, ids, error, now);
+  if (cancelled.length === 0) return 0;
+  const parents = cancelled.filter((one) => mayLeaveDescendants(one, false)).map(idOf);
+  const descendants = await cancelDescendants(deps, tx, parents, now);
+  await recordEffects(deps, tx, [...cancelled, ...descendants], now);
+  return cancelled.length;
+}
+
+/** Cancels what is below an active job that is being cancelled; the caller holds its family. */
+async function cancelBelow(deps: SettleDeps, tx: Transaction, id: string): Promise<void> {
+  const now = deps.clock.now();
+  const descendants = await cancelDescendants(deps, tx, [id], now);
+  if (descendants.length > 0) await recordEffects(deps, tx, descendants, now);
 }
 
 function decide({ backoff }: SettleDeps, settlement: Settlement, now: number): Decided {
@@ -272,8 +283,17 @@ const partOfWrite = ({ memory }: Settlement) => memory?.share ?? 0;
 const hasMemory = ({ memory }: Settlement) => memory !== undefined;
 const isWaiting = ({ transition }: Decided) => transition.status === 'waiting';
 const hasSteps = (settlement: Settlement) => settlement.hasSteps === true;
-const idOf = ({ job }: Settlement) => job.id;
+const idOf = ({ job }: Pick<Settled, 'job'>) => job.id;
 const byJobId = (a: Settlement, b: Settlement) => (a.job.id < b.job.id ? -1 : 1);
+
+/** Whether the end of an attempt may change the job's parent, or the jobs below it. */
+function changesFamily(one: Decided): boolean {
+  if (isChild(one) && isFinal(one.transition.status)) return true;
+  // One that is to be tried again may turn out to be unwanted, or cancelled.
+  return one.transition.status === 'queued'
+    ? hasSteps(one) && isOfSchedule(one)
+    : mayLeaveDescendants(one, hasSteps(one));
+}
 
 /** The memory changes to record: none, unless the attempt completes the job. */
 function memoryOf({ job, memory, transition }: Decided) {

@@ -224,6 +224,7 @@ export async function jobsWorld(
       ),
       times: absentMs === undefined ? {} : { absentMs },
       waitKinds,
+      elsewhere: { stop() {}, wake() {} },
       observer,
     });
     const begin = async (jobId: string) => {

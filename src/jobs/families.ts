@@ -1,0 +1,107 @@
+/**
+ * What the end of a job means to its family: the job whose run started it, and the jobs that its own run
+ * has started. The parent gets the result or the error of a child in the transaction that ends the child.
+ * A job that fails or is cancelled takes the unended jobs below it with it, in its transaction: queued and
+ * waiting ones end at once, active ones are asked to stop. A job that completes leaves them be. A job
+ * without parent and steps pays nothing for any of this.
+ */
+import type { Transaction } from '../database/database.ts';
+import type { AbandonedJob } from '../journal/abandoned-waits.ts';
+import type { WaitResult } from '../journal/wait-kinds.ts';
+import type { EndWaits } from './end-waits.ts';
+import { listDescendants, requestCancellations } from './families.store.ts';
+import { cancelJobsFrom } from './settle.store.ts';
+import type { Settled } from './settle-effects.ts';
+import { isFinal, type JobError } from './states.ts';
+
+const parentEnded: JobError = {
+  code: 'cancelled',
+  message: 'The job that started this one has failed or was cancelled',
+};
+
+export interface CancelDeps {
+  /** Ends the open waits of jobs that have ended. */
+  readonly abandonWaits: (tx: Transaction, jobs: readonly AbandonedJob[]) => Promise<void>;
+  /** Tells the process that runs the job to stop it. */
+  stopRun(jobId: string): void;
+}
+
+/** Cancels the queued and the waiting ones of the jobs. The caller records the effects. */
+export async function cancelUnclaimed(
+  { abandonWaits }: Pick<CancelDeps, 'abandonWaits'>,
+  tx: Transaction,
+  ids: readonly string[],
+  error: JobError,
+  now: number,
+): Promise<Settled[]> {
+  const transition = { status: 'cancelled', error } as const;
+  const cancelledFrom = async (from: 'queued' | 'waiting') => {
+    const jobs = await cancelJobsFrom(tx, from, ids, JSON.stringify(error), now);
+    return jobs.map((job): Settled => ({ job, from, transition, durationMs: 0, messages: [] }));
+  };
+  const queued = await cancelledFrom('queued');
+  const waiting = queued.length < ids.length ? await cancelledFrom('waiting') : [];
+  if (waiting.length > 0) {
+    await abandonWaits(
+      tx,
+      waiting.map(({ job }) => ({ id: job.id, isCancelled: true })),
+    );
+  }
+  return [...queued, ...waiting];
+}
+
+/**
+ * Cancels what is left below jobs that were cancelled or have failed, and returns those that this ended.
+ * The caller has locked the families of the jobs, and records the effects.
+ */
+export async function cancelDescendants(
+  deps: CancelDeps,
+  tx: Transaction,
+  jobIds: readonly string[],
+  now: number,
+): Promise<Settled[]> {
+  if (jobIds.length === 0) return [];
+  const found = await listDescendants(tx, jobIds);
+  if (found.length === 0) return [];
+  const idsIn = (isActive: boolean) =>
+    found.filter(({ status }) => (status === 'active') === isActive).map(({ id }) => id);
+  const active = idsIn(true);
+  if (active.length > 0) {
+    await requestCancellations(tx, active, now);
+    tx.afterCommit(() => active.forEach(deps.stopRun));
+  }
+  const cancelled = await cancelUnclaimed(deps, tx, idsIn(false), parentEnded, now);
+  return cancelled.map((one) => ({ ...one, isWithParent: true }));
+}
+
+/** Whether jobs may be left below an ended one: it has failed or was cancelled, and may have started some. */
+export function mayLeaveDescendants(
+  { job, from, transition: { status } }: Pick<Settled, 'job' | 'from' | 'transition'>,
+  hasSteps: boolean,
+): boolean {
+  if (status !== 'failed' && status !== 'cancelled') return false;
+  // A claim before this one may have started jobs.
+  return hasSteps || job.epoch > (from === 'active' ? 1 : 0);
+}
+
+export function isChild({ job }: Pick<Settled, 'job'>): boolean {
+  return job.parent_job_id !== null;
+}
+
+/** What ended children mean to the steps of their parents that wait for them. */
+export function endsOfChildren(settled: readonly Settled[]): Parameters<EndWaits>[1] {
+  return settled.flatMap((one) => {
+    const { parent_job_id: job_id, parent_step: n } = one.job;
+    if (job_id === null || n === null || one.isWithParent) return [];
+    const result = resultOf(one);
+    return result === null ? [] : [{ job_id, n, result }];
+  });
+}
+
+function resultOf({ transition }: Settled): WaitResult | null {
+  if (!isFinal(transition.status)) return null;
+  if (transition.status === 'completed') return { value: JSON.parse(transition.output) };
+  return 'error' in transition && transition.error !== null
+    ? { error: { ...transition.error, retryable: false } }
+    : null;
+}
