@@ -477,6 +477,8 @@ async function acts(database: Database, { server, slices, key }: Platform): Prom
     get('/admin/api-keys', '', { excused: 'shows every key' }),
     get(`/admin/organizations/${large}/credentials`),
     get('/metrics'),
+    get('/api/approvals'),
+    get('/api/approvals', 'status=pending'),
     get('/api/statistics'),
     get('/api/statistics', 'window=day'),
     get('/api/statistics', '', { of: 'small' }),

@@ -38,12 +38,18 @@ export async function answer(
           return reply;
         },
         async runTool({ id }) {
-          const tool = planned.get(id) ?? (await restartTool(run.journal, recorded, id));
-          const { message, isRecorded } = await runTool(asking, tool);
-          records.push(isRecorded);
-          // The next call awaits it, and so does the end of the loop.
-          isRecorded.catch(() => {});
-          return message;
+          // Opened before anything is awaited, so that the run is not unloaded while other tools wait.
+          const scope = asking.scope.open();
+          try {
+            const tool = planned.get(id) ?? (await restartTool(run.journal, recorded, id));
+            const { message, isRecorded } = await runTool({ ...asking, scope }, tool);
+            records.push(isRecorded);
+            // The next call awaits it, and so does the end of the loop.
+            isRecorded.catch(() => {});
+            return message;
+          } finally {
+            scope.close();
+          }
         },
       },
       {

@@ -15,6 +15,7 @@ import {
   listActiveSteps,
   listStepsOfGeneration,
   restartStep,
+  startApprovedTool,
 } from '../journal/step-queries.ts';
 import { activeStep, endedStep, type JournalJob, type StepError } from '../journal/step-rows.ts';
 import { beginWait, endsOfWaits } from '../journal/waits.ts';
@@ -92,7 +93,7 @@ export function createJournals(deps: JournalDeps) {
 
 /** The journal of one claim of a job. */
 function open(deps: JournalDeps, job: JournalJob) {
-  const thinking = { recorded, beginCall, endCall, restartTool, endTool };
+  const thinking = { recorded, beginCall, endCall, restartTool, startApproved, endTool };
   const steps = { beginStep, endStep, beginWait, endsOfWaits, records: recordsOf };
   return bind(openThinkingClaim(deps, job), { ...thinking, ...steps });
 }
@@ -209,6 +210,12 @@ async function endCall(
 function restartTool(claim: ThinkingClaim, { n }: PlannedTool): Promise<void> {
   const { job, deps } = claim;
   return write(claim, (tx) => restartStep(tx, job, n, deps.clock.now()));
+}
+
+/** Starts a tool with the approval of its call, which is used up in the same commit. */
+function startApproved(claim: ThinkingClaim, n: number, digest: string): Promise<void> {
+  const { job, deps } = claim;
+  return write(claim, (tx) => startApprovedTool(tx, job, { n, digest }, deps.clock.now()));
 }
 
 async function endTool(claim: ThinkingClaim, { n }: PlannedTool, end: ToolEnd): Promise<void> {

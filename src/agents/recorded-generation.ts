@@ -20,6 +20,16 @@ export interface PlannedTool {
   readonly call: ToolCall;
   /** The name on record. */
   readonly name: string;
+  /** How an earlier claim left it; undefined where this claim planned it. */
+  readonly left?: LeftTool;
+}
+
+/** A tool that has not answered. */
+export interface LeftTool {
+  /** Whether that claim was lost or failed; else its run was unloaded, because it waited. */
+  readonly isInterrupted: boolean;
+  /** Whether it had started with a person's approval. */
+  readonly isApproved: boolean;
 }
 
 /** The cost of a call; `estimated` tokens replace counts that were not reported. */
@@ -83,7 +93,7 @@ export function readGeneration(
       if (tool === undefined) continue;
       const result = messageOf<ToolMessage>(tool);
       if (result === undefined) {
-        open.set(toolCall.id, { n: tool.n, call: toolCall, name: tool.name });
+        open.set(toolCall.id, { n: tool.n, call: toolCall, name: tool.name, left: leftTool(tool) });
         continue;
       }
       messages.push(result);
@@ -91,6 +101,10 @@ export function readGeneration(
     }
   }
   return { messages, turns, costs, unanswered, open, memory };
+}
+
+function leftTool({ status, digest }: StepRow): LeftTool {
+  return { isInterrupted: status === 'interrupted', isApproved: digest !== null };
 }
 
 export const nothingRecorded = readGeneration([], new Map(), '');

@@ -154,7 +154,10 @@ function toolsOf(
     tools: part.depth < depthMax || request.tools === false ? request.tools : [],
     files: request.files !== undefined,
   };
-  const patterns = JSON.parse(agent.skills) as string[];
+  const patterns = {
+    skills: JSON.parse(agent.skills) as string[],
+    approvals: JSON.parse(agent.approvals) as string[],
+  };
   const box = toolBox(attempt.deps.skills.list(), patterns, scopes, wanted);
   if (box.leftOut > 0) {
     log(attempt, `${box.leftOut} skills are not offered as tools: there are too many`);

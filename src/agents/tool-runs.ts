@@ -14,6 +14,7 @@ import { cutText } from './dialogue.ts';
 import type { PlannedTool } from './recorded-generation.ts';
 import { requireKey } from './run-agent.ts';
 import { stopped, ThinkingError } from './thinking-error.ts';
+import { awaitApproval } from './tool-approvals.ts';
 import type { ToolUse } from './tools.ts';
 
 /** Characters of a result that is sent to a model. */
@@ -36,15 +37,17 @@ interface ToolOutcome {
 export async function runTool(asking: Asking, tool: PlannedTool) {
   const { attempt, generation, box, part } = asking;
   const { journal, say } = attempt.run;
-  const { n: step, call, name } = tool;
+  const { n: step, call, name, left } = tool;
   const place = { step, call_id: call.id, tool: name };
-  say({ type: 'tool_call', data: { ...place, input: previewOfJson(call.input) } });
+  // Where the run was unloaded during the call, it has been told before.
+  if (left?.isInterrupted !== false) {
+    say({ type: 'tool_call', data: { ...place, input: previewOfJson(call.input) } });
+  }
   // Another generation may have a call of the same id.
   const { part: own, changes } = innerPart(part, step, `${generation.id}/${call.id}`);
   const excess = excessOf(call);
   const use = excess === null ? box.read(call) : { kind: 'refused' as const, message: excess };
-  const scope = asking.scope.open();
-  const outcome = await outcomeOf({ ...asking, scope }, use, own).finally(scope.close);
+  const outcome = await outcomeOf(asking, tool, use, own);
   const message = messageOf(call, outcome);
   const isRecorded = journal.endTool(tool, {
     status: outcome.error === undefined ? 'completed' : 'failed',
@@ -61,14 +64,15 @@ export async function runTool(asking: Asking, tool: PlannedTool) {
   return { message, isRecorded };
 }
 
-async function outcomeOf(asking: Asking, use: ToolUse, own: RunPart): Promise<ToolOutcome> {
+async function outcomeOf(
+  asking: Asking,
+  tool: PlannedTool,
+  use: ToolUse,
+  own: RunPart,
+): Promise<ToolOutcome> {
   const { deps, run } = asking.attempt;
-  try {
-    await requireKey(deps, run.job);
-  } catch (error) {
-    if (!(error instanceof ThinkingError)) throw error;
-    return failed('insufficient_scope', error.message);
-  }
+  const forbidden = await keyFault(asking);
+  if (forbidden !== null) return forbidden;
   switch (use.kind) {
     case 'refused':
       return failed('invalid_input', use.message);
@@ -79,7 +83,18 @@ async function outcomeOf(asking: Asking, use: ToolUse, own: RunPart): Promise<To
       return 'error' in read ? failed('not_found', read.error) : { output: read.text };
     }
     case 'skill':
-      return runSkill(asking, use.skill, use.input, own);
+      return runSkill(asking, tool, use, own);
+  }
+}
+
+/** The outcome where the key of the job is no longer valid. */
+async function keyFault({ attempt: { deps, run } }: Asking): Promise<ToolOutcome | null> {
+  try {
+    await requireKey(deps, run.job);
+    return null;
+  } catch (error) {
+    if (!(error instanceof ThinkingError)) throw error;
+    return failed('insufficient_scope', error.message);
   }
 }
 
@@ -97,14 +112,28 @@ async function askMemory(
   }
 }
 
+const mayNotUse = (skill: string) => failed('insufficient_scope', `This run may not use ${skill}`);
+
 async function runSkill(
-  { attempt: { run }, generation, scope }: Asking,
-  name: string,
-  input: string,
+  asking: Asking,
+  tool: PlannedTool,
+  use: Extract<ToolUse, { kind: 'skill' }>,
   own: RunPart,
 ): Promise<ToolOutcome> {
-  if (!(await run.mayCall(name))) {
-    return failed('insufficient_scope', `This run may not use ${name}`);
+  const {
+    attempt: { run },
+    generation,
+    scope,
+  } = asking;
+  const { skill: name, input } = use;
+  if (!(await run.mayCall(name))) return mayNotUse(name);
+  const grant = await awaitApproval(asking, tool, use, own);
+  if (grant !== null) {
+    if ('code' in grant) return failed(grant.code, grant.message);
+    // The wait may have taken days.
+    const forbidden = (await run.mayCall(name)) ? await keyFault(asking) : mayNotUse(name);
+    if (forbidden !== null) return forbidden;
+    await grant.use();
   }
   const result = await run.runSkill(name, input, own, generation.call.signal, scope);
   switch (result.kind) {

@@ -32,7 +32,8 @@ function skill(path: string, more: Partial<Skill> = {}): Skill {
 }
 
 const everything = { tools: true, files: false };
-const boxOf = (...skills: Skill[]) => toolBox(skills, ['*'], ['*'], everything);
+const all = { skills: ['*'], approvals: [] };
+const boxOf = (...skills: Skill[]) => toolBox(skills, all, ['*'], everything);
 const namesOf = ({ offers }: ToolBox) => offers.map(({ name }) => name);
 const memoryTools = ['remember', 'recall', 'forget'];
 const call = (name: string, input: unknown) => ({
@@ -100,7 +101,7 @@ describe('the list of tools', () => {
   const offered = (patterns: string[], scopes: string[], tools: boolean | string[] = true) => {
     const box = toolBox(
       skills.map((one) => skill(one)),
-      patterns,
+      { skills: patterns, approvals: [] },
       scopes,
       { tools, files: false },
     );
@@ -129,19 +130,35 @@ describe('the list of tools', () => {
     expect(offered(['*'], ['*'], patterns)).toEqual(expected);
   });
 
+  test.each([
+    [['*'], true],
+    [['text/*'], true],
+    [['*/*/words'], true],
+    [['text/v1.0/words'], true],
+    [['text/v2.0', 'web/*'], false],
+    [[], false],
+  ])(
+    'with the patterns %j of approvals, a call of text/v1.0/words needs one: %s',
+    (approvals, expected) => {
+      const box = toolBox([skill('text/v1.0/words')], { ...all, approvals }, ['*'], everything);
+
+      expect(box.read(call('text__words__v1_0', {}))).toMatchObject({ needsApproval: expected });
+    },
+  );
+
   test("has the skills that the agent, the caller's key and the request all allow", () => {
     expect(offered(['*'], ['web'])).toEqual(['web/v1.0/fetch']);
     expect(offered(['text/*'], ['web'])).toEqual([]);
     expect(offered(['*'], [])).toEqual([]);
     expect(offered(['text/*'], ['*'], ['web/*', 'text/v1.0/words'])).toEqual(['text/v1.0/words']);
     const guarded = skill('text/v1.0/guarded', { requiredScopes: ['text', 'secret'] });
-    const box = toolBox([guarded], ['*'], ['text'], everything);
+    const box = toolBox([guarded], all, ['text'], everything);
     expect(namesOf(box)).toEqual(memoryTools);
     expect(box.read(call('text__guarded__v1_0', {}))).toMatchObject({ kind: 'refused' });
   });
 
   test('is empty when the request wants no tools', () => {
-    const box = toolBox([skill('a/v1.0/b')], ['*'], ['*'], { tools: false, files: false });
+    const box = toolBox([skill('a/v1.0/b')], all, ['*'], { tools: false, files: false });
 
     expect(box.offers).toEqual([]);
     for (const name of [...memoryTools, 'a__b__v1_0', 'read_file']) {
@@ -228,7 +245,7 @@ describe('a call', () => {
     },
   });
   const list = skill('text/v1.0/list', { parameters: { type: 'array', items: {} } });
-  const box = toolBox([words, list], ['*'], ['*'], { tools: true, files: true });
+  const box = toolBox([words, list], all, ['*'], { tools: true, files: true });
   const read = (input: unknown) => box.read(call('text__words__v1_0', input));
 
   test('of a skill is its input as JSON', () => {
@@ -236,6 +253,7 @@ describe('a call', () => {
       kind: 'skill',
       skill: skillKey('text', 'v1.0', 'words'),
       input: '{"text":"å 😀"}',
+      needsApproval: false,
     });
   });
 

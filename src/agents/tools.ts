@@ -25,7 +25,13 @@ const complaintMax = 2_000;
 /** A parsed call. */
 export type ToolUse =
   /** `input` is JSON text that the skill's schema allows. */
-  | { readonly kind: 'skill'; readonly skill: string; readonly input: string }
+  | {
+      readonly kind: 'skill';
+      readonly skill: string;
+      readonly input: string;
+      /** Whether a person has to approve the call. */
+      readonly needsApproval: boolean;
+    }
   | { readonly kind: 'memory'; readonly verb: MemoryVerb; readonly payload: unknown }
   | { readonly kind: 'file'; readonly path: unknown; readonly offset: unknown }
   /** The call is invalid; the message is for the model. */
@@ -44,6 +50,7 @@ interface SkillTool {
   readonly skill: Skill;
   /** Whether the input is the field `input` of an object, because providers would refuse its schema. */
   readonly isWrapped: boolean;
+  readonly needsApproval: boolean;
 }
 
 /** The tools that a request asks for. */
@@ -54,23 +61,32 @@ export interface WantedTools {
   readonly files: boolean;
 }
 
+/** Patterns of skills that an agent has. */
+export interface AgentPatterns {
+  /** Its model may call them. */
+  readonly skills: readonly string[];
+  /** A person has to approve their calls. */
+  readonly approvals: readonly string[];
+}
+
 /** `skills` are the active ones; `patterns` the agent's; `scopes` those of the caller's key. */
 export function toolBox(
   skills: readonly Skill[],
-  patterns: readonly string[],
+  patterns: AgentPatterns,
   scopes: readonly string[],
   { tools, files }: WantedTools,
 ): ToolBox {
   const wanted = tools === true ? ['*'] : tools === false ? [] : tools;
   const allowed = skills.filter(
     (skill) =>
-      matchesAny(skill, patterns) &&
+      matchesAny(skill, patterns.skills) &&
       matchesAny(skill, wanted) &&
       hasScopes(scopes, skill.requiredScopes),
   );
   const byName = new Map<string, SkillTool>();
   for (const skill of allowed.slice(0, skillToolsMax)) {
-    byName.set(toolName(skill), { skill, isWrapped: !isOfferedAsIs(skill) });
+    const needsApproval = matchesAny(skill, patterns.approvals);
+    byName.set(toolName(skill), { skill, isWrapped: !isOfferedAsIs(skill), needsApproval });
   }
   const hasMemory = tools !== false;
   const offers = [
@@ -156,14 +172,17 @@ function nestedSchema(schema: Readonly<Record<string, unknown>>): Record<string,
   return JSON.parse(json) as Record<string, unknown>;
 }
 
-function useOfSkill({ skill, isWrapped }: SkillTool, given: Record<string, unknown>): ToolUse {
+function useOfSkill(
+  { skill, isWrapped, needsApproval }: SkillTool,
+  given: Record<string, unknown>,
+): ToolUse {
   const input = isWrapped ? given['input'] : given;
   const issues = input === undefined ? [missingInput] : skill.inputIssues(input);
   if (issues !== null) {
     const list = issues.map(({ field, issue }) => `${field} ${issue}`).join('; ');
     return refused(`The arguments break the tool's schema: ${list}`);
   }
-  return { kind: 'skill', skill: keyOf(skill), input: JSON.stringify(input) };
+  return { kind: 'skill', skill: keyOf(skill), input: JSON.stringify(input), needsApproval };
 }
 
 const missingInput = { field: 'input', issue: 'is required' };

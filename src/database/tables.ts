@@ -284,7 +284,10 @@ export interface JobStepsTable {
    * resulted in; null while there is none, and of a model or a tool.
    */
   result: string | null;
-  /** A digest of the input of a named step or a wait; null for other kinds. */
+  /**
+   * A digest of the input of a named step or a wait; of the call of a tool that has started with a person's
+   * approval; else null.
+   */
   digest: Generated<string | null>;
   /** When a wait ends by itself; null for other kinds. */
   due_at: Generated<number | null>;

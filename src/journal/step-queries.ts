@@ -82,6 +82,30 @@ export function restartStep(
   return tx.each(again, [{ job_id: job.id, n, epoch: job.epoch, now }]);
 }
 
+const startApproved = statement<{
+  job_id: string;
+  n: number;
+  epoch: number;
+  digest: string;
+  now: number;
+}>()((db, p) =>
+  db
+    .updateTable('job_steps')
+    .set({ status: 'active', epoch: p('epoch'), digest: p('digest'), started_at: p('now') })
+    .where('job_id', '=', p('job_id'))
+    .where('n', '=', p('n')),
+);
+
+/** Starts a tool whose call a person has approved. Its digest says from now on that the approval is used. */
+export function startApprovedTool(
+  tx: Transaction,
+  job: { readonly id: string; readonly epoch: number },
+  tool: { readonly n: number; readonly digest: string },
+  now: number,
+): Promise<void> {
+  return tx.each(startApproved, [{ job_id: job.id, epoch: job.epoch, ...tool, now }]);
+}
+
 /** The steps of a generation, in order; a step that code takes is alone in its generation. */
 export const listStepsOfGeneration = allRows<{ job_id: string; generation: string }>()((db, p) =>
   db

@@ -95,7 +95,7 @@ async function printedBy(blocks: readonly string[]): Promise<string[]> {
 test('the commands of the page on agents create one, run tasks, follow one and continue it', async () => {
   const commands = blocksOf(page('agents'), 'sh').filter((block) => !block.includes('npm start'));
 
-  const [agent, task, withSchema, stream = '', goneOn] = await printedBy(commands);
+  const [agent, task, withSchema, asking, stream = '', goneOn] = await printedBy(commands);
 
   expect(JSON.parse(agent ?? '')).toMatchObject({ id: 'harbour', model: null });
   expect(JSON.parse(task ?? '')).toMatchObject({
@@ -105,6 +105,10 @@ test('the commands of the page on agents create one, run tasks, follow one and c
   expect(JSON.parse(withSchema ?? '')).toMatchObject({
     status: 'completed',
     output: { answer: '{"words": 6}', output: { words: 6 } },
+  });
+  expect(JSON.parse(asking ?? '')).toMatchObject({
+    id: 'harbour',
+    approvals: ['web/v1.0/http-request', 'web/v1.0/fetch-page'],
   });
   for (const type of ['status', 'tool_call', 'tool_result', 'token', 'message']) {
     expect(stream).toContain(`\nevent: ${type}\n`);

@@ -80,7 +80,12 @@ export interface Thinker extends Tenant {
 /** `fields` are the agent's, `key` those of the key that acts for it. */
 export async function newThinker(
   platform: Platform,
-  fields: { skills?: string[]; model?: string | null; instructions?: string } = {},
+  fields: {
+    skills?: string[];
+    approvals?: string[];
+    model?: string | null;
+    instructions?: string;
+  } = {},
   key: Record<string, unknown> = {},
 ): Promise<Thinker> {
   const tenant = await newTenant(platform, key);

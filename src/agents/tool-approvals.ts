@@ -1,0 +1,102 @@
+/**
+ * Approvals of the calls of tools: a person is asked before the tool starts. An approval is for exactly one
+ * call, with its arguments, and is used up in the commit that starts the tool. So an approved tool that was
+ * interrupted does not start again: it may have done already what was approved once.
+ */
+import { JournalFault } from '../journal/records.ts';
+import type { RunPart } from '../journal/run-part.ts';
+import type { StepError } from '../journal/step-rows.ts';
+import { dayMs } from '../kernel/clock.ts';
+import { digestOf } from '../kernel/digest.ts';
+import { isObject } from '../kernel/json.ts';
+import type { Asking } from './attempt.ts';
+import type { PlannedTool } from './recorded-generation.ts';
+import { stopped } from './thinking-error.ts';
+import type { ToolUse } from './tools.ts';
+
+/** How long a person has to decide. */
+const timeoutMs = 7 * dayMs;
+
+type SkillUse = Extract<ToolUse, { kind: 'skill' }>;
+
+/** What a wait for an approval gives. */
+interface Decision {
+  readonly approved: boolean;
+  readonly by: object | null;
+  readonly reason: string | null;
+}
+
+/** An approval that was given; `use` starts the tool with it. */
+export interface Grant {
+  use(): Promise<void>;
+}
+
+/**
+ * Resolves once the tool may run: with null where it needs no approval, or has started with one before.
+ * Else with the reason for which it does not run, which is for the model.
+ */
+export async function awaitApproval(
+  asking: Asking,
+  { n, left }: PlannedTool,
+  use: SkillUse,
+  own: RunPart,
+): Promise<Grant | StepError | null> {
+  const { journal } = asking.attempt.run;
+  // No named step or wait of the tool's own has a place of this form.
+  const key = digestOf(JSON.stringify([own.path, 'approval of the call']));
+  // A call that was asked about before stays subject to the answer, whatever the agent has now.
+  const wasAsked = left !== undefined && (await journal.records()).byKey.has(key);
+  if (!use.needsApproval && !wasAsked) return null;
+  if (left?.isApproved) return left.isInterrupted ? used(use.skill) : null;
+  const decision = await ask(asking, n, key, use);
+  if ('code' in decision) return decision;
+  if (!decision.approved) return refusal(use.skill, decision);
+  const digest = digestOf(JSON.stringify([use.skill, use.input]));
+  return { use: () => journal.startApproved(n, digest) };
+}
+
+/** Asks, and waits for the decision. */
+async function ask(
+  { attempt, generation, scope }: Asking,
+  n: number,
+  key: string,
+  { skill, input }: SkillUse,
+): Promise<Decision | StepError> {
+  const { signal } = generation.call;
+  const value = JSON.parse(input) as unknown;
+  const payload = {
+    title: `Call ${skill}?`,
+    details: isObject(value) ? value : { input: value },
+    timeoutMs,
+  };
+  const wanted = { key, kind: 'approval', name: skill, parent: n, payload } as const;
+  try {
+    return (await attempt.run.wait(wanted, scope, signal)).value as Decision;
+  } catch (error) {
+    if (signal.aborted) throw stopped();
+    if (error instanceof JournalFault || (error as { retryable?: unknown }).retryable !== false) {
+      throw error;
+    }
+    // A person cannot be asked about this call, for example because its arguments are too long.
+    return { code: 'invalid_input', message: (error as Error).message };
+  }
+}
+
+function refusal(skill: string, { by, reason }: Decision): StepError {
+  if (by === null) {
+    const days = timeoutMs / dayMs;
+    return {
+      code: 'approval_expired',
+      message: `The call of ${skill} needs the approval of a person, and there was no decision within ${days} days`,
+    };
+  }
+  const why = reason === null ? 'without a reason' : `with the reason: ${reason}`;
+  return { code: 'approval_rejected', message: `A person rejected the call of ${skill}, ${why}` };
+}
+
+function used(skill: string): StepError {
+  return {
+    code: 'approval_used',
+    message: `The approved call of ${skill} had started and was interrupted, so it may have taken effect. Its approval is used up, and it was not started again`,
+  };
+}
