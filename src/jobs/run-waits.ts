@@ -12,6 +12,8 @@ import type { Clock } from '../kernel/clock.ts';
 
 /** Longest time between two looks at the deadlines. */
 const lookEveryMs = 60_000;
+/** A run whose next wait ends within this time stays loaded: to load it again takes about as long. */
+const soonMs = 100;
 
 /** The answer to a run when a wait has ended; `at` is when that was recorded. */
 export interface WaitAnswer {
@@ -98,6 +100,7 @@ function look(waits: Waits): Promise<void> {
   waits.isStale = true;
   waits.looking ??= lookUntilFresh(waits).finally(() => {
     waits.looking = undefined;
+    suspendSoon(waits);
   });
   return waits.looking;
 }
@@ -117,7 +120,8 @@ async function lookUntilFresh(waits: Waits): Promise<void> {
       onError(error);
     }
   }
-  schedule(waits);
+  // A look that failed is not repeated at once.
+  schedule(waits, soonMs);
 }
 
 /** The run has asked something, so it was not unloaded before. */
@@ -141,17 +145,25 @@ function suspendSoon(waits: Waits): void {
   waits.isSuspending = true;
   setImmediate(() => {
     waits.isSuspending = false;
-    if (waits.pending.size > 0 && waits.scope.isBlocked()) waits.suspend();
+    if (waits.looking !== undefined || waits.isStopped) return;
+    if (waits.pending.size > 0 && waits.scope.isBlocked() && leftMs(waits) > soonMs) {
+      waits.suspend();
+    }
   });
 }
 
-/** Sets the timer to the next deadline. */
-function schedule(waits: Waits): void {
+/** Milliseconds to the next deadline; none are left once it has passed. */
+function leftMs({ pending, clock }: Waits): number {
+  let dueAt = Number.POSITIVE_INFINITY;
+  for (const one of pending.values()) dueAt = Math.min(dueAt, one.dueAt);
+  return dueAt - clock.now();
+}
+
+/** Sets the timer to the next deadline, at least `leastMs` away. */
+function schedule(waits: Waits, leastMs = 0): void {
   clearTimeout(waits.timer);
   if (waits.pending.size === 0 || waits.isStopped) return;
-  let dueAt = Number.POSITIVE_INFINITY;
-  for (const one of waits.pending.values()) dueAt = Math.min(dueAt, one.dueAt);
-  const ms = Math.max(0, Math.min(dueAt - waits.clock.now(), lookEveryMs));
+  const ms = Math.max(leastMs, Math.min(leftMs(waits), lookEveryMs));
   waits.timer = setTimeout(() => void look(waits), ms).unref();
 }
 
