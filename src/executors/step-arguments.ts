@@ -2,21 +2,24 @@
 import { permanentError } from '../kernel/permanent-error.ts';
 import { isCleanText } from '../kernel/text.ts';
 
-/** Characters of a name of a step, of an event and of its key. */
+/** Characters of the name of a step or an event. */
 const nameCharsMax = 200;
 const retriesMax = 100;
 /** The longest time of a timer. */
 const timeoutMaxMs = 2 ** 31 - 1;
 
-/** A text of 1 to 200 characters that a database can store. */
+/** A text of 1 to 200 characters. */
 export function readName(value: unknown, what: string): string {
+  return readText(value, nameCharsMax, what);
+}
+
+/** A text that a database can store, and that is not empty. */
+export function readText(value: unknown, charsMax: number, what: string): string {
   if (typeof value !== 'string' || value === '') {
     throw permanentError(`${what} must be a text that is not empty`);
   }
-  if (value.length > nameCharsMax) {
-    throw permanentError(
-      `${what} may have ${nameCharsMax} characters; this one has ${value.length}`,
-    );
+  if (value.length > charsMax) {
+    throw permanentError(`${what} may have ${charsMax} characters; this one has ${value.length}`);
   }
   if (!isCleanText(value)) {
     throw permanentError(`${what} contains a NUL character or a lone surrogate`);

@@ -3,17 +3,20 @@
  * begins. Its promise resolves with what is recorded; if the run is suspended meanwhile, its promise never
  * settles, and the repeated run gets the result.
  */
+import { isObject } from '../kernel/json.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import type { Decision, Duration, ReceivedEvent } from '../skills/definition.ts';
 import { ask } from './asks.ts';
 import { defaultWaitMs, readDuration, readMoment } from './durations.ts';
 import { noteTime, type Part, takeNumbers } from './part.ts';
-import { readFields, readName } from './step-arguments.ts';
+import { readFields, readName, readText } from './step-arguments.ts';
 import { refuseWithinStep } from './step-scope.ts';
 import { writeValue } from './step-values.ts';
 
 /** Characters of the title of an approval. */
-const titleCharsMax = 500;
+const titleCharsMax = 200;
+/** Characters of the key of an event. */
+const keyCharsMax = 500;
 
 export async function sleep(part: Part, name: string, duration: Duration): Promise<void> {
   const what = begin('ctx.sleep', name);
@@ -54,20 +57,21 @@ export async function approve(
   name: string,
   request: {
     readonly title: string;
-    readonly details?: unknown;
+    readonly details?: object | undefined;
     readonly timeout?: Duration | undefined;
   },
 ): Promise<Decision> {
   const what = begin('ctx.approve', name);
   const { title, details, timeout } = readFields(request, ['title', 'details', 'timeout'], what);
-  if (typeof title !== 'string' || title === '' || title.length > titleCharsMax) {
-    throw permanentError(`the title of ${what} must be a text of 1 to ${titleCharsMax} characters`);
+  readText(title, titleCharsMax, `the title of ${what}`);
+  if (details !== undefined && !isObject(details)) {
+    throw permanentError(`the details of ${what} must be an object`);
   }
   writeValue(details, `the details of ${what} hold`);
   const timeoutMs = readTimeout(timeout, what);
   const decision = await wait(part, 'approval', name, {
     title,
-    details: details ?? null,
+    details,
     timeoutMs,
   });
   return decision as Decision;
@@ -101,7 +105,7 @@ function readTimeout(value: unknown, what: string): number {
 function readKey(value: unknown, what: string): string | null {
   if (value === undefined || value === null) return null;
   const text = typeof value === 'number' && Number.isFinite(value) ? `${value}` : value;
-  return readName(text, `the key of ${what}`);
+  return readText(text, keyCharsMax, `the key of ${what}`);
 }
 
 async function wait(

@@ -5,7 +5,7 @@
 import type { RunThinking } from '../agents/thinking.ts';
 import type { RunHandlers } from '../executors/run.ts';
 import type { RunPart } from '../journal/run-part.ts';
-import { createRunSteps, type RunSteps } from '../journal/run-steps.ts';
+import { createRunSteps, type RunSteps, type StepAnswer } from '../journal/run-steps.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
 import { isMemoryVerb } from '../memories/memory-verbs.ts';
 import {
@@ -22,6 +22,7 @@ import {
   yieldSlot,
 } from './attempt.ts';
 import { queueOf } from './queues.ts';
+import { createReplayOrder, type ReplayOrder } from './replay-order.ts';
 import { reportOf } from './reports.ts';
 import type { RunMessage } from './settle-effects.ts';
 
@@ -39,6 +40,7 @@ export interface Asking {
 interface Part extends Asking {
   /** Made at the first step. */
   steps: RunSteps | undefined;
+  order: ReplayOrder | undefined;
   /** Of steps that are open, by number. */
   readonly scopes: Map<number, WaitScope>;
 }
@@ -46,7 +48,7 @@ interface Part extends Asking {
 type Question = Parameters<RunHandlers['onAsk']>;
 
 export function handlersOf(asking: Asking): RunHandlers {
-  const part: Part = { ...asking, steps: undefined, scopes: new Map() };
+  const part: Part = { ...asking, steps: undefined, order: undefined, scopes: new Map() };
   return {
     onReport: (report) => takeReport(part, report),
     onAsk: (...question) => answer(part, question),
@@ -68,14 +70,13 @@ function takeReport(asking: Part, report: Parameters<RunHandlers['onReport']>[0]
 
 async function answer(asking: Part, question: Question): Promise<unknown> {
   const { attempt, within } = asking;
-  const [kind, payload, signal, step] = question;
+  const [kind, , , step] = question;
   const waits = waitsOf(attempt);
   if (within === undefined) waits.heard();
   const scope = (step === null ? undefined : asking.scopes.get(step)) ?? within ?? waits.scope;
   try {
     if (kind === 'wait') {
-      await recordsOf(attempt);
-      return await waits.wait(stepsOf(asking).readWait(payload, step), scope, signal);
+      return await answerWait(asking, question, scope);
     }
     if (kind === 'generate') return await generate(asking, question, scope);
     const done = scope.work();
@@ -90,16 +91,26 @@ async function answer(asking: Part, question: Question): Promise<unknown> {
   }
 }
 
+async function answerWait(
+  asking: Part,
+  [, payload, signal, step]: Question,
+  scope: WaitScope,
+): Promise<unknown> {
+  const turn = orderOf(asking).enter();
+  try {
+    await recordsOf(asking.attempt);
+    const wanted = stepsOf(asking).readWait(payload, step);
+    return await waitsOf(asking.attempt).wait(wanted, scope, signal, turn);
+  } finally {
+    turn.notRecorded();
+  }
+}
+
 /** Answers a question that does not wait. */
 async function answerWork(asking: Part, question: Question, scope: WaitScope): Promise<unknown> {
   const { attempt, part, scopes } = asking;
   const [kind, payload, , step] = question;
-  if (kind === 'begin-step') {
-    await recordsOf(attempt);
-    const begun = await remember(attempt.recording, stepsOf(asking).begin(payload, step));
-    if ('step' in begun) scopes.set(begun.step, openStep(scope, payload));
-    return begun;
-  }
+  if (kind === 'begin-step') return beginStep(asking, question, scope);
   if (kind === 'end-step') {
     const ended = await remember(attempt.recording, stepsOf(asking).end(payload));
     const { step: n } = payload as { step: number };
@@ -112,6 +123,24 @@ async function answerWork(asking: Part, question: Question, scope: WaitScope): P
     return memoryOf(attempt).ask(kind, payload, noting.note);
   }
   throw new Error(`A run may not ask for ${JSON.stringify(kind)}`);
+}
+
+async function beginStep(
+  asking: Part,
+  [, payload, , step]: Question,
+  scope: WaitScope,
+): Promise<StepAnswer> {
+  const { attempt, scopes } = asking;
+  const turn = orderOf(asking).enter();
+  try {
+    await recordsOf(attempt);
+    const begun = await remember(attempt.recording, stepsOf(asking).begin(payload, step));
+    if ('step' in begun) scopes.set(begun.step, openStep(scope, payload));
+    else await turn.recorded(begun.at);
+    return begun;
+  } finally {
+    turn.notRecorded();
+  }
 }
 
 /** The code of a named step runs outside the platform's view, so its scope never counts as waiting. */
@@ -133,6 +162,11 @@ async function generate(
   } finally {
     inner.close();
   }
+}
+
+function orderOf(asking: Part): ReplayOrder {
+  asking.order ??= createReplayOrder();
+  return asking.order;
 }
 
 function stepsOf(asking: Part): RunSteps {

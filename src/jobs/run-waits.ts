@@ -9,6 +9,7 @@ import { createWaitScope, type WaitScope } from '../journal/wait-scope.ts';
 import type { OpenWait, WaitEnd, WantedWait } from '../journal/waits.ts';
 import { bind } from '../kernel/bind.ts';
 import type { Clock } from '../kernel/clock.ts';
+import type { ReplayTurn } from './replay-order.ts';
 
 /** Longest time between two looks at the deadlines. */
 const lookEveryMs = 60_000;
@@ -71,6 +72,7 @@ async function wait(
   wanted: WantedWait,
   scope: WaitScope,
   signal: AbortSignal,
+  turn?: ReplayTurn,
 ): Promise<WaitAnswer> {
   const begun = scope.work();
   const ended = Promise.withResolvers<WaitEnd>();
@@ -78,7 +80,11 @@ async function wait(
   const abort = () => ended.reject(new Error('the run has ended'));
   try {
     const wait = await waits.journal.beginWait(waits.kinds, wanted);
-    if ('end' in wait) return answerOf(wait.end);
+    if ('end' in wait) {
+      await turn?.recorded(wait.end.at);
+      return answerOf(wait.end);
+    }
+    turn?.notRecorded();
     if (signal.aborted) throw new Error('the run has ended');
     signal.addEventListener('abort', abort, { once: true });
     waits.pending.set(wait.n, { ...wait, answer: ended.resolve });

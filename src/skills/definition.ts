@@ -86,10 +86,10 @@ export interface SkillContext {
   approve(
     name: string,
     request: {
-      /** What is asked, in one sentence of up to 500 characters. */
+      /** What is asked, in one sentence of up to 200 characters. */
       readonly title: string;
-      /** JSON to show with it. */
-      readonly details?: unknown;
+      /** An object to show with it, as JSON. */
+      readonly details?: object | undefined;
       readonly timeout?: Duration | undefined;
     },
   ): Promise<Decision>;
