@@ -35,7 +35,8 @@ function read(
   _job: unknown,
   now: number,
 ): { input: Question; dueAt: number } {
-  const { title, details = {}, timeoutMs } = payload;
+  const { title, timeoutMs } = payload;
+  const details = payload['details'] ?? {};
   if (typeof title !== 'string' || title === '' || [...title].length > titleMax) {
     throw permanentError(`the title of an approval must be text of 1 to ${titleMax} characters`);
   }
