@@ -44,6 +44,16 @@ export type SkillResult = (
   | { readonly kind: 'stopped' }
 ) & { readonly said?: readonly SaidMessage[] };
 
+/** A skill to run as a tool. */
+export interface SkillCall {
+  /** `category/version/name`. */
+  readonly skill: string;
+  /** JSON text that its schema allows. */
+  readonly input: string;
+  /** Whether it is not started again where its executor dies: a person has approved one start. */
+  readonly isOnce: boolean;
+}
+
 /** What thinking needs from its run. */
 export interface RunSurroundings {
   readonly job: JournalJob;
@@ -61,10 +71,9 @@ export interface RunSurroundings {
     scope: WaitScope,
     signal: AbortSignal,
   ): Promise<{ readonly value: unknown; readonly at: number }>;
-  /** Runs a skill inside the run, within a scope; `input` is JSON text that its schema allows. */
+  /** Runs a skill inside the run, within a scope. */
   runSkill(
-    skill: string,
-    input: string,
+    call: SkillCall,
     part: RunPart,
     signal: AbortSignal,
     scope: WaitScope,

@@ -135,7 +135,9 @@ async function runSkill(
     if (forbidden !== null) return forbidden;
     await grant.use();
   }
-  const result = await run.runSkill(name, input, own, generation.call.signal, scope);
+  const isOnce = grant !== null || tool.left?.isApproved === true;
+  const call = { skill: name, input, isOnce };
+  const result = await run.runSkill(call, own, generation.call.signal, scope);
   switch (result.kind) {
     case 'completed':
       return { output: JSON.parse(result.output), said: result.said };

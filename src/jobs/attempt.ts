@@ -2,7 +2,7 @@
  * The state of one attempt of a job while a claim executes it. What is undefined is made when first
  * needed: most runs ask for nothing.
  */
-import type { SkillResult } from '../agents/attempt.ts';
+import type { SkillCall, SkillResult } from '../agents/attempt.ts';
 import type { Journal, Journals } from '../agents/journal.ts';
 import type { RunThinking, Thinking } from '../agents/thinking.ts';
 import type { ExecutorPool } from '../executors/pool.ts';
@@ -59,8 +59,7 @@ export interface Attempt {
 /** Runs a skill as a tool of a model. */
 export type RunSkill = (
   attempt: Attempt,
-  name: string,
-  input: string,
+  call: SkillCall,
   part: RunPart,
   signal: AbortSignal,
   scope: WaitScope,

@@ -1,5 +1,5 @@
 /** Runs a skill as a tool: with its own time limit and error, otherwise as a part of the attempt. */
-import type { SkillResult } from '../agents/attempt.ts';
+import type { SkillCall, SkillResult } from '../agents/attempt.ts';
 import type { RunHandle, RunHandlers, RunOutcome } from '../executors/run.ts';
 import type { RunPart } from '../journal/run-part.ts';
 import type { WaitScope } from '../journal/wait-scope.ts';
@@ -17,8 +17,7 @@ const unloadMs = 1_000;
 
 export async function runSkill(
   attempt: Attempt,
-  name: string,
-  input: string,
+  { skill: name, input, isOnce }: SkillCall,
   part: RunPart,
   signal: AbortSignal,
   scope: WaitScope,
@@ -43,7 +42,7 @@ export async function runSkill(
     signal.removeEventListener('abort', abort);
     // Requests that it did not await count as well.
     await Promise.all(run.asked);
-    if (outcome.kind === 'displaced' && runs < displacedMax) {
+    if (outcome.kind === 'displaced' && runs < displacedMax && !isOnce) {
       if (run.changes.length > 0) await memoryOf(attempt).undo(run.changes);
       continue;
     }
@@ -53,7 +52,7 @@ export async function runSkill(
       const failure = { job_id: attempt.job.id, skill: name, error: { code, message }, stack };
       deps.log.info(failure, 'a tool failed');
     }
-    return { ...resultOf(outcome), said: run.said };
+    return { ...resultOf(outcome, isOnce), said: run.said };
   }
 }
 
@@ -93,7 +92,7 @@ function newToolRun(attempt: Attempt, part: RunPart, within: WaitScope): ToolRun
   return { handlers, changes, asked, said };
 }
 
-function resultOf(outcome: RunOutcome): SkillResult {
+function resultOf(outcome: RunOutcome, isOnce: boolean): SkillResult {
   switch (outcome.kind) {
     case 'completed':
       return outcome;
@@ -101,8 +100,12 @@ function resultOf(outcome: RunOutcome): SkillResult {
     case 'waiting':
       return { kind: 'stopped' };
     case 'displaced':
-      return { kind: 'failed', code: 'worker_lost', message: 'Its executor died again and again' };
+      return { kind: 'failed', code: 'worker_lost', message: isOnce ? diedOnce : diedAlways };
     default:
       return { kind: 'failed', ...(failureOf(outcome) as JobError) };
   }
 }
+
+const diedAlways = 'Its executor died again and again';
+const diedOnce =
+  'Its executor died, so it may have taken effect. Its approval is used up, and it was not started again';

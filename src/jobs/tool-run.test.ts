@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import { wholeRun } from '../journal/run-part.ts';
+import { createWaitScope } from '../journal/wait-scope.ts';
+import { newAttempt, type RunDeps } from './attempt.ts';
+import type { ClaimedJob } from './jobs.store.ts';
+import { runSkill } from './tool-run.ts';
+
+test.each([
+  ['that a person has approved runs once', true, 1],
+  ['that needs no approval runs three times', false, 3],
+])('a tool %s while its executors die', async (_, isOnce, times) => {
+  let runs = 0;
+  const deps = {
+    skills: { definition: () => ({ timeoutMs: 1_000 }) },
+    executors: {
+      run() {
+        runs += 1;
+        const outcome = Promise.resolve({ kind: 'displaced', suspect: true });
+        return { outcome, abort() {}, suspend() {} };
+      },
+    },
+  } as unknown as RunDeps;
+  const attempt = newAttempt(deps, { id: 'a' } as ClaimedJob);
+  const call = { skill: 'test/v1.0/tool', input: '{}', isOnce };
+  const { signal } = new AbortController();
+
+  const result = await runSkill(
+    attempt,
+    call,
+    wholeRun,
+    signal,
+    createWaitScope(() => {}),
+  );
+
+  expect(runs).toBe(times);
+  expect(result).toMatchObject({ kind: 'failed', code: 'worker_lost' });
+});
