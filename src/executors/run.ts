@@ -17,7 +17,7 @@ export interface RunRequest {
     readonly conversationId: string;
     readonly organizationId: string;
     readonly attempt: number;
-    /** What `ctx.now()` is at first, in milliseconds: when the attempt began. */
+    /** What `ctx.now()` is at first, in milliseconds: when the job was accepted. */
     readonly now: number;
     /** Where in its job it runs: absent for the job's own run, the path of the part for a tool's. */
     readonly path?: string;

@@ -61,6 +61,7 @@ const timedColumns = [
   'max_attempts',
   'run_at',
   'started_at',
+  'resumed_at',
   'finished_at',
   'error',
 ] as const;

@@ -99,7 +99,7 @@ export interface SkillContext {
    */
   run<Output = unknown>(name: string, skill: string, input: unknown): Promise<Output>;
   /**
-   * When the last step or wait that was awaited was recorded; at first, when the attempt began. The same in each
+   * When the last step or wait that was awaited was recorded; at first, when the job was accepted. The same in each
    * repetition, unlike `new Date()`.
    */
   now(): Date;

@@ -43,6 +43,7 @@ describe.each(await engines())('on $name', (engine) => {
         output: null,
         attempt: 0,
         started_at: null,
+        resumed_at: null,
         finished_at: new Date(clock.now()).toISOString(),
         duration_ms: null,
       });

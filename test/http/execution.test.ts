@@ -162,11 +162,13 @@ describe('Prefer: wait=N', () => {
     queue: 'skill-execution',
     run_at: aTimestamp,
     started_at: aTimestamp,
+    resumed_at: null,
     finished_at: aTimestamp,
     duration_ms: expect.any(Number),
     retry_of: null,
     progress: null,
     token_stats: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
+    parent_job_id: null,
   };
 
   test('with an end in time: 200, the full job, Preference-Applied and Location', async () => {

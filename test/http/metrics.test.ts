@@ -52,6 +52,7 @@ describe('GET /metrics', () => {
     ['service_http_request_duration_seconds', 'histogram'],
     ['service_queue_depth', 'gauge'],
     ['service_active_jobs', 'gauge'],
+    ['service_waiting_jobs', 'gauge'],
     ['service_completed_jobs_total', 'counter'],
     ['service_failed_jobs_total', 'counter'],
     ['service_errors_total', 'counter'],
@@ -80,7 +81,7 @@ describe('GET /metrics', () => {
   test('has no other family of the service', async () => {
     const families = (await scrape()).match(/^# TYPE service_\w+/gm);
 
-    expect(families).toHaveLength(22);
+    expect(families).toHaveLength(23);
   });
 
   test.each([

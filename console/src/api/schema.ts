@@ -935,6 +935,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send an event to the runs that wait for it
+         * @description Needs the scope events. Each job of the organization that waits for this event and key gets it. A job that was accepted before the event and waits for it later gets it then.
+         */
+        post: operations["sendRunEvent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/scheduled-jobs": {
         parameters: {
             query?: never;
@@ -2020,7 +2040,10 @@ export interface components {
             /** Format: date-time */
             run_at?: string;
             started_at?: string | null;
+            /** @description When the attempt last went on after a wait; null before. */
+            resumed_at?: string | null;
             finished_at?: string | null;
+            /** @description From started_at to finished_at, the time of waits included. */
             duration_ms?: number | null;
         };
         Job: {
@@ -2054,7 +2077,10 @@ export interface components {
             /** Format: date-time */
             run_at: string;
             started_at: string | null;
+            /** @description When the attempt last went on after a wait; null before. */
+            resumed_at: string | null;
             finished_at: string | null;
+            /** @description From started_at to finished_at, the time of waits included. */
             duration_ms: number | null;
             /** @enum {string} */
             queue: "skill-execution" | "webhooks" | "scheduled-jobs";
@@ -2169,6 +2195,28 @@ export interface components {
         ApprovalDecision: {
             /** @description Shown with the approval and given to the run: at most 2000 characters. */
             reason?: string;
+        };
+        NewRunEvent: {
+            /** @description The name for which runs wait: letters, digits and . _ - : /, up to 200. */
+            event: string;
+            /**
+             * @description Which one of that name, such as the id of an order. Runs wait for exactly it.
+             * @default null
+             */
+            key: string | null;
+            /**
+             * @description The only job that may take the event; null for all of the organization.
+             * @default null
+             */
+            job_id: string | null;
+            /** @description What the runs get: any JSON of at most 256 KiB; null where it is left out. */
+            data?: unknown;
+        };
+        RunEventReceipt: {
+            /** Format: uuid */
+            event_id: string;
+            /** @description How many jobs waited for it. Others may take it when they come to wait for it. */
+            delivered: number;
         };
         NewScheduledJob: {
             agent_id: string;
@@ -8961,6 +9009,7 @@ export interface operations {
                      *       "user_id": "nightly reports",
                      *       "run_at": "2026-01-01T00:00:00.000Z",
                      *       "started_at": "2026-01-01T00:00:00.001Z",
+                     *       "resumed_at": null,
                      *       "finished_at": "2026-01-01T00:00:00.003Z",
                      *       "duration_ms": 2,
                      *       "queue": "skill-execution",
@@ -9101,6 +9150,7 @@ export interface operations {
                      *       "user_id": "nightly reports",
                      *       "run_at": "2026-01-01T00:00:00.000Z",
                      *       "started_at": "2026-01-01T00:00:00.001Z",
+                     *       "resumed_at": null,
                      *       "finished_at": "2026-01-01T00:00:00.003Z",
                      *       "duration_ms": 2,
                      *       "queue": "skill-execution",
@@ -9148,6 +9198,7 @@ export interface operations {
                      *       "user_id": "nightly reports",
                      *       "run_at": "2026-01-01T00:00:00.000Z",
                      *       "started_at": "2026-01-01T00:00:00.001Z",
+                     *       "resumed_at": null,
                      *       "finished_at": null,
                      *       "duration_ms": null,
                      *       "queue": "skill-execution",
@@ -10244,6 +10295,195 @@ export interface operations {
             };
             /** @description `unsupported_media_type`: The body is not application/json. */
             415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `rate_limit_exceeded`: The key has used up its requests of this minute. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `internal_error`: An unexpected error occurred; the log has it under the x-request-id. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `service_unavailable`: It cannot be done right now; try again after Retry-After seconds. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    sendRunEvent: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Repeats with the same key within 24 hours make no second event. */
+                "idempotency-key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "event": "order.paid",
+                 *       "key": "order-1042",
+                 *       "data": {
+                 *         "amount": 4990
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewRunEvent"];
+            };
+        };
+        responses: {
+            /** @description The event is recorded. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "event_id": "01990a5e-7c1b-7003-8b2c-5d6e7f8a9b0c",
+                     *       "delivered": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RunEventReceipt"];
+                };
+            };
+            /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `authentication_required`: No credentials were sent. `invalid_api_key`: The key is unknown or revoked. `api_key_expired`: The key has expired. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `insufficient_scope`: The key lacks a scope that the skill requires. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `not_found`: There is no such thing for these credentials. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `conflict`: It would conflict with what is there. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `payload_too_large`: The body is larger than 1 MiB. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not application/json. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `idempotency_key_reused`: The Idempotency-Key was used for another request within 24 hours. */
+            422: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -13231,6 +13471,7 @@ export interface operations {
                      *       "user_id": "nightly reports",
                      *       "run_at": "2026-01-01T00:00:00.000Z",
                      *       "started_at": "2026-01-01T00:00:00.001Z",
+                     *       "resumed_at": null,
                      *       "finished_at": "2026-01-01T00:00:00.003Z",
                      *       "duration_ms": 2,
                      *       "queue": "skill-execution",
