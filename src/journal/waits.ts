@@ -62,8 +62,7 @@ export async function beginWait(
   const digest = digestOf(canonicalJson(input));
   if (known !== undefined) {
     requireSame(known, { kind, digest });
-    const wait = await findOpen(claim, known.n, wanted);
-    const found = wait ?? { n: known.n, end: await endOfWait(claim, known.n) };
+    const found = await findWait(claim, kinds, known.n, wanted);
     records.pending.delete(known.n);
     return found;
   }
@@ -80,8 +79,7 @@ export async function beginWait(
   });
   const none = { attempt: null, seen_to: null };
   records.byKey.set(key, { n, kind, name, parent, status: 'waiting', digest, ...none });
-  const open = hasEnded ? await findOpen(claim, n, wanted) : { n, kind, name, dueAt };
-  return open ?? { n, end: await endOfWait(claim, n) };
+  return hasEnded ? findWait(claim, kinds, n, wanted) : { n, kind, name, dueAt };
 }
 
 /** The ends of those of the waits that have ended, by number; ends those whose deadline has passed. */
@@ -91,32 +89,55 @@ export async function endsOfWaits(
   waits: readonly OpenWait[],
 ): Promise<Map<number, WaitEnd>> {
   const { job, deps } = claim;
-  const { clock, database } = deps;
-  const isDue = ({ dueAt }: OpenWait) => dueAt <= clock.now();
-  if (waits.some(isDue)) {
-    await write(claim, async (tx) => {
-      const now = clock.now();
-      const open = new Set((await listWaiting(tx, { job_id: job.id })).map(({ n }) => n));
-      for (const { n, kind, name } of waits.filter((wait) => isDue(wait) && open.has(wait.n))) {
-        const result = await kinds.get(kind)?.expire(tx, { job, n, name }, now);
-        if (result !== undefined) await endWaitingSteps(tx, [{ job_id: job.id, n, result }], now);
-      }
-    });
-  }
-  const open = new Set((await listWaiting(database.read, { job_id: job.id })).map(({ n }) => n));
-  const ends = new Map<number, WaitEnd>();
-  for (const { n } of waits) if (!open.has(n)) ends.set(n, await endOfWait(claim, n));
+  const { read } = deps.database;
+  const ends = await expireWaits(claim, kinds, waits);
+  const others = waits.filter(({ n }) => !ends.has(n));
+  if (others.length === 0) return ends;
+  const open = new Set((await listWaiting(read, { job_id: job.id })).map(({ n }) => n));
+  for (const { n } of others) if (!open.has(n)) ends.set(n, await endOfWait(claim, n));
   return ends;
 }
 
-/** The wait while it is open; undefined once it has ended. */
-async function findOpen(
-  { job, deps }: OpenClaim,
+/** Ends the open ones of the waits whose deadline has passed; how, by number. */
+async function expireWaits(
+  claim: OpenClaim,
+  kinds: WaitKinds,
+  waits: readonly OpenWait[],
+): Promise<Map<number, WaitEnd>> {
+  const { job, deps } = claim;
+  const now = deps.clock.now();
+  const due = waits.filter(({ dueAt }) => dueAt <= now);
+  if (due.length === 0) return new Map();
+  // The claim keeps others from ending them until the transaction ends.
+  return write(claim, async (tx) => {
+    const ends = new Map<number, WaitEnd>();
+    const open = new Set((await listWaiting(tx, { job_id: job.id })).map(({ n }) => n));
+    for (const { n, kind, name } of due) {
+      const result = open.has(n) ? await kinds.get(kind)?.expire(tx, { job, n, name }, now) : null;
+      if (!result) continue;
+      await endWaitingSteps(tx, [{ job_id: job.id, n, result }], now);
+      ends.set(n, { ...result, at: now });
+    }
+    return ends;
+  });
+}
+
+/** A wait on record: its end, or the wait while it is open and before its deadline. */
+async function findWait(
+  claim: OpenClaim,
+  kinds: WaitKinds,
   n: number,
   { kind, name }: WantedWait,
-): Promise<OpenWait | undefined> {
+): Promise<{ readonly n: number; readonly end: WaitEnd } | OpenWait> {
+  const { job, deps } = claim;
   const row = await findResult(deps.database.read, { job_id: job.id, n });
-  return row?.status === 'waiting' ? { n, kind, name, dueAt: row.due_at ?? 0 } : undefined;
+  if (row?.status === 'waiting') {
+    const wait = { n, kind, name, dueAt: row.due_at ?? 0 };
+    const end = (await expireWaits(claim, kinds, [wait])).get(n);
+    if (end !== undefined) return { n, end };
+    if (wait.dueAt > deps.clock.now()) return wait;
+  }
+  return { n, end: await endOfWait(claim, n) };
 }
 
 async function endOfWait(claim: OpenClaim, n: number): Promise<WaitEnd> {

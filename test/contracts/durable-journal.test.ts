@@ -189,6 +189,7 @@ describe.each(await engines())('on $name', (engine) => {
 
       await world.attempt(id, failed(), async (run) => {
         expect(await run.ask('wait', sleep('nap', hour))).toEqual({ value: null, at });
+        expect(run.suspensions).toBe(0);
       });
       await untilDue(world, id);
 

@@ -5,6 +5,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { RunOutcome } from '../../src/executors/run.ts';
+import { createEndWaits } from '../../src/jobs/end-waits.ts';
 import type { JobEvent } from '../../src/jobs/feed.ts';
 import { PlatformError } from '../../src/kernel/errors.ts';
 import { expectConsistent } from '../support/consistency.ts';
@@ -13,6 +14,7 @@ import { deadlocksIn } from '../support/deadlocks.ts';
 import { completed, failed, jobsWorld, leaseMs, type Worker } from '../support/jobs-world.ts';
 import type { ScriptedRun } from '../support/scripted-pool.ts';
 import { propertyRuns } from '../support/soak.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const outcomes: readonly RunOutcome[] = [
   completed(),
@@ -48,6 +50,8 @@ const command = fc.oneof(
     weight: 8,
     arbitrary: fc.record({ do: fc.constant('end' as const), pick, outcome: fc.nat(8) }),
   },
+  { weight: 5, arbitrary: fc.record({ do: fc.constant('wait' as const), pick }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('end a wait' as const), pick }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('say' as const), pick }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('cancel' as const), pick }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('retry' as const), pick }) },
@@ -70,6 +74,16 @@ const refusals = ['job_not_cancellable', 'job_not_retryable'];
 const unlessRefused = (error: unknown) => {
   if (!(error instanceof PlatformError && refusals.includes(error.code))) throw error;
 };
+
+/** Has a run ask for a wait; resolves when the wait is on record, or refused. */
+async function askForWait(run: ScriptedRun, nth: number): Promise<void> {
+  let isAnswered = false;
+  const answered = () => {
+    isAnswered = true;
+  };
+  run.ask('wait', { kind: 'sleep', name: 'nap', nth, ms: 2_000 }).then(answered, answered);
+  await waitFor(() => isAnswered || run.suspensions > 0, { describe: 'the wait is on record' });
+}
 
 /** A world in which commands happen, and what was seen of it. */
 async function stage(engine: Engine) {
@@ -130,6 +144,8 @@ async function stage(engine: Engine) {
     if (run !== null) running.push({ run, ended });
   }
 
+  const endWaits = createEndWaits({ queue: { sendHints() {} }, wakeRun() {} });
+
   async function act(one: Command): Promise<void> {
     const id = 'pick' in one ? ids[one.pick % Math.max(1, ids.length)] : undefined;
     const worker = 'worker' in one ? (workers[one.worker] as Worker) : undefined;
@@ -144,6 +160,19 @@ async function stage(engine: Engine) {
         if (taken === undefined) return;
         taken.run.end(outcomes[one.outcome] ?? completed());
         return taken.ended;
+      }
+      case 'wait': {
+        const [taken] = running.splice(one.pick % Math.max(1, running.length), 1);
+        if (taken === undefined) return;
+        await askForWait(taken.run, one.pick);
+        taken.run.end({ kind: 'waiting' });
+        return taken.ended;
+      }
+      case 'end a wait': {
+        if (id === undefined) return;
+        const end = { job_id: id, n: 1, result: { value: 1 } };
+        await world.database.write((tx) => endWaits(tx, [end], world.clock.now()));
+        return;
       }
       case 'say':
         running[one.pick % Math.max(1, running.length)]?.run.report({
