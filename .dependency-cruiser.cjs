@@ -36,7 +36,7 @@ const mayUse = {
   approvals: [...ground, 'journal', 'jobs'],
   'run-events': [...ground, 'journal', 'jobs'],
   schedules: [...ground, 'api-keys', 'skills', 'agents', 'jobs'],
-  triggers: [...ground, 'sandbox', 'api-keys', 'skills', 'agents', 'jobs'],
+  triggers: [...ground, 'sandbox', 'api-keys', 'skills', 'agents', 'jobs', 'run-events'],
   webhooks: [...ground, 'leases', 'egress', 'agents'],
   console: [...ground, 'api-keys'],
   // The composition tells it of jobs, so that no slice has to know that it is counted.

@@ -70,7 +70,7 @@ export async function composeSlices(parts: Parts, clock: Clock, writer: string) 
     scheduledJobs: schedules.schedules,
     organizationOfKey: apiKeys.organizationOf,
   });
-  const receiving = { ...running, secrets: signingSecrets };
+  const receiving = { ...running, runEvents, secrets: signingSecrets };
   const triggers = composeTriggers(base, receiving, config.triggersMax);
   const webhooks = composeWebhooks({
     base,

@@ -4,10 +4,10 @@ import { createReceive, type ReceiveDeps } from '../triggers/receive.ts';
 import { createTriggers, type TriggerDeps } from '../triggers/triggers.ts';
 import type { Foundation } from './parts.ts';
 
-type SlicesDeps = Pick<ReceiveDeps, 'apiKeys' | 'execute' | 'secrets'> &
+type SlicesDeps = Pick<ReceiveDeps, 'apiKeys' | 'execute' | 'secrets' | 'runEvents'> &
   Pick<TriggerDeps, 'agents' | 'apiKeys' | 'skills' | 'secrets'>;
 
-/** Triggers, and how calls from outside become jobs. `max` is how many an organization may have. */
+/** Triggers, and how calls from outside become jobs or events. `max` is how many an organization may have. */
 export function composeTriggers(
   base: Pick<Foundation, 'database' | 'clock'>,
   slices: SlicesDeps,

@@ -3,6 +3,8 @@
 /** Characters of an event's name and of its key. */
 const eventNameMax = 200;
 export const eventKeyMax = 500;
+/** The scope of keys that send events, themselves or through a trigger. */
+export const eventScopes: readonly string[] = ['events'];
 /** Bytes of an event's data as JSON. */
 export const eventDataBytesMax = 262_144;
 

@@ -1,6 +1,6 @@
 /** The Idempotency-Keys of events: one row a key, unique by index, written with the event that it names. */
 import type { Selectable } from 'kysely';
-import type { Transaction } from '../database/database.ts';
+import type { Handle, Transaction } from '../database/database.ts';
 import { allRows, firstRow, statement } from '../database/statement.ts';
 import type { EventIdempotencyKeysTable } from '../database/tables.ts';
 
@@ -33,7 +33,7 @@ const take = firstRow<EventKeyRow & { forgotten_before: number }, Transaction>()
     .returning('owner'),
 );
 
-const held = firstRow<KeyName, Transaction>()((db, p) =>
+const held = firstRow<KeyName>()((db, p) =>
   db
     .selectFrom('event_idempotency_keys')
     .selectAll()
@@ -52,6 +52,11 @@ export async function takeEventKey(
 ): Promise<EventKeyRow | undefined> {
   const taken = await take(tx, { ...row, forgotten_before: forgottenBefore });
   return taken === undefined ? held(tx, row) : undefined;
+}
+
+/** The key as an earlier request has recorded it, also when that is no longer remembered. */
+export function findEventKey(db: Handle, name: KeyName): Promise<EventKeyRow | undefined> {
+  return held(db, name);
 }
 
 const describeEvent = statement<KeyName & Pick<EventKeyRow, 'event_id' | 'delivered'>>()((db, p) =>

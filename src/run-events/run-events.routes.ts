@@ -8,11 +8,8 @@ import { carries } from '../http/response-headers.ts';
 import { Id, Name, Nullable } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { requireScopes } from '../kernel/caller.ts';
-import { eventKeyMax, eventNamePattern } from './bounds.ts';
+import { eventKeyMax, eventNamePattern, eventScopes } from './bounds.ts';
 import type { RunEvents } from './send.ts';
-
-/** The scope of keys that send events. */
-const scopes = ['events'];
 
 const SentEvent = Type.Object(
   {
@@ -84,7 +81,8 @@ const schema = {
 };
 
 export function runEventRoutes(server: Server, { send }: Pick<RunEvents, 'send'>): void {
-  const admit = async (request: FastifyRequest) => requireScopes(callerOf(request).scopes, scopes);
+  const admit = async (request: FastifyRequest) =>
+    requireScopes(callerOf(request).scopes, eventScopes);
   const options = { config: acceptingWork, onRequest: admit, schema };
   server.post('/api/events', options, async (request, reply) => {
     const { organizationId, keyId } = callerOf(request);

@@ -11,7 +11,12 @@ import { invalid, notFound, PlatformError } from '../kernel/errors.ts';
 import { continueAfter, isId, newId } from '../kernel/ids.ts';
 import { canonicalJson } from '../kernel/text.ts';
 import { eventDataBytesMax } from './bounds.ts';
-import { describeKeyedEvent, type EventKeyRow, takeEventKey } from './idempotency.store.ts';
+import {
+  describeKeyedEvent,
+  type EventKeyRow,
+  findEventKey,
+  takeEventKey,
+} from './idempotency.store.ts';
 import {
   type AddressFacts,
   addressFacts,
@@ -32,6 +37,8 @@ export interface Sender {
   /** The id of the API key or of the trigger: each has Idempotency-Keys of its own. */
   readonly owner: string;
   readonly idempotencyKey?: string | undefined;
+  /** Equal for equal requests; by default of the event. */
+  readonly fingerprint?: string;
 }
 
 /** An event as it is sent. */
@@ -55,7 +62,7 @@ export interface SendReceipt {
 export type RunEvents = ReturnType<typeof createRunEvents>;
 
 export function createRunEvents(deps: TellDeps) {
-  return bind(deps, { send, tellUntold });
+  return bind(deps, { send, repeatOf, tellUntold });
 }
 
 /**
@@ -80,6 +87,18 @@ async function send(deps: TellDeps, sender: Sender, sent: SentEvent): Promise<Se
     await deps.database.write((tx) => describeKeyedEvent(tx, described));
   }
   return { ...receipt, delivered };
+}
+
+/** The receipt of an earlier equal request with the same key and fingerprint. */
+async function repeatOf(
+  { database, clock }: Pick<TellDeps, 'database' | 'clock'>,
+  { owner, idempotencyKey, fingerprint }: Sender,
+): Promise<SendReceipt | undefined> {
+  if (idempotencyKey === undefined) return undefined;
+  const found = await findEventKey(database.read, { owner, idempotency_key: idempotencyKey });
+  if (found === undefined || found.fingerprint !== fingerprint) return undefined;
+  if (found.created_at < clock.now() - idempotencyMs) return undefined;
+  return { eventId: found.event_id, delivered: found.delivered, isReplay: true };
 }
 
 /** A receipt, and whether all that waited have been told. */
@@ -137,12 +156,12 @@ function idAfter({ newest }: AddressFacts): string {
 }
 
 function keyRowOf(
-  { owner, idempotencyKey }: Sender,
+  { owner, idempotencyKey, fingerprint: given }: Sender,
   { event, key, jobId, data }: SentText,
   now: number,
 ): EventKeyRow | undefined {
   if (idempotencyKey === undefined) return undefined;
-  const fingerprint = hash('sha256', canonicalJson([event, key, jobId, JSON.parse(data)]));
+  const fingerprint = given ?? hash('sha256', canonicalJson([event, key, jobId, JSON.parse(data)]));
   const row = { owner, idempotency_key: idempotencyKey, fingerprint };
   return { ...row, event_id: '', delivered: 0, created_at: now };
 }

@@ -39,6 +39,7 @@ export interface EndedCall {
   readonly error: ErrorCode | null;
   readonly message: string | null;
   readonly jobId: string | null;
+  readonly eventId: string | null;
   readonly isReplay: boolean;
   /** Null when the body was not read. */
   readonly bodyBytes: number | null;
@@ -73,7 +74,7 @@ function record(state: CallsState, call: EndedCall): void {
     error: call.error,
     message: call.message === null ? null : cleanText(call.message.slice(0, messageMax)),
     job_id: call.jobId,
-    event_id: null,
+    event_id: call.eventId,
     replayed: call.isReplay ? 1 : 0,
     body_bytes: call.bodyBytes,
   });
@@ -138,6 +139,7 @@ function callBody(row: TriggerCallRow) {
     error: row.error as ErrorCode | null,
     message: row.message,
     job_id: row.job_id,
+    event_id: row.event_id,
     duration_ms: row.duration_ms,
     body_bytes: row.body_bytes,
     replayed: row.replayed === 1,

@@ -1,6 +1,6 @@
 /**
  * Handles a call of a trigger: checks the signature, maps the body to the skill's input, and starts a run
- * for the key that created the trigger. A fault that only the trigger's owner can fix is reported as the
+ * for the key that created the trigger; or maps it to an event for runs that wait. A fault that only the trigger's owner can fix is reported as the
  * event `agent.error`; the sender only gets `404`.
  */
 
@@ -20,6 +20,8 @@ import { DecryptionError } from '../kernel/encryption.ts';
 import { invalid, PlatformError } from '../kernel/errors.ts';
 import { isObject } from '../kernel/json.ts';
 import { canonicalJson } from '../kernel/text.ts';
+import type { SendReceipt } from '../run-events/send.ts';
+import { type EventTargetDeps, eventObstacle, sendEvent } from './event-target.ts';
 import type { Mappings } from './mapping.ts';
 import { payloadOf } from './payload.ts';
 import { requireSignature } from './signature.ts';
@@ -68,6 +70,7 @@ export interface ReceiveDeps {
   readonly execute: Execute;
   readonly mappings: Pick<Mappings, 'evaluate'>;
   readonly secrets: Pick<SigningSecrets, 'open'>;
+  readonly runEvents: EventTargetDeps['runEvents'];
 }
 
 /** With when each trigger last reported each code. */
@@ -90,17 +93,42 @@ async function callerOf(state: ReceiveState, trigger: TriggerRow): Promise<Calle
   throw triggerNotFound('The key that made it is revoked or expired');
 }
 
-/** Starts a run for a call, or returns the job of an earlier identical call. */
+/** What became of a call, or of an earlier identical one. */
+type Received =
+  | { readonly job: AcceptedJob; readonly isReplay: boolean }
+  | ({ readonly job: null } & SendReceipt);
+
+/** Starts a run or sends an event for a call, or returns what an earlier identical call has made. */
 async function accept(
   state: ReceiveState,
   trigger: TriggerRow,
   caller: Caller,
   call: Call,
-): Promise<{ job: AcceptedJob; isReplay: boolean }> {
-  const { execute, mappings, clock } = state;
+): Promise<Received> {
+  const { clock } = state;
   const secret = await secretOf(state, trigger);
   const isIdSigned =
     secret !== null && requireSignature(call.headers, secret, call.bytes, clock.now()).isIdSigned;
+  if (trigger.event_name !== null) {
+    await requireEvents(state, trigger, caller);
+    const key = call.idempotencyKey(isIdSigned);
+    const { headers, bytes } = call;
+    const body = payloadOf(headers, bytes);
+    const context = { body, query: call.query(), headers: visibleHeaders(headers) };
+    const named = { ...trigger, event_name: trigger.event_name };
+    return { job: null, ...(await sendEvent(state, named, context, key)) };
+  }
+  return startRun(state, trigger, caller, call, isIdSigned);
+}
+
+async function startRun(
+  state: ReceiveState,
+  trigger: TriggerRow,
+  caller: Caller,
+  call: Call,
+  isIdSigned: boolean,
+): Promise<{ job: AcceptedJob; isReplay: boolean }> {
+  const { execute, mappings } = state;
   const target = await targetOf(state, trigger, caller);
   const key = call.idempotencyKey(isIdSigned);
   const message = { body: payloadOf(call.headers, call.bytes), query: call.query() };
@@ -132,6 +160,18 @@ async function secretOf(state: ReceiveState, trigger: TriggerRow): Promise<strin
       cause: `The trigger did not run: ${why}`,
     });
   }
+}
+
+/** `404`, and `agent.error`, where the key that created the trigger may send no events. */
+async function requireEvents(
+  state: ReceiveState,
+  trigger: TriggerRow,
+  { scopes }: Caller,
+): Promise<void> {
+  const why = eventObstacle(scopes);
+  if (why === null) return;
+  await report(state, trigger, 'insufficient_scope', why);
+  throw triggerNotFound(why.charAt(0).toUpperCase() + why.slice(1));
 }
 
 async function targetOf(state: ReceiveState, trigger: TriggerRow, caller: Caller): Promise<Target> {

@@ -58,7 +58,7 @@ function createRoute(server: Server, { triggers, publicUrl }: TriggerRouteDeps) 
       'Creates an address that external systems call to start runs of a skill. Every ' +
       'client that knows its token can call it, so keep it secret like a key. Its ' +
       'runs use the key that created it. Without a skill, the agent handles each ' +
-      'event by its own instructions.',
+      'event by its own instructions. With event, calls become events for runs that wait.',
     body: NewTrigger,
     response: {
       201: { ...CreatedTrigger, ...carries('Location') },
@@ -175,6 +175,7 @@ function removeRoute(server: Server, { triggers }: TriggerRouteDeps) {
 /** Checks the rules that a JSON Schema cannot express. */
 function checked<T extends TriggerChanges>(body: T): T {
   refuseLong('mapping', body.mapping ?? '', mappingMax);
+  refuseLong('event.key_mapping', body.event?.key_mapping ?? '', mappingMax);
   refuseLong('input', JSON.stringify(body.input ?? {}));
   const fault = secretFault(body.signing_secret ?? '');
   if (fault !== null) throw invalid('signing_secret', fault);

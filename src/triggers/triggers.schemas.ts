@@ -10,9 +10,37 @@ import {
   Words,
 } from '../http/schemas.ts';
 import { type ErrorCode, errorStatuses } from '../kernel/errors.ts';
+import { eventNamePattern } from '../run-events/bounds.ts';
 
 /** Bytes of a mapping. */
 export const mappingMax = 8_192;
+
+const TriggerEvent = Nullable(
+  Type.Object(
+    {
+      name: Type.String({
+        pattern: eventNamePattern,
+        description: 'The name for which runs wait: letters, digits and . _ - : /, up to 200.',
+      }),
+      key_mapping: Type.Optional(
+        Nullable(
+          Type.String({
+            minLength: 1,
+            maxLength: mappingMax,
+            description:
+              'JSONata from {body, headers, query} to the key of the event; null: no key.',
+          }),
+        ),
+      ),
+    },
+    {
+      additionalProperties: false,
+      description:
+        'Calls become this event for runs that wait, with the result of mapping as data, in place ' +
+        'of starting a run; the skill is not used then. Needs the scope events.',
+    },
+  ),
+);
 
 const fields = {
   agent_id: Name(),
@@ -28,6 +56,7 @@ const fields = {
       description: 'JSONata from {body, headers, query} to the input of the skill; null: the body.',
     }),
   ),
+  event: TriggerEvent,
   rate_limit: Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'Calls per minute.' }),
   active: Type.Boolean(),
 };
@@ -55,6 +84,7 @@ const example = {
   skill_version: 'v1.0',
   input: {},
   mapping: '{"text": body.head_commit.message}',
+  event: null,
   rate_limit: 60,
   has_signing_secret: true,
   active: true,
@@ -88,6 +118,7 @@ const optionalFields = {
   skill_version: Type.Optional({ ...fields.skill_version, default: 'v1.0' }),
   input: Type.Optional(fields.input),
   mapping: Type.Optional(fields.mapping),
+  event: Type.Optional(fields.event),
   rate_limit: Type.Optional({ ...fields.rate_limit, default: 60 }),
   signing_secret: Type.Optional(SigningSecret),
   active: Type.Optional({ ...fields.active, default: true }),
@@ -138,12 +169,13 @@ export const TriggerCall = Type.Object(
       }),
     ),
     job_id: Nullable(Id),
+    event_id: { ...Nullable(Id), description: 'The event that the call became.' },
     duration_ms: Type.Integer(),
     body_bytes: Nullable(
       Type.Integer({ description: 'null if it was refused before its body was read.' }),
     ),
     replayed: Type.Boolean({
-      description: 'Whether it was answered with the job of an earlier call.',
+      description: 'Whether it was answered with the job or the event of an earlier call.',
     }),
   },
   {
@@ -156,6 +188,7 @@ export const TriggerCall = Type.Object(
         error: 'invalid_signature',
         message: 'The request is not signed',
         job_id: null,
+        event_id: null,
         duration_ms: 2,
         body_bytes: 1_204,
         replayed: false,

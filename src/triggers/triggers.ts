@@ -9,7 +9,7 @@ import { requireRoom } from '../database/caps.ts';
 import type { Database } from '../database/database.ts';
 import type { PageAsked } from '../database/page-bytes.ts';
 import type { SecretOwner, SigningSecrets } from '../database/signing-secrets.ts';
-import { type ReadinessDeps, refusalsOf, requireSkillScopes } from '../jobs/readiness.ts';
+import type { ReadinessDeps } from '../jobs/readiness.ts';
 import { bind } from '../kernel/bind.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { type Clock, timestamp } from '../kernel/clock.ts';
@@ -19,6 +19,7 @@ import { createShortCache, type ShortCache } from '../kernel/short-cache.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
 import { deleteCallsOf } from './calls.store.ts';
 import type { Mappings } from './mapping.ts';
+import { triggerRefusals } from './refusals.ts';
 import type { NewTrigger, TriggerChanges } from './triggers.schemas.ts';
 import {
   deleteTrigger,
@@ -30,7 +31,13 @@ import {
   type TriggerRow,
   updateTrigger,
 } from './triggers.store.ts';
-import { creatorOf, refuseHalfSkill, requireValidSkill, requireValidTrigger } from './validity.ts';
+import {
+  creatorOf,
+  refuseHalfSkill,
+  requireTriggerScopes,
+  requireValidTarget,
+  requireValidTrigger,
+} from './validity.ts';
 
 /** How long a cached trigger is used without another query. */
 const cachedMs = 1_000;
@@ -85,9 +92,9 @@ function byToken(
   return cache.read(tokenHash, stored, ({ active }) => active === 1);
 }
 
-/** `404` when there is no such trigger, `403` when the caller may not run its skill. */
+/** `404` when there is no such trigger, `403` when the caller may not run its skill or send its event. */
 async function admitChange(state: TriggerState, caller: Caller, id: string): Promise<void> {
-  requireSkillScopes(state.skills, caller, await find(state, caller.organizationId, id));
+  requireTriggerScopes(state.skills, caller, await find(state, caller.organizationId, id));
 }
 
 /** `404` when there is no such trigger. */
@@ -157,13 +164,12 @@ async function get(state: TriggerState, organizationId: string, id: string, incl
   return view as TriggerView;
 }
 
-/** The input would be only known with a call, so inputs are not checked for a refusal. */
 async function viewsOf(
   deps: ReadinessDeps,
   rows: readonly TriggerRow[],
   include?: 'refusal',
 ): Promise<TriggerView[]> {
-  const refusals = include === undefined ? [] : await refusalsOf(deps, rows);
+  const refusals = include === undefined ? [] : await triggerRefusals(deps, rows);
   return rows.map((row, i) => ({ ...triggerView(row), ...refusals[i] }));
 }
 
@@ -179,8 +185,8 @@ async function update(state: TriggerState, caller: Caller, id: string, fields: T
     const before = found(await lockTrigger(tx, organizationId, id));
     if (Object.keys(columns).length === 0) return before;
     // Another request may have changed the trigger since it was checked.
-    requireSkillScopes(skills, caller, before);
-    requireValidSkill(skills, caller, creator, { ...before, ...columns }, before);
+    requireTriggerScopes(skills, caller, before);
+    requireValidTarget(skills, caller, creator, { ...before, ...columns }, before);
     if (columns.agent_id !== undefined) await agents.lock(tx, organizationId, columns.agent_id);
     const changes = { ...columns, updated_at: clock.now() };
     return found(await updateTrigger(tx, organizationId, id, changes));
@@ -207,14 +213,19 @@ async function remove(
 function columnsOf(
   { secrets }: TriggerState,
   owner: SecretOwner,
-  { input, active, signing_secret: secret, ...same }: TriggerChanges,
+  { input, active, event, signing_secret: secret, ...same }: TriggerChanges,
 ): Partial<TriggerRow> {
   return {
     ...same,
     ...(input === undefined ? {} : { input: JSON.stringify(input) }),
     ...(active === undefined ? {} : { active: Number(active) }),
+    ...(event === undefined ? {} : eventColumns(event)),
     ...(secret === undefined ? {} : sealed(secrets, owner, secret)),
   };
+}
+
+function eventColumns(event: NonNullable<TriggerChanges['event']> | null) {
+  return { event_name: event?.name ?? null, event_key_mapping: event?.key_mapping ?? null };
 }
 
 function sealed(secrets: TriggerDeps['secrets'], owner: SecretOwner, signingSecret: string | null) {
@@ -243,7 +254,7 @@ export function requireActive({ active }: TriggerRow): void {
 }
 
 type TriggerView = ReturnType<typeof triggerView> &
-  Partial<Awaited<ReturnType<typeof refusalsOf>>[number]>;
+  Partial<Awaited<ReturnType<typeof triggerRefusals>>[number]>;
 
 /** A trigger as the API shows it, without its token and its secret. */
 function triggerView(row: TriggerRow) {
@@ -256,6 +267,8 @@ function triggerView(row: TriggerRow) {
     skill_version: row.skill_version,
     input: JSON.parse(row.input) as Record<string, unknown>,
     mapping: row.mapping,
+    event:
+      row.event_name === null ? null : { name: row.event_name, key_mapping: row.event_key_mapping },
     rate_limit: row.rate_limit,
     has_signing_secret: row.signing_secret !== null,
     active: row.active === 1,

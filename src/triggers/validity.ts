@@ -1,9 +1,11 @@
-/** Whether a trigger may be as a client wants it: its agent, its skill, the scopes and its mapping. */
+/** Whether a trigger may be as a client wants it: its agent, its skill or event, the scopes and its mappings. */
 import type { Handle } from '../database/database.ts';
 import { requiredScopes, requireSkillScopes, type SkillColumns } from '../jobs/readiness.ts';
-import { type Caller, hasScopes } from '../kernel/caller.ts';
+import { type Caller, hasScopes, requireScopes } from '../kernel/caller.ts';
 import { invalid, PlatformError } from '../kernel/errors.ts';
+import { eventScopes } from '../run-events/bounds.ts';
 import type { SkillRegistry } from '../skills/registry.ts';
+import { ofKeyMapping } from './event-target.ts';
 import type { TriggerChanges } from './triggers.schemas.ts';
 import { findCreatorScopes, type TriggerRow } from './triggers.store.ts';
 import type { TriggerDeps } from './triggers.ts';
@@ -16,7 +18,7 @@ export async function creatorOf(db: Handle, trigger: TriggerRow): Promise<Creato
   return { scopes: JSON.parse(scopes ?? '[]') as string[] };
 }
 
-/** Throws for the agent or the skill (404), the scopes (403) or the mapping (400) of a trigger. */
+/** Throws for the agent or the skill (404), the scopes (403) or a mapping (400) of a trigger. */
 export async function requireValidTrigger(
   { agents, skills, mappings }: Pick<TriggerDeps, 'agents' | 'skills' | 'mappings'>,
   caller: Caller,
@@ -27,9 +29,43 @@ export async function requireValidTrigger(
   if (after.agent_id !== before?.agent_id) {
     await agents.statusOf(caller.organizationId, after.agent_id);
   }
-  requireValidSkill(skills, caller, creator, after, before);
+  requireValidTarget(skills, caller, creator, after, before);
   if (after.mapping !== null && after.mapping !== before?.mapping) {
     await mappings.check(caller.organizationId, after.mapping);
+  }
+  const { event_key_mapping: ofKey } = after;
+  if (ofKey !== null && ofKey !== before?.event_key_mapping) {
+    await ofKeyMapping(mappings.check(caller.organizationId, ofKey));
+  }
+}
+
+/** Throws `403` unless the caller may run the trigger's skill, or send its event. */
+export function requireTriggerScopes(
+  skills: SkillRegistry,
+  caller: Caller,
+  trigger: TriggerRow,
+): void {
+  if (trigger.event_name === null) requireSkillScopes(skills, caller, trigger);
+  else requireScopes(caller.scopes, eventScopes);
+}
+
+/** Throws for what calls of a trigger become: see `requireValidSkill`; for an event, both need its scope. */
+export function requireValidTarget(
+  skills: SkillRegistry,
+  caller: Caller,
+  creator: Creator,
+  after: TriggerRow,
+  before?: TriggerRow,
+): void {
+  if (after.event_name === null) {
+    // While its calls were events, nothing was known of its skill.
+    const earlier = before?.event_name === null ? before : undefined;
+    requireValidSkill(skills, caller, creator, after, earlier);
+    return;
+  }
+  requireScopes(caller.scopes, eventScopes);
+  if (before === undefined || before.event_name === null) {
+    requireScopesOfCreator(creator, eventScopes);
   }
 }
 
@@ -37,7 +73,7 @@ export async function requireValidTrigger(
  * Throws for the skill of a trigger. A new skill must be active (404), and the caller must be allowed to
  * run it; for a new skill, the creator must be allowed to run it as well (403).
  */
-export function requireValidSkill(
+function requireValidSkill(
   skills: SkillRegistry,
   caller: Caller,
   creator: Creator,

@@ -33,18 +33,29 @@ const idempotencyHeaders: readonly string[] = [
   'webhook-id',
 ];
 
+const acceptedExample = {
+  job_id: '019ab0c1-2d3e-7f40-8a5b-6c7d8e9fa0b1',
+  conversation_id: '019ab0c1-2d3e-7f41-9c0d-1e2f3a4b5c6d',
+  status: 'queued',
+};
 const Accepted = Type.Object(
   { job_id: Id, conversation_id: Id, status: Words(['queued']) },
   {
     title: 'TriggeredJob',
     description: 'The job that was accepted.',
-    examples: [
-      {
-        job_id: '019ab0c1-2d3e-7f40-8a5b-6c7d8e9fa0b1',
-        conversation_id: '019ab0c1-2d3e-7f41-9c0d-1e2f3a4b5c6d',
-        status: 'queued',
-      },
-    ],
+    examples: [acceptedExample],
+  },
+);
+
+const EventReceipt = Type.Object(
+  {
+    event_id: Id,
+    delivered: Type.Integer({ description: 'How many jobs waited for it.' }),
+  },
+  {
+    title: 'TriggeredEvent',
+    description: 'The event that was recorded, if the trigger has an event.',
+    examples: [{ event_id: '019ab0c1-2d3e-7f43-8c1d-6e7f8a9b0c1d', delivered: 1 }],
   },
 );
 
@@ -65,6 +76,7 @@ interface KnownCall {
   readonly receivedAt: number;
   refusal: PlatformError | null;
   jobId: string | null;
+  eventId: string | null;
   isReplay: boolean;
 }
 
@@ -159,6 +171,7 @@ async function admit(
     receivedAt,
     refusal: null,
     jobId: null,
+    eventId: null,
     isReplay: false,
   };
   requireActive(trigger);
@@ -191,7 +204,7 @@ const schema = {
   tags: ['Triggers'],
   security: [],
   operationId: 'callAgentTrigger',
-  summary: 'Start the run of a trigger',
+  summary: 'Start the run of a trigger, or send its event',
   description:
     'Needs no API key: every client that knows the token can call it, within the ' +
     'limit of the trigger, and signed if the trigger has a signing secret.',
@@ -201,7 +214,7 @@ const schema = {
     'idempotency-key': Type.Optional(
       Type.String({
         description:
-          'Repeats with the same key within 24 hours make no second job; x-github-delivery and ' +
+          'Repeats with the same key within 24 hours make no second job or event; x-github-delivery and ' +
           'webhook-id work the same way, and only webhook-id if webhook-signature is verified.',
         maxLength: idempotencyKeyMax,
       }),
@@ -221,7 +234,10 @@ const schema = {
   }),
   response: {
     202: {
-      ...Accepted,
+      ...Type.Union([Accepted, EventReceipt], {
+        description: 'The job that was accepted, or the event that was recorded.',
+        examples: [acceptedExample],
+      }),
       ...carries(
         'Location',
         'Idempotent-Replayed',
@@ -253,16 +269,22 @@ function callRoute(scope: Server, deps: WebhookTriggerRouteDeps): void {
   scope.post('/:webhookToken', options, async (request, reply) => {
     const { admitted, known } = marksOf(request);
     const { trigger, caller } = admitted;
-    const { job, isReplay } = await deps.receive.accept(trigger, caller, {
+    const received = await deps.receive.accept(trigger, caller, {
       headers: request.headers,
       bytes: (request.body as Buffer | undefined) ?? Buffer.alloc(0),
       query: () => queryOf(request),
       idempotencyKey: (isIdSigned) =>
         idempotencyKeyOf(request, isIdSigned ? ['webhook-id'] : idempotencyHeaders),
     });
+    const { job, isReplay } = received;
+    if (isReplay) reply.header('idempotent-replayed', 'true');
+    if (job === null) {
+      const { eventId, delivered } = received;
+      if (known !== null) Object.assign(known, { eventId, isReplay });
+      return reply.status(202).send({ event_id: eventId, delivered });
+    }
     if (known !== null) Object.assign(known, { jobId: job.id, isReplay });
     reply.header('location', `/api/jobs/${job.id}`);
-    if (isReplay) reply.header('idempotent-replayed', 'true');
     return reply
       .status(202)
       .send({ job_id: job.id, conversation_id: job.conversation_id, status: 'queued' });

@@ -73,6 +73,7 @@ describe.each(await engines())('on $name', (engine) => {
     error: null,
     message: null,
     jobId: null,
+    eventId: null,
     isReplay: false,
     bodyBytes: 2,
   });

@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { insertDefaultAgent } from '../../src/agents/agents.ts';
 import { createApiKeys } from '../../src/api-keys/api-keys.ts';
 import { composeAgents } from '../../src/composition/agents.ts';
+import { composeRunEvents } from '../../src/composition/run-events.ts';
 import { composeTriggers } from '../../src/composition/triggers.ts';
 import { createConversations } from '../../src/conversations/conversations.ts';
 import type { Database } from '../../src/database/database.ts';
@@ -69,9 +70,10 @@ async function processOn(database: Database, clock: ManualClock) {
   const conversations = createConversations(database);
   const execute = createExecute({ database, skills, agents, conversations, accept, clock });
   const secrets = createSigningSecrets(database, createCipher(Buffer.alloc(32, 1)), () => true);
+  const runEvents = composeRunEvents({ database, clock }, { endWaits: async () => [] });
   const { triggers, receive, mappings } = composeTriggers(
     { database, clock },
-    { agents, apiKeys, skills, execute, secrets },
+    { agents, apiKeys, skills, execute, secrets, runEvents },
   );
   onTestFinished(async () => {
     await mappings.stop();
@@ -93,14 +95,14 @@ async function processOn(database: Database, clock: ManualClock) {
         const trigger = await triggers.byToken(token);
         requireActive(trigger);
         const caller = await receive.callerOf(trigger);
-        const { job } = await receive.accept(trigger, caller, {
+        const received = await receive.accept(trigger, caller, {
           headers: {},
           bytes: Buffer.alloc(0),
           query: () => ({}),
           idempotencyKey: () => undefined,
           ...more,
         });
-        return job.id;
+        return received.job === null ? received.eventId : received.job.id;
       } catch (error) {
         return (error as { code: string }).code;
       }
@@ -146,6 +148,7 @@ describe.each(await engines())('on $name', (engine) => {
       skill_version: 'v1.0',
       input: {},
       mapping: null,
+      event: null,
       rate_limit: 60,
       has_signing_secret: false,
       active: true,

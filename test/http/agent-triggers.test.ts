@@ -36,6 +36,7 @@ const defaults = {
   skill_version: 'v1.0',
   input: {},
   mapping: null,
+  event: null,
   rate_limit: 60,
   has_signing_secret: false,
   active: true,

@@ -62,6 +62,7 @@ describe('GET /api/agent-triggers/:triggerId/calls', () => {
 
     const common = {
       id: anId,
+      event_id: null,
       duration_ms: expect.any(Number),
       body_bytes: Buffer.byteLength(body),
     };

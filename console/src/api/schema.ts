@@ -343,7 +343,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Start the run of a trigger
+         * Start the run of a trigger, or send its event
          * @description Needs no API key: every client that knows the token can call it, within the limit of the trigger, and signed if the trigger has a signing secret.
          */
         post: operations["callAgentTrigger"];
@@ -553,7 +553,7 @@ export interface paths {
         put?: never;
         /**
          * Create a trigger
-         * @description Creates an address that external systems call to start runs of a skill. Every client that knows its token can call it, so keep it secret like a key. Its runs use the key that created it. Without a skill, the agent handles each event by its own instructions.
+         * @description Creates an address that external systems call to start runs of a skill. Every client that knows its token can call it, so keep it secret like a key. Its runs use the key that created it. Without a skill, the agent handles each event by its own instructions. With event, calls become events for runs that wait.
          */
         post: operations["createAgentTrigger"];
         delete?: never;
@@ -1607,6 +1607,12 @@ export interface components {
             /** @enum {string} */
             status: "queued";
         };
+        TriggeredEvent: {
+            /** Format: uuid */
+            event_id: string;
+            /** @description How many jobs waited for it. */
+            delivered: number;
+        };
         NewAgent: {
             id?: string;
             name?: string;
@@ -1779,6 +1785,11 @@ export interface components {
                 [key: string]: unknown;
             };
             mapping?: string | null;
+            event?: {
+                /** @description The name for which runs wait: letters, digits and . _ - : /, up to 200. */
+                name: string;
+                key_mapping?: string | null;
+            } | null;
             /**
              * @description Calls per minute.
              * @default 60
@@ -1801,6 +1812,11 @@ export interface components {
                 [key: string]: unknown;
             };
             mapping: string | null;
+            event: {
+                /** @description The name for which runs wait: letters, digits and . _ - : /, up to 200. */
+                name: string;
+                key_mapping?: string | null;
+            } | null;
             /** @description Calls per minute. */
             rate_limit: number;
             active: boolean;
@@ -1828,6 +1844,11 @@ export interface components {
                 [key: string]: unknown;
             };
             mapping: string | null;
+            event: {
+                /** @description The name for which runs wait: letters, digits and . _ - : /, up to 200. */
+                name: string;
+                key_mapping?: string | null;
+            } | null;
             /** @description Calls per minute. */
             rate_limit: number;
             active: boolean;
@@ -1854,6 +1875,11 @@ export interface components {
                 [key: string]: unknown;
             };
             mapping?: string | null;
+            event?: {
+                /** @description The name for which runs wait: letters, digits and . _ - : /, up to 200. */
+                name: string;
+                key_mapping?: string | null;
+            } | null;
             /** @description Calls per minute. */
             rate_limit?: number;
             active?: boolean;
@@ -1869,9 +1895,11 @@ export interface components {
             error: ("validation_error" | "authentication_required" | "invalid_api_key" | "api_key_expired" | "invalid_admin_secret" | "invalid_signature" | "insufficient_scope" | "not_found" | "skill_not_found" | "method_not_allowed" | "conflict" | "payload_too_large" | "unsupported_media_type" | "agent_paused" | "idempotency_key_reused" | "job_not_cancellable" | "job_not_retryable" | "rate_limit_exceeded" | "internal_error" | "upstream_unavailable" | "service_unavailable") | null;
             message: string | null;
             job_id: string | null;
+            /** @description The event that the call became. */
+            event_id: string | null;
             duration_ms: number;
             body_bytes: number | null;
-            /** @description Whether it was answered with the job of an earlier call. */
+            /** @description Whether it was answered with the job or the event of an earlier call. */
             replayed: boolean;
         };
         NewWebhook: {
@@ -4423,7 +4451,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Repeats with the same key within 24 hours make no second job; x-github-delivery and webhook-id work the same way, and only webhook-id if webhook-signature is verified. */
+                /** @description Repeats with the same key within 24 hours make no second job or event; x-github-delivery and webhook-id work the same way, and only webhook-id if webhook-signature is verified. */
                 "idempotency-key"?: string;
                 /** @description sha256= and the HMAC of the body in hex. */
                 "x-hub-signature-256"?: string;
@@ -4468,7 +4496,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The job that was accepted. */
+            /** @description The job that was accepted, or the event that was recorded. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -4487,7 +4515,7 @@ export interface operations {
                      *       "status": "queued"
                      *     }
                      */
-                    "application/json": components["schemas"]["TriggeredJob"];
+                    "application/json": components["schemas"]["TriggeredJob"] | components["schemas"]["TriggeredEvent"];
                 };
             };
             /** @description `validation_error`: The request is malformed or breaks a rule; details name the field. */
@@ -6685,6 +6713,7 @@ export interface operations {
                      *           "skill_version": "v1.0",
                      *           "input": {},
                      *           "mapping": "{\"text\": body.head_commit.message}",
+                     *           "event": null,
                      *           "rate_limit": 60,
                      *           "has_signing_secret": true,
                      *           "active": true,
@@ -6814,6 +6843,7 @@ export interface operations {
                      *       "skill_version": "v1.0",
                      *       "input": {},
                      *       "mapping": "{\"text\": body.head_commit.message}",
+                     *       "event": null,
                      *       "rate_limit": 60,
                      *       "has_signing_secret": true,
                      *       "active": true,
@@ -6991,6 +7021,7 @@ export interface operations {
                      *       "skill_version": "v1.0",
                      *       "input": {},
                      *       "mapping": "{\"text\": body.head_commit.message}",
+                     *       "event": null,
                      *       "rate_limit": 60,
                      *       "has_signing_secret": true,
                      *       "active": true,
@@ -7120,6 +7151,7 @@ export interface operations {
                      *       "skill_version": "v1.0",
                      *       "input": {},
                      *       "mapping": "{\"text\": body.head_commit.message}",
+                     *       "event": null,
                      *       "rate_limit": 60,
                      *       "has_signing_secret": true,
                      *       "active": true,
@@ -7383,6 +7415,7 @@ export interface operations {
                      *           "error": "invalid_signature",
                      *           "message": "The request is not signed",
                      *           "job_id": null,
+                     *           "event_id": null,
                      *           "duration_ms": 2,
                      *           "body_bytes": 1204,
                      *           "replayed": false

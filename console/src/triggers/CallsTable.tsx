@@ -91,7 +91,7 @@ function Answer({ call: { status, replayed } }: Given) {
   );
 }
 
-function Words({ call: { error, message, replayed, job_id } }: Given) {
+function Words({ call: { error, message, replayed, job_id, event_id } }: Given) {
   if (error !== null) {
     return (
       <span className="text-muted" title={message ?? error}>
@@ -99,6 +99,10 @@ function Words({ call: { error, message, replayed, job_id } }: Given) {
       </span>
     );
   }
-  if (replayed) return <span className="text-muted">Answered with the job of an earlier call</span>;
+  const what = event_id === null ? 'job' : 'event';
+  if (replayed) {
+    return <span className="text-muted">Answered with the {what} of an earlier call</span>;
+  }
+  if (event_id !== null) return <span className="text-muted">An event was sent</span>;
   return job_id === null ? null : <span className="text-muted">A job was started</span>;
 }
