@@ -52,6 +52,7 @@ const soaks = [
   ...soakOnly,
   'test/contracts/{jobs-random,memories,schedules-tick,usage-random}.test.ts',
   'test/faults/cluster-kill.test.ts',
+  'test/faults/durable-{kill,lifecycle}.test.ts',
   'test/faults/kill{,-schedules-and-webhooks,-thinking}.test.ts',
   'test/faults/{move,sigterm}.test.ts',
 ];

@@ -9,6 +9,7 @@ import { pino } from 'pino';
 import { openPostgres } from '../src/database/postgres.ts';
 import { claimJobs } from '../src/jobs/admission.store.ts';
 import { type Cluster, type Stores, withCluster, withStores } from './cluster-processes.ts';
+import { measureClusterSteps } from './durable.ts';
 import { type Figure, lessIsBetter, round } from './figures.ts';
 import { flood, median, pace, percentile } from './load.ts';
 import { type Pattern, queueJobs, readPattern } from './queued-jobs.ts';
@@ -16,7 +17,7 @@ import { residentMiBEach, type Subject } from './server.ts';
 import { drained, echo, measureTurn, type Turn } from './throughput.ts';
 
 /** What of the cluster can be measured by itself. */
-export const clusterParts = 'throughput,latency,workers,queued';
+export const clusterParts = 'throughput,latency,workers,queued,durable';
 
 export interface ClusterOptions {
   readonly parts: ReadonlySet<string>;
@@ -56,6 +57,7 @@ export async function measureCluster(options: ClusterOptions): Promise<Measured>
   if (!options.isCeilingAlone) {
     if (parts.has('latency')) figures.push(...(await latency()));
     if (parts.has('workers')) figures.push(await workers(options));
+    if (parts.has('durable')) figures.push(await measureClusterSteps());
     if (parts.has('queued')) figures.push(...(await queued(options.queued)));
   }
   return { figures, notes };

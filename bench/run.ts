@@ -11,6 +11,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { clusterParts, measureCluster } from './cluster.ts';
 import { measureConsole } from './console.ts';
+import { measureDurable } from './durable.ts';
 import { type Figure, lessIsBetter, round, table } from './figures.ts';
 import { median, pace, percentile } from './load.ts';
 import { measureMemories } from './memories.ts';
@@ -29,15 +30,16 @@ import { measureThinking } from './thinking.ts';
 import { echo, measureTurn, type Turn } from './throughput.ts';
 import { webhookFigures } from './webhooks.ts';
 
-const everyPart = 'throughput,latency,idle,start,stored,webhooks,ticks,memories,thinking,console';
+const everyPart =
+  'throughput,latency,idle,start,stored,webhooks,ticks,memories,thinking,console,durable';
 
 const help = `npm run bench -- [options]
 
   --only <parts>   of: throughput, latency, idle, start, stored, webhooks, ticks, memories,
-                   thinking, console (comma-separated; default all)
+                   thinking, console, durable (comma-separated; default all)
   --cluster        an api, a worker and a scheduler process on PostgreSQL and Redis, which it
                    starts, beside the ceiling of that shape; --only then knows throughput,
-                   latency, workers, queued
+                   latency, workers, queued, durable
   --queued <n>     jobs in the cluster's long queue, over 100000 (default 1000000)
   --rounds <n>     turns of ceiling and product (default 3)
   --seconds <n>    of load in each turn (default 10)
@@ -45,6 +47,8 @@ const help = `npm run bench -- [options]
   --schedules <n>  schedules due in one minute (default 10000)
   --memories <n>   memories of one agent (default 100000)
   --waiting <n>    conversations that wait for a model at once (default 500)
+  --waits <n>      jobs that wait in the full store (default 100000)
+  --sleeps <n>     sleeps due in the same second (default 10000)
   --ceiling        the ceiling alone
   --explain        instead of all that: what PostgreSQL reads for each question, in a table
   --record         append the table to bench/RESULTS.md; with --explain, write docs/queries.md
@@ -61,6 +65,8 @@ const { values: options } = parseArgs({
     schedules: { type: 'string', default: '10000' },
     memories: { type: 'string', default: '100000' },
     waiting: { type: 'string', default: '500' },
+    waits: { type: 'string', default: '100000' },
+    sleeps: { type: 'string', default: '10000' },
     ceiling: { type: 'boolean', default: false },
     explain: { type: 'boolean', default: false },
     record: { type: 'boolean', default: false },
@@ -124,6 +130,10 @@ async function measureOneProcess(): Promise<void> {
       figures.push(...(await measureMemories(Number(options.memories), memorySeconds)));
     }
     if (parts.has('console')) figures.push(...(await measureConsole()));
+    if (parts.has('durable')) {
+      const size = { waits: Number(options.waits), sleeps: Number(options.sleeps) };
+      figures.push(...(await measureDurable(size)));
+    }
     if (parts.has('thinking')) figures.push(...(await measureThinking(Number(options.waiting))));
   }
 }

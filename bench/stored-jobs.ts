@@ -1,5 +1,5 @@
 /**
- * Fills a stopped server's SQLite database with completed jobs, far faster than running them. One
+ * Fills a stopped server's SQLite database with completed or waiting jobs, far faster than running them. One
  * job that the server really ran is the pattern: every row that mentions it, in whatever table, is
  * copied with new ids and earlier times, so the seed follows the schema by itself. Only the tables
  * of counts are known by their shape.
@@ -27,11 +27,12 @@ interface Copier {
 const daysOfHistory = 10;
 const jobsPerTransaction = 10_000;
 
-/** Adds `count` copies of the job to the database in `dataDir`. */
+/** Adds `count` copies of the job, and of its conversation in these states, to the database in `dataDir`. */
 export function storeJobs(
   dataDir: string,
   pattern: { jobId: string; conversationId: string },
   count: number,
+  states = { job: 'completed', conversation: 'completed' },
 ): void {
   const database = new DatabaseSync(join(dataDir, 'skillwright.db'));
   database.exec('PRAGMA synchronous = OFF; PRAGMA cache_size = -200000;');
@@ -49,9 +50,12 @@ export function storeJobs(
     }
     database.exec('COMMIT');
   }
-  for (const table of ['job_counts', 'conversation_counts']) {
-    const add = `UPDATE ${table} SET count = count + ? WHERE status = 'completed' AND count > 0`;
-    if (database.prepare(add).run(count).changes !== 1) {
+  for (const [table, status] of [
+    ['job_counts', states.job],
+    ['conversation_counts', states.conversation],
+  ] as const) {
+    const add = `UPDATE ${table} SET count = count + ? WHERE status = ? AND count > 0`;
+    if (database.prepare(add).run(count, status).changes !== 1) {
       throw new Error(`${table}: not one row counts the job that was copied.`);
     }
   }

@@ -1,5 +1,5 @@
 /**
- * The pages on agents that think, on what they use and remember, say what is so: their commands are
+ * The pages on agents that think, on what they use and remember, and on runs that wait, say what is so: their commands are
  * run as they are written, against a platform whose provider is scripted, and the skill that they
  * show is loaded and run.
  */
@@ -60,6 +60,8 @@ beforeAll(async () => {
   mkdirSync(join(directory, 'skills'));
   const [module = ''] = blocksOf(page('skills'), 'ts', 'Call a model');
   writeFileSync(join(directory, 'skills/triage.ts'), module);
+  const [refund = ''] = blocksOf(page('durable'), 'ts', 'Quickstart: an approval');
+  writeFileSync(join(directory, 'skills/refund.ts'), refund);
   provider = await startScriptedProvider({ script: answer });
   platform = await startPlatform({
     environment: { ...environmentOf(provider), SKILLS_DIR: join(directory, 'skills') },
@@ -228,6 +230,15 @@ test('the commands of the page on skills run those of the catalog that think', a
     status: 'completed',
     output: { label: 'refund' },
   });
+});
+
+test('the commands of the page on runs that wait start a refund, and approve it', async () => {
+  const [started] = await printedBy(blocksOf(page('durable'), 'sh', 'Quickstart: an approval'));
+  const [event] = await printedBy(blocksOf(page('durable'), 'sh', 'Events'));
+
+  expect(started).toContain('"status":"approved"');
+  expect(started).toContain('"output":{"state":"refunded","receipt":"A-17-40"}');
+  expect(JSON.parse(event ?? '')).toMatchObject({ event_id: expect.any(String), delivered: 0 });
 });
 
 test('no page names the platform by a variable that it does not define', () => {
