@@ -29,7 +29,7 @@ export async function holdFamilies(tx: Transaction, ids: readonly string[]): Pro
   // SQLite has only one writer at a time.
   if (tx.dialect === 'sqlite') return;
   const parents = sql`select parent_job_id from jobs where id = any (array(
-    select json_array_elements_text(${idsParam(ids)}::json))) and parent_job_id is not null`;
+    select json_array_elements_text(${idsParam(ids)}::json)))`;
   await sql`${family(tx.dialect, ids)} select id from jobs
     where id = any (array(select id from family union ${parents})) order by id for update`.execute(
     tx.kysely,
@@ -38,9 +38,12 @@ export async function holdFamilies(tx: Transaction, ids: readonly string[]): Pro
 
 /** The unended jobs below the jobs, in the order of their ids. */
 export async function listDescendants(db: Handle, ids: readonly string[]) {
+  const among =
+    db.dialect === 'sqlite'
+      ? sql`id in (select id from family)`
+      : sql`id = any (array(select id from family))`;
   const jobs = sql<{ id: string; status: JobStatus }>`${family(db.dialect, ids)}
-    select jobs.id, jobs.status from family cross join jobs
-    where jobs.id = family.id and jobs.due_at is not null order by jobs.id`;
+    select id, status from jobs where ${among} and due_at is not null order by id`;
   const { rows } = await jobs.execute(db.kysely);
   const given = new Set(ids);
   return rows.filter(({ id }) => !given.has(id));

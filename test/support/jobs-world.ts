@@ -272,6 +272,7 @@ export async function jobsWorld(
       observer,
     });
   const { accept, jobs, childJobs } = verbsOn(database);
+  waitKinds.set('run', childJobs);
   const caller = await callerOf('default');
   const request = (fields: Partial<WorkRequest> = {}): WorkRequest => ({
     organizationId: caller.organizationId,
