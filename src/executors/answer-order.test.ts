@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Answer, deliverAnswers } from './answer-order.ts';
+import { type Answer, createAnswerOrder } from './answer-order.ts';
 
 test('answers of a line come in the order of their records, those without one last', () => {
   const answers: Answer[] = [
@@ -11,25 +11,26 @@ test('answers of a line come in the order of their records, those without one la
   ];
   const order: number[] = [];
 
-  deliverAnswers(answers, ([, , ask]) => void order.push(ask));
+  createAnswerOrder(([, , ask]) => void order.push(ask))(answers);
 
   return new Promise(setImmediate).then(() => expect(order).toEqual([3, 5, 2, 1, 4]));
 });
 
 test('an answer has had its whole effect before the next one', async () => {
   const seen: string[] = [];
-  const answers: Answer[] = [
-    ['answer', 1, 1, { at: 2 }],
-    ['answer', 1, 2, { at: 1 }],
-  ];
-
   const react = async (ask: number) => {
     for (let i = 0; i < 5; i++) await null;
     seen.push(`${ask}`);
     process.nextTick(() => seen.push(`${ask} later`));
   };
-  deliverAnswers(answers, ([, , ask]) => void react(ask));
+  const take = createAnswerOrder(([, , ask]) => void react(ask));
+  take([
+    ['answer', 1, 1, { at: 2 }],
+    ['answer', 1, 2, { at: 1 }],
+  ]);
+  // Of the next line, which was read at once.
+  take([['answer', 1, 3, { at: 3 }]]);
   await new Promise(setImmediate);
 
-  expect(seen).toEqual(['2', '2 later', '1', '1 later']);
+  expect(seen).toEqual(['2', '2 later', '1', '1 later', '3', '3 later']);
 });

@@ -1,5 +1,5 @@
 /**
- * Gives a child's runs the answers of one line. Recorded steps and waits are answered together when a run is
+ * Gives a child's runs their answers. Recorded steps and waits come in one line when a run is
  * repeated; its code gets them in the order in which they were recorded, and has reacted to each before the
  * next, as it did when they were executed. So `Promise.race` has the same winner again.
  */
@@ -11,22 +11,25 @@ export function isAnswer(message: ParentMessage): message is Answer {
   return message[0] === 'answer' || message[0] === 'refuse';
 }
 
-/** Delivers all before the event loop goes on. */
-export function deliverAnswers(
-  answers: readonly Answer[],
+/** Takes the answers of each line; all are delivered before the event loop goes on. */
+export function createAnswerOrder(
   deliver: (answer: Answer) => void,
-): void {
-  const inOrder =
-    answers.length > 1 ? answers.toSorted((a, b) => compare(timeOf(a), timeOf(b))) : answers;
-  let next = 0;
+): (answers: readonly Answer[]) => void {
+  const queue: Answer[] = [];
+  let isDelivering = false;
   const deliverNext = (): void => {
-    const answer = inOrder[next++];
+    const answer = queue.shift();
+    isDelivering = answer !== undefined;
     if (answer === undefined) return;
-    deliver(answer);
     // A tick that is scheduled by a microtask comes after all microtasks of this answer.
-    if (next < inOrder.length) queueMicrotask(() => process.nextTick(deliverNext));
+    queueMicrotask(() => process.nextTick(deliverNext));
+    deliver(answer);
   };
-  deliverNext();
+  return (answers) => {
+    if (answers.length > 1) queue.push(...answers.toSorted(compare));
+    else queue.push(...answers);
+    if (!isDelivering) deliverNext();
+  };
 }
 
 /** When the answer was recorded; that which is new comes last. */
@@ -37,6 +40,7 @@ function timeOf(answer: Answer): number {
   return typeof at === 'number' ? at : Number.POSITIVE_INFINITY;
 }
 
-function compare(a: number, b: number): number {
+function compare(one: Answer, other: Answer): number {
+  const [a, b] = [timeOf(one), timeOf(other)];
   return a === b ? 0 : a - b;
 }

@@ -12,7 +12,7 @@ import { compileSchema } from '../kernel/json-schema.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
 import { loadSkillModule, loadSkillModules, type SkillModule } from '../skills/sources/modules.ts';
 import { isInstalled, loadFromSnapshot, recordSnapshot } from '../skills/sources/snapshot.ts';
-import { deliverAnswers, isAnswer } from './answer-order.ts';
+import { createAnswerOrder, isAnswer } from './answer-order.ts';
 import { createChildRuns } from './child-runs.ts';
 import { limitConsole } from './console-budget.ts';
 import { describeFailure } from './failure.ts';
@@ -48,6 +48,7 @@ const socket = openSocket();
 const outbox = createOutbox((line) => socket.write(line));
 const mark = createMark();
 const runs = createChildRuns(skills, outbox);
+const answered = createAnswerOrder(dispatch);
 
 limitConsole((bytes) => outbox.push(`["dropped",${bytes}]`), print);
 installGuards(runs, (skill, text) => outbox.push(JSON.stringify(['stray', skill, text])));
@@ -196,7 +197,7 @@ function holdUntilWritten(messages: ParentMessage[]): void {
 function dispatchAll(messages: ParentMessage[]): void {
   for (const message of messages) if (!isAnswer(message)) dispatch(message);
   mark.rest();
-  deliverAnswers(messages.filter(isAnswer), dispatch);
+  answered(messages.filter(isAnswer));
 }
 
 function parseLine(line: string): ParentMessage[] {

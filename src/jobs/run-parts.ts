@@ -41,6 +41,8 @@ interface Part extends Asking {
   /** Made at the first step. */
   steps: RunSteps | undefined;
   order: ReplayOrder | undefined;
+  /** Settles when all ends of steps that were told so far are recorded. */
+  ends: Promise<unknown> | undefined;
   /** Of steps that are open, by number. */
   readonly scopes: Map<number, WaitScope>;
 }
@@ -48,7 +50,13 @@ interface Part extends Asking {
 type Question = Parameters<RunHandlers['onAsk']>;
 
 export function handlersOf(asking: Asking): RunHandlers {
-  const part: Part = { ...asking, steps: undefined, order: undefined, scopes: new Map() };
+  const part: Part = {
+    ...asking,
+    steps: undefined,
+    order: undefined,
+    ends: undefined,
+    scopes: new Map(),
+  };
   return {
     onReport: (report) => takeReport(part, report),
     onAsk: (...question) => answer(part, question),
@@ -112,7 +120,7 @@ async function answerWork(asking: Part, question: Question, scope: WaitScope): P
   const [kind, payload, , step] = question;
   if (kind === 'begin-step') return beginStep(asking, question, scope);
   if (kind === 'end-step') {
-    const ended = await remember(attempt.recording, stepsOf(asking).end(payload));
+    const ended = await endInOrder(asking, payload);
     const { step: n } = payload as { step: number };
     scopes.get(n)?.close();
     scopes.delete(n);
@@ -141,6 +149,16 @@ async function beginStep(
   } finally {
     turn.notRecorded();
   }
+}
+
+/** Steps that end at once are answered in the order of their moments, also if they are committed in another. */
+async function endInOrder(asking: Part, payload: unknown): Promise<unknown> {
+  const before = asking.ends;
+  const end = remember(asking.attempt.recording, stepsOf(asking).end(payload));
+  asking.ends = Promise.allSettled([before, end]);
+  const ended = await end;
+  await before;
+  return ended;
 }
 
 /** The code of a named step runs outside the platform's view, so its scope never counts as waiting. */

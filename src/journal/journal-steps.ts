@@ -99,7 +99,9 @@ export async function endStep(
   const status = isCompleted ? 'completed' : 'failed';
   const attempt = isNamed ? job.attempt : null;
   const seen_to = isNamed && !isCompleted ? counter.next - 1 : null;
-  const now = deps.clock.now();
+  // No two ends have the same moment, because a repeated run gets them in the order of their moments.
+  const now = Math.max(deps.clock.now(), records.lastEnd + 1);
+  records.lastEnd = now;
   await write(claim, (tx) =>
     endRecord(tx, {
       job_id: job.id,

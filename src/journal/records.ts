@@ -27,6 +27,8 @@ export interface Records {
   readonly byKey: Map<string, StepRecord>;
   /** The number of the job's last step when the claim began. */
   readonly last: number;
+  /** When the last step of this claim ended. */
+  lastEnd: number;
   /** Bytes of all results of the job. */
   bytes: number;
   /** Records that the code has to ask for, and has not yet. */
@@ -42,6 +44,7 @@ export function readRecords(rows: readonly RecordedRow[]): Records {
   const records: Records = {
     byKey: new Map(),
     last: rows.at(-1)?.n ?? 0,
+    lastEnd: 0,
     bytes: 0,
     pending: new Map(),
     inner: new Map(),
