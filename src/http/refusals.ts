@@ -30,7 +30,7 @@ const meanings: Record<ErrorCode, string> = {
   api_key_expired: 'The key has expired.',
   invalid_admin_secret: 'The admin secret is wrong.',
   invalid_signature: 'The signature is missing, wrong or too old.',
-  insufficient_scope: 'The key lacks a scope that the skill requires.',
+  insufficient_scope: 'The key lacks a scope that this requires.',
   not_found: 'There is no such thing for these credentials.',
   skill_not_found: 'No active skill has this category, version and name.',
   method_not_allowed: 'The path knows other methods; Allow names them.',

@@ -306,6 +306,65 @@ describe('a tool whose skill is among the approvals of the agent', () => {
     expect(linesOf(log)).toEqual([]);
   });
 
+  test('an approved tool that waits itself goes on afterwards, without a further question about its call', async () => {
+    const asksPerson = 'staged/v1.0/asks-person';
+    const thinker = await newAsker(world.platform, [asksPerson]);
+    const log = join(dataDirectory(), 'log');
+    const before = soFar();
+    const input = { log, asks: { title: 'And this?' } };
+    world.provider.script(callingTools([{ name: toolNamed(asksPerson), input }], 'Done.'));
+    const jobId = await thinker.begin('Ask');
+    const [ofCall] = await pendingOf(thinker, jobId);
+    await decide(thinker, ofCall, 'approve');
+
+    const inner = await waitFor(
+      async () => (await pendingOf(thinker, jobId)).find(({ title }) => title === 'And this?'),
+      { describe: 'the question of the tool' },
+    );
+    await unloaded(thinker, jobId);
+    await decide(thinker, inner, 'reject', 'Not this');
+    await thinker.jobIn(jobId, 'completed');
+
+    expect(since(before)).toHaveLength(2);
+    expect(JSON.parse(since(before)[1]?.toolResults[0] ?? '')).toMatchObject({
+      approved: false,
+      reason: 'Not this',
+    });
+    expect((await thinker.get(`/api/approvals?job_id=${jobId}`)).body.total).toBe(2);
+    // Its code begins again after its wait.
+    expect(linesOf(log)).toHaveLength(2);
+  });
+
+  test('does not run once its skill is deprecated, also with an approval', async () => {
+    const own = await startThinkers();
+    onTestFinished(() => own.stop());
+    const thinker = await newAsker(own.platform);
+    const log = join(dataDirectory(), 'effects');
+    own.provider.script(callingTools([{ name: effected, input: { log } }], 'Done.'));
+    const jobId = await thinker.begin('Have an effect');
+    const [approval] = await pendingOf(thinker, jobId);
+    await unloaded(thinker, jobId);
+    await own.platform.admin('POST', `/admin/skills/${effect}/deprecate`);
+
+    await decide(thinker, approval, 'approve');
+    await thinker.jobIn(jobId, 'completed', 'failed');
+
+    expect(linesOf(log)).toEqual([]);
+  });
+
+  test('fails with its run once the agent is deleted', async () => {
+    const thinker = await newAsker();
+    const { log, jobId, approval } = await asked(thinker);
+    await unloaded(thinker, jobId);
+    expect((await thinker.delete('/api/agents/thinker')).status).toBe(204);
+
+    await decide(thinker, approval, 'approve');
+    const { body: job } = await thinker.jobIn(jobId, 'failed');
+
+    expect(job.error.message).toContain('not found');
+    expect(linesOf(log)).toEqual([]);
+  });
+
   test('webhooks are told of the question and of the decision', async () => {
     const thinker = await newAsker();
     const events = ['approval.requested', 'approval.decided'];
