@@ -26,16 +26,21 @@ export interface CancelDeps {
   stopRun(jobId: string): void;
 }
 
-/** Cancels the queued and the waiting ones of the jobs. The caller records the effects. */
+/** The statuses of unended jobs that no worker holds. */
+export type Unclaimed = 'queued' | 'waiting';
+
+/** Cancels those of the jobs that have one of the statuses. The caller records the effects. */
 export async function cancelUnclaimed(
   { abandonWaits }: Pick<CancelDeps, 'abandonWaits'>,
   tx: Transaction,
+  statuses: readonly Unclaimed[],
   ids: readonly string[],
   error: JobError,
   now: number,
 ): Promise<Settled[]> {
   const transition = { status: 'cancelled', error } as const;
-  const cancelledFrom = async (from: 'queued' | 'waiting') => {
+  const cancelledFrom = async (from: Unclaimed) => {
+    if (!statuses.includes(from)) return [];
     const jobs = await cancelJobsFrom(tx, from, ids, JSON.stringify(error), now);
     return jobs.map((job): Settled => ({ job, from, transition, durationMs: 0, messages: [] }));
   };
@@ -66,11 +71,12 @@ export async function cancelDescendants(
   const idsIn = (isActive: boolean) =>
     found.filter(({ status }) => (status === 'active') === isActive).map(({ id }) => id);
   const active = idsIn(true);
+  const unclaimed = ['queued', 'waiting'] as const;
   if (active.length > 0) {
     await requestCancellations(tx, active, now);
     tx.afterCommit(() => active.forEach(deps.stopRun));
   }
-  const cancelled = await cancelUnclaimed(deps, tx, idsIn(false), parentEnded, now);
+  const cancelled = await cancelUnclaimed(deps, tx, unclaimed, idsIn(false), parentEnded, now);
   return cancelled.map((one) => ({ ...one, isWithParent: true }));
 }
 

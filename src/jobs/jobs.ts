@@ -23,7 +23,7 @@ export interface JobsDeps {
   readonly base: { readonly database: Database; readonly clock: Clock };
   readonly slices: RetryDeps['slices'] & { readonly conversations: Conversations };
   readonly accept: Accept;
-  readonly settle: Pick<Settle, 'cancelQueued' | 'cancelBelow'>;
+  readonly settle: Pick<Settle, 'cancelUnclaimed' | 'cancelQueued' | 'cancelBelow'>;
   readonly feed: JobFeed;
   /** Tells the process that runs the job to stop it. */
   stopRun(jobId: string): void;
@@ -32,7 +32,18 @@ export interface JobsDeps {
 export type Jobs = ReturnType<typeof createJobs>;
 
 export function createJobs(deps: JobsDeps) {
-  const verbs = { find, get, list, listTimed, steps, awaitEnd, cancel, cancelQueued, retry };
+  const verbs = {
+    find,
+    get,
+    list,
+    listTimed,
+    steps,
+    awaitEnd,
+    cancel,
+    cancelUnclaimed,
+    cancelQueued,
+    retry,
+  };
   return bind(deps, verbs);
 }
 
@@ -128,25 +139,34 @@ async function cancel(deps: JobsDeps, organizationId: string, id: string) {
   return get(deps, organizationId, id);
 }
 
-/** Ends a queued job, or marks an active one; false when it is neither any more. */
+/** Ends a queued or waiting job, or marks an active one; false when it is neither any more. */
 function cancelStored({ base, settle }: JobsDeps, id: string): Promise<boolean> {
   return base.database.write(async (tx) => {
-    if ((await settle.cancelQueued(tx, [id])) > 0) return true;
+    if ((await settle.cancelUnclaimed(tx, [id])) > 0) return true;
     if ((await requestCancellation(tx, id, base.clock.now())) === undefined) return false;
     await settle.cancelBelow(tx, id);
     return true;
   });
 }
 
+/** Cancels the queued and the waiting ones of the jobs in the caller's transaction. */
+async function cancelUnclaimed(
+  { settle }: JobsDeps,
+  tx: Transaction,
+  ids: readonly string[],
+  error: JobError,
+): Promise<void> {
+  await settle.cancelUnclaimed(tx, ids, error);
+}
+
 /**
- * Cancels the queued ones of the jobs in the caller's transaction. Active ones go on, but their
- * rows are locked, so that none is settled before the transaction ends.
+ * Cancels the queued ones of the jobs in the caller's transaction. The others go on, but their rows are
+ * locked, so that none is settled before the transaction ends.
  */
 async function cancelQueued(
   { settle }: JobsDeps,
   tx: Transaction,
   ids: readonly string[],
-  error?: JobError,
 ): Promise<void> {
-  await settle.cancelQueued(tx, ids, error);
+  await settle.cancelQueued(tx, ids);
 }

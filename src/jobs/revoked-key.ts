@@ -13,13 +13,13 @@ const togetherMax = 200;
 
 const keyRevokedError: JobError = {
   code: 'cancelled',
-  message: 'The API key that the job was accepted with was revoked while the job waited to run',
+  message: 'The API key that the job was accepted with was revoked while the job waited',
 };
 
 interface Deps {
   readonly database: Database;
   readonly clock: Clock;
-  readonly jobs: Pick<Jobs, 'cancelQueued'>;
+  readonly jobs: Pick<Jobs, 'cancelUnclaimed'>;
   /** Tells the worker that runs the job to stop it. */
   stopRun(jobId: string): void;
 }
@@ -35,7 +35,7 @@ export async function endJobsOfRevokedKey(
   const { database, clock, jobs, stopRun } = deps;
   for (const status of ['queued', 'waiting'] as const) {
     await forEachBatch(database, keyId, status, (ids) =>
-      database.write((tx) => jobs.cancelQueued(tx, ids, keyRevokedError)),
+      database.write((tx) => jobs.cancelUnclaimed(tx, ids, keyRevokedError)),
     );
   }
   if (!cancelActive) return;

@@ -24,6 +24,7 @@ import {
   cancelUnclaimed,
   isChild,
   mayLeaveDescendants,
+  type Unclaimed,
 } from './families.ts';
 import { type ClaimedJob, holdJobs } from './jobs.store.ts';
 import { settleJobs } from './settle.store.ts';
@@ -61,8 +62,10 @@ export interface Settle {
   /** The job's new status; null when another attempt holds it and this one was ignored. */
   (settlement: Settlement): Promise<JobStatus | null>;
   /** Cancels the queued and the waiting ones of the jobs in the caller's transaction; how many. */
-  cancelQueued(tx: Transaction, ids: readonly string[], error?: JobError): Promise<number>;
-  /** Cancels the jobs below an active one whose cancellation was requested; after `cancelQueued` of that one. */
+  cancelUnclaimed(tx: Transaction, ids: readonly string[], error?: JobError): Promise<number>;
+  /** Cancels the queued ones of the jobs alone: those that wait have begun. */
+  cancelQueued(tx: Transaction, ids: readonly string[]): Promise<number>;
+  /** Cancels the jobs below an active one whose cancellation was requested; after `cancelUnclaimed` of that one. */
   cancelBelow(tx: Transaction, id: string): Promise<void>;
 }
 
@@ -85,8 +88,10 @@ export function createSettle(deps: SettleDeps): Settle {
     partOfWrite,
   );
   return Object.assign(settleOne, {
-    cancelQueued: (tx: Transaction, ids: readonly string[], error?: JobError) =>
-      cancelQueued(deps, tx, ids, error),
+    cancelUnclaimed: (tx: Transaction, ids: readonly string[], error = cancelledError) =>
+      cancelFrom(deps, tx, ['queued', 'waiting'], ids, error),
+    cancelQueued: (tx: Transaction, ids: readonly string[]) =>
+      cancelFrom(deps, tx, ['queued'], ids, cancelledError),
     cancelBelow: (tx: Transaction, id: string) => cancelBelow(deps, tx, id),
   });
 }
@@ -119,15 +124,16 @@ async function settle(
   return settled.map((one) => one?.transition.status ?? null);
 }
 
-async function cancelQueued(
+async function cancelFrom(
   deps: SettleDeps,
   tx: Transaction,
+  statuses: readonly Unclaimed[],
   ids: readonly string[],
-  error = cancelledError,
+  error: JobError,
 ): Promise<number> {
   const now = deps.clock.now();
   await holdFamilies(tx, ids);
-  const cancelled = await cancelUnclaimed(deps, tx, ids, error, now);
+  const cancelled = await cancelUnclaimed(deps, tx, statuses, ids, error, now);
   if (cancelled.length === 0) return 0;
   const parents = cancelled.filter((one) => mayLeaveDescendants(one, false)).map(idOf);
   const descendants = await cancelDescendants(deps, tx, parents, now);

@@ -79,9 +79,9 @@ describe.each(await engines())('on $name', (engine) => {
       started_at: before.started_at,
       resumed_at: world.clock.now(),
     });
-    run.end(completed());
+    run.end(failed({ retryable: false }));
     await ended;
-    expect(await world.row(id)).toMatchObject({ status: 'completed', attempt: 1 });
+    expect(await world.row(id)).toMatchObject({ status: 'failed', attempt: 1 });
     await expectConsistent(world.database);
   });
 
@@ -189,6 +189,17 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await world.row(id)).toMatchObject({ status: 'cancelled' });
   });
 
+  test('where queued jobs are cancelled, those that wait go on, because they have begun', async () => {
+    const world = await jobsWorld(engine);
+    const id = await waitingJob(world);
+    const { id: queued } = await world.submit();
+
+    await world.database.write((tx) => world.jobs.cancelQueued(tx, [id, queued]));
+
+    expect(await world.row(id)).toMatchObject({ status: 'waiting' });
+    expect(await world.row(queued)).toMatchObject({ status: 'cancelled' });
+  });
+
   test('a cancellation that was requested before the run was unloaded cancels the job', async () => {
     const world = await jobsWorld(engine);
     const { id } = await world.submit();
@@ -221,7 +232,7 @@ describe.each(await engines())('on $name', (engine) => {
     const dueAt = new Date(world.clock.now() + hour).toISOString();
     world.clock.advance(hour);
     const resumedAt = new Date(world.clock.now()).toISOString();
-    await world.attempt(id, completed());
+    await world.attempt(id, failed({ retryable: false }));
 
     const events = await Array.fromAsync(world.stream(id));
 
@@ -230,7 +241,7 @@ describe.each(await engines())('on $name', (engine) => {
       { status: 'active', attempt: 1 },
       { status: 'waiting', attempt: 1, due_at: dueAt },
       { status: 'active', attempt: 1, at: resumedAt, resumed_at: resumedAt },
-      { status: 'completed', attempt: 1 },
+      { status: 'failed', attempt: 1 },
     ]);
   });
 
