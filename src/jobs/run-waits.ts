@@ -90,6 +90,8 @@ async function wait(
     waits.pending.set(wait.n, { ...wait, answer: ended.resolve });
     close = scope.wait();
     schedule(waits);
+    // It may have ended while it was not pending yet.
+    if (waits.isStale) void look(waits);
   } finally {
     begun();
   }

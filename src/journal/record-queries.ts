@@ -10,16 +10,11 @@ export type RecordedRow = Pick<
   'n' | 'generation' | 'kind' | 'name' | 'parent' | 'status' | 'digest' | 'attempt' | 'seen_to'
 > & { readonly bytes: number | null };
 
-const recorded = allRows<{ job_id: string }>()((db, p, dialect) =>
+const recorded = allRows<{ job_id: string }>()((db, p) =>
   db
     .selectFrom('job_steps')
     .select(['n', 'generation', 'kind', 'name', 'parent', 'status', 'digest', 'attempt', 'seen_to'])
-    .select(
-      (dialect === 'sqlite'
-        ? sql<number | null>`length(cast(result as blob))`
-        : sql<number | null>`octet_length(result)`
-      ).as('bytes'),
-    )
+    .select(sql<number | null>`octet_length(result)`.as('bytes'))
     .where('job_id', '=', p('job_id'))
     .orderBy('n'),
 );
