@@ -214,6 +214,29 @@ describe.skipIf(!(await canRunClusters()))('across the processes of a cluster', 
     await tenant.jobIn(accepted.body.job_id, 'completed');
   });
 
+  test('an event is taken without Redis, and resumes its run when it is back', async () => {
+    const news = { event: 'order.paid', key: 'A-17' };
+    const jobId = await tenant.start('staged/v1.0/listener', { acts: [{ wait: news }] });
+    await tenant.jobIn(jobId, 'waiting');
+    await redisEnds();
+
+    const { status, body } = await apiOf(cluster, 1).client.request('POST', '/api/events', {
+      key: tenant.key,
+      body: { ...news, data: 1 },
+    });
+    await redisReturns();
+
+    expect({ status, delivered: body.delivered }).toEqual({ status: 202, delivered: 1 });
+    const ended = await waitFor(
+      async () => {
+        const answer = await ask(0, 'GET', `/api/jobs/${jobId}`);
+        return answer.body.status === 'completed' ? answer.body : null;
+      },
+      { describe: 'the run goes on' },
+    );
+    expect(ended.output).toMatchObject({ heard: [{ ...news, data: 1 }] });
+  });
+
   test.each([
     ['one that listens to its signal', 'until'],
     ['one that listens to nothing', 'stubbornUntil'],
