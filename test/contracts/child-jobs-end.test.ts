@@ -4,6 +4,7 @@ import type { RunOutcome } from '../../src/executors/run.ts';
 import { endJobsOfRevokedKey } from '../../src/jobs/revoked-key.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
+import { deadlocksIn } from '../support/deadlocks.ts';
 import { completed, failed, type JobsWorld, jobsWorld, leaseMs } from '../support/jobs-world.ts';
 import type { ScriptedRun } from '../support/scripted-pool.ts';
 
@@ -391,7 +392,9 @@ describe.each(await engines())('on $name', (engine) => {
   });
 
   test('families that end crosswise in several processes never wait in a circle', async () => {
-    const world = await jobsWorld(engine);
+    const place = await engine.place();
+    const database = await place.open();
+    const world = await jobsWorld(engine, { database });
     const other = world.worker('other');
     const families = await Promise.all(Array.from({ length: 8 }, () => waitingParent(world, 4)));
     const begun = await Promise.all(
@@ -418,6 +421,8 @@ describe.each(await engines())('on $name', (engine) => {
         expect(await statusOf(world, child)).toMatch(/completed|cancelled/);
       }
     }
-    await expectConsistent(world.database);
+    await expectConsistent(database);
+    await database.close();
+    if (engine.name === 'PostgreSQL') expect(await deadlocksIn(place.at)).toBe(0);
   });
 });

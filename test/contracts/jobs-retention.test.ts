@@ -66,6 +66,29 @@ describe.each(await engines())('on $name', (engine) => {
     await expectConsistent(database, clock.now() - 30 * day);
   });
 
+  test('leaves the children of a parent, and the parent of a child, whichever goes first', async () => {
+    const world = await present();
+    const { attempt, clock, jobs, submit } = world;
+    const parent = await submit();
+    const inner = { jobId: parent.id, step: 1, depth: 0 };
+    const early = await submit({ parent: inner });
+    await attempt(early.id, completed());
+    clock.advance(20 * day);
+    const late = await submit({ parent: inner });
+    clock.advance(11 * day);
+
+    // The parent has not ended.
+    expect(await expire(world)).toBe(1);
+    expect(await idsOf(world, 'jobs')).toEqual([parent.id, late.id]);
+    await attempt(parent.id, completed());
+    expect(await expire(world)).toBe(1);
+
+    expect(await jobs.get('default', late.id)).toMatchObject({ parent_job_id: parent.id });
+    await attempt(late.id, completed());
+    expect(await world.row(late.id)).toMatchObject({ status: 'completed' });
+    await expectConsistent(world.database);
+  });
+
   test('never touches a job that has not ended, however old it is', async () => {
     const world = await present();
     const { submit, attempt, begin, clock, jobs } = world;
