@@ -80,6 +80,17 @@ const job = createRoute({
   validateSearch: words('tab'),
   component: lazyPage(async () => (await import('./pages/JobPage.tsx')).JobPage),
 });
+const approvals = createRoute({
+  ...within,
+  path: '/approvals',
+  validateSearch: words('status', 'agent_id', 'job_id'),
+  component: lazyPage(async () => (await import('./pages/ApprovalsPage.tsx')).ApprovalsPage),
+});
+const approval = createRoute({
+  ...within,
+  path: '/approvals/$approvalId',
+  component: lazyPage(async () => (await import('./pages/ApprovalPage.tsx')).ApprovalPage),
+});
 const conversations = createRoute({
   ...within,
   path: '/conversations',
@@ -179,7 +190,19 @@ const signIn = createRoute({
 const routeTree = root.addChildren([
   signIn,
   shell.addChildren([
-    ...[overview, skills, skill, jobs, job, conversations, conversation, agents, agent],
+    ...[
+      overview,
+      skills,
+      skill,
+      jobs,
+      job,
+      approvals,
+      approval,
+      conversations,
+      conversation,
+      agents,
+      agent,
+    ],
     ...[memories, schedules, schedule, webhooks, webhook, triggers, trigger],
     ...[apiKeys, apiKey, system, elsewhere],
   ]),

@@ -9,6 +9,7 @@ import { callingTools, startScriptedProvider } from './scripted-provider.ts';
 import { environmentOf, toolNamed } from './thinkers.ts';
 import { receiverAuthority, startTlsReceiver } from './tls-receiver.ts';
 import { waitFor } from './wait-for.ts';
+import { addWaitingJob } from './waiting-job.ts';
 
 /** Addresses of the console, of things that are there. */
 export interface BusyConsole extends ConsoleWorld {
@@ -150,6 +151,10 @@ export async function startBusyConsole(): Promise<BusyConsole> {
       (await asked('GET', `/api/agent-triggers/${trigger.id}/calls`)).total === 2,
     { describe: 'deliveries and calls are there', deadlineMs: 20_000 },
   );
+  const waiting = await addWaitingJob(world);
+  const second = await addWaitingJob(world, { title: 'Refund 40.00 EUR for order 1017?' });
+  await post(`/api/approvals/${second.approvalId}/reject`, { reason: 'The parcel has arrived.' });
+  await addWaitingJob(world, { title: 'Write to all 312 customers of October?' });
   await anHour(world);
 
   const conversation = thought.body.conversation_id;
@@ -163,6 +168,10 @@ export async function startBusyConsole(): Promise<BusyConsole> {
       jobs: '/jobs',
       job: `/jobs/${thought.body.job_id}`,
       'job-failed': `/jobs/${failed.body.job_id}`,
+      'job-waiting': `/jobs/${waiting.jobId}`,
+      approvals: '/approvals',
+      'approvals-all': '/approvals?status=any',
+      approval: `/approvals/${second.approvalId}`,
       conversations: '/conversations',
       conversation: `/conversations/${conversation}`,
       agents: '/agents',

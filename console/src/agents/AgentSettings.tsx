@@ -20,14 +20,22 @@ interface Edited {
   readonly instructions?: string;
   readonly metadata?: string;
   readonly skills?: readonly string[];
+  readonly approvals?: readonly string[];
 }
 
-const fields = ['name', 'description', 'model', 'instructions', 'metadata', 'skills'];
+const fields = ['name', 'description', 'model', 'instructions', 'metadata', 'skills', 'approvals'];
 
-function changesOf({ model, metadata, skills, ...rest }: Edited): Schema<'AgentChanges'> {
+function changesOf({
+  model,
+  metadata,
+  skills,
+  approvals,
+  ...rest
+}: Edited): Schema<'AgentChanges'> {
   return {
     ...rest,
     ...(skills && { skills: [...skills] }),
+    ...(approvals && { approvals: [...approvals] }),
     ...(model !== undefined && { model: model === '' ? null : model }),
     ...(metadata !== undefined && { metadata: objectOf(metadata, 'metadata') }),
   };
@@ -49,11 +57,11 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
   });
   const { error } = save;
   /** What is as it was stored is not edited. */
-  const edit = (name: keyof Omit<Edited, 'skills'>, value: string, stored: string) =>
+  const edit = (name: keyof Omit<Edited, 'skills' | 'approvals'>, value: string, stored: string) =>
     setEdited(({ [name]: _, ...others }) =>
       value === stored ? others : { ...others, [name]: value },
     );
-  const text = (name: keyof Omit<Edited, 'skills'>, stored: string) => ({
+  const text = (name: keyof Omit<Edited, 'skills' | 'approvals'>, stored: string) => ({
     value: edited[name] ?? stored,
     onValue: (value: string) => edit(name, value, stored),
   });
@@ -103,6 +111,13 @@ export function AgentSettings({ agent }: { agent: Schema<'Agent'> }) {
           values={edited.skills ?? agent.skills}
           onValues={(skills) => setEdited((before) => ({ ...before, skills }))}
           error={issueOf(error, 'skills')}
+        />
+        <SkillPatternsField
+          label="Ask before"
+          hint="When its model calls one of these, a person is asked first, on the page Approvals."
+          values={edited.approvals ?? agent.approvals}
+          onValues={(approvals) => setEdited((before) => ({ ...before, approvals }))}
+          error={issueOf(error, 'approvals')}
         />
         <ObjectField
           label="Metadata (a JSON object)"

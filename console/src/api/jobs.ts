@@ -30,6 +30,18 @@ export const jobsQuery = (filters: JobFilters, withinMs?: number) =>
     placeholderData: keepPreviousData,
   });
 
+/** Jobs that a job started, shown at once. */
+export const childrenPageSize = 20;
+
+/** A page, counted from 1, of the jobs that a job started. */
+export const childJobsQuery = (jobId: string, page: number) =>
+  jobsQuery({
+    parent_job_id: jobId,
+    include: 'timing',
+    limit: childrenPageSize,
+    offset: (page - 1) * childrenPageSize,
+  });
+
 export const jobQuery = (jobId: string) =>
   queryOptions({
     queryKey: ['jobs', jobId],

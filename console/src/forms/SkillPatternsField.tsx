@@ -4,12 +4,16 @@ import { Field } from '../ui/Field.tsx';
 import { listedSkillPath } from '../ui/Pickers.tsx';
 import { type Choice, PickMany } from '../ui/PickMany.tsx';
 
-/** Skills that an agent's model may call: categories, single skills, or typed patterns. */
+/** Patterns of skills: categories, single skills, or typed ones. */
 export function SkillPatternsField({
+  label = 'Skills',
+  hint = 'Skills that its model may call as tools, if the job’s API key has their scopes. Few tools cost less and confuse less.',
   values,
   onValues,
   error,
 }: {
+  label?: string;
+  hint?: string;
   values: readonly string[];
   onValues: (values: string[]) => void;
   error?: string | undefined;
@@ -27,12 +31,7 @@ export function SkillPatternsField({
     { value: '*', about: 'Every skill, also those to come' },
   ];
   return (
-    <Field
-      label="Skills"
-      optional
-      error={error}
-      hint="Skills that its model may call as tools, if the job’s API key has their scopes. Few tools cost less and confuse less."
-    >
+    <Field label={label} optional error={error} hint={hint}>
       {(control) => (
         <PickMany
           {...control}

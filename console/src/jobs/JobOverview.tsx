@@ -8,6 +8,7 @@ import { textLink } from '../ui/Links.tsx';
 import { Facts, Section } from '../ui/Page.tsx';
 import { countText, Duration, Time } from '../ui/Time.tsx';
 import { Value } from '../ui/Value.tsx';
+import { ChildJobs } from './ChildJobs.tsx';
 import { ErrorWords } from './ErrorWords.tsx';
 import { textOfStep } from './SpanDetails.tsx';
 import { spansOf } from './spans.ts';
@@ -19,21 +20,26 @@ export function JobOverview({
   job,
   steps,
   events,
+  waits,
   pages,
 }: {
   job: Job;
   steps: readonly JobStep[];
   events: readonly JobEvent[];
+  /** What it waits for now. */
+  waits: ReactNode;
   /** Leads to further steps, where one page has not all. */
   pages: ReactNode;
 }) {
   return (
     <div className="flex flex-col gap-5">
       {job.error && job.status !== 'cancelled' && <ErrorWords error={job.error} />}
+      {waits}
       <Section title="Timeline" flush>
         <Timeline spans={spansOf(job, events, steps)} events={events} />
         {pages}
       </Section>
+      <ChildJobs job={job} />
       <div className="grid gap-5 lg:grid-cols-2">
         <Section title="Input">
           <Value label="Input" value={job.input} />

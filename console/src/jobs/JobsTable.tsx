@@ -80,7 +80,7 @@ const columns: readonly Column<JobListItem>[] = [
 ];
 
 /** How long it took, or has been running. */
-function Running({ job }: { job: JobListItem }) {
+export function Running({ job }: { job: JobListItem }) {
   const { started_at = null, duration_ms = null } = job;
   if (hasEnded(job) || job.status === 'queued' || started_at === null) {
     return <Duration ms={duration_ms} />;

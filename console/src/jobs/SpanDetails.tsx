@@ -61,7 +61,15 @@ function waitFacts({ waits_for }: JobStep): [string, ReactNode][] {
   const { event, job_id: jobId, approval_id: approvalId } = waits_for;
   if (event !== undefined) return [['Event', eventText(waits_for)]];
   if (jobId !== undefined) return [['Job', <StartedJob key="job" {...waits_for} jobId={jobId} />]];
-  return approvalId === undefined ? [] : [['Approval', approvalId]];
+  if (approvalId === undefined) return [];
+  return [
+    [
+      'Approval',
+      <Link key="approval" to="/approvals/$approvalId" params={{ approvalId }} className={textLink}>
+        {waits_for.status === 'pending' ? 'decide' : (waits_for.status ?? approvalId)}
+      </Link>,
+    ],
+  ];
 }
 
 /** A job that a step started. */

@@ -1,12 +1,14 @@
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { JobEvent } from '../api/follow.ts';
 import { hasEnded, type Job, stepsPageSize } from '../api/jobs.ts';
+import { JobApprovals } from '../approvals/JobApprovals.tsx';
 import { Deliveries } from '../jobs/Deliveries.tsx';
 import { JobActions } from '../jobs/JobActions.tsx';
 import { JobOverview } from '../jobs/JobOverview.tsx';
 import { Logs } from '../jobs/Logs.tsx';
 import { Progress } from '../jobs/Progress.tsx';
 import { Source } from '../jobs/Source.tsx';
+import { useRelated } from '../jobs/useRelated.ts';
 import { useRunningJob } from '../jobs/useRunningJob.ts';
 import { Waits } from '../jobs/Waits.tsx';
 import { Json } from '../ui/Code.tsx';
@@ -29,6 +31,7 @@ export function JobPage() {
   const { tab = 'overview', page = 1 } = route.useSearch();
   const navigate = route.useNavigate();
   const { job: query, steps, waiting, events, isReady } = useRunningJob(jobId, page);
+  const related = useRelated(jobId, waiting.waits);
   const job = query.data;
   if (job === undefined) {
     return (
@@ -46,7 +49,6 @@ export function JobPage() {
     >
       <Head job={job} />
       <Now job={job} events={events} />
-      <Waits {...waiting} />
       <Tabs
         value={tab}
         onValue={(next) =>
@@ -56,27 +58,34 @@ export function JobPage() {
           {
             value: 'overview',
             label: 'Overview',
-            content: isReady ? (
-              <JobOverview
-                job={job}
-                steps={steps?.data ?? []}
-                events={events}
-                pages={
-                  (steps?.total ?? 0) > stepsPageSize && (
-                    <Pagination
-                      page={page}
-                      size={stepsPageSize}
-                      total={steps?.total ?? 0}
-                      onPage={(next) =>
-                        void navigate({ search: (before) => ({ ...before, page: next }) })
-                      }
-                    />
-                  )
-                }
-              />
-            ) : (
-              <Skeleton />
-            ),
+            content:
+              isReady && related.isReady ? (
+                <JobOverview
+                  job={job}
+                  steps={steps?.data ?? []}
+                  events={events}
+                  waits={
+                    <>
+                      {related.isAsking && <JobApprovals jobId={jobId} />}
+                      <Waits {...waiting} />
+                    </>
+                  }
+                  pages={
+                    (steps?.total ?? 0) > stepsPageSize && (
+                      <Pagination
+                        page={page}
+                        size={stepsPageSize}
+                        total={steps?.total ?? 0}
+                        onPage={(next) =>
+                          void navigate({ search: (before) => ({ ...before, page: next }) })
+                        }
+                      />
+                    )
+                  }
+                />
+              ) : (
+                <Skeleton />
+              ),
           },
           {
             value: 'logs',
@@ -129,6 +138,17 @@ function Head({ job }: { job: Job }) {
             className={textLink}
           >
             Transcript
+          </Link>,
+        ],
+        job.parent_job_id !== null && [
+          'Started by',
+          <Link
+            key="parent"
+            to="/jobs/$jobId"
+            params={{ jobId: job.parent_job_id }}
+            className={textLink}
+          >
+            Parent job
           </Link>,
         ],
         ['Source', <Source key="source" job={job} />],

@@ -109,7 +109,7 @@ function Places() {
           <div key={label}>
             <p className="mb-1 px-2 text-xs font-medium text-muted">{label}</p>
             <ul className="flex flex-col gap-px">
-              {places.map(({ label: name, to, icon: Icon }) => (
+              {places.map(({ label: name, to, icon: Icon, Count }) => (
                 <li key={to}>
                   <Link
                     to={to}
@@ -120,6 +120,7 @@ function Places() {
                   >
                     <Icon className="size-4 shrink-0 opacity-80" aria-hidden />
                     {name}
+                    {Count && <Count />}
                   </Link>
                 </li>
               ))}

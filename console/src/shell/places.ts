@@ -11,13 +11,18 @@ import {
   Puzzle,
   Send,
   Server,
+  UserCheck,
   Zap,
 } from 'lucide-react';
+import type { ComponentType } from 'react';
+import { PendingCount } from '../approvals/PendingCount.tsx';
 
 export interface Place {
   readonly label: string;
   readonly to: string;
   readonly icon: LucideIcon;
+  /** Beside its name: how much there is to do. */
+  readonly Count?: ComponentType;
 }
 
 export interface PlaceGroup {
@@ -34,6 +39,7 @@ export const placeGroups: readonly PlaceGroup[] = [
       { label: 'Overview', to: '/', icon: Activity },
       { label: 'Skills', to: '/skills', icon: Puzzle },
       { label: 'Jobs', to: '/jobs', icon: ListChecks },
+      { label: 'Approvals', to: '/approvals', icon: UserCheck, Count: PendingCount },
     ],
   },
   {

@@ -1,0 +1,54 @@
+import { keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { ApiError, api, body, pageOf, type Schema } from './client.ts';
+import { liveMs } from './queries.ts';
+import type { operations } from './schema.ts';
+
+export type Approval = Schema<'Approval'>;
+export type ApprovalFilters = NonNullable<operations['listApprovals']['parameters']['query']>;
+export type Verb = 'approve' | 'reject';
+
+/** A key without the scope is refused each time: it is not asked again. */
+const liveUnlessRefused = ({ state }: { state: { error: Error | null } }) =>
+  state.error instanceof ApiError && state.error.status === 403 ? false : liveMs;
+
+export const approvalsQuery = (filters: ApprovalFilters, limit: number, offset = 0) =>
+  queryOptions({
+    queryKey: ['approvals', 'list', filters, { limit, offset }],
+    queryFn: () =>
+      pageOf({ limit, offset }, (page) =>
+        api.GET('/api/approvals', { params: { query: { ...filters, ...page } } }),
+      ),
+    placeholderData: keepPreviousData,
+    refetchInterval: liveUnlessRefused,
+  });
+
+/** How many wait for a decision, for the menu. */
+export const pendingCountQuery = () =>
+  queryOptions({ ...approvalsQuery({ status: 'pending' }, 1), select: ({ total }) => total });
+
+/** Decisions of one job that are shown at once. */
+const ofJobMax = 20;
+
+/** What a person has to decide before a job goes on. */
+export const pendingOfJobQuery = (jobId: string) =>
+  approvalsQuery({ job_id: jobId, status: 'pending' }, ofJobMax);
+
+export const approvalQuery = (approvalId: string) =>
+  queryOptions({
+    queryKey: ['approvals', approvalId],
+    queryFn: () =>
+      body(api.GET('/api/approvals/{approvalId}', { params: { path: { approvalId } } })),
+    refetchInterval: liveUnlessRefused,
+  });
+
+export function decideApproval(approvalId: string, verb: Verb, reason: string) {
+  const given = {
+    params: { path: { approvalId } },
+    body: reason.trim() === '' ? {} : { reason },
+  };
+  return body(
+    verb === 'approve'
+      ? api.POST('/api/approvals/{approvalId}/approve', given)
+      : api.POST('/api/approvals/{approvalId}/reject', given),
+  );
+}

@@ -1,0 +1,130 @@
+import { Link } from '@tanstack/react-router';
+import { Check, X } from 'lucide-react';
+import { useId } from 'react';
+import type { Approval, Verb } from '../api/approvals.ts';
+import { useIsAdministrator } from '../shell/session.ts';
+import { Button } from '../ui/Button.tsx';
+import { Fields } from '../ui/Fields.tsx';
+import { AgentLink, textLink } from '../ui/Links.tsx';
+import { Status } from '../ui/Status.tsx';
+import { Time } from '../ui/Time.tsx';
+
+/** What is asked, by whom, and what was decided; with buttons while it is open. */
+export function ApprovalCard({
+  approval,
+  onDecide,
+  brief = false,
+  heading: Heading = 'h2',
+}: {
+  approval: Approval;
+  onDecide: (verb: Verb) => void;
+  /** In a list: the title leads to the page of the approval, and long details are cut. */
+  brief?: boolean;
+  heading?: 'h2' | 'h3';
+}) {
+  const { approval_id: approvalId, title, details, status, job_id: jobId, step } = approval;
+  const id = useId();
+  return (
+    <div className="flex flex-col gap-3 p-4">
+      <div className="flex flex-wrap items-start gap-x-3 gap-y-2">
+        <div className="min-w-0 grow basis-60">
+          <Heading id={id} className="text-[15px] leading-snug font-semibold wrap-anywhere">
+            {brief ? (
+              <Link
+                to="/approvals/$approvalId"
+                params={{ approvalId }}
+                className="hover:underline"
+                tabIndex={-1}
+              >
+                {title}
+              </Link>
+            ) : (
+              title
+            )}
+          </Heading>
+          <p className="mt-1 flex flex-wrap items-center gap-x-4 gap-y-0.5 text-xs text-muted">
+            <Link to="/jobs/$jobId" params={{ jobId }} className={textLink}>
+              Open the job
+            </Link>
+            <span>
+              step <span className="font-mono">{step}</span>
+            </span>
+            <span>
+              agent <AgentLink id={approval.agent_id} />
+            </span>
+            <span>
+              asked <Time value={approval.requested_at} />
+            </span>
+            {status === 'pending' && (
+              <span>
+                expires <Time value={approval.expires_at} />
+              </span>
+            )}
+          </p>
+        </div>
+        {status === 'pending' ? (
+          <div className="flex gap-2">
+            <Button
+              look="primary"
+              icon={<Check />}
+              aria-describedby={id}
+              onClick={() => onDecide('approve')}
+            >
+              Approve
+            </Button>
+            <Button
+              look="danger"
+              icon={<X />}
+              aria-describedby={id}
+              onClick={() => onDecide('reject')}
+            >
+              Reject
+            </Button>
+          </div>
+        ) : (
+          <Status value={status} />
+        )}
+      </div>
+      <Fields label="What is asked" value={details} brief={brief} />
+      <Decision approval={approval} />
+    </div>
+  );
+}
+
+/** Who decided, when and why. */
+function Decision({ approval }: { approval: Approval }) {
+  const { status, decided_at, reason } = approval;
+  if (status === 'pending') return null;
+  return (
+    <div className="rounded-md bg-sunken px-3 py-2 text-[13px]">
+      <p className="flex flex-wrap gap-x-1.5">
+        <span className="font-medium">{ends[status]}</span>
+        <Decider approval={approval} />
+        {decided_at !== null && <Time value={decided_at} />}
+      </p>
+      {reason !== null && (
+        <p className="mt-1 wrap-anywhere whitespace-pre-wrap text-muted">{reason}</p>
+      )}
+    </div>
+  );
+}
+
+const ends: Record<Exclude<Approval['status'], 'pending'>, string> = {
+  approved: 'Approved',
+  rejected: 'Rejected',
+  expired: 'Its time passed without a decision',
+  cancelled: 'No longer needed: the job has ended',
+};
+
+function Decider({ approval: { decided_by } }: { approval: Approval }) {
+  const isAdministrator = useIsAdministrator();
+  if (decided_by === null) return null;
+  const { kind, id } = decided_by;
+  const text = kind === 'console' ? 'in the console' : 'with an API key';
+  if (!isAdministrator) return <span title={id}>{text}</span>;
+  return (
+    <Link to="/api-keys/$keyId" params={{ keyId: id }} className={textLink}>
+      {text}
+    </Link>
+  );
+}

@@ -1,0 +1,82 @@
+import { type KeyboardEvent, useState } from 'react';
+import { type Approval, decideApproval, type Verb } from '../api/approvals.ts';
+import { FormFrame } from '../forms/FormFrame.tsx';
+import { Dialog } from '../ui/Dialog.tsx';
+import { issueOf, TextAreaField } from '../ui/Field.tsx';
+import { Fields } from '../ui/Fields.tsx';
+import { useAct } from '../ui/useAct.ts';
+
+/** A decision that is being made. */
+export interface Deciding {
+  readonly approval: Approval;
+  readonly verb: Verb;
+}
+
+const words = {
+  approve: { title: 'Approve this?', verb: 'Approve', done: 'Approved' },
+  reject: { title: 'Reject this?', verb: 'Reject', done: 'Rejected' },
+};
+
+/** Asks for a reason, and decides. The first decision counts: a later one is refused, and says so. */
+export function DecisionDialog({
+  deciding: { approval, verb },
+  onClose,
+  onDecided,
+}: {
+  deciding: Deciding;
+  onClose: () => void;
+  onDecided?: (approval: Approval) => void;
+}) {
+  const [reason, setReason] = useState('');
+  const decide = useAct({
+    act: () => decideApproval(approval.approval_id, verb, reason),
+    done: words[verb].done,
+    changes: [['approvals'], ['jobs']],
+    quiet: true,
+  });
+  function submit() {
+    if (decide.isPending) return;
+    decide.mutate(undefined, {
+      onSuccess() {
+        onClose();
+        onDecided?.(approval);
+      },
+    });
+  }
+  function onKeyDown(event: KeyboardEvent) {
+    if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    submit();
+  }
+  return (
+    <Dialog
+      open
+      isForm
+      onClose={onClose}
+      title={words[verb].title}
+      description={<span className="wrap-anywhere">{approval.title}</span>}
+    >
+      <FormFrame
+        error={decide.error}
+        fields={['reason']}
+        verb={words[verb].verb}
+        busy={decide.isPending}
+        onSubmit={submit}
+        onCancel={onClose}
+      >
+        <Fields label="What is asked" value={approval.details} />
+        <TextAreaField
+          label="Reason"
+          optional
+          hint="The run gets it, and it is shown with the decision. Ctrl Enter decides."
+          error={issueOf(decide.error, 'reason')}
+          rows={3}
+          value={reason}
+          onValue={setReason}
+          onKeyDown={onKeyDown}
+          className="resize-y"
+        />
+      </FormFrame>
+    </Dialog>
+  );
+}

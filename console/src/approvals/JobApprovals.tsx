@@ -1,0 +1,41 @@
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { pendingOfJobQuery } from '../api/approvals.ts';
+import { ApiError } from '../api/client.ts';
+import { Section } from '../ui/Page.tsx';
+import { ApprovalCard } from './ApprovalCard.tsx';
+import { type Deciding, DecisionDialog } from './DecisionDialog.tsx';
+
+/** What a person has to decide before a job goes on, to be decided here. */
+export function JobApprovals({ jobId }: { jobId: string }) {
+  const query = useQuery(pendingOfJobQuery(jobId));
+  const [deciding, setDeciding] = useState<Deciding | null>(null);
+  const pending = query.data?.data ?? [];
+  const isRefused = query.error instanceof ApiError && query.error.status === 403;
+  return (
+    <>
+      {isRefused && (
+        <p className="text-[13px] text-muted">
+          It waits for a decision. Your API key lacks the scope approvals, so you cannot see it.
+        </p>
+      )}
+      {pending.length > 0 && (
+        <Section title="To be decided" flush className="border-accent/40">
+          <ul aria-label="Pending approvals" className="divide-y">
+            {pending.map((approval) => (
+              <li key={approval.approval_id}>
+                <ApprovalCard
+                  approval={approval}
+                  brief
+                  heading="h3"
+                  onDecide={(verb) => setDeciding({ approval, verb })}
+                />
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
+      {deciding && <DecisionDialog deciding={deciding} onClose={() => setDeciding(null)} />}
+    </>
+  );
+}
