@@ -241,7 +241,8 @@ async function openCluster(environment: Environment): Promise<Stores> {
       await process.exited;
       if (isOver) return;
       restarts += 1;
-      await process.start();
+      // It may be killed while it starts.
+      await process.start().catch(() => undefined);
     }
   });
   const api = () => cluster.of('api')[0] as ClusterProcess;

@@ -76,7 +76,7 @@ export default {
 
   async run({ nights, hours_between = 24, tag = 'fact' }: Input, ctx: Context) {
     const digests: { at: string; news: string[] }[] = [];
-    // The moment at which the attempt began, the same in each replay.
+    // At first the moment at which the job was accepted, the same in each replay.
     let since = ctx.now();
     for (let night = 1; night <= nights; night += 1) {
       const next = new Date(since.getTime() + hours_between * hourMs);
