@@ -7,11 +7,15 @@ import { allRows, statement } from '../database/statement.ts';
 const eventPage = allRows<{ after: string; limit: number }>()((db, p) =>
   db
     .selectFrom('received_events')
-    .leftJoin('jobs', 'jobs.id', 'received_events.job_id')
-    .select(['received_events.id', 'received_events.organization_id', 'received_events.job_id'])
-    .select(['received_events.created_at', 'jobs.due_at'])
-    .where('received_events.id', '>', p('after'))
-    .orderBy('received_events.id')
+    .select(['id', 'organization_id', 'job_id', 'created_at'])
+    .select(({ selectFrom }) =>
+      selectFrom('jobs')
+        .select('jobs.due_at')
+        .whereRef('jobs.id', '=', 'received_events.job_id')
+        .as('due_at'),
+    )
+    .where('id', '>', p('after'))
+    .orderBy('id')
     .limit(p('limit')),
 );
 
@@ -47,11 +51,16 @@ export async function deleteEvents(tx: Transaction, ids: readonly string[]): Pro
 const positions = allRows<{ after: string; limit: number }>()((db, p) =>
   db
     .selectFrom('event_positions')
-    .leftJoin('jobs', 'jobs.id', 'event_positions.job_id')
-    .select(['event_positions.job_id', 'jobs.due_at'])
-    .distinct()
-    .where('event_positions.job_id', '>', p('after'))
-    .orderBy('event_positions.job_id')
+    .select('job_id')
+    .select(({ selectFrom }) =>
+      selectFrom('jobs')
+        .select('jobs.due_at')
+        .whereRef('jobs.id', '=', 'event_positions.job_id')
+        .as('due_at'),
+    )
+    .where('job_id', '>', p('after'))
+    .groupBy('job_id')
+    .orderBy('job_id')
     .limit(p('limit')),
 );
 

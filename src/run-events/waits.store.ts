@@ -25,18 +25,20 @@ const waiting = allRows<Wanted, Transaction>()((db, p) =>
     .where('w.event', '=', p('event'))
     .where('w.key', '=', p('key'))
     .where((eb) => eb.or([eb('w.job_id', '=', p('job_id')), eb(p('job_id'), '=', sql.lit(''))]))
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
+    // A subquery of one row is looked up for each job; a join might be planned as a scan.
+    .where(
+      ({ fn, selectFrom }) =>
+        fn.coalesce(
           selectFrom('event_positions as had')
-            .select('had.job_id')
+            .select('had.event_id')
             .where('had.organization_id', '=', p('organization_id'))
             .where('had.event', '=', p('event'))
             .where('had.key', '=', p('key'))
-            .whereRef('had.job_id', '=', 'w.job_id')
-            .where('had.event_id', '>=', p('event_id')),
+            .whereRef('had.job_id', '=', 'w.job_id'),
+          sql.lit(''),
         ),
-      ),
+      '<',
+      p('event_id'),
     )
     .groupBy('w.job_id')
     .orderBy('w.job_id')

@@ -260,6 +260,32 @@ describe.each(await engines())('on $name', (engine) => {
     }
   });
 
+  test('of the events with one name and key that runs have taken, the newest 1,000 are kept', async () => {
+    const world = await eventsWorld(engine);
+    const { eventId } = await world.send();
+    const rows = await world.database.read.kysely
+      .selectFrom('received_events')
+      .selectAll()
+      .where('id', '=', eventId)
+      .execute();
+    const copies = rows.flatMap((row) =>
+      Array.from({ length: 1_003 }, (_, i) => ({
+        ...row,
+        id: `${row.id.slice(0, -4)}${String(i).padStart(4, '0')}`,
+        taken: 1,
+      })),
+    );
+    await world.database.write(async (tx) => {
+      await tx.kysely.deleteFrom('received_events').execute();
+      await tx.insert('received_events', copies);
+    });
+
+    const { eventId: newest } = await world.send();
+
+    const kept = copies.slice(3).map(({ id }) => id);
+    expect(await world.stored()).toEqual([...kept, newest].toSorted());
+  });
+
   test('a later event tells the earlier one first, where a process has left it untold', async () => {
     const world = await eventsWorld(engine);
     const jobs = await waitingJobs(world, 501);

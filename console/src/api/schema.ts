@@ -6879,7 +6879,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `insufficient_scope`: The key lacks a scope that the skill requires. */
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -7185,7 +7185,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `insufficient_scope`: The key lacks a scope that the skill requires. */
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9399,7 +9399,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `insufficient_scope`: The key lacks a scope that the skill requires. */
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9822,7 +9822,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `insufficient_scope`: The key lacks a scope that the skill requires. */
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9945,7 +9945,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `insufficient_scope`: The key lacks a scope that the skill requires. */
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10090,7 +10090,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `insufficient_scope`: The key lacks a scope that the skill requires. */
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10274,7 +10274,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `insufficient_scope`: The key lacks a scope that the skill requires. */
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10450,7 +10450,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `insufficient_scope`: The key lacks a scope that the skill requires. */
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -10761,7 +10761,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `insufficient_scope`: The key lacks a scope that the skill requires. */
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11172,7 +11172,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `insufficient_scope`: The key lacks a scope that the skill requires. */
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -11441,7 +11441,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `insufficient_scope`: The key lacks a scope that the skill requires. */
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13570,7 +13570,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `insufficient_scope`: The key lacks a scope that the skill requires. */
+            /** @description `insufficient_scope`: The key lacks a scope that this requires. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
