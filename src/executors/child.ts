@@ -12,7 +12,7 @@ import { compileSchema } from '../kernel/json-schema.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
 import { loadSkillModule, loadSkillModules, type SkillModule } from '../skills/sources/modules.ts';
 import { isInstalled, loadFromSnapshot, recordSnapshot } from '../skills/sources/snapshot.ts';
-import { createAnswerOrder, isAnswer } from './answer-order.ts';
+import { type Answer, createAnswerOrder, isAnswer } from './answer-order.ts';
 import { createChildRuns } from './child-runs.ts';
 import { limitConsole } from './console-budget.ts';
 import { describeFailure } from './failure.ts';
@@ -195,9 +195,14 @@ function holdUntilWritten(messages: ParentMessage[]): void {
 }
 
 function dispatchAll(messages: ParentMessage[]): void {
-  for (const message of messages) if (!isAnswer(message)) dispatch(message);
+  let answers: Answer[] | undefined;
+  for (const message of messages) {
+    if (!isAnswer(message)) dispatch(message);
+    else if (answers === undefined) answers = [message];
+    else answers.push(message);
+  }
   mark.rest();
-  answered(messages.filter(isAnswer));
+  if (answers !== undefined) answered(answers);
 }
 
 function parseLine(line: string): ParentMessage[] {
