@@ -2,12 +2,12 @@
  * What becomes of runs that wait when something around them changes: the job is cancelled, its agent, key or skill
  * goes, the clock is set, Redis is emptied.
  */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Act } from '../fixtures/skills/durable/play.ts';
-import { type Cluster, startCluster } from '../support/cluster.ts';
+import { type Cluster, type ClusterProcess, startCluster } from '../support/cluster.ts';
 import { apiOf, canRunClusters } from '../support/cluster-load.ts';
 import { durableSkills, play } from '../support/durable-platform.ts';
 import { type Platform, startPlatform } from '../support/platform.ts';
@@ -201,6 +201,52 @@ describe('a platform that is started again', () => {
       { describe: 'the job has failed', deadlineMs: 150_000 },
     );
     expect(body.error.message).toContain(play);
+  });
+});
+
+describe.skipIf(!hasCluster)('a worker that stood still past its lease', () => {
+  let cluster: Cluster;
+  beforeAll(async () => {
+    cluster = await startCluster({
+      workers: 2,
+      skillsDir: durableSkills,
+      environment: { JOB_LEASE_MS: '3000' },
+    });
+  });
+  afterAll(() => cluster?.close());
+
+  test('changes nothing in the journal of its run', { timeout: 120_000 }, async () => {
+    const tenant = await newTenant(apiOf(cluster).client);
+    const heldLog = join(directory, 'held');
+    writeFileSync(heldLog, '');
+    const lines = () => readFileSync(heldLog, 'utf8').split('\n').slice(0, -1);
+    const holders = () => lines().flatMap((line) => /^held by (\d+)/.exec(line)?.[1] ?? []);
+    const faulty = 'durable/v1.0/faulty';
+    const id = await tenant.start(faulty, { log: heldLog, does: 'is held in a step' });
+    await waitFor(() => holders().length === 1, { describe: 'a worker holds the run' });
+    const workers = cluster.of('worker');
+    const still = workers.find(({ pid }) => `${pid}` === holders()[0]) as ClusterProcess;
+    const other = workers.find((worker) => worker !== still) as ClusterProcess;
+    still.signal('SIGSTOP');
+    await waitFor(() => holders().length === 2, {
+      describe: 'the other holds it',
+      deadlineMs: 40_000,
+    });
+    writeFileSync(`${heldLog}.gate`, '');
+    const ended = (await tenant.jobIn(id, 'completed', 'failed')).body;
+    const steps = (await tenant.get(`/api/jobs/${id}/steps`)).body;
+
+    still.signal('SIGCONT');
+
+    // What it runs now, it runs after it has dealt with what its executor had told it.
+    other.signal('SIGSTOP');
+    const fresh = await tenant.run(play, { log, acts: [after] });
+    other.signal('SIGCONT');
+    expect(fresh.body.status).toBe('completed');
+    expect(ended).toMatchObject({ status: 'completed', attempt: 2, output: 2 });
+    expect((await tenant.get(`/api/jobs/${id}`)).body).toEqual(ended);
+    expect((await tenant.get(`/api/jobs/${id}/steps`)).body).toEqual(steps);
+    expect(lines().filter((line) => !line.startsWith('held'))).toEqual(['first', 'last']);
   });
 });
 
