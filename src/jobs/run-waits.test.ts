@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { manualClock } from '../../test/support/manual-clock.ts';
 import type { OpenWait, WaitEnd } from '../journal/waits.ts';
 import { createRunWaits } from './run-waits.ts';
 
@@ -9,17 +10,18 @@ const never = new AbortController().signal;
 /** The waits of a run, with a journal in the test's hand. */
 function waitsOf() {
   const begun = Promise.withResolvers<OpenWait>();
+  const clock = manualClock('1970-01-01T00:00:00.000Z');
   const ends = new Map<number, WaitEnd>();
   let suspensions = 0;
   const waits = createRunWaits({
     journal: { beginWait: () => begun.promise, endsOfWaits: async () => ends },
     kinds: new Map(),
-    clock: { now: () => 0, monotonic: () => 0 },
+    clock,
     suspend: () => void suspensions++,
     onError() {},
   });
   const isOpen = () => begun.resolve({ n: 1, kind: 'event', name: 'paid', dueAt: hour });
-  return { waits, ends, isOpen, suspensions: () => suspensions };
+  return { waits, ends, isOpen, clock, suspensions: () => suspensions };
 }
 
 /** A turn of the event loop in which all that is ready happens, and one for what follows. */
@@ -52,12 +54,48 @@ test('a run that only waits is asked to be unloaded', async () => {
   waits.stop();
 });
 
-test('an end counts as untold until the run asks something else', async () => {
+test('an end before the run was asked to be unloaded counts as told', async () => {
   const { waits, ends, isOpen } = waitsOf();
+  const answer = waits.wait(wanted, waits.scope, never);
+  isOpen();
+  ends.set(1, { value: null, at: 5 });
+  await Promise.resolve();
+  await waits.look();
+  await answer;
+
+  expect(waits.open()).toEqual([]);
+  waits.stop();
+});
+
+test('a run that was asked to be unloaded gets no answer, unless it asks something else', async () => {
+  const { waits, ends, isOpen, suspensions } = waitsOf();
+  let isAnswered = false;
+  const answer = waits.wait(wanted, waits.scope, never).then(() => {
+    isAnswered = true;
+  });
+  isOpen();
+  await turns();
+  expect(suspensions()).toBe(1);
+  ends.set(1, { value: null, at: 5 });
+
+  await waits.look();
+  await turns();
+  expect({ isAnswered, open: waits.open() }).toEqual({ isAnswered: false, open: [1] });
+  waits.heard();
+  await answer;
+
+  expect(waits.open()).toEqual([]);
+  waits.stop();
+});
+
+test('one that is still there after a second gets its answer, and may not have got it', async () => {
+  const { waits, ends, isOpen, clock } = waitsOf();
   const answer = waits.wait(wanted, waits.scope, never);
   isOpen();
   await turns();
   ends.set(1, { value: null, at: 5 });
+  clock.advance(1_000);
+
   await waits.look();
   await answer;
 

@@ -16,6 +16,9 @@ const lookEveryMs = 60_000;
 /** A run whose next wait ends within this time stays loaded: to load it again takes about as long. */
 const soonMs = 100;
 
+/** A run that was asked to be unloaded is gone within this time, or has asked something. */
+const unloadMs = 1_000;
+
 /** The answer to a run when a wait has ended; `at` is when that was recorded. */
 export interface WaitAnswer {
   readonly value: unknown;
@@ -38,8 +41,10 @@ interface Pending extends OpenWait {
 interface Waits extends RunWaitsDeps {
   readonly scope: WaitScope;
   readonly pending: Map<number, Pending>;
-  /** Ended while a request to unload the run may have been under way: the run may not have got the end. */
+  /** Ended after the run was asked to be unloaded: the run may not have got the end. */
   readonly untold: Set<number>;
+  /** When the run was asked to be unloaded, in monotonic milliseconds; null if it has asked something since. */
+  unloadingSince: number | null;
   timer: NodeJS.Timeout | undefined;
   isSuspending: boolean;
   /** The look under way, and whether another one is wanted after it. */
@@ -56,6 +61,7 @@ export function createRunWaits(deps: RunWaitsDeps) {
     scope: createWaitScope(() => suspendSoon(waits)),
     pending: new Map(),
     untold: new Set(),
+    unloadingSince: null,
     timer: undefined,
     isSuspending: false,
     looking: undefined,
@@ -103,14 +109,23 @@ async function wait(
   }
 }
 
-/** Answers the waits that have ended. Calls during a look are one further look. */
-function look(waits: Waits): Promise<void> {
+/**
+ * Answers the waits that have ended. Calls during a look are one further look. A run that is being unloaded
+ * gets no answer: what goes on with it in this process, such as a tool, would be stopped again.
+ */
+async function look(waits: Waits): Promise<void> {
   waits.isStale = true;
+  const { unloadingSince, clock } = waits;
+  const leftMs = unloadingSince === null ? 0 : unloadingSince + unloadMs - clock.monotonic();
+  if (leftMs > 0) {
+    schedule(waits, leftMs);
+    return;
+  }
   waits.looking ??= lookUntilFresh(waits).finally(() => {
     waits.looking = undefined;
     suspendSoon(waits);
   });
-  return waits.looking;
+  await waits.looking;
 }
 
 async function lookUntilFresh(waits: Waits): Promise<void> {
@@ -121,7 +136,7 @@ async function lookUntilFresh(waits: Waits): Promise<void> {
       for (const [n, end] of await journal.endsOfWaits(kinds, [...pending.values()])) {
         const ended = pending.get(n);
         pending.delete(n);
-        untold.add(n);
+        if (waits.unloadingSince !== null) untold.add(n);
         ended?.answer(end);
       }
     } catch (error) {
@@ -133,8 +148,10 @@ async function lookUntilFresh(waits: Waits): Promise<void> {
 }
 
 /** The run has asked something, so it was not unloaded before. */
-function heard({ untold }: Waits): void {
-  untold.clear();
+function heard(waits: Waits): void {
+  waits.untold.clear();
+  waits.unloadingSince = null;
+  if (waits.isStale && waits.pending.size > 0) void look(waits);
 }
 
 /** The waits, by the number of their step, whose ends the run may not have got. */
@@ -155,6 +172,7 @@ function suspendSoon(waits: Waits): void {
     waits.isSuspending = false;
     if (waits.looking !== undefined || waits.isStopped) return;
     if (waits.pending.size > 0 && waits.scope.isBlocked() && leftMs(waits) > soonMs) {
+      waits.unloadingSince = waits.clock.monotonic();
       waits.suspend();
     }
   });
