@@ -28,6 +28,7 @@ const full = {
   skill_version: 'v1.0',
   input: { a: { nested: [1, null, 'x'] }, '': '' },
   mapping: '{"text": body.text, "event": headers."x-github-event"}',
+  event: null,
   rate_limit: 5,
   active: false,
 };

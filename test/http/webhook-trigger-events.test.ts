@@ -162,6 +162,24 @@ describe('a trigger with an event', () => {
     expect(await storedOf(stranger)).toEqual([]);
   });
 
+  test('is not found once its key is revoked, and says why to its owner', async () => {
+    const { tenant, at, call } = await newTrigger();
+    const other = await newTenant(platform, { organization_id: tenant.organization });
+    await platform.admin('DELETE', `/admin/api-keys/${tenant.keyId}`);
+
+    const refusals = await waitFor(
+      async () => {
+        const answer = await call({ order: 'a' });
+        return answer.status === 404 ? answer : null;
+      },
+      { describe: 'the trigger knows that its key is revoked' },
+    );
+
+    expectRefusal(refusals, 404, 'not_found');
+    const { body } = await other.get(`${at}?include=refusal`);
+    expect(body.refusal).toMatchObject({ code: 'invalid_api_key' });
+  });
+
   test('works while its agent is paused', async () => {
     const { tenant, call } = await newTrigger();
     await tenant.put('/api/agents/default', { status: 'paused' });
