@@ -158,6 +158,27 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     expect(world.errors).toEqual([]);
   });
 
+  test('a trigger is made whose calls are events for runs that wait', async () => {
+    const { page, platform, key } = world;
+    await world.open('/triggers');
+    await page.getByRole('button', { name: 'New trigger' }).first().click();
+    await page.getByLabel('Name').fill('Payments');
+    await page.getByRole('button', { name: 'Sends an event' }).click();
+    await page.getByLabel('Event', { exact: true }).fill('order.paid');
+    await page.getByLabel('Key (optional)').fill('body.order_id');
+    expect(await world.faultsInBoth()).toEqual([]);
+    await page.getByRole('button', { name: 'Create trigger' }).click();
+    await dialogOf(page).getByText('Trigger created').waitFor();
+
+    const { body } = await platform.request('GET', '/api/agent-triggers', { key });
+    expect(body.data[0].event).toEqual({ name: 'order.paid', key_mapping: 'body.order_id' });
+    await world.open(`/triggers/${body.data[0].id}`);
+    await page.getByRole('definition').getByText('order.paid').waitFor();
+    await page.getByRole('button', { name: 'Edit' }).click();
+    expect(await page.getByLabel('Event', { exact: true }).inputValue()).toBe('order.paid');
+    expect(world.errors).toEqual([]);
+  });
+
   test('approvals and a waiting job fit a phone', async () => {
     const { page } = world;
     const title = 'Send '.repeat(39);

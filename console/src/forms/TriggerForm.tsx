@@ -7,6 +7,7 @@ import {
 } from '../api/triggers.ts';
 import { CallCommand } from '../triggers/CallCommand.tsx';
 import { callUrl } from '../triggers/curl.ts';
+import { Choice } from '../ui/Choice.tsx';
 import { Dialog } from '../ui/Dialog.tsx';
 import { issueOf, NumberField, TextAreaField, TextField } from '../ui/Field.tsx';
 import { AgentField, SkillField, skillIssueOf, skillNameOf, skillPath } from '../ui/Pickers.tsx';
@@ -20,7 +21,7 @@ import { useInput } from './useInput.ts';
 
 const shown = [
   ...['name', 'agent_id', 'skill_category', 'skill_name', 'skill_version'],
-  ...['mapping', 'input', 'rate_limit', 'signing_secret'],
+  ...['mapping', 'event', 'input', 'rate_limit', 'signing_secret'],
 ];
 
 const usualLimit = 60;
@@ -38,6 +39,9 @@ export function TriggerForm({
   const [name, setName] = useState(trigger?.name ?? '');
   const [agentId, setAgentId] = useState(trigger?.agent_id ?? 'default');
   const [skill, setSkill] = useState(trigger ? skillPath(trigger) : 'agent/v1.0/handle-event');
+  const [target, setTarget] = useState<Target>(trigger?.event ? 'event' : 'run');
+  const [event, setEvent] = useState(trigger?.event?.name ?? '');
+  const [keyMapping, setKeyMapping] = useState(trigger?.event?.key_mapping ?? '');
   const [mapping, setMapping] = useState(trigger?.mapping ?? '');
   const input = useInput({}, trigger?.input);
   const [limit, setLimit] = useState(String(trigger?.rate_limit ?? ''));
@@ -49,7 +53,9 @@ export function TriggerForm({
       const fields = {
         name,
         agent_id: agentId,
-        ...skillNameOf(skill),
+        ...(target === 'run'
+          ? { ...skillNameOf(skill), event: null }
+          : { event: { name: event, key_mapping: keyMapping.trim() === '' ? null : keyMapping } }),
         mapping: mapping.trim() === '' ? null : mapping,
         // A value that is not an object is refused with the platform's message.
         input: input.value as Record<string, unknown>,
@@ -90,7 +96,7 @@ export function TriggerForm({
       onClose={onClose}
       wide
       title={trigger ? 'Edit trigger' : 'New trigger'}
-      description="An address that external systems call to start runs."
+      description="An address that external systems call to start runs, or to tell runs that wait."
     >
       <FormFrame
         verb={trigger ? 'Save' : 'Create trigger'}
@@ -108,8 +114,22 @@ export function TriggerForm({
           value={name}
           onValue={setName}
         />
+        <div>
+          <Choice label="A call" value={target} choices={targets} onValue={setTarget} />
+        </div>
+        {target === 'event' && (
+          <EventFields
+            name={event}
+            onName={setEvent}
+            keyMapping={keyMapping}
+            onKeyMapping={setKeyMapping}
+            error={error}
+          />
+        )}
         <div className="grid gap-4 sm:grid-cols-2">
-          <SkillField value={skill} onValue={setSkill} error={skillIssueOf(error)} />
+          {target === 'run' && (
+            <SkillField value={skill} onValue={setSkill} error={skillIssueOf(error)} />
+          )}
           <AgentField value={agentId} onValue={setAgentId} error={issueOf(error, 'agent_id')} />
         </div>
         <TextAreaField
@@ -118,9 +138,9 @@ export function TriggerForm({
           error={issueOf(error, 'mapping')}
           hint={
             <>
-              JSONata that makes the skill’s input of <code className="font-mono">body</code>,{' '}
-              <code className="font-mono">headers</code> and{' '}
-              <code className="font-mono">query</code>. Without one, the body is the input.
+              JSONata that makes {target === 'run' ? 'the skill’s input' : 'the event’s data'} of{' '}
+              <code className="font-mono">body</code>, <code className="font-mono">headers</code>{' '}
+              and <code className="font-mono">query</code>. Without one, it is the body.
             </>
           }
           rows={3}
@@ -130,14 +150,16 @@ export function TriggerForm({
           value={mapping}
           onValue={setMapping}
         />
-        <ObjectField
-          label="Input"
-          hint="Default values for fields that the mapping does not set."
-          rows={3}
-          value={input.text}
-          onValue={input.write}
-          error={input.fault ?? issueOf(error, 'input')}
-        />
+        {target === 'run' && (
+          <ObjectField
+            label="Input"
+            hint="Default values for fields that the mapping does not set."
+            rows={3}
+            value={input.text}
+            onValue={input.write}
+            error={input.fault ?? issueOf(error, 'input')}
+          />
+        )}
         <div className="grid gap-4 sm:grid-cols-2">
           <NumberField
             label="Calls per minute"
@@ -176,6 +198,52 @@ export function TriggerForm({
         </div>
       </FormFrame>
     </Dialog>
+  );
+}
+
+type Target = 'run' | 'event';
+
+const targets = [
+  { value: 'run', label: 'Starts a run' },
+  { value: 'event', label: 'Sends an event' },
+] as const;
+
+/** What a call tells runs that wait. */
+function EventFields({
+  name,
+  onName,
+  keyMapping,
+  onKeyMapping,
+  error,
+}: {
+  name: string;
+  onName: (name: string) => void;
+  keyMapping: string;
+  onKeyMapping: (mapping: string) => void;
+  error: unknown;
+}) {
+  return (
+    <div className="grid gap-4 sm:grid-cols-2">
+      <TextField
+        label="Event"
+        error={issueOf(error, 'event')}
+        hint="Runs that wait for it get it: ctx.waitForEvent."
+        placeholder="order.paid"
+        value={name}
+        onValue={onName}
+        className="font-mono text-[13px]"
+      />
+      <TextField
+        label="Key"
+        optional
+        hint="JSONata that makes the event’s key. Without one, it has none."
+        placeholder="body.order_id"
+        spellCheck={false}
+        value={keyMapping}
+        onValue={onKeyMapping}
+        className="font-mono text-[13px]"
+      />
+    </div>
   );
 }
 

@@ -100,7 +100,7 @@ export function Timeline({
                 <span className="sr-only">When</span>
                 <Ticks scale={scale} room={width} />
               </th>
-              <th scope="col" className="w-26 px-4 text-right font-medium max-sm:w-20 max-sm:px-3">
+              <th scope="col" className="w-28 px-4 text-right font-medium max-sm:w-24 max-sm:px-3">
                 Duration
               </th>
             </tr>

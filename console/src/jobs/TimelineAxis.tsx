@@ -125,5 +125,5 @@ function tickText(ms: number): string {
   if (ms < 1_000) return `${ms} ms`;
   if (ms < 60_000) return `${ms / 1_000} s`;
   if (ms < 3_600_000) return ms % 60_000 === 0 ? `${ms / 60_000} min` : durationText(ms);
-  return ms % 3_600_000 === 0 && ms < 48 * 3_600_000 ? `${ms / 3_600_000} h` : durationText(ms);
+  return ms % 3_600_000 === 0 && ms < 24 * 3_600_000 ? `${ms / 3_600_000} h` : durationText(ms);
 }

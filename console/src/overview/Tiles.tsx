@@ -30,7 +30,7 @@ export function Tiles({ statistics }: { statistics: Schema<'Statistics'> }) {
       <Tile
         name="Waiting"
         value={now.waiting}
-        about={now.waiting === 0 ? 'no run waits' : 'take no slot'}
+        about={now.waiting === 0 ? 'no run waits' : 'without a worker'}
         to="/jobs"
         search={{ status: 'waiting' }}
       />

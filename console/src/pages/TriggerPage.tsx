@@ -66,17 +66,23 @@ export function TriggerPage() {
 }
 
 function What({ trigger }: { trigger: Trigger }) {
-  const { agent_id, mapping, input } = trigger;
+  const { agent_id, event, mapping, input } = trigger;
   return (
     <div className="flex flex-col gap-4">
       <Facts
         facts={[
-          ['Skill', <SkillLink key="skill" skill={trigger} />],
+          event === null
+            ? ['Skill', <SkillLink key="skill" skill={trigger} />]
+            : ['Event', <code key="event">{event.name}</code>],
+          event?.key_mapping != null && ['Its key', <code key="key">{event.key_mapping}</code>],
           ['Agent', <AgentLink key="agent" id={agent_id} />],
           ['Limit', `${countText(trigger.rate_limit)} calls per minute`],
           ['Signatures', trigger.has_signing_secret ? 'Calls have to be signed' : 'Not asked for'],
           ['Made', <Time key="made" value={trigger.created_at} />],
-          mapping === null && ['Mapping', 'None: the body of a call is the input'],
+          mapping === null && [
+            'Mapping',
+            `None: the body of a call is the ${event === null ? 'input' : 'data'}`,
+          ],
         ]}
       />
       {mapping !== null && (
@@ -85,7 +91,7 @@ function What({ trigger }: { trigger: Trigger }) {
           <Code text={mapping} label="Mapping" />
         </div>
       )}
-      {Object.keys(input).length > 0 && (
+      {event === null && Object.keys(input).length > 0 && (
         <div>
           <h3 className="mb-1.5 text-[13px] font-medium">Input beneath it</h3>
           <Json value={input} label="Input" />

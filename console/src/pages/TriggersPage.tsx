@@ -16,6 +16,10 @@ import { countText } from '../ui/Time.tsx';
 import { useAct } from '../ui/useAct.ts';
 import { useCreating } from '../ui/useCreating.ts';
 
+/** The skill that it runs, or the event that it sends. */
+const whatOf = (trigger: Trigger): string =>
+  trigger.event === null ? skillPath(trigger) : `event ${trigger.event.name}`;
+
 export function TriggersPage() {
   const [isCreating, setCreating] = useCreating();
   const navigate = useNavigate();
@@ -36,7 +40,7 @@ export function TriggersPage() {
               rowKey={({ id }) => id}
               columns={[
                 { header: 'Name', grows: true, cell: (one) => <Name trigger={one} /> },
-                { header: 'Skill', from: 'md', cell: skillPath },
+                { header: 'What it starts', from: 'md', cell: whatOf },
                 { header: 'Agent', from: 'lg', cell: ({ agent_id }) => agent_id },
                 {
                   header: 'Limit',
@@ -87,7 +91,7 @@ function Name({ trigger }: { trigger: Trigger }) {
           />
         )}
       </span>
-      <span className="block truncate text-xs text-muted md:hidden">{skillPath(trigger)}</span>
+      <span className="block truncate text-xs text-muted md:hidden">{whatOf(trigger)}</span>
       {active && refusal && (
         <span className="mt-1 block" title={refusal.message}>
           <CannotRun />

@@ -57,7 +57,7 @@ export function Time({ value, exact = false }: { value: string | null; exact?: b
 }
 
 /** Beyond so much, durations are told in days. */
-const hoursMax = 2 * day;
+const hoursMax = day;
 
 /** `0 ms`, `340 ms`, `2.4 s`, `3 min 20 s`, `1 h 5 min`, `3 d 4 h`. */
 export function durationText(ms: number): string {
