@@ -46,13 +46,16 @@ export async function cancelUnclaimed(
   };
   const queued = await cancelledFrom('queued');
   const waiting = queued.length < ids.length ? await cancelledFrom('waiting') : [];
-  if (waiting.length > 0) {
+  const cancelled = [...queued, ...waiting];
+  // A queued job that has begun before may have left waits.
+  const begun = cancelled.filter(({ job }) => job.epoch > 0);
+  if (begun.length > 0) {
     await abandonWaits(
       tx,
-      waiting.map(({ job }) => ({ id: job.id, isCancelled: true })),
+      begun.map(({ job }) => ({ id: job.id, isCancelled: true })),
     );
   }
-  return [...queued, ...waiting];
+  return cancelled;
 }
 
 /**

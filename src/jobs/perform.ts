@@ -126,7 +126,9 @@ async function run(performing: Performing, job: ClaimedJob): Promise<void> {
   const { admission, startRun, running, clock } = performing;
   const options = admission.admit(job);
   if (options === null) {
-    return finish(performing, { job, outcome: await admission.refuse(job), messages: [] });
+    const outcome = await admission.refuse(job);
+    // An earlier claim may have left steps and waits.
+    return finish(performing, { job, outcome, messages: [], hasSteps: job.epoch > 1 });
   }
   const attempt = startRun(job, options);
   const entry: Running = { job, handle: attempt.handle, look: attempt.look, stopped: null };

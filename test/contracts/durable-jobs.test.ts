@@ -4,6 +4,7 @@ import type { RunOutcome } from '../../src/executors/run.ts';
 import { createEndWaits } from '../../src/jobs/end-waits.ts';
 import { endJobsOfRevokedKey } from '../../src/jobs/revoked-key.ts';
 import { countUnendedOf } from '../../src/jobs/unended-jobs.store.ts';
+import { createSkillRegistry } from '../../src/skills/registry.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
 import { completed, failed, type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
@@ -198,6 +199,49 @@ describe.each(await engines())('on $name', (engine) => {
 
     expect(await world.row(id)).toMatchObject({ status: 'waiting' });
     expect(await world.row(queued)).toMatchObject({ status: 'cancelled' });
+  });
+
+  test('a job that is to be tried again is cancelled with the waits of its last attempt', async () => {
+    const world = await jobsWorld(engine);
+    const { id } = await world.submit();
+    await world.attempt(id, failed(), async (run) => {
+      await run.ask('begin-step', { kind: 'step', name: 'a', nth: 1, digest: '' });
+      await addWait(world, id, 2, hour);
+    });
+    expect(await world.row(id)).toMatchObject({ status: 'queued' });
+
+    await world.jobs.cancel('default', id);
+
+    expect(await stepsOf(world, id)).toMatchObject([
+      { n: 1, status: 'interrupted' },
+      { n: 2, status: 'interrupted' },
+    ]);
+    expect(await endWait(world, id, 2)).toEqual([false]);
+    await expectConsistent(world.database);
+  });
+
+  test('a job whose skill is gone when it goes on ends with its waits', async () => {
+    const world = await jobsWorld(engine);
+    const { database, clock, skills } = world;
+    const without = await jobsWorld(engine, { database, clock });
+    const skill = { category: 'test', name: 'leaving', version: 'v1.0' };
+    const texts = { displayName: '', description: '', parameters: {}, output: {} };
+    await createSkillRegistry(database, clock).register([{ ...skill, ...texts }]);
+    await skills.refresh();
+    const { id } = await world.submit({ skill });
+    await world.attempt(id, waiting, async () => {
+      await addWait(world, id, 1, hour);
+      await addWait(world, id, 2, 2 * hour);
+    });
+    world.clock.advance(hour);
+
+    await without.performer.perform(id);
+
+    expect(await world.row(id)).toMatchObject({ status: 'failed' });
+    expect(await stepsOf(world, id)).toMatchObject([
+      { n: 1, status: 'interrupted' },
+      { n: 2, status: 'interrupted' },
+    ]);
   });
 
   test('a cancellation that was requested before the run was unloaded cancels the job', async () => {

@@ -70,7 +70,7 @@ describe.each(await engines())('on $name', (engine) => {
           conversationId: job.conversation_id,
           organizationId: 'default',
           attempt: 1,
-          now: clock.now(),
+          now: clock.now() - 500,
         },
         timeoutMs: 60_000,
       });
