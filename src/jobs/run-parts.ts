@@ -117,10 +117,10 @@ async function answerWait(
 /** Answers a question that does not wait. */
 async function answerWork(asking: Part, question: Question, scope: WaitScope): Promise<unknown> {
   const { attempt, part, scopes } = asking;
-  const [kind, payload, , step] = question;
+  const [kind, payload, signal, step] = question;
   if (kind === 'begin-step') return beginStep(asking, question, scope);
   if (kind === 'end-step') {
-    const ended = await endInOrder(asking, payload);
+    const ended = await endInOrder(asking, payload, signal.aborted);
     const { step: n } = payload as { step: number };
     scopes.get(n)?.close();
     scopes.delete(n);
@@ -152,9 +152,9 @@ async function beginStep(
 }
 
 /** Steps that end at once are answered in the order of their moments, also if they are committed in another. */
-async function endInOrder(asking: Part, payload: unknown): Promise<unknown> {
+async function endInOrder(asking: Part, payload: unknown, wasStopped: boolean): Promise<unknown> {
   const before = asking.ends;
-  const end = remember(asking.attempt.recording, stepsOf(asking).end(payload));
+  const end = remember(asking.attempt.recording, stepsOf(asking).end(payload, wasStopped));
   asking.ends = Promise.allSettled([before, end]);
   const ended = await end;
   await before;

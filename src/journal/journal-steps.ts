@@ -46,7 +46,10 @@ export interface StepResult {
   readonly memory: readonly MemoryChange[];
 }
 
-export type StepEnd = StepResult | { readonly error: StepFailure };
+export type StepEnd =
+  | StepResult
+  /** `wasStopped` if the run was being stopped: then the stop may be what made it fail. */
+  | { readonly error: StepFailure; readonly wasStopped?: boolean };
 
 export interface BegunStep {
   readonly n: number;
@@ -95,10 +98,9 @@ export async function endStep(
   const counter = await claim.numbers();
   const isCompleted = 'result' in end;
   if (isCompleted) countBytes(records, end.result);
-  const isNamed = kind === 'step';
   const status = isCompleted ? 'completed' : 'failed';
-  const attempt = isNamed ? job.attempt : null;
-  const seen_to = isNamed && !isCompleted ? counter.next - 1 : null;
+  const attempt = isCompleted || end.wasStopped !== true ? job.attempt : null;
+  const seen_to = kind === 'step' && !isCompleted ? counter.next - 1 : null;
   // No two ends have the same moment, because a repeated run gets them in the order of their moments.
   const now = Math.max(deps.clock.now(), records.lastEnd + 1);
   records.lastEnd = now;
@@ -156,10 +158,11 @@ export async function endOnRecord(
 
 /**
  * Whether a failed step stays failed: in the attempt in which it failed, and where the code went on after
- * it, because what it did then is on record.
+ * it, because what it did then is on record. A called skill does so in its attempt alone. What failed while
+ * its run was being stopped is of no attempt: the same attempt may begin anew.
  */
 function isFinalFailure({ job }: OpenClaim, { last }: Records, record: StepRecord): boolean {
-  if (record.kind !== 'step' || record.status !== 'failed') return false;
+  if (record.status !== 'failed') return false;
   return record.attempt === job.attempt || last > (record.seen_to ?? last);
 }
 

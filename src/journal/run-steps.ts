@@ -124,13 +124,19 @@ async function begin(
   return { output, at };
 }
 
-/** Ends a step; when. */
-async function end({ open, journal }: StepsState, payload: unknown): Promise<{ at: number }> {
+/** Ends a step; when. `wasStopped` if the run is being stopped. */
+async function end(
+  { open, journal }: StepsState,
+  payload: unknown,
+  wasStopped: boolean,
+): Promise<{ at: number }> {
   const { step, ...ending } = readEnd(payload);
   const ended = open.get(step);
   if (ended === undefined) throw permanentError('there is no such step');
   open.delete(step);
-  if ('error' in ending) return { at: await journal.endStep(ended, step, ending) };
+  if ('error' in ending) {
+    return { at: await journal.endStep(ended, step, { ...ending, wasStopped }) };
+  }
   const isNamed = ended.kind === 'step';
   const output = isNamed ? ending.output : (ending.output ?? null);
   const record: RecordedOutput = { output, said: ended.said };

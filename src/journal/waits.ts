@@ -3,7 +3,6 @@
  * compare-and-set on its row: here when its deadline has passed, elsewhere when what it waits for comes.
  */
 import type { WaitKind } from '../database/tables.ts';
-
 import { digestOf } from '../kernel/digest.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { canonicalJson } from '../kernel/text.ts';
@@ -16,7 +15,7 @@ import {
   type StepFailure,
 } from './journal-steps.ts';
 import { findResult } from './record-queries.ts';
-import { requireSame } from './records.ts';
+import { requireSame, type StepRecord } from './records.ts';
 import { insertSteps } from './step-queries.ts';
 import type { WaitKinds } from './wait-kinds.ts';
 import { endWaitingSteps, listWaiting } from './wait-queries.ts';
@@ -62,7 +61,7 @@ export async function beginWait(
   const digest = digestOf(canonicalJson(input));
   if (known !== undefined) {
     requireSame(known, { kind, digest });
-    const found = await findWait(claim, kinds, known.n, wanted);
+    const found = await findWait(claim, kinds, known, wanted);
     records.pending.delete(known.n);
     return found;
   }
@@ -78,8 +77,9 @@ export async function beginWait(
     return result !== null;
   });
   const none = { attempt: null, seen_to: null };
-  records.byKey.set(key, { n, kind, name, parent, status: 'waiting', digest, ...none });
-  return hasEnded ? findWait(claim, kinds, n, wanted) : { n, kind, name, dueAt };
+  const begun: StepRecord = { n, kind, name, parent, status: 'waiting', digest, ...none };
+  records.byKey.set(key, begun);
+  return hasEnded ? findWait(claim, kinds, begun, wanted) : { n, kind, name, dueAt };
 }
 
 /** The ends of those of the waits that have ended, by number; ends those whose deadline has passed. */
@@ -94,7 +94,7 @@ export async function endsOfWaits(
   const others = waits.filter(({ n }) => !ends.has(n));
   if (others.length === 0) return ends;
   const open = new Set((await listWaiting(read, { job_id: job.id })).map(({ n }) => n));
-  for (const { n } of others) if (!open.has(n)) ends.set(n, await endOfWait(claim, n));
+  for (const { n } of others) if (!open.has(n)) ends.set(n, await endOfWait(claim, n, true));
   return ends;
 }
 
@@ -126,7 +126,7 @@ async function expireWaits(
 async function findWait(
   claim: OpenClaim,
   kinds: WaitKinds,
-  n: number,
+  { n, status }: StepRecord,
   { kind, name }: WantedWait,
 ): Promise<{ readonly n: number; readonly end: WaitEnd } | OpenWait> {
   const { job, deps } = claim;
@@ -137,13 +137,14 @@ async function findWait(
     if (end !== undefined) return { n, end };
     if (wait.dueAt > deps.clock.now()) return wait;
   }
-  return { n, end: await endOfWait(claim, n) };
+  return { n, end: await endOfWait(claim, n, status === 'waiting') };
 }
 
-async function endOfWait(claim: OpenClaim, n: number): Promise<WaitEnd> {
+/** `isNew` if it has ended after the claim read its record. */
+async function endOfWait(claim: OpenClaim, n: number, isNew: boolean): Promise<WaitEnd> {
   const end = await endOnRecord(claim, n);
   if ('error' in end) return end;
-  // Results that others record count as soon as the run gets them.
-  countBytes(await claim.records(), end.result);
+  // Results that others record meanwhile count as soon as the run gets them.
+  if (isNew) countBytes(await claim.records(), end.result);
   return { value: (JSON.parse(end.result) as { value: unknown }).value, at: end.at };
 }

@@ -149,6 +149,42 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await run.ask('begin-step', step('handled'))).toMatchObject({ error: failure });
     });
 
+    test('that failed because its run was being stopped runs again', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const { run, ended } = await world.begin(id);
+      await run.ask('begin-step', step('upload'));
+      world.performer.handBack();
+      await run.ask('end-step', { step: 1, error: failure }).catch(() => {});
+      run.end({ kind: 'aborted' });
+      await ended;
+
+      const again = await world.worker('next').begin(id);
+
+      expect(again.run.request.context.attempt).toBe(1);
+      expect(await again.run.ask('begin-step', step('upload'))).toEqual({ step: 1 });
+    });
+
+    test('a called skill that failed stays failed when the attempt goes on after a wait', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const call = { kind: 'skill', name: 'test/v1.0/echo', digest: 'd', nth: 1 };
+      await world.attempt(id, waiting, async (run) => {
+        await run.ask('begin-step', call);
+        await run.ask('end-step', { step: 1, error: failure });
+        await waitOpen(run, sleep('nap', hour));
+      });
+      await untilDue(world, id);
+
+      await world.attempt(id, failed(), async (run) => {
+        expect(await run.ask('begin-step', call)).toMatchObject({ error: failure });
+      });
+      await untilDue(world, id);
+      const { run } = await world.begin(id);
+
+      expect(await run.ask('begin-step', call)).toEqual({ step: 1 });
+    });
+
     test('has messages, which a replay adds again', async () => {
       const world = await jobsWorld(engine);
       const job = await world.submit();
@@ -250,6 +286,17 @@ describe.each(await engines())('on $name', (engine) => {
       const at = world.clock.now();
       expect(await run.ask('wait', sleep('nap', 0))).toEqual({ value: null, at });
       expect(run.suspensions).toBe(0);
+    });
+
+    test('counts the bytes of its result once, however often it is replayed', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      await world.attempt(id, waiting, (run) => waitOpen(run, sleep('nap', hour)));
+      const end = { job_id: id, n: 1, result: { value: 'x'.repeat(40 * 2 ** 20) } };
+      await world.database.write((tx) => endWaits(tx, [end], world.clock.now()));
+      const { run } = await world.begin(id);
+
+      expect(await run.ask('wait', sleep('nap', hour))).toMatchObject({ value: end.result.value });
     });
 
     test('inside a step is refused with the name of the wait', async () => {

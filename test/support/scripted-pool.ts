@@ -68,8 +68,10 @@ export function scriptedPool(): ScriptedPool {
           return suspensions;
         },
         report: (report) => handlers.onReport(report),
-        ask: (kind, payload, step) =>
-          handlers.onAsk(kind, payload, new AbortController().signal, step ?? null),
+        ask(kind, payload, step) {
+          const signal = aborted === null ? new AbortController().signal : AbortSignal.abort();
+          return handlers.onAsk(kind, payload, signal, step ?? null);
+        },
         end(outcome) {
           inFlight--;
           resolve(outcome);
