@@ -57,8 +57,15 @@ export interface BegunStep {
   readonly recorded: (StepEnd & { readonly at: number }) | undefined;
 }
 
-/** Begins a step, unless its end is on record. */
-export async function beginStep(claim: OpenClaim, wanted: WantedStep): Promise<BegunStep> {
+/**
+ * Begins a step, unless its end is on record. `admit` rejects where it may not run now; what is on record
+ * is given all the same.
+ */
+export async function beginStep(
+  claim: OpenClaim,
+  wanted: WantedStep,
+  admit: () => Promise<void>,
+): Promise<BegunStep> {
   const { job, deps } = claim;
   const { key, kind, name, parent, digest } = wanted;
   const records = await claim.records();
@@ -70,11 +77,13 @@ export async function beginStep(claim: OpenClaim, wanted: WantedStep): Promise<B
       records.pending.delete(known.n);
       return { n: known.n, recorded };
     }
+    await admit();
     await write(claim, (tx) => restartStep(tx, job, known.n, deps.clock.now()));
     records.byKey.set(key, { ...known, status: 'active' });
     noteRunning(records, known.n);
     return { n: known.n, recorded: undefined };
   }
+  await admit();
   const n = await nextStep(claim);
   await write(claim, async (tx, isRepeat) => {
     if (isRepeat && (await isInserted(claim, key, tx))) return;

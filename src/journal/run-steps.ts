@@ -54,7 +54,7 @@ interface RunStepsDeps {
   /** The part that asks: the run itself, or a tool call. */
   readonly part: RunPart;
   readonly journal: {
-    beginStep(wanted: WantedStep): Promise<BegunStep>;
+    beginStep(wanted: WantedStep, admit: () => Promise<void>): Promise<BegunStep>;
     endStep(step: Pick<WantedStep, 'key' | 'kind'>, n: number, end: StepEnd): Promise<number>;
   };
   memory(): Pick<RunMemory, 'restore'>;
@@ -89,7 +89,7 @@ function say({ said, open }: StepsState, step: number | null, message: SaidMessa
   for (; within !== undefined; within = within.enclosing) within.said.push(message);
 }
 
-/** Rejects when the caller's key does not allow the skill, and beyond the bound of steps. */
+/** Rejects when the caller's key does not allow to run the skill now, and beyond the bound of steps. */
 async function begin(
   state: StepsState,
   payload: unknown,
@@ -97,9 +97,6 @@ async function begin(
 ): Promise<StepAnswer> {
   const { journal, memory, mayCall, open } = state;
   const { kind, name, digest, nth } = readWanted(payload);
-  if (kind === 'skill' && !(await mayCall(name))) {
-    throw permanentError(`this run may not call ${name}`);
-  }
   const enclosing = open.get(within);
   const part = partOf(state, within);
   // `nth` is the number of the step among equal ones of the path.
@@ -108,7 +105,11 @@ async function begin(
       ? digestOf(JSON.stringify([part.path, kind, name, nth, digest]))
       : keyOf(part, name, nth);
   const wanted = { key, kind, name, parent: part.step, digest: kind === 'skill' ? null : digest };
-  const { n, recorded } = await journal.beginStep(wanted);
+  const { n, recorded } = await journal.beginStep(wanted, async () => {
+    if (kind === 'skill' && !(await mayCall(name))) {
+      throw permanentError(`this run may not call ${name}`);
+    }
+  });
   if (recorded === undefined) {
     open.set(n, { key, kind, ...innerPart(part, n, key, part.depth), said: [], enclosing });
     return { step: n };

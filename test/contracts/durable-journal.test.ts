@@ -185,6 +185,24 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await run.ask('begin-step', call)).toEqual({ step: 1 });
     });
 
+    test('that is a called skill gives its result also when the skill may not be called any more', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const call = { kind: 'skill', name: 'test/v1.0/other', digest: 'd', nth: 1 };
+      await world.attempt(id, waiting, async (run) => {
+        await run.ask('begin-step', call);
+        await run.ask('end-step', { step: 1, output: 'once' });
+        await waitOpen(run, sleep('nap', hour));
+      });
+      await untilDue(world, id);
+      await world.skills.setDeprecated('test', 'v1.0', 'other', true);
+      const { run } = await world.begin(id);
+
+      expect(await run.ask('begin-step', call)).toMatchObject({ output: 'once' });
+      const another = run.ask('begin-step', { ...call, nth: 2 });
+      await expect(another).rejects.toThrow('may not call test/v1.0/other');
+    });
+
     test('has messages, which a replay adds again', async () => {
       const world = await jobsWorld(engine);
       const job = await world.submit();
