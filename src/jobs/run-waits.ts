@@ -118,7 +118,7 @@ async function look(waits: Waits): Promise<void> {
   const { unloadingSince, clock } = waits;
   const leftMs = unloadingSince === null ? 0 : unloadingSince + unloadMs - clock.monotonic();
   if (leftMs > 0) {
-    schedule(waits, leftMs);
+    schedule(waits, leftMs, leftMs);
     return;
   }
   waits.looking ??= lookUntilFresh(waits).finally(() => {
@@ -185,11 +185,11 @@ function leftMs({ pending, clock }: Waits): number {
   return dueAt - clock.now();
 }
 
-/** Sets the timer to the next deadline, at least `leastMs` away. */
-function schedule(waits: Waits, leastMs = 0): void {
+/** Sets the timer to the next deadline, at least `leastMs` and at most `mostMs` away. */
+function schedule(waits: Waits, leastMs = 0, mostMs = lookEveryMs): void {
   clearTimeout(waits.timer);
   if (waits.pending.size === 0 || waits.isStopped) return;
-  const ms = Math.max(leastMs, Math.min(leftMs(waits), lookEveryMs));
+  const ms = Math.max(leastMs, Math.min(leftMs(waits), mostMs));
   waits.timer = setTimeout(() => void look(waits), ms).unref();
 }
 

@@ -41,9 +41,13 @@ const childOf = (world: JobsWorld, jobId: string) =>
     { describe: 'the job has a child' },
   );
 
+/** A step that goes on beside the wait, so that the run stays loaded. */
+const beside = { kind: 'step', name: 'beside', nth: 0, digest: '' };
+
 /** A claim of the job whose run has asked for a child and waits for it, loaded. */
-async function asking(world: JobsWorld, jobId: string, worker: Worker = world) {
+async function asking(world: JobsWorld, jobId: string, worker: Worker = world, isBusy = true) {
   const { run, ended } = await worker.begin(jobId);
+  if (isBusy) await run.ask('begin-step', beside);
   const answer = runChild(run);
   const child = await childOf(world, jobId);
   return { run, ended, answer, child };
@@ -51,7 +55,7 @@ async function asking(world: JobsWorld, jobId: string, worker: Worker = world) {
 
 /** Lets the run of a job be unloaded while it waits for its child; the child. */
 async function unloaded(world: JobsWorld, jobId: string): Promise<string> {
-  const { run, ended, child } = await asking(world, jobId);
+  const { run, ended, child } = await asking(world, jobId, world, false);
   await waitFor(() => run.suspensions > 0, { describe: 'the run is to be unloaded' });
   run.end(waiting);
   await ended;
@@ -194,7 +198,7 @@ describe.each(await engines())('on $name', (engine) => {
     const world = await jobsWorld(engine);
     for (const moment of ['active', 'unloading', 'waiting'] as const) {
       const { id } = await world.submit();
-      const { run, ended, child } = await asking(world, id);
+      const { run, ended, child } = await asking(world, id, world, false);
       const inner = await world.begin(child);
       if (moment === 'active') {
         inner.run.end(completed(moment));
