@@ -44,13 +44,14 @@ async function endWaits(
   const ended = await endWaitingSteps(tx, ends, now);
   const woken = ids.filter((id) => ends.some(({ job_id }, i) => job_id === id && ended[i]));
   if (woken.length === 0) return ended;
-  const due = await wakeJobs(tx, woken, now);
-  const unloaded = new Set(due.map(({ id }) => id));
+  const waiting = await wakeJobs(tx, woken, now);
+  const unloaded = new Set(waiting.map(({ id }) => id));
+  const lastOf = new Map(ends.map(({ job_id, n }) => [job_id, n]));
   tx.afterCommit(() => {
     for (const id of woken) if (!unloaded.has(id)) wakeRun(id);
-    for (const { id, epoch, trigger_type } of due) {
-      // The job may have a hint for the deadline already.
-      const hint = { id, generation: `${epoch}-woken`, delayMs: 0 };
+    for (const { id, epoch, trigger_type } of waiting) {
+      // One for each end: the claim for an earlier hint may have found the job locked by this transaction.
+      const hint = { id, generation: `${epoch}-woken-${lastOf.get(id)}`, delayMs: 0 };
       queue.sendHints(queueOf(trigger_type), [hint]);
     }
   });

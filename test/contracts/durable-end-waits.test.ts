@@ -1,6 +1,7 @@
 /** Waits that are ended from outside, on every database: once, and their jobs are due at once. */
 import { describe, expect, test } from 'vitest';
 import { createEndWaits } from '../../src/jobs/end-waits.ts';
+import type { Hint } from '../../src/queue/queue.ts';
 import { engines } from '../support/databases.ts';
 import { type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
 
@@ -8,7 +9,7 @@ const later = 60_000;
 
 async function waitingWorld(engine: Parameters<typeof jobsWorld>[0]) {
   const world = await jobsWorld(engine);
-  const sent: { id: string; delayMs: number }[] = [];
+  const sent: Hint[] = [];
   const endWaits = createEndWaits({
     queue: { sendHints: (_, hints) => void sent.push(...hints) },
     wakeRun() {},
@@ -74,6 +75,25 @@ describe.each(await engines())('on $name', (engine) => {
     expect(ended.flat().filter(Boolean)).toHaveLength(1);
     expect(await stepOf(world, job_id)).toMatchObject({ result: `{"value":${value}}` });
     expect(world.sent).toHaveLength(1);
+  });
+
+  test('each end of another wait sends a hint, because a claim may have found the job locked', async () => {
+    const world = await waitingWorld(engine);
+    const job_id = await waitingJob(world);
+    const step = { kind: 'event', turn: 1, name: 'paid', status: 'waiting', epoch: 1 } as const;
+    const at = { due_at: world.clock.now() + later, started_at: world.clock.now() };
+    await world.database.write((tx) =>
+      tx.insert('job_steps', [{ job_id, n: 2, generation: 'l', ...step, ...at }]),
+    );
+    const result = { value: 1 };
+    await world.end([{ job_id, n: 1, result }]);
+    const { due_at } = await world.row(job_id);
+    world.clock.advance(10);
+
+    await world.end([{ job_id, n: 2, result }]);
+
+    expect(await world.row(job_id)).toMatchObject({ status: 'waiting', due_at });
+    expect(new Set(world.sent.map(({ generation }) => generation)).size).toBe(2);
   });
 
   test('a wait may end with an error, which is on record with whether a retry may help', async () => {
