@@ -140,7 +140,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     const { jobId, childIds } = await addWaitingJob(world, { children: 23 });
     await world.open(`/jobs/${jobId}`);
     const tree = page.getByRole('list', { name: 'Jobs that it started' });
-    expect(await tree.getByRole('listitem').count()).toBe(20);
+    await expect.poll(() => tree.getByRole('listitem').count()).toBe(20);
     await page.getByRole('button', { name: 'Next page' }).click();
     await expect.poll(() => tree.getByRole('listitem').count()).toBe(3);
     await page.getByRole('button', { name: 'Previous page' }).click();

@@ -167,6 +167,7 @@ describe.each(await engines())('on $name', (engine) => {
         instructions: '',
         model: null,
         skills: ['web/*'],
+        approvals: [],
         metadata: {},
         created_at: now,
         updated_at: now,

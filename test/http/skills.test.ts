@@ -57,12 +57,17 @@ describe('GET /api/skills', () => {
 
     expect(body.map(nameOf)).toEqual([
       'staged/v1.0/any',
+      'staged/v1.0/asks-person',
       'staged/v1.0/charge',
       'staged/v1.0/effect',
+      'staged/v1.0/errand',
+      'staged/v1.0/family',
       'staged/v1.0/hasty',
+      'staged/v1.0/listener',
       'staged/v1.0/memory',
       'staged/v1.0/order',
       'staged/v1.0/order-paid',
+      'staged/v1.0/parallel',
       'staged/v1.0/play',
       'staged/v1.0/play-once',
       'staged/v1.0/shout',
@@ -100,7 +105,7 @@ describe('GET /api/skills', () => {
   test('has no pagination parameters: it is complete', async () => {
     const tenant = await newTenant(platform);
 
-    expect((await tenant.get('/api/skills')).body).toHaveLength(18);
+    expect((await tenant.get('/api/skills')).body).toHaveLength(23);
     expectInvalid(await tenant.get('/api/skills?limit=1&offset=1'), 'limit');
   });
 });
