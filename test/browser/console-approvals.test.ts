@@ -60,6 +60,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     });
 
     await page.keyboard.press('r');
+    await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('TEXTAREA');
     await page.keyboard.type('Out of stock');
     await page.keyboard.press('Control+Enter');
     await page.getByText('Nothing to decide').waitFor();

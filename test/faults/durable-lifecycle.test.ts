@@ -2,7 +2,7 @@
  * What becomes of runs that wait when something around them changes: the job is cancelled, its agent, key or skill
  * goes, the clock is set, Redis is emptied.
  */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -103,12 +103,12 @@ describe('a job that waits', () => {
 
   test('goes on although its agent is deleted', async () => {
     const id = await waiting([ask, after], { 'x-agent-id': 'leaving' });
-    const { status } = await tenant.delete('/api/agents/leaving');
+    expect((await tenant.delete('/api/agents/leaving')).status).toBe(204);
 
     await decide(id, 'approve');
 
-    expect([204, 409]).toContain(status);
-    await tenant.jobIn(id, 'completed');
+    const { body } = await tenant.jobIn(id, 'completed', 'failed');
+    expect(body.output).toEqual([true, 'after is done']);
   });
 
   test('is cancelled with its question when its key is revoked', async () => {
@@ -252,6 +252,7 @@ describe.skipIf(!hasCluster)('a worker that stood still past its lease', () => {
 
 describe.skipIf(!hasCluster)('a cluster whose Redis is emptied', () => {
   const count = rounds(60, 1_000);
+  const napMs = rounds(15_000, 60_000);
   let cluster: Cluster;
   beforeAll(async () => {
     cluster = await startCluster({ workers: 2, skillsDir: durableSkills });
@@ -260,24 +261,25 @@ describe.skipIf(!hasCluster)('a cluster whose Redis is emptied', () => {
 
   test(`while ${count} runs wait resumes all of them`, { timeout: 300_000 }, async () => {
     const tenant = await newTenant(apiOf(cluster).client);
-    const ids: string[] = [];
-    const kinds: ((i: number) => Act)[] = [
-      () => ({ sleep: 'nap', ms: 8_000 }),
-      (i) => ({ event: 'word', key: `${i}` }),
-      () => ask,
-    ];
-    for (let i = 0; i < count; i += 1) {
-      const wait = (kinds[i % kinds.length] as (i: number) => Act)(i);
-      ids.push(await tenant.start(play, { log, acts: [wait, { step: `after-${i}` }] }));
-    }
+    const flushedLog = join(directory, 'flushed');
+    const third = Math.floor(count / 3);
+    const outputs = new Map<string, unknown>();
+    const start = async (i: number, wait: Act, result: unknown) => {
+      const input = { log: flushedLog, acts: [wait, { step: `after-${i}` }] };
+      outputs.set(await tenant.start(play, input), [result, `after-${i} is done`]);
+    };
+    for (let i = 0; i < third; i += 1) await start(i, { event: 'word', key: `${i}` }, i);
+    for (let i = third; i < 2 * third; i += 1) await start(i, ask, true);
+    // Last, and long enough that all of them wait before the first has slept.
+    for (let i = 2 * third; i < count; i += 1) await start(i, { sleep: 'nap', ms: napMs }, null);
     await waitFor(
-      async () => (await tenant.get('/api/jobs?status=active&limit=1')).body.total === 0,
+      async () => (await tenant.get('/api/jobs?status=waiting&limit=1')).body.total === count,
       { describe: 'all of them wait', deadlineMs: 120_000 },
     );
 
     expect(await cluster.redis.command('FLUSHALL')).toBe('+OK');
 
-    for (let i = 1; i < count; i += 3) {
+    for (let i = 0; i < third; i += 1) {
       const { body } = await tenant.post('/api/events', { event: 'word', key: `${i}`, data: i });
       expect(body.delivered).toBe(1);
     }
@@ -289,8 +291,13 @@ describe.skipIf(!hasCluster)('a cluster whose Redis is emptied', () => {
       }
     }
     await cluster.untilIdle();
-    const { body } = await tenant.get('/api/jobs?status=completed&limit=1');
-    expect(body.total).toBe(count);
-    expect(existsSync(log)).toBe(true);
+    for (const [id, output] of outputs) {
+      const { body } = await tenant.jobIn(id, 'completed', 'failed');
+      expect(body).toMatchObject({ status: 'completed', attempt: 1, output });
+    }
+    const executed = readFileSync(flushedLog, 'utf8').trim().split('\n');
+    expect(executed.map((line) => line.split(' ')[0]).toSorted()).toEqual(
+      [...outputs.keys()].toSorted(),
+    );
   });
 });

@@ -1,11 +1,13 @@
 /** Runs that wait, as a client sees them: each step has its effect once, and a wait outlives the process. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { ErrandAct } from '../fixtures/skills/staged/errand.ts';
 import { embeddedTest, type Platform } from '../support/platform.ts';
 import { startProcess } from '../support/process.ts';
 import { dataDirectory, stagedSkills, startStaged } from '../support/staged.ts';
+import { newTenant, type Tenant } from '../support/tenant.ts';
+import { resumeUnloaded } from '../support/unloaded.ts';
 
 const errand = 'staged/v1.0/errand';
 
@@ -23,53 +25,59 @@ async function accepted({ request }: Client, key: string, log: string, ...acts: 
   return body.job_id as string;
 }
 
-async function staged() {
-  const platform = await startStaged();
-  onTestFinished(() => platform.stop());
-  return { platform, key: await platform.key() };
+let platform: Platform;
+beforeAll(async () => {
+  platform = await startStaged();
+});
+afterAll(() => platform.stop());
+
+async function newErrands() {
+  const tenant: Tenant = await newTenant(platform);
+  const { log, read } = effects();
+  const start = (...acts: ErrandAct[]) => tenant.start(errand, { log, acts });
+  return { tenant, log, read, start };
 }
 
-test('a run steps, sleeps without an attempt, and completes', async () => {
-  const { platform, key } = await staged();
-  const { log, read } = effects();
+test('a run steps, waits without an attempt, and completes', async () => {
+  const { tenant, read, start } = await newErrands();
 
-  const id = await accepted(platform, key, log, { step: 'a' }, { sleep: 300 }, { step: 'b' });
-  const waiting = await platform.jobIn(key, id, 'waiting');
+  const id = await start({ step: 'a' }, { wait: true }, { step: 'b' }, { sleep: 50 });
+  const waiting = await tenant.jobIn(id, 'waiting');
   expect(waiting.body).toMatchObject({ status: 'waiting', attempt: 1, resumed_at: null });
-  const ended = await platform.jobIn(key, id, 'completed', 'failed');
+  await resumeUnloaded(tenant, id);
+  const ended = await tenant.jobIn(id, 'completed', 'failed');
 
   expect(ended.body).toMatchObject({
     status: 'completed',
     attempt: 1,
     resumed_at: expect.any(String),
-    output: { results: ['a', null, 'b'], attempt: 1 },
+    output: { results: ['a', { event: 'go' }, 'b', null], attempt: 1 },
   });
   expect(read()).toEqual(['a', 'b']);
-  const steps = await platform.request('GET', `/api/jobs/${id}/steps`, { key });
+  const steps = await tenant.get(`/api/jobs/${id}/steps`);
   expect(steps.body.data).toMatchObject([
     { step: 1, kind: 'step', name: 'a', status: 'completed' },
-    { step: 2, kind: 'sleep', name: 'nap', status: 'completed' },
+    { step: 2, kind: 'event', name: 'go', status: 'completed' },
     { step: 3, kind: 'step', name: 'b', status: 'completed' },
+    { step: 4, kind: 'sleep', name: 'nap', status: 'completed' },
   ]);
 });
 
 test('several waits in a row, in a called skill too, run each step once', async () => {
-  const { platform, key } = await staged();
-  const { log, read } = effects();
-  const inner = { log, acts: [{ step: 'in' }, { sleep: 50 }, { step: 'in' }] };
+  const { tenant, log, read, start } = await newErrands();
+  const wait = { wait: true };
+  const inner = { log, acts: [{ step: 'in' }, wait, { step: 'in' }] };
 
-  const id = await accepted(
-    platform,
-    key,
-    log,
-    { sleep: 50 },
+  const id = await start(
+    wait,
     { step: 'a' },
     { call: { skill: errand, input: inner } },
-    { sleep: 50 },
+    wait,
     { steps: 5 },
-    { sleep: 50 },
+    wait,
   );
-  const ended = await platform.jobIn(key, id, 'completed', 'failed');
+  await resumeUnloaded(tenant, id, 4);
+  const ended = await tenant.jobIn(id, 'completed', 'failed');
 
   expect(ended.body).toMatchObject({ status: 'completed', attempt: 1 });
   const many = [0, 1, 2, 3, 4].map((i) => `many ${i}`);
@@ -77,33 +85,32 @@ test('several waits in a row, in a called skill too, run each step once', async 
 });
 
 test('code around a wait does not notice that the run is unloaded', async () => {
-  const { platform, key } = await staged();
-  const { log, read } = effects();
+  const { tenant, read, start } = await newErrands();
 
-  const id = await accepted(platform, key, log, { guardedSleep: 100 }, { step: 'a' });
-  const ended = await platform.jobIn(key, id, 'completed', 'failed');
+  const id = await start({ guardedWait: true }, { step: 'a' });
+  await resumeUnloaded(tenant, id);
+  const ended = await tenant.jobIn(id, 'completed', 'failed');
 
-  expect(ended.body).toMatchObject({ status: 'completed' });
+  expect(ended.body).toMatchObject({ status: 'completed', resumed_at: expect.any(String) });
   expect(read()).toEqual(['finally', 'a']);
 });
 
 test('a run may end before a wait that it does not need', async () => {
-  const { platform, key } = await staged();
-  const { log, read } = effects();
+  const { tenant, read, start } = await newErrands();
 
-  const id = await accepted(platform, key, log, { race: 3_600_000 });
-  const ended = await platform.jobIn(key, id, 'completed', 'failed');
+  const id = await start({ race: 3_600_000 });
+  const ended = await tenant.jobIn(id, 'completed', 'failed');
 
   expect(ended.body).toMatchObject({ status: 'completed', output: { results: ['fast'] } });
   expect(read()).toEqual(['fast']);
 });
 
 test('a waiting run is cancelled at once', async () => {
-  const { platform, key } = await staged();
-  const id = await accepted(platform, key, effects().log, { sleep: 3_600_000 });
-  await platform.jobIn(key, id, 'waiting');
+  const { tenant, start } = await newErrands();
+  const id = await start({ sleep: 3_600_000 });
+  await tenant.jobIn(id, 'waiting');
 
-  const cancelled = await platform.request('POST', `/api/jobs/${id}/cancel`, { key });
+  const cancelled = await tenant.post(`/api/jobs/${id}/cancel`);
 
   expect(cancelled).toMatchObject({ status: 200, body: { status: 'cancelled' } });
 });
@@ -114,7 +121,7 @@ embeddedTest('a wait outlives the process: each step has its effect once', async
   const environment = { EXECUTORS: '1', SKILLS_DIR: stagedSkills.at(-1) };
   const before = await startProcess(dataDir, environment);
   const key = await before.key();
-  const id = await accepted(before, key, log, { step: 'a' }, { sleep: 1_500 }, { step: 'b' });
+  const id = await accepted(before, key, log, { step: 'a' }, { sleep: 4_000 }, { step: 'b' });
   await before.jobIn(key, id, 'waiting');
 
   before.signal('SIGKILL');

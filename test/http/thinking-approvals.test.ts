@@ -1,11 +1,10 @@
 /** A person approves the calls of a model's tools (docs/agents.md). */
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { manualClock } from '../support/manual-clock.ts';
 import { embeddedTest } from '../support/platform.ts';
 import { callingTools, inTurn } from '../support/scripted-provider.ts';
-import { dataDirectory, gate } from '../support/staged.ts';
+import { dataDirectory, gate, linesFile } from '../support/staged.ts';
 import { newTenant, type Tenant } from '../support/tenant.ts';
 import {
   newThinker,
@@ -75,7 +74,7 @@ const decide = (
 
 /** A job whose model has called the effect once, and which waits for the approval. */
 async function asked(thinker: Thinker, more: object = {}) {
-  const log = join(dataDirectory(), 'effects');
+  const log = linesFile();
   const input = { log, ...more };
   const before = soFar();
   world.provider.script(callingTools([{ name: effected, input }], 'Done.'));
@@ -152,7 +151,7 @@ describe('a tool whose skill is among the approvals of the agent', () => {
 
   test('two calls in one turn are two questions, each decided for itself', async () => {
     const thinker = await newAsker();
-    const logs = [join(dataDirectory(), 'a'), join(dataDirectory(), 'b')] as const;
+    const logs = [linesFile(), linesFile()] as const;
     const before = soFar();
     const calls = logs.map((log) => ({ name: effected, input: { log } }));
     world.provider.script(callingTools(calls, 'Done.'));
@@ -182,7 +181,7 @@ describe('a tool whose skill is among the approvals of the agent', () => {
 
   test('a tool that needs no approval runs meanwhile, once', async () => {
     const thinker = await newAsker();
-    const log = join(dataDirectory(), 'effects');
+    const log = linesFile();
     const before = soFar();
     const calls = [
       { name: summed, input: { input: [1, 2] } },
@@ -210,7 +209,7 @@ describe('a tool whose skill is among the approvals of the agent', () => {
 
   test('the same call twice is asked about twice', async () => {
     const thinker = await newAsker();
-    const log = join(dataDirectory(), 'effects');
+    const log = linesFile();
     const call = { toolCalls: [{ name: effected, input: { log } }] };
     world.provider.script(inTurn(call, call, { text: 'Done twice.' }));
     const jobId = await thinker.begin('Have the effect twice');
@@ -270,7 +269,7 @@ describe('a tool whose skill is among the approvals of the agent', () => {
 
   test('a call with more arguments than a person can be shown is refused to the model', async () => {
     const thinker = await newAsker();
-    const log = join(dataDirectory(), 'effects');
+    const log = linesFile();
     const before = soFar();
     const input = { log, padding: 'x'.repeat(kibibytes64) };
     world.provider.script(callingTools([{ name: effected, input }], 'Too long.'));
@@ -284,7 +283,7 @@ describe('a tool whose skill is among the approvals of the agent', () => {
 
   test('other tools of the agent need no approval', async () => {
     const thinker = await newAsker(world.platform, ['text/*']);
-    const log = join(dataDirectory(), 'effects');
+    const log = linesFile();
     world.provider.script(callingTools([{ name: effected, input: { log } }], 'Done.'));
 
     const job = await thinker.task('Have an effect');
@@ -309,7 +308,7 @@ describe('a tool whose skill is among the approvals of the agent', () => {
   test('an approved tool that waits itself goes on afterwards, without a further question about its call', async () => {
     const asksPerson = 'staged/v1.0/asks-person';
     const thinker = await newAsker(world.platform, [asksPerson]);
-    const log = join(dataDirectory(), 'log');
+    const log = linesFile();
     const before = soFar();
     const input = { log, asks: { title: 'And this?' } };
     world.provider.script(callingTools([{ name: toolNamed(asksPerson), input }], 'Done.'));
@@ -339,7 +338,7 @@ describe('a tool whose skill is among the approvals of the agent', () => {
     const own = await startThinkers();
     onTestFinished(() => own.stop());
     const thinker = await newAsker(own.platform);
-    const log = join(dataDirectory(), 'effects');
+    const log = linesFile();
     own.provider.script(callingTools([{ name: effected, input: { log } }], 'Done.'));
     const jobId = await thinker.begin('Have an effect');
     const [approval] = await pendingOf(thinker, jobId);
@@ -414,7 +413,7 @@ describe('after a restart of the platform', () => {
 
   test('the question waits as before, and the approved call is made', async () => {
     const { thinker, script, restart } = await restartable();
-    const log = join(dataDirectory(), 'effects');
+    const log = linesFile();
     script(callingTools([{ name: effected, input: { log } }], 'Done.'));
     const jobId = await thinker.begin('Have an effect');
     const [approval] = await pendingOf(thinker, jobId);
@@ -432,7 +431,7 @@ describe('after a restart of the platform', () => {
 
   test('an approved call that had started is not made again, and the model is told so', async () => {
     const { thinker, script, restart } = await restartable();
-    const log = join(dataDirectory(), 'effects');
+    const log = linesFile();
     const held = gate();
     const input = { log, until: [held.path] };
     script(callingTools([{ name: effected, input }], 'Done.'));
@@ -460,7 +459,7 @@ embeddedTest('without a decision within seven days the model is told so', async 
   const own = await startThinkers({ clock });
   onTestFinished(() => own.stop());
   const thinker = await newAsker(own.platform);
-  const log = join(dataDirectory(), 'effects');
+  const log = linesFile();
   own.provider.script(callingTools([{ name: effected, input: { log } }], 'Never mind.'));
   const jobId = await thinker.begin('Have an effect');
   const [approval] = await pendingOf(thinker, jobId);

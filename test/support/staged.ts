@@ -43,6 +43,12 @@ export function gate(): { path: string; open(): void } {
   return { path, open };
 }
 
+/** A file for the lines of runs. It stays as long: a run that was given up may still write to it. */
+export function linesFile(): string {
+  made += 1;
+  return join(gates, `lines-${made}`);
+}
+
 /** A directory for the data of platforms that are started one after the other; gone with the test. */
 export function dataDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'skillwright-data-'));
