@@ -24,7 +24,7 @@ import { randomInteger } from '../support/random.ts';
 import { beginChance, rounds } from '../support/soak.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const kills = rounds(3, 50);
+const kills = rounds(2, 50);
 const hasCluster = await canRunClusters();
 
 describe.each(durableEngines)('a platform on $name that is killed', ({ name, open }) => {
@@ -57,10 +57,13 @@ describe.each(durableEngines)('a platform on $name that is killed', ({ name, ope
   /** Starts a run, and sends the events that it waits for, some before it waits. */
   async function begin(acts: Parameters<DurablePlatform['start']>[0]) {
     const id = await own.start(acts);
-    const sent = wantedBy(acts).map(async (wanted) => {
-      await pause(randomInteger(0, 1_500));
-      await sendEvent(wanted);
-    });
+    // Awaited at the end of the test: a refusal before that must not count as unhandled.
+    const sent = Promise.allSettled(
+      wantedBy(acts).map(async (wanted) => {
+        await pause(randomInteger(0, 1_500));
+        await sendEvent(wanted);
+      }),
+    );
     return { id, acts, sent };
   }
 
@@ -75,7 +78,7 @@ describe.each(durableEngines)('a platform on $name that is killed', ({ name, ope
   /** Everything has ended as it would have without a kill. */
   async function expectAsWithoutKills(runs: readonly Begun[]): Promise<void> {
     for (const { id, acts, sent } of runs) {
-      await Promise.all(sent);
+      for (const result of await sent) if (result.status === 'rejected') throw result.reason;
       const job = await own.jobIn(id, 'completed', 'failed', 'cancelled');
       expect(job.error).toBeNull();
       expect(job.output).toEqual(resultOf(acts));
@@ -96,9 +99,10 @@ describe.each(durableEngines)('a platform on $name that is killed', ({ name, ope
       own = await openDurablePlatform(open);
       attend();
       const runs: Begun[] = [];
-      // Each kill of a worker costs a lease.
-      const every = name === 'SQLite' ? 1 : rounds(2, 1);
-      for (const { acts } of boundaries().filter((_one, i) => i % every === 0)) {
+      // On each change a third of them on either engine, all in a soak.
+      const every = rounds(3, 1);
+      const at = name === 'SQLite' ? 1 : 2;
+      for (const { acts } of boundaries().filter((_one, i) => i % every === at % every)) {
         runs.push(await begin(acts));
         // Few at a time, so that no run loses all its attempts to the kills of others.
         if (runs.length % 6 === 0) {
@@ -107,7 +111,8 @@ describe.each(durableEngines)('a platform on $name that is killed', ({ name, ope
       }
 
       await expectAsWithoutKills(runs);
-      expect(own.restarts()).toBeGreaterThanOrEqual(5);
+      // Runs that are killed in one moment share a restart.
+      expect(own.restarts()).toBeGreaterThan(runs.length / 4);
     },
   );
 
@@ -117,7 +122,7 @@ describe.each(durableEngines)('a platform on $name that is killed', ({ name, ope
     async () => {
       beginChance();
       own = await openDurablePlatform(open);
-      const count = rounds(3, 20);
+      const count = rounds(1, 20);
       for (let round = 0; round < count; round += 1) {
         const event = `event-${round}`;
         const key = `key-${round}`;

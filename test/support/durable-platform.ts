@@ -168,7 +168,8 @@ export async function openDurablePlatform(
     },
     async close() {
       await stores.close();
-      rmSync(directory, { recursive: true, force: true });
+      // An executor whose platform was killed writes until it notices that.
+      rmSync(directory, { recursive: true, force: true, maxRetries: 10 });
     },
   };
 }
