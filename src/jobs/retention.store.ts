@@ -4,13 +4,17 @@ import type { Transaction } from '../database/database.ts';
 import { idIn, idsParam } from '../database/ids-in.ts';
 import { allRows, statement } from '../database/statement.ts';
 
-/** Ended jobs whose id lies before `before`, the oldest first. */
-export const findEndedJobs = allRows<{ before: string; limit: number }, Transaction>()((db, p) =>
+/** Jobs whose id lies before `before` and that ended before `ended_before`, the oldest first. */
+export const findEndedJobs = allRows<
+  { before: string; ended_before: number; limit: number },
+  Transaction
+>()((db, p) =>
   db
     .selectFrom('jobs')
     .select('id')
     .where('id', '<', p('before'))
     .where('due_at', 'is', null)
+    .where('finished_at', '<', p('ended_before'))
     .orderBy('id')
     .limit(p('limit')),
 );

@@ -21,7 +21,7 @@ const jobsMax = 100;
 /** Rows of other kinds deleted in one transaction. */
 const rowsMax = 1_000;
 
-/** Deletes the ended jobs that were accepted more than `days` ago; returns how many. */
+/** Deletes the jobs that ended more than `days` ago; returns how many. */
 export async function deleteExpired(
   parts: {
     database: Database;
@@ -38,7 +38,7 @@ export async function deleteExpired(
   const now = clock.now();
   const before = now - days * dayMs;
   const deleted = await deleteInBatches(database, jobsMax, (tx) =>
-    deleteBatch(tx, idFloor(before), writer, removeOfJobs),
+    deleteBatch(tx, before, writer, removeOfJobs),
   );
   const read = await readTo();
   await deleteInBatches(database, rowsMax, async (tx) =>
@@ -57,11 +57,13 @@ export async function deleteExpired(
 
 async function deleteBatch(
   tx: Transaction,
-  before: string,
+  before: number,
   writer: Writer,
   removeOfJobs: (tx: Transaction, jobIds: readonly string[]) => Promise<void>,
 ): Promise<DeletedBatch> {
-  const found = await findEndedJobs(tx, { before, limit: jobsMax });
+  // A job ends after it was accepted, so the order of ids bounds the search.
+  const age = { before: idFloor(before), ended_before: before };
+  const found = await findEndedJobs(tx, { ...age, limit: jobsMax });
   // Every process does this: each job is counted by the one that deletes it.
   const jobs = await deleteJobs(
     tx,

@@ -66,6 +66,20 @@ describe.each(await engines())('on $name', (engine) => {
     await expectConsistent(database, clock.now() - 30 * day);
   });
 
+  test('keeps a job that took long as many days after its end as any other', async () => {
+    const world = await present();
+    const { submit, attempt, clock } = world;
+    const job = await submit();
+    clock.advance(40 * day);
+    await attempt(job.id, completed());
+
+    expect(await expire(world)).toBe(0);
+    clock.advance(29 * day);
+    expect(await expire(world)).toBe(0);
+    clock.advance(2 * day);
+    expect(await expire(world)).toBe(1);
+  });
+
   test('leaves the children of a parent, and the parent of a child, whichever goes first', async () => {
     const world = await present();
     const { attempt, clock, jobs, submit } = world;
@@ -81,12 +95,13 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await expire(world)).toBe(1);
     expect(await idsOf(world, 'jobs')).toEqual([parent.id, late.id]);
     await attempt(parent.id, completed());
+    clock.advance(31 * day);
     expect(await expire(world)).toBe(1);
 
     expect(await jobs.get('default', late.id)).toMatchObject({ parent_job_id: parent.id });
     await attempt(late.id, completed());
     expect(await world.row(late.id)).toMatchObject({ status: 'completed' });
-    await expectConsistent(world.database);
+    await expectConsistent(world.database, clock.now());
   });
 
   test('never touches a job that has not ended, however old it is', async () => {
@@ -293,6 +308,7 @@ describe.each(await engines())('on $name', (engine) => {
     expect((await conversations.list('default', { status: 'active' }, page)).total).toBe(1);
 
     await attempt(active.id, completed());
+    clock.advance(31 * day);
     expect(await expire(world)).toBe(1);
     expect(await idsOf(world, 'conversations')).toEqual([]);
     expect((await conversations.list('default', {}, page)).total).toBe(0);
