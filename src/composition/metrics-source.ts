@@ -2,7 +2,7 @@
 
 import { type Role, roles } from '../config/readers.ts';
 import type { JobsOfQueue, MetricsSource } from '../http/metrics.ts';
-import { findOldestDue } from '../jobs/admission.store.ts';
+import { findOldestDue } from '../jobs/oldest-due.store.ts';
 import { queueOf } from '../jobs/queues.ts';
 import { countUnended } from '../jobs/unended-jobs.store.ts';
 import type { Clock } from '../kernel/clock.ts';

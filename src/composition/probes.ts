@@ -1,6 +1,6 @@
 /** What /health watches (specification: Health and metrics). */
 import type { Probe } from '../http/health.ts';
-import { findOldestDue } from '../jobs/admission.store.ts';
+import { findOldestDue } from '../jobs/oldest-due.store.ts';
 import { jobQueues } from '../jobs/queues.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Processes } from '../processes/processes.ts';

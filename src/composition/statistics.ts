@@ -1,6 +1,6 @@
 /** Statistics, and everything that is counted while jobs and deliveries pass through. */
 import type { Metrics } from '../http/metrics.ts';
-import { findOldestDueOf } from '../jobs/admission.store.ts';
+import { findOldestDueOf } from '../jobs/oldest-due.store.ts';
 import { queueOf } from '../jobs/queues.ts';
 import { countUnendedOf } from '../jobs/unended-jobs.store.ts';
 import { listScheduledJobsOfSkill } from '../schedules/schedules.store.ts';

@@ -88,22 +88,6 @@ const dueQueued = (isScheduled: '=' | '<>') =>
       .limit(p('limit')),
   );
 
-const oldestQueued = (isScheduled: '=' | '<>') =>
-  statement<{ now: number }>()((db, p) =>
-    db
-      .selectFrom('jobs')
-      .select('due_at')
-      .where('status', '=', sql.lit('queued'))
-      .where('trigger_type', isScheduled, sql.lit('scheduled'))
-      .where('due_at', '<=', p('now'))
-      .orderBy('due_at')
-      .limit(sql.lit(1)),
-  );
-
-const oldestInQueue = {
-  'scheduled-jobs': oldestQueued('='),
-  'skill-execution': oldestQueued('<>'),
-};
 const dueInQueue = { 'scheduled-jobs': dueQueued('='), 'skill-execution': dueQueued('<>') };
 
 /** Queued jobs of one queue that are due, the longest waiting first. */
@@ -141,34 +125,4 @@ export function findDueWaiting(
   limit: number,
 ) {
   return db.all(dueWaitingInQueue[queue], { now, limit });
-}
-
-/** When the longest waiting job of a queue fell due, undefined when none is due. */
-export async function findOldestDue(
-  db: Handle,
-  queue: keyof typeof dueInQueue,
-  now: number,
-): Promise<number | undefined> {
-  return (await db.first(oldestInQueue[queue], { now }))?.due_at ?? undefined;
-}
-
-const oldestOf = statement<{ organization_id: string; now: number }>()((db, p) =>
-  db
-    .selectFrom('jobs')
-    .select('run_at')
-    .where('organization_id', '=', p('organization_id'))
-    // The exact expression of the index that serves this query alone.
-    .where(sql<SqlBool>`status || '' = 'queued'`)
-    .where('run_at', '<=', p('now'))
-    .orderBy('run_at')
-    .limit(sql.lit(1)),
-);
-
-/** When the longest waiting job of an organization fell due, undefined when none is due. */
-export async function findOldestDueOf(
-  db: Handle,
-  organizationId: string,
-  now: number,
-): Promise<number | undefined> {
-  return (await db.first(oldestOf, { organization_id: organizationId, now }))?.run_at;
 }

@@ -43,6 +43,7 @@ import {
   nextState,
   withoutRetry,
 } from './states.ts';
+import { wokenAt } from './waiting.store.ts';
 
 /** The end of an attempt. */
 export interface Settlement extends Pick<Settled, 'messages' | 'answer' | 'answerField'> {
@@ -266,7 +267,7 @@ async function settleCancelled(
 
 function settledRow({ job, transition, tookMs }: Decided, now: number) {
   const waits = transition.status === 'queued';
-  const dueAt = transition.status === 'waiting' ? transition.dueAt : null;
+  const dueAt = transition.status === 'waiting' ? waitingUntil(transition.dueAt, now) : null;
   const error = 'error' in transition ? transition.error : null;
   const beganAt = job.resumed_at ?? job.started_at;
   return {
@@ -285,6 +286,7 @@ function settledRow({ job, transition, tookMs }: Decided, now: number) {
   };
 }
 
+const waitingUntil = (dueAt: number, now: number) => (dueAt <= now ? wokenAt(now) : dueAt);
 const partOfWrite = ({ memory }: Settlement) => memory?.share ?? 0;
 const hasMemory = ({ memory }: Settlement) => memory !== undefined;
 const isWaiting = ({ transition }: Decided) => transition.status === 'waiting';

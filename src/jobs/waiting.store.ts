@@ -5,15 +5,27 @@ import { leastOf } from '../database/extremes.ts';
 import { idInLocked, idsParam } from '../database/ids-in.ts';
 import { statement } from '../database/statement.ts';
 
-const wake = statement<{ ids: string; now: number }>()((db, p, dialect) =>
+/** Later than every moment of which a clock may be set back. */
+const wokenOffsetMs = 2 ** 42;
+
+/**
+ * The `due_at` of a waiting job that is due at once. It is negative, because the job stays due when the
+ * clock is set back, and in the order of the moments, so that the job that was woken first comes first.
+ */
+export const wokenAt = (now: number): number => now - wokenOffsetMs;
+
+/** Since when a job with this `due_at` is due. */
+export const dueSince = (dueAt: number): number => (dueAt < 0 ? dueAt + wokenOffsetMs : dueAt);
+
+const wake = statement<{ ids: string; woken_at: number }>()((db, p, dialect) =>
   db
     .updateTable('jobs')
-    .set({ due_at: sql<number>`${leastOf(dialect)}(due_at, ${p('now')})` })
+    .set({ due_at: sql<number>`${leastOf(dialect)}(due_at, ${p('woken_at')})` })
     .where(idInLocked(dialect, p('ids'), 'jobs', sql<SqlBool>`status = 'waiting'`))
     .returning(['id', 'epoch', 'trigger_type']),
 );
 
 /** Makes the waiting ones of the jobs due, and returns them. */
 export function wakeJobs(tx: Transaction, ids: readonly string[], now: number) {
-  return tx.all(wake, { ids: idsParam(ids), now });
+  return tx.all(wake, { ids: idsParam(ids), woken_at: wokenAt(now) });
 }

@@ -1,6 +1,7 @@
 /** Waits that are ended from outside, on every database: once, and their jobs are due at once. */
 import { describe, expect, test } from 'vitest';
 import { createEndWaits } from '../../src/jobs/end-waits.ts';
+import { wokenAt } from '../../src/jobs/waiting.store.ts';
 import type { Hint } from '../../src/queue/queue.ts';
 import { engines } from '../support/databases.ts';
 import { type JobsWorld, jobsWorld } from '../support/jobs-world.ts';
@@ -60,7 +61,7 @@ describe.each(await engines())('on $name', (engine) => {
     const now = world.clock.now();
     const step = { status: 'completed', result: '{"value":{"paid":true}}', finished_at: now };
     expect(await stepOf(world, job_id)).toMatchObject(step);
-    expect(await world.row(job_id)).toMatchObject({ status: 'waiting', due_at: now });
+    expect(await world.row(job_id)).toMatchObject({ status: 'waiting', due_at: wokenAt(now) });
     expect(world.sent).toMatchObject([{ id: job_id, delayMs: 0 }]);
   });
 

@@ -2,8 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import type { RunOutcome } from '../../src/executors/run.ts';
 import { createEndWaits } from '../../src/jobs/end-waits.ts';
+import { findOldestDue, findOldestDueOf } from '../../src/jobs/oldest-due.store.ts';
 import { endJobsOfRevokedKey } from '../../src/jobs/revoked-key.ts';
 import { countUnendedOf } from '../../src/jobs/unended-jobs.store.ts';
+import { wokenAt } from '../../src/jobs/waiting.store.ts';
 import { createSkillRegistry } from '../../src/skills/registry.ts';
 import { expectConsistent } from '../support/consistency.ts';
 import { engines } from '../support/databases.ts';
@@ -114,8 +116,57 @@ describe.each(await engines())('on $name', (engine) => {
       await endWait(world, id);
     });
 
-    expect(await world.row(id)).toMatchObject({ status: 'waiting', due_at: world.clock.now() });
+    expect(await world.row(id)).toMatchObject({
+      status: 'waiting',
+      due_at: wokenAt(world.clock.now()),
+    });
     expect(world.hints.at(-1)).toMatchObject({ id, delayMs: 0 });
+  });
+
+  test('a job that was woken stays due when the clock is set back', async () => {
+    const world = await jobsWorld(engine);
+    const [unloaded, loaded] = [await waitingJob(world), (await world.submit()).id];
+    await endWait(world, unloaded);
+    await world.attempt(loaded, waiting, async () => {
+      await addWait(world, loaded, 1, hour);
+      await endWait(world, loaded);
+    });
+
+    world.clock.jumpTo(world.clock.now() - hour / 2);
+
+    expect(await world.attempt(unloaded, completed())).toBe(true);
+    expect(await world.attempt(loaded, completed())).toBe(true);
+  });
+
+  test('waiting jobs that are due count as due, since they were woken or their wait was over', async () => {
+    const world = await jobsWorld(engine);
+    const since = async () => {
+      const { database, clock } = world;
+      const ofQueue = await findOldestDue(database.read, 'skill-execution', clock.now());
+      const ofOrganization = await findOldestDueOf(database.read, 'default', clock.now());
+      const others = [
+        await findOldestDue(database.read, 'scheduled-jobs', clock.now()),
+        await findOldestDueOf(database.read, 'other', clock.now()),
+      ];
+      expect(others).toEqual([undefined, undefined]);
+      expect(ofOrganization).toBe(ofQueue);
+      return ofQueue;
+    };
+    const job = await waitingJob(world);
+    const dueAt = world.clock.now() + hour;
+    expect(await since()).toBeUndefined();
+    world.clock.advance(2 * hour);
+    expect(await since()).toBe(dueAt);
+
+    await world.attempt(job, completed());
+    const woken = await waitingJob(world);
+    const wokenOn = world.clock.now();
+    await endWait(world, woken);
+    world.clock.advance(1_000);
+    expect(await since()).toBe(wokenOn);
+
+    await world.attempt(woken, completed());
+    expect(await since()).toBeUndefined();
   });
 
   test('a hint is sent for a wait that ends soon; the sweep finds the others', async () => {
