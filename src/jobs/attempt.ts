@@ -127,12 +127,19 @@ export function isReplaying({ job, records }: Attempt): boolean {
 
 export function waitsOf(attempt: Attempt): RunWaits {
   const { deps } = attempt;
+  let isReported = false;
   attempt.waits ??= createRunWaits({
     journal: journalOf(attempt),
     kinds: deps.waitKinds,
     clock: deps.clock,
     suspend: () => attempt.handle?.suspend(),
-    onError: (error) => noteFault(attempt, error),
+    onError(error) {
+      noteFault(attempt, error);
+      if (error instanceof JournalFault || isReported) return;
+      isReported = true;
+      const subject = { err: error, job_id: attempt.job.id };
+      deps.log.warn(subject, 'the waits of a run could not be read; they are read again');
+    },
   });
   return attempt.waits;
 }
