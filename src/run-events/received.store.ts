@@ -137,14 +137,19 @@ export function removeTakenEvents(
 const ofOrganization = firstRow<{ id: string; organization_id: string }, Transaction>()((db, p) =>
   db
     .selectFrom('jobs')
-    .select('id')
+    .select('due_at')
     .where('id', '=', p('id'))
     .where('organization_id', '=', p('organization_id')),
 );
 
-/** Whether the organization has such a job. */
-export async function hasJob(tx: Transaction, organizationId: string, id: string) {
-  return (await ofOrganization(tx, { id, organization_id: organizationId })) !== undefined;
+/** Whether such a job of the organization has ended; undefined where there is none. */
+export async function hasJobEnded(
+  tx: Transaction,
+  organizationId: string,
+  id: string,
+): Promise<boolean | undefined> {
+  const job = await ofOrganization(tx, { id, organization_id: organizationId });
+  return job && job.due_at === null;
 }
 
 const untold = firstRow<EventAddress, Transaction>()((db, p) =>

@@ -21,7 +21,7 @@ import {
   type AddressFacts,
   addressFacts,
   type EventAddress,
-  hasJob,
+  hasJobEnded,
   insertEvent,
   removeTakenEvents,
 } from './received.store.ts';
@@ -66,8 +66,9 @@ export function createRunEvents(deps: TellDeps) {
 }
 
 /**
- * Throws `400` for data above its size, `404` for a job that is not the organization's, `409` when too
- * many events with this name and key have not been taken, `422` for a key of another request.
+ * Throws `400` for data above its size, `404` for a job that is not the organization's, `409` for one that
+ * has ended and when too many events with this name and key have not been taken, `422` for a key of
+ * another request.
  */
 async function send(deps: TellDeps, sender: Sender, sent: SentEvent): Promise<SendReceipt> {
   const data = JSON.stringify(sent.data ?? null);
@@ -118,7 +119,7 @@ async function record(
   const earlier = keyRow && (await takeEventKey(tx, keyRow, now - idempotencyMs));
   if (earlier) return repeated(earlier, keyRow as EventKeyRow);
   const { jobId, data } = sent;
-  if (jobId !== null && !(await hasJob(tx, sender.organizationId, jobId))) throw notFound('Job');
+  if (jobId !== null) await requireUnended(tx, sender.organizationId, jobId);
   const address = addressOf(sender, sent);
   await lockAudience(tx, { ...address, job_id: jobId, bytes: Buffer.byteLength(data) });
   const known = await addressFacts(tx, address, untakenMax, takenKept);
@@ -136,6 +137,13 @@ async function record(
   if (known.surplus !== null) await removeTakenEvents(tx, address, known.surplus);
   if (keyRow) await describeKeyedEvent(tx, { ...keyRow, event_id: id, delivered });
   return { eventId: id, delivered, isReplay: false, keyRow, isDone: isDone || isOver };
+}
+
+/** No job takes an event after its end, so such an event would only count towards the bound. */
+async function requireUnended(tx: Transaction, organizationId: string, jobId: string) {
+  const hasEnded = await hasJobEnded(tx, organizationId, jobId);
+  if (hasEnded === undefined) throw notFound('Job');
+  if (hasEnded) throw new PlatformError('conflict', 'The job has ended and takes no more events');
 }
 
 type SentText = SentEvent & { readonly data: string };

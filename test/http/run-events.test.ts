@@ -151,6 +151,15 @@ describe('POST /api/events', () => {
     expect(await storedOf(tenant)).toEqual([]);
   });
 
+  test('a job that has ended takes no more events', async () => {
+    const tenant = await newTenant(platform);
+    const job_id = await tenant.start('util/v1.0/echo', { text: 'x' });
+    await tenant.jobIn(job_id, 'completed');
+
+    expectRefusal(await tenant.post(path, { event: 'a', job_id }), 409, 'conflict');
+    expect(await storedOf(tenant)).toEqual([]);
+  });
+
   test('other methods and paths below it are refused', async () => {
     const tenant = await newTenant(platform);
 
