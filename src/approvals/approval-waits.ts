@@ -11,6 +11,7 @@ import { newId } from '../kernel/ids.ts';
 import { isObject, type Json } from '../kernel/json.ts';
 import { longTextMax } from '../kernel/long-text.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
+import { isLongerThan, titleCharsMax } from '../kernel/step-bounds.ts';
 import { canonicalJson, isCleanText, jsonTextFault } from '../kernel/text.ts';
 import { decidedEvent, decisionOf, requestedEvent } from './approval-views.ts';
 import {
@@ -19,9 +20,6 @@ import {
   endApproval,
   insertApproval,
 } from './approvals.store.ts';
-
-/** Characters of a title. */
-const titleMax = 200;
 
 /** What a person is asked. The deadline is no part of it. */
 interface Question {
@@ -37,8 +35,10 @@ function read(
 ): { input: Question; dueAt: number } {
   const { title, timeoutMs } = payload;
   const details = payload['details'] ?? {};
-  if (typeof title !== 'string' || title === '' || [...title].length > titleMax) {
-    throw permanentError(`the title of an approval must be text of 1 to ${titleMax} characters`);
+  if (typeof title !== 'string' || title === '' || isLongerThan(title, titleCharsMax)) {
+    throw permanentError(
+      `the title of an approval must be text of 1 to ${titleCharsMax} characters`,
+    );
   }
   if (!isCleanText(title)) {
     throw permanentError('the title of an approval contains a NUL character or a lone surrogate');

@@ -4,9 +4,8 @@
  */
 import { dayMs } from '../kernel/clock.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
+import { waitMaxMs } from '../kernel/step-bounds.ts';
 
-/** The longest wait. */
-const waitMaxMs = 365 * dayMs;
 /** How long `waitForEvent` and `approve` wait unless they are told. */
 export const defaultWaitMs = 30 * dayMs;
 

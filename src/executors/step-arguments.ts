@@ -1,16 +1,15 @@
 /** Reads the arguments of steps and waits. What is wrong stays wrong, so each error is permanent. */
 import { permanentError } from '../kernel/permanent-error.ts';
+import { isLongerThan, stepNameCharsMax } from '../kernel/step-bounds.ts';
 import { isCleanText } from '../kernel/text.ts';
 
-/** Characters of the name of a step or an event. */
-const nameCharsMax = 200;
 const retriesMax = 100;
 /** The longest time of a timer. */
 const timeoutMaxMs = 2 ** 31 - 1;
 
 /** A text of 1 to 200 characters. */
 export function readName(value: unknown, what: string): string {
-  return readText(value, nameCharsMax, what);
+  return readText(value, stepNameCharsMax, what);
 }
 
 /** A text that a database can store, and that is not empty. */
@@ -18,8 +17,8 @@ export function readText(value: unknown, charsMax: number, what: string): string
   if (typeof value !== 'string' || value === '') {
     throw permanentError(`${what} must be a text that is not empty`);
   }
-  if (value.length > charsMax) {
-    throw permanentError(`${what} may have ${charsMax} characters; this one has ${value.length}`);
+  if (isLongerThan(value, charsMax)) {
+    throw permanentError(`${what} may have ${charsMax} characters; this one has more`);
   }
   if (!isCleanText(value)) {
     throw permanentError(`${what} contains a NUL character or a lone surrogate`);

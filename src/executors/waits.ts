@@ -5,6 +5,7 @@
  */
 import { isObject } from '../kernel/json.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
+import { eventKeyCharsMax, titleCharsMax } from '../kernel/step-bounds.ts';
 import type { Decision, Duration, ReceivedEvent } from '../skills/definition.ts';
 import { ask } from './asks.ts';
 import { defaultWaitMs, readDuration, readMoment } from './durations.ts';
@@ -12,11 +13,6 @@ import { noteTime, type Part, takeNumbers } from './part.ts';
 import { readFields, readName, readText } from './step-arguments.ts';
 import { refuseWithinStep } from './step-scope.ts';
 import { writeValue } from './step-values.ts';
-
-/** Characters of the title of an approval. */
-const titleCharsMax = 200;
-/** Characters of the key of an event. */
-const keyCharsMax = 500;
 
 export async function sleep(part: Part, name: string, duration: Duration): Promise<void> {
   const what = begin('ctx.sleep', name);
@@ -105,7 +101,7 @@ function readTimeout(value: unknown, what: string): number {
 function readKey(value: unknown, what: string): string | null {
   if (value === undefined || value === null) return null;
   const text = typeof value === 'number' && Number.isFinite(value) ? `${value}` : value;
-  return readText(text, keyCharsMax, `the key of ${what}`);
+  return readText(text, eventKeyCharsMax, `the key of ${what}`);
 }
 
 async function wait(

@@ -6,8 +6,9 @@
  */
 import type { Transaction } from '../database/database.ts';
 import type { JournalJob } from '../journal/step-rows.ts';
-import { deadlineAfter, type WaitKindVerbs, waitMaxMs } from '../journal/wait-kinds.ts';
+import { deadlineAfter, type WaitKindVerbs } from '../journal/wait-kinds.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
+import { waitMaxMs } from '../kernel/step-bounds.ts';
 import { type Skill, type SkillRegistry, skillKeyParts } from '../skills/registry.ts';
 import type { Accept, WorkRequest } from './accept.ts';
 import type { Admission } from './admission.ts';

@@ -9,6 +9,7 @@ import { type WaitKind, waitKinds } from '../database/tables.ts';
 import { bind } from '../kernel/bind.ts';
 import { digestOf } from '../kernel/digest.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
+import { stepNameCharsMax } from '../kernel/step-bounds.ts';
 import type { RunMemory } from '../memories/run-memory.ts';
 import {
   type BegunStep,
@@ -21,8 +22,8 @@ import { JournalFault } from './records.ts';
 import { type InnerPart, innerPart, type RunPart } from './run-part.ts';
 import type { WantedWait } from './waits.ts';
 
-/** Characters of a name and of an error message on record. */
-const nameMax = 300;
+/** Code units of a name, a character of which may have two, and of an error message on record. */
+const nameMax = 2 * stepNameCharsMax;
 const errorMax = 4_096;
 const codeMax = 100;
 

@@ -5,12 +5,9 @@
  */
 import type { Transaction } from '../database/database.ts';
 import type { WaitKind } from '../database/tables.ts';
-import { dayMs } from '../kernel/clock.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
+import { waitMaxMs } from '../kernel/step-bounds.ts';
 import type { JournalJob, StepError } from './step-rows.ts';
-
-/** The longest wait. */
-export const waitMaxMs = 365 * dayMs;
 
 /** How a wait ended. `value` is a JSON value. */
 export type WaitResult =

@@ -7,8 +7,9 @@ import type { Transaction } from '../database/database.ts';
 import { deadlineAfter, type WaitKindVerbs, type WaitResult } from '../journal/wait-kinds.ts';
 import { timestamp } from '../kernel/clock.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
+import { eventKeyCharsMax, isLongerThan } from '../kernel/step-bounds.ts';
 import { isCleanText } from '../kernel/text.ts';
-import { eventKeyMax, eventNamePattern } from './bounds.ts';
+import { eventNamePattern } from './bounds.ts';
 import { type EventAddress, lockAddress, type ReceivedEvent } from './received.store.ts';
 import {
   advancePositions,
@@ -41,14 +42,17 @@ function read(
     );
   }
   if (key !== null && !isKey(key)) {
-    throw permanentError(`the key of an event must be text of 1 to ${eventKeyMax} characters`);
+    throw permanentError(`the key of an event must be text of 1 to ${eventKeyCharsMax} characters`);
   }
   return { input: { event, key }, dueAt: deadlineAfter(timeoutMs, now) };
 }
 
 function isKey(key: unknown): key is string {
   return (
-    typeof key === 'string' && key !== '' && [...key].length <= eventKeyMax && isCleanText(key)
+    typeof key === 'string' &&
+    key !== '' &&
+    !isLongerThan(key, eventKeyCharsMax) &&
+    isCleanText(key)
   );
 }
 

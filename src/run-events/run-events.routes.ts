@@ -8,7 +8,8 @@ import { carries } from '../http/response-headers.ts';
 import { Id, Name, Nullable } from '../http/schemas.ts';
 import type { Server } from '../http/server.ts';
 import { requireScopes } from '../kernel/caller.ts';
-import { eventKeyMax, eventNamePattern, eventScopes } from './bounds.ts';
+import { eventKeyCharsMax } from '../kernel/step-bounds.ts';
+import { eventNamePattern, eventScopes } from './bounds.ts';
 import type { RunEvents } from './send.ts';
 
 const SentEvent = Type.Object(
@@ -18,7 +19,7 @@ const SentEvent = Type.Object(
       description: 'The name for which runs wait: letters, digits and . _ - : /, up to 200.',
     }),
     key: Type.Optional({
-      ...Nullable(Name(eventKeyMax)),
+      ...Nullable(Name(eventKeyCharsMax)),
       description: 'Which one of that name, such as the id of an order. Runs wait for exactly it.',
       default: null,
     }),

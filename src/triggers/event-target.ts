@@ -3,8 +3,9 @@ import { hash } from 'node:crypto';
 import { hasScopes } from '../kernel/caller.ts';
 import { invalid, PlatformError } from '../kernel/errors.ts';
 import { isObject } from '../kernel/json.ts';
+import { eventKeyCharsMax, isLongerThan } from '../kernel/step-bounds.ts';
 import { canonicalJson } from '../kernel/text.ts';
-import { eventKeyMax, eventScopes } from '../run-events/bounds.ts';
+import { eventScopes } from '../run-events/bounds.ts';
 import type { RunEvents, SendReceipt } from '../run-events/send.ts';
 import type { MappingContext, Mappings } from './mapping.ts';
 import type { TriggerRow } from './triggers.store.ts';
@@ -47,8 +48,8 @@ async function keyOf(
   if (value === undefined) throw invalid(keyField, 'gives nothing for this request');
   const isText = typeof value === 'string' || typeof value === 'number';
   const key = isText ? String(value) : '';
-  if (key === '' || [...key].length > eventKeyMax) {
-    throw invalid(keyField, `must give text of 1 to ${eventKeyMax} characters, or a number`);
+  if (key === '' || isLongerThan(key, eventKeyCharsMax)) {
+    throw invalid(keyField, `must give text of 1 to ${eventKeyCharsMax} characters, or a number`);
   }
   return key;
 }
