@@ -145,6 +145,7 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
     await page.getByRole('button', { name: 'Next page' }).click();
     await expect.poll(() => tree.getByRole('listitem').count()).toBe(3);
     await page.getByRole('button', { name: 'Previous page' }).click();
+    await expect.poll(() => tree.getByRole('listitem').count()).toBe(20);
     await tree
       .getByRole('button', { name: /^Jobs that/ })
       .first()
