@@ -6,7 +6,7 @@
  */
 import { addDialogue, addMessages } from '../conversations/record.ts';
 import { write } from '../journal/claim-writes.ts';
-import { beginStep, endStep } from '../journal/journal-steps.ts';
+import { beginStep, endStep, noteTold } from '../journal/journal-steps.ts';
 import type { Records } from '../journal/records.ts';
 import type { SaidMessage } from '../journal/run-steps.ts';
 import {
@@ -94,7 +94,7 @@ export function createJournals(deps: JournalDeps) {
 /** The journal of one claim of a job. */
 function open(deps: JournalDeps, job: JournalJob) {
   const thinking = { recorded, beginCall, endCall, restartTool, startApproved, endTool };
-  const steps = { beginStep, endStep, beginWait, endsOfWaits, records: recordsOf };
+  const steps = { beginStep, endStep, noteTold, beginWait, endsOfWaits, records: recordsOf };
   return bind(openThinkingClaim(deps, job), { ...thinking, ...steps });
 }
 

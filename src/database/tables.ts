@@ -295,6 +295,11 @@ export interface JobStepsTable {
   attempt: Generated<number | null>;
   /** The number of the job's last step when a named step failed; null otherwise. */
   seen_to: Generated<number | null>;
+  /**
+   * The place of the end of a named step, a called skill or a wait among the ends that the job's runs were
+   * told; null while none was told of it, and for other kinds.
+   */
+  told: Generated<number | null>;
   /** Null for a tool, while active, and where the provider did not report it. */
   prompt_tokens: number | null;
   completion_tokens: number | null;

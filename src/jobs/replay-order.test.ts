@@ -1,28 +1,119 @@
 import { expect, test } from 'vitest';
 import { createReplayOrder } from './replay-order.ts';
 
-const turnOfLoop = () => new Promise(setImmediate);
+const turns = async () => {
+  for (let i = 0; i < 10; i++) await new Promise(setImmediate);
+};
 
-test('answers from the record are given once all questions are decided, in the order of the record', async () => {
-  const order = createReplayOrder();
+/** An order whose next place is 100, and the places that it gave, by number of the step. */
+function newOrder() {
+  let place = 100;
+  const places = new Map<number, number>();
+  const order = createReplayOrder(
+    () => place++,
+    (n, given) => void places.set(n, given),
+  );
+  return { order, places };
+}
+
+/** An answer that goes through as many functions as `hops` before the run is told it. */
+async function answered(promise: Promise<unknown>, hops: number): Promise<void> {
+  await promise;
+  for (let i = 0; i < hops; i++) await Promise.resolve();
+}
+
+test('ends on record are told once all questions are decided, in the order in which they were told', async () => {
+  const { order, places } = newOrder();
   const given: string[] = [];
   const [a, b, c] = [order.enter(), order.enter(), order.enter()];
 
-  void a.recorded(30).then(() => given.push('a'));
-  void b.recorded(10).then(() => given.push('b'));
-  await turnOfLoop();
+  // The moments are in the other order.
+  void a.recorded({ n: 1, at: 10, told: 2 }).then(() => given.push('a'));
+  void b.recorded({ n: 2, at: 30, told: 1 }).then(() => given.push('b'));
+  await turns();
   expect(given).toEqual([]);
 
   c.notRecorded();
   c.notRecorded();
   a.notRecorded();
-  await turnOfLoop();
+  await turns();
   expect(given).toEqual(['b', 'a']);
+  expect(places.size).toBe(0);
+});
+
+test('ends that no run was told come last, by moment and number, and get places', async () => {
+  const { order, places } = newOrder();
+  const given: number[] = [];
+  const ends = [
+    { n: 4, at: 5, told: null },
+    { n: 3, at: 5, told: null },
+    { n: 2, at: 1, told: null },
+    { n: 1, at: 9, told: 7 },
+  ];
+  const asked = ends.map((end) => ({ end, turn: order.enter() }));
+  for (const { end, turn } of asked) void turn.recorded(end).then(() => given.push(end.n));
+  await turns();
+
+  expect(given).toEqual([1, 2, 3, 4]);
+  expect([...places]).toEqual([
+    [2, 100],
+    [3, 101],
+    [4, 102],
+  ]);
+});
+
+test('a wait beside a step is told in its place, however long the way of the answer is', async () => {
+  for (const hops of [
+    [20, 0],
+    [0, 20],
+  ] as const) {
+    const { order } = newOrder();
+    const given: string[] = [];
+    const [step, wait] = [order.enter(), order.enter()];
+    void answered(wait.recorded({ n: 2, at: 5, told: 2 }), hops[0]).then(() => given.push('wait'));
+    void answered(step.recorded({ n: 1, at: 5, told: 1 }), hops[1]).then(() => given.push('step'));
+    await turns();
+    expect(given).toEqual(['step', 'wait']);
+  }
+});
+
+test('what ends while the run is loaded is told in the order of the places', async () => {
+  const { order, places } = newOrder();
+  const given: string[] = [];
+  const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const turn = order.enter();
+  turn.notRecorded();
+  const written: number[] = [];
+  const ending = (by: Promise<void>) => (place: number) => {
+    written.push(place);
+    return by;
+  };
+
+  void order.write(ending(first.promise)).then(() => given.push('step 1'));
+  void answered(turn.ended(2), 20).then(() => given.push('wait'));
+  void order.write(ending(second.promise)).then(() => given.push('step 3'));
+  second.resolve();
+  await turns();
+  expect(given).toEqual([]);
+
+  first.resolve();
+  await turns();
+  expect(given).toEqual(['step 1', 'wait', 'step 3']);
+  expect([written, [...places]]).toEqual([[100, 102], [[2, 101]]]);
+});
+
+test('an end that cannot be written does not hold those after it', async () => {
+  const { order } = newOrder();
+  const failed = order.write(() => Promise.reject(new Error('no')));
+  await expect(failed).rejects.toThrow('no');
+  const turn = order.enter();
+  turn.notRecorded();
+  await turn.ended(2);
 });
 
 test('a question that comes alone is answered at once', async () => {
-  const order = createReplayOrder();
+  const { order } = newOrder();
   order.enter().notRecorded();
-  await order.enter().recorded(1);
-  await order.enter().recorded(0);
+  await order.enter().recorded({ n: 1, at: 1, told: 2 });
+  await order.enter().recorded({ n: 2, at: 0, told: 1 });
 });

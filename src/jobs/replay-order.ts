@@ -1,50 +1,110 @@
 /**
- * The order in which a repeated run gets what is on record: that in which it was recorded. A run asks for
- * parallel steps and waits at once, and the database answers them in any order. So an answer from the record
- * waits until each question that came with it is known to be on record or not; then the executor gets all
- * of them together, in their order, and a race has the same winner again.
+ * The order in which a run is told ends of steps and waits. Each end has a place in it, on record, so that a
+ * repeated run is told them in the same order and a race has the same winner again. Moments would not do: an
+ * event that came before a step ended may be told after it. A run asks for parallel steps and waits at once,
+ * and the database answers them in any order. So an end from the record waits until each question that came
+ * with it is known to be on record or not. Ends that no run was told come last.
  */
+import type { RecordedEnd } from '../journal/records.ts';
 
 /** One question for a step or a wait. */
 export interface ReplayTurn {
-  /** It is answered from the record of this moment. Resolves when the answer may be given. */
-  recorded(at: number): Promise<void>;
+  /** It is answered from the record. Resolves when the answer may be given. */
+  recorded(end: RecordedEnd): Promise<void>;
   /** It is not answered from the record. Does nothing after `recorded`. */
   notRecorded(): void;
+  /** What it asked for has ended now. Resolves when the answer may be given. */
+  ended(n: number): Promise<void>;
 }
 
 export interface ReplayOrder {
   enter(): ReplayTurn;
+  /** Runs the write of an end, with its place. Resolves after those with earlier places were told. */
+  write<T>(end: (place: number) => Promise<T>): Promise<T>;
 }
 
-export function createReplayOrder(): ReplayOrder {
-  let undecided = 0;
-  let held: { readonly at: number; readonly give: () => void }[] = [];
-  const decide = (): void => {
-    undecided -= 1;
-    if (undecided > 0) return;
-    const ordered = held.sort((a, b) => a.at - b.at);
-    held = [];
-    for (const { give } of ordered) give();
+interface Order {
+  /** Takes the next place. */
+  next(): number;
+  note(n: number, place: number): void;
+  undecided: number;
+  held: (RecordedEnd & { readonly give: (told?: Promise<void>) => void })[];
+  isGiving: boolean;
+  /** Settles when the ends that have a place so far were told. */
+  told: Promise<unknown>;
+}
+
+/** `note` gets the place of an end that is on record without one. */
+export function createReplayOrder(
+  next: () => number,
+  note: (n: number, place: number) => void,
+): ReplayOrder {
+  const told = Promise.resolve();
+  const order: Order = { next, note, undecided: 0, held: [], isGiving: false, told };
+  return { enter: () => enter(order), write: (end) => write(order, end) };
+}
+
+function enter(order: Order): ReplayTurn {
+  let isDecided = false;
+  order.undecided += 1;
+  const decide = () => {
+    isDecided = true;
+    order.undecided -= 1;
+    void giveHeld(order);
   };
   return {
-    enter() {
-      let isDecided = false;
-      undecided += 1;
-      return {
-        recorded(at) {
-          const { promise, resolve } = Promise.withResolvers<void>();
-          isDecided = true;
-          held.push({ at, give: resolve });
-          decide();
-          return promise;
-        },
-        notRecorded() {
-          if (isDecided) return;
-          isDecided = true;
-          decide();
-        },
-      };
+    recorded(end) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      order.held.push({ ...end, give: resolve });
+      decide();
+      return promise;
     },
+    notRecorded() {
+      if (!isDecided) decide();
+    },
+    ended: (n) => tell(order, n),
   };
+}
+
+/** Gives the ends one by one: the answer to the one is on its way before the other is given. */
+async function giveHeld(order: Order): Promise<void> {
+  if (order.isGiving) return;
+  order.isGiving = true;
+  while (order.undecided === 0 && order.held.length > 0) {
+    const [first] = order.held.sort(compare);
+    if (first === undefined) break;
+    order.held.shift();
+    first.give(first.told === null ? tell(order, first.n) : undefined);
+    if (order.held.length > 0) await turnOfLoop();
+  }
+  order.isGiving = false;
+}
+
+/** Ends that no run was told have the order of their moments. */
+function compare(a: RecordedEnd, b: RecordedEnd): number {
+  if (a.told !== null && b.told !== null) return a.told - b.told;
+  if (a.told !== b.told) return a.told === null ? 1 : -1;
+  return a.at - b.at || a.n - b.n;
+}
+
+/** Gives an end the next place, and waits until those before it were told. */
+function tell(order: Order, n: number): Promise<void> {
+  const before = order.told;
+  order.note(n, order.next());
+  order.told = before.then(turnOfLoop);
+  return before.then(() => {});
+}
+
+async function write<T>(order: Order, end: (place: number) => Promise<T>): Promise<T> {
+  const before = order.told;
+  const written = end(order.next());
+  // The answer to this one is on its way before the next goes.
+  order.told = Promise.allSettled([before, written]).then(turnOfLoop);
+  const result = await written;
+  await before;
+  return result;
+}
+
+function turnOfLoop(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -41,8 +41,6 @@ interface Part extends Asking {
   /** Made at the first step. */
   steps: RunSteps | undefined;
   order: ReplayOrder | undefined;
-  /** Settles when all ends of steps that were told so far are recorded. */
-  ends: Promise<unknown> | undefined;
   /** Of steps that are open, by number. */
   readonly scopes: Map<number, WaitScope>;
 }
@@ -54,7 +52,6 @@ export function handlersOf(asking: Asking): RunHandlers {
     ...asking,
     steps: undefined,
     order: undefined,
-    ends: undefined,
     scopes: new Map(),
   };
   return {
@@ -142,23 +139,23 @@ async function beginStep(
   const turn = orderOf(asking).enter();
   try {
     await recordsOf(attempt);
-    const begun = await remember(attempt.recording, stepsOf(asking).begin(payload, step));
+    const begun = await remember(
+      attempt.recording,
+      stepsOf(asking).begin(payload, step, turn.recorded),
+    );
     if ('step' in begun) scopes.set(begun.step, openStep(scope, payload));
-    else await turn.recorded(begun.at);
     return begun;
   } finally {
     turn.notRecorded();
   }
 }
 
-/** Steps that end at once are answered in the order of their moments, also if they are committed in another. */
-async function endInOrder(asking: Part, payload: unknown, wasStopped: boolean): Promise<unknown> {
-  const before = asking.ends;
-  const end = remember(asking.attempt.recording, stepsOf(asking).end(payload, wasStopped));
-  asking.ends = Promise.allSettled([before, end]);
-  const ended = await end;
-  await before;
-  return ended;
+/** Steps that end at once are answered in the order of their places, also if they are committed in another. */
+function endInOrder(asking: Part, payload: unknown, wasStopped: boolean): Promise<unknown> {
+  const { recording } = asking.attempt;
+  return orderOf(asking).write((place) =>
+    remember(recording, stepsOf(asking).end(payload, place, wasStopped)),
+  );
 }
 
 /** The code of a named step runs outside the platform's view, so its scope never counts as waiting. */
@@ -183,7 +180,10 @@ async function generate(
 }
 
 function orderOf(asking: Part): ReplayOrder {
-  asking.order ??= createReplayOrder();
+  const { attempt } = asking;
+  // The records are read before the first end has a place.
+  const next = () => (attempt.records === undefined ? 0 : attempt.records.nextEnd++);
+  asking.order ??= createReplayOrder(next, (n, place) => journalOf(attempt).noteTold(n, place));
   return asking.order;
 }
 

@@ -83,17 +83,20 @@ async function wait(
   const begun = scope.work();
   const ended = Promise.withResolvers<WaitEnd>();
   let close: (() => void) | undefined;
+  let n = 0;
   const abort = () => ended.reject(new Error('the run has ended'));
   try {
     const wait = await waits.journal.beginWait(waits.kinds, wanted);
     if ('end' in wait) {
-      await turn?.recorded(wait.end.at);
+      const { at, told } = wait.end;
+      await turn?.recorded({ n: wait.n, at, told });
       return answerOf(wait.end);
     }
     turn?.notRecorded();
     if (signal.aborted) throw new Error('the run has ended');
     signal.addEventListener('abort', abort, { once: true });
-    waits.pending.set(wait.n, { ...wait, answer: ended.resolve });
+    n = wait.n;
+    waits.pending.set(n, { ...wait, answer: ended.resolve });
     close = scope.wait();
     schedule(waits);
     // It may have ended while it was not pending yet.
@@ -102,7 +105,15 @@ async function wait(
     begun();
   }
   try {
-    return answerOf(await ended.promise);
+    const end = await ended.promise;
+    // The run is not unloaded before it was told the end.
+    const telling = scope.work();
+    try {
+      await turn?.ended(n);
+    } finally {
+      telling();
+    }
+    return answerOf(end);
   } finally {
     signal.removeEventListener('abort', abort);
     close();
@@ -194,7 +205,7 @@ function schedule(waits: Waits, leastMs = 0, mostMs = lookEveryMs): void {
 }
 
 function answerOf(end: WaitEnd): WaitAnswer {
-  if ('value' in end) return end;
+  if ('value' in end) return { value: end.value, at: end.at };
   const { message, ...more } = end.error;
   throw Object.assign(new Error(message), more, { at: end.at });
 }

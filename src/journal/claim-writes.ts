@@ -6,7 +6,7 @@ import type { Database, Transaction } from '../database/database.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { lazily } from '../kernel/lazy.ts';
 import { retryWhileUnavailable } from '../kernel/retry-while-unavailable.ts';
-import { listRecords } from './record-queries.ts';
+import { listRecords, recordTold } from './record-queries.ts';
 import { type Records, readRecords } from './records.ts';
 import { findLastStep } from './step-queries.ts';
 import type { JournalJob } from './step-rows.ts';
@@ -38,6 +38,11 @@ export interface OpenClaim {
   numbers(): Promise<{ next: number }>;
   /** What earlier claims have recorded, and this one since. */
   records(): Promise<Records>;
+  /**
+   * The places of the ends that the run was told and whose rows do not say so, by number. The next write
+   * records them, before the run can go on to something that is on record.
+   */
+  readonly told: Map<number, number>;
 }
 
 export function openClaim(deps: ClaimDeps, job: JournalJob): OpenClaim {
@@ -51,6 +56,7 @@ export function openClaim(deps: ClaimDeps, job: JournalJob): OpenClaim {
     records: lazily(async () =>
       readRecords(job.epoch === 1 ? [] : await listRecords(read, job.id)),
     ),
+    told: new Map(),
   };
 }
 
@@ -59,17 +65,21 @@ export function openClaim(deps: ClaimDeps, job: JournalJob): OpenClaim {
  * confirmation, so a repeated unit checks for its own rows.
  */
 export async function write<T>(
-  { deps, job }: OpenClaim,
+  { deps, job, told }: OpenClaim,
   unit: (tx: Transaction, isRepeat: boolean) => Promise<T>,
 ): Promise<T> {
+  const ends = [...told].map(([n, place]) => ({ job_id: job.id, n, told: place }));
   const result = await retryWhileUnavailable(
     (tries) =>
-      deps.database.write(async (tx) =>
-        (await deps.isHeld(tx, job)) ? { value: await unit(tx, tries > 1) } : null,
-      ),
+      deps.database.write(async (tx) => {
+        if (!(await deps.isHeld(tx, job))) return null;
+        if (ends.length > 0) await recordTold(tx, ends);
+        return { value: await unit(tx, tries > 1) };
+      }),
     retryMs,
     (tries) => tries < triesMax,
   );
   if (result === null) throw new LeaseLostError();
+  for (const { n } of ends) told.delete(n);
   return result.value;
 }

@@ -11,6 +11,7 @@ import { endRecord, findResult } from './record-queries.ts';
 import {
   JournalFault,
   noteRunning,
+  type RecordedEnd,
   type Records,
   requireSame,
   type StepRecord,
@@ -53,8 +54,8 @@ export type StepEnd =
 
 export interface BegunStep {
   readonly n: number;
-  /** How it ended before, and when; undefined when the step has to run now. */
-  readonly recorded: (StepEnd & { readonly at: number }) | undefined;
+  /** How it ended before; undefined when the step has to run now. */
+  readonly recorded: (StepEnd & RecordedEnd) | undefined;
 }
 
 /**
@@ -95,11 +96,16 @@ export async function beginStep(
   return { n, recorded: undefined };
 }
 
+/** An open step that ends; `told` is the place of its end among those that the run is told. */
+export interface EndingStep extends Pick<WantedStep, 'key' | 'kind'> {
+  readonly n: number;
+  readonly told: number;
+}
+
 /** Ends a step; when. */
 export async function endStep(
   claim: OpenClaim,
-  { key, kind }: Pick<WantedStep, 'key' | 'kind'>,
-  n: number,
+  { key, kind, n, told }: EndingStep,
   end: StepEnd,
 ): Promise<number> {
   const { job, deps } = claim;
@@ -110,9 +116,7 @@ export async function endStep(
   const status = isCompleted ? 'completed' : 'failed';
   const attempt = isCompleted || end.wasStopped !== true ? job.attempt : null;
   const seen_to = kind === 'step' && !isCompleted ? counter.next - 1 : null;
-  // No two ends have the same moment, because a repeated run gets them in the order of their moments.
-  const now = Math.max(deps.clock.now(), records.lastEnd + 1);
-  records.lastEnd = now;
+  const now = deps.clock.now();
   await write(claim, (tx) =>
     endRecord(tx, {
       job_id: job.id,
@@ -123,12 +127,18 @@ export async function endStep(
       error: isCompleted ? null : JSON.stringify(end.error),
       attempt,
       seen_to,
+      told,
       now,
     }),
   );
   const known = records.byKey.get(key);
   if (known !== undefined) records.byKey.set(key, { ...known, status, attempt, seen_to });
   return now;
+}
+
+/** Notes the place of an end that was on record before the run is told of it. */
+export function noteTold({ told }: OpenClaim, n: number, place: number): void {
+  told.set(n, place);
 }
 
 /** The number of a step that is not on record yet. */
@@ -153,16 +163,16 @@ export function countBytes(records: Records, result: string): void {
 export async function endOnRecord(
   { job, deps }: OpenClaim,
   n: number,
-): Promise<StepEnd & { readonly at: number }> {
+): Promise<StepEnd & RecordedEnd> {
   const row = await findResult(deps.database.read, { job_id: job.id, n });
-  const at = row?.finished_at ?? job.created_at;
+  const end = { n, at: row?.finished_at ?? job.created_at, told: row?.told ?? null };
   if (row?.status === 'completed' && row.result !== null) {
     const memory = row.memory === null ? [] : (JSON.parse(row.memory) as MemoryChange[]);
-    return { result: row.result, memory, at };
+    return { result: row.result, memory, ...end };
   }
   if (row?.status !== 'failed' || row.error === null)
     throw permanentError('the step has not ended');
-  return { error: JSON.parse(row.error) as StepFailure, at };
+  return { error: JSON.parse(row.error) as StepFailure, ...end };
 }
 
 /**

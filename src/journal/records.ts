@@ -23,12 +23,19 @@ export type StepRecord = Pick<
   'n' | 'kind' | 'name' | 'parent' | 'status' | 'digest' | 'attempt' | 'seen_to'
 >;
 
+/** An end on record. `told` is its place among the ends that runs of the job were told, null if none was. */
+export interface RecordedEnd {
+  readonly n: number;
+  readonly at: number;
+  readonly told: number | null;
+}
+
 export interface Records {
   readonly byKey: Map<string, StepRecord>;
   /** The number of the job's last step when the claim began. */
   readonly last: number;
-  /** When the last step of this claim ended. */
-  lastEnd: number;
+  /** The place of the next end that the run is told. */
+  nextEnd: number;
   /** Bytes of all results of the job. */
   bytes: number;
   /** Records that the code has to ask for, and has not yet. */
@@ -44,13 +51,14 @@ export function readRecords(rows: readonly RecordedRow[]): Records {
   const records: Records = {
     byKey: new Map(),
     last: rows.at(-1)?.n ?? 0,
-    lastEnd: 0,
+    nextEnd: 1,
     bytes: 0,
     pending: new Map(),
     inner: new Map(),
   };
   for (const row of rows) {
     records.bytes += row.bytes ?? 0;
+    records.nextEnd = Math.max(records.nextEnd, (row.told ?? 0) + 1);
     if (row.kind === 'model' || row.kind === 'tool') continue;
     records.byKey.set(row.generation, row);
     if (!isNamed.has(row.kind) || !isRecorded.has(row.status)) continue;

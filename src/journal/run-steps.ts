@@ -13,12 +13,13 @@ import { stepNameCharsMax } from '../kernel/step-bounds.ts';
 import type { RunMemory } from '../memories/run-memory.ts';
 import {
   type BegunStep,
+  type EndingStep,
   resultBytesMax,
   type StepEnd,
   type StepFailure,
   type WantedStep,
 } from './journal-steps.ts';
-import { JournalFault } from './records.ts';
+import { JournalFault, type RecordedEnd } from './records.ts';
 import { type InnerPart, innerPart, type RunPart } from './run-part.ts';
 import type { WantedWait } from './waits.ts';
 
@@ -56,7 +57,7 @@ interface RunStepsDeps {
   readonly part: RunPart;
   readonly journal: {
     beginStep(wanted: WantedStep, admit: () => Promise<void>): Promise<BegunStep>;
-    endStep(step: Pick<WantedStep, 'key' | 'kind'>, n: number, end: StepEnd): Promise<number>;
+    endStep(step: EndingStep, end: StepEnd): Promise<number>;
   };
   memory(): Pick<RunMemory, 'restore'>;
   mayCall(skill: string): Promise<boolean>;
@@ -90,11 +91,15 @@ function say({ said, open }: StepsState, step: number | null, message: SaidMessa
   for (; within !== undefined; within = within.enclosing) within.said.push(message);
 }
 
-/** Rejects when the caller's key does not allow to run the skill now, and beyond the bound of steps. */
+/**
+ * Rejects when the caller's key does not allow to run the skill now, and beyond the bound of steps.
+ * `inTurn` resolves when the run may be told an end that is on record.
+ */
 async function begin(
   state: StepsState,
   payload: unknown,
   within: number | null,
+  inTurn: (end: RecordedEnd) => Promise<void>,
 ): Promise<StepAnswer> {
   const { journal, memory, mayCall, open } = state;
   const { kind, name, digest, nth } = readWanted(payload);
@@ -116,38 +121,48 @@ async function begin(
     return { step: n };
   }
   const { at } = recorded;
-  if ('error' in recorded) return { error: recorded.error, at };
+  if ('error' in recorded) {
+    await inTurn(recorded);
+    return { error: recorded.error, at };
+  }
   if (recorded.memory.length > 0) {
     await memory().restore(recorded.memory);
     recorded.memory.forEach(part.note);
   }
   const { output, said } = JSON.parse(recorded.result) as RecordedOutput;
   for (const message of said) say(state, within, message);
+  await inTurn(recorded);
   return { output, at };
 }
 
-/** Ends a step; when. `wasStopped` if the run is being stopped. */
+/**
+ * Ends a step; when. `told` is the place of the end among those that the run is told; `wasStopped` if the
+ * run is being stopped.
+ */
 async function end(
   { open, journal }: StepsState,
   payload: unknown,
+  told: number,
   wasStopped: boolean,
 ): Promise<{ at: number }> {
-  const { step, ...ending } = readEnd(payload);
+  const { step, ...asked } = readEnd(payload);
   const ended = open.get(step);
   if (ended === undefined) throw permanentError('there is no such step');
   open.delete(step);
-  if ('error' in ending) {
-    return { at: await journal.endStep(ended, step, { ...ending, wasStopped }) };
+  const { key, kind } = ended;
+  const ending = { key, kind, n: step, told };
+  if ('error' in asked) {
+    return { at: await journal.endStep(ending, { ...asked, wasStopped }) };
   }
-  const isNamed = ended.kind === 'step';
-  const output = isNamed ? ending.output : (ending.output ?? null);
+  const isNamed = kind === 'step';
+  const output = isNamed ? asked.output : (asked.output ?? null);
   const record: RecordedOutput = { output, said: ended.said };
   const result = JSON.stringify(record);
   if (isNamed && Buffer.byteLength(JSON.stringify(output) ?? '') > resultBytesMax) {
     const message = `the result of a step may have ${resultBytesMax / 1024} KiB of JSON`;
     throw new JournalFault('skill_execution_failed', message);
   }
-  return { at: await journal.endStep(ended, step, { result, memory: ended.changes }) };
+  return { at: await journal.endStep(ending, { result, memory: ended.changes }) };
 }
 
 /** Reads a wait that the run asks for. A step whose code runs may not wait: it would run again afterwards. */

@@ -29,6 +29,7 @@ export interface EndedStep
     | 'due_at'
     | 'attempt'
     | 'seen_to'
+    | 'told'
   > {
   status: Exclude<StepStatus, 'active' | 'waiting'>;
 }

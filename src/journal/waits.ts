@@ -31,9 +31,10 @@ export interface WantedWait {
   readonly payload: Readonly<Record<string, unknown>>;
 }
 
-/** How a wait ended, and when. */
+/** How a wait ended, and when; `told` as in `RecordedEnd`. */
 export type WaitEnd = ({ readonly value: unknown } | { readonly error: StepFailure }) & {
   readonly at: number;
+  readonly told: number | null;
 };
 
 /** A wait on record that has not ended. */
@@ -116,7 +117,7 @@ async function expireWaits(
       const result = open.has(n) ? await kinds.get(kind)?.expire(tx, { job, n, name }, now) : null;
       if (!result) continue;
       await endWaitingSteps(tx, [{ job_id: job.id, n, result }], now);
-      ends.set(n, { ...result, at: now });
+      ends.set(n, { ...result, at: now, told: null });
     }
     return ends;
   });
@@ -146,5 +147,9 @@ async function endOfWait(claim: OpenClaim, n: number, isNew: boolean): Promise<W
   if ('error' in end) return end;
   // Results that others record meanwhile count as soon as the run gets them.
   if (isNew) countBytes(await claim.records(), end.result);
-  return { value: (JSON.parse(end.result) as { value: unknown }).value, at: end.at };
+  return {
+    value: (JSON.parse(end.result) as { value: unknown }).value,
+    at: end.at,
+    told: end.told,
+  };
 }

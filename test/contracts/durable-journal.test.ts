@@ -565,4 +565,67 @@ describe.each(await engines())('on $name', (engine) => {
     expect(await world.row(id)).toMatchObject({ status: 'waiting', attempt: 2, due_at: dueAt });
     expect(await stepsOf(world, id)).toHaveLength(1);
   });
+
+  describe('a race', () => {
+    /** Begins the step and the wait, then plays the rest; what the run is told when it is loaded again. */
+    async function replayed(
+      wait: object,
+      play: (world: JobsWorld, run: ScriptedRun, told: string[]) => Promise<void>,
+    ) {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const [live, again]: [string[], string[]] = [[], []];
+      await world.attempt(id, waiting, async (run) => {
+        expect(await run.ask('begin-step', step('work'))).toEqual({ step: 1 });
+        const asked = run.ask('wait', wait).then(() => live.push('wait'));
+        asked.catch(() => {});
+        await waitFor(async () => (await stepsOf(world, id)).length > 1, isRecorded);
+        await play(world, run, live);
+        await take(run, 'after');
+        await waitOpen(run, sleep('long', hour));
+      });
+      await untilDue(world, id);
+      world.clock.advance(hour);
+      await world.attempt(id, completed(), async (run) => {
+        const asked = [
+          run.ask('wait', wait).then(() => again.push('wait')),
+          run.ask('begin-step', step('work')).then(() => again.push('work')),
+        ];
+        await Promise.all(asked);
+        expect(await take(run, 'after')).toMatchObject({ output: 'after' });
+        await run.ask('wait', sleep('long', hour));
+      });
+      expect(await world.row(id)).toMatchObject({ status: 'completed' });
+      return { live, again };
+    }
+
+    const endWork = async (run: ScriptedRun, live: string[]) => {
+      await run.ask('end-step', { step: 1, output: null });
+      live.push('work');
+    };
+
+    test('has the winner that the run was told first, also if the event had come before', async () => {
+      const { live, again } = await replayed(sleep('paid', hour), async (world, run, told) => {
+        const [job] = await world.database.read.kysely.selectFrom('jobs').select('id').execute();
+        const end = { job_id: job?.id ?? '', n: 2, result: { value: 1 } };
+        await world.database.write((tx) => endWaits(tx, [end], world.clock.now()));
+        world.clock.advance(1);
+        await endWork(run, told);
+      });
+
+      expect(live).toEqual(['work']);
+      expect(again).toEqual(['work', 'wait']);
+    });
+
+    test.each([0, -50])('has the same winner if the clock goes on by %d ms', async (ms) => {
+      const { live, again } = await replayed(sleep('nap', 0), async (world, run, told) => {
+        await waitFor(() => told.length > 0, { describe: 'the end of the wait' });
+        world.clock.advance(ms);
+        await endWork(run, told);
+      });
+
+      expect(live).toEqual(['wait', 'work']);
+      expect(again).toEqual(live);
+    });
+  });
 });

@@ -37,6 +37,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await db.schema.alterTable('job_steps').addColumn('due_at', moment).execute();
   await db.schema.alterTable('job_steps').addColumn('attempt', 'integer').execute();
   await db.schema.alterTable('job_steps').addColumn('seen_to', 'integer').execute();
+  await db.schema.alterTable('job_steps').addColumn('told', 'integer').execute();
 
   await clustered(
     db.schema
