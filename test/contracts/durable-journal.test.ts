@@ -284,6 +284,26 @@ describe.each(await engines())('on $name', (engine) => {
       expect(await wait).toEqual({ value: null, at: world.clock.now() });
     });
 
+    test('whose look fails is answered by a later one, and the log says why', async () => {
+      const world = await jobsWorld(engine);
+      const { id } = await world.submit();
+      const rename = (from: string, to: string) =>
+        world.database.write((tx) => tx.kysely.schema.alterTable(from).renameTo(to).execute());
+      const { run } = await world.begin(id);
+      const wait = run.ask('wait', sleep('nap', 1_000));
+      await waitOpen(run, sleep('long', hour));
+      await rename('job_steps', 'gone');
+      world.clock.advance(1_000);
+      await world.performer.lookAtWaits();
+      await rename('gone', 'job_steps');
+
+      await world.performer.lookAtWaits();
+
+      expect(await wait).toMatchObject({ value: null });
+      const said = world.warnings.filter((line) => line.includes('could not be read'));
+      expect(said).toHaveLength(1);
+    });
+
     test('that ended after the run was asked to be unloaded makes the job due at once', async () => {
       const world = await jobsWorld(engine);
       const { id } = await world.submit();
