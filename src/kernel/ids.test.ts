@@ -1,13 +1,15 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { continueAfter, idFloor, isId, newId } from './ids.ts';
+
+/** A copy of the module: its clock is set here to the far future, which the ids of other tests must not see. */
+const ownCopy = './ids.ts?own-copy';
+const { continueAfter, idFloor, isId, newId } = (await import(
+  ownCopy
+)) as typeof import('./ids.ts');
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const timeOf = (id: string) => Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16);
 
-/**
- * The clock of the module only grows, so each test stands later than the one before; far ahead of
- * the present, which the other ids of this process come from.
- */
+/** The clock of the module only grows, so each test stands later than the one before. */
 let moment = Date.parse('2150-01-01T00:00:00.000Z');
 function standStill(): number {
   moment += 86_400_000;
