@@ -106,7 +106,8 @@ describe.skipIf(!(await isInstalled('Chromium')))('in the console', () => {
       .getByRole('row', { name: /^pack / })
       .locator('td span.absolute')
       .first();
-    expect((await bar.boundingBox())?.width).toBeGreaterThan(40);
+    // The bars have their widths once the folded stretches are known.
+    await expect.poll(async () => (await bar.boundingBox())?.width).toBeGreaterThan(40);
     await timeline.getByRole('button', { name: 'label', exact: true }).click();
     await page.getByRole('definition').getByRole('link', { name: 'util/v1.0/echo' }).waitFor();
     await timeline.getByRole('button', { name: 'ship', exact: true }).click();
