@@ -129,7 +129,11 @@ export function waitsOf(attempt: Attempt): RunWaits {
   const { deps } = attempt;
   let isReported = false;
   attempt.waits ??= createRunWaits({
-    journal: journalOf(attempt),
+    // Opened by the first wait: a run that only uses its memory has no journal.
+    journal: {
+      beginWait: (...wanted) => journalOf(attempt).beginWait(...wanted),
+      endsOfWaits: (...waits) => journalOf(attempt).endsOfWaits(...waits),
+    },
     kinds: deps.waitKinds,
     clock: deps.clock,
     suspend: () => attempt.handle?.suspend(),

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { Journal } from '../agents/journal.ts';
 import type { Thinking } from '../agents/thinking.ts';
 import type { RunHandlers } from '../executors/run.ts';
+import type { RunMemory } from '../memories/run-memory.ts';
 import type { Generated } from '../skills/definition.ts';
 import type { RunDeps } from './attempt.ts';
 import type { ClaimedJob } from './jobs.store.ts';
@@ -38,6 +39,19 @@ test('a first report that is made while the thinking ends is recorded before the
   await ended;
 });
 
+test('a run that asks its memory alone leaves no steps to be ended', async () => {
+  const { startRun, handlers } = runs({
+    startMemory: () => ({ ask: async () => 'remembered' }) as Partial<RunMemory> as RunMemory,
+  });
+  const run = startRun({ id: 'a', started_at: 1, epoch: 1 } as ClaimedJob, options);
+  const ask = (kind: string) => handlers().onAsk(kind, {}, new AbortController().signal, null);
+
+  expect(await ask('recall')).toBe('remembered');
+  expect(run.hasSteps).toBe(false);
+  await expect(ask('wait')).rejects.toThrow();
+  expect(run.hasSteps).toBe(true);
+});
+
 const options = { timeoutMs: 1_000, alone: false, answerField: null };
 
 const idleThinking: ReturnType<Thinking> = {
@@ -48,7 +62,7 @@ const idleThinking: ReturnType<Thinking> = {
 };
 
 /** Runs in executors that run nothing; `handlers` are those of the last run. */
-function runs(deps: Pick<RunDeps, 'thinking' | 'reports'>) {
+function runs(deps: Partial<RunDeps>) {
   let handlers: RunHandlers | undefined;
   const startRun = createRuns({
     ...deps,
