@@ -76,53 +76,33 @@ export function claimJobs(
   return tx.all(claim, { ids: idsParam(ids), now, due_by: dueBy, lease_until: leaseUntil });
 }
 
-const dueQueued = (isScheduled: '=' | '<>') =>
-  statement<{ now: number; limit: number }>()((db, p) =>
-    db
-      .selectFrom('jobs')
-      .select(['id', 'epoch'])
-      .where('status', '=', sql.lit('queued'))
-      .where('trigger_type', isScheduled, sql.lit('scheduled'))
-      .where('due_at', '<=', p('now'))
-      .orderBy('due_at')
-      .limit(p('limit')),
-  );
-
-const dueInQueue = { 'scheduled-jobs': dueQueued('='), 'skill-execution': dueQueued('<>') };
-
-/** Queued jobs of one queue that are due, the longest waiting first. */
-export function findDueJobs(
-  db: Handle,
-  queue: keyof typeof dueInQueue,
-  now: number,
-  limit: number,
-) {
-  return db.all(dueInQueue[queue], { now, limit });
-}
-
-const dueWaiting = (isScheduled: '=' | '<>') =>
-  statement<{ now: number; limit: number }>()((db, p) =>
-    db
-      .selectFrom('jobs')
-      .select(['id', 'epoch'])
-      .where('status', '=', sql.lit('waiting'))
-      .where('trigger_type', isScheduled, sql.lit('scheduled'))
-      .where('due_at', '<=', p('now'))
-      .orderBy('due_at')
-      .limit(p('limit')),
-  );
-
-const dueWaitingInQueue = {
-  'scheduled-jobs': dueWaiting('='),
-  'skill-execution': dueWaiting('<>'),
+const dueIn = (status: 'queued' | 'waiting') => {
+  const due = (isScheduled: '=' | '<>') =>
+    statement<{ now: number; limit: number }>()((db, p) =>
+      db
+        .selectFrom('jobs')
+        .select(['id', 'epoch'])
+        .where('status', '=', sql.lit(status))
+        .where('trigger_type', isScheduled, sql.lit('scheduled'))
+        .where('due_at', '<=', p('now'))
+        .orderBy('due_at')
+        .limit(p('limit')),
+    );
+  return { 'scheduled-jobs': due('='), 'skill-execution': due('<>') };
 };
 
-/** Waiting jobs of one queue of which a wait has ended, or its deadline has passed. */
-export function findDueWaiting(
+const due = { queued: dueIn('queued'), waiting: dueIn('waiting') };
+
+/**
+ * The jobs of one queue that are due, the longest due first: queued ones, or waiting ones of which a wait
+ * has ended or its deadline has passed.
+ */
+export function findDueJobs(
   db: Handle,
-  queue: keyof typeof dueWaitingInQueue,
+  status: keyof typeof due,
+  queue: keyof (typeof due)['queued'],
   now: number,
   limit: number,
 ) {
-  return db.all(dueWaitingInQueue[queue], { now, limit });
+  return db.all(due[status][queue], { now, limit });
 }

@@ -22,6 +22,9 @@ export type EndWaits = (
   now: number,
 ) => Promise<boolean[]>;
 
+/** Locks jobs as `EndWaits` does, for a transaction that locks something else before it ends their waits. */
+export const lockJobs = holdJobs;
+
 interface EndWaitsDeps {
   readonly queue: Pick<Queue, 'sendHints'>;
   /** Tells the process that runs a job to look at its waits. */

@@ -207,7 +207,9 @@ const byIdsLocked = statement<{ ids: string }>()((db, p, dialect) =>
 /** Locks the jobs: no other transaction changes them before this one ends. */
 export async function holdJobs(tx: Transaction, ids: readonly string[]): Promise<void> {
   // SQLite has only one writer at a time.
-  if (tx.dialect === 'postgres') await tx.all(byIdsLocked, { ids: idsParam(ids) });
+  if (tx.dialect === 'postgres' && ids.length > 0) {
+    await tx.all(byIdsLocked, { ids: idsParam(ids) });
+  }
 }
 
 export const { change: changeJobCounts, fold: foldJobCounts } = createCounts('job_counts', [

@@ -8,7 +8,7 @@ import type { Clock } from '../kernel/clock.ts';
 import type { Logger } from '../kernel/log.ts';
 import { createLeaseSweep, type LeaseSweep } from '../leases/lease-sweep.ts';
 import { type Queue, roundOf } from '../queue/queue.ts';
-import { findDueJobs, findDueWaiting } from './admission.store.ts';
+import { findDueJobs } from './admission.store.ts';
 import { bringJobsForward, findExpiredJobs } from './leases.store.ts';
 import { jobQueues } from './queues.ts';
 import type { Settle } from './settle.ts';
@@ -94,9 +94,9 @@ async function sendDueHints({
     // Reading due jobs is useless while enough hints wait, or while none can be sent.
     if (!queue.isConnected() || !queue.isRunningLow(name)) continue;
     const now = clock.now();
-    const due = await findDueJobs(database.read, name, now - hintRetryMs, dueMax);
+    const due = await findDueJobs(database.read, 'queued', name, now - hintRetryMs, dueMax);
     // Most of them had no hint: their deadline was too far away for one.
-    const resumed = await findDueWaiting(database.read, name, now, dueMax);
+    const resumed = await findDueJobs(database.read, 'waiting', name, now, dueMax);
     const round = roundOf(now);
     queue.sendHints(
       name,

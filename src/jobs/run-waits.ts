@@ -16,8 +16,8 @@ const lookEveryMs = 60_000;
 /** A run whose next wait ends within this time stays loaded: to load it again takes about as long. */
 const soonMs = 100;
 
-/** A run that was asked to be unloaded is gone within this time, or has asked something. */
-const unloadMs = 1_000;
+/** A run, or a tool in it, that was asked to be unloaded is gone within this time, or has asked something. */
+export const unloadMs = 1_000;
 
 /** The answer to a run when a wait has ended; `at` is when that was recorded. */
 export interface WaitAnswer {

@@ -5,9 +5,9 @@
  */
 import type { RunThinking } from '../agents/thinking.ts';
 import type { RunHandle } from '../executors/run.ts';
+import { patiently } from '../journal/claim-writes.ts';
 import { unaskedFault } from '../journal/records.ts';
 import { wholeRun } from '../journal/run-part.ts';
-import { retryWhileUnavailable } from '../kernel/retry-while-unavailable.ts';
 import { withDeadline } from '../kernel/with-deadline.ts';
 import type { MemoryChanges } from '../memories/record.ts';
 import { type RunOptions, skillOf } from './admission.ts';
@@ -20,9 +20,6 @@ import { runSkill } from './tool-run.ts';
 
 /** Time for the steps of a model to be recorded, once the run has ended. */
 const lastStepsMs = 10_000;
-/** Between two tries to read the record of a run while the database is unavailable, and their number. */
-const retryMs = 500;
-const triesMax = 120;
 
 /** An attempt under way. */
 export interface Run {
@@ -100,8 +97,7 @@ async function checked(attempt: Attempt, outcome: AttemptOutcome): Promise<Attem
   if (outcome.kind === 'cancelled') return outcome;
   let fault = attempt.fault;
   if (fault === undefined && outcome.kind === 'completed' && attempt.job.epoch > 1) {
-    const read = () => recordsOf(attempt);
-    fault = unaskedFault(await retryWhileUnavailable(read, retryMs, (tries) => tries < triesMax));
+    fault = unaskedFault(await patiently(() => recordsOf(attempt)));
   }
   if (fault === undefined) return outcome;
   return { kind: 'failed', code: fault.code, message: fault.message, retryable: false };

@@ -7,13 +7,12 @@ import type { MemoryChange } from '../memories/run-memory.ts';
 import { skillKeyParts } from '../skills/registry.ts';
 import { type Attempt, memoryOf, remember } from './attempt.ts';
 import { handlersOf } from './run-parts.ts';
+import { unloadMs } from './run-waits.ts';
 import type { RunMessage } from './settle-effects.ts';
 import { failureOf, type JobError } from './states.ts';
 
 /** Runs of a tool that end with an unattributed executor death, before the tool call fails. */
 const displacedMax = 3;
-/** Time for a tool to be unloaded with its run, before it is stopped. */
-const unloadMs = 1_000;
 
 export async function runSkill(
   attempt: Attempt,

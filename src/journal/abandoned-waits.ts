@@ -3,9 +3,9 @@
  * ends the job, and each kind removes what it has recorded for them.
  */
 import type { Transaction } from '../database/database.ts';
-import { type WaitKind, waitKinds } from '../database/tables.ts';
+import type { WaitKind } from '../database/tables.ts';
 import type { Clock } from '../kernel/clock.ts';
-import type { WaitKinds } from './wait-kinds.ts';
+import { isWaitKind, type WaitKinds } from './wait-kinds.ts';
 import { abandonSteps } from './wait-queries.ts';
 
 /** A job that has ended. */
@@ -32,15 +32,11 @@ export async function abandonWaits(
     if (ids.length === 0) continue;
     const error = JSON.stringify(isCancelled ? cancelled : over);
     for (const { kind, job_id } of await abandonSteps(tx, ids, error, now)) {
-      if (!isWait(kind)) continue;
+      if (!isWaitKind(kind)) continue;
       byKind.set(kind, (byKind.get(kind) ?? new Set()).add(job_id));
     }
   }
   for (const [kind, ids] of byKind) await kinds.get(kind)?.abandon(tx, [...ids].sort(), now);
-}
-
-function isWait(kind: string): kind is WaitKind {
-  return (waitKinds as readonly string[]).includes(kind);
 }
 
 const cancelled = {

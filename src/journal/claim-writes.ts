@@ -11,7 +11,7 @@ import { type Records, readRecords } from './records.ts';
 import { findLastStep } from './step-queries.ts';
 import type { JournalJob } from './step-rows.ts';
 
-/** The delay between tries to write while the database is unavailable, and their number. */
+/** The delay between tries while the database is unavailable, and their number. */
 const retryMs = 500;
 const triesMax = 120;
 
@@ -60,6 +60,11 @@ export function openClaim(deps: ClaimDeps, job: JournalJob): OpenClaim {
   };
 }
 
+/** Does work of a journal, and again for a minute while the database is unavailable. */
+export function patiently<T>(work: (tries: number) => Promise<T>): Promise<T> {
+  return retryWhileUnavailable(work, retryMs, (tries) => tries < triesMax);
+}
+
 /**
  * Runs a unit while the claim holds its job. A connection may break after the commit and before its
  * confirmation, so a repeated unit checks for its own rows.
@@ -69,15 +74,12 @@ export async function write<T>(
   unit: (tx: Transaction, isRepeat: boolean) => Promise<T>,
 ): Promise<T> {
   const ends = [...told].map(([n, place]) => ({ job_id: job.id, n, told: place }));
-  const result = await retryWhileUnavailable(
-    (tries) =>
-      deps.database.write(async (tx) => {
-        if (!(await deps.isHeld(tx, job))) return null;
-        if (ends.length > 0) await recordTold(tx, ends);
-        return { value: await unit(tx, tries > 1) };
-      }),
-    retryMs,
-    (tries) => tries < triesMax,
+  const result = await patiently((tries) =>
+    deps.database.write(async (tx) => {
+      if (!(await deps.isHeld(tx, job))) return null;
+      if (ends.length > 0) await recordTold(tx, ends);
+      return { value: await unit(tx, tries > 1) };
+    }),
   );
   if (result === null) throw new LeaseLostError();
   for (const { n } of ends) told.delete(n);

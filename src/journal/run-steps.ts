@@ -5,7 +5,6 @@
  */
 
 import type { NewMessage } from '../conversations/record.ts';
-import { type WaitKind, waitKinds } from '../database/tables.ts';
 import { bind } from '../kernel/bind.ts';
 import { digestOf } from '../kernel/digest.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
@@ -21,6 +20,7 @@ import {
 } from './journal-steps.ts';
 import { JournalFault, type RecordedEnd } from './records.ts';
 import { type InnerPart, innerPart, type RunPart } from './run-part.ts';
+import { isWaitKind } from './wait-kinds.ts';
 import type { WantedWait } from './waits.ts';
 
 /** Code units of a name, a character of which may have two, and of an error message on record. */
@@ -169,7 +169,7 @@ async function end(
 function readWait(state: StepsState, payload: unknown, within: number | null): WantedWait {
   const fields = fieldsOf(payload);
   const { kind, name, nth } = fields;
-  if (!(waitKinds as readonly unknown[]).includes(kind) || !isPlace(name, nth)) {
+  if (!isWaitKind(kind) || !isPlace(name, nth)) {
     throw permanentError('this is no wait that a run may ask for');
   }
   for (let step = state.open.get(within); step !== undefined; step = step.enclosing) {
@@ -178,7 +178,7 @@ function readWait(state: StepsState, payload: unknown, within: number | null): W
   }
   const part = partOf(state, within);
   const key = keyOf(part, name as string, nth as number);
-  return { key, kind: kind as WaitKind, name: name as string, parent: part.step, payload: fields };
+  return { key, kind, name: name as string, parent: part.step, payload: fields };
 }
 
 /** The key of a named step or a wait: without its kind and input, so that a change of these is noticed. */

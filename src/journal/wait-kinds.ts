@@ -4,7 +4,7 @@
  * compare-and-set, so of an event, a timeout and a cancellation exactly one wins.
  */
 import type { Transaction } from '../database/database.ts';
-import type { WaitKind } from '../database/tables.ts';
+import { type WaitKind, waitKinds } from '../database/tables.ts';
 import { permanentError } from '../kernel/permanent-error.ts';
 import { waitMaxMs } from '../kernel/step-bounds.ts';
 import type { JournalJob, StepError } from './step-rows.ts';
@@ -48,6 +48,10 @@ export interface WaitKindVerbs {
 }
 
 export type WaitKinds = Map<WaitKind, WaitKindVerbs>;
+
+export function isWaitKind(kind: unknown): kind is WaitKind {
+  return (waitKinds as readonly unknown[]).includes(kind);
+}
 
 /** The deadline of a wait of `ms` milliseconds. */
 export function deadlineAfter(ms: unknown, now: number): number {

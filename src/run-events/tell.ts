@@ -4,7 +4,7 @@
  * told after the earlier one. What a process that died has left untold, the background task tells.
  */
 import type { Database, Transaction } from '../database/database.ts';
-import type { EndWaits } from '../jobs/end-waits.ts';
+import { type EndWaits, lockJobs } from '../jobs/end-waits.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { eventValue } from './event-waits.ts';
 import {
@@ -15,7 +15,7 @@ import {
   type ReceivedEvent,
   untoldAddresses,
 } from './received.store.ts';
-import { advancePositions, findWaiting, lockJobs, removeWaits } from './waits.store.ts';
+import { advancePositions, findWaiting, removeWaits } from './waits.store.ts';
 
 /** Jobs that one transaction tells, and bytes of the results that it records for them. */
 const jobsMax = 500;

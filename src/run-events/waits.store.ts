@@ -1,7 +1,6 @@
 /** What runs wait for, and the last event that each job was given of a name and key. */
 import { type Selectable, sql } from 'kysely';
 import type { Transaction } from '../database/database.ts';
-import { idIn } from '../database/ids-in.ts';
 import { allRows, firstRow, statement } from '../database/statement.ts';
 import type { EventPositionsTable, EventWaitsTable } from '../database/tables.ts';
 import type { EventAddress, ReceivedEvent } from './received.store.ts';
@@ -51,21 +50,6 @@ export function findWaiting(
   { organization_id, event, key, job_id, event_id, limit }: Wanted,
 ): Promise<{ job_id: string; n: number }[]> {
   return waiting(tx, { organization_id, event, key, job_id, event_id, limit });
-}
-
-const jobsLocked = allRows<{ ids: readonly string[] }, Transaction>()((db, p, dialect) =>
-  db
-    .selectFrom('jobs')
-    .select('id')
-    .where(idIn(dialect, p.list('ids')))
-    .orderBy('id')
-    .forUpdate(),
-);
-
-/** Locks the jobs, in the order of their ids. */
-export async function lockJobs(tx: Transaction, ids: readonly string[]): Promise<void> {
-  // SQLite has only one writer at a time.
-  if (tx.dialect === 'postgres' && ids.length > 0) await jobsLocked(tx, { ids });
 }
 
 export function insertWait(tx: Transaction, row: WaitRow): Promise<void> {
