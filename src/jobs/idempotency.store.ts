@@ -1,17 +1,13 @@
 /** Idempotency keys: one row a key, unique by index, written with the job that it names. */
 import { sql } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
+import { createKeyDeletion, inKeyOrder, type KeyName } from '../database/idempotency-keys.ts';
 import { type Lists, rowsIn, rowsParams, type Types } from '../database/rows-in.ts';
 import { statement } from '../database/statement.ts';
 import type { IdempotencyKeysTable } from '../database/tables.ts';
 
 /** A key to be taken for a job. */
 export type TakenKey = IdempotencyKeysTable;
-
-interface KeyName {
-  readonly owner: string;
-  readonly idempotency_key: string;
-}
 
 const keyTypes: Types<TakenKey> = {
   owner: 'text',
@@ -86,12 +82,6 @@ export function releaseIdempotencyKeys(tx: Transaction, keys: readonly KeyName[]
   return tx.each(release, keys);
 }
 
-/** The order in which many keys are changed. */
-function inKeyOrder(a: KeyName, b: KeyName): number {
-  if (a.owner !== b.owner) return a.owner < b.owner ? -1 : 1;
-  return a.idempotency_key < b.idempotency_key ? -1 : 1;
-}
-
 const held = statement<{
   owner: string;
   idempotency_key: string;
@@ -121,31 +111,4 @@ export function findByIdempotencyKey(
   });
 }
 
-const oldKeys = statement<{ before: number; limit: number }>()((db, p) =>
-  db
-    .selectFrom('idempotency_keys')
-    .select(['owner', 'idempotency_key'])
-    .where('created_at', '<', p('before'))
-    .limit(p('limit')),
-);
-const removeKey = statement<{ owner: string; idempotency_key: string; before: number }>()((db, p) =>
-  db
-    .deleteFrom('idempotency_keys')
-    .where('owner', '=', p('owner'))
-    .where('idempotency_key', '=', p('idempotency_key'))
-    .where('created_at', '<', p('before')),
-);
-
-/** Deletes at most `limit` idempotency keys that are older than `before`; how many. */
-export async function deleteOldKeys(
-  tx: Transaction,
-  before: number,
-  limit: number,
-): Promise<number> {
-  const keys = await tx.all(oldKeys, { before, limit });
-  await tx.each(
-    removeKey,
-    keys.toSorted(inKeyOrder).map((key) => ({ ...key, before })),
-  );
-  return keys.length;
-}
+export const deleteOldKeys = createKeyDeletion('idempotency_keys');

@@ -1,12 +1,11 @@
 /** The Idempotency-Keys of events: one row a key, unique by index, written with the event that it names. */
 import type { Selectable } from 'kysely';
 import type { Handle, Transaction } from '../database/database.ts';
-import { allRows, firstRow, statement } from '../database/statement.ts';
+import { createKeyDeletion, type KeyName } from '../database/idempotency-keys.ts';
+import { firstRow, statement } from '../database/statement.ts';
 import type { EventIdempotencyKeysTable } from '../database/tables.ts';
 
 export type EventKeyRow = Selectable<EventIdempotencyKeysTable>;
-
-type KeyName = Pick<EventKeyRow, 'owner' | 'idempotency_key'>;
 
 const take = firstRow<EventKeyRow & { forgotten_before: number }, Transaction>()((db, p) =>
   db
@@ -75,38 +74,4 @@ export function describeKeyedEvent(
   return tx.each(describeEvent, [row]);
 }
 
-const oldKeys = allRows<{ before: number; limit: number }, Transaction>()((db, p) =>
-  db
-    .selectFrom('event_idempotency_keys')
-    .select(['owner', 'idempotency_key'])
-    .where('created_at', '<', p('before'))
-    .orderBy('created_at')
-    .limit(p('limit')),
-);
-const removeKey = statement<KeyName & { before: number }>()((db, p) =>
-  db
-    .deleteFrom('event_idempotency_keys')
-    .where('owner', '=', p('owner'))
-    .where('idempotency_key', '=', p('idempotency_key'))
-    .where('created_at', '<', p('before')),
-);
-
-/** Deletes at most `limit` keys that are older than `before`; how many. */
-export async function deleteOldEventKeys(
-  tx: Transaction,
-  before: number,
-  limit: number,
-): Promise<number> {
-  const keys = await oldKeys(tx, { before, limit });
-  await tx.each(
-    removeKey,
-    keys.toSorted(inKeyOrder).map((key) => ({ ...key, before })),
-  );
-  return keys.length;
-}
-
-/** The order in which many keys are changed. */
-function inKeyOrder(a: KeyName, b: KeyName): number {
-  if (a.owner !== b.owner) return a.owner < b.owner ? -1 : 1;
-  return a.idempotency_key < b.idempotency_key ? -1 : 1;
-}
+export const deleteOldEventKeys = createKeyDeletion('event_idempotency_keys');
