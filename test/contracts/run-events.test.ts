@@ -21,6 +21,19 @@ async function waitingJobs(world: EventsWorld, count: number) {
   return jobs;
 }
 
+/** A database as a process has it that dies after its first write. */
+function dyingAfterOneWrite(database: Database): Database {
+  let writes = 0;
+  return {
+    ...database,
+    write(unit) {
+      writes += 1;
+      if (writes > 1) return Promise.reject(new Error('The process has died.'));
+      return database.write(unit);
+    },
+  };
+}
+
 describe.each(await engines())('on $name', (engine) => {
   describe('a wait', () => {
     test('ends with the event that comes, and its job is woken', async () => {
@@ -237,16 +250,9 @@ describe.each(await engines())('on $name', (engine) => {
   test('what a process that died has left untold is told by the background task, before later events', async () => {
     const world = await eventsWorld(engine);
     const jobs = await waitingJobs(world, 501);
-    let writes = 0;
-    const dying: Database = {
-      ...world.database,
-      write(unit) {
-        writes += 1;
-        if (writes > 1) return Promise.reject(new Error('The process has died.'));
-        return world.database.write(unit);
-      },
-    };
-    await expect(world.send({ data: 1 }, world.eventsOn(dying))).rejects.toThrow('has died');
+    await expect(
+      world.send({ data: 1 }, world.eventsOn(dyingAfterOneWrite(world.database))),
+    ).rejects.toThrow('has died');
     const left = await world.waits();
 
     await world.runEvents.tellUntold();
@@ -289,16 +295,9 @@ describe.each(await engines())('on $name', (engine) => {
   test('a later event tells the earlier one first, where a process has left it untold', async () => {
     const world = await eventsWorld(engine);
     const jobs = await waitingJobs(world, 501);
-    let writes = 0;
-    const dying: Database = {
-      ...world.database,
-      write(unit) {
-        writes += 1;
-        if (writes > 1) return Promise.reject(new Error('The process has died.'));
-        return world.database.write(unit);
-      },
-    };
-    await expect(world.send({ data: 1 }, world.eventsOn(dying))).rejects.toThrow('has died');
+    await expect(
+      world.send({ data: 1 }, world.eventsOn(dyingAfterOneWrite(world.database))),
+    ).rejects.toThrow('has died');
 
     const { delivered } = await world.send({ data: 2 });
 
