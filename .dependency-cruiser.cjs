@@ -43,7 +43,7 @@ const mayUse = {
   statistics: [...ground, 'skills'],
   move: ['kernel', 'database', 'memories'],
   config: ['kernel', 'egress', 'models'],
-  commands: ['kernel', 'database', 'config', 'move'],
+  cli: ['kernel', 'database', 'config', 'move'],
 };
 
 const product = { path: '^src/', pathNot: '[.]test[.]ts$' };
@@ -55,7 +55,10 @@ const slices = Object.entries(mayUse).map(([slice, others]) => ({
   severity: 'error',
   // The catalog is stricter and has its own rule.
   from: { path: `^src/${slice}/`, pathNot: '[.]test[.]ts$|^src/skills/catalog/' },
-  to: { path: '^src/', pathNot: `^src/${either([slice, ...others])}/` },
+  to: {
+    path: '^src/',
+    pathNot: `^src/${either([slice, ...others])}/${slice === 'cli' ? '|^src/main[.]ts$' : ''}`,
+  },
 }));
 
 module.exports = {
@@ -132,8 +135,28 @@ module.exports = {
       comment:
         'main.ts reads the environment and starts the program; folders hold everything else.',
       severity: 'error',
-      from: { path: '^src/[^/]+[.]ts$' },
+      from: { path: '^src/[^/]+[.]ts$', pathNot: '^src/author[.]ts$' },
       to: { path: '^src/', pathNot: '^src/(start/.*|composition/run)[.]ts$' },
+    },
+    {
+      name: 'author-is-small',
+      comment: 'What an author imports loads nothing of the platform.',
+      severity: 'error',
+      from: { path: '^src/(author|skills/definition)[.]ts$' },
+      to: { pathNot: '^src/skills/definition[.]ts$' },
+    },
+    {
+      name: 'command-line-starts-main',
+      comment: 'Only the entry of the command line starts the program in its own process.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/cli/main[.]ts$' },
+      to: { path: '^src/main[.]ts$' },
+    },
+    {
+      name: 'commander-in-cli',
+      severity: 'error',
+      from: { ...product, pathNot: `${product.pathNot}|^src/cli/` },
+      to: { path: 'node_modules/commander/|^packages/client/' },
     },
     {
       name: 'sqlite-driver',
@@ -180,10 +203,17 @@ module.exports = {
     },
     {
       name: 'clients-stand-alone',
-      comment: 'The console knows the API, not the code behind it.',
+      comment: 'The console and the client know the API, not the code behind it.',
       severity: 'error',
-      from: { path: '^console/' },
+      from: { path: '^(console|packages)/' },
       to: { path: '^src/' },
+    },
+    {
+      name: 'client-needs-nothing',
+      comment: 'The client runs in browsers, and has no dependencies.',
+      severity: 'error',
+      from: { path: '^packages/client/src/', pathNot: '[.]test[.]ts$' },
+      to: { pathNot: '^packages/client/src/' },
     },
     {
       name: 'product-stands-alone',
@@ -226,7 +256,7 @@ module.exports = {
         orphan: true,
         path: '^(src|test/support)/',
         pathNot:
-          '[.]test[.]ts$|^src/(main|executors/child|sandbox/sandbox-process|database/migrations/[0-9].*)[.]ts$|^src/skills/catalog/(?!_)',
+          '[.]test[.]ts$|^src/(main|author|executors/child|sandbox/sandbox-process|database/migrations/[0-9].*)[.]ts$|^src/skills/catalog/(?!_)',
       },
       to: {},
     },

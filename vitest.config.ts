@@ -81,7 +81,7 @@ const longUnits = [
 ];
 
 const unit = {
-  include: ['{src,scripts}/**/*.test.ts'],
+  include: ['{src,scripts,packages/*/src}/**/*.test.ts'],
   exclude: [executorFaults, ...longUnits, ...needVite],
 };
 const unitLong = { include: longUnits, exclude: [serverTests, executorFaults, ...needVite] };

@@ -30,7 +30,7 @@ export function findRefused(text: string): Finding[] {
 if (import.meta.main) {
   const root = join(import.meta.dirname, '..');
   const folders =
-    '{src,test,console,docs,deploy,examples,scripts}/**/*.{ts,tsx,md,mjs,js,yml,yaml}';
+    '{src,test,console,packages,bin,docs,deploy,examples,scripts}/**/*.{ts,tsx,md,mjs,js,yml,yaml}';
   const files = globSync([folders, '{README,ARCHITECTURE,CHANGELOG,CONTRIBUTING,SECURITY}.md'], {
     cwd: root,
     exclude: (path) => /node_modules|dist|check-words/.test(path),

@@ -18,12 +18,13 @@ interface Step {
 const cores = availableParallelism();
 const root = join(import.meta.dirname, '..');
 const sourceFolders = [
-  ...['src', 'test', 'bench', 'scripts', 'deploy', 'examples', 'console', 'sdk', 'cli'],
+  ...['src', 'test', 'bench', 'scripts', 'deploy', 'examples', 'console', 'packages'],
 ].filter((folder) => existsSync(join(root, folder)));
 
 const checks: readonly Step[] = [
   { name: 'Types', command: ['tsc'] },
   { name: 'Types of the console', command: ['tsc', '-p', 'console'] },
+  { name: 'Types of the client', command: ['tsc', '-p', 'packages/client'] },
   { name: 'Format and lint', command: ['biome', 'check', '--error-on-warnings'] },
   { name: 'Import rules', command: ['depcruise', ...sourceFolders] },
   { name: 'Dead code', command: ['knip', '--no-progress'] },

@@ -186,7 +186,7 @@ describe('an embedded platform', () => {
       file === undefined ? [] : [join(directory, file)],
     );
 
-    expect(await exit).toEqual({ code: 1, signal: null });
+    expect(await exit).toEqual({ code: file === undefined ? 2 : 1, signal: null });
     expect(output().trim().split('\n')).toEqual([expect.stringMatching(sentence)]);
   });
 

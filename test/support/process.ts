@@ -31,13 +31,13 @@ export function spawnPlatform(environment: Environment, main = 'main.ts') {
   return spawnSource([main], { PORT: '0', ADMIN_SECRET: adminSecret, ...environment });
 }
 
-/** Starts one of the commands beside the platform, as its script in package.json does. */
+/** Starts a command of the command line, as its script in package.json does. */
 export function spawnCommand(
   name: 'backup' | 'migrate-to-cluster',
   environment: Environment,
   args: readonly string[] = [],
 ) {
-  return spawnSource([`commands/${name}.ts`, ...args], environment);
+  return spawnSource(['cli/main.ts', name, ...args], environment);
 }
 
 function spawnSource([file = '', ...args]: readonly string[], environment: Environment) {

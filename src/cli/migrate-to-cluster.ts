@@ -1,15 +1,16 @@
-/** `npm run migrate-to-cluster`: moves an embedded installation's data into PostgreSQL. */
+/** `skillwright migrate-to-cluster`: moves an embedded installation's data into PostgreSQL. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { moveMarkerFile } from '../database/move-marker.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { createLogger } from '../kernel/log.ts';
 import { moveToPostgres } from '../move/move.ts';
-import { type CommandSettings, print, runCommand } from './command.ts';
+import type { Io } from './io.ts';
+import { readDataSettings } from './settings.ts';
 
-await runCommand(process.env, migrateToCluster);
-
-async function migrateToCluster({ dataDir, databaseUrl }: CommandSettings): Promise<void> {
+export async function migrateToCluster({ env, stdout }: Io): Promise<void> {
+  const print = (text: string) => stdout.write(`${text}\n`);
+  const { dataDir, databaseUrl } = readDataSettings(env);
   if (databaseUrl === null) {
     throw new Error('DATABASE_URL is not set: it says which PostgreSQL to move the data into');
   }

@@ -1,0 +1,83 @@
+#!/usr/bin/env node
+/**
+ * The command `skillwright`, for any Node from 20 on: finds the Node that the platform runs on, which is
+ * installed together with it, and becomes that process. Where a process cannot become another (Windows,
+ * Node before 22.15), it starts it and passes on signals and the exit code.
+ */
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { constants } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The platform's own flags, as in `npm start`. */
+const flags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
+/** The oldest Node that runs it, where none is installed with it. */
+const oldestNode = 24;
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const load = createRequire(import.meta.url);
+const args = process.argv.slice(2);
+const isStart = args.length === 0 || (args.length === 1 && args[0] === 'start');
+const entry = source(isStart ? 'main' : 'cli/main');
+const node = runtime();
+if (node === null) {
+  const wanted = `Skillwright needs Node ${oldestNode} or newer, and this is ${process.version}.`;
+  console.error(
+    `${wanted} Its own Node is not installed: install it again, with optional packages.`,
+  );
+  process.exitCode = 1;
+} else {
+  become(node, [...flags, entry, ...args]);
+}
+
+/** A module of the platform: compiled in a package, TypeScript in a checkout. */
+function source(name) {
+  const compiled = join(root, 'src', `${name}.js`);
+  return existsSync(compiled) ? compiled : join(root, 'src', `${name}.ts`);
+}
+
+/** The Node that is installed with the platform, or this one if it is new enough. */
+function runtime() {
+  const { platform, arch } = process;
+  const system = platform === 'win32' ? 'win' : platform;
+  for (const name of [`node-${system}-${arch}`, `node-bin-${system}-${arch}`, 'node']) {
+    const file = program(name);
+    if (file !== null) return file;
+  }
+  return Number(process.versions.node.split('.')[0]) >= oldestNode ? process.execPath : null;
+}
+
+/** The program of an installed package; null where there is none. */
+function program(name) {
+  try {
+    const manifest = load.resolve(`${name}/package.json`);
+    const { bin } = JSON.parse(readFileSync(manifest, 'utf8'));
+    const file = join(dirname(manifest), bin.node);
+    return existsSync(file) ? file : null;
+  } catch {
+    return null;
+  }
+}
+
+function become(file, argv) {
+  if (typeof process.execve === 'function' && process.platform !== 'win32') {
+    try {
+      process.execve(file, [file, ...argv], process.env);
+    } catch {
+      // For example with worker threads of a preloaded module.
+    }
+  }
+  const child = spawn(file, argv, { stdio: 'inherit' });
+  const signals = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR2', 'SIGQUIT'];
+  const pass = (signal) => child.kill(signal);
+  for (const signal of signals) process.on(signal, pass);
+  child.on('error', (error) => {
+    console.error(`${file} cannot be started: ${error.message}`);
+    process.exitCode = 1;
+  });
+  child.on('exit', (code, signal) => {
+    process.exitCode = code ?? 128 + (constants.signals[signal ?? 'SIGTERM'] ?? 0);
+  });
+}

@@ -1,0 +1,25 @@
+/**
+ * What authors of skills import from `skillwright`: types and two small functions. Loads nothing of the
+ * platform.
+ */
+// biome-ignore lint/performance/noBarrelFile: the package's entrance for authors is this file alone.
+export {
+  type Decision,
+  type Duration,
+  defineSkill,
+  type Generated,
+  type GenerateRequest,
+  type JsonSchema,
+  type LogFields,
+  type MapOptions,
+  type Memory,
+  type ReceivedEvent,
+  type Recorded,
+  type SkillContext,
+  type SkillDefinition,
+  SkillError,
+  type SkillExample,
+  type SkillMemory,
+  type StepOptions,
+  type StepRun,
+} from './skills/definition.ts';

@@ -1,0 +1,138 @@
+/** The command line in this process: what it prints, and its exit codes. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Output } from './io.ts';
+import { runCli } from './program.ts';
+
+const home = mkdtempSync(join(tmpdir(), 'skillwright-cli-'));
+mkdirSync(join(home, 'skillwright'));
+writeFileSync(
+  join(home, 'skillwright/config.json'),
+  JSON.stringify({
+    current: 'near',
+    profiles: { near: { url: 'http://near:1', key: 'k-near' }, far: { url: 'https://far/' } },
+  }),
+);
+
+interface Call {
+  readonly url: string;
+  readonly key: string | null;
+  readonly body: unknown;
+}
+
+/** Runs a command against a platform that gives this answer. */
+async function call(
+  args: readonly string[],
+  { env = {}, answer = completed }: { env?: Record<string, string>; answer?: Answer } = {},
+) {
+  const calls: Call[] = [];
+  let starts = 0;
+  const [stdout, stderr] = [textOutput(), textOutput()];
+  const fetch = async (url: unknown, init?: RequestInit) => {
+    const key = new Headers(init?.headers).get('x-api-key');
+    calls.push({ url: String(url), key, body: JSON.parse(String(init?.body)) });
+    return answer();
+  };
+  const code = await runCli(
+    {
+      io: { stdout, stderr, env: { XDG_CONFIG_HOME: home, ...env }, cwd: home, fetch },
+      version: '1.2.3',
+      async startPlatform() {
+        starts += 1;
+      },
+    },
+    args,
+  );
+  return { code, stdout: stdout.text(), stderr: stderr.text(), calls, starts };
+}
+
+type Answer = () => Response;
+const job = (fields: object) => () =>
+  Response.json({ job_id: 'j1', status: 'completed', output: null, error: null, ...fields });
+const completed = job({ output: { words: 2 } });
+
+function textOutput(): Output & { text(): string } {
+  let text = '';
+  return {
+    write(more) {
+      text += more;
+    },
+    isTTY: false,
+    hasColors: false,
+    text: () => text,
+  };
+}
+
+test('without arguments, and with start, the platform is started', async () => {
+  expect(await call([])).toMatchObject({ code: 0, starts: 1, stderr: '' });
+  expect(await call(['start'])).toMatchObject({ code: 0, starts: 1, stderr: '' });
+});
+
+test('help and version are printed with code 0', async () => {
+  expect(await call(['--version'])).toMatchObject({ code: 0, stdout: '1.2.3\n' });
+  const help = await call(['help', 'run']);
+  expect(help).toMatchObject({ code: 0, starts: 0 });
+  expect(help.stdout).toContain('category/version/name');
+});
+
+test.each([
+  ['an unknown command', ['dance'], /unknown command 'dance'/],
+  ['an unknown option', ['run', 'a/v1.0/b', '--loud'], /unknown option '--loud'/],
+  ['a skill that is not named in full', ['run', 'word-count'], /category\/version\/name/],
+  ['an input that is no JSON', ['run', 'a/v1.0/b', '{'], /input is no JSON/],
+  ['an address that is none', ['run', 'a/v1.0/b', '--url', 'near'], /near is no address/],
+  ['a profile that is not there', ['run', 'a/v1.0/b', '--profile', 'x'], /no profile x.*near, far/],
+])('%s ends with code 2 and a sentence', async (_what, args, sentence) => {
+  const { code, stdout, stderr, calls } = await call(args);
+  expect({ code, stdout, calls }).toEqual({ code: 2, stdout: '', calls: [] });
+  expect(stderr).toMatch(sentence);
+});
+
+test('run prints the output of the job as one line of JSON', async () => {
+  const { code, stdout, calls } = await call(['run', 'text/v1.0/word-count', '{"text":"a b"}']);
+  expect({ code, stdout }).toEqual({ code: 0, stdout: '{"words":2}\n' });
+  const url = 'http://near:1/api/text/v1.0/word-count';
+  expect(calls).toEqual([{ url, key: 'k-near', body: { text: 'a b' } }]);
+});
+
+test('options come before the environment, and that before the profile', async () => {
+  const env = { SKILLWRIGHT_URL: 'http://env', SKILLWRIGHT_API_KEY: 'k-env' };
+  const args = ['run', 'a/v1.0/b'];
+  const [fromEnv] = (await call(args, { env })).calls;
+  expect(fromEnv).toMatchObject({ url: 'http://env/api/a/v1.0/b', key: 'k-env' });
+  const [fromOptions] = (await call([...args, '--url', 'http://o', '--key', 'k'], { env })).calls;
+  expect(fromOptions).toMatchObject({ url: 'http://o/api/a/v1.0/b', key: 'k' });
+  const [fromProfile] = (await call([...args, '--profile', 'far'])).calls;
+  expect(fromProfile).toMatchObject({ url: 'https://far/api/a/v1.0/b', key: null });
+});
+
+const failed = job({ status: 'failed', error: { code: 'skill_timeout', message: 'too slow' } });
+const refused = (status: number) => () =>
+  Response.json({ error: 'a_code', message: 'The reason.' }, { status });
+const silent = () => {
+  throw new TypeError('fetch failed', { cause: new Error('connect ECONNREFUSED') });
+};
+
+test.each<[string, Answer, number, RegExp]>([
+  ['a job that failed', failed, 3, /j1 failed with skill_timeout: too slow/],
+  ['a platform that does not answer', silent, 4, /did not answer: connect ECONNREFUSED/],
+  ['a refused key', refused(401), 5, /The reason\./],
+  ['a missing scope', refused(403), 5, /The reason\./],
+  ['another refusal', refused(404), 1, /The reason\./],
+])('%s has an exit code of its own', async (_what, answer, code, sentence) => {
+  const ended = await call(['run', 'a/v1.0/b'], { answer });
+  expect(ended).toMatchObject({ code, stdout: '' });
+  expect(ended.stderr).toMatch(sentence);
+});
+
+test('a file of profiles that is not JSON is named', async () => {
+  const other = mkdtempSync(join(tmpdir(), 'skillwright-cli-'));
+  onTestFinished(() => rmSync(other, { recursive: true, force: true }));
+  mkdirSync(join(other, 'skillwright'));
+  writeFileSync(join(other, 'skillwright/config.json'), '{');
+  const { code, stderr } = await call(['run', 'a/v1.0/b'], { env: { XDG_CONFIG_HOME: other } });
+  expect(code).toBe(1);
+  expect(stderr).toContain(join(other, 'skillwright/config.json'));
+});
