@@ -9,6 +9,7 @@
 import { flushCompileCache } from 'node:module';
 import { Socket } from 'node:net';
 import { compileSchema } from '../kernel/json-schema.ts';
+import { provideAuthorModule } from '../skills/sources/author-module.ts';
 import { SkillLoadError } from '../skills/sources/load-error.ts';
 import { loadSkillModule, loadSkillModules, type SkillModule } from '../skills/sources/modules.ts';
 import { isInstalled, loadFromSnapshot, recordSnapshot } from '../skills/sources/snapshot.ts';
@@ -51,6 +52,7 @@ const runs = createChildRuns(skills, outbox);
 const answered = createAnswerOrder(dispatch);
 
 limitConsole((bytes) => outbox.push(`["dropped",${bytes}]`), print);
+provideAuthorModule();
 installGuards(runs, (skill, text) => outbox.push(JSON.stringify(['stray', skill, text])));
 await load();
 

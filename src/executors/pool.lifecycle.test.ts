@@ -63,6 +63,32 @@ async function pidOf(pool: TestPool, alone = false): Promise<number> {
   return (JSON.parse(outcome.output) as { pid: number }).pid;
 }
 
+test.each([
+  ['a.ts', 'import { defineSkill, SkillError } from "skillwright";'],
+  ['a.mjs', 'import { defineSkill, SkillError } from "skillwright";'],
+  ['a.js', 'const { defineSkill, SkillError } = require("skillwright");'],
+])(
+  "%s gets the authors' module of the platform, without a package beside it",
+  async (name, line) => {
+    const dir = emptyDir();
+    const isCommonJs = name === 'a.js';
+    writeFileSync(join(dir, 'package.json'), isCommonJs ? '{"type":"commonjs"}' : '{}');
+    const skill = `{
+    category: 'own', name: 'refuse', version: 'v1.0', displayName: 'Own', description: 'Own.',
+    parameters: {}, output: {},
+    run() { throw new SkillError('refused', { code: 'missing_credentials', retryable: false }); },
+  }`;
+    const end = isCommonJs ? 'module.exports =' : 'export default';
+    writeFileSync(join(dir, name), `${line}\n${end} defineSkill(${skill});`);
+    const pool = await start({ skillsDirs: [dir] });
+
+    const run = pool.run(request('own/refuse', {}), silentHandlers);
+
+    const failure = { message: 'refused', code: 'missing_credentials', retryable: false };
+    expect(await run.outcome).toMatchObject({ kind: 'failed', ...failure });
+  },
+);
+
 describe('the number of executors', () => {
   test('is one until the first run, then the size and a spare, and one again after the idle time', async () => {
     const pool = await start({ size: 2, idleMs: 100 });
