@@ -16,6 +16,8 @@ const flags = ['--max-semi-space-size=8', '--heap-growing-percent=30'];
 /** The oldest Node that runs it, where none is installed with it. */
 const oldestNode = 24;
 
+const parentLookMs = 500;
+
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const load = createRequire(import.meta.url);
 const args = process.argv.slice(2);
@@ -61,6 +63,17 @@ function program(name) {
   }
 }
 
+/** npm and npx run a command in a shell, which ends at a signal and does not pass it on. */
+function endWithParent(child) {
+  const parent = process.ppid;
+  const watch = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(watch);
+    child.kill('SIGTERM');
+  }, parentLookMs);
+  watch.unref();
+}
+
 function become(file, argv) {
   if (typeof process.execve === 'function' && process.platform !== 'win32') {
     try {
@@ -73,6 +86,7 @@ function become(file, argv) {
   const signals = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR2', 'SIGQUIT'];
   const pass = (signal) => child.kill(signal);
   for (const signal of signals) process.on(signal, pass);
+  if (['start', 'npx'].includes(process.env.npm_lifecycle_event ?? '')) endWithParent(child);
   child.on('error', (error) => {
     console.error(`${file} cannot be started: ${error.message}`);
     process.exitCode = 1;

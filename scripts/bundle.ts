@@ -1,6 +1,7 @@
 /**
  * Bundles the program into `dist`, unless that holds a bundle of the present sources. A start without one
- * runs this in the background; images and tests run it before.
+ * runs this in the background; images and tests run it before. With a directory as its argument it bundles
+ * the compiled program in there, for a package.
  *
  * Executors and sandboxed processes run the sources, because skills import parts of them. So in a bundled
  * module `import.meta.url` and `import.meta.dirname` stay those of its source.
@@ -16,13 +17,14 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { SourceMap } from 'node:module';
-import { dirname, join, relative, sep } from 'node:path';
+import { dirname, join, relative, resolve, sep } from 'node:path';
 import { type OutputChunk, type Plugin, rolldown } from 'rolldown';
 import { dynamicImportVarsPlugin, importGlobPlugin } from 'rolldown/experimental';
 import {
   bundles,
   entryName,
   freshBundle,
+  packagedBundle,
   recordFile,
   recordSources,
   root,
@@ -32,7 +34,15 @@ import type { LineTable } from '../src/start/stack-traces.ts';
 /** A running program loads parts of its bundle later, so earlier bundles are kept; each has 9 MB. */
 const keptMax = 10;
 
-if (freshBundle() === null) await bundle();
+const [compiled] = process.argv.slice(2);
+if (compiled !== undefined) await bundleCompiled(resolve(compiled));
+else if (freshBundle() === null) await bundle();
+
+async function bundleCompiled(program: string): Promise<void> {
+  const directory = join(program, packagedBundle);
+  mkdirSync(directory, { recursive: true });
+  await write(program, 'src/composition/run.js', directory);
+}
 
 async function bundle(): Promise<void> {
   const sources = recordSources();
@@ -41,7 +51,7 @@ async function bundle(): Promise<void> {
   removeOld();
   const fresh = mkdtempSync(join(bundles, 'new-'));
   try {
-    await write(fresh);
+    await write(root, 'src/composition/run.ts', fresh);
     if (recordSources().times !== sources.times) throw new Error('the sources changed meanwhile');
     // Another process may have made the same bundle.
     if (!existsSync(directory)) renameSync(fresh, directory);
@@ -53,15 +63,19 @@ async function bundle(): Promise<void> {
   }
 }
 
-async function write(directory: string): Promise<void> {
+async function write(program: string, entry: string, directory: string): Promise<void> {
   const build = await rolldown({
-    cwd: root,
-    input: { run: 'src/composition/run.ts' },
+    cwd: program,
+    input: { run: entry },
     platform: 'node',
     // Native, and loaded only where they are installed.
     external: ['msgpackr-extract', 'pg-native'],
     // The two resolve imports of computed names: they bundle every file that may be meant.
-    plugins: [sourcePlaces(directory), dynamicImportVarsPlugin(), importGlobPlugin()],
+    plugins: [
+      sourcePlaces(join(program, 'src/'), directory),
+      dynamicImportVarsPlugin(),
+      importGlobPlugin(),
+    ],
   });
   const { output } = await build.generate({
     dir: directory,
@@ -84,13 +98,14 @@ async function write(directory: string): Promise<void> {
   }
 }
 
-/** Keeps each module's idea of its place. */
-function sourcePlaces(directory: string): Plugin {
+/** Keeps the idea of its place of each module below `sources`. */
+function sourcePlaces(sources: string, directory: string): Plugin {
   return {
     name: 'source-places',
     transform: {
-      filter: { id: /\/src\/.*\.ts$/, code: /import\.meta\./ },
+      filter: { id: /\/src\/.*\.[tj]s$/, code: /import\.meta\./ },
       handler(code, id) {
+        if (!id.startsWith(sources)) return null;
         const file = relative(directory, id).split(sep).join('/');
         const url = `new URL(${JSON.stringify(file)}, import.meta.url).href`;
         const place = `(import.meta.dirname + ${JSON.stringify(`/${dirname(file)}`)})`;

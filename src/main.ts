@@ -6,6 +6,7 @@
 import module from 'node:module';
 import { join } from 'node:path';
 import { freshBundle, root } from './start/bundle.ts';
+import { compileCacheDirectory } from './start/compile-cache.ts';
 import { traceSources } from './start/stack-traces.ts';
 
 // Before anything uses a thread. Of Node's 4, two may look up names, and a name whose servers are
@@ -20,8 +21,8 @@ if (Number(process.versions.node.split('.')[0]) < oldestNode) {
   process.exit(1);
 }
 // Later starts find their modules compiled.
-const compileCache = process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules/.cache/compile');
-module.enableCompileCache(compileCache);
+const compileCache = compileCacheDirectory(process.env);
+if (compileCache !== undefined) module.enableCompileCache(compileCache);
 const bundle = freshBundle();
 if (bundle !== null) traceSources();
 const { run }: typeof import('./composition/run.ts') =

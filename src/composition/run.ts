@@ -22,7 +22,7 @@ const parentLookMs = 500;
 export async function run(environment: NodeJS.ProcessEnv): Promise<void> {
   try {
     await start(readConfig(environment), environment);
-    if (environment['npm_lifecycle_event'] === 'start') stopWithParent();
+    if (['start', 'npx'].includes(environment['npm_lifecycle_event'] ?? '')) stopWithParent();
   } catch (error) {
     process.stderr.write(`${operatorMessage(error)}\n`);
     process.exit(1);
@@ -30,7 +30,7 @@ export async function run(environment: NodeJS.ProcessEnv): Promise<void> {
 }
 
 /**
- * npm runs a script in a shell, and a shell that is told to end does not tell us. Where it has gone
+ * npm and npx run a command in a shell, and a shell that is told to end does not tell us. Where it has gone
  * the start was meant to end, and an orphan would hold the port and the data directory.
  */
 function stopWithParent(): void {

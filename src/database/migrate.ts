@@ -1,6 +1,6 @@
 /** Brings a database's schema to this program's; refuses one that is newer than the program. */
 import { readdirSync } from 'node:fs';
-import { basename } from 'node:path';
+import { parse } from 'node:path';
 import type { Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import type { Dialect } from './database.ts';
@@ -9,7 +9,7 @@ import type { Tables } from './tables.ts';
 /** The names of the migrations, in order; one that has been released is never changed. */
 const known = readdirSync(new URL('./migrations/', import.meta.url))
   .filter((file) => /^\d{4}-/.test(file))
-  .map((file) => basename(file, '.ts'))
+  .map((file) => parse(file).name)
   .sort();
 
 interface MigrationModule {

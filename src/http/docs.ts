@@ -5,6 +5,7 @@
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { extname } from 'node:path';
 import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -13,7 +14,9 @@ import { lazily } from '../kernel/lazy.ts';
 import { refusals } from './refusals.ts';
 import type { Server } from './server.ts';
 
-const bundleProgram = fileURLToPath(new URL('./docs-bundle.ts', import.meta.url));
+const bundleProgram = fileURLToPath(
+  new URL(`./docs-bundle${extname(import.meta.url)}`, import.meta.url),
+);
 const bundleBytesMax = 8 * 1024 * 1024;
 const bundleTimeoutMs = 30_000;
 

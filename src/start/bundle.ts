@@ -1,16 +1,21 @@
 /**
  * The bundle: the program in few files, which scripts/bundle.ts makes of the sources, because most of the
  * time of a start is spent on loading more than a thousand modules. Promises that a bundle is used only by a
- * start with exactly the sources it was made of; any other start runs the sources.
+ * start with exactly the sources it was made of; any other start runs the sources. A package is not compared:
+ * its bundle was made when it was packed, and its files do not change.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 
 export const root = join(import.meta.dirname, '../..');
+/** Whether this is an installed package, which is compiled, and not a checkout. */
+export const isPackage = extname(import.meta.filename) === '.js';
 /** Holds a directory for each bundle, named by its fingerprint, and the record of the last one. */
 export const bundles = join(root, 'dist');
 export const entryName = 'run.cjs';
 export const recordFile = join(bundles, 'last.json');
+/** The bundle of a package, below its root. */
+export const packagedBundle = 'dist/package';
 /** What a bundle is made of beside the sources. */
 const others = ['package.json', 'package-lock.json', 'tsconfig.json', 'scripts/bundle.ts'];
 
@@ -24,6 +29,7 @@ export interface BundleRecord {
 
 /** The file to start; null when no bundle was made of the present sources. */
 export function freshBundle(): string | null {
+  if (isPackage) return join(root, packagedBundle, entryName);
   if (!existsSync(recordFile)) return null;
   const last = JSON.parse(readFileSync(recordFile, 'utf8')) as BundleRecord;
   const file = join(bundles, last.fingerprint, entryName);

@@ -1,4 +1,5 @@
 /** Validates JSON by a schema in a sandboxed process. */
+import { extname } from 'node:path';
 import { inSandbox } from './in-sandbox.ts';
 import { objectWith, type Static } from './schemas.ts';
 
@@ -31,7 +32,7 @@ export type ValidationResult = Static<typeof validationResult>;
 /** Rejects with a SkillError that says why the schema cannot be used. */
 export function validate(input: ValidationRequest, signal: AbortSignal): Promise<ValidationResult> {
   return inSandbox({
-    module: new URL('./schema-validation.ts', import.meta.url).href,
+    module: new URL(`./schema-validation${extname(import.meta.url)}`, import.meta.url).href,
     function: 'validateData',
     input,
     signal,

@@ -4,13 +4,14 @@
  * mappings of triggers. It can access its data and nothing else.
  */
 
+import { extname } from 'node:path';
 import type { EvaluationRequest, JsonataAnswer } from '../../../sandbox/jsonata.ts';
 import { defineSkill, SkillError } from '../../definition.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
 import { anyObject, objectWith, type Static } from '../_support/schemas.ts';
 
 const evaluation = {
-  module: new URL('../../../sandbox/jsonata.ts', import.meta.url).href,
+  module: new URL(`../../../sandbox/jsonata${extname(import.meta.url)}`, import.meta.url).href,
   function: 'evaluate',
   timeoutMs: 5_000,
   reusable: true,

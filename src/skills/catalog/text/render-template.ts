@@ -3,6 +3,7 @@
  * its data and nothing else (no files, no environment, no prototypes).
  */
 
+import { extname } from 'node:path';
 import { defineSkill } from '../../definition.ts';
 import { inSandbox } from '../_support/in-sandbox.ts';
 import type { RenderingOrder } from '../_support/rendering.ts';
@@ -10,7 +11,7 @@ import { anyObject, flag, objectWith, type Static } from '../_support/schemas.ts
 
 const templateLengthMax = 200_000;
 const rendering = {
-  module: new URL('../_support/rendering.ts', import.meta.url).href,
+  module: new URL(`../_support/rendering${extname(import.meta.url)}`, import.meta.url).href,
   function: 'render',
   timeoutMs: 3_000,
   reusable: true,

