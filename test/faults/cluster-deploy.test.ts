@@ -13,7 +13,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 const root = join(import.meta.dirname, '../..');
 
-/** The same program under another version; its `main.ts`. */
+/** The same program under another version; its `start.js`. */
 function versionOf(version: string): string {
   const directory = join(dataDirectory(), 'program');
   mkdirSync(directory);
@@ -21,7 +21,7 @@ function versionOf(version: string): string {
   symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   writeFileSync(join(directory, 'package.json'), JSON.stringify({ ...manifest, version }));
-  return join(directory, 'src/main.ts');
+  return join(directory, 'src/start.js');
 }
 
 async function versionsOf(cluster: Cluster): Promise<string[]> {

@@ -1,6 +1,6 @@
 /**
  * A cluster of real processes on a private PostgreSQL and a private Redis, as an operator runs one:
- * `src/main.ts` by role, each with an address of its own. Everything in it ends with the test process,
+ * `src/start.js` by role, each with an address of its own. Everything in it ends with the test process,
  * by whatever means that ends, and with `close`.
  */
 import { readFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { type Exit, logTail, type Supervised, serverDirectory, supervise } from 
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 import { waitFor } from './wait-for.ts';
 
-const main = join(import.meta.dirname, '../../src/main.ts');
+const main = join(import.meta.dirname, '../../src/start.js');
 /** A busy machine starts slowly. */
 const startDeadlineMs = 60_000;
 /** SIGTERM to the end: the grace of the runs, and what the platform adds to it. */
@@ -55,7 +55,7 @@ export interface ClusterProcess {
 
 export interface AddOptions {
   readonly environment?: Environment;
-  /** Another `main.ts` to run, of another version. */
+  /** Another `start.js` to run, of another version. */
   readonly main?: string;
 }
 

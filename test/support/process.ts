@@ -1,5 +1,5 @@
 /**
- * The platform as a process of its own, as an operator starts it: `src/main.ts` with environment
+ * The platform as a process of its own, as an operator starts it: `src/start.js` with environment
  * variables. For tests that kill it, stop it by a signal, or look at what it prints.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -27,7 +27,7 @@ export interface PlatformProcess
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Starts a process that may fail to start: what it printed, and how it ended if it did. */
-export function spawnPlatform(environment: Environment, main = 'main.ts') {
+export function spawnPlatform(environment: Environment, main = 'start.js') {
   return spawnSource([main], { PORT: '0', ADMIN_SECRET: adminSecret, ...environment });
 }
 
@@ -57,7 +57,7 @@ function spawnSource([file = '', ...args]: readonly string[], environment: Envir
   return { child, exit, output: () => text };
 }
 
-/** Starts the platform on `dataDir`, or another copy's `main.ts`, and waits until it is ready. */
+/** Starts the platform on `dataDir`, or another copy's `start.js`, and waits until it is ready. */
 export async function startProcess(
   dataDir: string,
   environment: Environment = {},
