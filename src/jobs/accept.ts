@@ -13,7 +13,8 @@ import {
 import { createBatch } from '../database/batch.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import type { TriggerType } from '../database/tables.ts';
-import { appendEvents } from '../events/outbox.ts';
+import type { NewEvent } from '../events/events.ts';
+import { appendEventsOf } from '../events/outbox.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { notFound } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
@@ -252,9 +253,12 @@ async function recordBeginnings(
       at: now,
     })),
   );
-  await appendEvents(
-    tx,
-    begun.map((job) => ({
+  await appendEventsOf(tx, begun, { agentOf: (job) => job, eventsOf: beginningOf }, now);
+}
+
+function beginningOf(job: NewJob): NewEvent[] {
+  return [
+    {
       type: 'conversation.created',
       organizationId: job.organization_id,
       agentId: job.agent_id,
@@ -263,9 +267,8 @@ async function recordBeginnings(
         trigger_type: job.trigger_type,
         user_id: job.user_id,
       },
-    })),
-    now,
-  );
+    },
+  ];
 }
 
 /** An input or output as a message shows it: a string as itself, anything else as JSON. */

@@ -7,7 +7,7 @@ import { addMessages, endConversations, type NewMessage } from '../conversations
 import type { Transaction } from '../database/database.ts';
 import type { MessageRole } from '../database/tables.ts';
 import type { NewEvent } from '../events/events.ts';
-import { appendEvents } from '../events/outbox.ts';
+import { appendEventsOf } from '../events/outbox.ts';
 import { timestamp } from '../kernel/clock.ts';
 import type { RunErrorCode } from '../kernel/errors.ts';
 import type { Queue } from '../queue/queue.ts';
@@ -85,7 +85,7 @@ export async function recordEffects(
     now,
     writer,
   );
-  await appendEvents(tx, ended.flatMap(eventsOf), now);
+  await appendEventsOf(tx, ended, { agentOf: ({ job }) => job, eventsOf }, now);
   await insertJobEvents(
     tx,
     settled.filter(isUnfinished).map((one) => claimEnd(one, now)),
