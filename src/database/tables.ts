@@ -341,6 +341,21 @@ export interface ReceivedEventsTable {
   data: string;
 }
 
+/** The events that are stored for an organization: the sum over its rows, so that few transactions change the same one. */
+export interface EventTotalsTable {
+  organization_id: string;
+  shard: number;
+  events: number;
+  /** Of their data. */
+  bytes: number;
+}
+
+/** All jobs of the organization whose ids lie before this one have ended. */
+export interface EventHorizonsTable {
+  organization_id: string;
+  job_id: string;
+}
+
 /** The last event that a job was given of those with this name and key. */
 export interface EventPositionsTable {
   organization_id: string;
@@ -747,6 +762,8 @@ export interface Tables {
   event_waits: EventWaitsTable;
   event_positions: EventPositionsTable;
   received_events: ReceivedEventsTable;
+  event_totals: EventTotalsTable;
+  event_horizons: EventHorizonsTable;
   event_idempotency_keys: EventIdempotencyKeysTable;
   approvals: ApprovalsTable;
   token_usage: TokenUsageTable;
