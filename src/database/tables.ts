@@ -322,6 +322,11 @@ export interface EventWaitsTable {
   n: number;
 }
 
+/** A job that has failed or is cancelled, and below which jobs are left to be cancelled. */
+export interface FamilyCancellationsTable {
+  job_id: string;
+}
+
 /** An event from outside. Runs that were accepted before it can take it. */
 export interface ReceivedEventsTable {
   /** Ordered by time. */
@@ -759,6 +764,7 @@ export interface Tables {
   conversation_counts: ConversationCountsTable;
   messages: MessagesTable;
   job_steps: JobStepsTable;
+  family_cancellations: FamilyCancellationsTable;
   event_waits: EventWaitsTable;
   event_positions: EventPositionsTable;
   received_events: ReceivedEventsTable;
