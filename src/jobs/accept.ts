@@ -28,7 +28,7 @@ import {
   takeKeys,
 } from './idempotency.ts';
 import { type ClaimedJob, changeJobCounts, type JobRow, type NewJob } from './jobs.store.ts';
-import { queueOf } from './queues.ts';
+import { sendHint } from './queues.ts';
 
 /** Work to be accepted; its caller has checked it. */
 export interface WorkRequest {
@@ -47,7 +47,7 @@ export interface WorkRequest {
   readonly parent?: Parent;
   /** The conversation of the same agent that it continues; without it the job begins a new one. */
   readonly conversationId?: string;
-  readonly idempotency?: IdempotencyKey;
+  readonly idempotency?: IdempotencyKey | undefined;
 }
 
 /** What a job that another one starts tells of that one. */
@@ -169,7 +169,7 @@ function acceptanceOf(
 
 function beginOrHint({ queue, begin }: AcceptDeps, job: NewJob, isClaimed: boolean): void {
   if (isClaimed) begin(firstClaim(job));
-  else queue.sendHints(queueOf(job.trigger_type), [{ id: job.id, generation: 0, delayMs: 0 }]);
+  else sendHint(queue, job, 0);
 }
 
 function keyedOf(
@@ -198,20 +198,25 @@ function newJob(request: WorkRequest, now: number): NewJob {
     max_attempts: request.maxAttempts,
     run_at: now,
     retry_of: request.retryOf,
-    parent_job_id: request.parent?.jobId ?? null,
-    parent_step: request.parent?.step ?? null,
-    depth: request.parent === undefined ? 0 : request.parent.depth + 1,
     input: request.input,
     created_at: now,
+    ...(request.parent === undefined ? null : childOf(request.parent)),
   };
 }
 
-/** What no job has before its first wait. */
-const begun = { resumed_at: null, active_ms: 0 };
+function childOf({ jobId, step, depth }: Parent) {
+  return { parent_job_id: jobId, parent_step: step, depth: depth + 1 };
+}
+
+/** What a job has at its first claim, unless it is a child. */
+const firstClaimed = {
+  ...{ parent_job_id: null, parent_step: null, depth: 0 },
+  ...{ attempt: 1, epoch: 1, deaths: 0, resumed_at: null, active_ms: 0 },
+};
 
 /** A job as its first claim returns it. */
 function firstClaim(job: NewJob): ClaimedJob {
-  return { ...job, attempt: 1, epoch: 1, deaths: 0, ...begun, started_at: job.created_at };
+  return { ...firstClaimed, ...job, started_at: job.created_at };
 }
 
 /** The acceptance of a request whose key an earlier request has used. */

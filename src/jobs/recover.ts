@@ -10,7 +10,7 @@ import { createLeaseSweep, type LeaseSweep } from '../leases/lease-sweep.ts';
 import { type Queue, roundOf } from '../queue/queue.ts';
 import { findDueJobs } from './admission.store.ts';
 import { bringJobsForward, findExpiredJobs } from './leases.store.ts';
-import { jobQueues } from './queues.ts';
+import { hintOf, jobQueues } from './queues.ts';
 import type { Settle } from './settle.ts';
 import type { AttemptOutcome } from './states.ts';
 
@@ -100,11 +100,9 @@ async function sendDueHints({
     const round = roundOf(now);
     queue.sendHints(
       name,
-      [...due, ...resumed].map(({ id, epoch }) => ({
-        id,
-        generation: hintRetryMs === 0 ? epoch : `${epoch}-${round}`,
-        delayMs: 0,
-      })),
+      [...due, ...resumed].map((job) =>
+        hintOf(job, hintRetryMs === 0 ? job.epoch : `${job.epoch}-${round}`),
+      ),
     );
   }
 }

@@ -8,7 +8,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Agents } from '../agents/agents.ts';
 import type { ApiKeys } from '../api-keys/api-keys.ts';
 import type { Database, Transaction } from '../database/database.ts';
-import type { NewEvent } from '../events/events.ts';
+import { envelopeOf, type NewEvent } from '../events/events.ts';
 import { appendEvents } from '../events/outbox.ts';
 import type { Accept } from '../jobs/accept.ts';
 import { type Obstacle, type Readiness, type Ready, readinessOf } from '../jobs/readiness.ts';
@@ -297,9 +297,8 @@ function errorEvents({ job, readiness, decision }: Decided): NewEvent[] {
   const { code, message } = readiness as Refusal;
   return [
     {
+      ...envelopeOf(job),
       type: 'agent.error',
-      organizationId: job.organization_id,
-      agentId: job.agent_id,
       data: { code, message, job_id: null },
     },
   ];
