@@ -12,6 +12,7 @@ import { openPostgres } from '../../src/database/postgres.ts';
 import { createLogger } from '../../src/kernel/log.ts';
 import { adminSecret, clientOf, type Platform } from './platform.ts';
 import { type PostgresServer, startPostgres } from './postgres.ts';
+import { inherited } from './process.ts';
 import { type RedisServer, startRedis } from './redis.ts';
 import { type Exit, logTail, type Supervised, serverDirectory, supervise } from './supervised.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
@@ -272,7 +273,7 @@ function managedProcess(
     if (isOver) throw new Error(`${name} is over.`);
     directory = serverDirectory(name, null);
     const variables = {
-      PATH: process.env['PATH'],
+      ...inherited(),
       PORT: '0',
       ADMIN_SECRET: adminSecret,
       ROLES: role,

@@ -26,6 +26,15 @@ export interface PlatformProcess
 /** Variables over the defaults of the tests; undefined takes one away. */
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/**
+ * What a start takes over from the tests. A compile cache that is named before the start spares it the
+ * compiler of TypeScript, a tenth of its processor time.
+ */
+export function inherited(): Environment {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, NODE_COMPILE_CACHE };
+}
+
 /** Starts a process that may fail to start: what it printed, and how it ended if it did. */
 export function spawnPlatform(environment: Environment, main = 'start.js') {
   return spawnSource([main], { PORT: '0', ADMIN_SECRET: adminSecret, ...environment });
@@ -42,7 +51,7 @@ export function spawnCommand(
 
 function spawnSource([file = '', ...args]: readonly string[], environment: Environment) {
   const child: ChildProcess = spawn(process.execPath, [resolve(source, file), ...args], {
-    env: { PATH: process.env['PATH'], ...environment },
+    env: { ...inherited(), ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let text = '';
