@@ -32,7 +32,10 @@ export function freshBundle(): string | null {
   return isFresh && existsSync(file) ? file : null;
 }
 
-/** Reads the present state of the sources. */
+/**
+ * Reads the present state of the sources.
+ * @public For scripts/bundle.ts.
+ */
 export function recordSources(): BundleRecord {
   const files = sourceFiles();
   return { fingerprint: fingerprintOf(files), times: timesOf(files) };
